@@ -1,0 +1,33 @@
+"""The command line: one file for each command, thin. ``demonet --help`` explains each in a line."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+import typer
+
+from demonet.errors import DemonetError
+
+app = typer.Typer(
+    name="demonet",
+    help="Degree-specific graph neural networks (DEMO-Net, KDD'19).",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+def main() -> None:
+    """Run the command line; an expected error is one line on stderr and exit code 2, never a traceback."""
+    from demonet.cli import datasets, demo
+
+    app.command("demo")(demo.demo)
+    app.command("datasets")(datasets.datasets)
+    try:
+        app()
+    except DemonetError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        click.echo("interrupted", err=True)
+        sys.exit(130)
