@@ -1,0 +1,113 @@
+"""Every rule about bad input, in one place: readers, layers and training all come here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from demonet.errors import DemonetError
+
+if TYPE_CHECKING:
+    from demonet.data.splits import Split
+
+_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
+def check_edge_index(
+    edge_index: Tensor, num_nodes: int | tuple[int, int] | None = None, *, file: str | Path | None = None
+) -> None:
+    """Refuse anything but integer node ids ``[2, m]`` inside their range.
+
+    Args:
+        edge_index: Sources in row 0, targets in row 1.
+        num_nodes: Nodes of the graph, or ``(sources, targets)`` of a bipartite one; ``None`` checks only the sign.
+        file: The file to name in the error.
+    """
+    if not isinstance(edge_index, Tensor):
+        raise DemonetError(f"edge_index is a {type(edge_index).__name__}, not a tensor", file=file)
+    if edge_index.dim() != 2 or edge_index.size(0) != 2:
+        raise DemonetError(f"edge_index has shape {list(edge_index.shape)}, not [2, number of edges]", file=file)
+    if edge_index.dtype not in _INTEGERS:
+        hint = "node ids are integers; edge weights go in edge_weight"
+        raise DemonetError(f"edge_index has type {edge_index.dtype}", file=file, hint=hint)
+    limits = num_nodes if isinstance(num_nodes, tuple) else (num_nodes, num_nodes)
+    for row, (name, limit) in enumerate(zip(("source", "target"), limits, strict=True)):
+        ids = edge_index[row]
+        bad = ids < 0 if limit is None else (ids < 0) | (ids >= limit)
+        if bool(bad.any()):
+            column = int(bad.nonzero()[0])
+            allowed = "ids start at 0" if limit is None else f"the graph has {limit} {name} nodes, counted from 0"
+            raise DemonetError(f"{name} id {int(ids[column])} at edge_index[{row}, {column}]", file=file, hint=allowed)
+
+
+def check_features(x: Tensor, num_nodes: int, *, file: str | Path | None = None) -> None:
+    """Refuse features that are not one finite row a node; dense or ``torch.sparse_csr``."""
+    if not isinstance(x, Tensor):
+        raise DemonetError(f"features are a {type(x).__name__}, not a tensor", file=file)
+    if x.dim() != 2:
+        raise DemonetError(f"features have shape {list(x.shape)}, not [nodes, features]", file=file)
+    if x.size(0) != num_nodes:
+        raise DemonetError(f"features have {x.size(0)} rows for {num_nodes} nodes", file=file)
+    if x.layout not in (torch.strided, torch.sparse_csr):
+        raise DemonetError(f"features have layout {x.layout}", file=file, hint="use a dense or a CSR tensor")
+    if not x.is_floating_point():
+        return
+    values = x.values() if x.layout == torch.sparse_csr else x
+    finite = torch.isfinite(values)
+    if bool(finite.all()):
+        return
+    if x.layout == torch.sparse_csr:
+        at = int((~finite).nonzero()[0])
+        row = int(torch.searchsorted(x.crow_indices(), at, right=True)) - 1
+        column, value = int(x.col_indices()[at]), float(values[at])
+    else:
+        row, column = (int(i) for i in (~finite).nonzero()[0])
+        value = float(x[row, column])
+    raise DemonetError(f"feature {value} in row {row}, column {column}", file=file, hint="features must be finite")
+
+
+def check_labels(y: Tensor, num_items: int, num_classes: int | None = None, *, file: str | Path | None = None) -> None:
+    """Refuse labels that are not one int64 class an item, counted from 0, with -1 for an unlabelled item."""
+    if not isinstance(y, Tensor) or y.dim() != 1 or y.dtype != torch.int64:
+        found = f"{list(y.shape)} of {y.dtype}" if isinstance(y, Tensor) else type(y).__name__
+        raise DemonetError(f"labels are {found}, not an int64 vector", file=file)
+    if y.numel() != num_items:
+        raise DemonetError(f"{y.numel()} labels for {num_items} items", file=file)
+    bad = y < -1 if num_classes is None else (y < -1) | (y >= num_classes)
+    if bool(bad.any()):
+        item = int(bad.nonzero()[0])
+        allowed = "0, 1, 2, ..." if num_classes is None else f"0 to {num_classes - 1}"
+        raise DemonetError(f"label {int(y[item])} of item {item}", file=file, hint=f"{allowed}, or -1 for unlabelled")
+
+
+def check_split(split: Split, y: Tensor) -> None:
+    """Refuse a split that cannot be trained or measured honestly on labels ``y``.
+
+    Indices are in range and in one part only, every item is labelled, and training has every class.
+    """
+    seen = torch.zeros(y.numel(), dtype=torch.int8)
+    for part, index in (("train", split.train), ("val", split.val), ("test", split.test)):
+        outside = (index < 0) | (index >= y.numel())
+        if bool(outside.any()):
+            raise DemonetError(
+                f"{part} index {int(index[outside][0])} of split {split.name}: there are {y.numel()} items"
+            )
+        again = index[seen[index] > 0]
+        if again.numel():
+            raise DemonetError(f"item {int(again[0])} of split {split.name} is in {part} and in an earlier part")
+        seen[index] = 1
+        unlabelled = index[y.cpu()[index] < 0]
+        if unlabelled.numel():
+            raise DemonetError(f"item {int(unlabelled[0])} in {part} of split {split.name} has no label")
+    if split.train.numel() == 0:
+        raise DemonetError(f"the training part of split {split.name} is empty")
+    present = torch.unique(y.cpu()[split.train])
+    for label in torch.unique(y.cpu()).tolist():
+        if label >= 0 and label not in present:
+            raise DemonetError(
+                f"class {label} has no item in the training part of split {split.name}",
+                hint="use stratified=True, or a larger training part",
+            )

@@ -1,0 +1,122 @@
+"""From the pairs that a file lists to a simple graph: the policy for loops, duplicates and directions, once."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from demonet.errors import DemonetError, DemonetWarning
+
+SelfLoops = Literal["drop", "keep"]
+
+
+def simple_edges(
+    source: np.ndarray,
+    target: np.ndarray,
+    num_nodes: int,
+    *,
+    weight: np.ndarray | None = None,
+    directed: bool = False,
+    self_loops: SelfLoops = "drop",
+    file: str | Path | None = None,
+) -> tuple[Tensor, Tensor | None]:
+    """The simple graph of the listed pairs, as a sorted ``edge_index`` and the weight of each arc.
+
+    An undirected edge becomes both arcs, whether it was listed in one direction or in both; a directed one stays as it
+    is. Pairs listed again are merged; if their weights differ, that is an error. Loops are dropped, or kept as one arc
+    that counts once in the degree. What was changed is counted in one `DemonetWarning` a kind.
+
+    Args:
+        source: Node numbers, 0 to ``num_nodes - 1``, already checked.
+        target: As many again.
+        num_nodes: Number of nodes; one that is left without an edge stays, isolated.
+        weight: One number a pair.
+        directed: Whether (u, v) says nothing of (v, u).
+        self_loops: ``"drop"`` or ``"keep"``.
+        file: The file to name in warnings and errors.
+    """
+    if self_loops not in ("drop", "keep"):
+        raise DemonetError(f"self_loops={self_loops!r}", hint='"drop" or "keep"')
+    loops = source == target
+    num_loops = int(np.count_nonzero(loops))
+    if num_loops and self_loops == "drop":
+        stay = ~loops
+        source, target = source[stay], target[stay]
+        weight = None if weight is None else weight[stay]
+        _warn(num_loops, "self loop", "dropped", file, 'self_loops="keep" keeps them')
+    arcs = source.astype(np.int64) * num_nodes
+    arcs += target
+    listed = arcs.size
+    arcs, weight = _merge(arcs, weight, num_nodes, file)
+    if listed > arcs.size:
+        twice = "the file lists two arcs for each one" if listed == 2 * arcs.size else None
+        _warn(listed - arcs.size, "duplicate edge", "merged", file, twice)
+    if not directed:
+        arcs, weight = _both_directions(arcs, weight, num_nodes, file)
+    edge_index = np.empty((2, arcs.size), dtype=np.int64)
+    np.floor_divide(arcs, max(num_nodes, 1), out=edge_index[0])
+    np.multiply(edge_index[0], num_nodes, out=edge_index[1])
+    np.subtract(arcs, edge_index[1], out=edge_index[1])
+    return torch.from_numpy(edge_index), None if weight is None else torch.from_numpy(weight.astype(np.float32))
+
+
+def _merge(
+    arcs: np.ndarray, weight: np.ndarray | None, num_nodes: int, file: str | Path | None
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Sorted distinct arcs ``u * n + v``; sorting whole keys is several times faster than sorting an order of pairs."""
+    if weight is None:
+        arcs.sort()
+        first = _first_of_each(arcs)
+        return arcs if first.all() else arcs[first], None
+    order = np.argsort(arcs, kind="stable")
+    arcs, weight = arcs[order], weight[order]
+    first = _first_of_each(arcs)
+    clash = np.flatnonzero(~first[1:] & (weight[1:] != weight[:-1]))
+    if clash.size:
+        u, v = divmod(int(arcs[clash[0]]), num_nodes)
+        raise DemonetError(
+            f"the edge between nodes number {u} and {v} has two weights, {weight[clash[0]]} and {weight[clash[0] + 1]}",
+            file=file,
+            hint="merge them before reading, or read with directed=True if the two directions differ",
+        )
+    return arcs[first], weight[first]
+
+
+def _both_directions(
+    arcs: np.ndarray, weight: np.ndarray | None, num_nodes: int, file: str | Path | None
+) -> tuple[np.ndarray, np.ndarray | None]:
+    source = arcs // max(num_nodes, 1)
+    reverse = arcs - source * num_nodes
+    loops = int(np.count_nonzero(reverse == source))
+    reverse *= num_nodes
+    reverse += source
+    del source
+    listed = arcs.size
+    arcs, weight = _merge(
+        np.concatenate([arcs, reverse]),
+        None if weight is None else np.concatenate([weight, weight]),
+        num_nodes,
+        file,
+    )
+    edges = (arcs.size - loops) // 2 + loops
+    # A list that gives every edge in both directions is a convention, not a mistake: nothing to warn of.
+    if edges < listed < arcs.size:
+        _warn(listed - edges, "edge", "listed in both directions, merged", file)
+    return arcs, weight
+
+
+def _first_of_each(ordered: np.ndarray) -> np.ndarray:
+    first = np.ones(ordered.size, dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    return first
+
+
+def _warn(count: int, what: str, done: str, file: str | Path | None, hint: str | None = None) -> None:
+    where = "" if file is None else f"{file}: "
+    message = f"{where}{count} {what}{'s' if count != 1 else ''} {done}{f' ({hint})' if hint else ''}"
+    warnings.warn(message, DemonetWarning, stacklevel=4)

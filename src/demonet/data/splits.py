@@ -1,0 +1,198 @@
+"""Who is trained on, who chooses the epoch, who is tested: a split is an object with a name, a seed and indices.
+
+Only labelled items (``y >= 0``) are ever in a split. A split that is not stratified is drawn again, from the same
+generator, until every class is in training: a class that training never saw cannot be predicted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from demonet.errors import DemonetError
+
+_PARTS = ("train", "val", "test")
+_DRAWS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Sorted, disjoint int64 indices for training, validation and test, and where they come from."""
+
+    name: str
+    seed: int
+    train: Tensor
+    val: Tensor
+    test: Tensor
+
+    def __post_init__(self) -> None:
+        for part in _PARTS:
+            index = torch.as_tensor(getattr(self, part), dtype=torch.int64).cpu()
+            object.__setattr__(self, part, index.sort().values)
+        everyone = torch.cat([self.train, self.val, self.test])
+        if everyone.numel() and int(everyone.min()) < 0:
+            raise DemonetError(f"index {int(everyone.min())} in split {self.name}", hint="indices start at 0")
+        items, times = everyone.unique(return_counts=True)
+        if bool((times > 1).any()):
+            raise DemonetError(f"item {int(items[times > 1][0])} is in split {self.name} more than once")
+
+    @property
+    def hash(self) -> str:
+        """Twelve hex digits that change with the name, the seed or any index."""
+        digest = hashlib.sha256(f"{self.name}|{self.seed}".encode())
+        for part in _PARTS:
+            digest.update(f"|{part}|".encode() + getattr(self, part).numpy().astype("<i8").tobytes())
+        return digest.hexdigest()[:12]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Split) and self.hash == other.hash
+
+    def __hash__(self) -> int:
+        return int(self.hash, 16)
+
+    def __repr__(self) -> str:
+        sizes = "/".join(str(getattr(self, part).numel()) for part in _PARTS)
+        return f"Split({self.name!r}, seed={self.seed}, {sizes}, hash={self.hash})"
+
+    def save(self, path: str | Path) -> None:
+        """Write as JSON, whole or not at all."""
+        record = {"name": self.name, "seed": self.seed, "hash": self.hash}
+        record |= {part: getattr(self, part).tolist() for part in _PARTS}
+        path = Path(path)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                json.dump(record, stream)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+
+    @classmethod
+    def load(cls, path: str | Path) -> Split:
+        """Read what `save` wrote; a file that was changed since is refused."""
+        try:
+            record = json.loads(Path(path).read_text(encoding="utf-8"))
+            parts = {part: [int(i) for i in record[part]] for part in _PARTS}
+            name, seed, stored = str(record["name"]), int(record["seed"]), record["hash"]
+        except FileNotFoundError:
+            raise DemonetError("no such split file", file=path) from None
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise DemonetError(f"not a split file: {error!r}", file=path) from None
+        split = cls(name, seed, **{part: torch.tensor(index, dtype=torch.int64) for part, index in parts.items()})
+        if split.hash != stored:
+            raise DemonetError(f"the indices hash to {split.hash}, the file says {stored}", file=path)
+        return split
+
+
+def thirds(y: Tensor, seed: int, stratified: bool = False) -> Split:
+    """A third each for training, validation and test: the paper's protocol for airports and graph sets."""
+    return _cut("thirds", y, (1 / 3, 1 / 3, 1 / 3), seed, stratified)
+
+
+def fractions(y: Tensor, parts: tuple[float, float, float], seed: int, stratified: bool = False) -> Split:
+    """Fractions for training, validation and test, such as ``(.1, .2, .7)``, the paper's for social networks."""
+    if min(parts) < 0 or abs(sum(parts) - 1) > 1e-6:
+        raise DemonetError(f"fractions {parts} do not sum to 1 or are negative")
+    return _cut("/".join(f"{100 * part:.4g}" for part in parts), y, parts, seed, stratified)
+
+
+def train_fraction(y: Tensor, fraction: float, seed: int, stratified: bool = False, validation: float = 0.2) -> Split:
+    """``fraction`` of the items to train, the rest to test: the paper's sweep from 10 % to 90 %.
+
+    Early stopping needs a validation part, and the test items must not be it: the share ``validation`` of the
+    training items is set aside, so training proper has ``fraction * (1 - validation)`` of all.
+    """
+    if not (0 < fraction < 1 and 0 < validation < 1):
+        raise DemonetError(f"training fraction {fraction}, validation share {validation}: both must be inside (0, 1)")
+    parts = (fraction * (1 - validation), fraction * validation, 1 - fraction)
+    return _cut(f"train-{100 * fraction:.4g}%", y, parts, seed, stratified)
+
+
+def k_fold(y: Tensor, k: int, seed: int, stratified: bool = True) -> list[Split]:
+    """``k`` splits: fold i tests, fold i + 1 validates, the others train. Each item is tested exactly once."""
+    folds = _folds(_labelled(y), y, k, seed, stratified, at_least=3)
+    name = _named(f"{k}-fold", stratified)
+    splits = []
+    for i, test in enumerate(folds):
+        val = folds[(i + 1) % k]
+        splits.append(_split(f"{name}/{i}", seed, _without(folds, test, val), val, test))
+    return splits
+
+
+def nested_k_fold(y: Tensor, outer: int, inner: int, seed: int, stratified: bool = True) -> list[list[Split]]:
+    """For each of ``outer`` test folds, ``inner`` splits of all other items into training and validation."""
+    tests = _folds(_labelled(y), y, outer, seed, stratified, at_least=2)
+    name = _named(f"{outer}x{inner}-fold", stratified)
+    nested = []
+    for i, test in enumerate(tests):
+        folds = _folds(np.sort(_without(tests, test)), y, inner, seed, stratified, at_least=2)
+        nested.append([_split(f"{name}/{i}/{j}", seed, _without(folds, val), val, test) for j, val in enumerate(folds)])
+    return nested
+
+
+def _cut(name: str, y: Tensor, parts: tuple[float, float, float], seed: int, stratified: bool) -> Split:
+    items, labels = _labelled(y), y.cpu().numpy()
+    bounds = np.rint(np.cumsum(parts) * items.size).astype(int)[:2]
+    generator = np.random.default_rng(seed)
+    classes = np.unique(labels[items])
+    for _ in range(1 if stratified else _DRAWS):
+        order = generator.permutation(items)
+        if stratified:
+            order = _interleave(order, labels[order])
+        train, val, test = np.split(order, bounds)
+        if np.unique(labels[train]).size == classes.size:
+            return _split(_named(name, stratified), seed, train, val, test)
+    missing = np.setdiff1d(classes, labels[train])[0]
+    raise DemonetError(
+        f"split {name}: class {missing} is not among the {train.size} training items",
+        hint="a larger training part" if stratified else "use stratified=True, or a larger training part",
+    )
+
+
+def _interleave(order: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Order items so that every prefix holds each class in proportion, within one item.
+
+    The r-th of the s items of a class stands at r / s, so the first of every class comes before all seconds.
+    """
+    position = np.empty(order.size)
+    for label in np.unique(labels):
+        mine = np.flatnonzero(labels == label)
+        position[mine] = np.arange(mine.size) / mine.size
+    return order[np.argsort(position, kind="stable")]
+
+
+def _folds(items: np.ndarray, y: Tensor, k: int, seed: int, stratified: bool, at_least: int) -> list[np.ndarray]:
+    if not at_least <= k <= items.size:
+        raise DemonetError(f"{k} folds of {items.size} labelled items", hint=f"at least {at_least} folds, no empty one")
+    order = np.random.default_rng(seed).permutation(items)
+    if stratified:  # dealt out class by class, so that fold sizes and class counts differ by at most one
+        order = order[np.argsort(y.cpu().numpy()[order], kind="stable")]
+    return [order[i::k] for i in range(k)]
+
+
+def _without(folds: list[np.ndarray], *left_out: np.ndarray) -> np.ndarray:
+    return np.concatenate([fold for fold in folds if not any(fold is other for other in left_out)])
+
+
+def _labelled(y: Tensor) -> np.ndarray:
+    items = np.flatnonzero(y.cpu().numpy() >= 0)
+    if items.size == 0:
+        raise DemonetError("no item has a label")
+    return items
+
+
+def _named(name: str, stratified: bool) -> str:
+    return f"{name}, stratified" if stratified else name
+
+
+def _split(name: str, seed: int, train: np.ndarray, val: np.ndarray, test: np.ndarray) -> Split:
+    return Split(name, seed, *(torch.from_numpy(index.astype(np.int64)) for index in (train, val, test)))
