@@ -1,0 +1,36 @@
+"""The mean WL kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from demonet.kernels.base import Expansion
+from demonet.kernels.union import Float, GraphUnion, sum_rows
+from demonet.kernels.vectors import VectorKernel
+
+
+class MeanWLKernel(VectorKernel):
+    r"""Inner products of all pairs of nodes, Eq. 16 summed over levels ``0 .. n_iter``.
+
+    .. math::
+        K(G, G') = \sum_{k=0}^{h} \sum_{v \in V} \sum_{v' \in V'} \langle h_v^k, h_{v'}^k \rangle
+
+    The kernel space of sum pooling: the features are :math:`\sum_v h_v^k`, one block a level. The name is the paper's;
+    the equation has sums and no mean, and ``normalize=True`` takes the number of nodes out of it.
+
+    Args:
+        n_iter: The last level :math:`h`; ``h + 1`` levels are summed.
+        normalize: Divide by :math:`\sqrt{K(G, G) K(G', G')}`; a graph without nodes gets zeros.
+        representations: A callable from a ``Data`` to the list of tensors :math:`h^0, \dots, h^h`, each
+            ``[nodes, width]``, such as the layers of a trained model. By default :math:`h^0` is ``data.x`` (ones where
+            there is none) and :math:`h^k` the mean of :math:`h^{k-1}` of the node and of its neighbours' mean, which
+            is zero for an isolated node.
+
+    Attributes:
+        widths_: The width of each level.
+        features_: Features of the fitted graphs, an array ``[graphs, levels * width]``.
+    """
+
+    def _pool(self, union: GraphUnion, levels: list[Float]) -> Expansion:
+        features = sum_rows(np.hstack(levels), union.graph, len(union.graphs))
+        return Expansion(features, np.square(features).sum(axis=1))

@@ -1,0 +1,152 @@
+"""A list of graphs as one graph of many components, so that the kernels work on whole arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from torch_geometric.data import Data
+
+from demonet.errors import DemonetError
+
+Int = NDArray[np.int64]
+Float = NDArray[np.float64]
+
+LARGEST_EXACT_INTEGER = 2**53  # float64 tells integers apart up to here, and labels must stay apart
+
+
+@dataclass(frozen=True)
+class GraphUnion:
+    """The disjoint union of a list of graphs: nodes numbered through, in the order of the list.
+
+    The arcs are used as given: :math:`N(v)` is the multiset of sources of the arcs that end in :math:`v`, and
+    :math:`deg(v)` is its size.
+
+    Attributes:
+        graphs: The graphs themselves.
+        graph: The graph of each node, an index into ``graphs``.
+        source: Where each arc begins.
+        target: Where each arc ends.
+    """
+
+    graphs: list[Data]
+    graph: Int
+    source: Int
+    target: Int
+
+    @classmethod
+    def of(cls, graphs: Iterable[Data]) -> GraphUnion:
+        """Check the nodes and arcs of every graph, and join them."""
+        graphs = _graph_list(graphs)
+        sizes = np.array([_num_nodes(data, position) for position, data in enumerate(graphs)], dtype=np.int64)
+        arcs = [_arcs(data, position, size) for position, (data, size) in enumerate(zip(graphs, sizes, strict=True))]
+        first = np.repeat(np.cumsum(sizes) - sizes, [arc.shape[1] for arc in arcs])
+        source, target = np.concatenate(arcs, axis=1) + first
+        return cls(graphs, np.repeat(np.arange(len(graphs)), sizes), source, target)
+
+    @property
+    def num_nodes(self) -> int:
+        """Nodes of all graphs together."""
+        return len(self.graph)
+
+    @property
+    def degree(self) -> Int:
+        """The number of arcs that end in each node."""
+        return np.bincount(self.target, minlength=self.num_nodes)
+
+    @property
+    def with_x(self) -> bool:
+        """Whether the graphs have attributes."""
+        return any(data.x is not None for data in self.graphs)
+
+    def attributes(self, width: int | None = None) -> Float:
+        """The rows ``x`` of all nodes, shape ``[nodes, width]``; one column of ones where no graph has an ``x``.
+
+        Args:
+            width: The number of columns that ``x`` must have; by default that of the first graph.
+        """
+        if not self.with_x:
+            return np.ones((self.num_nodes, 1))
+        columns = [_attributes(data, position) for position, data in enumerate(self.graphs)]
+        expected = columns[0].shape[1] if width is None else width
+        for position, x in enumerate(columns):
+            if x.shape[1] != expected:
+                raise DemonetError(
+                    f"graph {position}: x has {x.shape[1]} columns where {expected} were expected",
+                    hint="a kernel compares graphs whose nodes have the same attributes",
+                )
+        return np.concatenate(columns)
+
+
+def numeric(tensor: torch.Tensor, name: str, num_nodes: int) -> Float:
+    """A checked float64 copy of a tensor ``[num_nodes, width]``."""
+    if not isinstance(tensor, torch.Tensor) or tensor.layout != torch.strided or tensor.is_complex():
+        raise DemonetError(f"{name} is not a dense tensor of real numbers but {_kind(tensor)}")
+    if tensor.dim() != 2 or tensor.shape[0] != num_nodes or tensor.shape[1] == 0:
+        raise DemonetError(
+            f"{name} has shape {list(tensor.shape)} where [{num_nodes}, width] was expected",
+            hint="one row a node, at least one column",
+        )
+    if not tensor.is_floating_point() and tensor.numel() and int(tensor.abs().max()) > LARGEST_EXACT_INTEGER:
+        raise DemonetError(f"{name} holds integers beyond 2**53", hint="renumber the labels")
+    values: Float = tensor.detach().cpu().to(torch.float64).numpy()
+    if not np.isfinite(values).all():
+        node = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
+        raise DemonetError(f"{name} holds NaN or infinity, first at node {node}")
+    return values
+
+
+def sum_rows(rows: Float, group: Int, num_groups: int) -> Float:
+    """Row sums by group, shape ``[num_groups, width]``."""
+    members = sparse.csr_array((np.ones(len(group)), (group, np.arange(len(group)))), shape=(num_groups, len(group)))
+    sums: Float = np.asarray(members @ rows)
+    return sums
+
+
+def _graph_list(graphs: Iterable[Data]) -> list[Data]:
+    if isinstance(graphs, Data) or not isinstance(graphs, Iterable):
+        raise DemonetError(
+            f"expected a list of torch_geometric Data, got {_kind(graphs)}",
+            hint="pass [data], or batch.to_data_list()",
+        )
+    graphs = list(graphs)
+    if not graphs:
+        raise DemonetError("the list of graphs is empty")
+    for position, data in enumerate(graphs):
+        if not isinstance(data, Data):
+            raise DemonetError(f"graph {position} is not a torch_geometric Data but {_kind(data)}")
+    return graphs
+
+
+def _num_nodes(data: Data, position: int) -> int:
+    if data.num_nodes is None:
+        raise DemonetError(f"graph {position}: the number of nodes is not known", hint="set x or num_nodes")
+    return int(data.num_nodes)
+
+
+def _arcs(data: Data, position: int, num_nodes: int) -> Int:
+    arcs = data.edge_index
+    if not isinstance(arcs, torch.Tensor) or arcs.dim() != 2 or arcs.shape[0] != 2 or arcs.is_floating_point():
+        raise DemonetError(
+            f"graph {position}: edge_index is not an integer tensor of shape [2, arcs]",
+            hint="for a graph without edges: torch.empty(2, 0, dtype=torch.long)",
+        )
+    ends: Int = arcs.cpu().to(torch.int64).numpy()
+    if ends.size and not (ends.min() >= 0 and ends.max() < num_nodes):
+        stray = int(ends[(ends < 0) | (ends >= num_nodes)][0])
+        raise DemonetError(f"graph {position}: edge_index names node {stray}, the graph has {num_nodes} nodes")
+    return ends
+
+
+def _attributes(data: Data, position: int) -> Float:
+    if data.x is None:
+        raise DemonetError(f"graph {position} has no x, others have", hint="give x to all graphs or to none")
+    return numeric(data.x, f"graph {position}: x", int(data.num_nodes))
+
+
+def _kind(value: object) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}"

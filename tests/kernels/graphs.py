@@ -1,0 +1,66 @@
+"""Graphs for the kernel tests: by hand, drawn by hypothesis, and read from TU files."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+from torch_geometric.data import Data
+
+
+def graph(num_nodes, edges=(), x=None):
+    """A graph from undirected edges; ``x`` as nested lists, kept in float64."""
+    arcs = [arc for u, v in edges for arc in ((u, v), (v, u))]
+    edge_index = torch.tensor(arcs, dtype=torch.long).reshape(-1, 2).T
+    if x is None:
+        return Data(edge_index=edge_index, num_nodes=num_nodes)
+    return Data(x=torch.as_tensor(x, dtype=torch.float64), edge_index=edge_index)
+
+
+def path(num_nodes, x=None):
+    return graph(num_nodes, [(i, i + 1) for i in range(num_nodes - 1)], x)
+
+
+def star(leaves, x=None):
+    return graph(leaves + 1, [(0, leaf) for leaf in range(1, leaves + 1)], x)
+
+
+def permuted(data, order):
+    """The same graph with node ``order[i]`` as node ``i``, and its arcs in another order."""
+    order = torch.as_tensor(order, dtype=torch.long)
+    place = torch.empty_like(order)
+    place[order] = torch.arange(len(order))
+    return Data(x=data.x[order], edge_index=place[data.edge_index].flip(1), num_nodes=len(order))
+
+
+@st.composite
+def drawn_graphs(draw, *, min_nodes=0, max_nodes=7, values=(0.0, 1.0), width=2):
+    """A graph of any shape (empty, edgeless, a hub, dense), with rows drawn from few values so that labels repeat."""
+    num_nodes = draw(st.integers(min_nodes, max_nodes))
+    pairs = list(combinations(range(num_nodes), 2))
+    edges = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
+    if num_nodes > 2 and draw(st.booleans()):
+        edges = sorted({*edges, *((0, leaf) for leaf in range(1, num_nodes))})
+    x = draw(st.lists(st.sampled_from(values), min_size=num_nodes * width, max_size=num_nodes * width))
+    return graph(num_nodes, edges, np.array(x, dtype=np.float64).reshape(num_nodes, width))
+
+
+def lists_of(graphs, *, min_size=1, max_size=4):
+    return st.lists(graphs, min_size=min_size, max_size=max_size)
+
+
+def read_tu(folder):
+    """A TU folder as graphs with one-hot node labels, and their classes."""
+    name = folder.name
+    arcs = np.loadtxt(folder / f"{name}_A.txt", delimiter=",", dtype=np.int64).T - 1
+    owner = np.loadtxt(folder / f"{name}_graph_indicator.txt", dtype=np.int64) - 1
+    _, label = np.unique(np.loadtxt(folder / f"{name}_node_labels.txt", dtype=np.int64), return_inverse=True)
+    x = torch.eye(label.max() + 1)[label]
+    graphs = []
+    for g in range(owner.max() + 1):
+        nodes = np.flatnonzero(owner == g)
+        inside = arcs[:, owner[arcs[0]] == g] - nodes[0]
+        graphs.append(Data(x=x[nodes], edge_index=torch.from_numpy(inside)))
+    return graphs, np.loadtxt(folder / f"{name}_graph_labels.txt", dtype=np.int64)

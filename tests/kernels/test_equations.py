@@ -1,0 +1,152 @@
+"""Each kernel against its equation, written as loops over pairs of nodes; and what every kernel must satisfy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from tests.kernels.graphs import drawn_graphs, graph, lists_of, path, permuted, star
+from tests.reference import kernels as reference
+
+from demonet.kernels import DegreeWLKernel, MeanWLKernel, WLSubtreeKernel
+
+KERNELS = [
+    pytest.param(WLSubtreeKernel, reference.wl_subtree, id="subtree"),
+    pytest.param(MeanWLKernel, reference.mean_wl, id="mean"),
+    pytest.param(DegreeWLKernel, reference.degree_wl, id="degree"),
+]
+CLASSES = pytest.mark.parametrize("kernel_class", [WLSubtreeKernel, MeanWLKernel, DegreeWLKernel])
+FITTED = lists_of(drawn_graphs(values=(-1.5, 0.0, 0.25, 2.0)))
+OTHERS = lists_of(drawn_graphs(max_nodes=9, values=(-1.5, 0.0, 3.0)))  # a label, and degrees, that fit cannot have seen
+ROUNDS = st.integers(0, 3)
+
+
+def dense(matrix):
+    return matrix.toarray() if sparse.issparse(matrix) else matrix
+
+
+def assert_same(actual, expected):
+    np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize(("kernel_class", "equation"), KERNELS)
+@settings(max_examples=60, deadline=None)
+@given(fitted=FITTED, others=OTHERS, h=ROUNDS, normalize=st.booleans())
+def test_gram_matrices_are_the_equation(kernel_class, equation, fitted, others, h, normalize):
+    kernel = kernel_class(n_iter=h, normalize=normalize)
+    square = kernel.fit_transform(fitted)
+    across = kernel.transform(others)
+    assert_same(square, reference.gram(equation, fitted, fitted, h, normalize=normalize))
+    assert_same(across, reference.gram(equation, others, fitted, h, normalize=normalize))
+    assert_same(kernel.transform(fitted), square)
+    assert_same(kernel.self_kernel(others), [equation(data, data, h) for data in others])
+    np.testing.assert_array_equal(square, square.T)
+
+
+@settings(max_examples=60, deadline=None)
+@given(fitted=FITTED, others=OTHERS, h=ROUNDS)
+def test_subtree_counts_are_exact_integers(fitted, others, h):
+    kernel = WLSubtreeKernel(n_iter=h).fit(fitted)
+    np.testing.assert_array_equal(kernel.transform(others), reference.gram(reference.wl_subtree, others, fitted, h))
+
+
+@CLASSES
+@settings(max_examples=30, deadline=None)
+@given(fitted=FITTED, others=OTHERS, h=ROUNDS, normalize=st.booleans())
+def test_features_are_the_explicit_map(kernel_class, fitted, others, h, normalize):
+    kernel = kernel_class(n_iter=h, normalize=normalize).fit(fitted)
+    fitted_features, features = dense(kernel.features(fitted)), dense(kernel.features(others))
+    assert_same(fitted_features @ fitted_features.T, kernel.fit_transform(fitted))
+    assert_same(features @ fitted_features.T, kernel.transform(others))
+
+
+@CLASSES
+@settings(max_examples=30, deadline=None)
+@given(graphs=lists_of(drawn_graphs(), max_size=6), h=ROUNDS, normalize=st.booleans())
+def test_gram_matrix_is_positive_semidefinite(kernel_class, graphs, h, normalize):
+    matrix = kernel_class(n_iter=h, normalize=normalize).fit_transform(graphs)
+    assert np.linalg.eigvalsh(matrix).min() >= -1e-9 * max(1.0, np.trace(matrix))
+
+
+@CLASSES
+@settings(max_examples=30, deadline=None)
+@given(fitted=FITTED, data=drawn_graphs(max_nodes=9), h=ROUNDS, normalize=st.booleans(), shuffle=st.randoms())
+def test_order_of_nodes_changes_nothing(kernel_class, fitted, data, h, normalize, shuffle):
+    order = list(range(data.num_nodes))
+    shuffle.shuffle(order)
+    kernel = kernel_class(n_iter=h, normalize=normalize).fit(fitted)
+    assert_same(kernel.transform([permuted(data, order)]), kernel.transform([data]))
+    assert_same(kernel.self_kernel([permuted(data, order)]), kernel.self_kernel([data]))
+
+
+@CLASSES
+@settings(max_examples=30, deadline=None)
+@given(fitted=FITTED, others=OTHERS, h=ROUNDS, normalize=st.booleans())
+def test_a_list_is_its_graphs_one_by_one(kernel_class, fitted, others, h, normalize):
+    kernel = kernel_class(n_iter=h, normalize=normalize).fit(fitted)
+    together = kernel.transform(others)
+    assert_same(together, np.vstack([kernel.transform([data]) for data in others]))
+    for column, data in enumerate(fitted):
+        alone = kernel_class(n_iter=h, normalize=normalize).fit([data])
+        assert_same(alone.transform(others)[:, 0], together[:, column])
+
+
+def test_subtree_by_hand():
+    """Path of 3 and edge. Round 0: 3 · 2 pairs; round 1: two leaves against two leaves, 4."""
+    assert WLSubtreeKernel(n_iter=0).fit([path(3)]).transform([path(2)]) == [[6]]
+    assert WLSubtreeKernel(n_iter=1).fit([path(3)]).transform([path(2)]) == [[10]]
+
+
+def test_mean_by_hand():
+    """Path of 3 with x = (1, 0, 0): h^1 = (1/2, 1/4, 0), so h^0 adds 1 · 1 and h^1 adds 3/4 · 3/4."""
+    data = path(3, [[1], [0], [0]])
+    kernel = MeanWLKernel(n_iter=1)
+    assert kernel.fit_transform([data]) == [[1 + 9 / 16]]
+    np.testing.assert_array_equal(kernel.features([data]), [[1, 3 / 4]])
+
+
+def test_degree_by_hand():
+    """The same path: degree 1 holds nodes 0 and 2, degree 2 holds node 1."""
+    data = path(3, [[1], [0], [0]])
+    kernel = DegreeWLKernel(n_iter=1)
+    assert kernel.fit_transform([data]) == [[1 + 1 / 4 + 1 / 16]]
+    np.testing.assert_array_equal(kernel.degrees_, [1, 2])
+    np.testing.assert_array_equal(kernel.features([data]), [[1, 0, 1 / 2, 1 / 4]])
+
+
+def test_features_are_level_by_level_then_degree_by_degree():
+    graphs = [star(3, np.ones((4, 5))), path(4, np.ones((4, 5)))]
+    assert MeanWLKernel(n_iter=2).fit(graphs).features(graphs).shape == (2, 3 * 5)
+    assert DegreeWLKernel(n_iter=2).fit(graphs).features(graphs).shape == (2, 3 * 3 * 5)
+    subtree = WLSubtreeKernel(n_iter=1).fit(graphs).features(graphs)
+    assert subtree.format == "csr"
+    assert subtree.shape == (2, 1 + 3)
+
+
+def test_unseen_degree_meets_nothing_but_counts_in_its_own_norm():
+    """Of a star with 5 leaves only the leaves meet a path: 5 of its ones against 2, over sqrt(25 + 1) and sqrt(8)."""
+    fitted, hub = [path(4)], star(5)
+    assert DegreeWLKernel(n_iter=0).fit(fitted).transform([hub]) == [[10]]
+    assert DegreeWLKernel(n_iter=0).fit(fitted).self_kernel([hub]) == [26]
+    normalized = DegreeWLKernel(n_iter=0, normalize=True).fit(fitted).transform([hub])
+    assert normalized == pytest.approx(10 / np.sqrt(26 * 8))
+
+
+@CLASSES
+def test_unseen_label_counts_in_the_norm(kernel_class):
+    """Half of the nodes carry an attribute orthogonal to all fitted ones: the cosine falls from 1 to 1 / sqrt(2)."""
+    fitted = [graph(1, x=[[1, 0]])]
+    kernel = kernel_class(n_iter=0, normalize=True).fit(fitted)
+    assert kernel.transform([graph(2, x=[[1, 0], [0, 1]])]) == pytest.approx(1 / np.sqrt(2))
+
+
+@CLASSES
+def test_empty_graph_gives_zeros(kernel_class):
+    graphs = [graph(0), path(3)]
+    for normalize in (False, True):
+        matrix = kernel_class(n_iter=2, normalize=normalize).fit_transform(graphs)
+        np.testing.assert_array_equal(matrix[0], [0, 0])
+        assert matrix[1, 1] > 0
+        assert kernel_class(n_iter=2, normalize=normalize).fit_transform([graph(0)]) == [[0]]

@@ -1,0 +1,147 @@
+"""The kernels as scikit-learn estimators, and what they say to bad input."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC
+from tests.kernels.graphs import graph, path, star
+from torch_geometric.data import Batch, Data
+
+from demonet.errors import DemonetError
+from demonet.kernels import DegreeWLKernel, MeanWLKernel, WLSubtreeKernel, wl_classes
+
+CLASSES = pytest.mark.parametrize("kernel_class", [WLSubtreeKernel, MeanWLKernel, DegreeWLKernel])
+
+
+@CLASSES
+def test_parameters_are_stored_and_cloned(kernel_class):
+    kernel = kernel_class(n_iter=4, normalize=True)
+    assert kernel.get_params().items() >= {"n_iter": 4, "normalize": True}.items()
+    copy = clone(kernel.fit([path(3)]))
+    assert copy.get_params() == kernel.get_params()
+    with pytest.raises(NotFittedError):
+        copy.transform([path(3)])
+    assert kernel.set_params(n_iter=0).fit([path(3)]) is kernel
+
+
+@CLASSES
+def test_svc_with_a_precomputed_kernel(kernel_class):
+    """Paths against stars: 1-WL, the degree and the averaged degree-free ones with x = degree all separate them."""
+    graphs = [path(n) for n in range(4, 12)] + [star(n) for n in range(4, 12)]
+    for data in graphs:
+        data.x = torch.bincount(data.edge_index[1], minlength=data.num_nodes)[:, None].double()
+    y = np.repeat([0, 1], 8)
+    kernel = kernel_class(n_iter=2, normalize=True)
+    classifier = SVC(kernel="precomputed", C=100.0).fit(kernel.fit_transform(graphs[::2]), y[::2])
+    assert classifier.score(kernel.transform(graphs[1::2]), y[1::2]) == 1.0
+
+
+@pytest.mark.data
+@CLASSES
+def test_grid_search_in_a_pipeline(mutag, kernel_class):
+    """Better than always answering the larger class, which holds 125 of the 188 molecules."""
+    graphs, y = mutag
+    pipeline = make_pipeline(kernel_class(normalize=True), SVC(kernel="precomputed", C=100.0))
+    search = GridSearchCV(pipeline, {f"{kernel_class.__name__.lower()}__n_iter": [0, 2]}, cv=3, error_score="raise")
+    search.fit(graphs, y)
+    assert search.best_score_ > 125 / 188
+
+
+@CLASSES
+def test_pickle_keeps_what_was_learned(kernel_class):
+    kernel = kernel_class(n_iter=2).fit([path(3), star(4)])
+    again = pickle.loads(pickle.dumps(kernel))
+    np.testing.assert_array_equal(again.transform([star(3)]), kernel.transform([star(3)]))
+
+
+@CLASSES
+def test_transform_learns_nothing(kernel_class):
+    kernel = kernel_class(n_iter=2).fit([path(3)])
+    before = kernel.transform([path(3), star(6)])
+    np.testing.assert_array_equal(kernel.transform([path(3), star(6)]), before)
+    assert kernel.features([star(6)]).shape[1] == kernel.features_.shape[1]
+
+
+@CLASSES
+def test_integer_and_float_attributes_are_the_same_labels(kernel_class):
+    whole, real = (Data(x=path(2).edge_index.T.to(kind), edge_index=path(2).edge_index) for kind in (int, float))
+    kernel = kernel_class(n_iter=1).fit([whole])
+    np.testing.assert_array_equal(kernel.transform([real]), kernel.transform([whole]))
+
+
+@CLASSES
+@pytest.mark.parametrize(
+    "parameters", [{"n_iter": -1}, {"n_iter": 1.5}, {"n_iter": "3"}, {"normalize": "yes"}, {"normalize": None}]
+)
+def test_bad_parameters_are_named_at_fit(kernel_class, parameters):
+    kernel = kernel_class(**parameters)
+    with pytest.raises(DemonetError, match=next(iter(parameters))):
+        kernel.fit([path(2)])
+
+
+def test_representations_must_be_callable():
+    with pytest.raises(DemonetError, match="representations"):
+        MeanWLKernel(representations=3).fit([path(2)])
+
+
+EDGE = torch.tensor([[0, 1], [1, 0]])
+BAD_GRAPHS = {
+    "empty": ([], "empty"),
+    "one Data": (path(2), "list of torch_geometric Data"),
+    "a Batch": (Batch.from_data_list([path(2), path(3)]), "list of torch_geometric Data"),
+    "a number": (3, "list of torch_geometric Data"),
+    "not Data": ([path(2), "path"], "graph 1 is not"),
+    "widths": ([path(2, np.ones((2, 1))), path(2, np.ones((2, 3)))], "graph 1: x has 3 columns where 1"),
+    "some without x": ([path(2, np.ones((2, 1))), path(2)], "graph 1 has no x"),
+    "NaN": ([path(3, [[0], [np.nan], [1]])], "graph 0: x holds NaN or infinity, first at node 1"),
+    "infinity": ([path(2, [[0], [np.inf]])], "NaN or infinity"),
+    "flat x": ([Data(x=torch.ones(2), edge_index=EDGE)], r"shape \[2\]"),
+    "no columns": ([Data(x=torch.ones(2, 0), edge_index=EDGE)], r"shape \[2, 0\]"),
+    "complex x": ([Data(x=torch.ones(2, 1, dtype=torch.cfloat), edge_index=EDGE)], "real"),
+    "sparse x": ([Data(x=torch.eye(2).to_sparse(), edge_index=EDGE)], "dense"),
+    "huge labels": ([Data(x=torch.tensor([[2**53 + 1], [2**53]]), edge_index=EDGE)], "2\\*\\*53"),
+    "no arcs given": ([Data(x=torch.ones(2, 1))], "edge_index"),
+    "real arcs": ([Data(x=torch.ones(2, 1), edge_index=EDGE.float())], "edge_index"),
+    "stray arc": ([Data(x=torch.ones(1, 1), edge_index=EDGE)], "names node 1, the graph has 1 nodes"),
+    "negative arc": ([Data(x=torch.ones(2, 1), edge_index=-EDGE)], "names node -1"),
+    "nothing": ([Data()], "number of nodes"),
+}
+
+
+@CLASSES
+@pytest.mark.parametrize(("graphs", "message"), BAD_GRAPHS.values(), ids=BAD_GRAPHS)
+def test_bad_graphs(kernel_class, graphs, message):
+    with pytest.raises(DemonetError, match=message):
+        kernel_class(n_iter=1).fit(graphs)
+
+
+@pytest.mark.parametrize(("graphs", "message"), BAD_GRAPHS.values(), ids=BAD_GRAPHS)
+def test_bad_graphs_have_no_class(graphs, message):
+    with pytest.raises(DemonetError, match=message):
+        wl_classes(graphs, 1)
+
+
+@CLASSES
+def test_attributes_must_be_those_of_fit(kernel_class):
+    kernel = kernel_class(n_iter=1).fit([path(2, [[1], [1]])])
+    with pytest.raises(DemonetError, match="had x, these have none"):
+        kernel.transform([path(2)])
+    with pytest.raises(DemonetError, match=r"columns|wide"):
+        kernel.transform([path(2, np.ones((2, 2)))])
+    with pytest.raises(DemonetError, match="had no x, these have one"):
+        kernel_class(n_iter=1).fit([path(2)]).transform([path(2, [[1], [1]])])
+
+
+@CLASSES
+def test_many_graphs_without_edges(kernel_class):
+    """Ten isolated nodes against five: every level, 50 pairs for WL; a quarter less each level for the averages."""
+    kernel = kernel_class(n_iter=1).fit([graph(10)])
+    assert kernel.transform([graph(5)]) == [[100 if kernel_class is WLSubtreeKernel else 50 + 50 / 4]]
