@@ -18,6 +18,7 @@ from torch_geometric.data import Batch, Data
 from demonet.errors import DemonetError
 from demonet.kernels import DegreeWLKernel, MeanWLKernel, WLSubtreeKernel, wl_classes
 
+EDGE = torch.tensor([[0, 1], [1, 0]])
 CLASSES = pytest.mark.parametrize("kernel_class", [WLSubtreeKernel, MeanWLKernel, DegreeWLKernel])
 
 
@@ -71,10 +72,11 @@ def test_transform_learns_nothing(kernel_class):
 
 
 @CLASSES
-def test_integer_and_float_attributes_are_the_same_labels(kernel_class):
-    whole, real = (Data(x=path(2).edge_index.T.to(kind), edge_index=path(2).edge_index) for kind in (int, float))
-    kernel = kernel_class(n_iter=1).fit([whole])
-    np.testing.assert_array_equal(kernel.transform([real]), kernel.transform([whole]))
+def test_equal_numbers_of_any_dtype_are_the_same_label(kernel_class):
+    kinds = (torch.bool, torch.uint8, torch.int64, torch.float16, torch.float64)
+    graphs = [Data(x=EDGE.to(kind), edge_index=EDGE) for kind in kinds]
+    matrix = kernel_class(n_iter=1).fit_transform(graphs)
+    np.testing.assert_array_equal(matrix, np.full((5, 5), matrix[0, 0]))
 
 
 @CLASSES
@@ -92,7 +94,6 @@ def test_representations_must_be_callable():
         MeanWLKernel(representations=3).fit([path(2)])
 
 
-EDGE = torch.tensor([[0, 1], [1, 0]])
 BAD_GRAPHS = {
     "empty": ([], "empty"),
     "one Data": (path(2), "list of torch_geometric Data"),
@@ -107,7 +108,7 @@ BAD_GRAPHS = {
     "no columns": ([Data(x=torch.ones(2, 0), edge_index=EDGE)], r"shape \[2, 0\]"),
     "complex x": ([Data(x=torch.ones(2, 1, dtype=torch.cfloat), edge_index=EDGE)], "real"),
     "sparse x": ([Data(x=torch.eye(2).to_sparse(), edge_index=EDGE)], "dense"),
-    "huge labels": ([Data(x=torch.tensor([[2**53 + 1], [2**53]]), edge_index=EDGE)], "2\\*\\*53"),
+    "huge labels": ([Data(x=torch.tensor([[2**53 + 1], [2**53]]), edge_index=EDGE)], "cannot tell apart"),
     "no arcs given": ([Data(x=torch.ones(2, 1))], "edge_index"),
     "real arcs": ([Data(x=torch.ones(2, 1), edge_index=EDGE.float())], "edge_index"),
     "stray arc": ([Data(x=torch.ones(1, 1), edge_index=EDGE)], "names node 1, the graph has 1 nodes"),

@@ -36,7 +36,7 @@ def averaged(union: GraphUnion, n_iter: int) -> list[Float]:
 def given(union: GraphUnion, n_iter: int, representations: Representations) -> list[Float]:
     """Levels ``0 .. n_iter`` as a callable gives them, graph by graph, joined over all nodes."""
     with torch.no_grad():
-        by_graph = [_levels(data, position, n_iter, representations) for position, data in enumerate(union.graphs)]
+        by_graph = [_levels(union, position, n_iter, representations) for position in range(len(union.graphs))]
     for k, level in enumerate(zip(*by_graph, strict=True)):
         if len(widths := {h.shape[1] for h in level}) > 1:
             raise DemonetError(
@@ -45,8 +45,8 @@ def given(union: GraphUnion, n_iter: int, representations: Representations) -> l
     return [np.concatenate(level) for level in zip(*by_graph, strict=True)]
 
 
-def _levels(data: Data, position: int, n_iter: int, representations: Representations) -> list[Float]:
-    levels = representations(data)
+def _levels(union: GraphUnion, position: int, n_iter: int, representations: Representations) -> list[Float]:
+    levels = representations(union.graphs[position])
     if not isinstance(levels, list | tuple):
         raise DemonetError(f"representations gave {type(levels).__name__} for graph {position}, not a list of tensors")
     if len(levels) != n_iter + 1:
@@ -54,4 +54,5 @@ def _levels(data: Data, position: int, n_iter: int, representations: Representat
             f"representations gave {len(levels)} levels for graph {position}, n_iter={n_iter} asks for {n_iter + 1}",
             hint=f"set n_iter={len(levels) - 1}; level 0 is the input",
         )
-    return [numeric(h, f"representations: level {k} of graph {position}", data.num_nodes) for k, h in enumerate(levels)]
+    name = f"representations: level {{}} of graph {position}"
+    return [numeric(h, name.format(k), union.sizes[position]) for k, h in enumerate(levels)]

@@ -16,8 +16,6 @@ from demonet.errors import DemonetError
 Int = NDArray[np.int64]
 Float = NDArray[np.float64]
 
-LARGEST_EXACT_INTEGER = 2**53  # float64 tells integers apart up to here, and labels must stay apart
-
 
 @dataclass(frozen=True)
 class GraphUnion:
@@ -28,12 +26,14 @@ class GraphUnion:
 
     Attributes:
         graphs: The graphs themselves.
+        sizes: The number of nodes of each graph.
         graph: The graph of each node, an index into ``graphs``.
         source: Where each arc begins.
         target: Where each arc ends.
     """
 
     graphs: list[Data]
+    sizes: list[int]
     graph: Int
     source: Int
     target: Int
@@ -42,11 +42,11 @@ class GraphUnion:
     def of(cls, graphs: Iterable[Data]) -> GraphUnion:
         """Check the nodes and arcs of every graph, and join them."""
         graphs = _graph_list(graphs)
-        sizes = np.array([_num_nodes(data, position) for position, data in enumerate(graphs)], dtype=np.int64)
+        sizes = [_num_nodes(data, position) for position, data in enumerate(graphs)]
         arcs = [_arcs(data, position, size) for position, (data, size) in enumerate(zip(graphs, sizes, strict=True))]
-        first = np.repeat(np.cumsum(sizes) - sizes, [arc.shape[1] for arc in arcs])
+        first = np.repeat(np.cumsum(sizes) - sizes, [ends.shape[1] for ends in arcs])
         source, target = np.concatenate(arcs, axis=1) + first
-        return cls(graphs, np.repeat(np.arange(len(graphs)), sizes), source, target)
+        return cls(graphs, sizes, np.repeat(np.arange(len(graphs)), sizes), source, target)
 
     @property
     def num_nodes(self) -> int:
@@ -71,19 +71,20 @@ class GraphUnion:
         """
         if not self.with_x:
             return np.ones((self.num_nodes, 1))
-        columns = [_attributes(data, position) for position, data in enumerate(self.graphs)]
-        expected = columns[0].shape[1] if width is None else width
-        for position, x in enumerate(columns):
+        numbered = enumerate(zip(self.graphs, self.sizes, strict=True))
+        attributes = [_attributes(data, position, size) for position, (data, size) in numbered]
+        expected = attributes[0].shape[1] if width is None else width
+        for position, x in enumerate(attributes):
             if x.shape[1] != expected:
                 raise DemonetError(
                     f"graph {position}: x has {x.shape[1]} columns where {expected} were expected",
                     hint="a kernel compares graphs whose nodes have the same attributes",
                 )
-        return np.concatenate(columns)
+        return np.concatenate(attributes)
 
 
 def numeric(tensor: torch.Tensor, name: str, num_nodes: int) -> Float:
-    """A checked float64 copy of a tensor ``[num_nodes, width]``."""
+    """The checked float64 values of a tensor ``[num_nodes, width]``."""
     if not isinstance(tensor, torch.Tensor) or tensor.layout != torch.strided or tensor.is_complex():
         raise DemonetError(f"{name} is not a dense tensor of real numbers but {_kind(tensor)}")
     if tensor.dim() != 2 or tensor.shape[0] != num_nodes or tensor.shape[1] == 0:
@@ -91,9 +92,10 @@ def numeric(tensor: torch.Tensor, name: str, num_nodes: int) -> Float:
             f"{name} has shape {list(tensor.shape)} where [{num_nodes}, width] was expected",
             hint="one row a node, at least one column",
         )
-    if not tensor.is_floating_point() and tensor.numel() and int(tensor.abs().max()) > LARGEST_EXACT_INTEGER:
-        raise DemonetError(f"{name} holds integers beyond 2**53", hint="renumber the labels")
-    values: Float = tensor.detach().cpu().to(torch.float64).numpy()
+    real = tensor.detach().to("cpu", torch.float64)
+    if not tensor.is_floating_point() and not torch.equal(real.to(tensor.dtype), tensor.cpu()):
+        raise DemonetError(f"{name} holds integers that float64 cannot tell apart", hint="renumber the labels")
+    values: Float = real.numpy()
     if not np.isfinite(values).all():
         node = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
         raise DemonetError(f"{name} holds NaN or infinity, first at node {node}")
@@ -142,10 +144,10 @@ def _arcs(data: Data, position: int, num_nodes: int) -> Int:
     return ends
 
 
-def _attributes(data: Data, position: int) -> Float:
+def _attributes(data: Data, position: int, num_nodes: int) -> Float:
     if data.x is None:
         raise DemonetError(f"graph {position} has no x, others have", hint="give x to all graphs or to none")
-    return numeric(data.x, f"graph {position}: x", int(data.num_nodes))
+    return numeric(data.x, f"graph {position}: x", num_nodes)
 
 
 def _kind(value: object) -> str:
