@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 
-import click
 import typer
 
 from demonet.errors import DemonetError
@@ -26,8 +25,8 @@ def main() -> None:
     try:
         app()
     except DemonetError as error:
-        click.echo(f"error: {error}", err=True)
+        typer.echo(f"error: {error}", err=True)
         sys.exit(2)
     except KeyboardInterrupt:
-        click.echo("interrupted", err=True)
+        typer.echo("interrupted", err=True)
         sys.exit(130)

@@ -1,0 +1,202 @@
+"""DegreeLayout: a graph in degree order, built once and used in every layer and epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.transforms import BaseTransform
+
+from demonet.data.check import check_edge_index
+from demonet.degree.lists import NeighbourLists, counting_sort, neighbour_lists
+from demonet.errors import DemonetError
+
+By = Literal["in", "out", "pair"]
+
+
+class DegreeSlice(NamedTuple):
+    """The nodes of one in-degree, as a dense block.
+
+    Attributes:
+        degree: How many neighbours each of these nodes has.
+        rows: The rows that they occupy.
+        neighbours: ``[rows, degree]``: the row of each neighbour.
+    """
+
+    degree: int
+    rows: slice
+    neighbours: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class DegreeLayout:
+    r"""A graph whose nodes stand in degree order.
+
+    Sorted by degree, the nodes of one task are one contiguous slice of rows, and their neighbour lists are a dense
+    :math:`n_d \times d` block of row numbers: no padding, and one matrix product per slice.
+
+    Pass it wherever an ``edge_index`` goes: ``conv(x, layout)`` takes and returns rows in the caller's node order.
+    :meth:`sorted` gives the same graph for callers who keep their rows in degree order themselves (:meth:`enter` and
+    :meth:`leave` bring them there and back), as the models do.
+
+    Attributes:
+        order: ``[n]`` the node in each row, or None when nodes are numbered by row already.
+        rank: ``[n]`` the row of each node, or None likewise.
+        key: ``[n]`` (``[n, 2]`` for pairs) the degree of each row that decides its task.
+        degrees: ``[groups]`` (``[groups, 2]``) the distinct values of ``key``, ascending.
+        offsets: ``[groups + 1]`` where the rows of each of them begin and end.
+        pointer: ``[n + 1]`` where the neighbour list of each row begins and ends.
+        neighbours: ``[m]`` the rows of the neighbours, list after list, ascending inside a list.
+        arc: ``[m]`` where each of them stood in the ``edge_index``: ``edge_weight[arc]`` is in list order.
+        back_pointer, back_neighbours: the same lists for the reversed arcs, along which gradients flow. On an
+            undirected graph they are the very same tensors.
+        back_entry: ``[m]`` the position in ``neighbours`` of each reversed arc.
+        by: Which degree decides the task: of incoming arcs, of outgoing arcs, or the pair of both.
+    """
+
+    order: Tensor | None
+    rank: Tensor | None
+    key: Tensor
+    degrees: Tensor
+    offsets: Tensor
+    pointer: Tensor
+    neighbours: Tensor
+    arc: Tensor
+    back_pointer: Tensor
+    back_neighbours: Tensor
+    back_entry: Tensor
+    by: By = "in"
+
+    @classmethod
+    def from_edge_index(cls, edge_index: Tensor, num_nodes: int | None = None, *, by: By = "in") -> DegreeLayout:
+        """Lay out a graph, or the disjoint union of a batch of graphs, in time linear in its nodes and arcs.
+
+        Args:
+            edge_index: ``[2, m]`` arcs from row 0 to row 1, used as given: an undirected graph lists both directions.
+            num_nodes: Number of nodes; by default the largest id plus one.
+            by: Which degree decides the task, ``"in"``, ``"out"`` or ``"pair"``.
+        """
+        if by not in ("in", "out", "pair"):
+            raise DemonetError(f"by={by!r} is not one of 'in', 'out', 'pair'")
+        edge_index = edge_index.as_subclass(Tensor)
+        if num_nodes is None:
+            num_nodes = int(edge_index.max()) + 1 if edge_index.numel() else 0
+        check_edge_index(edge_index, num_nodes)
+        source, target = edge_index[0], edge_index[1]
+        incoming = torch.bincount(target, minlength=num_nodes)
+        outgoing = torch.bincount(source, minlength=num_nodes)
+        # The last sort decides first: slices of one in-degree stay whole inside every task.
+        keys = {"in": [incoming], "out": [incoming, outgoing], "pair": [outgoing, incoming]}[by]
+        order = torch.arange(num_nodes, device=edge_index.device)
+        for key in keys:
+            order = order[counting_sort(key[order], int(key.max()) + 1 if num_nodes else 1)[0]]
+        rank = torch.empty_like(order)
+        rank[order] = torch.arange(num_nodes, device=order.device)
+
+        forward = neighbour_lists(rank[source], rank[target], num_nodes, num_nodes)
+        key = {"in": incoming, "out": outgoing, "pair": torch.stack([incoming, outgoing], 1)}[by][order]
+        degrees, counts = torch.unique_consecutive(key, return_counts=True, dim=0)
+        offsets = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
+        return cls(order, rank, key, degrees, offsets, *_compact(forward, num_nodes), by=by)
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes."""
+        return self.key.size(0)
+
+    @property
+    def num_arcs(self) -> int:
+        """Number of arcs."""
+        return self.neighbours.numel()
+
+    @property
+    def degree(self) -> Tensor:
+        """``[n]`` (``[n, 2]`` for pairs): the degree of each node that decides its task, in the caller's order."""
+        return self.leave(self.key)
+
+    @property
+    def is_undirected(self) -> bool:
+        """Whether every arc has its reverse."""
+        return self.back_neighbours is self.neighbours
+
+    def enter(self, x: Tensor) -> Tensor:
+        """Rows in the caller's node order, brought into degree order."""
+        return x if self.order is None else x.index_select(0, self.order)
+
+    def leave(self, x: Tensor) -> Tensor:
+        """Rows in degree order, brought back into the caller's node order."""
+        return x if self.rank is None else x.index_select(0, self.rank)
+
+    def sorted(self) -> DegreeLayout:
+        """The same graph with its nodes numbered by row, so that nothing is left to reorder."""
+        return replace(self, order=None, rank=None)
+
+    def slices(self) -> Iterator[DegreeSlice]:
+        """The graph as dense blocks, one per run of rows of equal in-degree; for people to look at."""
+        incoming, counts = torch.unique_consecutive(
+            torch.cat([self.pointer.diff()[:, None], self.key.reshape(self.num_nodes, -1)], 1),
+            return_counts=True,
+            dim=0,
+        )
+        row = 0
+        for degree, count in zip(incoming[:, 0].tolist(), counts.tolist(), strict=True):
+            start = int(self.pointer[row])
+            block = self.neighbours[start : start + count * degree].view(count, degree)
+            yield DegreeSlice(degree, slice(row, row + count), block)
+            row += count
+
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> DegreeLayout:
+        """The layout on another device."""
+        moved: dict[int, Tensor] = {}  # by identity: an undirected graph keeps sharing its lists
+
+        def move(value: Any) -> Any:
+            if not isinstance(value, Tensor):
+                return value
+            if id(value) not in moved:
+                moved[id(value)] = value.to(device=device, non_blocking=non_blocking)
+            return moved[id(value)]
+
+        return DegreeLayout(**{field.name: move(getattr(self, field.name)) for field in fields(self)})
+
+    def __repr__(self) -> str:
+        kind = "undirected" if self.is_undirected else "directed"
+        return f"DegreeLayout({self.num_nodes} nodes, {self.num_arcs} arcs, {len(self.degrees)} degrees, {kind})"
+
+
+def _compact(forward: NeighbourLists, num_nodes: int) -> tuple[Tensor, ...]:
+    """Both directions of the lists, in 32-bit numbers where those suffice, shared where they are equal."""
+    target = torch.repeat_interleave(forward.pointer.diff(), output_size=forward.source.numel())
+    backward = neighbour_lists(target, forward.source, num_nodes, num_nodes)
+    if torch.equal(backward.pointer, forward.pointer) and torch.equal(backward.source, forward.source):
+        backward = NeighbourLists(forward.pointer, forward.source, backward.arc)
+    small = max(num_nodes, forward.source.numel()) < 2**31
+    compact: dict[int, Tensor] = {}
+    tensors = (*forward, *backward)
+    for tensor in tensors:
+        compact.setdefault(id(tensor), tensor.int() if small else tensor)
+    return tuple(compact[id(tensor)] for tensor in tensors)
+
+
+torch.export.register_dataclass(DegreeLayout, serialized_type_name="demonet.DegreeLayout")
+
+
+class AddDegreeLayout(BaseTransform):
+    """Attach ``data.layout``, the :class:`DegreeLayout` of a graph (or of a batch: apply it to the batch).
+
+    >>> from torch_geometric.data import Data
+    >>> data = AddDegreeLayout()(Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=3))
+    >>> data.layout
+    DegreeLayout(3 nodes, 2 arcs, 2 degrees, undirected)
+    """
+
+    def __init__(self, by: By = "in") -> None:
+        self.by: By = by
+
+    def forward(self, data: Data) -> Data:
+        """Attach the layout."""
+        data.layout = DegreeLayout.from_edge_index(data.edge_index, data.num_nodes, by=self.by)
+        return data

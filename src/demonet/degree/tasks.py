@@ -1,0 +1,158 @@
+"""DegreeTasks: which degrees share a task, and what a degree gets that was never seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from demonet.degree.layout import By
+from demonet.errors import DemonetError
+
+Kind = Literal["exact", "buckets"]
+PAIR_BASE = 2**31  # a pair (in, out) is one number, in * PAIR_BASE + out
+
+
+class DegreeTasks(nn.Module):
+    """A map from any degree, seen or not, to a task.
+
+    Made by one of :meth:`exact` (the paper: a task for each degree value), :meth:`buckets`, :meth:`quantiles` and
+    :meth:`log2` (near degrees share a task: the paper's future work). It is a module so that it follows its layer to
+    another device; it learns nothing and adds nothing to a ``state_dict``.
+
+    Attributes:
+        kind: ``"exact"`` or ``"buckets"``.
+        by: Which degree it reads: of incoming arcs (``"in"``), of outgoing ones (``"out"``), or the ``"pair"``.
+        num_tasks: Number of tasks. Exact tasks have one more slot, the last, for degrees never seen.
+        max_degree: The largest degree that the tasks were made for.
+
+    >>> tasks = DegreeTasks.exact(torch.tensor([1, 1, 2, 5]))
+    >>> tasks(torch.tensor([5, 2, 4])), tasks.num_tasks
+    (tensor([2, 1, 3]), 4)
+    >>> DegreeTasks.buckets([1, 2, 4])(torch.tensor([0, 1, 3, 4, 900]))
+    tensor([0, 1, 2, 3, 3])
+    """
+
+    boundaries: Tensor
+
+    def __init__(self, kind: Kind, boundaries: Tensor, *, by: By = "in", max_degree: int) -> None:
+        super().__init__()
+        self.kind: Kind = kind
+        self.by: By = by
+        self.max_degree = max_degree
+        self.register_buffer("boundaries", boundaries, persistent=False)
+        per_side = boundaries.numel() + 1
+        self.num_tasks = per_side**2 if kind == "buckets" and by == "pair" else per_side
+
+    @classmethod
+    def exact(cls, degree: Tensor, *, by: By | None = None) -> DegreeTasks:
+        """A task for each distinct degree (pairs are rows ``[n, 2]``), and a last slot for every other degree."""
+        by = _side(degree, by)
+        boundaries = torch.unique(_code(degree) if by == "pair" else degree.long())
+        return cls("exact", boundaries, by=by, max_degree=_largest(degree))
+
+    @classmethod
+    def buckets(
+        cls, boundaries: Sequence[int] | Tensor, *, by: By = "in", max_degree: int | None = None
+    ) -> DegreeTasks:
+        """Tasks ``[0, b1), [b1, b2), ..., [bk, infinity)``: every degree has its bucket."""
+        edges = torch.as_tensor(boundaries, dtype=torch.long).flatten()
+        if edges.numel() and (edges[0] < 1 or (edges.diff() <= 0).any()):
+            raise DemonetError(
+                f"bucket boundaries must ascend from at least 1, not {edges.tolist()}", hint="for example [1, 2, 4, 8]"
+            )
+        if max_degree is None:
+            max_degree = int(edges[-1]) if edges.numel() else 0
+        return cls("buckets", edges, by=by, max_degree=max_degree)
+
+    @classmethod
+    def quantiles(cls, degree: Tensor, k: int, *, by: By | None = None) -> DegreeTasks:
+        """At most ``k`` buckets that hold about equally many nodes; equal degrees stay together."""
+        if k < 1:
+            raise DemonetError(f"k={k} quantiles: at least 1 is needed")
+        ordered = degree.flatten().long().sort().values
+        # The degree of the first node of each of the k equal shares; a share inside one degree merges into it.
+        cuts = torch.div(torch.arange(1, k, device=ordered.device) * ordered.numel(), k, rounding_mode="floor")
+        edges = torch.unique(ordered[cuts]) if ordered.numel() else ordered
+        edges = edges[edges > ordered[0]] if edges.numel() else edges
+        return cls.buckets(edges, by=_side(degree, by), max_degree=_largest(degree))
+
+    @classmethod
+    def log2(cls, max_degree: int, *, by: By = "in") -> DegreeTasks:
+        """Buckets ``0, 1, 2-3, 4-7, ...`` up to the one that holds ``max_degree``."""
+        if max_degree < 0:
+            raise DemonetError(f"max_degree={max_degree} is negative")
+        return cls.buckets([2**i for i in range(int(max_degree).bit_length())], by=by, max_degree=int(max_degree))
+
+    def forward(self, degree: Tensor) -> Tensor:
+        """The task of each degree: ``[n]`` (``[n, 2]`` for pairs) to ``[n]``."""
+        if self.kind == "buckets":
+            bucket = torch.bucketize(degree, self.boundaries, right=True)
+            if self.by == "pair":
+                return bucket[:, 0] * (self.boundaries.numel() + 1) + bucket[:, 1]
+            return bucket
+        code = _code(degree) if self.by == "pair" else degree
+        seen = self.boundaries.numel()
+        if seen == 0:
+            return torch.zeros_like(code)
+        place = torch.searchsorted(self.boundaries, code.contiguous()).clamp(max=seen - 1)
+        return torch.where(self.boundaries[place] == code, place, seen)
+
+    def key(self, degree: Tensor) -> Tensor:
+        """What a hash function is keyed on: the degree itself for exact tasks, seen or not, else the bucket."""
+        if self.kind == "buckets":
+            return self(degree)
+        return _code(degree) if self.by == "pair" else degree.long()
+
+    def names(self) -> list[str]:
+        """A readable name for each task, in order."""
+        edges = self.boundaries.tolist()
+        if self.kind == "exact":
+            seen = [f"{code // PAIR_BASE}/{code % PAIR_BASE}" if self.by == "pair" else str(code) for code in edges]
+            return [*seen, "unseen"]
+        bounds = [0, *edges, None]
+        side = [
+            f"{low}+" if high is None else str(low) if high == low + 1 else f"{low}-{high - 1}"
+            for low, high in zip(bounds[:-1], bounds[1:], strict=True)
+        ]
+        return [f"{a}/{b}" for a in side for b in side] if self.by == "pair" else side
+
+    def state(self) -> dict[str, Any]:
+        """Everything as plain values, for a file; :meth:`from_state` reads it back."""
+        return {
+            "kind": self.kind,
+            "by": self.by,
+            "max_degree": self.max_degree,
+            "boundaries": self.boundaries.tolist(),
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> DegreeTasks:
+        """The tasks that :meth:`state` described."""
+        boundaries = torch.tensor(state["boundaries"], dtype=torch.long)
+        return cls(state["kind"], boundaries, by=state["by"], max_degree=int(state["max_degree"]))
+
+    def extra_repr(self) -> str:
+        """What print shows."""
+        return f"{self.kind}, {self.num_tasks} tasks, by={self.by!r}, max_degree={self.max_degree}"
+
+
+def _code(degree: Tensor) -> Tensor:
+    return degree[..., 0].long() * PAIR_BASE + degree[..., 1].long()
+
+
+def _side(degree: Tensor, by: By | None) -> By:
+    """``by`` as given, or as the shape of the degrees says."""
+    if degree.is_floating_point() or (degree.numel() and int(degree.min()) < 0):
+        raise DemonetError("degrees must be integers of at least 0", hint="count arcs: torch_geometric.utils.degree")
+    if by is None:
+        return "pair" if degree.dim() == 2 else "in"
+    if (by == "pair") != (degree.dim() == 2):
+        raise DemonetError(f"by={by!r} does not fit degrees of shape {list(degree.shape)}")
+    return by
+
+
+def _largest(degree: Tensor) -> int:
+    return int(degree.max()) if degree.numel() else 0

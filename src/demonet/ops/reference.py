@@ -1,0 +1,71 @@
+"""The three primitives in plain PyTorch, for any dtype and device: these functions are the definition."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from demonet.errors import DemonetError
+
+
+def owner(pointer: Tensor, total: int) -> Tensor:
+    """The list (or group) that each of ``total`` entries belongs to."""
+    return torch.repeat_interleave(pointer.diff().long(), output_size=total)
+
+
+def aggregate_scale(pointer: Tensor, aggr: str, dtype: torch.dtype) -> Tensor | None:
+    """What the sum over each neighbour list is multiplied by: nothing, 1/d, or 1/sqrt(d); an empty sum stays zero."""
+    if aggr == "sum":
+        return None
+    count = pointer.diff().clamp(min=1).to(dtype)
+    if aggr == "mean":
+        return count.reciprocal()
+    if aggr == "sqrt":
+        return count.rsqrt()
+    raise DemonetError(f"aggr={aggr!r} is not one of 'sum', 'mean', 'sqrt'")
+
+
+def aggregate(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, aggr: str) -> Tensor:
+    r""":math:`a_v = s(d_v) \sum_{u \in N(v)} w_{vu} x_u`, with :math:`s(d) = 1, 1/d` or :math:`1/\sqrt d`."""
+    message = x[neighbours.long()]
+    if weight is not None:
+        message = message * weight[:, None]
+    out = x.new_zeros(pointer.numel() - 1, x.size(1))
+    out.index_add_(0, owner(pointer, neighbours.numel()), message)
+    scale = aggregate_scale(pointer, aggr, x.dtype)
+    return out if scale is None else out * scale[:, None]
+
+
+def edge_product(x: Tensor, y: Tensor, pointer: Tensor, neighbours: Tensor) -> Tensor:
+    r""":math:`p_{vu} = \langle x_u, y_v \rangle` along every arc: the derivative of ``aggregate`` by its weights."""
+    return (x[neighbours.long()] * y[owner(pointer, neighbours.numel())]).sum(1)
+
+
+def degree_linear(x: Tensor, weight: Tensor, offsets: Tensor, task: Tensor) -> Tensor:
+    r""":math:`y_v = W_{t(v)}^\top x_v`, where group ``g`` of rows has task ``task[g]``; task -1 is the zero map."""
+    out = x.new_zeros(x.size(0), weight.size(2))
+    bounds = offsets.tolist()
+    for start, end, t in zip(bounds[:-1], bounds[1:], task.tolist(), strict=True):
+        if end > start and t >= 0:
+            torch.mm(x[start:end], weight[t], out=out[start:end])
+    return out
+
+
+def degree_outer(x: Tensor, y: Tensor, offsets: Tensor, task: Tensor, num_tasks: int) -> Tensor:
+    r""":math:`M_t = \sum_{v : t(v) = t} x_v y_v^\top`: the derivative of ``degree_linear`` by its matrices."""
+    out = x.new_zeros(num_tasks, x.size(1), y.size(1))
+    bounds = offsets.tolist()
+    for start, end, t in zip(bounds[:-1], bounds[1:], task.tolist(), strict=True):
+        if end > start and t >= 0:
+            out[t].addmm_(x[start:end].t(), y[start:end])
+    return out
+
+
+def degree_pool(x: Tensor, cell: Tensor, num_cells: int, mode: str) -> Tensor:
+    r""":math:`p_c = \sum_{v : c(v) = c} x_v` (or the mean), a cell being one task of one graph."""
+    out = x.new_zeros(num_cells, x.size(1)).index_add_(0, cell, x)
+    if mode == "sum":
+        return out
+    if mode == "mean":
+        return out / torch.bincount(cell, minlength=num_cells).clamp(min=1).to(x.dtype)[:, None]
+    raise DemonetError(f"mode={mode!r} is not one of 'sum', 'mean'")
