@@ -1,0 +1,1 @@
+"""One file for each system that the paper compares with, one interface."""

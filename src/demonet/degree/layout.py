@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
+from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
@@ -82,7 +83,8 @@ class DegreeLayout:
         """
         if by not in ("in", "out", "pair"):
             raise DemonetError(f"by={by!r} is not one of 'in', 'out', 'pair'")
-        edge_index = edge_index.as_subclass(Tensor)
+        if isinstance(edge_index, EdgeIndex):
+            edge_index = edge_index.as_tensor()
         if num_nodes is None:
             num_nodes = int(edge_index.max()) + 1 if edge_index.numel() else 0
         check_edge_index(edge_index, num_nodes)
@@ -101,7 +103,7 @@ class DegreeLayout:
         key = {"in": incoming, "out": outgoing, "pair": torch.stack([incoming, outgoing], 1)}[by][order]
         degrees, counts = torch.unique_consecutive(key, return_counts=True, dim=0)
         offsets = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
-        return cls(order, rank, key, degrees, offsets, *_compact(forward, num_nodes), by=by)
+        return cls(order, rank, key, degrees, offsets, *_compact(forward, num_nodes), by)
 
     @property
     def num_nodes(self) -> int:
@@ -167,18 +169,17 @@ class DegreeLayout:
         return f"DegreeLayout({self.num_nodes} nodes, {self.num_arcs} arcs, {len(self.degrees)} degrees, {kind})"
 
 
-def _compact(forward: NeighbourLists, num_nodes: int) -> tuple[Tensor, ...]:
+def _compact(forward: NeighbourLists, num_nodes: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Both directions of the lists, in 32-bit numbers where those suffice, shared where they are equal."""
     target = torch.repeat_interleave(forward.pointer.diff(), output_size=forward.source.numel())
     backward = neighbour_lists(target, forward.source, num_nodes, num_nodes)
-    if torch.equal(backward.pointer, forward.pointer) and torch.equal(backward.source, forward.source):
-        backward = NeighbourLists(forward.pointer, forward.source, backward.arc)
     small = max(num_nodes, forward.source.numel()) < 2**31
-    compact: dict[int, Tensor] = {}
-    tensors = (*forward, *backward)
-    for tensor in tensors:
-        compact.setdefault(id(tensor), tensor.int() if small else tensor)
-    return tuple(compact[id(tensor)] for tensor in tensors)
+    lists = NeighbourLists(*(tensor.int() if small else tensor for tensor in forward))
+    entry = backward.arc.int() if small else backward.arc
+    if torch.equal(backward.pointer, forward.pointer) and torch.equal(backward.source, forward.source):
+        return (*lists, lists.pointer, lists.source, entry)
+    pointer, source = (tensor.int() if small else tensor for tensor in backward[:2])
+    return (*lists, pointer, source, entry)
 
 
 torch.export.register_dataclass(DegreeLayout, serialized_type_name="demonet.DegreeLayout")
@@ -187,7 +188,8 @@ torch.export.register_dataclass(DegreeLayout, serialized_type_name="demonet.Degr
 class AddDegreeLayout(BaseTransform):
     """Attach ``data.layout``, the :class:`DegreeLayout` of a graph (or of a batch: apply it to the batch).
 
-    >>> from torch_geometric.data import Data
+    >>> from torch_geometric import EdgeIndex
+from torch_geometric.data import Data
     >>> data = AddDegreeLayout()(Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=3))
     >>> data.layout
     DegreeLayout(3 nodes, 2 arcs, 2 degrees, undirected)

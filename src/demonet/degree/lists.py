@@ -28,7 +28,7 @@ def counting_sort(key: Tensor, size: int) -> tuple[Tensor, Tensor]:
     """Stable order of the keys ``0 .. size - 1`` in linear time, and where each key's run begins.
 
     Returns:
-        ``order [len(key)]`` and ``pointer [size + 1]``: ``order[pointer[k] : pointer[k + 1]]`` are the places of key ``k``.
+        ``order [len(key)]`` and ``pointer [size + 1]``: key ``k`` stands at ``order[pointer[k] : pointer[k + 1]]``.
     """
     if key.device.type == "cpu":
         # One row per item, its key as the only column: turning rows into columns is SciPy's counting sort.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Literal
 
 import torch
@@ -115,7 +116,7 @@ class DegreeTasks(nn.Module):
         bounds = [0, *edges, None]
         side = [
             f"{low}+" if high is None else str(low) if high == low + 1 else f"{low}-{high - 1}"
-            for low, high in zip(bounds[:-1], bounds[1:], strict=True)
+            for low, high in pairwise(bounds)
         ]
         return [f"{a}/{b}" for a in side for b in side] if self.by == "pair" else side
 

@@ -58,7 +58,7 @@ def degree_linear(x: Tensor, weight: Tensor, offsets: Tensor, task: Tensor) -> T
 
 
 def degree_linear_rows(x: Tensor, weight: Tensor, task: Tensor) -> Tensor:
-    """:func:`degree_linear` for rows in any order, each with its task (-1 maps to zero): sorted, multiplied, put back."""
+    """:func:`degree_linear` for rows in any order, each with its task: sorted, multiplied, put back."""
     num_tasks = weight.size(0)
     task = torch.where(task < 0, num_tasks, task)  # the zero map goes last, where it costs nothing
     order = torch.argsort(task, stable=True)

@@ -1,0 +1,261 @@
+"""DEMOConv (Eq. 5): the degree-specific graph convolution, as a PyTorch Geometric layer."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch_geometric import EdgeIndex
+from torch_geometric.nn import MessagePassing
+from torch_geometric.nn.dense.linear import Linear
+from torch_geometric.utils import is_torch_sparse_tensor
+
+from demonet.degree.layout import DegreeLayout
+from demonet.degree.tasks import DegreeTasks
+from demonet.errors import DemonetError
+from demonet.nn.weights import DegreeWeights, HashedWeights, IndependentWeights, SmoothWeights
+from demonet.ops import aggregate, neighbour_lists
+from demonet.ops.reference import aggregate_scale
+from demonet.ops.sparse import is_sparse, sparse_aggregate, sparse_linear, sparse_rows
+
+Scheme = Literal["weight", "hash", "smooth"]
+Features = Tensor | tuple[Tensor, Tensor | None]
+
+
+class DEMOConv(MessagePassing):
+    r"""The degree-specific graph convolution of `"DEMO-Net: Degree-specific Graph Neural Networks for Node and Graph
+    Classification" <https://arxiv.org/abs/1906.02319>`_ (Eq. 5), before its activation.
+
+    .. math::
+        h_v = W_0 x_v \;\circ\; \hat W_{\deg(v)} \, s(\deg v) \sum_{u \in N(v)} w_{vu} \, x_u
+
+    The seed's own features go through one map :math:`W_0` that all nodes share (Eq. 6), the sum over its neighbours
+    through the matrix of its degree: :math:`W_g + W_d` (``scheme="weight"``, Eq. 7), one matrix read through hash
+    functions (``"hash"``, Eq. 10), or :math:`W_s + \sum_b B_b(\log(1 + d)) V_b` (``"smooth"``). The sum is linear, so
+    it is taken first, and every scheme is then one matrix product grouped by degree.
+
+    Args:
+        in_channels: Width of the input; a pair ``(source, target)`` for bipartite graphs; -1 reads it from the first
+            input.
+        out_channels: Width of the whole output. Concatenated, the seed has ``out // 2`` columns, the first ones.
+        tasks: Which degrees share a matrix.
+        scheme: ``"weight"``, ``"hash"`` or ``"smooth"``.
+        aggr: ``"sum"`` (:math:`s = 1`, the paper), ``"mean"`` (:math:`1/d`) or ``"sqrt"`` (:math:`1/\sqrt d`), where
+            d counts the arcs that are summed.
+        combine: :math:`\circ`: ``"concat"`` (the paper) or ``"add"``.
+        bias: One vector, added last.
+        dropout: Probability with which entries of the two halves are dropped while training.
+        hash_size: ``H`` of the hash scheme.
+        seed: Where the hash functions come from.
+        basis_size: Number of splines of the smooth scheme.
+        degree_scale: Initial size of the degrees' own matrices beside the shared one.
+
+    Shapes:
+        - **input:** features ``(n, in)`` or ``((n_source, in_source), (n_target, in_target))``, dense or
+          ``torch.sparse``; an ``edge_index (2, m)``, ``EdgeIndex``, ``torch.sparse`` ``adj_t`` or
+          :class:`~demonet.DegreeLayout`; edge weights ``(m,)``, degrees ``(n_target,)``
+        - **output:** ``(n_target, out)``, rows in the caller's order
+
+    >>> import torch
+    >>> edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    >>> tasks = DegreeTasks.exact(torch.tensor([1, 2, 1]))
+    >>> conv = DEMOConv(8, 16, tasks)
+    >>> conv(torch.randn(3, 8), edge_index).shape
+    torch.Size([3, 16])
+    """
+
+    def __init__(
+        self,
+        in_channels: int | tuple[int, int],
+        out_channels: int,
+        tasks: DegreeTasks,
+        *,
+        scheme: Scheme = "weight",
+        aggr: Literal["sum", "mean", "sqrt"] = "sum",
+        combine: Literal["concat", "add"] = "concat",
+        bias: bool = False,
+        dropout: float = 0.0,
+        hash_size: int = 256,
+        seed: int = 0,
+        basis_size: int = 5,
+        degree_scale: float = 1.0,
+        **kwargs: Any,
+    ) -> None:
+        if aggr not in ("sum", "mean", "sqrt"):
+            raise DemonetError(f"aggr={aggr!r} is not one of 'sum', 'mean', 'sqrt'")
+        if combine not in ("concat", "add"):
+            raise DemonetError(f"combine={combine!r} is not one of 'concat', 'add'")
+        if combine == "concat" and out_channels < 2:
+            raise DemonetError(f"out_channels={out_channels} cannot hold two halves", hint="use combine='add'")
+        if not 0.0 <= dropout < 1.0:
+            raise DemonetError(f"dropout={dropout} is not in [0, 1)")
+        if hash_size < 1 or basis_size < 2:
+            raise DemonetError(f"hash_size={hash_size}, basis_size={basis_size}: at least 1 and 2 are needed")
+        super().__init__(aggr="sum", node_dim=0, **kwargs)  # the scale of 'mean' and 'sqrt' is applied here, not there
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.tasks, self.scheme, self.scaling, self.combine = tasks, scheme, aggr, combine
+        self.dropout = dropout
+        source, target = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
+        seed_width = out_channels // 2 if combine == "concat" else out_channels
+        width = out_channels - seed_width if combine == "concat" else out_channels
+        self.seed = Linear(target, seed_width, bias=False, weight_initializer="glorot")
+        self.weights: DegreeWeights
+        if scheme == "weight":
+            self.weights = IndependentWeights(source, width, tasks, degree_scale=degree_scale)
+        elif scheme == "hash":
+            self.weights = HashedWeights(source, width, tasks, hash_size=hash_size, seed=seed)
+        elif scheme == "smooth":
+            self.weights = SmoothWeights(source, width, tasks, basis_size=basis_size, degree_scale=degree_scale)
+        else:
+            raise DemonetError(f"scheme={scheme!r} is not one of 'weight', 'hash', 'smooth'")
+        self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
+        if self.weights.is_open:
+            self._register_load_state_dict_pre_hook(self._open_from_state)
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew."""
+        super().reset_parameters()
+        self.seed.reset_parameters()
+        self.weights.reset_parameters()
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+    def degree_weight(self, degree: Tensor) -> Tensor:
+        """``[len(degree), in_channels, width of the neighbourhood half]``: the matrices that those degrees use."""
+        return self.weights.matrices(degree)
+
+    def forward(
+        self,
+        x: Features,
+        edge_index: Tensor | DegreeLayout,
+        edge_weight: Tensor | None = None,
+        degree: Tensor | None = None,
+        size: tuple[int, int] | None = None,
+    ) -> Tensor:
+        """One convolution.
+
+        Args:
+            x: Node features, or a pair ``(source, target)`` of them.
+            edge_index: The graph, in any of the forms above. Arcs go from row 0 to row 1 and are used as given.
+            edge_weight: ``[m]`` weights in the sum; the degree still counts arcs.
+            degree: ``[n_target]`` true degrees, for sampled neighbourhoods: they choose the task.
+            size: ``(n_source, n_target)``; read from ``x`` if not given.
+        """
+        source, target = x if isinstance(x, tuple) else (x, x)
+        if self.weights.is_open:
+            self.weights.materialize(source.size(1))
+        if isinstance(edge_index, DegreeLayout):
+            if target is not source:
+                raise DemonetError("a DegreeLayout holds one set of nodes", hint="pass an edge_index for a pair")
+            return self._on_layout(source, edge_index, edge_weight, degree)
+        num_targets = target.size(0) if target is not None else size[1] if size is not None else source.size(0)
+        a, pointer, neighbours = self._aggregate(source, edge_index, edge_weight, num_targets)
+        if degree is None:
+            degree = self._degree(pointer, neighbours, source.size(0), num_targets)
+        return self.join(target, self.weights.by_row(a, degree), num_targets)
+
+    def neighbourhood(self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None = None) -> Tensor:
+        """The part of the layer without parameters, rows in degree order: for constant ``x`` it is done once."""
+        weight = None if edge_weight is None else edge_weight[layout.arc.long()]
+        if is_sparse(x):
+            a = sparse_aggregate(x, layout, weight, aggr=self.scaling)
+        else:
+            a = aggregate(x, layout, weight, aggr=self.scaling)
+        return self.weights.fold(a, layout)
+
+    def update_rows(self, x: Tensor, folded: Tensor, layout: DegreeLayout) -> Tensor:
+        """The part with the parameters: rows ``x`` and their :meth:`neighbourhood`, both in degree order."""
+        self._same_degree(layout)
+        return self.join(x, self.weights.by_group(folded, layout), x.size(0))
+
+    def join(self, seed: Tensor | None, neighbours: Tensor, num_rows: int) -> Tensor:
+        r""":math:`W_0 x_v \circ` the neighbourhood half, with dropout on both and the bias last."""
+        if seed is None:
+            half = neighbours.new_zeros(num_rows, self.seed.out_channels)
+        elif is_sparse(seed):
+            half = sparse_linear(seed, self.seed.weight.t())
+        else:
+            half = self.seed(seed)
+        half = F.dropout(half, self.dropout, self.training)
+        neighbours = F.dropout(neighbours, self.dropout, self.training)
+        out = torch.cat([half, neighbours], dim=1) if self.combine == "concat" else half + neighbours
+        return out if self.bias is None else out + self.bias
+
+    def _on_layout(self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None, degree: Tensor | None) -> Tensor:
+        if self.explain:
+            raise DemonetError("an explanation is about arcs", hint="pass the edge_index instead of the layout")
+        if x.size(0) != layout.num_nodes:
+            raise DemonetError(f"{x.size(0)} rows of features for a layout of {layout.num_nodes} nodes")
+        rows = sparse_rows(x, layout.order) if is_sparse(x) else layout.enter(x)
+        if degree is None:
+            return layout.leave(self.update_rows(rows, self.neighbourhood(rows, layout, edge_weight), layout))
+        weight = None if edge_weight is None else edge_weight[layout.arc.long()]
+        summed = sparse_aggregate if is_sparse(rows) else aggregate
+        a = summed(rows, layout, weight, aggr=self.scaling)
+        return layout.leave(self.join(rows, self.weights.by_row(a, layout.enter(degree)), x.size(0)))
+
+    def _aggregate(
+        self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, num_targets: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The aggregated neighbourhood of every target, and the lists it was summed over."""
+        weight: Tensor | None
+        if is_torch_sparse_tensor(edge_index):
+            adjacency = edge_index.to_sparse_csr()
+            pointer, neighbours = adjacency.crow_indices(), adjacency.col_indices()
+            weight = adjacency.values().to(x.dtype) if edge_weight is None else edge_weight
+            if self.explain:
+                target = torch.repeat_interleave(pointer.diff(), output_size=neighbours.numel())
+                edge_index, edge_weight = torch.stack([neighbours, target]), weight
+        else:
+            if edge_index.is_floating_point():
+                raise DemonetError(f"edge_index has type {edge_index.dtype}", hint="node ids are integers")
+            if isinstance(edge_index, EdgeIndex):
+                edge_index = edge_index.as_tensor()
+            if self.flow == "target_to_source":
+                edge_index = edge_index.flip(0)
+            pointer, neighbours, arc = neighbour_lists(edge_index, x.size(0), num_targets)
+            weight = None if edge_weight is None else edge_weight[arc]
+        if self.explain:
+            # The explainer puts its mask on the messages, so here they have to exist one by one.
+            a = self.propagate(edge_index, x=x, edge_weight=edge_weight, size=(x.size(0), num_targets))
+            scale = aggregate_scale(pointer, self.scaling, a.dtype)
+            a = a if scale is None else a * scale[:, None]
+        elif is_sparse(x):
+            a = sparse_aggregate(x, (pointer, neighbours), weight, aggr=self.scaling)
+        else:
+            a = aggregate(x, (pointer, neighbours), weight, aggr=self.scaling)
+        return a, pointer, neighbours
+
+    def message(self, x_j: Tensor, edge_weight: Tensor | None) -> Tensor:
+        """What a neighbour sends."""
+        return x_j if edge_weight is None else edge_weight.view(-1, 1) * x_j
+
+    def _degree(self, pointer: Tensor, neighbours: Tensor, num_sources: int, num_targets: int) -> Tensor:
+        incoming = pointer.diff()
+        if self.tasks.by == "in":
+            return incoming
+        if num_sources != num_targets:
+            raise DemonetError(f"tasks by {self.tasks.by!r} degree in a bipartite graph", hint="pass degree=")
+        outgoing = torch.zeros_like(incoming).index_add(0, neighbours.long(), torch.ones_like(neighbours).long())
+        return outgoing if self.tasks.by == "out" else torch.stack([incoming, outgoing], 1)
+
+    def _same_degree(self, layout: DegreeLayout) -> None:
+        if layout.by != self.tasks.by:
+            raise DemonetError(
+                f"the layout is by {layout.by!r} degree, the tasks by {self.tasks.by!r}",
+                hint=f"build it with DegreeLayout.from_edge_index(..., by={self.tasks.by!r})",
+            )
+
+    def _open_from_state(self, state: dict[str, Any], prefix: str, *_: Any) -> None:
+        """Loading a state into a layer whose width is still open fixes the width."""
+        shared = state.get(f"{prefix}weights.shared")
+        if self.weights.is_open and shared is not None:
+            self.weights.materialize(shared.size(0))
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self.in_channels}, {self.out_channels}, scheme={self.scheme!r}, "
+            f"aggr={self.scaling!r}, combine={self.combine!r}, num_tasks={self.tasks.num_tasks})"
+        )

@@ -1,0 +1,89 @@
+"""Degree to matrix: what the nodes of one degree multiply their aggregated neighbourhood with.
+
+Every scheme is a rule that gives each degree a matrix, :meth:`DegreeWeights.matrices`: that is its definition. It is
+carried out on rows grouped by degree (a :class:`~demonet.DegreeLayout`) or on rows in any order (a plain
+``edge_index``), by whichever equal way costs least.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import UninitializedParameter
+
+from demonet.degree.layout import DegreeLayout
+from demonet.degree.tasks import DegreeTasks
+
+# Adding a shared matrix to every task's costs memory traffic; a second product costs arithmetic. Measured on CPU, the
+# first is cheaper once a task has this many rows.
+ROWS_PER_TASK = 32
+
+
+class DegreeWeights(nn.Module):
+    """A matrix ``[in_channels, width]`` for every degree.
+
+    Args:
+        in_channels: Width of the aggregated neighbourhood, or -1 to take it from the first input.
+        width: Width of the neighbourhood half of the layer's output.
+        tasks: Which degrees share a task.
+    """
+
+    shared: Tensor
+
+    def __init__(self, in_channels: int, width: int, tasks: DegreeTasks) -> None:
+        super().__init__()
+        self.in_channels, self.width, self.tasks = in_channels, width, tasks
+
+    def matrices(self, degree: Tensor) -> Tensor:
+        """``[len(degree), in_channels, width]``: the matrix that nodes of each degree use."""
+        raise NotImplementedError
+
+    def fold(self, a: Tensor, layout: DegreeLayout) -> Tensor:
+        """The part of the work that no parameter takes part in; for a constant input it is done once."""
+        return a
+
+    def by_group(self, a: Tensor, layout: DegreeLayout) -> Tensor:
+        """Each row of ``fold(a, layout)`` times its degree's matrix; rows stand in degree order."""
+        raise NotImplementedError
+
+    def by_row(self, a: Tensor, degree: Tensor) -> Tensor:
+        """Each row of ``a`` times the matrix of its own degree; rows in any order, no size read from the data."""
+        raise NotImplementedError
+
+    def materialize(self, in_channels: int) -> None:
+        """Fix a width that was left open (-1)."""
+        self.in_channels = in_channels
+        for parameter in self.parameters(recurse=False):
+            if isinstance(parameter, UninitializedParameter):
+                shape = cast("tuple[int, ...]", parameter.open_shape)  # type: ignore[attr-defined]
+                parameter.materialize(tuple(in_channels if size == -1 else size for size in shape))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters anew."""
+        raise NotImplementedError
+
+    def _parameter(self, *shape: int) -> nn.Parameter | UninitializedParameter:
+        if -1 not in shape:
+            return nn.Parameter(torch.empty(shape))
+        parameter = UninitializedParameter()
+        parameter.open_shape = shape  # type: ignore[attr-defined]
+        return parameter
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the width is still to be taken from the first input."""
+        return self.in_channels == -1
+
+    def extra_repr(self) -> str:
+        """What print shows."""
+        return f"{self.in_channels}, {self.width}"
+
+
+def glorot_(matrix: Tensor, scale: float = 1.0) -> None:
+    """Glorot's uniform draw for matrices ``[..., in, out]``, each on its own."""
+    bound = scale * (6.0 / (matrix.size(-2) + matrix.size(-1))) ** 0.5
+    with torch.no_grad():
+        matrix.uniform_(-bound, bound)

@@ -1,0 +1,57 @@
+"""Scheme ``weight`` (Eq. 7): a free matrix for every task."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from demonet.degree.layout import DegreeLayout
+from demonet.degree.tasks import DegreeTasks
+from demonet.nn.weights.base import ROWS_PER_TASK, DegreeWeights, glorot_
+from demonet.ops import degree_linear, degree_linear_rows
+
+
+class IndependentWeights(DegreeWeights):
+    r"""Eq. 7: :math:`W_g + W_d`, one matrix shared by all degrees and a free one for each task.
+
+    A degree outside the tasks has the shared matrix alone.
+
+    Attributes:
+        shared: ``[in_channels, width]``, :math:`W_g`.
+        own: ``[tasks, in_channels, width]``, :math:`W_d`; none for the slot of unseen degrees.
+    """
+
+    def __init__(self, in_channels: int, width: int, tasks: DegreeTasks, *, degree_scale: float = 1.0) -> None:
+        super().__init__(in_channels, width, tasks)
+        self.degree_scale = degree_scale
+        self.shared = self._parameter(in_channels, width)
+        self.own = self._parameter(tasks.num_tasks - (tasks.kind == "exact"), in_channels, width)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Glorot for each matrix, the degrees' own scaled by ``degree_scale``."""
+        if not self.is_open:
+            glorot_(self.shared)
+            glorot_(self.own, self.degree_scale)
+
+    def _own_task(self, degree: Tensor) -> Tensor:
+        task = self.tasks(degree)
+        return torch.where(task < self.own.size(0), task, -1)
+
+    def matrices(self, degree: Tensor) -> Tensor:
+        """:math:`W_g + W_d`."""
+        task = self._own_task(degree)
+        if self.own.size(0) == 0:
+            return self.shared.expand(task.size(0), -1, -1)
+        return self.shared + self.own[task.clamp(min=0)] * (task >= 0).to(self.own.dtype)[:, None, None]
+
+    def by_group(self, a: Tensor, layout: DegreeLayout) -> Tensor:
+        """One grouped product with the sums :math:`W_g + W_d`, or two products, by cost."""
+        if layout.degrees.size(0) * ROWS_PER_TASK <= a.size(0):
+            group = torch.arange(layout.degrees.size(0), device=a.device)
+            return degree_linear(a, self.matrices(layout.degrees), layout.offsets, group)
+        return a @ self.shared + degree_linear(a, self.own, layout.offsets, self._own_task(layout.degrees))
+
+    def by_row(self, a: Tensor, degree: Tensor) -> Tensor:
+        """The shared product and the grouped one."""
+        return a @ self.shared + degree_linear_rows(a, self.own, self._own_task(degree))

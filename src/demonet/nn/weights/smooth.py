@@ -1,0 +1,68 @@
+"""Scheme ``smooth``: near degrees have near matrices."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from demonet.degree.layout import DegreeLayout
+from demonet.degree.tasks import DegreeTasks
+from demonet.nn.weights.base import DegreeWeights, glorot_
+from demonet.ops import degree_linear
+
+
+class SmoothWeights(DegreeWeights):
+    r""":math:`W_s + \sum_b B_b(\log(1 + d)) V_b`: matrices that change smoothly with the degree.
+
+    :math:`B_b` are linear B-splines (hats) on knots evenly spaced in log-degree between 0 and the largest degree of the
+    tasks. Inside that range they sum to one, so this is :math:`\sum_b B_b W_b` with :math:`W_b = W_s + V_b`, written so
+    that what is shared and what belongs to the degree can be shrunk apart. Above the range they fade to zero over one
+    knot's distance: a degree far beyond any seen has the shared matrix alone. For pairs of degrees the in- and the
+    out-degree have splines of their own, and their terms add.
+
+    Attributes:
+        shared: ``[in_channels, width]``, :math:`W_s`.
+        own: ``[basis (twice for pairs), in_channels, width]``, :math:`V_b`.
+    """
+
+    def __init__(
+        self, in_channels: int, width: int, tasks: DegreeTasks, *, basis_size: int = 5, degree_scale: float = 1.0
+    ) -> None:
+        super().__init__(in_channels, width, tasks)
+        self.basis_size, self.degree_scale = basis_size, degree_scale
+        self.shared = self._parameter(in_channels, width)
+        self.own = self._parameter(basis_size * (2 if tasks.by == "pair" else 1), in_channels, width)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Glorot for each matrix, the degrees' own scaled by ``degree_scale``."""
+        if not self.is_open:
+            glorot_(self.shared)
+            glorot_(self.own, self.degree_scale)
+
+    def basis(self, degree: Tensor) -> Tensor:
+        r"""``[len(degree), basis]``: :math:`B_b(\log(1 + d))`."""
+        spacing = max(math.log1p(self.tasks.max_degree), 1.0) / (self.basis_size - 1)
+        place = torch.log1p(degree.to(self.shared.dtype)) / spacing
+        knots = torch.arange(self.basis_size, dtype=place.dtype, device=place.device)
+        return (1 - (place[..., None] - knots).abs()).clamp(min=0).flatten(1)
+
+    def matrices(self, degree: Tensor) -> Tensor:
+        r""":math:`W_s + \sum_b B_b V_b`."""
+        mixed = self.basis(degree) @ self.own.flatten(1)
+        return self.shared + mixed.view(-1, self.in_channels, self.width)
+
+    def by_group(self, a: Tensor, layout: DegreeLayout) -> Tensor:
+        """One grouped product with the mixed matrices, or all products mixed afterwards, by cost."""
+        if layout.degrees.size(0) <= a.size(0) // 2:
+            group = torch.arange(layout.degrees.size(0), device=a.device)
+            return degree_linear(a, self.matrices(layout.degrees), layout.offsets, group)
+        return self.by_row(a, layout.key)
+
+    def by_row(self, a: Tensor, degree: Tensor) -> Tensor:
+        """One product with all :math:`V_b` side by side, mixed row by row."""
+        basis = self.basis(degree)
+        each = (a @ self.own.transpose(0, 1).flatten(1)).view(a.size(0), basis.size(1), self.width)
+        return a @ self.shared + (each * basis.to(each.dtype)[..., None]).sum(1)
