@@ -1,0 +1,226 @@
+"""Plotly figures for the page: each builder takes plain numbers and names, and returns a figure with titles and axes.
+
+A figure says nothing about ground, grid or fonts: ``page.js`` adds those for the theme in which the page is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from demonet.errors import DemonetError
+from demonet.report.palette import CATEGORICAL, NEUTRAL, colour
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+    from plotly.graph_objects import Figure
+
+SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "star")
+"""When the colours start again, the shape of the marker still tells the categories apart."""
+
+_MARKUP = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;", "%": "&#37;", "\r": None, "\n": "<br>"})
+
+
+def plain(text: object, limit: int | None = None) -> str:
+    """``text`` for a place where plotly would read markup, so that it shows as it is written.
+
+    Plotly reads a subset of HTML, ``$...$`` as mathematics and ``%{...}`` as a template, and decodes entities once. A
+    line break stays one. With a ``limit``, what is longer is cut and ends in an ellipsis.
+
+    >>> plain("<b>R&D</b>")
+    '&lt;b&gt;R&amp;D&lt;/b&gt;'
+    """
+    written = str(text)
+    if limit is not None and len(written) > limit:
+        written = written[: limit - 1] + "…"
+    return written.translate(_MARKUP)
+
+
+def learning_curves(
+    runs: Mapping[str, Mapping[str, Sequence[float]]], *, title: str = "Loss and accuracy by epoch"
+) -> Figure:
+    """Loss above, validation accuracy below, one colour for each run, a dot at its best validation epoch.
+
+    Args:
+        runs: For each run the lists ``train_loss``, ``val_loss`` and ``val_accuracy``, one value an epoch. The best
+            epoch is the one of highest accuracy, ties by loss.
+        title: What stands above the figure.
+    """
+    from plotly.subplots import make_subplots
+
+    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.07, row_heights=[0.5, 0.5])
+    for index, (name, history) in enumerate(runs.items()):
+        train_loss, val_loss, val_accuracy = (
+            _curve(name, history, key) for key in ("train_loss", "val_loss", "val_accuracy")
+        )
+        if not len(train_loss) == len(val_loss) == len(val_accuracy):
+            raise DemonetError(
+                f"run {name!r} has {len(train_loss)} training losses, {len(val_loss)} validation losses and "
+                f"{len(val_accuracy)} accuracies",
+                hint="give one value of each for every epoch",
+            )
+        epochs = np.arange(1, len(val_loss) + 1)
+        best = int(np.lexsort((val_loss, -val_accuracy))[0])
+        line = {"color": colour(index), "width": 2}
+        shared = {"name": plain(name, 40), "legendgroup": str(index), "mode": "lines", "x": epochs}
+        dotted = {**line, "width": 1.5, "dash": "dot"}
+        figure.add_scatter(
+            y=train_loss, line=dotted, showlegend=False, row=1, col=1, **_hover(name, "training loss"), **shared
+        )
+        figure.add_scatter(y=val_loss, line=line, row=1, col=1, **_hover(name, "validation loss"), **shared)
+        figure.add_scatter(
+            y=val_accuracy, line=line, showlegend=False, row=2, col=1, **_hover(name, "validation accuracy"), **shared
+        )
+        for row, curve in ((1, val_loss), (2, val_accuracy)):
+            figure.add_scatter(
+                x=epochs[best : best + 1],
+                y=curve[best : best + 1],
+                mode="markers",
+                marker={"color": colour(index), "size": 9, "symbol": "circle"},
+                hoverinfo="skip",
+                legendgroup=str(index),
+                showlegend=False,
+                row=row,
+                col=1,
+            )
+    figure.update_xaxes(title_text="epoch", row=2, col=1)
+    figure.update_yaxes(title_text="loss (dotted: training)", row=1, col=1)
+    figure.update_yaxes(title_text="validation accuracy", row=2, col=1)
+    return _finish(figure, title, height=520, showlegend=len(runs) > 1)
+
+
+def embedding_scatter(
+    xy: ArrayLike,
+    labels: Sequence[object],
+    hover: Sequence[str],
+    *,
+    pairs: Sequence[tuple[int, int]] = (),
+    symbols: Sequence[str] | None = None,
+    title: str = "Embedding in two dimensions",
+    axes: tuple[str, str] = ("dimension 1", "dimension 2"),
+) -> Figure:
+    """A point for each node, coloured by label, with a line between the nodes of each pair.
+
+    Args:
+        xy: Coordinates, ``[n, 2]``.
+        labels: The label of each node; each distinct one is a colour and an entry of the legend.
+        hover: What is shown at each node when it is pointed at; a line break starts a new line.
+        pairs: Nodes to join, by index: mirrored nodes, say.
+        symbols: A plotly marker symbol for each node. Without, they differ only where the colours start again.
+        title: What stands above the figure.
+        axes: Names of the two axes.
+    """
+    import plotly.graph_objects as go
+
+    points = np.asarray(xy, dtype=np.float32)
+    if points.ndim != 2 or points.shape[1] != 2:
+        raise DemonetError(f"an embedding scatter takes coordinates [n, 2], got {list(points.shape)}")
+    for what, given in (("labels", labels), ("hover texts", hover), ("symbols", symbols)):
+        if given is not None and len(given) != len(points):
+            raise DemonetError(f"{len(points)} points but {len(given)} {what}", hint="give one for each point")
+    ends = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
+    if ends.size and not (ends.min() >= 0 and ends.max() < len(points)):
+        raise DemonetError(f"a pair points at a node outside 0..{len(points) - 1}")
+
+    figure = go.Figure()
+    if ends.size:
+        # One trace for all the lines: a row of NaN after each pair lifts the pen.
+        gap = np.full((len(ends), 1, 2), np.nan, dtype=np.float32)
+        walk = np.concatenate([points[ends], gap], axis=1).reshape(-1, 2)
+        thin = {"color": NEUTRAL[0], "width": 1}
+        figure.add_scatter(
+            x=walk[:, 0], y=walk[:, 1], mode="lines", line=thin, opacity=0.8, hoverinfo="skip", name="pairs"
+        )
+    nodes_of: dict[object, list[int]] = {}
+    for node, label in enumerate(labels):
+        nodes_of.setdefault(label, []).append(node)
+    for index, label in enumerate(sorted(nodes_of, key=_natural)):
+        members = nodes_of[label]
+        shape: Any = (
+            SYMBOLS[index // len(CATEGORICAL) % len(SYMBOLS)] if symbols is None else [symbols[i] for i in members]
+        )
+        figure.add_scatter(
+            x=points[members, 0],
+            y=points[members, 1],
+            mode="markers",
+            marker={"color": colour(index), "size": 9, "opacity": 0.9, "symbol": shape},
+            hoverinfo="text",
+            hovertext=[plain(hover[i]) for i in members],
+            name=plain(label, 40),
+        )
+    figure.update_xaxes(title_text=plain(axes[0]), showticklabels=False, zeroline=False)
+    # Distances mean something here: one unit is as long on either axis.
+    figure.update_yaxes(title_text=plain(axes[1]), showticklabels=False, zeroline=False, scaleanchor="x")
+    return _finish(figure, title, height=480)
+
+
+def accuracy_bars(
+    rows: Mapping[str, tuple[float, float]],
+    *,
+    highlight: Collection[str] = (),
+    title: str = "Accuracy with 95 % interval",
+    axis: str = "accuracy",
+) -> Figure:
+    """A horizontal bar for each method, in the order given, with its interval.
+
+    Args:
+        rows: For each method the mean and the half width of its confidence interval; NaN where there is none.
+        highlight: Methods drawn in colour; the others are there to compare with.
+        title: What stands above the figure.
+        axis: What the numbers are.
+    """
+    import plotly.graph_objects as go
+
+    names = list(rows)
+    means, halves = np.array([rows[name] for name in names], dtype=np.float64).reshape(-1, 2).T
+    figure = go.Figure()
+    for chosen, fill in ((True, colour(0)), (False, NEUTRAL[0])):
+        members = [i for i, name in enumerate(names) if (name in highlight) is chosen]
+        if not members:
+            continue
+        figure.add_bar(
+            y=members,
+            x=means[members],
+            error_x={"type": "data", "array": halves[members], "thickness": 1.5, "width": 4},
+            orientation="h",
+            width=0.62,
+            marker={"color": fill},
+            hoverinfo="text",
+            hovertext=[f"{plain(names[i], 80)}<br>{_interval(means[i], halves[i])}" for i in members],
+            showlegend=False,
+        )
+    ticks = [f"{plain(name, 24)}  " for name in names]
+    figure.update_yaxes(
+        tickvals=list(range(len(names))), ticktext=ticks, autorange="reversed", showgrid=False, zeroline=False
+    )
+    figure.update_xaxes(title_text=plain(axis), range=[0, float(np.nanmax([1.0, *(means + halves)]))])
+    return _finish(figure, title, height=130 + 34 * len(names))
+
+
+def _finish(figure: Figure, title: str, **layout: Any) -> Figure:
+    """Title and size; plotly's own template would weigh seven kilobytes and fight the page's."""
+    figure.update_layout(title_text=plain(title), template=None, **layout)
+    return figure
+
+
+def _hover(name: str, quantity: str) -> dict[str, str]:
+    return {"hovertemplate": f"{plain(name, 80)}<br>{quantity} %{{y:.4f}}, epoch %{{x}}<extra></extra>"}
+
+
+def _interval(mean: float, half: float) -> str:
+    return f"{mean:.3f}" if np.isnan(half) else f"{mean:.3f} ± {half:.3f}"
+
+
+def _curve(name: str, history: Mapping[str, Sequence[float]], key: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    curve = np.asarray(history.get(key, ()), dtype=np.float64)
+    if curve.ndim != 1 or not curve.size:
+        raise DemonetError(f"run {name!r} has no values for {key!r}", hint="give one value for every epoch")
+    return curve
+
+
+def _natural(label: object) -> tuple[bool, float, str]:
+    """Numbers in order of size, then text in order of the alphabet."""
+    number = isinstance(label, int | float | np.number)
+    return not number, float(label) if number else 0.0, str(label)  # type: ignore[arg-type]

@@ -1,0 +1,124 @@
+"use strict";
+(() => {
+  const root = document.documentElement;
+  const systemDark = matchMedia("(prefers-color-scheme: dark)");
+  const darkTwin = JSON.parse(document.getElementById("dark-twin").textContent);
+  const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : systemDark.matches);
+
+  // A colour role of the style sheet, as the theme of the moment has it.
+  const probe = document.head.appendChild(document.createElement("i"));
+  const role = (name) => {
+    probe.style.color = `var(--${name})`;
+    return getComputedStyle(probe).color;
+  };
+
+  // What all figures share. Figures themselves carry data, names and palette colours only.
+  function themeTemplate() {
+    const [ink, soft, line, surface, accent] = ["ink", "soft", "line", "surface", "accent"].map(role);
+    const axis = {
+      gridcolor: line, zerolinecolor: line, linecolor: line, automargin: true, ticks: "",
+      tickfont: { color: soft, size: 12 }, title: { font: { color: soft, size: 13 }, standoff: 10 },
+    };
+    return {
+      layout: {
+        font: { family: getComputedStyle(document.body).fontFamily, color: ink, size: 13 },
+        title: {
+          font: { size: 14, color: ink }, pad: { l: 17, t: 14 },
+          x: 0, xref: "container", xanchor: "left", y: 1, yref: "container", yanchor: "top",
+        },
+        paper_bgcolor: surface, plot_bgcolor: surface,
+        margin: { l: 24, r: 24, t: 52, b: 24 },
+        dragmode: touch ? false : "zoom",
+        xaxis: axis, yaxis: axis,
+        legend: { orientation: "h", x: 0, xref: "container", xanchor: "left", y: 0, yref: "container", yanchor: "bottom", font: { size: 12.5 } },
+        hoverlabel: { bgcolor: surface, bordercolor: soft, font: { color: ink, size: 13 }, align: "left", namelength: -1 },
+        modebar: { bgcolor: "transparent", color: soft, activecolor: accent },
+        hovermode: "closest",
+        uirevision: "theme",
+      },
+      data: {
+        bar: [{ error_x: { color: ink }, marker: { line: { width: 0 } } }],
+        scatter: [{ marker: { line: { color: surface, width: 1 } } }],
+      },
+    };
+  }
+
+  // A figure's JSON, its colours replaced by their dark twins in the dark. Only keys that hold a colour are touched.
+  const readFigure = (source) =>
+    JSON.parse(source, (key, value) =>
+      isDark() && key.endsWith("color") && Object.hasOwn(darkTwin, value) ? darkTwin[value] : value);
+
+  // The buttons are listed one by one: plotly's own choice includes one that sends the data to its makers' server.
+  // Under a finger, dragging must scroll the page, so there only saving is left.
+  const touch = matchMedia("(pointer: coarse), (max-width: 30rem)").matches;
+  const config = (name) => ({
+    responsive: true,
+    displaylogo: false,
+    displayModeBar: true,
+    modeBarButtons: touch ? [["toImage"]] : [["zoom2d", "pan2d", "resetScale2d"], ["toImage"]],
+    showSendToCloud: false,
+    plotlyServerURL: "",
+    toImageButtonOptions: { format: "svg", filename: name },
+  });
+
+  function draw(figure) {
+    const { data, layout } = readFigure(figure.querySelector("script.figure").textContent);
+    delete layout.height; // the page has set it aside; plotly then fills what there is
+    const name = (layout.title?.text ?? "figure").replace(/&#?\w+;|<[^>]*>|[^\p{L}\p{N}]+/gu, "-").replace(/^-+|-+$/g, "").toLowerCase();
+    return Plotly.react(figure.querySelector(".plot"), data, { ...layout, template: themeTemplate() }, config(name));
+  }
+
+  async function loadPlotly() {
+    if (typeof DecompressionStream === "undefined") {
+      throw new Error("this browser cannot unpack the plotting library (it has no DecompressionStream); a newer one can");
+    }
+    const packed = Uint8Array.from(atob(document.getElementById("plotly").textContent), (character) => character.charCodeAt(0));
+    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = document.createElement("script");
+    script.textContent = await new Response(stream).text();
+    document.head.append(script);
+    if (typeof Plotly === "undefined") throw new Error("the plotting library did not start");
+  }
+
+  function explain(figure, error) {
+    const plot = figure.querySelector(".plot");
+    const notice = document.createElement("p");
+    notice.className = "notice";
+    notice.textContent = `This plot could not be drawn: ${error.message}. What it shows: ${plot.getAttribute("aria-label")}`;
+    plot.replaceChildren(notice);
+    plot.style.height = "auto";
+  }
+
+  const figures = [...document.querySelectorAll("figure")];
+  async function drawAll() {
+    for (const figure of figures) {
+      await draw(figure).catch((error) => explain(figure, error));
+    }
+  }
+
+  const copy = async (text) => navigator.clipboard.writeText(text);
+
+  for (const button of document.querySelectorAll("button.copy")) {
+    const table = JSON.parse(button.closest(".card").querySelector("script.tsv").textContent);
+    button.setAttribute("aria-live", "polite");
+    button.addEventListener("click", async () => {
+      button.textContent = await copy(table).then(() => "Copied", () => "Copying was refused");
+      setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    });
+  }
+
+  let ready = false;
+  const redraw = () => ready && drawAll();
+  document.getElementById("theme").addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    redraw();
+  });
+  systemDark.addEventListener("change", redraw);
+
+  if (figures.length) {
+    loadPlotly().then(
+      () => { ready = true; return drawAll(); },
+      (error) => figures.forEach((figure) => explain(figure, error)),
+    ).finally(() => { root.dataset.drawn = "true"; });
+  }
+})();

@@ -1,0 +1,202 @@
+"""The page: a title and sections, written as one HTML file that needs nothing else.
+
+A new kind of section is a dataclass here and a macro of the same name in ``template.html``. All text is escaped by
+Jinja; data for scripts is JSON with the characters that could end a script written as escapes; and the page's content
+security policy runs exactly two scripts, its own and plotly's, known by their hashes, and allows no request at all.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from demonet.errors import DemonetError
+from demonet.report.cells import Cell, Column, Shown, show, show_column, tsv
+from demonet.report.palette import DARK_TWIN
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """What every section has: a heading, or none, and on a wide screen the whole width, or half of it."""
+
+    kind: ClassVar[str]
+    title: str = ""
+    half: bool = False
+
+
+@dataclass(frozen=True)
+class Text(Section):
+    """Prose; an empty line starts a new paragraph."""
+
+    kind: ClassVar[str] = "text"
+    text: str
+
+    @property
+    def paragraphs(self) -> list[str]:
+        """The paragraphs, in order."""
+        return [paragraph for part in re.split(r"\n\s*\n", self.text) if (paragraph := part.strip())]
+
+
+@dataclass(frozen=True)
+class Facts(Section):
+    """Names with a value each: what was trained on what, and how well it does."""
+
+    kind: ClassVar[str] = "facts"
+    facts: Mapping[str, Cell]
+
+    @property
+    def shown(self) -> dict[str, Shown]:
+        """Each value as the page shows it."""
+        return {name: show(value) for name, value in self.facts.items()}
+
+
+@dataclass(frozen=True)
+class Table(Section):
+    """Rows under columns, copied as tab-separated values by a button; the first cell of a row is its name."""
+
+    kind: ClassVar[str] = "table"
+    columns: Sequence[Column | str]
+    rows: Sequence[Sequence[Cell]]
+    caption: str = ""
+
+    def __post_init__(self) -> None:
+        for number, row in enumerate(self.rows, start=1):
+            if len(row) != len(self.columns):
+                raise DemonetError(f"row {number} has {len(row)} cells under {len(self.columns)} columns")
+
+    @property
+    def head(self) -> list[Column]:
+        """The columns; a bare name is a column with nothing to win."""
+        return [Column(column) if isinstance(column, str) else column for column in self.columns]
+
+    @property
+    def shown(self) -> list[tuple[Shown, ...]]:
+        """The rows as the page shows them."""
+        columns = [show_column(column, [row[i] for row in self.rows]) for i, column in enumerate(self.head)]
+        return list(zip(*columns, strict=True))
+
+    @property
+    def tsv(self) -> str:
+        """The rows as the button copies them."""
+        return tsv(self.head, self.rows)
+
+
+@dataclass(frozen=True)
+class Figure(Section):
+    """A plotly figure from ``figures.py``.
+
+    Args:
+        figure: The figure. Text in it that a user wrote has gone through ``figures.plain``.
+        alt: What the figure shows, in words, for those who do not see it.
+        caption: What stands below it.
+    """
+
+    kind: ClassVar[str] = "figure"
+    figure: go.Figure
+    alt: str
+    caption: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.alt.strip():
+            raise DemonetError("a figure needs a text alternative", hint="say in alt= what the figure shows")
+
+    @property
+    def json(self) -> str:
+        """The figure as plotly's JavaScript reads it; numbers as compact typed arrays."""
+        return self.figure.to_json(engine="json")
+
+    @property
+    def height(self) -> int:
+        """Height in pixels, so that the page does not jump when the figure arrives."""
+        return self.figure.layout.height or 420
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page: what it is about, a line below that, and its sections in order."""
+
+    title: str
+    subtitle: str
+    sections: Sequence[Section]
+
+
+def render(page: Page) -> str:
+    """The page as the text of one HTML file, the same for the same page."""
+    import json
+
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=PackageLoader("demonet.report", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["script_json"] = lambda text: Markup(script_json(text))
+    environment.filters["dump"] = json.dumps
+    style, script = _asset("style.css"), _asset("page.js")
+    library, library_hash = _plotly() if any(isinstance(section, Figure) for section in page.sections) else ("", "")
+    html = environment.get_template("template.html").render(
+        page=page,
+        style=Markup(style),
+        script=Markup(script),
+        library=library,
+        script_hashes=Markup(" ".join(f"'{digest}'" for digest in (_sha256(script), library_hash) if digest)),
+        dark_twin=DARK_TWIN,
+    )
+    # A lone surrogate, as in a file name that is not UTF-8, has no place in a file that is.
+    return html.encode("utf-8", "replace").decode("utf-8")
+
+
+def write(page: Page, path: str | Path) -> None:
+    """Render ``page`` into the file ``path``, whole or not at all."""
+    path = Path(path)
+    html = render(page)
+    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        draft.write_text(html, encoding="utf-8", newline="\n")
+        os.replace(draft, path)
+    except OSError as error:
+        raise DemonetError(f"the page cannot be written: {error.strerror}", file=path) from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def script_json(text: str) -> str:
+    r"""JSON that can stand inside a script tag: nothing in it ends the tag, opens a comment or breaks a line.
+
+    >>> script_json('"</script>"')
+    '"\\u003c/script\\u003e"'
+    """
+    return re.sub("[<>&\u2028\u2029]", lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def _asset(name: str) -> str:
+    return resources.files("demonet.report").joinpath(name).read_text(encoding="utf-8").replace("\r\n", "\n")
+
+
+@cache
+def _plotly() -> tuple[str, str]:
+    """Plotly's JavaScript, gzipped in base64 (two fifths of its size), and the hash of the plain text."""
+    from plotly.offline import get_plotlyjs
+
+    source = get_plotlyjs()
+    return base64.b64encode(gzip.compress(source.encode(), 9, mtime=0)).decode("ascii"), _sha256(source)
+
+
+def _sha256(source: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(source.encode()).digest()).decode("ascii")

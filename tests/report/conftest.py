@@ -1,0 +1,84 @@
+"""A page on which every text is hostile, and Chromium to open it in."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+from demonet.report.cells import Column, Estimate
+from demonet.report.figures import accuracy_bars, embedding_scatter, learning_curves
+from demonet.report.page import Facts, Figure, Page, Table, Text
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "</script><img src=x onerror=alert(2)>",
+    "\"'`{{ 7 * 7 }}",
+    '<b>bold</b> &lt;i&gt; $x^2$ %{x} <a href="javascript:alert(3)">link</a>',
+    "<!--<script> \u2028\u2029 \ud800",
+)
+
+ARGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+
+@pytest.fixture(scope="session")
+def hostile() -> tuple[str, ...]:
+    return HOSTILE
+
+
+@pytest.fixture(scope="session")
+def hostile_page() -> Page:
+    """One section of each kind and one figure of each builder, hostile text wherever a user's text goes."""
+    n = len(HOSTILE)
+    history = {"train_loss": [1.0, 0.6, 0.5], "val_loss": [1.1, 0.8, 0.9], "val_accuracy": [0.3, 0.6, 0.6]}
+    xy = np.random.default_rng(0).normal(size=(2 * n, 2))
+    pairs = [(i, i + n) for i in range(n)]
+    table = Table(
+        [Column(HOSTILE[0]), Column(HOSTILE[1], best="max"), "a column with a rather long name", "nodes"],
+        [[text, Estimate(0.5 + i / 100, 0.04), text, 1000 * i] for i, text in enumerate(HOSTILE)],
+        caption=HOSTILE[3],
+        title=HOSTILE[4],
+    )
+    bars = accuracy_bars(dict.fromkeys(HOSTILE, (0.5, 0.1)), highlight=HOSTILE[:1], title=HOSTILE[0])
+    curves = learning_curves(dict.fromkeys(HOSTILE, history), title=HOSTILE[1])
+    scatter = embedding_scatter(xy, HOSTILE * 2, HOSTILE * 2, pairs=pairs, title=HOSTILE[3], axes=HOSTILE[:2])
+    return Page(
+        HOSTILE[0],
+        HOSTILE[1],
+        [
+            Facts(
+                dict(zip(HOSTILE, (Estimate(0.75, 0.06), 131, 0.5, None, HOSTILE[0]), strict=True)), title=HOSTILE[2]
+            ),
+            Text("\n\n".join(HOSTILE), title=HOSTILE[3]),
+            table,
+            Figure(bars, HOSTILE[0], HOSTILE[3], title=HOSTILE[1], half=True),
+            Figure(curves, HOSTILE[2], HOSTILE[3], title=HOSTILE[1], half=True),
+            Figure(scatter, HOSTILE[3], HOSTILE[3], title=HOSTILE[1]),
+        ],
+    )
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Headless Chromium. Where there is none the tests skip, or fail if $DEMONET_REQUIRE_BROWSER is set."""
+    path = shutil.which("chromium")
+    if path is None:
+        reason = "Chromium is not installed, so the page was not opened in a browser"
+        if os.environ.get("DEMONET_REQUIRE_BROWSER"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, headless=True, args=ARGS)
+        yield chromium
+        chromium.close()

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from demonet.errors import DemonetError
+from demonet.report.cells import Column, Estimate
+from demonet.report.figures import accuracy_bars
+from demonet.report.page import Facts, Figure, Page, Table, Text, render, script_json, write
+
+
+class Reader(HTMLParser):
+    """Tags with their attributes, and the text inside each tag, as a browser would see them."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.texts = [], []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.texts.append((self.tags[-1][0] if self.tags else "", data))
+
+    def text_of(self, tag):
+        return [text for name, text in self.texts if name == tag and text.strip()]
+
+
+@pytest.fixture(scope="module")
+def html(hostile_page):
+    return render(hostile_page)
+
+
+@pytest.fixture(scope="module")
+def reader(html):
+    return Reader(html)
+
+
+def test_hostile_text_makes_no_tag_and_no_handler(reader):
+    names = {name for name, _ in reader.tags}
+    assert not names & {"img", "a", "b", "i", "iframe", "object"}
+    assert not [key for _, attributes in reader.tags for key in attributes if key.startswith("on")]
+    scripts = [attributes.get("type") for name, attributes in reader.tags if name == "script"]
+    assert scripts.count(None) == 1, "only the page's own script runs"
+    assert set(scripts) == {None, "application/json", "text/plain"}
+
+
+def test_hostile_text_is_shown_as_it_was_written(reader, hostile):
+    expected = [text.replace("\ud800", "?") for text in hostile]
+    assert reader.text_of("title") == [hostile[0]]
+    assert [text.strip() for text in reader.text_of("dt")] == [text.strip() for text in expected]
+
+
+def test_data_in_scripts_has_no_character_that_could_end_one(html):
+    blocks = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', html, re.DOTALL)
+    assert len(blocks) == 5  # a table, three figures, the palette
+    for block in blocks:
+        assert not re.search("[<>&\u2028\u2029]", block)
+        json.loads(block)
+
+
+def test_script_json_is_the_same_json(hostile):
+    assert json.loads(script_json(json.dumps(hostile, ensure_ascii=False))) == list(hostile)
+
+
+def test_the_policy_allows_exactly_the_two_scripts_and_no_request(html):
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)[1]
+    own = re.search(r"<script>(.*?)</script>", html, re.DOTALL)[1]
+    packed = re.search(r'<script type="text/plain" id="plotly">(.*?)</script>', html, re.DOTALL)[1]
+    hashes = [
+        base64.b64encode(hashlib.sha256(source).digest()).decode()
+        for source in (own.encode(), gzip.decompress(base64.b64decode(packed)))
+    ]
+    assert policy.startswith("default-src 'none';")
+    assert policy.endswith("script-src " + " ".join(f"'sha256-{digest}'" for digest in hashes))
+
+
+def test_the_page_is_small_and_loads_nothing(html, reader):
+    assert len(html.encode()) < 2_500_000
+    addresses = [value for _, attributes in reader.tags for key, value in attributes.items() if key in ("src", "href")]
+    assert addresses == ["data:,"]
+
+
+def test_the_same_page_gives_the_same_text(html, hostile_page):
+    assert render(hostile_page) == html
+
+
+def test_a_page_without_figures_does_not_carry_plotly():
+    assert len(render(Page("a", "", [Text("b")]))) < 30_000
+
+
+def test_text_is_cut_into_paragraphs():
+    assert Text("one\nstill one\n\n \n two ").paragraphs == ["one\nstill one", "two"]
+
+
+def test_a_table_marks_the_best_and_aligns_numbers():
+    table = Table(["method", Column("accuracy", best="max")], [["a", Estimate(0.1, 0.01)], ["b", 0.25]], caption="c")
+    html = render(Page("t", "s", [table]))
+    assert '<th scope="col" class="number">accuracy</th>' in html
+    assert '<td class="number">0.100<span class="deviation"> ± 0.010</span></td>' in html
+    assert '<td class="number best">0.250<span class="unseen"> (best)</span></td>' in html
+    assert '<th scope="row">b</th>' in html
+
+
+def test_an_empty_table_keeps_its_head():
+    assert '<th scope="col">method</th>' in render(Page("t", "", [Table(["method"], [])]))
+
+
+def test_facts_and_figures_are_described(reader, hostile):
+    labels = [attributes["aria-label"] for _, attributes in reader.tags if attributes.get("role") == "group"]
+    assert labels == [hostile[0], hostile[2], hostile[3]]
+    assert '<dd class="number">131</dd>' in render(Page("t", "", [Facts({"nodes": 131})]))
+
+
+def test_bad_sections_are_refused():
+    with pytest.raises(DemonetError, match="row 2 has 1 cells under 2 columns"):
+        Table(["a", "b"], [[1, 2], [1]])
+    with pytest.raises(DemonetError, match="text alternative"):
+        Figure(accuracy_bars({"a": (0.5, 0.1)}), alt=" ")
+
+
+def test_write_replaces_the_file_whole(tmp_path):
+    path = tmp_path / "report.html"
+    path.write_text("old")
+    page = Page("Straße", "", [Text("b")])
+    write(page, path)
+    assert path.read_bytes() == render(page).encode()
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_draft(tmp_path, monkeypatch):
+    path = tmp_path / "report.html"
+    path.write_text("old")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(DemonetError, match=r"report\.html: the page cannot be written: No space left"):
+        write(Page("t", "", []), path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_missing_folder_is_a_plain_error(tmp_path):
+    with pytest.raises(DemonetError, match="cannot be written: No such file or directory"):
+        write(Page("t", "", []), tmp_path / "absent" / "report.html")
