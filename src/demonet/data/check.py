@@ -111,3 +111,9 @@ def check_split(split: Split, y: Tensor) -> None:
                 f"class {label} has no item in the training part of split {split.name}",
                 hint="use stratified=True, or a larger training part",
             )
+
+
+def check_room(num_nodes: int, num_edges: int, *, file: str | Path | None = None) -> None:
+    """Refuse a node count, claimed by a header, that the edges cannot account for: it would only fill the memory."""
+    if num_nodes > max(1_000_000, 100 * num_edges):
+        raise DemonetError(f"{num_nodes} nodes claimed, with only {num_edges} edges", file=file)

@@ -57,7 +57,9 @@ def simple_edges(
         twice = "the file lists two arcs for each one" if listed == 2 * arcs.size else None
         _warn(listed - arcs.size, "duplicate edge", "merged", file, twice)
     if not directed:
-        arcs, weight = _both_directions(arcs, weight, num_nodes, file)
+        arcs, weight, mirrored = _both_directions(arcs, weight, num_nodes, file)
+        if mirrored:
+            _warn(mirrored, "edge", "listed in both directions, merged", file)
     edge_index = np.empty((2, arcs.size), dtype=np.int64)
     np.floor_divide(arcs, max(num_nodes, 1), out=edge_index[0])
     np.multiply(edge_index[0], num_nodes, out=edge_index[1])
@@ -89,25 +91,22 @@ def _merge(
 
 def _both_directions(
     arcs: np.ndarray, weight: np.ndarray | None, num_nodes: int, file: str | Path | None
-) -> tuple[np.ndarray, np.ndarray | None]:
+) -> tuple[np.ndarray, np.ndarray | None, int]:
+    """Every arc and its reverse, once; and how many edges were listed both ways where others were not.
+
+    A list that gives every edge in both directions is a convention, not a mistake: it counts as none.
+    """
+    listed = arcs.size
     source = arcs // max(num_nodes, 1)
     reverse = arcs - source * num_nodes
     loops = int(np.count_nonzero(reverse == source))
     reverse *= num_nodes
     reverse += source
     del source
-    listed = arcs.size
-    arcs, weight = _merge(
-        np.concatenate([arcs, reverse]),
-        None if weight is None else np.concatenate([weight, weight]),
-        num_nodes,
-        file,
-    )
-    edges = (arcs.size - loops) // 2 + loops
-    # A list that gives every edge in both directions is a convention, not a mistake: nothing to warn of.
-    if edges < listed < arcs.size:
-        _warn(listed - edges, "edge", "listed in both directions, merged", file)
-    return arcs, weight
+    weights = None if weight is None else np.concatenate([weight, weight])
+    arcs, weight = _merge(np.concatenate([arcs, reverse]), weights, num_nodes, file)
+    edges = (arcs.size + loops) // 2
+    return arcs, weight, listed - edges if listed < arcs.size else 0
 
 
 def _first_of_each(ordered: np.ndarray) -> np.ndarray:

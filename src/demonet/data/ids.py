@@ -1,0 +1,155 @@
+"""Node ids as the user writes them, integers or strings with gaps, and the numbers 0 to n - 1 that stand for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from demonet.errors import DemonetError
+
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+
+
+@dataclass
+class Coded:
+    """Strings, each held once: the i-th is ``names[codes[i]]``."""
+
+    codes: np.ndarray
+    names: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+Ids = np.ndarray | Coded  # int64, or strings
+
+
+def id_at(ids: Ids, row: int) -> int | str:
+    """One id, as the user would write it."""
+    return str(ids.names[ids.codes[row]]) if isinstance(ids, Coded) else int(ids[row])
+
+
+def make_ids(values: Iterable[Any], kind: str = "auto") -> Ids:
+    """Any Python ids: int64 if all are integers, or read as integers, else strings; ``kind`` as in `read_graph`."""
+    values = list(values)
+    if kind != "str" and all(isinstance(value, Integral) and not isinstance(value, bool) for value in values):
+        try:
+            return np.array(values, dtype=np.int64)
+        except OverflowError:
+            pass
+    names: dict[str, int] = {}
+    given: dict[Any, None] = dict.fromkeys(values)
+    codes = np.fromiter((names.setdefault(str(value), len(names)) for value in values), np.int64, len(values))
+    if len(names) < len(given):
+        raise DemonetError(f"{len(given) - len(names)} ids are told apart only by their type, such as 1 and '1'")
+    return settle(Coded(codes, _strings(names)), kind)
+
+
+def settle(ids: Ids, kind: str) -> Ids:
+    """Strings become integers if every one of them is written as an integer, unless ``kind`` is ``"str"``."""
+    if isinstance(ids, np.ndarray):
+        return _as_coded(ids) if kind == "str" else ids
+    if kind != "str" and all(_INTEGER.fullmatch(name) for name in ids.names):
+        return np.array([int(name) for name in ids.names], dtype=np.int64)[ids.codes]
+    if kind == "int":
+        name = next(name for name in ids.names if not _INTEGER.fullmatch(name))
+        raise DemonetError(f"node id {name!r} is not an integer", hint='ids="str" takes any text')
+    return ids
+
+
+class Numbering:
+    """Which number each id has: ``node_ids[number]`` is the id."""
+
+    def __init__(self, node_ids: np.ndarray) -> None:
+        self.node_ids = node_ids
+        self.kind = "str" if node_ids.dtype == object else "int"
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.node_ids)}
+
+    @cached_property
+    def _order(self) -> np.ndarray:
+        return np.argsort(self.node_ids, kind="stable")
+
+    def find(self, ids: Ids) -> np.ndarray:
+        """The number of each id, -1 for one that is not there."""
+        if self.kind == "str":
+            coded = _as_coded(ids) if isinstance(ids, np.ndarray) else ids
+            known = np.fromiter((self._numbers.get(name, -1) for name in coded.names), np.int64, len(coded.names))
+            return known[coded.codes] if len(coded) else np.empty(0, np.int64)
+        if isinstance(ids, Coded):
+            integers = np.array([_INTEGER.fullmatch(name) is not None for name in ids.names], dtype=bool)
+            numbers = np.full(len(ids.names), -1)
+            numbers[integers] = self.find(np.array([int(name) for name in ids.names[integers]], dtype=np.int64))
+            return numbers[ids.codes]
+        if not self.node_ids.size:
+            return np.full(len(ids), -1)
+        place = np.searchsorted(self.node_ids, ids, sorter=self._order).clip(max=self.node_ids.size - 1)
+        number = self._order[place]
+        return np.where(self.node_ids[number] == ids, number, -1)
+
+    def extended(self, ids: Ids) -> Numbering:
+        """With the ids that were not there added at the end."""
+        missing = self.find(ids) < 0
+        if self.kind == "int" and isinstance(ids, np.ndarray):
+            return Numbering(np.concatenate([self.node_ids, np.unique(ids[missing])]))
+        ids = _as_coded(ids)
+        new = sorted(set(ids.names[ids.codes[missing]]))
+        return Numbering(_strings([*map(str, self.node_ids.tolist()), *new]))
+
+
+def number_listed(nodes: Ids) -> Numbering:
+    """Number nodes in the order in which they are listed."""
+    if isinstance(nodes, Coded):
+        numbering = Numbering(nodes.names[nodes.codes])
+        distinct = len(nodes.names)
+    else:
+        numbering = Numbering(nodes)
+        distinct = np.unique(nodes).size
+    if distinct < len(nodes):
+        raise DemonetError(f"{len(nodes) - distinct} node ids are listed more than once")
+    return numbering
+
+
+def number_ends(source: Ids, target: Ids) -> tuple[Numbering, np.ndarray, np.ndarray]:
+    """Number the ends of edges in the order of their ids; the numbers of each end come along."""
+    if isinstance(source, Coded) or isinstance(target, Coded):
+        source, target = _as_coded(source), _as_coded(target)
+        numbering = Numbering(_strings(sorted({*source.names, *target.names})))
+        return numbering, numbering.find(source), numbering.find(target)
+    if not len(source):
+        return Numbering(np.empty(0, np.int64)), source, target
+    low = min(int(source.min()), int(target.min()))
+    span = max(int(source.max()), int(target.max())) - low + 1
+    if span > 8 * len(source) + 1_000_000:  # far apart: sort them
+        node_ids = np.unique(np.concatenate([source, target]))
+        return Numbering(node_ids), np.searchsorted(node_ids, source), np.searchsorted(node_ids, target)
+    present = np.zeros(span, dtype=bool)  # near together: mark them, which takes no sorting
+    present[source - low] = True
+    present[target - low] = True
+    node_ids = np.flatnonzero(present) + low
+    if node_ids.size == span and low == 0:
+        return Numbering(node_ids), source, target
+    number = np.cumsum(present) - 1
+    return Numbering(node_ids), number[source - low], number[target - low]
+
+
+def _as_coded(ids: Ids) -> Coded:
+    if isinstance(ids, Coded):
+        return ids
+    values, codes = np.unique(ids, return_inverse=True)
+    return Coded(codes, _strings([str(value) for value in values.tolist()]))
+
+
+def _strings(names: Iterable[str]) -> np.ndarray:
+    names = list(names)
+    array = np.empty(len(names), dtype=object)
+    array[:] = names
+    return array

@@ -1,0 +1,60 @@
+"""Edge lists: a table whose rows are edges."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from demonet.data.readers.columns import Kind, Table, place_of
+from demonet.data.readers.listing import Listing
+from demonet.data.readers.parquet import ParquetTable
+from demonet.data.readers.text import TextTable
+from demonet.errors import DemonetError
+
+Column = str | int | None
+
+
+def open_table(path: Path, header: bool | None = None) -> Table:
+    """A table by the ending of its name: Parquet, or else text."""
+    return ParquetTable(path) if path.suffix in (".parquet", ".pq") else TextTable(path, header)
+
+
+def read_edge_list(
+    path: Path, source: Column, target: Column, weight: Column | bool, ids: str, header: bool | None
+) -> Listing:
+    """Edges from text or Parquet; the arguments are those of `read_graph`."""
+    named = any(isinstance(column, str) for column in (source, target, weight))
+    table = open_table(path, True if named and header is None else header)
+    ends, weight_at = edge_columns(table, source, target, weight)
+    kind: Kind = "int id" if ids == "int" else "str id" if ids == "str" else "id"
+    kinds: list[Kind] = [kind, kind] if weight_at is None else [kind, kind, "number"]
+    columns = table.columns([*ends, *([] if weight_at is None else [weight_at])], kinds)
+    return Listing(columns[0], columns[1], None if weight_at is None else columns[2], file=path)
+
+
+def edge_columns(
+    table: Table, source: Column, target: Column, weight: Column | bool, skip: int | None = None
+) -> tuple[list[int], int | None]:
+    """Where the two ends and the weight stand: as the user says, by their usual names, or the first columns."""
+    if table.width - (skip is not None) < 2:
+        raise DemonetError("one column, where an edge has two ends", file=table.file, hint="blanks, tabs or commas")
+    names = table.names or []
+    free = [place for place in range(table.width) if place != skip]
+    if source is None and target is None and not {"source", "target"} <= set(names):
+        ends = free[:2]
+    else:
+        ends = [
+            place_of(table, "source" if source is None else source, "source of an edge"),
+            place_of(table, "target" if target is None else target, "target of an edge"),
+        ]
+    if weight is False:
+        return ends, None
+    if weight is not None and weight is not True:
+        return ends, place_of(table, weight, "weight of an edge")
+    if "weight" in names:
+        return ends, names.index("weight")
+    if weight is True or (table.names is None and source is None and target is None and len(free) > 2):
+        if len(free) != 3:
+            hint = "say which with source=, target= and weight=, as names or as places from 0"
+            raise DemonetError(f"{table.width} columns, where an edge list has 2 or 3", file=table.file, hint=hint)
+        return ends, next(place for place in free if place not in ends)
+    return ends, None

@@ -1,0 +1,154 @@
+"""Adjacency matrices: SciPy's own, and those in Matrix Market, ``.npz`` and MATLAB files.
+
+Entry (i, j) is an arc from node i to node j. What a damaged file can make SciPy do is bounded here: sizes that a header
+claims are held against the bytes that are there, and indices are checked before any compiled code follows them.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import io as scipy_io
+from scipy import sparse
+
+from demonet.data.check import check_room
+from demonet.data.readers.listing import Listing
+from demonet.data.readers.raw import check_expansion, read_bytes
+from demonet.errors import DemonetError
+
+
+def read_matrix_market(path: Path) -> sparse.coo_array:
+    """A ``.mtx`` file, coordinate or array."""
+    data = read_bytes(path)
+    lines = (line for line in io.BytesIO(data) if line.strip() and not line.startswith(b"%"))
+    sizes = next(lines, b"").split()
+    if (
+        not data.lower().startswith(b"%%matrixmarket")
+        or not 2 <= len(sizes) <= 3
+        or not all(s.isdigit() for s in sizes)
+    ):
+        raise DemonetError("not a Matrix Market file: no '%%MatrixMarket' header and line of sizes", file=path)
+    entries = int(sizes[2]) if len(sizes) == 3 else int(sizes[0]) * int(sizes[1])
+    if entries > len(data):  # an entry takes two bytes or more
+        raise DemonetError(f"{entries} entries claimed by a file of {len(data)} bytes", file=path)
+    check_room(max(int(size) for size in sizes[:2]), entries, file=path)
+    try:
+        return sparse.coo_array(scipy_io.mmread(io.BytesIO(data)))
+    except Exception as error:  # the compiled reader raises whatever its parser trips over
+        raise DemonetError(f"not a Matrix Market file: {error}", file=path) from None
+
+
+def read_npz(path: Path) -> sparse.coo_array:
+    """A matrix that ``scipy.sparse.save_npz`` wrote."""
+    data = read_bytes(path)
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            check_expansion(len(data), sum(member.file_size for member in archive.infolist()), path)
+            parts = {name.removesuffix(".npy"): _read_npy(archive, name) for name in archive.namelist()}
+        kind = parts["format"].item()
+        kind = kind.decode("ascii") if isinstance(kind, bytes) else str(kind)
+        rows, columns = (int(side) for side in parts["shape"])
+        check_room(max(rows, columns), parts["data"].size, file=path)
+        matrix: Any
+        if kind == "coo":
+            pairs = (parts["row"], parts["col"]) if "row" in parts else tuple(parts["coords"])
+            matrix = sparse.coo_array((parts["data"], pairs), shape=(rows, columns))
+        elif kind in ("csr", "csc"):
+            build: Any = sparse.csr_array if kind == "csr" else sparse.csc_array
+            matrix = build((parts["data"], parts["indices"], parts["indptr"]), shape=(rows, columns))
+        else:
+            raise DemonetError(f"a sparse matrix in format {kind!r}", file=path, hint="save it as csr, csc or coo")
+        return _checked(matrix, path)
+    except DemonetError:
+        raise
+    except Exception as error:  # zipfile, zlib and numpy each have a dozen ways to refuse damaged bytes
+        hint = "write it with scipy.sparse.save_npz"
+        raise DemonetError(f"not a sparse .npz matrix: {error!r}", file=path, hint=hint) from None
+
+
+def read_mat(path: Path, matrix: str | None) -> tuple[sparse.coo_array, dict[str, Any]]:
+    """The adjacency matrix of a MATLAB file, and its other variables that have one row a node."""
+    data = read_bytes(path)
+    if data.startswith(b"\x89HDF") or data[:10] == b"MATLAB 7.3":
+        raise DemonetError("a MATLAB 7.3 file", file=path, hint="save it with -v7 in MATLAB")
+    try:
+        variables: dict[str, Any] = scipy_io.loadmat(io.BytesIO(data))  # type: ignore[arg-type]
+    except Exception as error:  # the compiled reader raises whatever its parser trips over
+        raise DemonetError(f"not a MATLAB file: {error!r}", file=path) from None
+    found = {name: value for name, value in variables.items() if not name.startswith("__")}
+    square = [name for name, value in found.items() if _is_square(value)]
+    if matrix is None and len(square) == 1:
+        matrix = square[0]
+    if matrix is None or matrix not in square:
+        problem = f"variable {matrix!r}" if matrix else "the adjacency matrix"
+        hint = f"square matrices: {', '.join(square) or 'none'}; choose with matrix="
+        raise DemonetError(
+            f"{problem} is not to be found among {', '.join(found) or 'no variables'}", file=path, hint=hint
+        )
+    network = _checked(found[matrix], path)
+    n = network.shape[0]
+    inside: dict[str, Any] = {}
+    for name, value in found.items():
+        if name != matrix and _is_sparse(value) and value.shape[0] == n:
+            inside[name] = _checked(value, path).tocsr()
+        elif name != matrix and isinstance(value, np.ndarray) and n in value.shape[:2]:
+            inside[name] = value.ravel() if value.size == n else value
+    return network, inside
+
+
+def from_matrix(matrix: Any, file: Path | None = None, inside: dict[str, Any] | None = None) -> Listing:
+    """A SciPy sparse matrix or array, or a NumPy matrix, as edges."""
+    if not _is_square(matrix):
+        raise DemonetError(f"an adjacency matrix of shape {matrix.shape}", file=file, hint="it must be square")
+    coo = _checked(matrix, file)
+    n = coo.shape[0]
+    check_room(n, coo.nnz, file=file)
+    stored = coo.data != 0
+    source, target = coo.row[stored].astype(np.int64), coo.col[stored].astype(np.int64)
+    if np.iscomplexobj(coo.data):
+        raise DemonetError("complex edge weights", file=file)
+    weight = coo.data[stored].astype(np.float64)
+    if not np.isfinite(weight).all():
+        at = int(np.flatnonzero(~np.isfinite(weight))[0])
+        raise DemonetError(f"{weight[at]} at entry ({source[at]}, {target[at]})", file=file, hint="weights are finite")
+    return Listing(source, target, weight, nodes=np.arange(n), inside=inside or {}, file=file)
+
+
+def _checked(matrix: Any, file: Path | None) -> sparse.coo_array:
+    try:
+        if matrix.dtype.kind not in "biufc":
+            raise ValueError(f"entries of type {matrix.dtype}")
+        if _is_sparse(matrix) and matrix.format in ("csr", "csc", "bsr"):
+            matrix.check_format(full_check=True)
+        coo = sparse.coo_array(matrix)
+        for index, side in zip(coo.coords, coo.shape, strict=True):
+            if coo.nnz and (index.min() < 0 or index.max() >= side):
+                raise ValueError("an index outside the matrix")
+    except (ValueError, TypeError, IndexError) as error:
+        raise DemonetError(f"not a matrix of numbers: {error}", file=file) from None
+    return coo
+
+
+def _is_sparse(value: Any) -> bool:
+    return bool(sparse.issparse(value))
+
+
+def _is_square(value: Any) -> bool:
+    is_matrix = _is_sparse(value) or isinstance(value, np.ndarray)
+    return bool(is_matrix and value.ndim == 2 and value.shape[0] == value.shape[1] and value.shape[0] > 0)
+
+
+def _read_npy(archive: zipfile.ZipFile, name: str) -> np.ndarray:
+    """One array; NumPy sets memory aside for the shape in the header, so that is first held against the bytes."""
+    content = io.BytesIO(archive.read(name))
+    version = np.lib.format.read_magic(content)
+    header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = header(content)
+    if int(np.prod(shape, dtype=object)) * dtype.itemsize > len(content.getbuffer()):
+        raise ValueError(f"{name} claims shape {shape}, more than its bytes")
+    content.seek(0)
+    return np.lib.format.read_array(content, allow_pickle=False)
