@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 
 from demonet.errors import DemonetError
 from demonet.kernels import wl_classes, wl_colours
+from demonet.kernels.colours import SignatureBook
 
 
 def partition(labels):
@@ -57,6 +58,18 @@ def test_numbers_do_not_depend_on_the_order_of_nodes(data, h, shuffle):
         np.testing.assert_array_equal(moved, colour[order])
 
 
+@settings(max_examples=100, deadline=None)
+@given(parts=st.lists(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 300)), min_size=1), max_size=5))
+def test_a_book_extended_many_times_is_a_dictionary(parts):
+    """Old signatures keep their numbers, new ones get the next, wherever they fall in byte order."""
+    book, known = SignatureBook(), {}
+    for part in parts:
+        (numbers,), book = book.extended([np.array(part)])
+        for signature, number in zip(part, numbers.tolist(), strict=True):
+            assert known.setdefault(signature, number) == number
+        assert sorted(known.values()) == list(range(book.size))
+
+
 def test_graph_atlas_after_two_rounds(atlas):
     assert len(atlas) == 1253
     assert len(set(wl_classes(atlas, 2).tolist())) == 1157
@@ -85,7 +98,7 @@ def test_one_label_without_x_and_equal_zeros():
 
 
 def test_arcs_are_used_as_given():
-    """One arc 0 -> 1: node 1 has degree 1, node 0 none."""
+    """Arcs 0 -> 1 and 0 -> 2: the ends have degree 1, the beginning has none."""
     data = Data(edge_index=torch.tensor([[0, 0], [1, 2]]), num_nodes=3)
     colour = wl_colours([data], 1)[1]
     assert colour[1] == colour[2] != colour[0]

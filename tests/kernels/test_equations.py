@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from tests.kernels.graphs import drawn_graphs, graph, lists_of, path, permuted, star
 from tests.reference import kernels as reference
+from torch_geometric.data import Data
 
 from demonet.kernels import DegreeWLKernel, MeanWLKernel, WLSubtreeKernel
 
@@ -114,6 +116,14 @@ def test_degree_by_hand():
     assert kernel.fit_transform([data]) == [[1 + 1 / 4 + 1 / 16]]
     np.testing.assert_array_equal(kernel.degrees_, [1, 2])
     np.testing.assert_array_equal(kernel.features([data]), [[1, 0, 1 / 2, 1 / 4]])
+
+
+def test_degree_counts_the_arcs_that_end_in_a_node():
+    """Arcs 0 -> 1 and 0 -> 2: one node of degree 0, two of degree 1: 1 + 4 pairs; h^1 = (1/2, 1, 1)."""
+    data = Data(edge_index=torch.tensor([[0, 0], [1, 2]]), num_nodes=3)
+    kernel = DegreeWLKernel(n_iter=1)
+    assert kernel.fit_transform([data]) == [[1 + 4 + 1 / 4 + 4]]
+    np.testing.assert_array_equal(kernel.degrees_, [0, 1])
 
 
 def test_features_are_level_by_level_then_degree_by_degree():
