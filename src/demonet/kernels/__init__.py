@@ -6,8 +6,8 @@
 :class:`WLSubtreeKernel`      Eq. 17        nodes are compared by their Weisfeiler-Lehman colours
 ============================  ============  ==============================================================
 
-The numbers count the kernels in the order in which the paper defines them; the display inside its Theorem 4.4, which
-wraps Eq. 13 in an activation and defines no kernel to compute, is not counted.
+The numbers count the kernels in the order in which the paper defines them; the display inside its theorem on graph
+representations, which wraps Eq. 13 in an activation and defines no kernel to compute, is not counted.
 
 :func:`wl_colours` and :func:`wl_classes` give the colours themselves, and which graphs they cannot tell apart.
 
