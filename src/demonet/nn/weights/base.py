@@ -55,11 +55,12 @@ class DegreeWeights(nn.Module):
     def materialize(self, in_channels: int) -> None:
         """Fix a width that was left open (-1)."""
         self.in_channels = in_channels
-        for parameter in self.parameters(recurse=False):
-            if isinstance(parameter, UninitializedParameter):
-                shape = cast("tuple[int, ...]", parameter.open_shape)  # type: ignore[attr-defined]
-                parameter.materialize(tuple(in_channels if size == -1 else size for size in shape))
-        self.reset_parameters()
+        waiting = [p for p in self.parameters(recurse=False) if isinstance(p, UninitializedParameter)]
+        for parameter in waiting:
+            shape = cast("tuple[int, ...]", parameter.open_shape)  # type: ignore[attr-defined]
+            parameter.materialize(tuple(in_channels if size == -1 else size for size in shape))
+        if waiting:
+            self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draw the parameters anew."""
