@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from demonet.data.catalog import CATALOG
 from demonet.data.check import check_edge_index, check_features, check_labels, check_split
 from demonet.data.edges import simple_edges
 from demonet.data.features import FeatureMap
+from demonet.data.files import read_graph
+from demonet.data.graph_files import read_graphs
+from demonet.data.graph_set import GraphSet
+from demonet.data.load import load
 from demonet.data.splits import Split, fractions, k_fold, nested_k_fold, thirds, train_fraction
 
 __all__ = [
+    "CATALOG",
     "FeatureMap",
+    "GraphSet",
     "Split",
     "check_edge_index",
     "check_features",
@@ -16,7 +23,10 @@ __all__ = [
     "check_split",
     "fractions",
     "k_fold",
+    "load",
     "nested_k_fold",
+    "read_graph",
+    "read_graphs",
     "simple_edges",
     "thirds",
     "train_fraction",

@@ -1,0 +1,154 @@
+"""Where the files of a set are: in ``$DEMONET_DATA``, in the user's cache, or at a public address.
+
+Files are checked against the catalogue whenever they are used. A download goes to a scratch folder in the cache, is
+unpacked there file by file under the names of the catalogue (nothing an archive says can choose a path), is checked,
+and only then is moved into place, under a lock that lets one process at a time do so.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import sys
+import tempfile
+import time
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from demonet.data.catalog import DataSet, File
+from demonet.errors import DemonetError
+
+TRIES = 3
+TIMEOUT = 30.0  # seconds that a server may stay silent
+MAX_BYTES = 1 << 28  # no file of the catalogue comes near
+_CHUNK = 1 << 20
+
+
+def locate(entry: DataSet) -> Path | None:
+    """The folder that has every file of a set, if there is one here; contents are not checked."""
+    for folder in _folders(entry):
+        if all((folder / file.name).is_file() for file in entry.files):
+            return folder
+    return None
+
+
+def fetch(entry: DataSet, *, wait: float = 1.0) -> Path:
+    """The folder with the files of a set, checked; downloaded first if they are nowhere.
+
+    Args:
+        entry: The set.
+        wait: Seconds before the second try of a download; twice as many before the third.
+    """
+    import filelock
+
+    given, cache = _user_folder(entry), _cache_folder(entry)
+    if given is not None and locate(entry) == given:
+        for file in entry.files:
+            _check_sum(given / file.name, file.sha256, given / file.name)
+        return given
+    cache.mkdir(parents=True, exist_ok=True)
+    with filelock.FileLock(cache.parent / f"{entry.folder}.lock"):
+        missing = [file for file in entry.files if not _is_good(cache / file.name, file.sha256)]
+        if missing:
+            _download(entry, missing, cache, wait)
+    return cache
+
+
+def _check_sum(path: Path, expected: str, named: str | Path) -> None:
+    found = _sha256(path)
+    if found != expected:
+        raise DemonetError(f"sha256 is {found}, not {expected}", file=named, hint="damaged, or another version of it")
+
+
+def _user_folder(entry: DataSet) -> Path | None:
+    root = os.environ.get("DEMONET_DATA")
+    return Path(root) / entry.folder if root else None
+
+
+def _cache_folder(entry: DataSet) -> Path:
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("demonet")) / "data" / entry.folder
+
+
+def _folders(entry: DataSet) -> Iterator[Path]:
+    given = _user_folder(entry)
+    if given is not None:
+        yield given
+    yield _cache_folder(entry)
+
+
+def _download(entry: DataSet, files: list[File], folder: Path, wait: float) -> None:
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{entry.folder}.") as scratch:
+        archives: dict[str, Path] = {}
+        ready: list[tuple[Path, Path]] = []
+        for number, file in enumerate(files):
+            if file.url not in archives:
+                archives[file.url] = _retrieve(entry, file.url, Path(scratch) / f"download{number}", wait)
+            unpacked = Path(scratch) / f"file{number}"
+            _unpack(entry, file, archives[file.url], unpacked)
+            _check_sum(unpacked, file.sha256, f"{file.name} from {file.url}")
+            ready.append((unpacked, folder / file.name))
+        for unpacked, place in ready:
+            os.replace(unpacked, place)
+
+
+def _retrieve(entry: DataSet, url: str, path: Path, wait: float) -> Path:
+    """One address to one file, tried again when the connection fails but not when the server says no."""
+    import pooch
+    import requests
+
+    get = pooch.HTTPDownloader(progressbar=sys.stderr.isatty(), timeout=TIMEOUT, chunk_size=_CHUNK)
+    reason = ""
+    for attempt in range(TRIES):
+        if attempt:
+            time.sleep(wait * 2 ** (attempt - 1))
+        try:
+            get(url, str(path), None)
+            return path
+        except requests.HTTPError as error:
+            reason = str(error)
+            if error.response is not None and error.response.status_code < 500:
+                break
+        except (requests.RequestException, OSError) as error:
+            reason = str(error)
+    hint = f"put the files of {entry.name} in a folder {entry.folder} and set DEMONET_DATA to the folder above it"
+    raise DemonetError(f"download failed: {reason}", file=url, hint=hint)
+
+
+def _unpack(entry: DataSet, file: File, archive: Path, path: Path) -> None:
+    try:
+        with _opened(entry, file, archive) as source, path.open("wb") as sink:
+            while chunk := source.read(_CHUNK):
+                sink.write(chunk)
+                if sink.tell() > MAX_BYTES:
+                    raise DemonetError(f"{file.name} unpacks to more than {MAX_BYTES} bytes", file=file.url)
+    except (OSError, EOFError, KeyError, zlib.error, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        raise DemonetError(f"{file.name} cannot be unpacked: {error}", file=file.url) from None
+
+
+@contextmanager
+def _opened(entry: DataSet, file: File, archive: Path) -> Iterator[Any]:
+    if file.pack == "zip":
+        with zipfile.ZipFile(archive) as members, members.open(f"{entry.folder}/{file.name}") as stream:
+            yield stream
+        return
+    with archive.open("rb") as stream:
+        # A server that calls gzip an encoding has it taken off on the way; the checksum is of what is inside.
+        packed = file.pack == "gzip" and stream.read(2) == b"\x1f\x8b"
+        stream.seek(0)
+        yield gzip.GzipFile(fileobj=stream) if packed else stream
+
+
+def _is_good(path: Path, expected: str) -> bool:
+    return path.is_file() and _sha256(path) == expected
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
