@@ -43,7 +43,12 @@ def hostile_page() -> Page:
     xy = np.random.default_rng(0).normal(size=(2 * n, 2))
     pairs = [(i, i + n) for i in range(n)]
     table = Table(
-        [Column(HOSTILE[0]), Column(HOSTILE[1], best="max"), "a column with a rather long name", "nodes"],
+        [
+            Column(HOSTILE[0]),
+            Column(HOSTILE[1], best="max"),
+            "a column with a rather long name",
+            Column("nodes", best="max"),
+        ],
         [[text, Estimate(0.5 + i / 100, 0.04), text, 1000 * i] for i, text in enumerate(HOSTILE)],
         caption=HOSTILE[3],
         title=HOSTILE[4],

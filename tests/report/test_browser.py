@@ -162,6 +162,26 @@ def test_a_browser_that_cannot_unpack_says_so(browser, path):
         assert all("DecompressionStream" in notice and "a newer one can" in notice for notice in notices)
 
 
+def test_a_plot_that_fails_says_so(browser, path):
+    with opened(browser, path) as view:
+        view.page.evaluate("() => { Plotly.react = () => { throw new Error('no room') } }")
+        view.page.click("#theme")
+        view.page.locator(".notice").nth(2).wait_for()
+        assert view.page.locator(".notice").count() == 3
+        assert "could not be drawn: no room" in view.page.locator(".notice").first.text_content()
+
+
+def test_the_policy_stops_what_an_escape_would_miss(browser, path):
+    with opened(browser, path, script="delete window.DecompressionStream") as view:
+        view.page.evaluate("""() => {
+            document.body.insertAdjacentHTML('beforeend', '<img src="data:," onerror="alert(1)">');
+            document.body.append(Object.assign(document.createElement('script'), {textContent: 'alert(2)'}));
+        }""")
+        view.page.wait_for_timeout(200)
+        assert not [word for word in view.heard if word.startswith("dialog")]
+        assert len([word for word in view.heard if "Content Security Policy" in word]) == 2
+
+
 def test_without_scripts_the_page_says_what_the_plots_show(browser, path, hostile):
     with opened(browser, path, java_script_enabled=False) as bare:
         assert hostile[2] in bare.page.locator(".plot").nth(1).inner_text()

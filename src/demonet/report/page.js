@@ -56,12 +56,10 @@
     displaylogo: false,
     displayModeBar: true,
     modeBarButtons: touch ? [["toImage"]] : [["zoom2d", "pan2d", "resetScale2d"], ["toImage"]],
-    showSendToCloud: false,
-    plotlyServerURL: "",
     toImageButtonOptions: { format: "svg", filename: name },
   });
 
-  function draw(figure) {
+  async function draw(figure) {
     const { data, layout } = readFigure(figure.querySelector("script.figure").textContent);
     delete layout.height; // the page has set it aside; plotly then fills what there is
     const name = (layout.title?.text ?? "figure").replace(/&#?\w+;|<[^>]*>|[^\p{L}\p{N}]+/gu, "-").replace(/^-+|-+$/g, "").toLowerCase();
