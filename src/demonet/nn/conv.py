@@ -111,8 +111,6 @@ class DEMOConv(MessagePassing):
         else:
             raise DemonetError(f"scheme={scheme!r} is not one of 'weight', 'hash', 'smooth'")
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
-        if self.weights.is_open:
-            self._register_load_state_dict_pre_hook(self._open_from_state)
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""
@@ -247,12 +245,6 @@ class DEMOConv(MessagePassing):
                 f"the layout is by {layout.by!r} degree, the tasks by {self.tasks.by!r}",
                 hint=f"build it with DegreeLayout.from_edge_index(..., by={self.tasks.by!r})",
             )
-
-    def _open_from_state(self, state: dict[str, Any], prefix: str, *_: Any) -> None:
-        """Loading a state into a layer whose width is still open fixes the width."""
-        shared = state.get(f"{prefix}weights.shared")
-        if self.weights.is_open and shared is not None:
-            self.weights.materialize(shared.size(0))
 
     def __repr__(self) -> str:
         return (

@@ -7,11 +7,11 @@ carried out on rows grouped by degree (a :class:`~demonet.DegreeLayout`) or on r
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.parameter import UninitializedParameter
+from torch.nn.parameter import UninitializedParameter, is_lazy
 
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
@@ -35,6 +35,7 @@ class DegreeWeights(nn.Module):
     def __init__(self, in_channels: int, width: int, tasks: DegreeTasks) -> None:
         super().__init__()
         self.in_channels, self.width, self.tasks = in_channels, width, tasks
+        self._counts: dict[str, tuple[int, ...]] = {}
 
     def matrices(self, degree: Tensor) -> Tensor:
         """``[len(degree), in_channels, width]``: the matrix that nodes of each degree use."""
@@ -55,23 +56,38 @@ class DegreeWeights(nn.Module):
     def materialize(self, in_channels: int) -> None:
         """Fix a width that was left open (-1)."""
         self.in_channels = in_channels
-        waiting = [p for p in self.parameters(recurse=False) if isinstance(p, UninitializedParameter)]
-        for parameter in waiting:
-            shape = cast("tuple[int, ...]", parameter.open_shape)  # type: ignore[attr-defined]
-            parameter.materialize(tuple(in_channels if size == -1 else size for size in shape))
-        if waiting:
+        for name, parameter in self.named_parameters(recurse=False):
+            if isinstance(parameter, UninitializedParameter):
+                parameter.materialize((*self._counts[name], in_channels, self.width))
+        if self._counts:
             self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draw the parameters anew."""
         raise NotImplementedError
 
-    def _parameter(self, *shape: int) -> nn.Parameter | UninitializedParameter:
-        if -1 not in shape:
-            return nn.Parameter(torch.empty(shape))
-        parameter = UninitializedParameter()
-        parameter.open_shape = shape  # type: ignore[attr-defined]
-        return parameter
+    def _declare(self, **counts: tuple[int, ...]) -> None:
+        """Parameters ``[*count, in_channels, width]``, without storage as long as the width is open."""
+        self._counts = counts
+        for name, count in counts.items():
+            shape = (*count, self.in_channels, self.width)
+            self.register_parameter(
+                name, UninitializedParameter() if self.is_open else nn.Parameter(torch.empty(shape))
+            )
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        """An open parameter is saved as such: it has nothing to detach yet."""
+        if self.is_open and self._counts:
+            destination.update({f"{prefix}{name}": getattr(self, name) for name in self._counts})
+        else:
+            super()._save_to_state_dict(destination, prefix, keep_vars)
+
+    def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *args: Any) -> None:
+        """Loading a state into weights whose width is still open fixes the width."""
+        saved = state.get(f"{prefix}shared")
+        if self.is_open and saved is not None and not is_lazy(saved):
+            self.materialize(saved.size(0))
+        super()._load_from_state_dict(state, prefix, *args)
 
     @property
     def is_open(self) -> bool:

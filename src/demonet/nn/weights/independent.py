@@ -21,11 +21,12 @@ class IndependentWeights(DegreeWeights):
         own: ``[tasks, in_channels, width]``, :math:`W_d`; none for the slot of unseen degrees.
     """
 
+    own: Tensor
+
     def __init__(self, in_channels: int, width: int, tasks: DegreeTasks, *, degree_scale: float = 1.0) -> None:
         super().__init__(in_channels, width, tasks)
         self.degree_scale = degree_scale
-        self.shared = self._parameter(in_channels, width)
-        self.own = self._parameter(tasks.num_tasks - (tasks.kind == "exact"), in_channels, width)
+        self._declare(shared=(), own=(tasks.num_tasks - (tasks.kind == "exact"),))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

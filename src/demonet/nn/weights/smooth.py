@@ -27,13 +27,14 @@ class SmoothWeights(DegreeWeights):
         own: ``[basis (twice for pairs), in_channels, width]``, :math:`V_b`.
     """
 
+    own: Tensor
+
     def __init__(
         self, in_channels: int, width: int, tasks: DegreeTasks, *, basis_size: int = 5, degree_scale: float = 1.0
     ) -> None:
         super().__init__(in_channels, width, tasks)
         self.basis_size, self.degree_scale = basis_size, degree_scale
-        self.shared = self._parameter(in_channels, width)
-        self.own = self._parameter(basis_size * (2 if tasks.by == "pair" else 1), in_channels, width)
+        self._declare(shared=(), own=(basis_size * (2 if tasks.by == "pair" else 1),))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

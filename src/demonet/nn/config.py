@@ -1,0 +1,76 @@
+"""What a DEMO-Net is made of, as one plain value: the defaults are the paper's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from demonet.errors import DemonetError
+from demonet.nn.conv import Scheme
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "scheme": ("weight", "hash", "smooth"),
+    "aggr": ("sum", "mean", "sqrt"),
+    "combine": ("concat", "add"),
+    "activation": ("elu", "relu"),
+    "head": ("linear", "degree", "mlp"),
+    "pooling": ("degree", "mean", "sum", "sum+degree"),
+}
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """The shape of a node or graph model.
+
+    Attributes:
+        scheme, aggr, combine, bias, dropout, hash_size, basis_size, degree_scale: See :class:`~demonet.DEMOConv`.
+        hidden: Width of every hidden layer, both halves together.
+        layers: Number of hidden layers.
+        activation: After every hidden layer.
+        refine: Batch normalisation and a second linear map in every layer, as GIN has them; dropout then comes after
+            these, not inside the convolution.
+        jump: The head reads every layer's output side by side, the input included, not only the last one's.
+        head: ``"linear"``; ``"degree"``, one more degree-specific convolution (nodes only); ``"mlp"``, with one hidden
+            layer.
+        pooling: How a graph is read out: by ``"degree"`` (Eq. 11), by ``"mean"`` (the paper's DEMO-Net_m), by
+            ``"sum"``, or ``"sum+degree"``, the degrees' blocks at half weight beside the sum.
+        seed: Where the hash functions come from; every layer draws its own.
+    """
+
+    scheme: Scheme = "weight"
+    aggr: Literal["sum", "mean", "sqrt"] = "sum"
+    combine: Literal["concat", "add"] = "concat"
+    bias: bool = False
+    dropout: float = 0.6
+    hash_size: int = 256
+    basis_size: int = 5
+    degree_scale: float = 1.0
+    hidden: int = 64
+    layers: int = 2
+    activation: Literal["elu", "relu"] = "elu"
+    refine: bool = False
+    jump: bool = False
+    head: Literal["linear", "degree", "mlp"] = "linear"
+    pooling: Literal["degree", "mean", "sum", "sum+degree"] = "degree"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, allowed in CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise DemonetError(f"{name}={getattr(self, name)!r} is not one of {', '.join(map(repr, allowed))}")
+        if self.hidden < 2 or self.layers < 1:
+            raise DemonetError(f"hidden={self.hidden}, layers={self.layers}: at least 2 and 1 are needed")
+
+    def conv_options(self, layer: int) -> dict[str, Any]:
+        """The options of the convolution of one layer."""
+        names = ("scheme", "aggr", "combine", "bias", "dropout", "hash_size", "basis_size", "degree_scale")
+        options = {name: getattr(self, name) for name in names} | {"seed": self.seed + layer}
+        return options | {"dropout": 0.0} if self.refine else options
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> ModelConfig:
+        """The configuration that ``dataclasses.asdict`` described; an unknown name is an error, not a guess."""
+        unknown = set(state) - {field.name for field in fields(cls)}
+        if unknown:
+            raise DemonetError(f"unknown model option {sorted(unknown)[0]!r}")
+        return cls(**state)

@@ -1,0 +1,103 @@
+"""The door of a model: a graph is checked and brought into degree order here, once, not in every layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from demonet.data.check import check_edge_index, check_features
+from demonet.degree.layout import DegreeLayout
+from demonet.errors import DemonetError
+from demonet.nn.conv import DEMOConv
+from demonet.ops.sparse import is_sparse, sparse_rows
+
+
+@dataclass(frozen=True, eq=False)
+class GraphInput:
+    """A graph, checked and sorted, with everything that stays constant while a model trains on it.
+
+    Attributes:
+        x: ``[n, F]`` features, rows in degree order.
+        layout: The graph, with the way back to the caller's order.
+        folded: The first layer's :meth:`~demonet.DEMOConv.neighbourhood`, in which no parameter takes part.
+        edge_weight: ``[m]`` or None.
+        batch: ``[n]`` the graph of each row, or None for one graph.
+        num_graphs: Number of graphs.
+    """
+
+    x: Tensor
+    layout: DegreeLayout
+    folded: Tensor
+    edge_weight: Tensor | None = None
+    batch: Tensor | None = None
+    num_graphs: int = 1
+
+
+class Inside(NamedTuple):
+    """What the layers of a model work on, however the graph was given."""
+
+    x: Tensor
+    graph: Tensor | DegreeLayout
+    edge_weight: Tensor | None
+    folded: Tensor | None
+    outer: DegreeLayout | None
+    batch: Tensor | None
+    num_graphs: int | None
+
+    def leave(self, h: Tensor) -> Tensor:
+        """Rows back in the caller's order."""
+        if self.outer is None:
+            return h
+        return sparse_rows(h, self.outer.rank) if is_sparse(h) else self.outer.leave(h)
+
+    def graphs(self) -> tuple[Tensor, int]:
+        """The graph of each row, and how many there are."""
+        if self.batch is None:
+            return torch.zeros(self.x.size(0), dtype=torch.long, device=self.x.device), self.num_graphs or 1
+        if self.num_graphs is None:
+            return self.batch, int(self.batch.max()) + 1 if self.batch.numel() else 0
+        return self.batch, self.num_graphs
+
+
+def prepare(
+    conv: DEMOConv,
+    x: Tensor,
+    edge_index: Tensor | DegreeLayout,
+    *,
+    edge_weight: Tensor | None = None,
+    batch: Tensor | None = None,
+    num_graphs: int | None = None,
+) -> GraphInput:
+    """Check and sort a graph, and do the constant part of its first convolution."""
+    if isinstance(edge_index, DegreeLayout):
+        layout = edge_index
+        check_features(x, layout.num_nodes)
+    else:
+        check_features(x, x.size(0))
+        check_edge_index(edge_index, x.size(0))
+        layout = DegreeLayout.from_edge_index(edge_index, x.size(0), by=conv.tasks.by)
+    inside = enter(x, layout, edge_weight, batch, num_graphs)
+    folded = conv.neighbourhood(inside.x, layout.sorted(), edge_weight)
+    return GraphInput(inside.x, layout, folded, edge_weight, inside.batch, inside.graphs()[1])
+
+
+def enter(
+    x: Tensor | GraphInput,
+    edge_index: Tensor | DegreeLayout | None = None,
+    edge_weight: Tensor | None = None,
+    batch: Tensor | None = None,
+    num_graphs: int | None = None,
+) -> Inside:
+    """Whatever was given, as the layers want it."""
+    if isinstance(x, GraphInput):
+        return Inside(x.x, x.layout.sorted(), x.edge_weight, x.folded, x.layout, x.batch, x.num_graphs)
+    if edge_index is None:
+        raise DemonetError("features alone are not a graph", hint="pass edge_index, or what prepare() returned")
+    if not isinstance(edge_index, DegreeLayout):
+        return Inside(x, edge_index, edge_weight, None, None, batch, num_graphs)
+    rows = sparse_rows(x, edge_index.order) if is_sparse(x) else edge_index.enter(x)
+    batch = None if batch is None else edge_index.enter(batch)
+    return Inside(rows, edge_index.sorted(), edge_weight, None, edge_index, batch, num_graphs)

@@ -1,0 +1,214 @@
+"""NodeDEMONet and GraphDEMONet: convolutions, and a head that reads nodes or whole graphs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from demonet.degree.count import count_degree
+from demonet.degree.layout import DegreeLayout
+from demonet.degree.tasks import DegreeTasks
+from demonet.errors import DemonetError
+from demonet.nn.config import ModelConfig
+from demonet.nn.conv import DEMOConv
+from demonet.nn.door import GraphInput, Inside, enter, prepare
+from demonet.nn.pool import DegreePooling
+from demonet.ops import degree_pool
+from demonet.ops.sparse import is_sparse, sparse_linear
+
+Graph = Tensor | DegreeLayout | None
+
+
+class Layer(nn.Module):
+    """One hidden layer: convolution and activation; refined, with a norm, a second map and dropout after it."""
+
+    def __init__(self, in_channels: int, tasks: DegreeTasks, config: ModelConfig, number: int) -> None:
+        super().__init__()
+        self.conv = DEMOConv(in_channels, config.hidden, tasks, **config.conv_options(number))
+        activation = nn.ELU() if config.activation == "elu" else nn.ReLU()
+        if config.refine:
+            second = nn.Linear(config.hidden, config.hidden)
+            norm, dropout = nn.BatchNorm1d(config.hidden), nn.Dropout(config.dropout)
+            self.after = nn.Sequential(norm, activation, second, activation, dropout)
+        else:
+            self.after = nn.Sequential(activation)
+
+    def forward(self, h: Tensor, inside: Inside, *, first: bool) -> Tensor:
+        """``h^k`` from ``h^{k-1}``; the first layer takes its constant part from the door."""
+        if first and inside.folded is not None and isinstance(inside.graph, DegreeLayout):
+            return self.after(self.conv.update_rows(h, inside.folded, inside.graph))
+        return self.after(self.conv(h, inside.graph, inside.edge_weight))
+
+
+class DEMONet(nn.Module):
+    """The body that both models share: ``h^0 = x``, ``h^1``, ..., ``h^K``."""
+
+    def __init__(
+        self, in_channels: int, tasks: DegreeTasks, config: ModelConfig | None, changes: dict[str, Any]
+    ) -> None:
+        super().__init__()
+        self.config = replace(config or ModelConfig(), **changes)
+        self.tasks, self.in_channels = tasks, in_channels
+        widths = [in_channels] + [self.config.hidden] * self.config.layers
+        self.layers = nn.ModuleList(Layer(width, tasks, self.config, k) for k, width in enumerate(widths[:-1]))
+
+    def prepare(self, x: Tensor, edge_index: Tensor | DegreeLayout, **options: Any) -> GraphInput:
+        """Check and sort a graph, and do the constant work, once; the result goes in place of ``x``.
+
+        Args:
+            x: ``[n, in_channels]`` features.
+            edge_index: Arcs, or a layout.
+            **options: ``edge_weight [m]``; for graph models ``batch [n]`` and ``num_graphs``.
+
+        Raises:
+            DemonetError: For features or node ids that do not fit, with their place.
+        """
+        if x.dim() == 2 and x.size(1) != self.in_channels:
+            raise DemonetError(f"{x.size(1)} feature columns for a model made for {self.in_channels}")
+        first = cast(Layer, self.layers[0])
+        return prepare(first.conv, x, edge_index, **options)
+
+    def representations(
+        self, x: Tensor | GraphInput, edge_index: Graph = None, edge_weight: Tensor | None = None
+    ) -> list[Tensor]:
+        """``[h^0, ..., h^K]``, each ``[n, width]``, rows in the caller's order."""
+        inside = enter(x, edge_index, edge_weight)
+        return [inside.leave(h) for h in self._levels(inside)]
+
+    def _levels(self, inside: Inside) -> list[Tensor]:
+        levels = [inside.x]
+        for k, layer in enumerate(self.layers):
+            levels.append(layer(levels[-1], inside, first=k == 0))
+        return levels
+
+
+class NodeDEMONet(DEMONet):
+    """DEMO-Net for nodes: hidden layers, then a head that gives every node a score per class.
+
+    Args:
+        in_channels: Number of features.
+        num_classes: Number of classes.
+        tasks: Which degrees share a matrix.
+        config: The shape of the model; the paper's by default.
+        **changes: Single fields of the configuration, such as ``scheme="hash"``.
+
+    >>> import torch
+    >>> edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    >>> model = NodeDEMONet(8, 4, DegreeTasks.exact(torch.tensor([1, 2, 1])), scheme="smooth")
+    >>> model(torch.randn(3, 8), edge_index).shape
+    torch.Size([3, 4])
+    """
+
+    def __init__(
+        self, in_channels: int, num_classes: int, tasks: DegreeTasks, config: ModelConfig | None = None, **changes: Any
+    ) -> None:
+        super().__init__(in_channels, tasks, config, changes)
+        config = self.config
+        width = config.hidden * (config.layers if config.jump else 1)
+        self.skip = nn.Linear(in_channels, num_classes, bias=False) if config.jump else None
+        self.head: nn.Module
+        if config.head == "degree":
+            options = config.conv_options(config.layers) | {"combine": "add"}
+            self.head = DEMOConv(width, num_classes, tasks, **options)
+        elif config.head == "mlp":
+            self.head = nn.Sequential(nn.Linear(width, config.hidden), nn.ReLU(), nn.Linear(config.hidden, num_classes))
+        else:
+            self.head = nn.Linear(width, num_classes)
+
+    def forward(self, x: Tensor | GraphInput, edge_index: Graph = None, edge_weight: Tensor | None = None) -> Tensor:
+        """``[n, num_classes]`` scores before the softmax, rows in the caller's order."""
+        inside = enter(x, edge_index, edge_weight)
+        read = self._read(self._levels(inside))
+        if self.config.head == "degree":
+            out = self.head(read, inside.graph, inside.edge_weight)
+        else:
+            out = self.head(read)
+        if self.skip is not None:
+            out = out + (sparse_linear(inside.x, self.skip.weight.t()) if is_sparse(inside.x) else self.skip(inside.x))
+        return inside.leave(out)
+
+    def embed(self, x: Tensor | GraphInput, edge_index: Graph = None, edge_weight: Tensor | None = None) -> Tensor:
+        """The paper's ``e_v``: what the head reads of each node, ``[n, width]``, rows in the caller's order."""
+        inside = enter(x, edge_index, edge_weight)
+        return inside.leave(self._read(self._levels(inside)))
+
+    def _read(self, levels: list[Tensor]) -> Tensor:
+        return torch.cat(levels[1:], 1) if self.config.jump else levels[-1]
+
+
+class GraphDEMONet(DEMONet):
+    r"""DEMO-Net for graphs: every layer read out, the input included (Eq. 12), then a head.
+
+    .. math:: h_G = \mathrm{CONCAT}_{k=0..K} \; \mathrm{pool}(h^k)
+
+    Args:
+        in_channels: Number of features.
+        num_classes: Number of classes.
+        tasks: Which degrees share a matrix, and a block of the readout.
+        config: The shape of the model; the paper's by default.
+        **changes: Single fields of the configuration, such as ``pooling="mean"`` (the paper's DEMO-Net_m).
+    """
+
+    def __init__(
+        self, in_channels: int, num_classes: int, tasks: DegreeTasks, config: ModelConfig | None = None, **changes: Any
+    ) -> None:
+        super().__init__(in_channels, tasks, config, changes)
+        config = self.config
+        if config.head == "degree":
+            raise DemonetError("head='degree' reads nodes, not graphs", hint="use 'linear' or 'mlp'")
+        self.degree_pooling = DegreePooling(tasks)
+        blocks = {"degree": tasks.num_tasks, "mean": 1, "sum": 1, "sum+degree": 1 + tasks.num_tasks}[config.pooling]
+        width = blocks * (in_channels + config.hidden * config.layers)
+        if config.head == "mlp":
+            self.head: nn.Module = nn.Sequential(
+                nn.BatchNorm1d(width),
+                nn.Linear(width, config.hidden),
+                nn.ReLU(),
+                nn.Dropout(config.dropout),
+                nn.Linear(config.hidden, num_classes),
+            )
+        else:
+            self.head = nn.Linear(width, num_classes)
+
+    def forward(
+        self,
+        x: Tensor | GraphInput,
+        edge_index: Graph = None,
+        batch: Tensor | None = None,
+        edge_weight: Tensor | None = None,
+        num_graphs: int | None = None,
+    ) -> Tensor:
+        """``[graphs, num_classes]`` scores before the softmax."""
+        return self.head(self.embed(x, edge_index, batch, edge_weight, num_graphs))
+
+    def embed(
+        self,
+        x: Tensor | GraphInput,
+        edge_index: Graph = None,
+        batch: Tensor | None = None,
+        edge_weight: Tensor | None = None,
+        num_graphs: int | None = None,
+    ) -> Tensor:
+        """The paper's ``g_i``: the readout of each graph (Eq. 12), ``[graphs, width]``."""
+        inside = enter(x, edge_index, edge_weight, batch, num_graphs)
+        if isinstance(inside.graph, DegreeLayout):
+            degree = inside.graph.key
+        else:
+            degree = count_degree(inside.graph, inside.x.size(0), self.tasks.by)
+        return torch.cat([self._read_out(h, degree, inside) for h in self._levels(inside)], 1)
+
+    def _read_out(self, h: Tensor, degree: Tensor, inside: Inside) -> Tensor:
+        if is_sparse(h):
+            raise DemonetError("a readout needs dense features", hint="x.to_dense()")
+        pooling, (batch, num_graphs) = self.config.pooling, inside.graphs()
+        parts = []
+        if pooling != "degree":
+            mode = "mean" if pooling == "mean" else "sum"
+            parts.append(degree_pool(h, torch.zeros_like(batch), batch, 1, num_graphs, mode))
+        if pooling in ("degree", "sum+degree"):
+            by_degree = self.degree_pooling(h, degree, batch, num_graphs)
+            parts.append(by_degree if pooling == "degree" else by_degree / 2)
+        return torch.cat(parts, 1)
