@@ -44,7 +44,9 @@ def _listing() -> Table:
 
     from demonet.data import catalog, store
 
-    table = Table(title="Data sets of the DEMO-Net paper", title_justify="left", box=None, pad_edge=False)
+    table = Table(
+        title="Data sets of the DEMO-Net paper", title_justify="left", box=None, pad_edge=False, padding=(0, 1, 0, 0)
+    )
     table.add_column("name")
     for column in ("graphs", "nodes", "edges", "classes", "attrs", "degrees", "largest", "isolated"):
         table.add_column(column, justify="right")

@@ -52,10 +52,11 @@ def simple_edges(
     arcs = source.astype(np.int64) * num_nodes
     arcs += target
     listed = arcs.size
-    arcs, weight = _merge(arcs, weight, num_nodes, file)
-    if listed > arcs.size:
-        twice = "the file lists two arcs for each one" if listed == 2 * arcs.size else None
-        _warn(listed - arcs.size, "duplicate edge", "merged", file, twice)
+    arcs, weight, doubled = _merge(arcs, weight, num_nodes, file)
+    if doubled:
+        _warn(arcs.size, "arc", "listed twice, as every arc is, merged", file)
+    elif listed > arcs.size:
+        _warn(listed - arcs.size, "duplicate edge", "merged", file)
     if not directed:
         arcs, weight, mirrored = _both_directions(arcs, weight, num_nodes, file)
         if mirrored:
@@ -69,12 +70,15 @@ def simple_edges(
 
 def _merge(
     arcs: np.ndarray, weight: np.ndarray | None, num_nodes: int, file: str | Path | None
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """Sorted distinct arcs ``u * n + v``; sorting whole keys is several times faster than sorting an order of pairs."""
+) -> tuple[np.ndarray, np.ndarray | None, bool]:
+    """Sorted distinct arcs ``u * n + v``, and whether each was there exactly twice.
+
+    Sorting whole keys is several times faster than sorting an order of pairs.
+    """
     if weight is None:
         arcs.sort()
         first = _first_of_each(arcs)
-        return arcs if first.all() else arcs[first], None
+        return arcs if first.all() else arcs[first], None, _alternates(first)
     order = np.argsort(arcs, kind="stable")
     arcs, weight = arcs[order], weight[order]
     first = _first_of_each(arcs)
@@ -86,7 +90,7 @@ def _merge(
             file=file,
             hint="merge them before reading, or read with directed=True if the two directions differ",
         )
-    return arcs[first], weight[first]
+    return arcs[first], weight[first], _alternates(first)
 
 
 def _both_directions(
@@ -104,7 +108,7 @@ def _both_directions(
     reverse += source
     del source
     weights = None if weight is None else np.concatenate([weight, weight])
-    arcs, weight = _merge(np.concatenate([arcs, reverse]), weights, num_nodes, file)
+    arcs, weight, _ = _merge(np.concatenate([arcs, reverse]), weights, num_nodes, file)
     edges = (arcs.size + loops) // 2
     return arcs, weight, listed - edges if listed < arcs.size else 0
 
@@ -113,6 +117,10 @@ def _first_of_each(ordered: np.ndarray) -> np.ndarray:
     first = np.ones(ordered.size, dtype=bool)
     np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
     return first
+
+
+def _alternates(first: np.ndarray) -> bool:
+    return first.size > 1 and first.size % 2 == 0 and bool(first[::2].all()) and not first[1::2].any()
 
 
 def _warn(count: int, what: str, done: str, file: str | Path | None, hint: str | None = None) -> None:

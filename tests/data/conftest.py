@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from demonet.errors import DemonetError
+
+
+@pytest.fixture(scope="session")
+def paper_data() -> Path:
+    """The folder with the paper's files; tests that need them are skipped aloud where there is none."""
+    beside = Path(__file__).parents[3] / "shared" / "data"
+    folder = Path(os.environ.get("DEMONET_DATA", beside))
+    if not folder.is_dir():
+        pytest.skip(f"the paper's data files are not here: set DEMONET_DATA (looked for in {folder})")
+    return folder
+
+
+@pytest.fixture
+def use_paper_data(paper_data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DEMONET_DATA", str(paper_data))
+    return paper_data
+
+
+@pytest.fixture
+def write(tmp_path: Path):
+    """Write a file and give its path."""
+
+    def write_file(name: str, content: str | bytes) -> Path:
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write_file
+
+
+@pytest.fixture
+def refuses():
+    """Check that a call ends in a DemonetError that says all of the given words, in any order."""
+
+    def check(call, *words: str) -> DemonetError:
+        with pytest.raises(DemonetError) as caught:
+            call()
+        for word in words:
+            assert word in str(caught.value), f"{word!r} is not in {str(caught.value)!r}"
+        return caught.value
+
+    return check

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from demonet.data import Split, check_edge_index, check_features, check_labels, check_split
+from demonet.data.check import check_room
+from demonet.data.sparse import to_scipy, to_torch
+
+EDGES = torch.tensor([[0, 1, 2], [1, 2, 0]])
+
+
+def test_good_input_passes():
+    check_edge_index(EDGES, 3)
+    check_edge_index(EDGES.int(), (3, 3))
+    check_edge_index(EDGES[:, :0], 0)
+    check_features(torch.rand(3, 2), 3)
+    check_features(to_torch(to_scipy(torch.eye(3))), 3)
+    check_labels(torch.tensor([0, -1, 2]), 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("edge_index", "num_nodes", "words"),
+    [
+        (EDGES.float(), 3, ["float32"]),
+        (EDGES.T, 3, ["[3, 2]"]),
+        (EDGES[0], 3, ["[3]"]),
+        (torch.tensor([[0, -4], [1, 0]]), 3, ["source id -4", "[0, 1]"]),
+        (torch.tensor([[0, 1], [1, 7]]), 3, ["target id 7", "[1, 1]", "3"]),
+        (torch.tensor([[0, 1], [1, 2]]), (2, 2), ["target id 2"]),
+        (torch.tensor([[0], [-1]]), None, ["target id -1"]),
+        ([[0], [1]], 2, ["list"]),
+    ],
+)
+def test_bad_edges_are_named(refuses, edge_index, num_nodes, words):
+    refuses(lambda: check_edge_index(edge_index, num_nodes, file="here.csv"), "here.csv", *words)
+
+
+def test_bad_features_are_named(refuses):
+    x = torch.zeros(4, 3)
+    x[2, 1] = float("nan")
+    refuses(lambda: check_features(x, 4), "nan", "row 2", "column 1")
+    sparse = torch.eye(4)
+    sparse[3, 3] = float("inf")
+    refuses(lambda: check_features(to_torch(to_scipy(sparse)), 4), "inf", "row 3", "column 3")
+    refuses(lambda: check_features(torch.zeros(4), 4), "[4]")
+    refuses(lambda: check_features(torch.zeros(5, 1), 4), "5 rows", "4 nodes")
+
+
+@pytest.mark.parametrize(
+    ("y", "items", "classes", "words"),
+    [
+        (torch.tensor([0.0]), 1, None, ["float32"]),
+        (torch.tensor([[0]]), 1, None, ["[1, 1]"]),
+        (torch.tensor([0, 1]), 3, None, ["2 labels for 3"]),
+        (torch.tensor([0, -2]), 2, None, ["-2", "item 1"]),
+        (torch.tensor([0, 5]), 2, 5, ["5", "item 1", "0 to 4"]),
+    ],
+)
+def test_bad_labels_are_named(refuses, y, items, classes, words):
+    refuses(lambda: check_labels(y, items, classes), *words)
+
+
+def make_split(train, val=(), test=()):
+    return Split("mine", 0, *(torch.tensor(part, dtype=torch.int64) for part in (train, val, test)))
+
+
+def test_bad_splits_are_named(refuses):
+    y = torch.tensor([0, 1, 0, 1, -1])
+    check_split(make_split([0, 1], [2], [3]), y)
+    refuses(lambda: check_split(make_split([], [2], [3]), y), "empty")
+    refuses(lambda: check_split(make_split([0, 2], [1], [3]), y), "class 1", "stratified")
+    refuses(lambda: check_split(make_split([0, 1], [2], [9]), y), "test index 9", "5 items")
+    refuses(lambda: check_split(make_split([0, 1], [4], [3]), y), "item 4", "no label")
+    refuses(lambda: make_split([0, 1], [1], [3]), "item 1", "more than once")
+
+
+def test_a_header_cannot_claim_nodes_without_edges(refuses):
+    check_room(1_000_000, 0)
+    check_room(5_000_000, 100_000)
+    refuses(lambda: check_room(10**9, 5), "1000000000", "5 edges")

@@ -1,0 +1,87 @@
+"""The policy for loops, duplicates and directions, on lists small enough to check by eye."""
+
+from __future__ import annotations
+
+import warnings
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from demonet.data import simple_edges
+from demonet.errors import DemonetWarning
+
+
+def edges(pairs, n, **options):
+    pairs = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return simple_edges(pairs[:, 0], pairs[:, 1], n, **options)
+
+
+def arcs(pairs, n, **options):
+    return list(zip(*edges(pairs, n, **options)[0].tolist(), strict=True))
+
+
+def test_an_edge_becomes_both_arcs_in_order():
+    assert arcs([(2, 0), (1, 2)], 3) == [(0, 2), (1, 2), (2, 0), (2, 1)]
+
+
+def test_a_directed_edge_stays_one_arc():
+    assert arcs([(2, 0), (0, 1)], 3, directed=True) == [(0, 1), (2, 0)]
+
+
+def test_a_list_in_both_directions_is_silent():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert arcs([(0, 1), (1, 0), (1, 2), (2, 1)], 3) == arcs([(0, 1), (1, 2)], 3)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "options", "message"),
+    [
+        ([(0, 0), (1, 1), (0, 1)], {}, "2 self loops dropped"),
+        ([(0, 1), (0, 1), (0, 1), (1, 2)], {}, "2 duplicate edges merged"),
+        ([(0, 1), (1, 0), (1, 2)], {}, "1 edge listed in both directions, merged"),
+        ([(0, 1), (1, 0)] * 2, {}, "2 arcs listed twice, as every arc is, merged"),
+        ([(0, 1), (0, 1), (1, 0)], {"directed": True}, "1 duplicate edge merged"),
+    ],
+)
+def test_each_change_is_counted_in_one_warning(pairs, options, message):
+    with pytest.warns(DemonetWarning) as caught:
+        edges(pairs, 3, file="mine.txt", **options)
+    assert [str(w.message).removesuffix(' (self_loops="keep" keeps them)') for w in caught] == [f"mine.txt: {message}"]
+
+
+def test_a_kept_loop_is_one_arc():
+    assert arcs([(0, 0), (0, 1)], 2, self_loops="keep") == [(0, 0), (0, 1), (1, 0)]
+
+
+def test_unknown_policy_is_refused(refuses):
+    refuses(lambda: edges([(0, 1)], 2, self_loops="maybe"), "maybe", "drop")
+
+
+def test_weights_follow_their_edges():
+    index, weight = edges([(2, 0), (0, 1)], 3, weight=np.array([5.0, 7.0]))
+    assert index.tolist() == [[0, 0, 1, 2], [1, 2, 0, 0]]
+    assert weight.tolist() == [7, 5, 7, 5]
+
+
+def test_two_weights_of_one_edge_are_refused(refuses):
+    weight = np.array([5.0, 7.0])
+    refuses(lambda: edges([(0, 1), (1, 0)], 2, weight=weight), "two weights", "5.0", "7.0", "directed=True")
+    index, kept = edges([(0, 1), (1, 0)], 2, weight=weight, directed=True)
+    assert (index.tolist(), kept.tolist()) == ([[0, 1], [1, 0]], [5, 7])
+
+
+@given(st.integers(1, 8).flatmap(lambda n: st.tuples(st.just(n), st.lists(st.tuples(*[st.integers(0, n - 1)] * 2)))))
+def test_same_edges_as_networkx(drawn):
+    n, pairs = drawn
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DemonetWarning)
+        for keep in (False, True):
+            graph = nx.Graph([(u, v) for u, v in pairs if keep or u != v])
+            expected = {(u, v) for u, v in graph.edges} | {(v, u) for u, v in graph.edges}
+            assert arcs(pairs, n, self_loops="keep" if keep else "drop") == sorted(expected)
+            digraph = nx.DiGraph([(u, v) for u, v in pairs if keep or u != v])
+            assert arcs(pairs, n, directed=True, self_loops="keep" if keep else "drop") == sorted(digraph.edges)

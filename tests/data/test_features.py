@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from scipy import sparse
+from sklearn.feature_extraction.text import TfidfTransformer
+from torch_geometric.data import Data
+
+from demonet.data import FeatureMap
+from demonet.data.features import BLOCKS
+from demonet.data.sparse import to_torch
+from demonet.data.synthetic import cycle, role_graph, small_graphs
+
+STAR = Data(edge_index=torch.tensor([[0, 0, 0, 1, 2, 3], [1, 2, 3, 0, 0, 0]]), num_nodes=5)  # node 4 is isolated
+
+
+def counts(rows, columns, seed=0):
+    generator = np.random.default_rng(seed)
+    return sparse.csr_array(generator.integers(1, 5, (rows, columns)) * (generator.random((rows, columns)) < 0.2))
+
+
+def with_counts(data, columns=30, as_sparse=True):
+    data = data.clone()
+    x = to_torch(counts(data.num_nodes, columns))
+    data.x = x if as_sparse else x.to_dense()
+    return data
+
+
+def test_one_hot_has_the_distinct_degrees_and_one_more():
+    # degrees of STAR: 3, 1, 1, 1, 0
+    assert FeatureMap("degree-onehot").fit_transform(STAR).tolist() == [
+        [0, 0, 1, 0],
+        [0, 1, 0, 0],
+        [0, 1, 0, 0],
+        [0, 1, 0, 0],
+        [1, 0, 0, 0],
+    ]
+
+
+def test_an_unseen_degree_has_its_own_column():
+    features = FeatureMap("degree-onehot").fit(STAR)
+    assert features.transform(cycle(4)).tolist() == [[0, 0, 0, 1]] * 4
+
+
+def test_radial_basis_is_the_formula():
+    x = FeatureMap("degree-rbf").fit_transform(STAR)
+    spacing = math.log(4) / 11
+    for node, degree in enumerate([3, 1, 1, 1, 0]):
+        for i in range(12):
+            expected = math.exp(-0.5 * ((math.log(1 + degree) - i * spacing) / spacing) ** 2)
+            assert x[node, i].item() == pytest.approx(expected, abs=1e-5)
+
+
+def test_neighbour_degree_is_the_mean_of_logs_and_zero_for_the_isolated():
+    x = FeatureMap("neighbour-degree").fit_transform(STAR)
+    spacing = math.log(4) / 11
+    for node, mean in enumerate([math.log(2), math.log(4), math.log(4), math.log(4)]):
+        expected = [math.exp(-0.5 * ((mean - i * spacing) / spacing) ** 2) for i in range(12)]
+        assert x[node].tolist() == pytest.approx(expected, abs=1e-5)
+    assert not x[4].any()
+
+
+def test_graphs_without_edges_have_features():
+    lonely = Data(edge_index=torch.empty(2, 0, dtype=torch.int64), num_nodes=3)
+    for spec in ("degree-onehot", "degree-rbf", "neighbour-degree", "adjacency", "constant"):
+        assert torch.isfinite(FeatureMap(spec).fit_transform(lonely).to_dense()).all()
+
+
+def test_radial_basis_is_fitted_on_training_and_near_for_near_degrees():
+    features = FeatureMap("degree-rbf").fit(role_graph())
+    hub = Data(edge_index=torch.stack([torch.arange(1, 51), torch.zeros(50, dtype=torch.int64)]), num_nodes=51)
+    x = features.transform(hub)
+    assert x.shape == (51, 12)
+    assert torch.isfinite(x).all()
+
+
+def test_adjacency_is_for_its_own_graph_alone(refuses):
+    features = FeatureMap("adjacency").fit(cycle(4))
+    x = features.transform(cycle(4))
+    assert x.layout == torch.sparse_csr
+    assert x.to_dense().tolist() == [[0, 1, 0, 1], [1, 0, 1, 0], [0, 1, 0, 1], [1, 0, 1, 0]]
+    refuses(lambda: features.transform(cycle(5)), "another graph", "degree-rbf")
+    moved = cycle(4)
+    moved.edge_index = moved.edge_index[[0, 1]].clone()
+    moved.edge_index[:, 0] = torch.tensor([0, 2])
+    refuses(lambda: features.transform(moved), "another graph")
+    refuses(lambda: FeatureMap("adjacency").fit(small_graphs(3)), "3 graphs")
+
+
+@pytest.mark.parametrize("as_sparse", [True, False])
+def test_tfidf_is_scikit_learns(as_sparse):
+    data = with_counts(role_graph(), as_sparse=as_sparse)
+    x = FeatureMap("tfidf").fit_transform(data)
+    assert (x.layout == torch.sparse_csr) == as_sparse
+    expected = TfidfTransformer().fit_transform(counts(data.num_nodes, 30)).toarray()
+    np.testing.assert_allclose(x.to_dense(), expected, rtol=1e-5, atol=1e-7)
+
+
+def test_tfidf_uses_the_training_frequencies():
+    features = FeatureMap("tfidf").fit(with_counts(role_graph()))
+    other = with_counts(cycle(9))
+    expected = TfidfTransformer().fit(counts(336, 30)).transform(counts(9, 30)).toarray()
+    np.testing.assert_allclose(features.transform(other).to_dense(), expected, rtol=1e-5, atol=1e-7)
+
+
+def test_neighbour_tfidf_is_half_the_scaled_mean():
+    data = with_counts(role_graph())
+    own = FeatureMap("tfidf").fit_transform(data).to_dense()
+    x = FeatureMap("neighbour-tfidf").fit_transform(data).to_dense()
+    for node in range(0, data.num_nodes, 17):
+        neighbours = data.edge_index[0, data.edge_index[1] == node]
+        mean = own[neighbours].mean(dim=0)
+        torch.testing.assert_close(x[node], 0.5 * mean / mean.norm())
+
+
+def test_row_normalised_rows_sum_to_one_or_zero():
+    data = with_counts(role_graph())
+    data.x = data.x.to_dense()
+    data.x[3] = 0
+    x = FeatureMap("row-normalised").fit_transform(data)
+    sums = x.sum(dim=1)
+    assert sums[3] == 0
+    torch.testing.assert_close(sums[data.x.sum(dim=1) > 0], torch.ones(int((data.x.sum(dim=1) > 0).sum())))
+
+
+def test_blocks_stand_side_by_side_in_order():
+    data = with_counts(role_graph())
+    names = ["degree-rbf", "tfidf", "constant", "neighbour-tfidf"]
+    x = FeatureMap("+".join(names)).fit_transform(data)
+    assert x.layout == torch.sparse_csr
+    parts = [FeatureMap(name).fit_transform(data).to_dense() for name in names]
+    torch.testing.assert_close(x.to_dense(), torch.cat(parts, dim=1))
+
+
+def test_attributes_are_as_they_are():
+    data = with_counts(role_graph(), as_sparse=False)
+    assert torch.equal(FeatureMap("attributes").fit_transform(data), data.x)
+
+
+@pytest.mark.parametrize("spec", [*BLOCKS, "degree-rbf+tfidf+neighbour-tfidf"])
+def test_state_goes_through_json_and_safetensors(spec):
+    data = with_counts(role_graph())
+    features = FeatureMap(spec).fit(data)
+    info, arrays = features.state()
+    stored = json.loads(json.dumps(info)), load_tensors(save_tensors(arrays))
+    back = FeatureMap.from_state(*stored)
+    assert back.num_features == features.num_features == features.transform(data).size(1)
+    assert torch.equal(back.transform(data).to_dense(), features.transform(data).to_dense())
+    assert features.transform(data).dtype == torch.float32
+
+
+def test_a_list_of_graphs_is_fitted_together():
+    graphs = small_graphs(20)
+    features = FeatureMap("degree-onehot").fit(graphs)
+    degrees = {d for g in graphs for d in torch.bincount(g.edge_index[1], minlength=g.num_nodes).tolist()}
+    assert features.num_features == len(degrees) + 1
+    assert all(not features.transform(graph)[:, -1].any() for graph in graphs)
+
+
+def test_misuse_is_explained(refuses):
+    refuses(lambda: FeatureMap("degree-onehot+magic"), "magic", "degree-rbf")
+    refuses(lambda: FeatureMap("constant+constant"), "twice")
+    refuses(lambda: FeatureMap("constant").transform(STAR), "not fitted", "fit")
+    refuses(lambda: FeatureMap("tfidf").fit(STAR), "attributes", "none")
+    refuses(lambda: FeatureMap("constant").fit([]), "no graph")
+    data = with_counts(role_graph(), as_sparse=False)
+    features = FeatureMap("tfidf").fit(data)
+    refuses(lambda: features.transform(with_counts(cycle(4), columns=7)), "7 attributes", "30")
+    data.x = -data.x
+    refuses(lambda: FeatureMap("tfidf").fit(data), "counts")
