@@ -85,10 +85,10 @@ class DegreeLayout:
             raise DemonetError(f"by={by!r} is not one of 'in', 'out', 'pair'")
         if isinstance(edge_index, EdgeIndex):
             edge_index = edge_index.as_tensor()
+        check_edge_index(edge_index, num_nodes)
         if num_nodes is None:
             num_nodes = int(edge_index.max()) + 1 if edge_index.numel() else 0
-        check_edge_index(edge_index, num_nodes)
-        source, target = edge_index[0], edge_index[1]
+        source, target = edge_index.long()
         incoming = torch.bincount(target, minlength=num_nodes)
         outgoing = torch.bincount(source, minlength=num_nodes)
         # The last sort decides first: slices of one in-degree stay whole inside every task.
@@ -140,7 +140,7 @@ class DegreeLayout:
     def slices(self) -> Iterator[DegreeSlice]:
         """The graph as dense blocks, one per run of rows of equal in-degree; for people to look at."""
         incoming, counts = torch.unique_consecutive(
-            torch.cat([self.pointer.diff()[:, None], self.key.reshape(self.num_nodes, -1)], 1),
+            torch.cat([self.pointer.diff()[:, None], self.key.view(self.num_nodes, 2 if self.by == "pair" else 1)], 1),
             return_counts=True,
             dim=0,
         )
@@ -188,8 +188,7 @@ torch.export.register_dataclass(DegreeLayout, serialized_type_name="demonet.Degr
 class AddDegreeLayout(BaseTransform):
     """Attach ``data.layout``, the :class:`DegreeLayout` of a graph (or of a batch: apply it to the batch).
 
-    >>> from torch_geometric import EdgeIndex
-from torch_geometric.data import Data
+    >>> from torch_geometric.data import Data
     >>> data = AddDegreeLayout()(Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=3))
     >>> data.layout
     DegreeLayout(3 nodes, 2 arcs, 2 degrees, undirected)

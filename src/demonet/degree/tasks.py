@@ -40,6 +40,8 @@ class DegreeTasks(nn.Module):
 
     def __init__(self, kind: Kind, boundaries: Tensor, *, by: By = "in", max_degree: int) -> None:
         super().__init__()
+        if by not in ("in", "out", "pair"):
+            raise DemonetError(f"by={by!r} is not one of 'in', 'out', 'pair'")
         self.kind: Kind = kind
         self.by: By = by
         self.max_degree = max_degree
@@ -59,10 +61,12 @@ class DegreeTasks(nn.Module):
         cls, boundaries: Sequence[int] | Tensor, *, by: By = "in", max_degree: int | None = None
     ) -> DegreeTasks:
         """Tasks ``[0, b1), [b1, b2), ..., [bk, infinity)``: every degree has its bucket."""
-        edges = torch.as_tensor(boundaries, dtype=torch.long).flatten()
-        if edges.numel() and (edges[0] < 1 or (edges.diff() <= 0).any()):
+        given = torch.as_tensor(boundaries).flatten()
+        edges = given.long()
+        if edges.numel() and (edges[0] < 1 or (edges.diff() <= 0).any() or (edges != given).any()):
             raise DemonetError(
-                f"bucket boundaries must ascend from at least 1, not {edges.tolist()}", hint="for example [1, 2, 4, 8]"
+                f"bucket boundaries must be integers that ascend from at least 1, not {given.tolist()}",
+                hint="for example [1, 2, 4, 8]",
             )
         if max_degree is None:
             max_degree = int(edges[-1]) if edges.numel() else 0
@@ -149,9 +153,11 @@ def _side(degree: Tensor, by: By | None) -> By:
     if degree.is_floating_point() or (degree.numel() and int(degree.min()) < 0):
         raise DemonetError("degrees must be integers of at least 0", hint="count arcs: torch_geometric.utils.degree")
     if by is None:
-        return "pair" if degree.dim() == 2 else "in"
-    if (by == "pair") != (degree.dim() == 2):
-        raise DemonetError(f"by={by!r} does not fit degrees of shape {list(degree.shape)}")
+        by = "pair" if degree.dim() == 2 else "in"
+    if degree.dim() != (2 if by == "pair" else 1) or (by == "pair" and degree.size(1) != 2):
+        raise DemonetError(
+            f"by={by!r} does not fit degrees of shape {list(degree.shape)}", hint="one number a node; two for pairs"
+        )
     return by
 
 

@@ -17,7 +17,7 @@ from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError
 from demonet.nn.weights import DegreeWeights, HashedWeights, IndependentWeights, SmoothWeights
 from demonet.ops import aggregate, neighbour_lists
-from demonet.ops.reference import aggregate_scale
+from demonet.ops.reference import aggregate_scale, owner
 from demonet.ops.sparse import is_sparse, sparse_aggregate, sparse_linear, sparse_rows
 
 Scheme = Literal["weight", "hash", "smooth"]
@@ -122,6 +122,8 @@ class DEMOConv(MessagePassing):
 
     def degree_weight(self, degree: Tensor) -> Tensor:
         """``[len(degree), in_channels, width of the neighbourhood half]``: the matrices that those degrees use."""
+        if self.weights.is_open:
+            raise DemonetError(f"in_channels={self.in_channels} is still open", hint="call the layer once before")
         return self.weights.matrices(degree)
 
     def forward(
@@ -144,6 +146,8 @@ class DEMOConv(MessagePassing):
         source, target = x if isinstance(x, tuple) else (x, x)
         if self.weights.is_open:
             self.weights.materialize(source.size(1))
+        if source.size(1) != self.weights.in_channels:
+            raise DemonetError(f"{source.size(1)} feature columns for in_channels={self.in_channels}")
         if isinstance(edge_index, DegreeLayout):
             if target is not source:
                 raise DemonetError("a DegreeLayout holds one set of nodes", hint="pass an edge_index for a pair")
@@ -151,17 +155,13 @@ class DEMOConv(MessagePassing):
         num_targets = target.size(0) if target is not None else size[1] if size is not None else source.size(0)
         a, pointer, neighbours = self._aggregate(source, edge_index, edge_weight, num_targets)
         if degree is None:
-            degree = self._degree(pointer, neighbours, source.size(0), num_targets)
+            degree = self._count(pointer, neighbours, bipartite=target is not source)
+        self._one_per("node", degree, num_targets)
         return self.join(target, self.weights.by_row(a, degree), num_targets)
 
     def neighbourhood(self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None = None) -> Tensor:
         """The part of the layer without parameters, rows in degree order: for constant ``x`` it is done once."""
-        weight = None if edge_weight is None else edge_weight[layout.arc.long()]
-        if is_sparse(x):
-            a = sparse_aggregate(x, layout, weight, aggr=self.scaling)
-        else:
-            a = aggregate(x, layout, weight, aggr=self.scaling)
-        return self.weights.fold(a, layout)
+        return self.weights.fold(self._aggregate_rows(x, layout, edge_weight), layout)
 
     def update_rows(self, x: Tensor, folded: Tensor, layout: DegreeLayout) -> Tensor:
         """The part with the parameters: rows ``x`` and their :meth:`neighbourhood`, both in degree order."""
@@ -184,60 +184,80 @@ class DEMOConv(MessagePassing):
     def _on_layout(self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None, degree: Tensor | None) -> Tensor:
         if self.explain:
             raise DemonetError("an explanation is about arcs", hint="pass the edge_index instead of the layout")
+        if self.flow != "source_to_target":
+            raise DemonetError(f"flow={self.flow!r} with a layout", hint="lay out edge_index.flip(0) instead")
         if x.size(0) != layout.num_nodes:
             raise DemonetError(f"{x.size(0)} rows of features for a layout of {layout.num_nodes} nodes")
         rows = sparse_rows(x, layout.order) if is_sparse(x) else layout.enter(x)
         if degree is None:
             return layout.leave(self.update_rows(rows, self.neighbourhood(rows, layout, edge_weight), layout))
-        weight = None if edge_weight is None else edge_weight[layout.arc.long()]
-        summed = sparse_aggregate if is_sparse(rows) else aggregate
-        a = summed(rows, layout, weight, aggr=self.scaling)
+        self._one_per("node", degree, layout.num_nodes)
+        a = self._aggregate_rows(rows, layout, edge_weight)
         return layout.leave(self.join(rows, self.weights.by_row(a, layout.enter(degree)), x.size(0)))
+
+    def _aggregate_rows(self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None) -> Tensor:
+        """The aggregated neighbourhood of every row, rows in degree order."""
+        if edge_weight is not None:
+            self._one_per("arc", edge_weight, layout.num_arcs)
+            edge_weight = edge_weight[layout.arc.long()]
+        summed = sparse_aggregate if is_sparse(x) else aggregate
+        return summed(x, layout, edge_weight, aggr=self.scaling)
 
     def _aggregate(
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, num_targets: int
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The aggregated neighbourhood of every target, and the lists it was summed over."""
+        forward = self.flow == "source_to_target"
         weight: Tensor | None
         if is_torch_sparse_tensor(edge_index):
+            if edge_index.shape != (num_targets, x.size(0)):
+                shape = (num_targets, x.size(0))
+                raise DemonetError(f"adj_t has shape {tuple(edge_index.shape)}, not (targets, sources) = {shape}")
+            if edge_weight is not None or not forward:
+                raise DemonetError(f"adj_t with edge_weight or flow={self.flow!r}", hint="its values are the weights")
             adjacency = edge_index.to_sparse_csr()
             pointer, neighbours = adjacency.crow_indices(), adjacency.col_indices()
-            weight = adjacency.values().to(x.dtype) if edge_weight is None else edge_weight
+            weight = edge_weight = adjacency.values().to(x.dtype)
             if self.explain:
-                target = torch.repeat_interleave(pointer.diff(), output_size=neighbours.numel())
-                edge_index, edge_weight = torch.stack([neighbours, target]), weight
+                edge_index = torch.stack([neighbours, owner(pointer, neighbours.numel())])
         else:
-            if edge_index.is_floating_point():
-                raise DemonetError(f"edge_index has type {edge_index.dtype}", hint="node ids are integers")
             if isinstance(edge_index, EdgeIndex):
                 edge_index = edge_index.as_tensor()
-            if self.flow == "target_to_source":
-                edge_index = edge_index.flip(0)
-            pointer, neighbours, arc = neighbour_lists(edge_index, x.size(0), num_targets)
+            arcs = edge_index if forward else edge_index.flip(0)
+            pointer, neighbours, arc = neighbour_lists(arcs, x.size(0), num_targets)
+            if edge_weight is not None:
+                self._one_per("arc", edge_weight, arc.size(0))
             weight = None if edge_weight is None else edge_weight[arc]
         if self.explain:
-            # The explainer puts its mask on the messages, so here they have to exist one by one.
-            a = self.propagate(edge_index, x=x, edge_weight=edge_weight, size=(x.size(0), num_targets))
+            # The explainer puts its mask on the messages, so here they have to exist one by one, in the given order.
+            size = (x.size(0), num_targets) if forward else (num_targets, x.size(0))
+            a = self.propagate(edge_index, x=x, edge_weight=edge_weight, size=size)
             scale = aggregate_scale(pointer, self.scaling, a.dtype)
             a = a if scale is None else a * scale[:, None]
-        elif is_sparse(x):
-            a = sparse_aggregate(x, (pointer, neighbours), weight, aggr=self.scaling)
         else:
-            a = aggregate(x, (pointer, neighbours), weight, aggr=self.scaling)
+            summed = sparse_aggregate if is_sparse(x) else aggregate
+            a = summed(x, (pointer, neighbours), weight, aggr=self.scaling)
         return a, pointer, neighbours
 
     def message(self, x_j: Tensor, edge_weight: Tensor | None) -> Tensor:
         """What a neighbour sends."""
         return x_j if edge_weight is None else edge_weight.view(-1, 1) * x_j
 
-    def _degree(self, pointer: Tensor, neighbours: Tensor, num_sources: int, num_targets: int) -> Tensor:
+    def _count(self, pointer: Tensor, neighbours: Tensor, *, bipartite: bool) -> Tensor:
+        """The degree that decides each target's task."""
         incoming = pointer.diff()
         if self.tasks.by == "in":
             return incoming
-        if num_sources != num_targets:
+        if bipartite:
             raise DemonetError(f"tasks by {self.tasks.by!r} degree in a bipartite graph", hint="pass degree=")
         outgoing = torch.zeros_like(incoming).index_add(0, neighbours.long(), torch.ones_like(neighbours).long())
         return outgoing if self.tasks.by == "out" else torch.stack([incoming, outgoing], 1)
+
+    @staticmethod
+    def _one_per(what: str, values: Tensor, count: int) -> None:
+        if values.size(0) != count:
+            name = "edge weights" if what == "arc" else "degrees"
+            raise DemonetError(f"{values.size(0)} {name} for {count} {what}s", hint=f"one for each {what}")
 
     def _same_degree(self, layout: DegreeLayout) -> None:
         if layout.by != self.tasks.by:

@@ -32,8 +32,8 @@ ops = torch.ops.demonet
 
 def _neighbour_lists(edge_index: Tensor, sources: int, targets: int) -> tuple[Tensor, Tensor, Tensor]:
     check_edge_index(edge_index, (sources, targets))
-    pointer, source, arc = neighbour_lists(edge_index[0], edge_index[1], sources, targets)
-    return pointer, source.clone(), arc
+    source, target = edge_index.long()
+    return neighbour_lists(source, target, sources, targets)
 
 
 def _aggregate(

@@ -17,11 +17,12 @@ def aggregate_scale(pointer: Tensor, aggr: str, dtype: torch.dtype) -> Tensor | 
     """What the sum over each neighbour list is multiplied by: nothing, 1/d, or 1/sqrt(d); an empty sum stays zero."""
     if aggr == "sum":
         return None
-    count = pointer.diff().clamp(min=1).to(dtype)
+    # A 16-bit number cannot hold every count, but it can hold what the count is the divisor of.
+    count = pointer.diff().clamp(min=1).to(torch.promote_types(dtype, torch.float32))
     if aggr == "mean":
-        return count.reciprocal()
+        return count.reciprocal().to(dtype)
     if aggr == "sqrt":
-        return count.rsqrt()
+        return count.rsqrt().to(dtype)
     raise DemonetError(f"aggr={aggr!r} is not one of 'sum', 'mean', 'sqrt'")
 
 

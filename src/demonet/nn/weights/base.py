@@ -71,9 +71,7 @@ class DegreeWeights(nn.Module):
         self._counts = counts
         for name, count in counts.items():
             shape = (*count, self.in_channels, self.width)
-            self.register_parameter(
-                name, UninitializedParameter() if self.is_open else nn.Parameter(torch.empty(shape))
-            )
+            setattr(self, name, UninitializedParameter() if self.is_open else nn.Parameter(torch.empty(shape)))
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         """An open parameter is saved as such: it has nothing to detach yet."""
@@ -97,6 +95,14 @@ class DegreeWeights(nn.Module):
     def extra_repr(self) -> str:
         """What print shows."""
         return f"{self.in_channels}, {self.width}"
+
+
+def pays(rows_per_degree: int, a: Tensor, layout: DegreeLayout) -> bool:
+    """Whether degrees have so many rows on average that a matrix for each of them pays.
+
+    An exported program serves graphs of every size: there the sizes at hand decide nothing.
+    """
+    return not torch.compiler.is_exporting() and layout.degrees.size(0) * rows_per_degree <= a.size(0)
 
 
 def glorot_(matrix: Tensor, scale: float = 1.0) -> None:

@@ -8,8 +8,10 @@ from torch import Tensor, nn
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.nn.hashing import SHARED_KEY, hash_functions, hash_map
-from demonet.nn.weights.base import ROWS_PER_TASK, DegreeWeights, glorot_
+from demonet.nn.weights.base import ROWS_PER_TASK, DegreeWeights, glorot_, pays
 from demonet.ops import degree_linear
+
+COLUMNS = 256  # how many input columns are hashed at a time
 
 
 class HashedWeights(DegreeWeights):
@@ -36,8 +38,8 @@ class HashedWeights(DegreeWeights):
         """Glorot; the hash functions stay."""
         glorot_(self.weight)
 
-    def _functions(self, key: Tensor) -> tuple[Tensor, Tensor]:
-        column = torch.arange(self.in_channels, device=key.device)
+    def _functions(self, key: Tensor, start: int = 0, end: int | None = None) -> tuple[Tensor, Tensor]:
+        column = torch.arange(start, self.in_channels if end is None else end, device=key.device)
         return hash_functions(key[:, None], column, seed=self.seed, size=self.hash_size)
 
     def hashes(self, degree: Tensor) -> tuple[Tensor, Tensor]:
@@ -68,32 +70,32 @@ class HashedWeights(DegreeWeights):
         """Whether the aggregate is hashed at once, because its hash is shorter than itself."""
         return self.in_channels > self.hash_size
 
-    def _hash(self, a: Tensor, xi1: Tensor, xi2: Tensor) -> Tensor:
-        return hash_map(a, *self.shared_hash, self.hash_size) + hash_map(a, xi1, xi2, self.hash_size)
+    def _hash(self, a: Tensor, degree: Tensor) -> Tensor:
+        r""":math:`\phi_g(a) + \phi_d(a)`, a block of columns at a time: all functions at once outgrow ``a`` itself."""
+        out = hash_map(a, *self.shared_hash, self.hash_size)
+        key = self.tasks.key(degree)
+        for start in range(0, self.in_channels, COLUMNS):
+            block = a[:, start : start + COLUMNS]
+            functions = self._functions(key, start, start + block.size(1))
+            out = out + hash_map(block, *functions, self.hash_size)
+        return out
 
     def fold(self, a: Tensor, layout: DegreeLayout) -> Tensor:
-        r""":math:`\phi_g(a) + \phi_d(a)` where that is shorter than ``a``, a slice of rows at a time."""
-        if not self.folds:
-            return a
-        out = a.new_empty(a.size(0), self.hash_size)
-        step = max(1, 2**24 // self.in_channels)  # bounds the 64-bit row numbers that hashing needs
-        for start in range(0, a.size(0), step):
-            rows = slice(start, start + step)
-            out[rows] = self._hash(a[rows], *self.hashes(layout.key[rows]))
-        return out
+        r""":math:`\phi_g(a) + \phi_d(a)` where that is shorter than ``a``."""
+        return self._hash(a, layout.key) if self.folds else a
 
     def by_group(self, a: Tensor, layout: DegreeLayout) -> Tensor:
         """A grouped product with the matrices, or the hashed aggregate times W, by cost."""
         if self.folds:
             return a @ self.weight
-        if layout.degrees.size(0) * ROWS_PER_TASK <= a.size(0):
+        if pays(ROWS_PER_TASK, a, layout):
             group = torch.arange(layout.degrees.size(0), device=a.device)
             return degree_linear(a, self.matrices(layout.degrees), layout.offsets, group)
         return self.by_row(a, layout.key)
 
     def by_row(self, a: Tensor, degree: Tensor) -> Tensor:
         r""":math:`W(\phi_g(a) + \phi_d(a))`, literally."""
-        return self._hash(a, *self.hashes(degree)) @ self.weight
+        return self._hash(a, degree) @ self.weight
 
     def extra_repr(self) -> str:
         """What print shows."""

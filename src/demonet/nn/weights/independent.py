@@ -7,7 +7,7 @@ from torch import Tensor
 
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
-from demonet.nn.weights.base import ROWS_PER_TASK, DegreeWeights, glorot_
+from demonet.nn.weights.base import ROWS_PER_TASK, DegreeWeights, glorot_, pays
 from demonet.ops import degree_linear, degree_linear_rows
 
 
@@ -48,7 +48,7 @@ class IndependentWeights(DegreeWeights):
 
     def by_group(self, a: Tensor, layout: DegreeLayout) -> Tensor:
         """One grouped product with the sums :math:`W_g + W_d`, or two products, by cost."""
-        if layout.degrees.size(0) * ROWS_PER_TASK <= a.size(0):
+        if pays(ROWS_PER_TASK, a, layout):
             group = torch.arange(layout.degrees.size(0), device=a.device)
             return degree_linear(a, self.matrices(layout.degrees), layout.offsets, group)
         return a @ self.shared + degree_linear(a, self.own, layout.offsets, self._own_task(layout.degrees))

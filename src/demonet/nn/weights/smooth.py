@@ -9,8 +9,10 @@ from torch import Tensor
 
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
-from demonet.nn.weights.base import DegreeWeights, glorot_
+from demonet.nn.weights.base import DegreeWeights, glorot_, pays
 from demonet.ops import degree_linear
+
+ROWS_PER_MIX = 2  # from so many rows a degree on, mixing matrices is cheaper than mixing products
 
 
 class SmoothWeights(DegreeWeights):
@@ -46,9 +48,10 @@ class SmoothWeights(DegreeWeights):
     def basis(self, degree: Tensor) -> Tensor:
         r"""``[len(degree), basis]``: :math:`B_b(\log(1 + d))`."""
         spacing = max(math.log1p(self.tasks.max_degree), 1.0) / (self.basis_size - 1)
-        place = torch.log1p(degree.to(self.shared.dtype)) / spacing
-        knots = torch.arange(self.basis_size, dtype=place.dtype, device=place.device)
-        return (1 - (place[..., None] - knots).abs()).clamp(min=0).flatten(1)
+        wide = torch.promote_types(self.shared.dtype, torch.float32)  # 16-bit numbers cannot tell degrees apart
+        place = torch.log1p(degree.to(wide)) / spacing
+        knots = torch.arange(self.basis_size, dtype=wide, device=place.device)
+        return (1 - (place[..., None] - knots).abs()).clamp(min=0).flatten(1).to(self.shared.dtype)
 
     def matrices(self, degree: Tensor) -> Tensor:
         r""":math:`W_s + \sum_b B_b V_b`."""
@@ -57,7 +60,7 @@ class SmoothWeights(DegreeWeights):
 
     def by_group(self, a: Tensor, layout: DegreeLayout) -> Tensor:
         """One grouped product with the mixed matrices, or all products mixed afterwards, by cost."""
-        if layout.degrees.size(0) <= a.size(0) // 2:
+        if pays(ROWS_PER_MIX, a, layout):
             group = torch.arange(layout.degrees.size(0), device=a.device)
             return degree_linear(a, self.matrices(layout.degrees), layout.offsets, group)
         return self.by_row(a, layout.key)
