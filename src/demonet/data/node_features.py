@@ -38,9 +38,8 @@ class Featured:
             raise DemonetError(f"two feature rows for node {id_at(self.ids, row)!r}", **self.where(row))
         if (times == 0).any():
             node, missing = int(np.argmin(times)), int(np.count_nonzero(times == 0))
-            problem = (
-                f"no feature row for node {numbering.node_ids[node]!r} ({missing} of {times.size} nodes have none)"
-            )
+            name = numbering.node_ids.tolist()[node]
+            problem = f"no feature row for node {name!r} ({missing} of {times.size} nodes have none)"
             raise DemonetError(problem, file=self.where(0).get("file"))
         order = np.empty(numbers.size, dtype=np.int64)
         order[numbers] = np.arange(numbers.size)

@@ -13,7 +13,9 @@ from demonet.data.ids import Coded
 from demonet.errors import DemonetError
 
 Kind = Literal["id", "int id", "str id", "number", "text"]
-_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*|\s*[+-]?(nan|inf|infinity)\s*", re.IGNORECASE)
+_NUMBER = re.compile(
+    r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*|\s*[+-]?(nan|inf|infinity)\s*", re.ASCII | re.IGNORECASE
+)
 
 
 class Table(Protocol):
@@ -66,7 +68,7 @@ def convert(column: Any, kind: Kind, file: Path) -> Any:
 
 def is_integer(text: str) -> bool:
     """Whether text reads as an int64."""
-    return re.fullmatch(r"\s*[+-]?\d+\s*", text, re.ASCII) is not None and -(2**63) <= int(text[:40]) < 2**63
+    return re.fullmatch(r"\s*-?\d+\s*", text, re.ASCII) is not None and -(2**63) <= int(text[:40]) < 2**63
 
 
 def is_number(text: str) -> bool:

@@ -29,7 +29,7 @@ class TextTable:
     Args:
         path: The file, packed with gzip or not.
         header: Whether the first line names the columns. Unless said: if it starts with a usual name for a node, an
-            edge's source or a graph, or with a word above a number.
+            edge's source or a graph, or has no number in it while its first column has only integers below.
     """
 
     def __init__(self, path: Path, header: bool | None = None) -> None:
@@ -50,13 +50,16 @@ class TextTable:
             raise DemonetError(f"{places} columns, more than {MAX_COLUMNS}", file=path, line=line, hint=hint)
         fields = self._fields(line, first)
         self.width = len(fields)
-        below = next((self._fields(*second) for second in lines), [""])
+        self.names: list[str] | None = fields
+        self._start = self._data.index(first) + len(first)
         if header is None:
-            header = fields[0].lower() in _FIRST_NAMES or (not is_number(fields[0]) and is_number(below[0]))
-        if header and below == [""]:
+            header = fields[0].lower() in _FIRST_NAMES or (
+                not any(is_number(field) for field in fields) and self._has_only_integers_below()
+            )
+        if header and next(lines, None) is None:
             raise DemonetError("a header and nothing below it", file=path, line=line)
-        self.names = fields if header else None
-        self._start = self._data.index(first) + len(first) if header else 0
+        if not header:
+            self.names, self._start = None, 0
 
     def columns(self, places: Sequence[int], kinds: Sequence[Kind]) -> list[Any]:
         """The columns at these places: `Ids` for an id, float64 for a number, a list of str or None for text."""
@@ -102,6 +105,12 @@ class TextTable:
                 if "id" not in kinds:
                     break
         self._explain(places, kinds, reason)
+
+    def _has_only_integers_below(self) -> bool:
+        try:
+            return self._data[self._start :].strip() != b"" and self._read([0], ["int id"])[0].null_count == 0
+        except DemonetError:
+            return False
 
     def _explain(self, places: Sequence[int], kinds: Sequence[Kind], reason: str) -> NoReturn:
         """Raise the error of the first bad line."""

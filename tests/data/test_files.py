@@ -1,0 +1,291 @@
+"""Bad input gets one clear error with file, line and value; good input of odd shape is read."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy import io, sparse
+from torch_geometric.data import Data
+
+from demonet.data import read_graph
+from demonet.errors import DemonetWarning
+
+EDGES = "1 2\n2 3\n3 1\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("1 2\n2 3 4\n", [":2:", "3 fields", "'2 3 4'"]),
+        ("# c\n\n1 2\n2\n", [":4:", "1 fields"]),
+        ("1,2,0.5\n2,3,x\n", [":2:", "'x' is not a number", "column 3"]),
+        ("1,2,0.5\n2,3,nan\n", [":2:", "nan", "finite"]),
+        ("1,2,0.5\n2,3,-inf\n", [":2:", "-inf"]),
+        ("1,2,0.5\n2,3,\n", [":2:", "column 3 is empty"]),
+        ("1,2\n,3\n", [":2:", "column 1 is empty"]),
+        ("a,b\n,3\n", [":2:", "column 1 is empty"]),
+        ("1 2 3 4\n", ["4 columns", "weight="]),
+        ("7\n8\n", ["one column"]),
+        ("source,target\n", ["header and nothing below"]),
+        ("# only\n\n   \n", ["nothing but comments"]),
+        ("", ["empty"]),
+        (b"\x89PNG\r\n\x1a\n\0\0\0", ["binary"]),
+        ("1 2\n3 4\n".encode("utf-16"), ["binary", "UTF-8"]),
+        (b"1 2\n2 \xff\xfe\n", [":2:", "0xff", "UTF-8"]),
+        (gzip.compress(EDGES.encode() * 100)[:-12], ["gzip"]),
+        (b"\x1f\x8b", ["gzip"]),
+        (b"\x1f\x8b\x08garbage garbage garbage", ["gzip"]),
+        (",".join(map(str, range(1_000_000))), [":1:", "1000000 columns"]),
+        ("1 2\n" + " ".join(["9"] * 1_000_000) + "\n", [":2:", "1000000 fields"]),
+    ],
+)
+def test_a_bad_edge_list_is_explained(write, refuses, content, words):
+    path = write("edges.txt", content)
+    refuses(lambda: read_graph(path), "edges.txt", *words)
+
+
+def test_a_letter_among_integer_ids_is_refused_on_request(write, refuses):
+    path = write("edges.txt", "1 2\n3 x\n")
+    assert read_graph(path).node_ids.tolist() == ["1", "2", "3", "x"]
+    refuses(lambda: read_graph(path, ids="int"), "edges.txt:2:", "'x' is not an integer")
+    refuses(lambda: read_graph(path, ids="numbers"), "numbers")
+
+
+def test_a_gzip_bomb_does_not_fill_the_memory(write, refuses):
+    path = write("edges.txt.gz", gzip.compress(b"0" * (300 << 20), 1))
+    tracemalloc.start()
+    refuses(lambda: read_graph(path), "unpack")
+    assert tracemalloc.get_traced_memory()[1] < 1 << 30
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", ["nowhere.txt", "nowhere.parquet", "nowhere.mat", "nowhere.graphml", "nowhere.npz"])
+def test_a_missing_file_is_named(tmp_path, refuses, name):
+    refuses(lambda: read_graph(tmp_path / name), name, "no such file")
+    refuses(lambda: read_graph(tmp_path), "cannot be read")
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        ("1 a\n2 b\n9 a\n", ["labels.txt:3:", "id 9", "1 such", "add_isolated=True"]),
+        ("1 a\n2 b\n1 c\n", ["labels.txt:3:", "1 is labelled 'c', and 'a' before"]),
+        ("# k\n\n1 a\n2 b c\n", ["labels.txt:4:", "3 fields"]),
+        ("1\n2\n", ["one column"]),
+        ("1 a\nx b\n", ["labels.txt:2:", "'x'"]),
+        ("", ["labels.txt", "empty"]),
+    ],
+)
+def test_bad_labels_are_explained(write, refuses, labels, words):
+    edges, path = write("edges.txt", EDGES), write("labels.txt", labels)
+    refuses(lambda: read_graph(edges, path), *words)
+
+
+@pytest.mark.parametrize(
+    ("features", "words"),
+    [
+        ("1,0.5\n2,1\n", ["no feature row for node 3", "1 of 3"]),
+        ("1,0.5\n2,x\n3,1\n", ["features.csv:2:", "'x' is not a number"]),
+        ("id,a,b\n1,0.5,1\n2,nan,1\n3,1,1\n", ["features.csv:3:", "nan", "column 2"]),
+        ("1,0.5\n2,1e999\n3,1\n", ["features.csv:2:", "inf"]),
+        ("1,0.5\n2,1\n3,1\n3,2\n", ["features.csv:4:", "two feature rows for node 3"]),
+        ("1,0.5\n2,1\n3,1\n4,2\n", ["features.csv:4:", "id 4", "add_isolated"]),
+        (",".join(map(str, range(1_000_000))), ["1000000 columns", ".npz"]),
+    ],
+)
+def test_bad_features_are_explained(write, refuses, features, words):
+    edges, path = write("edges.txt", EDGES), write("features.csv", features)
+    refuses(lambda: read_graph(edges, features=path), *words)
+
+
+def test_overflow_to_infinity_is_refused(write, refuses):
+    edges, path = write("edges.txt", EDGES), write("f.csv", "1,1\n2,1e300\n3,1\n")  # too large for float32
+    refuses(lambda: read_graph(edges, features=path), "inf")
+    refuses(lambda: read_graph(edges, features=np.array([[1.0], [np.nan], [2]])), "nan", "row 1")
+    refuses(lambda: read_graph(edges, features=np.ones((4, 2))), "4 feature rows for 3 nodes")
+
+
+def test_strangers_can_be_added_as_isolated_nodes(write):
+    edges = write("edges.txt", EDGES)
+    data = read_graph(edges, labels={1: "a", 9: "b"}, add_isolated=True)
+    assert data.node_ids.tolist() == [1, 2, 3, 9]
+    assert data.y.tolist() == [0, -1, -1, 1]
+    assert not (data.edge_index == 3).any()
+    mixed = read_graph(edges, labels={"1": "a", "x": "b"}, add_isolated=True)
+    assert mixed.node_ids.tolist() == ["1", "2", "3", "x"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "names", "y"),
+    [
+        ("1 x\n2 y\n", ["x", "y"], [0, 1, -1]),
+        ("1 10\n2 9\n", [9, 10], [1, 0, -1]),
+        ("node label\n1 -1\n2 1\n3 -1\n", [-1, 1], [0, 1, 0]),
+        ("1,a b\n2,\n3,c\n", ["a b", "c"], [0, -1, 1]),
+        ({1: True, 2: False, 3: None}, [False, True], [1, 0, -1]),
+        ({3: 1.5, 1: float("nan")}, [1.5], [-1, -1, 0]),
+        ({1: "a", 2: 7, 3: (1, 2)}, [7, "a", (1, 2)], [1, 0, 2]),
+        (["u", "v", "u"], ["u", "v"], [0, 1, 0]),
+        (torch.tensor([3, -1, 5]), [3, 5], [0, -1, 1]),
+        (pd.Series(["q", "p"], index=[3, 2]), ["p", "q"], [-1, 0, 1]),
+    ],
+)
+def test_classes_may_have_names_of_any_type(write, labels, names, y):
+    edges = write("edges.txt", EDGES)
+    data = read_graph(edges, write("labels.txt", labels) if isinstance(labels, str) else labels)
+    assert data.class_names == names
+    assert data.y.tolist() == y
+
+
+def test_unusable_labels_are_refused(write, refuses):
+    edges = write("edges.txt", EDGES)
+    refuses(lambda: read_graph(edges, ["a", "b"]), "(2,)", "3 nodes")
+    refuses(lambda: read_graph(edges, np.zeros((3, 2))), "(3, 2)")
+    refuses(lambda: read_graph(edges, {1: [1], 2: [2]}), "class name")
+
+
+def test_a_header_is_found_and_never_eats_an_edge(write):
+    assert read_graph(write("a.csv", "begin,end\n1,2\n2,3\n")).num_nodes == 3
+    assert read_graph(write("b.csv", "source,target\na,b\n")).num_nodes == 2
+    assert read_graph(write("c.csv", "a,b\n5,6\nc,d\n")).num_nodes == 6
+    assert read_graph(write("d.csv", "a,1\n5,6\n")).num_nodes == 4
+    assert read_graph(write("e.csv", "Anna,Ben\nBen,Carl\n"), header=True).num_nodes == 2
+
+
+def test_columns_by_name_and_place(write, refuses):
+    path = write("e.csv", "time,to,by,strength\n3,b,a,0.5\n4,c,a,2\n")
+    data = read_graph(path, source="by", target="to", weight="strength", directed=True)
+    assert (data.node_ids.tolist(), data.edge_index.tolist()) == (["a", "b", "c"], [[0, 0], [1, 2]])
+    assert data.edge_weight.tolist() == [0.5, 2]
+    assert read_graph(path, source=2, target=1, header=True).edge_weight is None
+    refuses(lambda: read_graph(path, source="from", target="to"), "'from'", "time, to, by")
+    refuses(lambda: read_graph(path, source=7, target=1), "7", "4")
+
+
+def test_quotes_blanks_and_signs(write):
+    data = read_graph(write("e.csv", '"New York", Paris\n"a, b",Paris\n'))
+    assert data.node_ids.tolist() == ["New York", "Paris", "a, b"]
+    assert read_graph(write("e.txt", "-5 3\n3 007\n")).node_ids.tolist() == [-5, 3, 7]
+    assert read_graph(write("e.txt", "5 3\n3 007\n"), ids="str").node_ids.tolist() == ["007", "3", "5"]
+    big = 2**63
+    assert read_graph(write("e.txt", f"1 {big}\n")).node_ids.tolist() == ["1", str(big)]
+    assert read_graph(write("e.txt", "\ufeff1 2\r2 3\r")).node_ids.tolist() == [1, 2, 3]
+
+
+def test_weights_of_one_say_nothing_and_can_be_ignored(write):
+    assert read_graph(write("e.txt", "1 2 1\n2 3 1.0\n")).edge_weight is None
+    path = write("f.txt", "1 2 5\n2 3 1\n")
+    assert read_graph(path).edge_weight.tolist() == [5, 5, 1, 1]
+    assert read_graph(path, weight=False).edge_weight is None
+
+
+def test_loops_and_duplicates_follow_the_policy(write):
+    path = write("e.txt", "1 1\n1 2\n2 1\n1 2\n7 7\n")
+    with pytest.warns(DemonetWarning) as caught:
+        data = read_graph(path)
+    messages = [str(warning.message) for warning in caught]
+    assert [message.split(": ")[1].split(" (")[0] for message in messages] == [
+        "2 self loops dropped",
+        "1 duplicate edge merged",
+    ]
+    assert data.node_ids.tolist() == [1, 2, 7]  # seen only in a dropped loop: isolated, not gone
+    with pytest.warns(DemonetWarning, match="duplicate"):
+        kept = read_graph(path, self_loops="keep")
+    assert kept.edge_index.tolist() == [[0, 0, 1, 2], [0, 1, 0, 2]]
+
+
+def test_labels_and_features_inside_a_matlab_file(tmp_path, refuses):
+    path = tmp_path / "m.mat"
+    network = sparse.csr_array(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]))
+    attributes = sparse.csr_array(np.array([[1, 0], [0, 2], [0, 0]]))
+    io.savemat(path, {"Network": network, "Attributes": attributes, "Label": [[3], [1], [3]], "More": network})
+    data = read_graph(path, "Label", "Attributes", matrix="Network")
+    assert (data.class_names, data.y.tolist()) == ([1, 3], [1, 0, 1])
+    assert data.x.to_dense().tolist() == [[1, 0], [0, 2], [0, 0]]
+    refuses(lambda: read_graph(path), "Network, More", "matrix=")
+    refuses(lambda: read_graph(path, matrix="Nothing"), "'Nothing'")
+    refuses(lambda: read_graph(path, "Labels", matrix="Network"), "'Labels'", "Label")
+
+
+def test_attributes_inside_a_networkx_graph(refuses):
+    graph = nx.path_graph(["c", "a", "b"])
+    nx.set_node_attributes(graph, {"c": 1.5, "a": 2, "b": 3}, "size")
+    nx.set_node_attributes(graph, {"c": "red", "b": "blue"}, "colour")
+    data = read_graph(graph, "colour", ["size"])
+    assert data.node_ids.tolist() == ["c", "a", "b"]  # the graph's own order
+    assert (data.y.tolist(), data.class_names) == ([1, -1, 0], ["blue", "red"])
+    assert data.x.tolist() == [[1.5], [2], [3]]
+    refuses(lambda: read_graph(graph, "shape"), "'shape'", "colour")
+    refuses(lambda: read_graph(graph, features=["colour"]), "colour")
+    refuses(lambda: read_graph(nx.Graph([(1, "1")])), "type")
+    heavy = nx.Graph()
+    heavy.add_edge(1, 2, weight="much")
+    refuses(lambda: read_graph(heavy), "'much'", "1", "2")
+    assert read_graph(nx.DiGraph([(0, 1)])).edge_index.tolist() == [[0], [1]]
+    assert read_graph(nx.MultiGraph([(0, 1), (1, 2)])).edge_index.size(1) == 4
+
+
+def test_a_data_keeps_what_it_has(refuses):
+    data = Data(edge_index=torch.tensor([[0, 1], [1, 2]]), x=torch.eye(4), y=torch.tensor([0, 1, 1, -1]))
+    read = read_graph(data)
+    assert torch.equal(read.x, data.x)
+    assert torch.equal(read.y, data.y)
+    assert read.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    data.edge_index[0, 0] = 9
+    refuses(lambda: read_graph(data), "source id 9")
+
+
+@pytest.mark.parametrize("thing", [None, 3, {"a": 1}, [1, 2], object()])
+def test_other_things_are_not_graphs(refuses, thing):
+    refuses(lambda: read_graph(thing), type(thing).__name__, "NetworkX")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("m.mtx", "%%MatrixMarket matrix coordinate real general\n2 3 1\n1 1 1\n", ["(2, 3)", "square"]),
+        ("m.mtx", "%%MatrixMarket matrix coordinate real general\n9 9 99999999\n1 2 1\n", ["99999999 entries"]),
+        ("m.mtx", "%%MatrixMarket matrix coordinate real general\n900000000 900000000 1\n1 2 1\n", ["900000000 nodes"]),
+        ("m.mtx", "%%MatrixMarket matrix array real general\n99999 99999\n1\n", ["9999800001 entries"]),
+        ("m.mtx", "%%MatrixMarket matrix coordinate real general\n3 3 1\n7 2 1\n", ["m.mtx"]),
+        ("m.mtx", "%%MatrixMarket matrix coordinate real general\n3 3 1\n1 2 nan\n", ["nan", "(0, 1)"]),
+        ("m.mtx", "hello\n", ["Matrix Market"]),
+        ("m.npz", b"PK\x03\x04nothing", [".npz"]),
+        ("m.mat", b"MATLAB 7.3 MAT-file", ["-v7"]),
+        ("m.mat", b"MATLAB 5.0 MAT-file", ["not a MATLAB file"]),
+        ("m.graphml", "<graphml><graph>", ["graphml"]),
+        ("m.gexf", "<html></html>", ["gexf"]),
+        ("m.parquet", b"PAR1 no", ["Parquet"]),
+    ],
+)
+def test_damaged_files_of_other_formats_are_explained(write, refuses, name, content, words):
+    path = write(name, content)
+    refuses(lambda: read_graph(path), name, *words)
+
+
+def test_indices_outside_a_stored_matrix_are_refused(tmp_path, refuses):
+    matrix = sparse.csr_array(np.array([[0, 1], [1, 0]]))
+    matrix.indices[0] = 99
+    np.savez(
+        tmp_path / "m.npz", format="csr", shape=(2, 2), data=matrix.data, indices=matrix.indices, indptr=matrix.indptr
+    )
+    refuses(lambda: read_graph(tmp_path / "m.npz"), "m.npz")
+    refuses(lambda: read_graph(matrix), "matrix")
+
+
+def test_sparse_features_from_files(tmp_path, write):
+    edges = write("edges.txt", EDGES)
+    matrix = sparse.csr_array(np.array([[0, 1.5], [0, 0], [2, 0]]))
+    sparse.save_npz(tmp_path / "x.npz", matrix)
+    io.mmwrite(tmp_path / "x.mtx", matrix)
+    np.save(tmp_path / "x.npy", matrix.toarray())
+    for name in ("x.npz", "x.mtx", "x.npy"):
+        x = read_graph(edges, features=tmp_path / name).x
+        assert (x.layout == torch.strided) == (name == "x.npy")
+        assert x.to_dense().tolist() == matrix.toarray().tolist()
