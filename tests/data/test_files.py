@@ -151,7 +151,10 @@ def test_unusable_labels_are_refused(write, refuses):
 
 
 def test_a_header_is_found_and_never_eats_an_edge(write):
-    assert read_graph(write("a.csv", "begin,end\n1,2\n2,3\n")).num_nodes == 3
+    with pytest.warns(DemonetWarning, match="'begin, end' is taken for a header"):
+        assert read_graph(write("a.csv", "begin,end\n1,2\n2,3\n")).num_nodes == 3
+    labels = write("l.csv", "b,x\n5,y\n")
+    assert read_graph(write("l.txt", "5 b\n"), labels).y.tolist() == [1, 0]
     assert read_graph(write("b.csv", "source,target\na,b\n")).num_nodes == 2
     assert read_graph(write("c.csv", "a,b\n5,6\nc,d\n")).num_nodes == 6
     assert read_graph(write("d.csv", "a,1\n5,6\n")).num_nodes == 4

@@ -63,7 +63,7 @@ def read_features(path: Path, kind: str, nodes: Ids) -> Featured:
             return from_matrix_rows(np.load(path, allow_pickle=False, mmap_mode="r"), nodes, file=path)
         except (OSError, ValueError, EOFError) as error:
             raise DemonetError(f"not a .npy array: {error}", file=path) from None
-    table = open_table(path)
+    table = open_table(path, words=kind == "str")
     if table.width < 2:
         raise DemonetError("one column, where an id and features belong", file=path)
     kinds: list[Kind] = ["str id" if kind == "str" else "id"]

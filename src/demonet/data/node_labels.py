@@ -25,7 +25,7 @@ class Labelled:
     @classmethod
     def read(cls, path: Path, kind: str) -> Labelled:
         """A table with an id and a label in its first two columns; no label means that there is none."""
-        table = open_table(path)
+        table = open_table(path, words=kind == "str")
         if table.width < 2:
             raise DemonetError("one column, where an id and a label belong", file=path)
         ids, labels = table.columns([0, 1], ["str id" if kind == "str" else "id", "text"])

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 from demonet.data.readers.columns import Kind, Table, place_of
 from demonet.data.readers.listing import Listing
 from demonet.data.readers.parquet import ParquetTable
 from demonet.data.readers.text import TextTable
-from demonet.errors import DemonetError
+from demonet.errors import DemonetError, DemonetWarning
 
 Column = str | int | None
 
 
-def open_table(path: Path, header: bool | None = None) -> Table:
+def open_table(path: Path, header: bool | None = None, words: bool = False) -> Table:
     """A table by the ending of its name: Parquet, or else text."""
-    return ParquetTable(path) if path.suffix in (".parquet", ".pq") else TextTable(path, header)
+    return ParquetTable(path) if path.suffix in (".parquet", ".pq") else TextTable(path, header, words)
 
 
 def read_edge_list(
@@ -24,6 +25,9 @@ def read_edge_list(
     """Edges from text or Parquet; the arguments are those of `read_graph`."""
     named = any(isinstance(column, str) for column in (source, target, weight))
     table = open_table(path, True if named and header is None else header)
+    if isinstance(table, TextTable) and table.guessed:
+        first = ", ".join(table.names or [])
+        warnings.warn(f"{path}: {first!r} is taken for a header (header=False reads it as an edge)", DemonetWarning, 4)
     ends, weight_at = edge_columns(table, source, target, weight)
     kind: Kind = "int id" if ids == "int" else "str id" if ids == "str" else "id"
     kinds: list[Kind] = [kind, kind] if weight_at is None else [kind, kind, "number"]

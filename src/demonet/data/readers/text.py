@@ -29,10 +29,11 @@ class TextTable:
     Args:
         path: The file, packed with gzip or not.
         header: Whether the first line names the columns. Unless said: if it starts with a usual name for a node, an
-            edge's source or a graph, or has no number in it while its first column has only integers below.
+            edge's source or a graph, or (``guessed``) has no number in it and its first column only integers below.
+        words: Whether ids are known to be strings, so that a line of words is no sign of a header.
     """
 
-    def __init__(self, path: Path, header: bool | None = None) -> None:
+    def __init__(self, path: Path, header: bool | None = None, words: bool = False) -> None:
         self.file = path
         data = read_text(path)
         if b"\r" in data:
@@ -52,10 +53,12 @@ class TextTable:
         self.width = len(fields)
         self.names: list[str] | None = fields
         self._start = self._data.index(first) + len(first)
-        if header is None:
-            header = fields[0].lower() in _FIRST_NAMES or (
-                not any(is_number(field) for field in fields) and self._has_only_integers_below()
-            )
+        self.guessed = False
+        if header is None and fields[0].lower() not in _FIRST_NAMES:
+            no_number = not words and not any(is_number(field) for field in fields)
+            self.guessed = no_number and self._has_only_integers_below()
+            header = self.guessed
+        header = True if header is None else header
         if header and next(lines, None) is None:
             raise DemonetError("a header and nothing below it", file=path, line=line)
         if not header:
