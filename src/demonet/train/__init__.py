@@ -1,1 +1,25 @@
-"""One training loop for every network here."""
+"""One training loop for every network here, and the presets that say how each is trained."""
+
+from demonet.train.config import TrainConfig
+from demonet.train.loop import Epoch, History, evaluate, fit, predict
+from demonet.train.presets import Preset, preset
+from demonet.train.problem import GraphProblem, NodeProblem, Part
+from demonet.train.recipes import Trained, family_of, train_graphs, train_nodes
+
+__all__ = [
+    "Epoch",
+    "GraphProblem",
+    "History",
+    "NodeProblem",
+    "Part",
+    "Preset",
+    "TrainConfig",
+    "Trained",
+    "evaluate",
+    "family_of",
+    "fit",
+    "predict",
+    "preset",
+    "train_graphs",
+    "train_nodes",
+]

@@ -1,0 +1,161 @@
+"""The training loop: one for every network here, ours and the baselines, nodes and graphs."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from demonet.errors import DemonetError
+from demonet.train.checkpoint import load_checkpoint, save_checkpoint
+from demonet.train.config import TrainConfig
+from demonet.train.problem import Part, Problem
+
+
+class Epoch(NamedTuple):
+    """One finished epoch."""
+
+    number: int
+    train_loss: float
+    val_loss: float
+    val_accuracy: float
+
+
+@dataclass
+class History:
+    """What happened, epoch by epoch, and which epoch was kept.
+
+    Attributes:
+        train_loss, val_loss, val_accuracy: One value an epoch.
+        best_epoch: The epoch whose weights were restored: the best validation accuracy, ties by loss.
+        seconds: Time spent in all epochs, earlier sittings included.
+    """
+
+    train_loss: list[float] = field(default_factory=list)
+    val_loss: list[float] = field(default_factory=list)
+    val_accuracy: list[float] = field(default_factory=list)
+    best_epoch: int = -1
+    seconds: float = 0.0
+
+    @property
+    def epochs(self) -> int:
+        """Number of finished epochs."""
+        return len(self.train_loss)
+
+    @property
+    def best_accuracy(self) -> float:
+        """Validation accuracy of the restored weights."""
+        return self.val_accuracy[self.best_epoch]
+
+
+def fit(
+    model: nn.Module,
+    problem: Problem,
+    config: TrainConfig,
+    *,
+    on_epoch: Callable[[Epoch], None] | None = None,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: int = 25,
+) -> History:
+    """Train a model in place, and leave it with its best weights.
+
+    Two runs with the same model, problem and configuration end in the same bits (on a CPU with as many threads), and
+    so does a run that was killed and started again with the same ``checkpoint``.
+
+    Args:
+        model: Called as ``model(*part.inputs)``.
+        problem: What to train on.
+        config: How.
+        on_epoch: Told about every finished epoch.
+        checkpoint: Where to save the state every so often; if there is one already, training goes on from it.
+        checkpoint_every: Epochs between two checkpoints.
+    """
+    if problem.validation.rows.numel() == 0:
+        raise DemonetError("the validation set is empty", hint="early stopping needs one")
+    optimizer = torch.optim.Adam(parameter_groups(model, config), lr=config.lr)
+    history, best, waited = History(), copy.deepcopy(model.state_dict()), 0
+    with torch.random.fork_rng(devices=[]):  # the caller's random numbers are not ours to spend
+        torch.manual_seed(config.seed)
+        if checkpoint is not None and Path(checkpoint).exists():
+            best, facts = load_checkpoint(checkpoint, model, optimizer, config)
+            history, waited = History(**facts["history"]), facts["waited"]
+        for number in range(history.epochs, config.epochs):
+            if waited >= config.patience:
+                break
+            start = time.perf_counter()
+            train_loss = _train_epoch(model, optimizer, problem, config.seed, number)
+            val_loss, val_accuracy = evaluate(model, problem.validation)
+            improved, as_good = _compare(history, val_loss, val_accuracy)
+            history.train_loss.append(train_loss)
+            history.val_loss.append(val_loss)
+            history.val_accuracy.append(val_accuracy)
+            if improved:
+                history.best_epoch, best = number, copy.deepcopy(model.state_dict())
+            waited = 0 if as_good else waited + 1
+            history.seconds += time.perf_counter() - start
+            if on_epoch is not None:
+                on_epoch(Epoch(number, train_loss, val_loss, val_accuracy))
+            if checkpoint is not None and (number + 1) % checkpoint_every == 0:
+                facts = {"history": vars(history), "waited": waited}
+                save_checkpoint(checkpoint, model, optimizer, best, config, facts)
+    model.load_state_dict(best)
+    return history
+
+
+def _train_epoch(model: nn.Module, optimizer: torch.optim.Optimizer, problem: Problem, seed: int, number: int) -> float:
+    model.train()
+    total = items = 0.0
+    for part in problem.training(seed, number):
+        optimizer.zero_grad(set_to_none=True)
+        loss = F.cross_entropy(model(*part.inputs)[part.rows], part.y)
+        if not torch.isfinite(loss):
+            raise DemonetError(f"the loss is {loss.item()} in epoch {number + 1}", hint="scale features or lower lr")
+        loss.backward()
+        optimizer.step()
+        total, items = total + loss.item() * part.y.numel(), items + part.y.numel()
+    return total / items
+
+
+@torch.no_grad()
+def evaluate(model: nn.Module, part: Part) -> tuple[float, float]:
+    """Mean cross-entropy and accuracy on one part."""
+    scores = predict(model, part)
+    accuracy = (scores.argmax(1) == part.y).sum().item() / part.y.numel()
+    return F.cross_entropy(scores, part.y).item(), accuracy
+
+
+@torch.no_grad()
+def predict(model: nn.Module, part: Part) -> Tensor:
+    """Scores of one part's items."""
+    model.eval()
+    scores: Tensor = model(*part.inputs)[part.rows]
+    return scores
+
+
+def _compare(history: History, loss: float, accuracy: float) -> tuple[bool, bool]:
+    """Whether an epoch is the best so far (accuracy, ties by loss), and whether either is at least as good as ever."""
+    if history.best_epoch < 0:
+        return True, True
+    best = (history.val_accuracy[history.best_epoch], -history.val_loss[history.best_epoch])
+    as_good = accuracy >= max(history.val_accuracy) or loss <= min(history.val_loss)
+    return (accuracy, -loss) > best, as_good
+
+
+def parameter_groups(model: nn.Module, config: TrainConfig) -> list[dict[str, Any]]:
+    """Parameters by how they decay: matrices, the degrees' own matrices, and what is not decayed."""
+    groups: dict[float, list[nn.Parameter]] = {}
+    for name, parameter in model.named_parameters():
+        decay = config.weight_decay
+        if parameter.dim() < 2 and not config.decay_biases:
+            decay = 0.0
+        elif name.endswith("weights.own"):
+            decay *= config.degree_decay
+        groups.setdefault(decay, []).append(parameter)
+    return [{"params": parameters, "weight_decay": decay} for decay, parameters in groups.items()]

@@ -1,0 +1,131 @@
+"""Presets: named, documented configurations that cover data policy, features, model and training together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from torch import Tensor
+
+from demonet.degree.tasks import DegreeTasks
+from demonet.errors import DemonetError
+from demonet.nn.config import ModelConfig
+from demonet.train.config import TrainConfig
+
+Family = Literal["nodes", "attributes", "graphs"]
+
+
+@dataclass(frozen=True)
+class Preset:
+    """One way to go from a graph to a trained model.
+
+    Attributes:
+        name: ``"paper"``, ``"authors"`` or ``"default"``.
+        family: ``"nodes"`` (no attributes), ``"attributes"`` (nodes with them), ``"graphs"``.
+        self_loops: Whether loops are dropped or kept when data is read.
+        features: What nodes know at first, as :class:`~demonet.data.FeatureMap` names it.
+        tasks: ``"exact"``, ``"log2"`` or ``"quantiles:K"``.
+        model: The shape of the network.
+        train: How it is trained.
+    """
+
+    name: str
+    family: Family
+    self_loops: Literal["drop", "keep"] = "drop"
+    features: str = "degree-onehot"
+    tasks: str = "exact"
+    model: ModelConfig = field(default_factory=ModelConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+
+    def make_tasks(self, degree: Tensor) -> DegreeTasks:
+        """The tasks for a training graph's degrees."""
+        if self.tasks == "exact":
+            return DegreeTasks.exact(degree)
+        if self.tasks == "log2":
+            return DegreeTasks.log2(int(degree.max()) if degree.numel() else 0)
+        kind, _, count = self.tasks.partition(":")
+        if kind != "quantiles" or not count.isdigit():
+            raise DemonetError(f"tasks={self.tasks!r} is not 'exact', 'log2' or 'quantiles:K'")
+        return DegreeTasks.quantiles(degree, int(count))
+
+
+# The text of the paper: one-hot degrees where a set has no attributes, sums, halves side by side, a softmax layer.
+_PAPER_MODEL = ModelConfig(bias=False)
+# The authors' released code: means, halves added, biases, a third degree-specific layer, decay on everything.
+_AUTHORS_MODEL = ModelConfig(aggr="mean", combine="add", bias=True, head="degree")
+_AUTHORS_TRAIN = TrainConfig(decay_biases=True)
+
+PRESETS: dict[tuple[str, Family], Preset] = {
+    ("paper", "nodes"): Preset("paper", "nodes", model=_PAPER_MODEL),
+    ("paper", "attributes"): Preset("paper", "attributes", features="attributes", model=_PAPER_MODEL),
+    ("paper", "graphs"): Preset("paper", "graphs", features="attributes", model=_PAPER_MODEL),
+    ("authors", "nodes"): Preset(
+        "authors", "nodes", self_loops="keep", features="adjacency", model=_AUTHORS_MODEL, train=_AUTHORS_TRAIN
+    ),
+    ("authors", "attributes"): Preset(
+        "authors", "attributes", self_loops="keep", features="attributes", model=_AUTHORS_MODEL, train=_AUTHORS_TRAIN
+    ),
+    # The released code has no graph classification: its layers, with the paper's readout.
+    ("authors", "graphs"): Preset(
+        "authors",
+        "graphs",
+        self_loops="keep",
+        features="attributes",
+        model=ModelConfig(aggr="mean", combine="add", bias=True),
+        train=_AUTHORS_TRAIN,
+    ),
+    # GIN-shaped layers with a smooth degree term that starts small and is shrunk harder than the rest.
+    ("default", "nodes"): Preset(
+        "default",
+        "nodes",
+        features="degree-rbf+degree-onehot",
+        model=ModelConfig(
+            scheme="smooth",
+            combine="add",
+            bias=True,
+            dropout=0.5,
+            degree_scale=0.3,
+            activation="relu",
+            refine=True,
+            jump=False,
+        ),
+        train=TrainConfig(lr=0.01, degree_decay=4.0),
+    ),
+    # The attributes and the neighbours' attributes go straight to the scores; hidden layers only beside that path.
+    ("default", "attributes"): Preset(
+        "default",
+        "attributes",
+        features="tfidf+neighbour-tfidf",
+        model=ModelConfig(
+            scheme="smooth", aggr="mean", combine="add", bias=True, dropout=0.5, degree_scale=0.3, jump=True
+        ),
+        train=TrainConfig(lr=0.01, degree_decay=4.0),
+    ),
+    ("default", "graphs"): Preset(
+        "default",
+        "graphs",
+        features="attributes+degree-rbf",
+        tasks="exact",
+        model=ModelConfig(
+            scheme="smooth",
+            combine="add",
+            bias=True,
+            dropout=0.3,
+            degree_scale=0.3,
+            activation="relu",
+            refine=True,
+            head="mlp",
+            pooling="sum+degree",
+        ),
+        train=TrainConfig(lr=0.01, degree_decay=4.0, batch_size=32),
+    ),
+}
+
+
+def preset(name: str, family: Family) -> Preset:
+    """The preset of that name for that family of problems."""
+    found = PRESETS.get((name, family))
+    if found is None:
+        names = sorted({known for known, _ in PRESETS})
+        raise DemonetError(f"no preset {name!r} for {family!r}", hint=f"presets are {', '.join(names)}")
+    return found

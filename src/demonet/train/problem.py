@@ -1,0 +1,100 @@
+"""What a network is trained on: parts with inputs and labels, for nodes of one graph or for many graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from demonet.data.check import check_labels, check_split
+from demonet.data.splits import Split
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Labelled items and how a model reaches them: ``model(*inputs)[rows]`` are scores for ``y``."""
+
+    inputs: tuple[Any, ...]
+    rows: Tensor
+    y: Tensor
+
+
+class Problem(Protocol):
+    """What :func:`~demonet.train.fit` asks for."""
+
+    validation: Part
+
+    def training(self, seed: int, epoch: int) -> Iterator[Part]:
+        """The batches of one epoch, the same ones whenever asked for that seed and epoch."""
+        ...
+
+
+class NodeProblem:
+    """Nodes of one graph: every part sees the whole graph, and its own labels.
+
+    Args:
+        inputs: What the model is called with.
+        y: ``[n]`` labels, -1 for unlabelled.
+        split: Who is trained on, who stops the training, who is tested.
+    """
+
+    def __init__(self, inputs: tuple[Any, ...], y: Tensor, split: Split) -> None:
+        check_labels(y, y.size(0))
+        check_split(split, y)
+        self.train, self.validation, self.test = (
+            Part(inputs, rows, y[rows]) for rows in (split.train, split.val, split.test)
+        )
+
+    def training(self, seed: int, epoch: int) -> Iterator[Part]:
+        """The whole training part, every epoch."""
+        yield self.train
+
+
+class GraphProblem:
+    """Many graphs: each part is a set of its own, laid out once; training may go in batches.
+
+    Args:
+        graphs: The graphs, with features in ``x``.
+        y: ``[graphs]`` labels.
+        split: Who is trained on, who stops the training, who is tested.
+        collate: From a batch of graphs to what the model is called with.
+        batch_size: Graphs in a training batch, or None for all at once.
+    """
+
+    def __init__(
+        self,
+        graphs: Sequence[Data],
+        y: Tensor,
+        split: Split,
+        collate: Callable[[Batch], tuple[Any, ...]],
+        batch_size: int | None = None,
+    ) -> None:
+        check_labels(y, len(graphs))
+        check_split(split, y)
+        self._graphs, self._y, self._collate, self._batch_size = graphs, y, collate, batch_size
+        self._chosen = split.train
+        self.train, self.validation, self.test = (self._part(rows) for rows in (split.train, split.val, split.test))
+
+    def training(self, seed: int, epoch: int) -> Iterator[Part]:
+        """All training graphs at once, or in batches shuffled by seed and epoch."""
+        size = self._batch_size
+        if size is None or size >= self._chosen.numel():
+            yield self.train
+            return
+        generator = torch.Generator().manual_seed(seed * 1_000_003 + epoch)
+        order = self._chosen[torch.randperm(self._chosen.numel(), generator=generator)]
+        batches = list(order.split(size))
+        if batches[-1].numel() == 1:  # batch normalisation has nothing to say about a single graph
+            batches[-2:] = [torch.cat(batches[-2:])]
+        for rows in batches:
+            yield self._part(rows)
+
+    def _part(self, rows: Tensor) -> Part:
+        if rows.numel() == 0:
+            return Part((), rows, self._y[rows])
+        batch = Batch.from_data_list([self._graphs[i] for i in rows.tolist()])
+        return Part(self._collate(batch), torch.arange(rows.numel()), self._y[rows])

@@ -1,0 +1,54 @@
+"""Showing a training run: a live bar on a terminal, a quiet line now and then elsewhere."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from demonet.train.loop import Epoch
+
+
+class Progress:
+    """A context that is also the ``on_epoch`` of :func:`~demonet.train.fit`.
+
+    Args:
+        label: What is being trained.
+        epochs: How many epochs at most.
+        every: How many epochs between two lines where there is no terminal.
+    """
+
+    def __init__(self, label: str, epochs: int, every: int = 100) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Bar
+
+        self.label, self.every = label, every
+        self.console = Console(stderr=True)
+        self.bar = Bar(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[shown]}", markup=False),
+            TimeElapsedColumn(),
+            console=self.console,
+            transient=True,
+            disable=not self.console.is_terminal,
+        )
+        self.task = self.bar.add_task(label, total=epochs, shown="")
+
+    def __enter__(self) -> Self:
+        self.bar.start()
+        return self
+
+    def __call__(self, epoch: Epoch) -> None:
+        """Show one finished epoch."""
+        shown = f"loss {epoch.train_loss:.3f}  validation {epoch.val_accuracy:.3f}"
+        if self.console.is_terminal:
+            self.bar.update(self.task, completed=epoch.number + 1, shown=shown)
+        elif (epoch.number + 1) % self.every == 0:
+            self.console.print(f"{self.label}: epoch {epoch.number + 1}, {shown}", markup=False, highlight=False)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bar.stop()

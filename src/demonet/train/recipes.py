@@ -1,0 +1,125 @@
+"""From data, a split and a preset to a trained model: what estimators, experiments and the demo all call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from demonet.data.features import FeatureMap
+from demonet.data.splits import Split
+from demonet.degree.count import count_degree
+from demonet.errors import DemonetError
+from demonet.nn.models import DEMONet, GraphDEMONet, NodeDEMONet
+from demonet.train.loop import Epoch, History, evaluate, fit
+from demonet.train.presets import Family, Preset
+from demonet.train.problem import GraphProblem, NodeProblem
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A trained model with all that is needed to use it on another graph, and what came of it.
+
+    Attributes:
+        model: The network, with its best weights.
+        features: The fitted feature map.
+        preset: How it was made.
+        history: Its learning curves.
+        val_accuracy, test_accuracy: Of the restored weights; the test set was looked at once, after training.
+        inputs: What the model was trained on, for embeddings of the same items.
+    """
+
+    model: DEMONet
+    features: FeatureMap
+    preset: Preset
+    history: History
+    val_accuracy: float
+    test_accuracy: float
+    inputs: tuple[Any, ...]
+
+
+def family_of(data: Data | Sequence[Data]) -> Family:
+    """Which family of problems a graph or a set of graphs belongs to."""
+    if not isinstance(data, Data):
+        return "graphs"
+    return "nodes" if data.x is None else "attributes"
+
+
+def train_nodes(
+    data: Data,
+    split: Split,
+    preset: Preset,
+    *,
+    seed: int = 0,
+    on_epoch: Callable[[Epoch], None] | None = None,
+    checkpoint: str | Path | None = None,
+) -> Trained:
+    """Train on some nodes of a graph, and test on others."""
+    if data.y is None:
+        raise DemonetError("the graph has no labels", hint="set data.y, -1 for unlabelled nodes")
+    features = FeatureMap(preset.features)
+    x = features.fit_transform(data)
+    tasks = preset.make_tasks(count_degree(data.edge_index, x.size(0)))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = NodeDEMONet(x.size(1), _num_classes(data.y), tasks, preset.model, seed=seed)
+    inputs = (model.prepare(x, data.edge_index, edge_weight=data.get("edge_weight")),)
+    problem = NodeProblem(inputs, data.y, split)
+    return _train(model, features, preset, problem, inputs, seed, on_epoch, checkpoint)
+
+
+def train_graphs(
+    graphs: Sequence[Data],
+    split: Split,
+    preset: Preset,
+    *,
+    seed: int = 0,
+    on_epoch: Callable[[Epoch], None] | None = None,
+    checkpoint: str | Path | None = None,
+) -> Trained:
+    """Train on some graphs, and test on others; features and tasks know the training graphs alone."""
+    y = torch.cat([graph.y.view(-1) for graph in graphs])
+    seen = [graphs[i] for i in split.train.tolist()]
+    features = FeatureMap(preset.features).fit(seen)
+    ready = [replace_features(graph, features.transform(graph)) for graph in graphs]
+    tasks = preset.make_tasks(torch.cat([count_degree(graph.edge_index, int(graph.num_nodes or 0)) for graph in seen]))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = GraphDEMONet(features.num_features, _num_classes(y), tasks, preset.model, seed=seed)
+
+    def collate(batch: Batch) -> tuple[Any, ...]:
+        return (model.prepare(batch.x, batch.edge_index, batch=batch.batch, num_graphs=batch.num_graphs),)
+
+    problem = GraphProblem(ready, y, split, collate, preset.train.batch_size)
+    inputs = collate(Batch.from_data_list(ready))
+    return _train(model, features, preset, problem, inputs, seed, on_epoch, checkpoint)
+
+
+def replace_features(graph: Data, x: Tensor) -> Data:
+    """The graph with other features and nothing else that batching would trip over."""
+    return Data(x=x, edge_index=graph.edge_index, num_nodes=graph.num_nodes)
+
+
+def _num_classes(y: Tensor) -> int:
+    return int(y.max()) + 1 if y.numel() else 0
+
+
+def _train(
+    model: DEMONet,
+    features: FeatureMap,
+    preset: Preset,
+    problem: NodeProblem | GraphProblem,
+    inputs: tuple[Any, ...],
+    seed: int,
+    on_epoch: Callable[[Epoch], None] | None,
+    checkpoint: str | Path | None,
+) -> Trained:
+    config = replace(preset.train, seed=seed)
+    history = fit(model, problem, config, on_epoch=on_epoch, checkpoint=checkpoint)
+    tested = evaluate(model, problem.test)[1] if problem.test.rows.numel() else float("nan")
+    return Trained(model, features, preset, history, history.best_accuracy, tested, inputs)
