@@ -47,6 +47,8 @@ class Collection:
 
     def graphs(self, name: str, self_loops: SelfLoops) -> GraphSet:
         """Make edges simple, all at once, and cut the whole into graphs."""
+        if not self.labels:
+            raise DemonetError("no graph at all", file=self.file)
         across = np.flatnonzero(self.graph[self.source] != self.graph[self.target])
         if across.size:
             u, v = self.source[across[0]], self.target[across[0]]

@@ -1,0 +1,150 @@
+"""Every set of the paper, loaded from its real files, has the statistics that are documented for it."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.utils import contains_self_loops
+
+from demonet.data import CATALOG, GraphSet, load
+from demonet.data.catalog import Statistics, find
+from demonet.data.statistics import degrees, measure
+from demonet.errors import DemonetWarning
+
+# name: nodes, simple undirected edges, class counts, attributes or kinds of node label, distinct degrees, largest
+# degree, isolated nodes, graphs
+DOCUMENTED = {
+    "facebook": (4039, 88234, (), 0, 227, 1045, 0, 1),
+    "wiki-vote": (7115, 100762, (), 0, 300, 1065, 0, 1),
+    "blogcatalog": (5196, 171743, (885, 777, 921, 858, 892, 863), 8189, 285, 769, 0, 1),
+    "flickr": (7575, 239738, (834, 799, 856, 801, 795, 888, 843, 876, 883), 12047, 493, 1881, 0, 1),
+    "brazil": (131, 1003, (32, 32, 32, 35), 0, 45, 79, 0, 1),
+    "europe": (399, 5993, (99, 99, 99, 102), 0, 102, 202, 0, 1),
+    "usa": (1190, 13599, (297, 297, 297, 299), 0, 144, 238, 0, 1),
+    "MUTAG": (3371, 3721, (63, 125), 7, 4, 4, 0, 188),
+    "PTC": (8792, 8931, (192, 152), 19, 4, 4, 0, 344),
+    "PTC_MR": (4915, 5054, (192, 152), 18, 4, 4, 0, 344),
+    "PROTEINS": (43471, 81044, (663, 450), 3, 17, 25, 5, 1113),
+    "ENZYMES": (19580, 37282, (100,) * 6, 3, 10, 9, 106, 600),
+}
+LOOPS = {"brazil": 71, "europe": 2}
+
+
+def quiet(name, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DemonetWarning)
+        return load(name, **options)
+
+
+def test_the_catalogue_says_what_is_documented():
+    assert {name: entry.statistics for name, entry in CATALOG.items()} == {
+        name: Statistics(*row) for name, row in DOCUMENTED.items()
+    }
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_the_files_hold_what_is_documented(use_paper_data, name):
+    found = measure(quiet(name))
+    expected = Statistics(*DOCUMENTED[name])
+    if not expected.class_counts:  # no labels in the file: quartiles of the degree, tested below
+        assert len(found.class_counts) == 4
+        found = Statistics(*{**vars(found), "class_counts": ()}.values())
+    assert found == expected
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_every_graph_is_simple_undirected_and_checked(use_paper_data, name):
+    data = quiet(name)
+    for graph in data if isinstance(data, GraphSet) else [data]:
+        assert graph.is_undirected()
+        assert graph.is_coalesced()
+        assert not contains_self_loops(graph.edge_index)
+        assert graph.y.dtype == torch.int64
+        assert len(graph.node_ids) == graph.num_nodes
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(("name", "loops"), LOOPS.items())
+def test_loops_are_dropped_aloud_or_kept(use_paper_data, name, loops):
+    with pytest.warns(DemonetWarning, match=f"{loops} self loops dropped"):
+        dropped = load(name)
+    kept = load(name, self_loops="keep")
+    assert kept.edge_index.size(1) == dropped.edge_index.size(1) + loops
+    assert measure(kept).edges == measure(dropped).edges + loops
+    if name == "brazil":  # a loop counts once
+        assert (measure(kept).max_degree, measure(kept).distinct_degrees) == (80, 45)
+
+
+@pytest.mark.data
+def test_reciprocal_votes_are_merged_aloud(use_paper_data):
+    with pytest.warns(DemonetWarning, match="2927 edges listed in both directions"):
+        load("wiki-vote")
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["facebook", "wiki-vote"])
+def test_classes_by_degree_are_quartiles_with_ties_together(use_paper_data, name):
+    data = quiet(name)
+    degree = degrees(data).numpy()
+    for cut, share in zip(data.degree_cuts, (0.25, 0.5, 0.75), strict=True):
+        # the smallest degree that at least this share of the nodes does not exceed
+        assert np.mean(degree <= cut) >= share > np.mean(degree < cut)
+    for value in np.unique(degree):
+        assert data.y[torch.from_numpy(degree == value)].unique().numel() == 1
+    first, second, third = data.degree_cuts
+    expected = (degree > first).astype(int) + (degree > second) + (degree > third)
+    assert np.array_equal(data.y, expected)
+    assert data.class_names[1] == f"degree {first + 1} to {second}"
+
+
+@pytest.mark.data
+def test_original_ids_are_kept(use_paper_data):
+    usa = quiet("usa")
+    assert (usa.node_ids[0], usa.node_ids[-1]) == (10005, 16746)
+    assert quiet("wiki-vote").node_ids[:3].tolist() == [3, 4, 5]
+    labels = dict(
+        line.split() for line in (use_paper_data / "usa-airports/labels-usa-airports.txt").read_text().splitlines()[1:]
+    )
+    assert [usa.class_names[y] for y in usa.y] == [int(labels[str(node)]) for node in usa.node_ids]
+
+
+@pytest.mark.data
+def test_attributes_and_node_labels(use_paper_data):
+    flickr = quiet("flickr")
+    assert flickr.x.layout == torch.sparse_csr
+    assert int((flickr.x.crow_indices().diff() == 0).sum()) == 11  # nodes without any attribute
+    assert set(flickr.x.values().unique().tolist()) > {1.0, 2.0, 3.0}
+    assert flickr.class_names == list(range(1, 10))
+    enzymes = quiet("ENZYMES")
+    assert enzymes[0].attributes.shape == (37, 18)
+    assert enzymes.node_label_names == [1, 2, 3]
+    assert quiet("PROTEINS")[0].attributes.shape == (42, 1)
+    ptc = quiet("PTC")
+    assert ptc.node_label_names == [tag for tag in range(1, 22) if tag not in (10, 12)]
+    assert all((graph.x.sum(dim=1) == 1).all() for graph in ptc)
+    assert quiet("MUTAG").class_names == [-1, 1]
+
+
+def test_names_in_any_case_and_near_misses(refuses):
+    assert find("mutag").name == "MUTAG"
+    assert find("Brazil-Airports").name == "brazil"
+    refuses(lambda: load("brasil"), "'brasil'", "'brazil'")
+    refuses(lambda: load("cora"), "'cora'")
+
+
+@pytest.mark.data
+def test_a_damaged_user_file_is_refused_and_left_alone(paper_data, tmp_path, monkeypatch, refuses):
+    folder = tmp_path / "brazil-airports"
+    folder.mkdir()
+    for path in (paper_data / "brazil-airports").iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    edges = folder / "brazil-airports.edgelist"
+    edges.write_bytes(edges.read_bytes() + b"1 2\n")
+    monkeypatch.setenv("DEMONET_DATA", str(tmp_path))
+    refuses(lambda: load("brazil"), "brazil-airports.edgelist", find("brazil").files[0].sha256, "sha256")
+    assert edges.exists()
