@@ -13,13 +13,13 @@ GROUPED_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 def aggregate(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, aggr: str) -> Tensor:
     """``embedding_bag`` walks the lists without ever holding a message per arc."""
+    scale = reference.aggregate_scale(pointer, aggr, x.dtype)
     if x.size(1) == 0 or neighbours.numel() == 0:
         return x.new_zeros(pointer.numel() - 1, x.size(1))
     weights = None if weight is None else weight.to(x.dtype)
     out = F.embedding_bag(
         neighbours, x.contiguous(), pointer, mode="sum", per_sample_weights=weights, include_last_offset=True
     )
-    scale = reference.aggregate_scale(pointer, aggr, x.dtype)
     return out if scale is None else out.mul_(scale[:, None])
 
 

@@ -33,7 +33,12 @@ def sparse_rows(x: Tensor, index: Tensor | None) -> Tensor:
     pointer = torch.nn.functional.pad(count.cumsum(0), (1, 0))
     entry = torch.arange(int(pointer[-1]), device=index.device)
     entry = entry + torch.repeat_interleave(start - pointer[:-1], count)
-    return torch.sparse_csr_tensor(pointer, x.col_indices()[entry], x.values()[entry], (index.numel(), x.size(1)))
+    return _csr(pointer, x.col_indices()[entry], x.values()[entry], (index.numel(), x.size(1)))
+
+
+def _csr(pointer: Tensor, column: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
+    # Unchecked on purpose: lists with parallel arcs name a column twice, which a sum over them is glad to read.
+    return torch.sparse_csr_tensor(pointer, column, values, shape, check_invariants=False)
 
 
 def sparse_aggregate(
@@ -49,7 +54,6 @@ def sparse_aggregate(
     pointer, neighbours = (lists.pointer, lists.neighbours) if isinstance(lists, DegreeLayout) else lists
     values = torch.ones(neighbours.numel(), dtype=x.dtype, device=x.device) if weight is None else weight.to(x.dtype)
     shape = (pointer.numel() - 1, x.size(0))
-    adjacency = torch.sparse_csr_tensor(pointer.long(), neighbours.long(), values, shape)
-    out = (adjacency @ x).to_dense()
+    out = (_csr(pointer.long(), neighbours.long(), values, shape) @ x).to_dense()
     scale = aggregate_scale(pointer, aggr, x.dtype)
     return out if scale is None else out * scale[:, None]

@@ -1,0 +1,247 @@
+"""DegreeLayout: the same graph, in degree order."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from dataclasses import FrozenInstanceError, fields
+
+import pytest
+import torch
+import torch.utils._pytree as pytree
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.reference.graphs import Graph, drawn_by_seed, from_arcs, graphs
+from tests.reference.layers import node_degrees
+from torch_geometric import EdgeIndex
+from torch_geometric.data import Batch, Data
+
+from demonet.degree import AddDegreeLayout, DegreeLayout
+from demonet.errors import DemonetError
+
+SIDES = st.sampled_from(["in", "out", "pair"])
+
+
+def lists(pointer, neighbours):
+    """Every list on its own."""
+    return [neighbours[pointer[v] : pointer[v + 1]].tolist() for v in range(pointer.numel() - 1)]
+
+
+def assert_equal_layouts(a, b):
+    for field in fields(DegreeLayout):
+        x, y = getattr(a, field.name), getattr(b, field.name)
+        assert torch.equal(x, y) if isinstance(x, torch.Tensor) else x == y, field.name
+
+
+@given(graph=graphs(min_nodes=0), by=SIDES)
+def test_order_and_rank_are_inverse(graph, by):
+    layout = DegreeLayout.from_edge_index(*graph, by=by)
+    everyone = torch.arange(graph.num_nodes)
+    assert torch.equal(layout.order[layout.rank], everyone)
+    assert torch.equal(layout.rank[layout.order], everyone)
+    assert torch.equal(layout.leave(layout.enter(everyone)), everyone)
+    assert torch.equal(layout.enter(everyone), layout.order)
+    assert (layout.num_nodes, layout.num_arcs) == (graph.num_nodes, graph.edge_index.size(1))
+
+
+@given(graph=graphs(min_nodes=0), by=SIDES)
+def test_every_degree_is_one_contiguous_slice(graph, by):
+    layout = DegreeLayout.from_edge_index(*graph, by=by)
+    expected = node_degrees(*graph, by)
+    found = layout.degree.tolist()
+    assert [tuple(d) if by == "pair" else d for d in found] == expected
+    degrees = [tuple(d) if by == "pair" else d for d in layout.degrees.tolist()]
+    assert degrees == sorted(set(expected))
+    bounds = layout.offsets.tolist()
+    assert bounds[0] == 0
+    assert bounds[-1] == graph.num_nodes
+    for degree, start, end in zip(degrees, bounds[:-1], bounds[1:], strict=True):
+        assert end > start
+        assert {expected[v] for v in layout.order[start:end].tolist()} == {degree}
+
+
+@given(graph=graphs(min_nodes=0), by=SIDES)
+def test_nodes_of_equal_degree_keep_their_order(graph, by):
+    """Ties are settled by in-degree, then by id: the layout is a function of the graph alone."""
+    layout = DegreeLayout.from_edge_index(*graph, by=by)
+    incoming, key = node_degrees(*graph), node_degrees(*graph, by)
+    assert layout.order.tolist() == sorted(range(graph.num_nodes), key=lambda v: (key[v], incoming[v], v))
+
+
+@given(graph=graphs(min_nodes=0), by=SIDES)
+def test_lists_hold_exactly_each_nodes_neighbours(graph, by):
+    layout = DegreeLayout.from_edge_index(*graph, by=by)
+    expected = [[] for _ in range(graph.num_nodes)]
+    for source, target in graph.edge_index.t().tolist():
+        expected[layout.rank[target]].append(int(layout.rank[source]))
+    assert lists(layout.pointer, layout.neighbours) == [sorted(row) for row in expected]
+
+
+@given(graph=graphs(min_nodes=0), by=SIDES)
+def test_slices_are_dense_blocks_of_the_lists(graph, by):
+    layout = DegreeLayout.from_edge_index(*graph, by=by)
+    found = lists(layout.pointer, layout.neighbours)
+    rows = 0
+    for block in layout.slices():
+        assert block.rows.start == rows
+        assert block.neighbours.shape == (block.rows.stop - rows, block.degree)
+        assert block.neighbours.tolist() == found[block.rows]
+        rows = block.rows.stop
+    assert rows == graph.num_nodes
+
+
+@given(graph=graphs(min_nodes=0), by=SIDES)
+def test_arc_leads_back_to_the_edge_index(graph, by):
+    layout = DegreeLayout.from_edge_index(*graph, by=by)
+    source, target = layout.rank[graph.edge_index]
+    arc = layout.arc.long()
+    assert sorted(arc.tolist()) == list(range(layout.num_arcs))
+    assert torch.equal(source[arc], layout.neighbours.long())
+    owner = torch.repeat_interleave(layout.pointer.diff())
+    assert torch.equal(target[arc], owner)
+
+
+@given(graph=graphs(min_nodes=0), by=SIDES)
+def test_back_lists_are_the_transpose(graph, by):
+    layout = DegreeLayout.from_edge_index(*graph, by=by)
+    owner = torch.repeat_interleave(layout.pointer.diff())
+    back_owner = torch.repeat_interleave(layout.back_pointer.diff())
+    entry = layout.back_entry.long()
+    assert sorted(entry.tolist()) == list(range(layout.num_arcs))
+    assert torch.equal(layout.neighbours[entry].long(), back_owner)
+    assert torch.equal(owner[entry], layout.back_neighbours.long())
+
+
+@given(graph=graphs(min_nodes=0))
+def test_undirected_graphs_share_their_lists_and_only_they(graph):
+    layout = DegreeLayout.from_edge_index(*graph)
+    arcs = graph.edge_index.t().tolist()
+    symmetric = sorted(arcs) == sorted([v, u] for u, v in arcs)
+    assert layout.is_undirected == symmetric
+    assert (layout.back_neighbours is layout.neighbours) == symmetric
+    assert (layout.back_pointer is layout.pointer) == symmetric
+
+
+@given(graph=graphs(), by=SIDES, data=st.data())
+def test_the_order_of_the_arcs_leaves_no_trace(graph, by, data):
+    shuffle = data.draw(st.permutations(range(graph.edge_index.size(1))))
+    shuffled = graph.edge_index[:, list(shuffle)]
+    one, other = (DegreeLayout.from_edge_index(e, graph.num_nodes, by=by) for e in (graph.edge_index, shuffled))
+    for name in ("order", "rank", "key", "degrees", "offsets", "pointer", "neighbours"):
+        assert torch.equal(getattr(one, name), getattr(other, name)), name
+    assert torch.equal(graph.edge_index[:, one.arc.long()], shuffled[:, other.arc.long()])
+
+
+@given(graph=graphs(), by=SIDES)
+def test_sorted_is_the_same_graph_numbered_by_row(graph, by):
+    layout = DegreeLayout.from_edge_index(*graph, by=by)
+    relabelled = DegreeLayout.from_edge_index(layout.rank[graph.edge_index], graph.num_nodes, by=by)
+    inside = layout.sorted()
+    assert inside.order is None
+    assert inside.rank is None
+    rows = torch.arange(graph.num_nodes)
+    assert inside.enter(rows) is rows
+    assert inside.leave(rows) is rows
+    assert torch.equal(relabelled.order, rows)
+    for name in ("key", "degrees", "offsets", "pointer", "neighbours", "back_pointer", "back_neighbours"):
+        assert torch.equal(getattr(inside, name), getattr(relabelled, name)), name
+    assert inside.is_undirected == layout.is_undirected
+
+
+def test_a_batch_is_the_disjoint_union_of_its_graphs():
+    parts = [drawn_by_seed(5, 4, 0), from_arcs(1, []), drawn_by_seed(7, 9, 1, undirected=False)]
+    data = [Data(edge_index=graph.edge_index, num_nodes=graph.num_nodes) for graph in parts]
+    layout = AddDegreeLayout()(Batch.from_data_list(data)).layout
+    shift, arcs = 0, []
+    for graph in parts:
+        arcs += [(u + shift, v + shift) for u, v in graph.edge_index.t().tolist()]
+        shift += graph.num_nodes
+    assert_equal_layouts(layout, DegreeLayout.from_edge_index(*from_arcs(shift, arcs)))
+
+
+def test_by_hand():
+    """A star with centre 2, leaves 0, 1 and 3, and an isolated node 4."""
+    star = from_arcs(5, [(0, 2), (1, 2), (3, 2)], undirected=True)
+    layout = DegreeLayout.from_edge_index(*star)
+    assert layout.order.tolist() == [4, 0, 1, 3, 2]
+    assert layout.degrees.tolist() == [0, 1, 3]
+    assert layout.offsets.tolist() == [0, 1, 4, 5]
+    assert lists(layout.pointer, layout.neighbours) == [[], [4], [4], [4], [1, 2, 3]]
+    assert [(s.degree, s.rows.start, s.rows.stop) for s in layout.slices()] == [(0, 0, 1), (1, 1, 4), (3, 4, 5)]
+    assert repr(layout) == "DegreeLayout(5 nodes, 6 arcs, 3 degrees, undirected)"
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int16, torch.int8, torch.uint8])
+def test_node_ids_of_any_integer_type(dtype):
+    graph = drawn_by_seed(9, 12)
+    layout = DegreeLayout.from_edge_index(graph.edge_index.to(dtype), 9)
+    assert_equal_layouts(layout, DegreeLayout.from_edge_index(*graph))
+
+
+def test_edge_index_class_and_counted_nodes():
+    graph = drawn_by_seed(9, 30)
+    assert int(graph.edge_index.max()) == 8
+    wrapped = EdgeIndex(graph.edge_index, sparse_size=(9, 9))
+    assert_equal_layouts(DegreeLayout.from_edge_index(wrapped), DegreeLayout.from_edge_index(*graph))
+    assert DegreeLayout.from_edge_index(torch.empty(2, 0, dtype=torch.long)).num_nodes == 0
+
+
+def test_it_cannot_be_changed():
+    layout = DegreeLayout.from_edge_index(*drawn_by_seed(4, 5))
+    with pytest.raises(FrozenInstanceError):
+        layout.key = layout.degrees
+
+
+def test_to_copies_of_every_kind_keep_what_is_shared():
+    layout = DegreeLayout.from_edge_index(*drawn_by_seed(6, 9))
+    leaves, spec = pytree.tree_flatten(layout)
+    copies = [
+        layout.to("cpu"),
+        copy.deepcopy(layout),
+        pickle.loads(pickle.dumps(layout)),
+        pytree.tree_unflatten(leaves, spec),
+        Data(layout=layout).to("cpu").layout,
+    ]
+    for other in copies:
+        assert_equal_layouts(layout, other)
+        assert other.is_undirected
+    assert len([leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]) == 11
+
+
+def test_to_another_device_moves_every_tensor_once():
+    layout = DegreeLayout.from_edge_index(*drawn_by_seed(6, 9)).to("meta")
+    tensors = [value for field in fields(layout) if isinstance(value := getattr(layout, field.name), torch.Tensor)]
+    assert {tensor.device.type for tensor in tensors} == {"meta"}
+    assert layout.is_undirected
+    moved = Data(layout=DegreeLayout.from_edge_index(*drawn_by_seed(6, 9))).to("meta").layout
+    assert moved.key.device.type == "meta"
+
+
+@pytest.mark.parametrize("by", ["in", "out", "pair"])
+def test_transform_attaches_the_layout(by):
+    graph = drawn_by_seed(6, 7, undirected=False)
+    data = Data(edge_index=graph.edge_index, num_nodes=6)
+    out = AddDegreeLayout(by)(data)
+    assert_equal_layouts(out.layout, DegreeLayout.from_edge_index(*graph, by=by))
+    assert "layout" not in data, "a transform leaves its input as it was"
+
+
+@pytest.mark.parametrize(
+    ("edge_index", "num_nodes", "named"),
+    [
+        ([[0, 3], [1, 0]], 3, "3"),
+        ([[0, 1], [1, -2]], 3, "-2"),
+        ([[0.0, 1.0], [1.0, 0.0]], 2, "float32"),
+        ([[0.0, float("nan")], [1.0, 0.0]], None, "float32"),
+        ([[0, 1, 2]], 3, r"\[1, 3\]"),
+        ([[0], [-1]], None, "-1"),
+    ],
+)
+def test_bad_arcs_are_refused_by_name(edge_index, num_nodes, named):
+    with pytest.raises(DemonetError, match=named):
+        DegreeLayout.from_edge_index(torch.tensor(edge_index), num_nodes)
+
+
+def test_unknown_side_is_refused():
+    with pytest.raises(DemonetError, match="'both'"):
+        DegreeLayout.from_edge_index(*Graph(torch.tensor([[0], [0]]), 1), by="both")

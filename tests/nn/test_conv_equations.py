@@ -1,0 +1,146 @@
+"""DEMOConv is Eq. 5-7, Eq. 8-10 and the smooth scheme, in values and gradients, however the graph is given."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.reference.graphs import features, graphs, seeds
+from tests.reference.layers import convolution, node_degrees
+
+from demonet.degree import DegreeLayout, DegreeTasks
+from demonet.nn import DEMOConv
+
+SCHEMES = ("weight", "hash", "smooth")
+CASES = [(s, a, c) for s in SCHEMES for a in ("sum", "mean", "sqrt") for c in ("concat", "add")]
+
+
+@st.composite
+def drawn_tasks(draw, by="in"):
+    """Exact tasks for degrees that need not be the graph's, or buckets."""
+    if draw(st.booleans()):
+        return DegreeTasks.buckets(sorted(draw(st.sets(st.integers(1, 6), max_size=3))), by=by)
+    side = st.integers(0, 5)
+    item = st.tuples(side, side) if by == "pair" else side
+    seen = draw(st.lists(item, min_size=1, max_size=6))
+    return DegreeTasks.exact(torch.tensor(seen), by=by)
+
+
+def layer(tasks, scheme, seed, aggr="sum", combine="concat", **options):
+    torch.manual_seed(seed)
+    options = {"hash_size": 4, "basis_size": 3, "seed": seed, "bias": True} | options
+    conv = DEMOConv(3, 5, tasks, scheme=scheme, aggr=aggr, combine=combine, **options).double()
+    if conv.bias is not None:
+        torch.nn.init.normal_(conv.bias)
+    return conv
+
+
+def gradients(conv, out, *inputs):
+    """The derivatives of a fixed random functional of the output, by every parameter and every input."""
+    probe = torch.randn(out.shape, generator=torch.Generator().manual_seed(1), dtype=out.dtype)
+    wanted = [*conv.parameters(), *(i for i in inputs if i is not None)]
+    found = torch.autograd.grad((out * probe).sum(), wanted, allow_unused=True, retain_graph=True)
+    return [torch.zeros_like(w) if g is None else g for w, g in zip(wanted, found, strict=True)]
+
+
+def assert_same(conv, out, expected, *inputs):
+    torch.testing.assert_close(out, expected, rtol=1e-10, atol=1e-12)
+    for ours, theirs in zip(gradients(conv, out, *inputs), gradients(conv, expected, *inputs), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-11)
+
+
+@pytest.mark.parametrize(("scheme", "aggr", "combine"), CASES)
+@settings(max_examples=10)
+@given(graph=graphs(), tasks=drawn_tasks(), seed=seeds, weighted=st.booleans(), hash_size=st.sampled_from([2, 4]))
+def test_plain_arcs_and_layout_equal_the_loops(scheme, aggr, combine, graph, tasks, seed, weighted, hash_size):
+    """hash_size 2 is smaller than the three features, so that the hash is folded; 4 is larger."""
+    conv = layer(tasks, scheme, seed, aggr, combine, hash_size=hash_size)
+    x = features(graph.num_nodes, 3, seed).requires_grad_()
+    weight = features(graph.edge_index.size(1), 1, seed + 1)[:, 0].requires_grad_() if weighted else None
+    expected = convolution(conv, x, graph.edge_index, weight)
+    layout = DegreeLayout.from_edge_index(*graph)
+    assert_same(conv, conv(x, graph.edge_index, weight), expected, x, weight)
+    assert_same(conv, conv(x, layout, weight), expected, x, weight)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("by", ["out", "pair"])
+@settings(max_examples=15)
+@given(graph=graphs(), data=st.data(), seed=seeds)
+def test_tasks_by_out_degree_and_by_pair(scheme, by, graph, data, seed):
+    conv = layer(data.draw(drawn_tasks(by)), scheme, seed)
+    x = features(graph.num_nodes, 3, seed).requires_grad_()
+    expected = convolution(conv, x, graph.edge_index)
+    assert_same(conv, conv(x, graph.edge_index), expected, x)
+    assert_same(conv, conv(x, DegreeLayout.from_edge_index(*graph, by=by)), expected, x)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("kind", ["coo", "csr", "csc"])
+@settings(max_examples=10)
+@given(graph=graphs(), tasks=drawn_tasks(), seed=seeds)
+def test_torch_sparse_adjacency_carries_the_edge_weights(scheme, kind, graph, tasks, seed):
+    edge_index = torch.unique(graph.edge_index, dim=1)  # a matrix has no parallel arcs
+    conv = layer(tasks, scheme, seed, aggr="sqrt")
+    x = features(graph.num_nodes, 3, seed).requires_grad_()
+    weight = features(edge_index.size(1), 1, seed + 1)[:, 0]
+    adj_t = torch.sparse_coo_tensor(edge_index.flip(0), weight, (graph.num_nodes,) * 2).coalesce()
+    adj_t = {"coo": adj_t.coalesce, "csr": adj_t.to_sparse_csr, "csc": adj_t.to_sparse_csc}[kind]()
+    assert_same(conv, conv(x, adj_t), convolution(conv, x, edge_index, weight), x)
+
+
+def test_gradients_reach_the_values_of_a_coo_adjacency():
+    conv = layer(DegreeTasks.log2(4), "weight", 0)
+    edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    x, weight = features(3, 3, 0), features(4, 1, 1)[:, 0].requires_grad_()
+    adj_t = torch.sparse_coo_tensor(edge_index.flip(0), weight, (3, 3))
+    assert_same(conv, conv(x, adj_t), convolution(conv, x, edge_index, weight), weight)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("kind", ["csr", "coo", "csc"])
+@settings(max_examples=10)
+@given(graph=graphs(), tasks=drawn_tasks(), seed=seeds, weighted=st.booleans(), hash_size=st.sampled_from([2, 4]))
+def test_sparse_features_equal_dense_ones(scheme, kind, graph, tasks, seed, weighted, hash_size):
+    conv = layer(tasks, scheme, seed, aggr="mean", hash_size=hash_size)
+    x = features(graph.num_nodes, 3, seed)
+    x = x * (x > 0)
+    sparse = {"csr": x.to_sparse_csr, "coo": x.to_sparse_coo, "csc": x.to_sparse_csc}[kind]()
+    weight = features(graph.edge_index.size(1), 1, seed + 1)[:, 0] if weighted else None
+    expected = convolution(conv, x, graph.edge_index, weight)
+    assert_same(conv, conv(sparse, graph.edge_index, weight), expected)
+    layout = DegreeLayout.from_edge_index(*graph)
+    assert_same(conv, conv(sparse, layout, weight), expected)
+    degree = torch.tensor(node_degrees(*graph))
+    assert_same(conv, conv(sparse, layout, weight, degree=degree), expected)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@given(graph=graphs(), tasks=drawn_tasks(), seed=seeds, data=st.data())
+def test_given_degrees_choose_the_task_and_nothing_else(scheme, graph, tasks, seed, data):
+    """The scale of 'mean' still counts the arcs that are summed."""
+    conv = layer(tasks, scheme, seed, aggr="mean")
+    x = features(graph.num_nodes, 3, seed).requires_grad_()
+    degree = data.draw(st.lists(st.integers(0, 9), min_size=graph.num_nodes, max_size=graph.num_nodes))
+    expected = convolution(conv, x, graph.edge_index, degree=degree)
+    assert_same(conv, conv(x, graph.edge_index, degree=torch.tensor(degree)), expected, x)
+    layout = DegreeLayout.from_edge_index(*graph)
+    assert_same(conv, conv(x, layout, degree=torch.tensor(degree)), expected, x)
+    sorted_layout = layout.sorted()
+    inside = conv(layout.enter(x), sorted_layout, degree=layout.enter(torch.tensor(degree)))
+    assert_same(conv, layout.leave(inside), expected, x)
+
+
+def test_by_hand():
+    """A path 0 - 1 - 2 with one feature: everything worked out on paper."""
+    edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    conv = DEMOConv(1, 2, DegreeTasks.exact(torch.tensor([1])))
+    with torch.no_grad():
+        conv.seed.weight.fill_(10.0)
+        conv.weights.shared.fill_(2.0)
+        conv.weights.own.fill_(3.0)
+    x = torch.tensor([[1.0], [5.0], [7.0]])
+    # Degree 1 was seen: (2 + 3) * 5. Degree 2 was not: 2 * (1 + 7).
+    assert conv(x, edge_index).tolist() == [[10.0, 25.0], [50.0, 16.0], [70.0, 25.0]]
+    assert conv(x, edge_index, torch.tensor([1.0, 1.0, 0.5, 0.0])).tolist() == [[10, 25], [50, 2], [70, 12.5]]

@@ -1,0 +1,60 @@
+"""Every operator in torch.ops.demonet keeps the promises that compile and export rely on."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tests.reference.graphs import drawn_by_seed, features
+
+from demonet.degree import DegreeLayout
+from demonet.ops.dispatch import library, ops
+
+GRAPH = drawn_by_seed(12, 20, 0, undirected=False)
+LAYOUT = DegreeLayout.from_edge_index(*GRAPH)
+BACK = (LAYOUT.back_pointer, LAYOUT.back_neighbours, LAYOUT.back_entry)
+OFFSETS, TASK = torch.tensor([0, 3, 3, 12]), torch.tensor([1, -1, 0])
+
+
+def x(rows=12, width=3, seed=0):
+    return features(rows, width, seed, torch.float32).requires_grad_()
+
+
+def arcs(seed=5):
+    return features(LAYOUT.num_arcs, 1, seed, torch.float32)[:, 0].requires_grad_()
+
+
+def matrices():
+    return features(2 * 3, 5, 1, torch.float32).view(2, 3, 5).requires_grad_()
+
+
+CALLS = {
+    "neighbour_lists": [
+        lambda: (GRAPH.edge_index, 12, 12),
+        lambda: (GRAPH.edge_index.int(), 12, 13),
+        lambda: (GRAPH.edge_index[:, :0], 12, 12),
+    ],
+    "aggregate": [
+        lambda: (x(), LAYOUT.pointer, LAYOUT.neighbours, None, "sum", *BACK),
+        lambda: (x(), LAYOUT.pointer, LAYOUT.neighbours, arcs(), "mean", *BACK),
+        lambda: (x(), LAYOUT.pointer.long(), LAYOUT.neighbours.long(), arcs(), "sqrt", None, None, None),
+    ],
+    "edge_product": [lambda: (x(), x(seed=4), LAYOUT.pointer, LAYOUT.neighbours)],
+    "degree_linear": [
+        lambda: (x(), matrices(), OFFSETS, TASK),
+        lambda: (x().double().detach().requires_grad_(), matrices().double(), OFFSETS, TASK),
+    ],
+    "degree_outer": [lambda: (x(), x(width=5, seed=4), OFFSETS, TASK, 2)],
+    "degree_pool": [
+        lambda: (x(), torch.arange(12) % 4, 5, "sum"),
+        lambda: (x(), torch.arange(12) % 4, 5, "mean"),
+    ],
+}
+
+
+@pytest.mark.parametrize(("name", "call"), [(name, call) for name, calls in CALLS.items() for call in calls])
+def test_opcheck(name, call):
+    torch.library.opcheck(getattr(ops, name).default, call())
+
+
+def test_every_operator_is_checked():
+    assert {name.split("::")[1] for name in library._op_defs} == set(CALLS)
