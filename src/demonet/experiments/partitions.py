@@ -1,0 +1,37 @@
+"""Which vectors are equal, and whether two ways of sorting things into classes are the same."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import pdist, squareform
+
+TOLERANCE = 1e-9  # of the largest entry: the rounding of float64 is a million times smaller
+
+Int = NDArray[np.int64]
+Float = NDArray[np.float64]
+
+
+def alike(vectors: Float, left: Int, right: Int) -> NDArray[np.bool_]:
+    """Whether rows ``left`` and ``right`` differ nowhere by as much as a billionth of the largest entry of all."""
+    result: NDArray[np.bool_] = np.abs(vectors[left] - vectors[right]).max(axis=1) < TOLERANCE * np.abs(vectors).max()
+    return result
+
+
+def classes(vectors: Float) -> tuple[Int, float, float]:
+    """Which rows are equal: the class of each, the largest distance inside a class, the least between two.
+
+    Distances are of the coordinate that differs most, as a part of the largest entry. Rows nearer than 1e-9 are joined,
+    and so are theirs in turn; the two distances show how far from that bound the answer is.
+    """
+    distance = squareform(pdist(vectors, "chebyshev")) / np.abs(vectors).max()
+    _, label = connected_components(distance < TOLERANCE, directed=False)
+    together = label[:, None] == label[None, :]
+    return label.astype(np.int64), float(distance[together].max()), float(distance[~together].min(initial=np.inf))
+
+
+def same_partition(one: Int, other: Int) -> bool:
+    """Whether two labellings group the same elements together, whatever their labels are."""
+    both = len(set(zip(one.tolist(), other.tolist(), strict=True)))
+    return both == len(set(one.tolist())) == len(set(other.tolist()))

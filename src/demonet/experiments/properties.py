@@ -1,0 +1,134 @@
+"""The paper's Table 1 by computation: which convolutions are seed-oriented, degree-aware and order-free.
+
+``python -m demonet.experiments.properties [--out results]`` writes ``properties.csv`` (the marks),
+``properties_pairs.csv`` (the deciding pairs under every model) and ``properties_reals.csv`` (see
+:mod:`demonet.experiments.reals`).
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from demonet.errors import DemonetError
+from demonet.experiments.convolutions import table_one
+from demonet.experiments.pairs import Pairs, collision_shares, property_pairs
+from demonet.experiments.reals import real_collisions
+from demonet.experiments.rows import write_rows
+from demonet.experiments.subtrees import all_subtrees
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Whether a model has a property, by computation, beside what the paper's Table 1 says.
+
+    Attributes:
+        model: The model.
+        property: The property; ``subtree-only`` is not in the paper.
+        pairs_taken: ``"lemma"`` (every pair that the lemma speaks about) or ``"alone"`` (only those that differ in that
+            one thing).
+        holds: False if a pair that should differ collides in every draw, or one that should agree differs in some.
+        paper: The paper's mark.
+        pairs: Number of pairs tried.
+        always: Of these, how many collide in every draw of the weights.
+        sometimes: How many collide in some draws and not in others.
+        left: The pair that decides or, where the property holds, the one that comes nearest to breaking it.
+        right: Its other half.
+        share: The share of draws in which that pair collides.
+    """
+
+    model: str
+    property: str
+    pairs_taken: str
+    holds: bool
+    paper: str
+    pairs: int
+    always: int
+    sometimes: int
+    left: str
+    right: str
+    share: float
+
+
+@dataclass(frozen=True)
+class PairShare:
+    """The share of draws in which a pair that decided some model's mark collides under this model."""
+
+    property: str
+    left: str
+    right: str
+    model: str
+    share: float
+
+
+def table_one_by_computation(
+    *, max_nodes: int = 4, num_colours: int = 3, draws: int = 100, seed: int = 0
+) -> tuple[list[Mark], list[PairShare]]:
+    """All marks, and every deciding pair under every model.
+
+    Args:
+        max_nodes: Subtrees come from all connected graphs with at most this many nodes.
+        num_colours: Number of one-hot attributes.
+        draws: How often the weights are drawn.
+        seed: The first draw's seed; each draw has the next.
+    """
+    if max_nodes < 2 or num_colours < 2 or draws < 1:
+        raise DemonetError(
+            f"max_nodes={max_nodes}, num_colours={num_colours}, draws={draws}: at least 2, 2 and 1 are needed"
+        )
+    pairs = property_pairs(all_subtrees(max_nodes, num_colours))
+    models = table_one(max_degree=max_nodes - 1)
+    shares = [collision_shares(model, pairs, num_colours=num_colours, draws=draws, seed=seed) for model in models]
+    marks: list[Mark] = []
+    pair_shares: list[PairShare] = []
+    for place, p in enumerate(pairs):
+        deciding: set[int] = set()
+        for model, share in zip(models, shares, strict=True):
+            for taken in ("lemma",) if p.should_agree else ("lemma", "alone"):
+                paper = [*model.paper, ""][place]
+                mark, witness = _mark(model.name, paper, p, taken, share[place])
+                marks.append(mark)
+                deciding.add(witness)
+        pair_shares += [
+            PairShare(p.name, *p.names(pair), model.name, float(share[place][pair]))
+            for pair in sorted(deciding)
+            for model, share in zip(models, shares, strict=True)
+        ]
+    return marks, pair_shares
+
+
+def _mark(model: str, paper: str, pairs: Pairs, taken: str, share: NDArray[np.float64]) -> tuple[Mark, int]:
+    """The mark and the pair that decides it: the first that collides most often (least often, if it should)."""
+    among = np.flatnonzero(pairs.alone) if taken == "alone" else np.arange(len(share))
+    chosen = share[among]
+    witness = int(among[chosen.argmin() if pairs.should_agree else chosen.argmax()])
+    always, never = int((chosen == 1).sum()), int((chosen == 0).sum())
+    holds = always == len(among) if pairs.should_agree else always == 0
+    sometimes = len(among) - always - never
+    left, right = pairs.names(witness)
+    mark = Mark(
+        model, pairs.name, taken, holds, paper, len(among), always, sometimes, left, right, float(share[witness])
+    )
+    return mark, witness
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write the three files."""
+    parser = argparse.ArgumentParser(prog="python -m demonet.experiments.properties", description=main.__doc__)
+    parser.add_argument("--out", type=Path, default=Path("results"), help="folder for the files")
+    parser.add_argument("--draws", type=int, default=100, help="draws of the weights")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first draw")
+    options = parser.parse_args(argv)
+    marks, shares = table_one_by_computation(draws=options.draws, seed=options.seed)
+    write_rows(marks, options.out / "properties.csv")
+    write_rows(shares, options.out / "properties_pairs.csv")
+    write_rows(real_collisions(draws=options.draws, seed=options.seed), options.out / "properties_reals.csv")
+
+
+if __name__ == "__main__":
+    main()

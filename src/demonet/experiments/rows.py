@@ -1,0 +1,32 @@
+"""Tables as rows of plain values: a list of one dataclass, written as CSV."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from demonet.errors import DemonetError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
+def write_rows(rows: Sequence[DataclassInstance], path: Path) -> None:
+    """Write the rows under a line of their field names; numbers keep four figures that carry meaning."""
+    if not rows:
+        raise DemonetError("there are no rows to write", file=path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, [field.name for field in fields(rows[0])], lineterminator="\n")
+        writer.writeheader()
+        for row in rows:
+            writer.writerow({name: _cell(value) for name, value in asdict(row).items()})
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.4g}" if isinstance(value, float) else value

@@ -1,0 +1,115 @@
+"""Table 1: what the computation finds, model by model, on all subtrees of up to three nodes and three colours."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+
+from demonet.errors import DemonetError
+from demonet.experiments.properties import main, table_one_by_computation
+
+
+@pytest.fixture(scope="module")
+def table():
+    return table_one_by_computation(max_nodes=3, num_colours=3, draws=25)
+
+
+def mark(table, model, name, taken="lemma"):
+    (found,) = [m for m in table[0] if (m.model, m.property, m.pairs_taken) == (model, name, taken)]
+    return found
+
+
+FOUND = {  # seed-oriented, degree-aware, order-free, subtree-only
+    "GCN": (False, False, True, False),
+    "GAT": (True, False, True, True),
+    "GraphSAGE (mean)": (True, False, True, True),
+    "GraphSAGE (LSTM)": (True, True, False, True),
+    "DCNN (hops 1 to 2)": (False, False, True, False),
+    "DCNN (hops 0 to 2)": (True, False, True, False),
+    "DEMO-Net (weight)": (True, True, True, True),
+    "DEMO-Net (hash)": (True, True, True, True),
+    "DEMO-Net (smooth)": (True, True, True, True),
+}
+PROPERTIES = ("seed-oriented", "degree-aware", "order-free", "subtree-only")
+
+
+def test_every_model_has_a_mark(table):
+    assert {m.model for m in table[0]} == set(FOUND)
+
+
+@pytest.mark.parametrize("model", FOUND)
+def test_marks(table, model):
+    assert tuple(mark(table, model, name).holds for name in PROPERTIES) == FOUND[model]
+
+
+def test_disagreements_with_the_paper_are_the_two_that_are_explained(table):
+    """An LSTM sees how many neighbours there are; hop 0 shows DCNN the seed."""
+    said = {"yes": True, "no": False}
+    differ = {
+        (m.model, m.property) for m in table[0] if m.pairs_taken == "lemma" and said.get(m.paper, m.holds) != m.holds
+    }
+    assert differ == {("GraphSAGE (LSTM)", "degree-aware"), ("DCNN (hops 0 to 2)", "seed-oriented")}
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "pair"),
+    [
+        ("GCN", "seed-oriented", ("ab 01", "ba 01")),
+        ("GCN", "degree-aware", ("aa 01", "aaa 01 02 12")),
+        ("GAT", "degree-aware", ("aa 01", "aaa 01 02")),
+        ("GraphSAGE (mean)", "degree-aware", ("aa 01", "aaa 01 02")),
+        ("DCNN (hops 1 to 2)", "seed-oriented", ("aab 01 12", "baa 01 12")),
+        ("DCNN (hops 0 to 2)", "degree-aware", ("aa 01", "aaa 01 02")),
+    ],
+)
+def test_deciding_pairs_collide_in_every_draw(table, model, name, pair):
+    found = mark(table, model, name)
+    assert (found.left, found.right) == pair
+    assert found.share == 1
+    assert found.always > 0
+
+
+def test_an_lstm_sees_the_order(table):
+    found = mark(table, "GraphSAGE (LSTM)", "order-free")
+    assert (found.left, found.right, found.share) == ("aab 01 02", "aab 02 01", 0)
+
+
+def test_attention_tells_seed_and_neighbour_apart_in_some_draws_only(table):
+    """With a and b on the same side of the kink of the leaky ReLU, attention does not depend on who is the seed."""
+    found = mark(table, "GAT", "seed-oriented")
+    assert (found.left, found.right) == ("ab 01", "ba 01")
+    assert 0 < found.share < 1
+
+
+def test_of_pairs_that_differ_in_one_thing_a_gcn_confuses_none(table):
+    assert all(mark(table, "GCN", name, "alone").holds for name in ("seed-oriented", "degree-aware"))
+    assert not mark(table, "GAT", "degree-aware", "alone").holds
+    assert not mark(table, "GraphSAGE (mean)", "degree-aware", "alone").holds
+
+
+def test_deciding_pairs_are_reported_for_every_model(table):
+    marks, shares = table
+    by_pair = {}
+    for row in shares:
+        by_pair.setdefault((row.property, row.left, row.right), {})[row.model] = row.share
+    assert all(set(models) == set(FOUND) for models in by_pair.values())
+    for m in marks:
+        assert by_pair[m.property, m.left, m.right][m.model] == m.share
+
+
+def test_the_same_seed_gives_the_same_table(table):
+    assert table_one_by_computation(max_nodes=3, num_colours=3, draws=25) == table
+
+
+def test_too_little_to_compare_is_an_error():
+    with pytest.raises(DemonetError, match="draws=0"):
+        table_one_by_computation(draws=0)
+
+
+def test_files(tmp_path):
+    main(["--out", str(tmp_path / "new"), "--draws", "1"])
+    rows = {path.stem: list(csv.DictReader(path.open())) for path in (tmp_path / "new").iterdir()}
+    assert set(rows) == {"properties", "properties_pairs", "properties_reals"}
+    assert {row["holds"] for row in rows["properties"]} == {"yes", "no"}
+    assert {"left", "right", "share"} <= rows["properties_reals"][0].keys()
