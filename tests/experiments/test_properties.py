@@ -102,9 +102,10 @@ def test_the_same_seed_gives_the_same_table(table):
     assert table_one_by_computation(max_nodes=3, num_colours=3, draws=25) == table
 
 
-def test_too_little_to_compare_is_an_error():
-    with pytest.raises(DemonetError, match="draws=0"):
-        table_one_by_computation(draws=0)
+@pytest.mark.parametrize("size", [{"draws": 0}, {"max_nodes": 2}, {"num_colours": 1}])
+def test_too_little_to_compare_is_an_error(size):
+    with pytest.raises(DemonetError, match=next(f"{name}={value}" for name, value in size.items())):
+        table_one_by_computation(**size)
 
 
 def test_files(tmp_path):

@@ -72,14 +72,14 @@ def table_one_by_computation(
     """All marks, and every deciding pair under every model.
 
     Args:
-        max_nodes: Subtrees come from all connected graphs with at most this many nodes.
+        max_nodes: Subtrees come from all connected graphs with at most this many nodes; two neighbours need three.
         num_colours: Number of one-hot attributes.
         draws: How often the weights are drawn.
         seed: The first draw's seed; each draw has the next.
     """
-    if max_nodes < 2 or num_colours < 2 or draws < 1:
+    if max_nodes < 3 or num_colours < 2 or draws < 1:
         raise DemonetError(
-            f"max_nodes={max_nodes}, num_colours={num_colours}, draws={draws}: at least 2, 2 and 1 are needed"
+            f"max_nodes={max_nodes}, num_colours={num_colours}, draws={draws}: at least 3, 2 and 1 are needed"
         )
     pairs = property_pairs(all_subtrees(max_nodes, num_colours))
     models = table_one(max_degree=max_nodes - 1)
