@@ -18,7 +18,8 @@ from demonet.data.node_labels import Labelled, from_mapping, from_sequence
 from demonet.data.readers.edge_list import Column, read_edge_list
 from demonet.data.readers.listing import Listing
 from demonet.data.readers.markup import from_data, from_networkx, read_markup
-from demonet.data.readers.matrix import from_matrix, read_mat, read_matrix_market, read_npz
+from demonet.data.readers.matrix import from_matrix, read_mat, read_npz
+from demonet.data.readers.matrix_market import read_matrix_market
 from demonet.errors import DemonetError
 
 _FORMATS = {".graphml": "graphml", ".gexf": "gexf", ".mtx": "mtx", ".npz": "npz", ".mat": "mat"}

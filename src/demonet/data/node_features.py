@@ -13,7 +13,9 @@ from torch import Tensor
 from demonet.data.ids import Ids, Numbering, id_at
 from demonet.data.readers.columns import Kind, Table
 from demonet.data.readers.edge_list import open_table
-from demonet.data.readers.matrix import read_matrix_market, read_npz
+from demonet.data.readers.matrix import parse_npy, read_npz
+from demonet.data.readers.matrix_market import read_matrix_market
+from demonet.data.readers.raw import read_bytes
 from demonet.data.sparse import to_torch
 from demonet.errors import DemonetError
 
@@ -60,9 +62,12 @@ def read_features(path: Path, kind: str, nodes: Ids) -> Featured:
         return from_matrix_rows(matrix, nodes, file=path)
     if suffix == ".npy":
         try:
-            return from_matrix_rows(np.load(path, allow_pickle=False, mmap_mode="r"), nodes, file=path)
-        except (OSError, ValueError, EOFError) as error:
+            array = parse_npy(read_bytes(path))
+        except DemonetError:
+            raise
+        except Exception as error:  # NumPy parses the header as Python, and raises what the parser does
             raise DemonetError(f"not a .npy array: {error}", file=path) from None
+        return from_matrix_rows(array, nodes, file=path)
     table = open_table(path, words=kind == "str")
     if table.width < 2:
         raise DemonetError("one column, where an id and features belong", file=path)

@@ -21,7 +21,7 @@ _Line = tuple[int, list[str]]
 def read_gin(path: Path) -> Collection:
     """One file of graphs."""
     lines = _lines(path)
-    (num_graphs,) = _integers(next(lines), 1, path)
+    (num_graphs,) = _integers(_next(lines, path, "the number of graphs"), 1, path)
     source: list[int] = []
     target: list[int] = []
     graph: list[int] = []

@@ -1,4 +1,4 @@
-"""Adjacency matrices: SciPy's own, and those in Matrix Market, ``.npz`` and MATLAB files.
+"""Adjacency matrices: SciPy's own, and those in ``.npz`` and MATLAB files.
 
 Entry (i, j) is an arc from node i to node j. What a damaged file can make SciPy do is bounded here: sizes that a header
 claims are held against the bytes that are there, and indices are checked before any compiled code follows them.
@@ -12,34 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import io as scipy_io
 from scipy import sparse
 
 from demonet.data.check import check_room
 from demonet.data.readers.listing import Listing
+from demonet.data.readers.matlab import read_matlab
 from demonet.data.readers.raw import check_expansion, read_bytes
 from demonet.errors import DemonetError
-
-
-def read_matrix_market(path: Path) -> sparse.coo_array:
-    """A ``.mtx`` file, coordinate or array."""
-    data = read_bytes(path)
-    lines = (line for line in io.BytesIO(data) if line.strip() and not line.startswith(b"%"))
-    sizes = next(lines, b"").split()
-    if (
-        not data.lower().startswith(b"%%matrixmarket")
-        or not 2 <= len(sizes) <= 3
-        or not all(s.isdigit() for s in sizes)
-    ):
-        raise DemonetError("not a Matrix Market file: no '%%MatrixMarket' header and line of sizes", file=path)
-    entries = int(sizes[2]) if len(sizes) == 3 else int(sizes[0]) * int(sizes[1])
-    if entries > len(data):  # an entry takes two bytes or more
-        raise DemonetError(f"{entries} entries claimed by a file of {len(data)} bytes", file=path)
-    check_room(max(int(size) for size in sizes[:2]), entries, file=path)
-    try:
-        return sparse.coo_array(scipy_io.mmread(io.BytesIO(data)))
-    except Exception as error:  # the compiled reader raises whatever its parser trips over
-        raise DemonetError(f"not a Matrix Market file: {error}", file=path) from None
 
 
 def read_npz(path: Path) -> sparse.coo_array:
@@ -72,14 +51,7 @@ def read_npz(path: Path) -> sparse.coo_array:
 
 def read_mat(path: Path, matrix: str | None) -> tuple[sparse.coo_array, dict[str, Any]]:
     """The adjacency matrix of a MATLAB file, and its other variables that have one row a node."""
-    data = read_bytes(path)
-    if data.startswith(b"\x89HDF") or data[:10] == b"MATLAB 7.3":
-        raise DemonetError("a MATLAB 7.3 file", file=path, hint="save it with -v7 in MATLAB")
-    try:
-        variables: dict[str, Any] = scipy_io.loadmat(io.BytesIO(data))  # type: ignore[arg-type]
-    except Exception as error:  # the compiled reader raises whatever its parser trips over
-        raise DemonetError(f"not a MATLAB file: {error!r}", file=path) from None
-    found = {name: value for name, value in variables.items() if not name.startswith("__")}
+    found = read_matlab(path)
     square = [name for name, value in found.items() if _is_square(value)]
     if matrix is None and len(square) == 1:
         matrix = square[0]
@@ -143,12 +115,20 @@ def _is_square(value: Any) -> bool:
 
 
 def _read_npy(archive: zipfile.ZipFile, name: str) -> np.ndarray:
-    """One array; NumPy sets memory aside for the shape in the header, so that is first held against the bytes."""
-    content = io.BytesIO(archive.read(name))
-    version = np.lib.format.read_magic(content)
+    return parse_npy(archive.read(name))
+
+
+def parse_npy(content: bytes) -> np.ndarray:
+    """An array from the bytes of a ``.npy`` file.
+
+    NumPy sets memory aside for the shape in the header, so that is first held against the bytes. It raises whatever the
+    Python parser does on a damaged header, so call this where any error is expected.
+    """
+    stream = io.BytesIO(content)
+    version = np.lib.format.read_magic(stream)
     header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = header(content)
-    if int(np.prod(shape, dtype=object)) * dtype.itemsize > len(content.getbuffer()):
-        raise ValueError(f"{name} claims shape {shape}, more than its bytes")
-    content.seek(0)
-    return np.lib.format.read_array(content, allow_pickle=False)
+    shape, _, dtype = header(stream)
+    if int(np.prod(shape, dtype=object)) * dtype.itemsize > len(content):
+        raise ValueError(f"shape {shape} claims more than {len(content)} bytes")
+    stream.seek(0)
+    return np.lib.format.read_array(stream, allow_pickle=False)

@@ -31,11 +31,12 @@ class TextTable:
         header: Whether the first line names the columns. Unless said: if it starts with a usual name for a node, an
             edge's source or a graph, or (``guessed``) has no number in it and its first column only integers below.
         words: Whether ids are known to be strings, so that a line of words is no sign of a header.
+        data: The text, if it has been read already.
     """
 
-    def __init__(self, path: Path, header: bool | None = None, words: bool = False) -> None:
+    def __init__(self, path: Path, header: bool | None = None, words: bool = False, data: bytes | None = None) -> None:
         self.file = path
-        data = read_text(path)
+        data = read_text(path) if data is None else data
         if b"\r" in data:
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         first = _first_line(data)
