@@ -47,6 +47,9 @@ class DegreePooling(nn.Module):
         """
         if batch is None:
             batch, num_graphs = torch.zeros(h.size(0), dtype=torch.long, device=h.device), num_graphs or 1
+        for name, values in (("degrees", degree), ("batch entries", batch)):
+            if values.size(0) != h.size(0):
+                raise DemonetError(f"{values.size(0)} {name} for {h.size(0)} nodes", hint="one for each node")
         if num_graphs is None:
             num_graphs = int(batch.max()) + 1 if batch.numel() else 0
         return degree_pool(h, self.tasks(degree), batch, self.tasks.num_tasks, num_graphs, self.mode)

@@ -54,6 +54,7 @@ def sparse_aggregate(
     pointer, neighbours = (lists.pointer, lists.neighbours) if isinstance(lists, DegreeLayout) else lists
     values = torch.ones(neighbours.numel(), dtype=x.dtype, device=x.device) if weight is None else weight.to(x.dtype)
     shape = (pointer.numel() - 1, x.size(0))
-    out = (_csr(pointer.long(), neighbours.long(), values, shape) @ x).to_dense()
+    with torch.autocast(x.device.type, enabled=False):  # torch has no sparse product in 16 bits
+        out = (_csr(pointer.long(), neighbours.long(), values, shape) @ x).to_dense()
     scale = aggregate_scale(pointer, aggr, x.dtype)
     return out if scale is None else out * scale[:, None]

@@ -1,0 +1,96 @@
+"""Bad input to DEMOConv is refused with the value in the message."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tests.reference.graphs import drawn_by_seed, features
+
+from demonet.degree import DegreeLayout, DegreeTasks
+from demonet.errors import DemonetError
+from demonet.nn import DEMOConv
+
+TASKS = DegreeTasks.log2(8)
+GRAPH = drawn_by_seed(6, 8)
+LAYOUT = DegreeLayout.from_edge_index(*GRAPH)
+ARCS = LAYOUT.num_arcs
+X = features(6, 3, 0, torch.float32)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"scheme": "free"}, "'free'"),
+        ({"aggr": "max"}, "'max'"),
+        ({"combine": "mul"}, "'mul'"),
+        ({"hash_size": 0}, "hash_size=0"),
+        ({"basis_size": 1}, "basis_size=1"),
+        ({"dropout": 1.0}, "dropout=1.0"),
+        ({"dropout": -0.1}, "dropout=-0.1"),
+        ({"out_channels": 1}, "out_channels=1"),
+    ],
+)
+def test_options(options, named):
+    with pytest.raises(DemonetError, match=named):
+        DEMOConv(3, options.pop("out_channels", 4), TASKS, **options)
+
+
+def test_one_column_can_hold_a_sum():
+    assert DEMOConv(3, 1, TASKS, combine="add")(X, GRAPH.edge_index).shape == (6, 1)
+
+
+CALLS = {
+    "out of range": ((X, torch.tensor([[0], [6]])), "target id 6"),
+    "negative": ((X, torch.tensor([[-3], [0]])), "source id -3"),
+    "float": ((X, torch.tensor([[0.0], [1.0]])), "float32"),
+    "one row": ((X, torch.tensor([[0, 1]])), r"\[1, 2\]"),
+    "too few rows for the arcs": ((X[:2], GRAPH.edge_index), "the graph has 2"),
+    "rows for a layout": ((X[:5], LAYOUT), "5 rows of features for a layout of 6"),
+    "columns": ((X[:, :2], GRAPH.edge_index), "2 feature columns for in_channels=3"),
+    "columns on a layout": ((X[:, :2], LAYOUT), "2 feature columns for in_channels=3"),
+    "pair on a layout": (((X, X.clone()), LAYOUT), "one set of nodes"),
+    "edge weights": ((X, GRAPH.edge_index, torch.ones(ARCS + 1)), f"{ARCS + 1} edge weights for {ARCS}"),
+    "edge weights on a layout": ((X, LAYOUT, torch.ones(2)), f"2 edge weights for {ARCS}"),
+    "degrees": ((X, GRAPH.edge_index, None, torch.ones(4).long()), "4 degrees for 6"),
+    "degrees on a layout": ((X, LAYOUT, None, torch.ones(7).long()), "7 degrees for 6"),
+    "adjacency": ((X, torch.eye(5).to_sparse_csr()), r"\(5, 5\)"),
+    "adjacency and weights": ((X, torch.eye(6).to_sparse_csr(), torch.ones(6)), "edge_weight"),
+    "layout by another degree": (
+        (X, DegreeLayout.from_edge_index(*GRAPH, by="out")),
+        "by 'out' degree, the tasks by 'in'",
+    ),
+}
+
+
+@pytest.mark.parametrize("scheme", ["weight", "hash", "smooth"])
+@pytest.mark.parametrize(("args", "named"), CALLS.values(), ids=CALLS.keys())
+def test_calls(scheme, args, named):
+    with pytest.raises(DemonetError, match=named):
+        DEMOConv(3, 4, TASKS, scheme=scheme)(*args)
+
+
+@pytest.mark.parametrize("by", ["out", "pair"])
+def test_out_degrees_of_a_bipartite_graph_have_to_be_given(by):
+    conv = DEMOConv((3, 3), 4, DegreeTasks.log2(8, by=by))
+    edge_index = torch.tensor([[0, 1], [1, 0]])
+    with pytest.raises(DemonetError, match=f"'{by}'"):
+        conv((X, X[:2]), edge_index)
+    degree = torch.ones(2, 2).long() if by == "pair" else torch.ones(2).long()
+    assert conv((X, X[:2]), edge_index, degree=degree).shape == (2, 4)
+
+
+def test_what_a_layout_cannot_do():
+    conv = DEMOConv(3, 4, TASKS)
+    conv.explain = True
+    with pytest.raises(DemonetError, match="explanation"):
+        conv(X, LAYOUT)
+    with pytest.raises(DemonetError, match="target_to_source"):
+        DEMOConv(3, 4, TASKS, flow="target_to_source")(X, LAYOUT)
+    with pytest.raises(DemonetError, match="target_to_source"):
+        DEMOConv(3, 4, TASKS, flow="target_to_source")(X, torch.eye(6).to_sparse_csr())
+
+
+@pytest.mark.parametrize("scheme", ["weight", "hash", "smooth"])
+def test_matrices_of_an_open_width(scheme):
+    with pytest.raises(DemonetError, match="in_channels=-1"):
+        DEMOConv(-1, 4, TASKS, scheme=scheme).degree_weight(torch.tensor([1]))

@@ -1,0 +1,177 @@
+"""What must not matter to DEMOConv: numbering, order, batching, and what lies outside a neighbourhood."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.reference.graphs import drawn_by_seed, features, from_arcs, graphs, seeds
+from torch_geometric.data import Batch, Data
+from torch_geometric.utils import k_hop_subgraph
+
+from demonet.degree import DegreeLayout, DegreeTasks
+from demonet.nn import DEMOConv
+
+SCHEMES = ["weight", "hash", "smooth"]
+
+
+def layer(scheme, *, aggr="sum", in_channels=3, seed=0, **options):
+    torch.manual_seed(seed)
+    tasks = DegreeTasks.exact(torch.tensor([0, 1, 2, 3]))
+    return DEMOConv(in_channels, 6, tasks, scheme=scheme, aggr=aggr, hash_size=4, **options)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@given(graph=graphs(), seed=seeds, data=st.data())
+def test_renumbering_nodes_permutes_the_output(scheme, graph, seed, data):
+    conv = layer(scheme, aggr="sqrt").double()
+    place = torch.tensor(data.draw(st.permutations(range(graph.num_nodes))))
+    x = features(graph.num_nodes, 3, seed)
+    renumbered = torch.empty_like(x)
+    renumbered[place] = x
+    out, edge_index = conv(x, graph.edge_index), place[graph.edge_index]
+    torch.testing.assert_close(conv(renumbered, edge_index)[place], out)
+    layout = DegreeLayout.from_edge_index(edge_index, graph.num_nodes)
+    torch.testing.assert_close(conv(renumbered, layout)[place], out)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@given(graph=graphs(max_nodes=12), seed=seeds, data=st.data())
+def test_reordering_arcs_changes_not_one_bit(scheme, graph, seed, data):
+    """In float32, forward and backward; weights on simple arcs: between parallel ones the order decides."""
+    conv = layer(scheme, aggr="mean")
+    weighted = data.draw(st.booleans())
+    edge_index = torch.unique(graph.edge_index, dim=1) if weighted else graph.edge_index
+    shuffle = torch.tensor(data.draw(st.permutations(range(edge_index.size(1)))), dtype=torch.long)
+    x = features(graph.num_nodes, 3, seed, torch.float32).requires_grad_()
+    weight = features(edge_index.size(1), 1, seed, torch.float32)[:, 0] if weighted else None
+
+    def run(edge_index, weight, form):
+        given = form(edge_index)
+        out = conv(x, given, weight)
+        return out, *torch.autograd.grad(out.sin().sum(), [x, *conv.parameters()])
+
+    for form in (lambda e: e, lambda e: DegreeLayout.from_edge_index(e, graph.num_nodes)):
+        one, other = (
+            run(edge_index, weight, form),
+            run(edge_index[:, shuffle], weight if weight is None else weight[shuffle], form),
+        )
+        assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@given(parts=st.lists(graphs(), min_size=1, max_size=4), seed=seeds)
+def test_a_batch_equals_its_graphs_one_by_one(scheme, parts, seed):
+    conv = layer(scheme).double()
+    data = [Data(x=features(n, 3, seed + i), edge_index=e) for i, (e, n) in enumerate(parts)]
+    alone = torch.cat([conv(d.x, d.edge_index) for d in data])
+    batch = Batch.from_data_list(data)
+    torch.testing.assert_close(conv(batch.x, batch.edge_index), alone)
+    torch.testing.assert_close(conv(batch.x, DegreeLayout.from_edge_index(batch.edge_index, len(batch.x))), alone)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("aggr", ["sum", "mean", "sqrt"])
+def test_k_hop_subgraphs_with_true_degrees_give_the_centre_its_full_output(scheme, aggr):
+    """Two layers need two hops, and every node's true degree: at the rim the subgraph has lost arcs."""
+    graph = drawn_by_seed(60, 80, 4)
+    degree = graph.edge_index[1].bincount(minlength=60)
+    first, second = layer(scheme, aggr=aggr).double(), layer(scheme, aggr=aggr, in_channels=6, seed=1).double()
+    x = features(60, 3, 0)
+    full = second(first(x, graph.edge_index).relu(), graph.edge_index)
+    differs = False
+    for centre in range(0, 60, 7):
+        nodes, edge_index, place, _ = k_hop_subgraph(centre, 2, graph.edge_index, relabel_nodes=True, num_nodes=60)
+        true = degree[nodes]
+        h = first(x[nodes], edge_index, degree=true).relu()
+        torch.testing.assert_close(second(h, edge_index, degree=true)[place[0]], full[centre])
+        layout = DegreeLayout.from_edge_index(edge_index, len(nodes))
+        torch.testing.assert_close(first(x[nodes], layout, degree=true).relu(), h)
+        differs |= bool((edge_index[1].bincount(minlength=len(nodes)) != true).any())
+    assert differs, "the rim of some subgraph must have lost arcs, or nothing was shown"
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_sampled_neighbourhoods_use_the_matrix_of_the_true_degree(scheme):
+    """Three of a node's neighbours stand for all: the mean is over the sample, the matrix that of the true degree."""
+    graph = drawn_by_seed(40, 120, 5)
+    degree = graph.edge_index[1].bincount(minlength=40)
+    generator = torch.Generator().manual_seed(0)
+    arcs = []
+    for v in range(40):
+        into = (graph.edge_index[1] == v).nonzero()[:, 0]
+        arcs += into[torch.randperm(len(into), generator=generator)[:3]].tolist()
+    sampled = graph.edge_index[:, arcs]
+    assert (sampled[1].bincount(minlength=40) < degree).sum() > 20
+    conv, x = layer(scheme, aggr="mean").double(), features(40, 3, 1)
+    out = conv(x, sampled, degree=degree)
+    matrices = conv.degree_weight(degree)
+    for v in range(40):
+        mean = x[sampled[0, sampled[1] == v]].mean(0)
+        torch.testing.assert_close(out[v, 3:], mean @ matrices[v])
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_graph_of_degrees_never_seen(scheme):
+    """Finite, and sensible: 'weight' falls back on what is shared."""
+    star = from_arcs(30, [(0, leaf) for leaf in range(1, 30)], undirected=True)
+    conv, x = layer(scheme).double(), features(30, 3, 0)
+    out = conv(x, star.edge_index)
+    assert torch.isfinite(out).all()
+    centre = x[1:].sum(0) @ conv.degree_weight(torch.tensor([29]))[0]
+    torch.testing.assert_close(out[0, 3:], centre)
+    if scheme == "weight":
+        torch.testing.assert_close(centre, x[1:].sum(0) @ conv.weights.shared)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_degree_counts_arcs_whatever_they_weigh(scheme):
+    """A weight of zero silences a neighbour; it does not change the degree."""
+    edge_index = torch.tensor([[1, 2, 3], [0, 0, 0]])
+    conv, x = layer(scheme).double(), features(4, 3, 0)
+    out = conv(x, edge_index, torch.tensor([2.0, 0.0, 0.0], dtype=torch.float64))
+    torch.testing.assert_close(out[0, 3:], 2 * x[1] @ conv.degree_weight(torch.tensor([3]))[0])
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_dropout_acts_on_the_halves_and_not_on_the_bias(scheme):
+    conv = layer(scheme, dropout=0.5, bias=True)
+    torch.nn.init.constant_(conv.bias, 100.0)
+    graph = drawn_by_seed(50, 200, 0)
+    x = features(50, 3, 0, torch.float32)
+    torch.manual_seed(1)
+    ratio = (conv(x, graph.edge_index) - 100) / (conv.eval()(x, graph.edge_index) - 100)
+    kept = ratio.abs() > 1e-2
+    torch.testing.assert_close(ratio[kept], torch.full_like(ratio[kept], 2.0), rtol=1e-2, atol=1e-2)
+    assert 0.35 < kept[:, :3].float().mean() < 0.65
+    assert 0.35 < kept[:, 3:].float().mean() < 0.65
+
+
+@pytest.mark.parametrize("combine", ["concat", "add"])
+@pytest.mark.parametrize("out_channels", [6, 7])
+def test_shapes_of_the_public_parts(combine, out_channels):
+    tasks = DegreeTasks.exact(torch.tensor([1, 2, 2, 5]))
+    seed, width = (out_channels // 2, out_channels - out_channels // 2) if combine == "concat" else (out_channels,) * 2
+    for scheme in SCHEMES:
+        conv = DEMOConv(3, out_channels, tasks, scheme=scheme, combine=combine, hash_size=8)
+        assert conv.degree_weight(torch.tensor([3, 40])).shape == (2, 3, width)
+        assert conv.seed.weight.shape == (seed, 3)
+        assert conv.seed.bias is None
+        assert conv.weights.shared.shape == (3, width)
+        assert conv(torch.ones(1, 3), torch.empty(2, 0, dtype=torch.long)).shape == (1, out_channels)
+        assert conv.bias is None
+    assert DEMOConv(3, out_channels, tasks, combine=combine, bias=True).bias.shape == (out_channels,)
+
+
+def test_the_constant_part_is_done_once():
+    """neighbourhood() holds no parameter; update_rows() does the rest: together they are the layer."""
+    graph = drawn_by_seed(20, 30)
+    layout = DegreeLayout.from_edge_index(*graph)
+    for scheme, in_channels in (("weight", 3), ("hash", 3), ("hash", 9), ("smooth", 3)):
+        conv, x = layer(scheme, in_channels=in_channels), features(20, in_channels, 0, torch.float32)
+        rows = layout.enter(x)
+        folded = conv.neighbourhood(rows, layout)
+        assert not folded.requires_grad
+        assert folded.size(1) == (4 if in_channels == 9 else 3), "a hash shorter than the rows is taken at once"
+        torch.testing.assert_close(layout.leave(conv.update_rows(rows, folded, layout)), conv(x, layout))

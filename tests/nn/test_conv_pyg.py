@@ -1,0 +1,281 @@
+"""DEMOConv as a citizen of PyTorch Geometric."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from tests.reference.graphs import drawn_by_seed, features
+from tests.reference.layers import convolution
+from torch_geometric import EdgeIndex
+from torch_geometric.data import HeteroData
+from torch_geometric.explain import Explainer, GNNExplainer
+from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
+from torch_geometric.nn import to_hetero
+from torch_geometric.testing import assert_module
+from torch_geometric.utils import coalesce
+
+from demonet.degree import DegreeLayout, DegreeTasks
+from demonet.nn import DEMOConv
+
+GRAPH = drawn_by_seed(20, 35, 0)
+EDGE_INDEX = coalesce(GRAPH.edge_index)
+BIPARTITE = torch.tensor([[0, 1, 2, 2, 3, 4], [0, 0, 1, 0, 2, 2]])
+TASKS = DegreeTasks.exact(torch.tensor([1, 2, 3, 4, 9]))
+X = features(20, 3, 0, torch.float32)
+
+
+@pytest.fixture(params=["weight", "hash", "smooth"])
+def scheme(request):
+    torch.manual_seed(0)
+    return request.param
+
+
+@pytest.mark.parametrize("aggr", ["sum", "mean", "sqrt"])
+@pytest.mark.parametrize("combine", ["concat", "add"])
+def test_pygs_own_assertions(scheme, aggr, combine):
+    conv = DEMOConv(3, 8, TASKS, scheme=scheme, aggr=aggr, combine=combine, bias=True)
+    assert_module(conv, X, EDGE_INDEX, expected_size=(20, 8), atol=1e-6)
+
+
+def test_pygs_own_assertions_on_bipartite_input(scheme):
+    conv = DEMOConv((3, 5), 8, TASKS, scheme=scheme)
+    source, target = features(5, 3, 0, torch.float32), features(4, 5, 1, torch.float32)
+    assert_module(conv, (source, target), BIPARTITE, expected_size=(4, 8), atol=1e-6)
+    assert_module(conv, (source, None), BIPARTITE, size=(5, 4), expected_size=(4, 8), atol=1e-6)
+
+
+def test_without_targets_the_seeds_half_is_zero(scheme):
+    conv = DEMOConv((3, 5), 8, TASKS, scheme=scheme)
+    source, target = features(5, 3, 0, torch.float32), features(4, 5, 1, torch.float32)
+    both, alone = conv((source, target), BIPARTITE), conv((source, None), BIPARTITE, size=(5, 4))
+    assert torch.equal(alone[:, :4], torch.zeros(4, 4))
+    assert torch.equal(alone[:, 4:], both[:, 4:])
+    assert torch.equal(both[:, :4], conv.seed(target))
+
+
+def test_the_same_nodes_on_both_sides_are_one_graph(scheme):
+    conv = DEMOConv((3, 3), 8, TASKS, scheme=scheme)
+    out = conv(X, EDGE_INDEX)
+    assert torch.equal(conv((X, X), EDGE_INDEX), out)
+    layout = DegreeLayout.from_edge_index(EDGE_INDEX, 20)
+    torch.testing.assert_close(conv((X, X), layout), out)
+
+
+def test_edge_index_class(scheme):
+    conv = DEMOConv(3, 8, TASKS, scheme=scheme)
+    wrapped = EdgeIndex(EDGE_INDEX, sparse_size=(20, 20), is_undirected=True)
+    for given in (wrapped, wrapped.sort_by("row")[0], wrapped.sort_by("col")[0]):
+        assert torch.equal(conv(X, given), conv(X, EDGE_INDEX))
+
+
+def test_flow(scheme):
+    """target_to_source reads every arc the other way round, explained or not."""
+    arcs = drawn_by_seed(20, 40, 3, undirected=False).edge_index
+    conv = DEMOConv(3, 8, TASKS, scheme=scheme, aggr="mean")
+    back = copy.deepcopy(conv)
+    back.flow = "target_to_source"
+    weight = torch.rand(40)
+    out = conv(X, arcs.flip(0), weight)
+    assert torch.equal(back(X, arcs, weight), out)
+    assert not torch.allclose(conv(X, arcs, weight), out)
+    set_masks(back, torch.ones(40), arcs, apply_sigmoid=False)
+    torch.testing.assert_close(back(X, arcs, weight), out)
+
+
+@pytest.mark.parametrize("aggr", ["sum", "mean", "sqrt"])
+def test_explain_mode_changes_no_value(scheme, aggr):
+    conv = DEMOConv(3, 8, TASKS, scheme=scheme, aggr=aggr)
+    weight = torch.rand(EDGE_INDEX.size(1))
+    adj_t = torch.sparse_coo_tensor(EDGE_INDEX.flip(0), weight, (20, 20)).coalesce()
+    pair = (features(5, 3, 0, torch.float32), features(4, 3, 1, torch.float32))
+    calls = [(X, EDGE_INDEX), (X, EDGE_INDEX, weight), (X, adj_t), (pair, BIPARTITE)]
+    plain = [conv(*call) for call in calls]
+    for call, expected in zip(calls, plain, strict=True):
+        arcs = call[1].indices() if call[1].is_sparse else call[1]
+        set_masks(conv, torch.ones(arcs.size(1)), arcs, apply_sigmoid=False)
+        torch.testing.assert_close(conv(*call), expected)
+
+
+class Net(torch.nn.Module):
+    def __init__(self, scheme, channels=3, tasks=TASKS):
+        super().__init__()
+        self.one = DEMOConv(channels, 8, tasks, scheme=scheme, aggr="mean")
+        self.two = DEMOConv(8, 4, tasks, scheme=scheme, aggr="mean")
+
+    def forward(self, x, edge_index):
+        return self.two(self.one(x, edge_index).relu(), edge_index)
+
+
+def test_explainer_finds_the_arcs_that_matter(scheme):
+    """Only arcs within two hops of the explained node get a mask, and they do not all get the same."""
+    model = Net(scheme).eval()
+    before = model(X, EDGE_INDEX)
+    explainer = Explainer(
+        model,
+        algorithm=GNNExplainer(epochs=5),
+        explanation_type="model",
+        node_mask_type="attributes",
+        edge_mask_type="object",
+        model_config={"mode": "multiclass_classification", "task_level": "node", "return_type": "raw"},
+    )
+    node = int(EDGE_INDEX[1].bincount(minlength=20).argmax())
+    explanation = explainer(X, EDGE_INDEX, index=node)
+    mask = explanation.edge_mask
+    assert mask.shape == (EDGE_INDEX.size(1),)
+    direct = EDGE_INDEX[1] == node
+    assert (mask[direct] > 0).all()
+    assert mask[direct].unique().numel() > 1
+    near = torch.zeros(20, dtype=torch.bool)
+    near[node] = near[EDGE_INDEX[0, direct]] = True
+    assert (mask[~near[EDGE_INDEX[1]]] == 0).all()
+    torch.testing.assert_close(model(X, EDGE_INDEX), before)
+
+
+def test_a_mask_of_zero_removes_an_arc_and_keeps_the_degree(scheme):
+    conv = DEMOConv(3, 8, TASKS, scheme=scheme)
+    mask = torch.ones(EDGE_INDEX.size(1))
+    mask[:5] = 0
+    set_masks(conv, mask, EDGE_INDEX, apply_sigmoid=False)
+    masked = conv(X, EDGE_INDEX)
+    clear_masks(conv)
+    torch.testing.assert_close(masked, conv(X, EDGE_INDEX, mask))
+
+
+def hetero():
+    data = HeteroData()
+    data["paper"].x, data["author"].x = features(6, 3, 0, torch.float32), features(4, 5, 1, torch.float32)
+    data["paper", "cites", "paper"].edge_index = torch.tensor([[0, 1, 2, 5], [1, 0, 1, 1]])
+    data["author", "writes", "paper"].edge_index = torch.tensor([[0, 1, 3, 3], [0, 0, 1, 5]])
+    data["paper", "rev_writes", "author"].edge_index = data["author", "writes", "paper"].edge_index.flip(0)
+    return data
+
+
+class HeteroNet(torch.nn.Module):
+    def __init__(self, scheme, tasks):
+        super().__init__()
+        self.one = DEMOConv((-1, -1), 8, tasks, scheme=scheme)
+        self.two = DEMOConv((-1, -1), 4, tasks, scheme=scheme)
+
+    def forward(self, x, edge_index):
+        return self.two(self.one(x, edge_index).relu(), edge_index)
+
+
+def test_to_hetero(scheme):
+    """Lazy widths, one layer an edge type, and each of them Eq. 5 on its own relation."""
+    data = hetero()
+    model = to_hetero(HeteroNet(scheme, DegreeTasks.log2(8)), data.metadata(), aggr="sum")
+    out = model(data.x_dict, data.edge_index_dict)
+    assert {name: tuple(h.shape) for name, h in out.items()} == {"paper": (6, 4), "author": (4, 4)}
+    sum(h.sum() for h in out.values()).backward()
+    assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in model.parameters())
+    author = model.one["paper__rev_writes__author"]
+    cites, writes = model.one["paper__cites__paper"], model.one["author__writes__paper"]
+    x, arcs = data.x_dict, data.edge_index_dict
+    hidden = {
+        "author": author((x["paper"], x["author"]), arcs["paper", "rev_writes", "author"]),
+        "paper": cites(x["paper"], arcs["paper", "cites", "paper"])
+        + writes((x["author"], x["paper"]), arcs["author", "writes", "paper"]),
+    }
+    hidden = {name: h.relu() for name, h in hidden.items()}
+    last = model.two["paper__rev_writes__author"]
+    expected = last((hidden["paper"], hidden["author"]), arcs["paper", "rev_writes", "author"])
+    torch.testing.assert_close(out["author"], expected)
+
+
+def test_copies_and_state_dicts(scheme):
+    conv = DEMOConv(3, 8, TASKS, scheme=scheme, bias=True)
+    out = conv(X, EDGE_INDEX)
+    assert torch.equal(copy.deepcopy(conv)(X, EDGE_INDEX), out)
+    torch.manual_seed(9)
+    other = DEMOConv(3, 8, TASKS, scheme=scheme, bias=True)
+    assert not torch.equal(other(X, EDGE_INDEX), out)
+    other.load_state_dict(conv.state_dict())
+    assert torch.equal(other(X, EDGE_INDEX), out)
+    conv.reset_parameters()
+    assert not torch.equal(conv(X, EDGE_INDEX), out)
+
+
+@pytest.mark.parametrize("pair", [False, True])
+def test_lazy_width(scheme, pair):
+    """An open width is read from the first input, or from a state; copied and saved while still open."""
+    channels, eager_channels = ((-1, -1), (3, 5)) if pair else (-1, 3)
+    x = (X[:5], features(4, 5, 1, torch.float32)) if pair else X
+    arcs = BIPARTITE if pair else EDGE_INDEX
+    eager = DEMOConv(eager_channels, 8, TASKS, scheme=scheme)
+    lazy = DEMOConv(channels, 8, TASKS, scheme=scheme)
+    lazy.load_state_dict(copy.deepcopy(lazy).state_dict())
+    loaded = copy.deepcopy(lazy)
+    optimizer = torch.optim.SGD(lazy.parameters(), lr=1.0)
+    out = lazy(x, arcs)
+    assert out.shape == eager(x, arcs).shape
+    assert {k: v.shape for k, v in lazy.state_dict().items()} == {k: v.shape for k, v in eager.state_dict().items()}
+    out.sum().backward()
+    optimizer.step()
+    assert not torch.equal(lazy(x, arcs), out), "an optimizer made before the first input holds the same parameters"
+    loaded.load_state_dict(eager.state_dict())
+    assert torch.equal(loaded(x, arcs), eager(x, arcs))
+    assert loaded.degree_weight(torch.tensor([1])).shape == (1, 3, 4)
+
+
+def test_lazy_width_draws_as_an_eager_one_does(scheme):
+    """Same spread, whichever way the width came in."""
+    lazy = DEMOConv(-1, 100, TASKS, scheme=scheme)
+    lazy(torch.randn(20, 60), EDGE_INDEX)
+    eager = DEMOConv(60, 100, TASKS, scheme=scheme)
+    for ours, theirs in zip(lazy.parameters(), eager.parameters(), strict=True):
+        assert ours.std().item() == pytest.approx(theirs.std().item(), rel=0.1)
+
+
+@pytest.mark.parametrize("form", ["arcs", "layout", "sparse features"])
+def test_autocast(scheme, form):
+    """bfloat16 products under autocast, gradients in float32, near the full result."""
+    conv = DEMOConv(3, 8, TASKS, scheme=scheme)
+    given = DegreeLayout.from_edge_index(EDGE_INDEX, 20) if form == "layout" else EDGE_INDEX
+    x = X.to_sparse_csr() if form == "sparse features" else X
+    exact = conv(x, given)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out = conv(x, given)
+    torch.testing.assert_close(out.float(), exact, rtol=0.05, atol=0.1)
+    if form != "sparse features":
+        assert out.dtype == torch.bfloat16
+    out.float().square().sum().backward()
+    found = [p.grad.clone() for p in conv.parameters()]
+    conv.zero_grad()
+    exact.square().sum().backward()
+    for ours, p in zip(found, conv.parameters(), strict=True):
+        assert ours.dtype == torch.float32
+        assert (ours - p.grad).norm() < 0.05 * p.grad.norm()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+def test_other_dtypes(scheme, dtype):
+    conv = DEMOConv(3, 8, TASKS, scheme=scheme, bias=True).to(dtype)
+    for given in (EDGE_INDEX, DegreeLayout.from_edge_index(EDGE_INDEX, 20)):
+        out = conv(X.to(dtype), given, torch.rand(EDGE_INDEX.size(1)))
+        assert out.dtype == dtype
+
+
+def test_no_nodes_at_all(scheme):
+    conv = DEMOConv(3, 8, TASKS, scheme=scheme)
+    for given in (EDGE_INDEX[:, :0], DegreeLayout.from_edge_index(EDGE_INDEX[:, :0], 0)):
+        out = conv(X[:0], given)
+        assert out.shape == (0, 8)
+        out.sum().backward()
+
+
+def test_isolated_nodes_have_an_empty_neighbourhood(scheme):
+    conv = DEMOConv(3, 8, TASKS, scheme=scheme)
+    out = conv(X, EDGE_INDEX[:, :0])
+    assert torch.equal(out, torch.cat([conv.seed(X), torch.zeros(20, 4)], 1))
+
+
+def test_repr_tells_what_it_is(scheme):
+    conv = DEMOConv(3, 8, TASKS, scheme=scheme)
+    assert repr(conv) == f"DEMOConv(3, 8, scheme='{scheme}', aggr='sum', combine='concat', num_tasks=6)"
+
+
+def test_float64_against_the_loops_at_full_size(scheme):
+    conv = DEMOConv(3, 8, TASKS, scheme=scheme, aggr="sqrt").double()
+    torch.testing.assert_close(conv(X.double(), EDGE_INDEX), convolution(conv, X.double(), EDGE_INDEX))

@@ -1,0 +1,220 @@
+"""Degree to matrix: each scheme's definition, the equal ways of carrying it out, and degrees never seen."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from tests.reference.graphs import drawn_by_seed, features, graphs, seeds
+from tests.reference.layers import smooth_basis
+
+from demonet.degree import DegreeLayout, DegreeTasks
+from demonet.nn.weights import HashedWeights, IndependentWeights, SmoothWeights, base, hashed, independent, smooth
+
+SCHEMES = {
+    "weight": IndependentWeights,
+    "hash, longer than the rows": lambda *args: HashedWeights(*args, hash_size=16),
+    "hash, shorter than the rows": lambda *args: HashedWeights(*args, hash_size=3),
+    "smooth": SmoothWeights,
+}
+
+
+@pytest.fixture(params=SCHEMES.values(), ids=SCHEMES.keys())
+def scheme(request):
+    return request.param
+
+
+def made(scheme, tasks, seed=0, in_channels=5):
+    torch.manual_seed(seed)
+    return scheme(in_channels, 4, tasks).double()
+
+
+@pytest.fixture(params=["matrices", "products"])
+def branch(request, monkeypatch):
+    """Both sides of every choice by cost."""
+    rows = 0 if request.param == "matrices" else 10**9
+    for module in (base, hashed, independent):
+        monkeypatch.setattr(module, "ROWS_PER_TASK", rows)
+    monkeypatch.setattr(smooth, "ROWS_PER_MIX", rows)
+    monkeypatch.setattr(hashed, "COLUMNS", 2)  # so that five columns are hashed in three blocks
+    return request.param
+
+
+@pytest.mark.parametrize("by", ["in", "out", "pair"])
+@pytest.mark.parametrize("kind", ["exact", "buckets"])
+def test_by_group_equals_by_row_equals_matrices(scheme, branch, by, kind):
+    graph = drawn_by_seed(30, 45, 2, undirected=False)
+    layout = DegreeLayout.from_edge_index(*graph, by=by)
+    some = layout.key[::3]  # two thirds of the degrees or so were never seen
+    tasks = DegreeTasks.exact(some, by=by) if kind == "exact" else DegreeTasks.buckets([1, 3], by=by)
+    weights = made(scheme, tasks)
+    a = features(30, 5, 3).requires_grad_()
+    wanted = [a, *weights.parameters()]
+    definition = torch.bmm(a[:, None], weights.matrices(layout.key))[:, 0]
+    expected = torch.autograd.grad(definition.sin().sum(), wanted)
+    for out in (weights.by_group(weights.fold(a, layout), layout), weights.by_row(a, layout.key)):
+        torch.testing.assert_close(out, definition)
+        for found, theirs in zip(torch.autograd.grad(out.sin().sum(), wanted), expected, strict=True):
+            torch.testing.assert_close(found, theirs)
+
+
+@given(graph=graphs(min_nodes=0), seed=seeds)
+def test_the_ways_agree_on_every_graph(graph, seed):
+    layout = DegreeLayout.from_edge_index(*graph)
+    a = features(graph.num_nodes, 5, seed)
+    for scheme in SCHEMES.values():
+        weights = made(scheme, DegreeTasks.exact(torch.tensor([0, 1, 3])), seed)
+        expected = torch.bmm(a[:, None], weights.matrices(layout.key))[:, 0]
+        torch.testing.assert_close(weights.by_group(weights.fold(a, layout), layout), expected)
+        torch.testing.assert_close(weights.by_row(a, layout.key), expected)
+
+
+def test_independent_weights_are_the_shared_matrix_and_the_degrees_own():
+    weights = made(IndependentWeights, DegreeTasks.exact(torch.tensor([2, 7])))
+    assert weights.own.shape == (2, 5, 4)
+    found = weights.matrices(torch.tensor([7, 2, 3]))
+    assert torch.equal(found[0], weights.shared + weights.own[1])
+    assert torch.equal(found[1], weights.shared + weights.own[0])
+    assert torch.equal(found[2], weights.shared), "a degree never seen has the shared matrix alone"
+
+
+def test_exact_tasks_of_no_degree_at_all():
+    weights = made(IndependentWeights, DegreeTasks.exact(torch.tensor([], dtype=torch.long)))
+    a, degree = features(3, 5, 0), torch.tensor([0, 4, 9])
+    assert torch.equal(weights.by_row(a, degree), a @ weights.shared)
+    assert torch.equal(weights.matrices(degree), weights.shared.expand(3, 5, 4))
+
+
+def test_hashed_weights_are_signed_rows_of_one_matrix():
+    """Eq. 10 read as a matrix: row j is xi2(j) W[xi1(j)] of the degree plus the same of the shared functions."""
+    weights = made(SCHEMES["hash, shorter than the rows"], DegreeTasks.exact(torch.tensor([2])))
+    degree = torch.tensor([2, 90])
+    xi1, xi2 = weights.hashes(degree)
+    shared1, shared2 = weights.shared_hash
+    assert xi1.shape == xi2.shape == (2, 5)
+    assert shared1.shape == shared2.shape == (5,)
+    for t in range(2):
+        for j in range(5):
+            row = xi2[t, j] * weights.weight[xi1[t, j]] + shared2[j] * weights.weight[shared1[j]]
+            assert torch.equal(weights.matrices(degree)[t, j], row)
+            assert torch.equal(weights.shared[j], shared2[j] * weights.weight[shared1[j]])
+
+
+def test_hashed_weights_cost_the_same_however_many_tasks_there_are():
+    for tasks in (DegreeTasks.exact(torch.arange(3)), DegreeTasks.exact(torch.arange(500)), DegreeTasks.log2(10**6)):
+        weights = HashedWeights(5000, 32, tasks, hash_size=64)
+        assert sum(p.numel() for p in weights.parameters()) == 64 * 32
+
+
+def test_hash_functions_differ_by_degree_and_by_seed_and_buckets_share_theirs():
+    exact = DegreeTasks.exact(torch.tensor([1]))
+    degree = torch.arange(50)
+    one = HashedWeights(20, 4, exact, seed=0).hashes(degree)
+    other = HashedWeights(20, 4, exact, seed=1).hashes(degree)
+    rows = {tuple(row) for xi1 in (one[0], other[0]) for row in xi1.tolist()}
+    assert len(rows) == 100
+    again = HashedWeights(20, 4, exact, seed=0).hashes(degree)
+    assert torch.equal(one[0], again[0])
+    assert torch.equal(one[1], again[1])
+    xi1, _ = HashedWeights(20, 4, DegreeTasks.buckets([10]), seed=0).hashes(degree)
+    assert len({tuple(row) for row in xi1.tolist()}) == 2
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_smooth_basis_is_the_hats_and_sums_to_one_inside(size):
+    weights = SmoothWeights(5, 4, DegreeTasks.exact(torch.arange(40)), basis_size=size).double()
+    degree = torch.arange(2000)
+    found = weights.basis(degree)
+    expected = torch.tensor([smooth_basis(d, 39, size) for d in degree.tolist()], dtype=torch.float64)
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(found[:40].sum(1), torch.ones(40, dtype=torch.float64))
+
+
+def test_smooth_weights_fade_to_the_shared_matrix_far_above_the_range():
+    weights = made(SmoothWeights, DegreeTasks.exact(torch.arange(40)))
+    far = weights.matrices(torch.tensor([10**6, 2**40]))
+    assert torch.equal(far, weights.shared.expand(2, 5, 4))
+    distance = (weights.matrices(torch.arange(39, 110)) - weights.shared).flatten(1).norm(dim=1)
+    assert (distance.diff() <= 0).all()
+    assert distance[0] > 0
+    assert distance[-1] == 0
+
+
+def test_smooth_weights_of_near_degrees_are_near():
+    """A piecewise linear function of log-degree: no step is longer than the steepest slope allows."""
+    weights = made(SmoothWeights, DegreeTasks.log2(255))
+    degree = torch.arange(256)
+    steps = weights.matrices(degree).flatten(1).diff(dim=0).norm(dim=1)
+    slope = weights.own.flatten(1).diff(dim=0).norm(dim=1).max() / (math.log(256) / 4)
+    assert (steps <= slope * torch.log1p(degree.double()).diff() * (1 + 1e-9)).all()
+
+
+def test_smooth_weights_when_every_degree_is_zero():
+    weights = made(SmoothWeights, DegreeTasks.exact(torch.tensor([0, 0])))
+    assert torch.isfinite(weights.matrices(torch.tensor([0, 1, 50]))).all()
+
+
+def test_smooth_basis_tells_large_degrees_apart_in_16_bits():
+    weights = SmoothWeights(5, 4, DegreeTasks.log2(10**6)).bfloat16()
+    assert weights.basis(torch.tensor([3])).dtype == torch.bfloat16
+    wide = SmoothWeights(5, 4, DegreeTasks.log2(10**6)).double()
+    degree = torch.tensor([257, 70_000, 999_999])
+    torch.testing.assert_close(weights.basis(degree).double(), wide.basis(degree), atol=2**-9, rtol=2**-8)
+
+
+def test_a_degree_never_seen_is_finite_and_repeats(scheme):
+    weights = made(scheme, DegreeTasks.exact(torch.tensor([1, 2])))
+    degree = torch.tensor([0, 3, 10**9])
+    found = weights.matrices(degree)
+    assert torch.isfinite(found).all()
+    assert torch.equal(found, weights.matrices(degree))
+
+
+def test_degree_scale_is_the_size_of_the_degrees_own_matrices():
+    for scheme in (IndependentWeights, SmoothWeights):
+        weights = scheme(50, 50, DegreeTasks.log2(8), degree_scale=0.3)
+        ratio = weights.own.std() / weights.shared.std()
+        assert ratio.item() == pytest.approx(0.3, rel=0.05)
+        assert weights.shared.abs().max() <= (6 / 100) ** 0.5
+    none = IndependentWeights(5, 4, DegreeTasks.log2(8), degree_scale=0.0)
+    assert torch.equal(none.matrices(torch.tensor([1])), none.shared[None])
+
+
+def test_reset_draws_anew_and_keeps_the_hash_functions(scheme):
+    weights = made(scheme, DegreeTasks.exact(torch.tensor([1, 2])))
+    degree = torch.tensor([1])
+    before, functions = weights.matrices(degree).clone(), getattr(weights, "hashes", lambda d: ())(degree)
+    weights.reset_parameters()
+    assert not torch.equal(weights.matrices(degree), before)
+    for old, new in zip(functions, getattr(weights, "hashes", lambda d: ())(degree), strict=True):
+        assert torch.equal(old, new)
+
+
+def test_no_matrix_per_node():
+    """Nothing as large as (nodes, in, width) is ever made, in any scheme, in either order of rows."""
+    graph = drawn_by_seed(400, 800, 0)
+    layout = DegreeLayout.from_edge_index(*graph)
+    in_channels, width = 24, 16
+    for scheme in (IndependentWeights, HashedWeights, SmoothWeights):
+        weights = scheme(in_channels, width, DegreeTasks.log2(16))
+        largest = Largest()
+        with largest:
+            a = features(400, in_channels, 0, torch.float32)
+            weights.by_group(weights.fold(a, layout), layout)
+            weights.by_row(a, layout.key)
+        assert largest.numel <= 400 * 256 < 400 * in_channels * width
+
+
+class Largest(torch.utils._python_dispatch.TorchDispatchMode):
+    """Remembers the largest tensor that any operator returned."""
+
+    numel = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        for tensor in out if isinstance(out, (tuple, list)) else [out]:
+            if isinstance(tensor, torch.Tensor):
+                self.numel = max(self.numel, tensor.numel())
+        return out
