@@ -1,0 +1,111 @@
+"""DEMOConv under torch.compile and torch.export: one whole graph, for graphs of any size."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+import torch
+from tests.reference.graphs import drawn_by_seed, features
+from torch.export import Dim
+
+from demonet.degree import DegreeLayout, DegreeTasks
+from demonet.nn import DEMOConv
+
+SCHEMES = [("weight", 256), ("hash", 256), ("hash", 2), ("smooth", 256)]  # a hash of 2 is shorter than the features
+SMALL, LARGE = drawn_by_seed(12, 20, 0), drawn_by_seed(700, 900, 1)
+
+
+@pytest.fixture(autouse=True)
+def _fresh():
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+
+
+def layer(scheme, hash_size, **options):
+    return DEMOConv(3, 6, DegreeTasks.log2(8), scheme=scheme, hash_size=hash_size, bias=True, **options)
+
+
+def run(conv, module, x, graph, weight=None):
+    """The output, and the derivatives by the features and every parameter."""
+    x = x.clone().requires_grad_()
+    out = module(x, graph, weight)
+    return out.detach(), *torch.autograd.grad(out.sin().sum(), [x, *conv.parameters()])
+
+
+def assert_traced(conv, module, graphs, form, weighted=False):
+    for graph in graphs:
+        x = features(graph.num_nodes, 3, 0, torch.float32)
+        weight = torch.rand(graph.edge_index.size(1)) if weighted else None
+        given = DegreeLayout.from_edge_index(*graph) if form == "layout" else graph.edge_index
+        for found, expected in zip(run(conv, module, x, given, weight), run(conv, conv, x, given, weight), strict=True):
+            torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("scheme", "hash_size"), SCHEMES)
+@pytest.mark.parametrize("form", ["arcs", "layout"])
+def test_compile_in_one_graph(scheme, hash_size, form):
+    conv = layer(scheme, hash_size, aggr="sqrt")
+    assert_traced(conv, torch.compile(conv, fullgraph=True, backend="aot_eager"), [SMALL, LARGE], form)
+
+
+def test_compile_with_dynamic_sizes_traces_once():
+    conv, count = layer("weight", 256), 0
+
+    def counting(graph, inputs):
+        nonlocal count
+        count += 1
+        return graph
+
+    compiled = torch.compile(conv, fullgraph=True, backend=counting, dynamic=True)
+    for nodes in (12, 30, 80, 200):
+        graph = drawn_by_seed(nodes, 2 * nodes, nodes)
+        x = features(nodes, 3, 0, torch.float32)
+        torch.testing.assert_close(compiled(x, graph.edge_index), conv(x, graph.edge_index))
+    assert count == 1
+
+
+def test_compile_with_weights_degrees_and_a_training_step():
+    conv = layer("smooth", 256, dropout=0.2)
+    compiled = torch.compile(conv.eval(), fullgraph=True, backend="aot_eager")
+    assert_traced(conv, compiled, [SMALL], "arcs", weighted=True)
+    assert_traced(conv, compiled, [SMALL], "layout", weighted=True)
+    x, degree = features(12, 3, 0, torch.float32), torch.arange(12)
+    torch.testing.assert_close(compiled(x, SMALL.edge_index, degree=degree), conv(x, SMALL.edge_index, degree=degree))
+    assert torch.isfinite(torch.compile(conv.train(), fullgraph=True, backend="aot_eager")(x, SMALL.edge_index)).all()
+
+
+@pytest.mark.parametrize(("scheme", "hash_size"), SCHEMES)
+def test_export_with_any_number_of_nodes_and_arcs(scheme, hash_size):
+    conv = layer(scheme, hash_size, aggr="mean")
+    x = features(12, 3, 0, torch.float32)
+    shapes = {"x": {0: Dim("n", min=2)}, "edge_index": {1: Dim("m", min=2)}}
+    program = torch.export.export(conv, (x, SMALL.edge_index), dynamic_shapes=shapes).module()
+    for graph in (SMALL, LARGE):
+        x = features(graph.num_nodes, 3, 1, torch.float32)
+        torch.testing.assert_close(program(x, graph.edge_index), conv(x, graph.edge_index))
+
+
+@pytest.mark.parametrize(("scheme", "hash_size"), SCHEMES)
+def test_export_with_a_layout_of_any_size(scheme, hash_size):
+    """A layout is an input like any tensor: the program serves graphs on either side of every choice by cost."""
+    conv = layer(scheme, hash_size)
+    inputs = [
+        (features(graph.num_nodes, 3, 1, torch.float32), DegreeLayout.from_edge_index(*graph))
+        for graph in (SMALL, LARGE)
+    ]
+    values = [getattr(inputs[0][1], field.name) for field in fields(DegreeLayout)]
+    layout_shapes = [{0: Dim.AUTO} if isinstance(value, torch.Tensor) else None for value in values]
+    shapes = ({0: Dim.AUTO}, layout_shapes)
+    program = torch.export.export(conv, inputs[0], dynamic_shapes=shapes).module()
+    for x, layout in inputs:
+        torch.testing.assert_close(program(x, layout), conv(x, layout))
+
+
+def test_an_exported_program_still_refuses_bad_arcs():
+    conv = layer("weight", 256)
+    x = features(12, 3, 0, torch.float32)
+    shapes = {"x": {0: Dim("n", min=2)}, "edge_index": {1: Dim("m", min=2)}}
+    program = torch.export.export(conv, (x, SMALL.edge_index), dynamic_shapes=shapes).module()
+    with pytest.raises(ValueError, match="target id 12"):
+        program(x, torch.tensor([[0, 1], [12, 0]]))
