@@ -95,19 +95,29 @@ def cycle(n: int = 12) -> Data:
     return _data(nx.cycle_graph(n).edges, n, y=np.zeros(n), class_names=["cycle"])
 
 
-def small_graphs(num: int = 100, seed: int = 0, *, smallest: int = 12, largest: int = 36) -> list[Data]:
+def small_graphs(
+    num: int = 100, seed: int = 0, *, smallest: int = 12, largest: int = 36, noise: float = 0.0
+) -> list[Data]:
     """Graphs of five families, in turn; the class ``y`` is the family.
 
     Sizes are drawn from the same range for each family, so neither the number of nodes nor that of edges decides.
+
+    Args:
+        num: Number of graphs.
+        seed: Seed of everything that is drawn.
+        smallest, largest: Number of nodes.
+        noise: Share of the edges that are moved to random places, without which the shares of degrees decide.
     """
     if num < 1 or not 8 <= smallest <= largest:
         raise DemonetError(f"num={num}, smallest={smallest}, largest={largest}: at least 1 and 8, in order")
+    if not 0 <= noise <= 1:
+        raise DemonetError(f"noise={noise} is not a share of the edges")
     generator = np.random.default_rng(seed)
     graphs = []
     for i in range(num):
         family = i % len(FAMILIES)
         n = int(generator.integers(smallest, largest + 1))
-        graph = _family(FAMILIES[family], n, generator)
+        graph = _moved(_family(FAMILIES[family], n, generator), noise, generator)
         graphs.append(_data(graph.edges, graph.number_of_nodes(), y=np.array([family])))
     return graphs
 
@@ -127,6 +137,15 @@ def _family(name: str, n: int, generator: np.random.Generator) -> nx.Graph:
         return nx.barabasi_albert_graph(n, 2, seed=seed)
     graph = nx.cycle_graph(n)
     graph.add_edges_from((u, v) for u, v in generator.integers(n, size=(n // 2, 2)).tolist() if u != v)
+    return graph
+
+
+def _moved(graph: nx.Graph, noise: float, generator: np.random.Generator) -> nx.Graph:
+    edges = list(graph.edges)
+    leave = generator.permutation(len(edges))[: round(noise * len(edges))]
+    graph.remove_edges_from([edges[i] for i in leave])
+    pairs = [pair for pair in nx.non_edges(graph) if pair not in edges]
+    graph.add_edges_from([pairs[i] for i in generator.permutation(len(pairs))[: len(leave)]])
     return graph
 
 

@@ -12,7 +12,7 @@ from demonet.degree.tasks import DegreeTasks
 from demonet.nn.weights.base import DegreeWeights, glorot_, pays
 from demonet.ops import degree_linear
 
-ROWS_PER_MIX = 2  # from so many rows a degree on, mixing matrices is cheaper than mixing products
+ROWS_PER_MIX = 20  # from so many rows a degree on, mixing matrices is cheaper than mixing products
 
 
 class SmoothWeights(DegreeWeights):

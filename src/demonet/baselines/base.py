@@ -1,0 +1,48 @@
+"""The one interface that every baseline has."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar, Self, TypeAlias
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from demonet.data.check import check_split
+from demonet.data.splits import Split
+
+Items: TypeAlias = Data | Sequence[Data]
+
+
+class Baseline(ABC):
+    """A method to compare with: fitted on the training part, tuned on the validation part, asked for everyone.
+
+    ``fit`` takes a graph whose nodes are classified, or a sequence of graphs that are.
+    """
+
+    name: ClassVar[str]
+
+    def fit(self, data: Items, split: Split, seed: int = 0) -> Self:
+        """Learn from ``split.train``, choose by ``split.val``; ``split.test`` is not looked at."""
+        y = labels(data)
+        check_split(split, y)
+        self._fit(data, y, split, seed)
+        return self
+
+    @abstractmethod
+    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> None: ...
+
+    @abstractmethod
+    def predict(self) -> Tensor:
+        """The predicted class of every item that ``fit`` was given."""
+
+    def score(self, rows: Tensor, y: Tensor) -> float:
+        """Accuracy on some of the items."""
+        return float((self.predict()[rows] == y[rows]).double().mean())
+
+
+def labels(data: Items) -> Tensor:
+    """The class of every node, or of every graph."""
+    return data.y if isinstance(data, Data) else torch.cat([graph.y.view(-1) for graph in data])

@@ -1,0 +1,150 @@
+"""The demo: three small problems with a known answer, five methods on the same splits."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from demonet import baselines
+from demonet.baselines.base import labels
+from demonet.baselines.gcn import GCN
+from demonet.data.splits import Split, thirds
+from demonet.data.synthetic import mirrored_karate, role_graph, small_graphs
+from demonet.train import History, family_of, preset, train_graphs, train_nodes
+
+SCHEMES = ("weight", "hash", "smooth")
+METHODS = (*(f"demonet-{scheme}" for scheme in SCHEMES), "gcn", "degree-knn")
+EPOCHS, PATIENCE = 200, 40
+
+
+@dataclass
+class Comparison:
+    """The accuracies of every method on one problem, one for each split, and the learning curves of the first."""
+
+    title: str
+    accuracy: dict[str, list[float]] = field(default_factory=dict)
+    curves: dict[str, History] = field(default_factory=dict)
+
+    def row(self, method: str) -> tuple[float, float, float]:
+        """Mean, standard deviation and half the width of the 95 % interval."""
+        runs = self.accuracy[method]
+        deviation = statistics.stdev(runs) if len(runs) > 1 else math.nan
+        return statistics.mean(runs), deviation, _student(len(runs)) * deviation / math.sqrt(len(runs))
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """The mirrored karate club: where each node lands, and how far mirrored nodes are apart."""
+
+    data: Data
+    xy: Tensor
+    mirrored_distance: float
+    other_distance: float
+    test_accuracy: float
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Everything that the page shows."""
+
+    roles: Comparison
+    graphs: Comparison
+    mirror: Mirror
+
+
+def run(splits: int = 3, seed: int = 0, on_step: Callable[[str], None] = lambda step: None) -> Demo:
+    """Train everything; ``on_step`` is told what comes next."""
+    roles = _compare("Roles in a graph", role_graph(seed), splits, seed, on_step)
+    graphs = _compare("Families of small graphs", small_graphs(150, seed), splits, seed, on_step)
+    on_step("Mirrored karate club: demonet-smooth")
+    return Demo(roles, graphs, mirror(seed))
+
+
+def steps(splits: int) -> int:
+    """How many times ``run`` calls ``on_step``."""
+    return 2 * splits * len(METHODS) + 1
+
+
+def _compare(
+    title: str, data: Data | Sequence[Data], splits: int, seed: int, on_step: Callable[[str], None]
+) -> Comparison:
+    result = Comparison(title)
+    y = labels(data)
+    for number in range(splits):
+        split = thirds(y, seed + number, stratified=True)
+        for method in METHODS:
+            on_step(f"{title}, split {number + 1}: {method}")
+            accuracy, history = _one(method, data, y, split, seed + number)
+            result.accuracy.setdefault(method, []).append(accuracy)
+            if number == 0 and history is not None:
+                result.curves[method] = history
+    return result
+
+
+def _one(method: str, data: Data | Sequence[Data], y: Tensor, split: Split, seed: int) -> tuple[float, History | None]:
+    scheme = method.removeprefix("demonet-")
+    if scheme == method:
+        options: dict[str, Any] = {}
+        if method == "gcn":
+            train = replace(
+                preset("default", family_of(data)).train, epochs=EPOCHS, patience=PATIENCE, degree_decay=1.0
+            )
+            options = {"features": _features(data), "train": train}
+        baseline = baselines.get(method)(**options).fit(data, split, seed)
+        return baseline.score(split.test, y), baseline.history if isinstance(baseline, GCN) else None
+    base = preset("default", family_of(data))
+    chosen = replace(
+        base,
+        features=_features(data),
+        model=replace(base.model, scheme=scheme),  # type: ignore[arg-type]
+        train=replace(base.train, epochs=EPOCHS, patience=PATIENCE),
+    )
+    if isinstance(data, Data):
+        trained = train_nodes(data, split, chosen, seed=seed)
+    else:
+        trained = train_graphs(data, split, chosen, seed=seed)
+    return trained.test_accuracy, trained.history
+
+
+def _features(data: Data | Sequence[Data]) -> str:
+    """No attributes in any of these: every network starts from the degree."""
+    return "degree-rbf+degree-onehot"
+
+
+def mirror(seed: int = 0) -> Mirror:
+    """Train on one copy of the karate club to tell its 34 members apart, and look where the other copy lands."""
+    data = mirrored_karate()
+    half = data.y.numel() // 2
+    other = half + torch.randperm(half, generator=torch.Generator().manual_seed(seed))
+    split = Split("first copy", seed, torch.arange(half), other[: half // 2], other[half // 2 :])
+    base = preset("default", "nodes")
+    trained = train_nodes(data, split, replace(base, train=replace(base.train, epochs=EPOCHS)), seed=seed)
+    with torch.no_grad():
+        embedding = trained.model.eval().embed(*trained.inputs).double()  # type: ignore[operator]
+    centred = embedding - embedding.mean(0)
+    distance = torch.cdist(centred, centred)
+    nodes = torch.arange(2 * half)
+    others = ~torch.eye(2 * half, dtype=torch.bool)
+    others[nodes, data.mirror] = False
+    xy = centred @ torch.linalg.svd(centred, full_matrices=False).Vh[:2].T  # the two principal components
+    return Mirror(
+        data,
+        xy,
+        float(distance[nodes, data.mirror].mean()),
+        float(distance[others].mean()),
+        trained.test_accuracy,
+    )
+
+
+def _student(runs: int) -> float:
+    """The 97.5 % quantile of Student's distribution for that many runs."""
+    from scipy.stats import t
+
+    return float(t.ppf(0.975, runs - 1)) if runs > 1 else math.nan
