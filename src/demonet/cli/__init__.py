@@ -18,10 +18,11 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line; an expected error is one line on stderr and exit code 2, never a traceback."""
-    from demonet.cli import datasets, demo
+    from demonet.cli.datasets import datasets
+    from demonet.cli.demo import demo
 
-    app.command("demo")(demo.demo)
-    app.command("datasets")(datasets.datasets)
+    app.command("demo")(demo)
+    app.command("datasets")(datasets)
     try:
         app()
     except DemonetError as error:

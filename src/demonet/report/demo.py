@@ -89,8 +89,8 @@ def _mirror(mirror: Mirror) -> list[Section]:
     )
     caption = (
         "Two copies of Zachary's karate club, joined by one edge between a member and its mirror. The network learnt "
-        "to tell the 34 members of the first copy apart, from their degrees alone; the second copy (rings) lands on the "
-        "first (dots). Members whose places in the club are the same cannot be told apart by any such network."
+        "to tell the 34 members of the first copy apart, from their degrees alone; the second copy (rings) lands "
+        "on the first (dots). Members whose places in the club are the same cannot be told apart by any such network."
     )
     return [
         Figure(figure, alt=alt, caption=caption, title="Structurally equal nodes fall together"),

@@ -79,7 +79,7 @@ def fit(
     """
     if problem.validation.rows.numel() == 0:
         raise DemonetError("the validation set is empty", hint="early stopping needs one")
-    optimizer = torch.optim.Adam(parameter_groups(model, config), lr=config.lr)
+    optimizer = torch.optim.Adam(parameter_groups(model, config), lr=config.lr, fused=True)
     history, best, waited = History(), copy.deepcopy(model.state_dict()), 0
     with torch.random.fork_rng(devices=[]):  # the caller's random numbers are not ours to spend
         torch.manual_seed(config.seed)
