@@ -30,6 +30,7 @@ EDGES = "1 2\n2 3\n3 1\n"
         ("1,2,0.5\n2,3,\n", [":2:", "column 3 is empty"]),
         ("1,2\n,3\n", [":2:", "column 1 is empty"]),
         ("a,b\n,3\n", [":2:", "column 1 is empty"]),
+        ("a,b\nc,  \n", [":2:", "column 2 is blank"]),
         ("1 2 3 4\n", ["4 columns", "weight="]),
         ("7\n8\n", ["one column"]),
         ("source,target\n", ["header and nothing below"]),

@@ -42,15 +42,18 @@ def simple_edges(
     """
     if self_loops not in ("drop", "keep"):
         raise DemonetError(f"self_loops={self_loops!r}", hint='"drop" or "keep"')
+    arcs = source.astype(np.int64)
+    arcs *= num_nodes
+    arcs += target
     loops = source == target
+    del source, target  # of many millions of edges, the caller need not keep them either
     num_loops = int(np.count_nonzero(loops))
     if num_loops and self_loops == "drop":
-        stay = ~loops
-        source, target = source[stay], target[stay]
-        weight = None if weight is None else weight[stay]
+        np.logical_not(loops, out=loops)
+        arcs = arcs[loops]
+        weight = None if weight is None else weight[loops]
         _warn(num_loops, "self loop", "dropped", file, 'self_loops="keep" keeps them')
-    arcs = source.astype(np.int64) * num_nodes
-    arcs += target
+    del loops
     listed = arcs.size
     arcs, weight, doubled = _merge(arcs, weight, num_nodes, file)
     if doubled:
@@ -101,14 +104,17 @@ def _both_directions(
     A list that gives every edge in both directions is a convention, not a mistake: it counts as none.
     """
     listed = arcs.size
-    source = arcs // max(num_nodes, 1)
-    reverse = arcs - source * num_nodes
+    both = np.empty(2 * listed, dtype=np.int64)
+    both[:listed] = arcs
+    source = np.floor_divide(arcs, max(num_nodes, 1), out=arcs)
+    reverse = both[listed:]
+    np.multiply(source, -num_nodes, out=reverse)
+    reverse += both[:listed]  # the target, as u * n + v - u * n
     loops = int(np.count_nonzero(reverse == source))
     reverse *= num_nodes
     reverse += source
-    del source
-    weights = None if weight is None else np.concatenate([weight, weight])
-    arcs, weight, _ = _merge(np.concatenate([arcs, reverse]), weights, num_nodes, file)
+    del arcs, source, reverse
+    arcs, weight, _ = _merge(both, None if weight is None else np.concatenate([weight, weight]), num_nodes, file)
     edges = (arcs.size + loops) // 2
     return arcs, weight, listed - edges if listed < arcs.size else 0
 

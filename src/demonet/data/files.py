@@ -69,7 +69,7 @@ def read_graph(
     if ids not in ("auto", "int", "str"):
         raise DemonetError(f"ids={ids!r}", hint='"auto", "int" or "str"')
     listing = _listing(edges, source, target, weight, ids, header, matrix)
-    numbering, heads, tails = _number(listing)
+    numbering, ends = _number(listing)
     nodes = listing.nodes if listing.nodes is not None else numbering.node_ids
     labelled = _labelled(labels, listing, numbering, nodes)
     featured = _featured(features, listing, numbering, nodes)
@@ -79,8 +79,8 @@ def read_graph(
     data = Data(num_nodes=numbering.node_ids.size, node_ids=numbering.node_ids)
     weights = listing.weight if weight is not False else None
     data.edge_index, edge_weight = simple_edges(
-        heads,
-        tails,
+        ends.pop(0),
+        ends.pop(0),
         data.num_nodes,
         weight=None if weights is None or (weights == 1).all() else weights,
         directed=bool(listing.directed if directed is None else directed),
@@ -126,11 +126,16 @@ def _listing(
     )
 
 
-def _number(listing: Listing) -> tuple[Numbering, np.ndarray, np.ndarray]:
+def _number(listing: Listing) -> tuple[Numbering, list[np.ndarray]]:
+    """The numbers of sources and of targets; the listing gives up its own, which may be most of the memory."""
+    source, target = listing.source, listing.target
+    listing.source = listing.target = np.empty(0, np.int64)
     if listing.nodes is None:
-        return number_ends(listing.source, listing.target)
-    numbering = number_listed(listing.nodes)
-    return numbering, numbering.find(listing.source), numbering.find(listing.target)
+        numbering, *ends = number_ends(source, target)
+    else:
+        numbering = number_listed(listing.nodes)
+        ends = [numbering.find(source), numbering.find(target)]
+    return numbering, ends
 
 
 def _labelled(labels: Any, listing: Listing, numbering: Numbering, nodes: Ids) -> Labelled | None:

@@ -49,21 +49,37 @@ def convert(column: Any, kind: Kind, file: Path) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
     try:
         if kind == "text":
-            return pc.utf8_trim_whitespace(column.cast(pa.large_string())).to_pylist()
+            return pc.utf8_trim_whitespace(_plain(column).cast(pa.large_string())).to_pylist()
         if kind == "number":
-            return column.cast(pa.float64()).to_numpy()
+            return _plain(column).cast(pa.float64()).to_numpy()
         if pa.types.is_integer(column.type) and kind != "str id":
             return column.cast(pa.int64()).to_numpy()
-        if kind == "int id" or not (pa.types.is_integer(column.type) or _is_string(column.type)):
+        values = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if kind == "int id" or not (pa.types.is_integer(values) or _is_string(values)):
             raise DemonetError(f"a column of node ids has type {column.type}", file=file, hint="integers or strings")
-        coded = pc.utf8_trim_whitespace(column.cast(pa.large_string())).combine_chunks().dictionary_encode()
+        if not pa.types.is_dictionary(column.type):
+            column = column.cast(pa.large_string()).dictionary_encode()
+        return _coded(column.unify_dictionaries().combine_chunks())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise DemonetError(f"a column cannot be read: {error}", file=file) from None
-    return Coded(coded.indices.to_numpy().astype(np.int64), coded.dictionary.to_numpy(zero_copy_only=False))
+
+
+def _plain(column: Any) -> Any:
+    import pyarrow as pa
+
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def _coded(column: Any) -> Coded:
+    """A dictionary column; blanks around a string do not count, so two of its entries may be one."""
+    names = np.array([str(name).strip() for name in column.dictionary.to_pylist()], dtype=object)
+    codes = column.indices.to_numpy()
+    if len(set(names)) < len(names):
+        first = {name: i for i, name in reversed(list(enumerate(names)))}
+        codes = np.array([first[name] for name in names])[codes]
+    return Coded(codes, names)
 
 
 def is_integer(text: str) -> bool:

@@ -35,17 +35,20 @@ class ParquetTable:
         from pyarrow import parquet
 
         names = [(self.names or [])[place] for place in places]
-        try:
-            table = parquet.read_table(self.file, columns=names)
-        except (pa.ArrowException, OSError, MemoryError) as error:
-            raise DemonetError(f"damaged Parquet file: {error}", file=self.file) from None
         columns: list[Any] = []
-        for name, kind in zip(names, kinds, strict=True):
-            column = table.column(name)
+        for name, kind in zip(
+            names, kinds, strict=True
+        ):  # one at a time, so that Arrow's copy of it goes before the next
+            try:
+                column = parquet.read_table(self.file, columns=[name]).column(name)
+            except (pa.ArrowException, OSError, MemoryError) as error:
+                raise DemonetError(f"damaged Parquet file: {error}", file=self.file) from None
             if kind != "text" and column.null_count:
                 row = int(np.flatnonzero(column.is_null().to_numpy())[0])
                 raise DemonetError(f"column {name!r} is empty in row {row}", file=self.file)
             values = convert(column, kind, self.file)
+            del column
+            pa.default_memory_pool().release_unused()
             if kind == "number" and not np.isfinite(values).all():
                 row = int(np.flatnonzero(~np.isfinite(values))[0])
                 raise DemonetError(f"{values[row]} in column {name!r}, row {row}", file=self.file)

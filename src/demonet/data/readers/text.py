@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from demonet.data.ids import Coded
 from demonet.data.readers.columns import Kind, convert, is_integer, is_number
 from demonet.data.readers.raw import read_text
 from demonet.errors import DemonetError
@@ -73,6 +74,9 @@ class TextTable:
                 row = int(np.flatnonzero(column.is_null().to_numpy())[0])
                 raise DemonetError(f"column {place + 1} is empty", file=self.file, line=self.line(row))
             values = convert(column, kind, self.file)
+            if isinstance(values, Coded) and "" in values.names:
+                row = int(np.flatnonzero(values.names[values.codes] == "")[0])
+                raise DemonetError(f"column {place + 1} is blank", file=self.file, line=self.line(row))
             if kind == "number" and not np.isfinite(values).all():
                 row = int(np.flatnonzero(~np.isfinite(values))[0])
                 problem = f"{values[row]} in column {place + 1}"
@@ -91,8 +95,9 @@ class TextTable:
 
         body = pa.py_buffer(self._data)[self._start :]
         reason = ""
-        for id_type in (pa.int64(), pa.string()):  # ids are integers or else, on a second reading, strings
-            fixed = {"number": pa.float64(), "text": pa.string(), "str id": pa.string(), "int id": pa.int64()}
+        strings = pa.dictionary(pa.int32(), pa.string())
+        for id_type in (pa.int64(), strings):  # ids are integers or else, on a second reading, strings
+            fixed = {"number": pa.float64(), "text": pa.string(), "str id": strings, "int id": pa.int64()}
             types = {str(place): fixed.get(kind, id_type) for place, kind in zip(places, kinds, strict=True)}
             try:
                 table = arrow_csv.read_csv(
