@@ -6,12 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, Self, TypeAlias
 
-import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet.data.check import check_split
 from demonet.data.splits import Split
+from demonet.train.problem import labels
+
+__all__ = ["Baseline", "Items", "labels"]
 
 Items: TypeAlias = Data | Sequence[Data]
 
@@ -41,8 +43,3 @@ class Baseline(ABC):
     def score(self, rows: Tensor, y: Tensor) -> float:
         """Accuracy on some of the items."""
         return float((self.predict()[rows] == y[rows]).double().mean())
-
-
-def labels(data: Items) -> Tensor:
-    """The class of every node, or of every graph."""
-    return data.y if isinstance(data, Data) else torch.cat([graph.y.view(-1) for graph in data])

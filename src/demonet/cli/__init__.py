@@ -6,6 +6,8 @@ import sys
 
 import typer
 
+from demonet.cli.datasets import datasets
+from demonet.cli.demo import demo
 from demonet.errors import DemonetError
 
 app = typer.Typer(
@@ -14,20 +16,14 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.command("demo")(demo)
+app.command("datasets")(datasets)
 
 
 def main() -> None:
     """Run the command line; an expected error is one line on stderr and exit code 2, never a traceback."""
-    from demonet.cli.datasets import datasets
-    from demonet.cli.demo import demo
-
-    app.command("demo")(demo)
-    app.command("datasets")(datasets)
     try:
         app()
     except DemonetError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(2)
-    except KeyboardInterrupt:
-        typer.echo("interrupted", err=True)
-        sys.exit(130)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +11,7 @@ import typer
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Where the page goes.")] = Path("report.html"),
+    out: Annotated[Path, typer.Option(dir_okay=False, help="Where the page goes.")] = Path("report.html"),
     splits: Annotated[int, typer.Option(min=1, help="Splits of each problem.")] = 3,
     seed: Annotated[int, typer.Option(help="Seed of data, splits and networks.")] = 0,
 ) -> None:
@@ -19,10 +20,13 @@ def demo(
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
     from rich.table import Table
 
+    from demonet.errors import DemonetError
     from demonet.experiments.demo import METHODS, run, steps
     from demonet.report.demo import demo_page
     from demonet.report.page import write
 
+    if not out.parent.is_dir():  # now, not after a minute of training
+        raise DemonetError("there is no such folder for the page", file=out)
     start = time.perf_counter()
     errors = Console(stderr=True)
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
@@ -32,23 +36,30 @@ def demo(
         def on_step(step: str) -> None:
             progress.update(task, description=step, advance=1)
             if not errors.is_terminal:
-                errors.print(step, highlight=False)
+                errors.print(step, highlight=False, soft_wrap=True)
 
         result = run(splits, seed, on_step)
     write(demo_page(result), out)
 
-    table = Table(title=f"Test accuracy, mean ± deviation over {splits} splits", title_justify="left")
+    over = "one split" if splits == 1 else f"mean ± deviation over {splits} splits"
+    table = Table(title=f"Test accuracy, {over}", title_justify="left")
     table.add_column("method")
     for part in (result.roles, result.graphs):
         table.add_column(part.title, justify="right")
     for method in METHODS:
         cells = [part.row(method) for part in (result.roles, result.graphs)]
-        table.add_row(method, *(f"{mean:.3f} ± {deviation:.3f}" for mean, deviation, _ in cells))
+        table.add_row(method, *(_shown(mean, deviation) for mean, deviation, _ in cells))
     console = Console()
     console.print(table)
     console.print(
         f"Mirrored karate club: a node and its mirror are {result.mirror.mirrored_distance:.2g} apart on average, "
         f"other pairs {result.mirror.other_distance:.3g}.",
         highlight=False,
+        soft_wrap=True,
     )
-    console.print(f"Wrote {out} in {time.perf_counter() - start:.0f} s.", highlight=False)
+    seconds = time.perf_counter() - start
+    console.print(f"Wrote {out} in {seconds:.0f} s.", highlight=False, markup=False, soft_wrap=True)
+
+
+def _shown(mean: float, deviation: float) -> str:
+    return f"{mean:.3f}" if math.isnan(deviation) else f"{mean:.3f} ± {deviation:.3f}"

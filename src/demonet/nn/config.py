@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import math
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 from demonet.errors import DemonetError
@@ -58,8 +59,14 @@ class ModelConfig:
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise DemonetError(f"{name}={getattr(self, name)!r} is not one of {', '.join(map(repr, allowed))}")
-        if self.hidden < 2 or self.layers < 1:
-            raise DemonetError(f"hidden={self.hidden}, layers={self.layers}: at least 2 and 1 are needed")
+        for name, least in (("hidden", 2), ("layers", 1), ("hash_size", 1), ("basis_size", 2)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < least:
+                raise DemonetError(f"{name}={value!r} is not a whole number of at least {least}")
+        if not 0.0 <= self.dropout < 1.0:
+            raise DemonetError(f"dropout={self.dropout!r} is not in [0, 1)")
+        if not 0.0 <= self.degree_scale < math.inf:
+            raise DemonetError(f"degree_scale={self.degree_scale!r} is not a number of at least 0")
 
     def conv_options(self, layer: int) -> dict[str, Any]:
         """The options of the convolution of one layer."""
@@ -67,10 +74,15 @@ class ModelConfig:
         options = {name: getattr(self, name) for name in names} | {"seed": self.seed + layer}
         return options | {"dropout": 0.0} if self.refine else options
 
+    def changed(self, **changes: Any) -> ModelConfig:
+        """The configuration with some fields changed; an unknown name is an error."""
+        return ModelConfig.from_state(asdict(self) | changes)
+
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> ModelConfig:
         """The configuration that ``dataclasses.asdict`` described; an unknown name is an error, not a guess."""
         unknown = set(state) - {field.name for field in fields(cls)}
         if unknown:
-            raise DemonetError(f"unknown model option {sorted(unknown)[0]!r}")
+            known = ", ".join(field.name for field in fields(cls))
+            raise DemonetError(f"unknown model option {sorted(unknown)[0]!r}", hint=f"there are {known}")
         return cls(**state)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
@@ -30,7 +30,7 @@ class GraphInput:
 
     x: Tensor
     layout: DegreeLayout
-    folded: Tensor
+    folded: Tensor = field(compare=False)  # it follows from the rest
     edge_weight: Tensor | None = None
     batch: Tensor | None = None
     num_graphs: int = 1
@@ -79,6 +79,8 @@ def prepare(
         check_features(x, x.size(0))
         check_edge_index(edge_index, x.size(0))
         layout = DegreeLayout.from_edge_index(edge_index, x.size(0), by=conv.tasks.by)
+    if batch is not None:
+        _check_batch(batch, x.size(0), num_graphs)
     inside = enter(x, layout, edge_weight, batch, num_graphs)
     folded = conv.neighbourhood(inside.x, layout.sorted(), edge_weight)
     return GraphInput(inside.x, layout, folded, edge_weight, inside.batch, inside.graphs()[1])
@@ -93,11 +95,29 @@ def enter(
 ) -> Inside:
     """Whatever was given, as the layers want it."""
     if isinstance(x, GraphInput):
+        if any(given is not None for given in (edge_index, edge_weight, batch, num_graphs)):
+            raise DemonetError("a prepared graph and parts of one", hint="prepare() takes all of them; pass it alone")
         return Inside(x.x, x.layout.sorted(), x.edge_weight, x.folded, x.layout, x.batch, x.num_graphs)
     if edge_index is None:
         raise DemonetError("features alone are not a graph", hint="pass edge_index, or what prepare() returned")
     if not isinstance(edge_index, DegreeLayout):
         return Inside(x, edge_index, edge_weight, None, None, batch, num_graphs)
+    for name, values in (("rows of features", x), ("batch entries", batch)):
+        if values is not None and values.size(0) != edge_index.num_nodes:
+            raise DemonetError(f"{values.size(0)} {name} for a layout of {edge_index.num_nodes} nodes")
     rows = sparse_rows(x, edge_index.order) if is_sparse(x) else edge_index.enter(x)
     batch = None if batch is None else edge_index.enter(batch)
     return Inside(rows, edge_index.sorted(), edge_weight, None, edge_index, batch, num_graphs)
+
+
+def _check_batch(batch: Tensor, num_nodes: int, num_graphs: int | None) -> None:
+    """Refuse anything but the number of a graph for each node."""
+    if batch.dim() != 1 or batch.is_floating_point():
+        raise DemonetError(f"batch is {list(batch.shape)} of {batch.dtype}, not an integer for each node")
+    if batch.numel() != num_nodes:
+        raise DemonetError(f"{batch.numel()} batch entries for {num_nodes} nodes", hint="one for each node")
+    outside = batch < 0 if num_graphs is None else (batch < 0) | (batch >= num_graphs)
+    if bool(outside.any()):
+        node = int(outside.nonzero()[0])
+        allowed = "graphs are counted from 0" if num_graphs is None else f"num_graphs={num_graphs}, counted from 0"
+        raise DemonetError(f"node {node} is in graph {int(batch[node])}", hint=allowed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, cast
 
 import torch
@@ -50,7 +49,7 @@ class DEMONet(nn.Module):
         self, in_channels: int, tasks: DegreeTasks, config: ModelConfig | None, changes: dict[str, Any]
     ) -> None:
         super().__init__()
-        self.config = replace(config or ModelConfig(), **changes)
+        self.config = (config or ModelConfig()).changed(**changes)
         self.tasks, self.in_channels = tasks, in_channels
         widths = [in_channels] + [self.config.hidden] * self.config.layers
         self.layers = nn.ModuleList(Layer(width, tasks, self.config, k) for k, width in enumerate(widths[:-1]))
@@ -68,8 +67,15 @@ class DEMONet(nn.Module):
         """
         if x.dim() == 2 and x.size(1) != self.in_channels:
             raise DemonetError(f"{x.size(1)} feature columns for a model made for {self.in_channels}")
+        dtype = next(self.parameters()).dtype
+        if x.dtype != dtype:
+            raise DemonetError(f"features are {x.dtype}, the model is {dtype}", hint=f"x.to({dtype})")
         first = cast(Layer, self.layers[0])
         return prepare(first.conv, x, edge_index, **options)
+
+    def extra_repr(self) -> str:
+        """What print shows."""
+        return str(self.config)
 
     def representations(
         self, x: Tensor | GraphInput, edge_index: Graph = None, edge_weight: Tensor | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from demonet.experiments.demo import METHODS, Comparison, Demo, Mirror
 from demonet.report.cells import Cell, Column, Estimate
 from demonet.report.figures import accuracy_bars, embedding_scatter, learning_curves
@@ -23,7 +25,8 @@ def demo_page(demo: Demo) -> Page:
     rows: list[list[Cell]] = [
         [method, *(_estimate(part, method) for part in (demo.roles, demo.graphs))] for method in METHODS
     ]
-    caption = f"Test accuracy, mean ± standard deviation over {splits} splits; the best of each column is marked."
+    over = "on one split" if splits == 1 else f"mean ± standard deviation over {splits} splits"
+    caption = f"Test accuracy, {over}; the best of each column is marked."
     return Page(
         "DEMO-Net, the demo",
         "Degree-specific graph neural networks on three generated problems",
@@ -37,9 +40,9 @@ def demo_page(demo: Demo) -> Page:
     )
 
 
-def _estimate(part: Comparison, method: str) -> Estimate:
+def _estimate(part: Comparison, method: str) -> Cell:
     mean, deviation, _ = part.row(method)
-    return Estimate(mean, deviation)
+    return mean if math.isnan(deviation) else Estimate(mean, deviation)
 
 
 def _bars(part: Comparison) -> Section:

@@ -6,7 +6,6 @@ No pickle anywhere: reading one runs no code from the file.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from torch import Tensor, nn
 
 from demonet.atomic import replacing
 from demonet.errors import DemonetError
-from demonet.train.config import TrainConfig
 
 FORMAT = "demonet-checkpoint-1"
 
@@ -46,7 +44,7 @@ def save_checkpoint(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
     best: dict[str, Tensor],
-    config: TrainConfig,
+    identity: dict[str, Any],
     facts: dict[str, Any],
 ) -> None:
     """Everything that the rest of a training run depends on, the state of the random generator included."""
@@ -55,11 +53,11 @@ def save_checkpoint(
     for index, state in optimizer.state_dict()["state"].items():
         tensors |= {f"adam.{index}.{name}": torch.as_tensor(value) for name, value in state.items()}
     tensors["random"] = torch.get_rng_state()
-    save_tensors(path, tensors, {"train": asdict(config), **facts})
+    save_tensors(path, tensors, {"identity": identity, **facts})
 
 
 def load_checkpoint(
-    path: str | Path, model: nn.Module, optimizer: torch.optim.Optimizer, config: TrainConfig
+    path: str | Path, model: nn.Module, optimizer: torch.optim.Optimizer, identity: dict[str, Any]
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Put a model, its optimiser and the random generator back where they were.
 
@@ -67,20 +65,23 @@ def load_checkpoint(
         The best weights so far, and the facts that were saved.
     """
     tensors, facts = load_tensors(path)
-    if facts.pop("train", None) != asdict(config):
-        raise DemonetError("belongs to a run with another training configuration", file=path, hint="start afresh")
-    parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "adam": {}, "random": {}}
-    for name, tensor in tensors.items():
-        part, _, rest = name.partition(".")
-        parts.setdefault(part, {})[rest] = tensor
-    try:
-        model.load_state_dict(parts["model"])
-    except RuntimeError as error:
-        raise DemonetError("belongs to another model", file=path, hint="start afresh") from error
+    for name, value in identity.items():
+        if facts.get("identity", {}).get(name) != value:
+            raise DemonetError(f"belongs to a run with another {name}", file=path, hint="give this run its own file")
+    parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "adam": {}}
     state: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in parts["adam"].items():
-        index, _, field = name.partition(".")
-        state.setdefault(int(index), {})[field] = tensor
-    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
-    torch.set_rng_state(parts["random"][""])
+    try:
+        random = tensors.pop("random")
+        for name, tensor in tensors.items():
+            part, _, rest = name.partition(".")
+            parts[part][rest] = tensor
+        for name, tensor in parts["adam"].items():
+            index, _, field = name.partition(".")
+            state.setdefault(int(index), {})[field] = tensor
+        model.load_state_dict(parts["best"])
+        model.load_state_dict(parts["model"])
+        optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+        torch.set_rng_state(random)
+    except (RuntimeError, KeyError, ValueError, TypeError) as error:
+        raise DemonetError(f"does not hold the state of this run: {error}", file=path, hint="start afresh") from error
     return parts["best"], facts

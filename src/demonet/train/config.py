@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from demonet.errors import DemonetError
@@ -32,10 +33,15 @@ class TrainConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.epochs < 1 or self.patience < 1 or self.lr <= 0 or self.weight_decay < 0:
-            raise DemonetError(
-                f"epochs={self.epochs}, patience={self.patience}, lr={self.lr}, weight_decay={self.weight_decay}: "
-                "at least 1, at least 1, above 0 and at least 0 are needed"
-            )
-        if self.batch_size is not None and self.batch_size < 2:
-            raise DemonetError(f"batch_size={self.batch_size}: at least 2, or None for all at once")
+        for name in ("epochs", "patience"):
+            if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
+                raise DemonetError(f"{name}={getattr(self, name)!r} is not a whole number of at least 1")
+        if not 0.0 < self.lr < math.inf:
+            raise DemonetError(f"lr={self.lr!r} is not a number above 0")
+        for name in ("weight_decay", "degree_decay"):
+            if not 0.0 <= getattr(self, name) < math.inf:
+                raise DemonetError(f"{name}={getattr(self, name)!r} is not a number of at least 0")
+        if self.batch_size is not None and (not isinstance(self.batch_size, int) or self.batch_size < 2):
+            raise DemonetError(f"batch_size={self.batch_size!r}: a whole number of at least 2, or None for all at once")
+        if not 0 <= self.seed < 2**32:
+            raise DemonetError(f"seed={self.seed!r} is not from 0 to 2**32 - 1")

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from demonet.errors import DemonetError
 from demonet.train.checkpoint import load_checkpoint, save_checkpoint
 from demonet.train.config import TrainConfig
+from demonet.train.identity import run_identity
 from demonet.train.problem import Part, Problem
 
 
@@ -74,17 +75,23 @@ def fit(
         problem: What to train on.
         config: How.
         on_epoch: Told about every finished epoch.
-        checkpoint: Where to save the state every so often; if there is one already, training goes on from it.
+        checkpoint: Where to save the state every so often; if there is one already, training goes on from it. One that
+            belongs to another configuration, model, graph or split is refused.
         checkpoint_every: Epochs between two checkpoints.
     """
     if problem.validation.rows.numel() == 0:
         raise DemonetError("the validation set is empty", hint="early stopping needs one")
+    if checkpoint is not None and not Path(checkpoint).parent.is_dir():
+        raise DemonetError("there is no such folder for a checkpoint", file=checkpoint)
+    if checkpoint_every < 1:
+        raise DemonetError(f"a checkpoint every {checkpoint_every} epochs: at least 1 is needed")
+    identity = {} if checkpoint is None else run_identity(model, problem, config)
     optimizer = torch.optim.Adam(parameter_groups(model, config), lr=config.lr, fused=True)
     history, best, waited = History(), copy.deepcopy(model.state_dict()), 0
     with torch.random.fork_rng(devices=[]):  # the caller's random numbers are not ours to spend
         torch.manual_seed(config.seed)
         if checkpoint is not None and Path(checkpoint).exists():
-            best, facts = load_checkpoint(checkpoint, model, optimizer, config)
+            best, facts = load_checkpoint(checkpoint, model, optimizer, identity)
             history, waited = History(**facts["history"]), facts["waited"]
         for number in range(history.epochs, config.epochs):
             if waited >= config.patience:
@@ -104,7 +111,7 @@ def fit(
                 on_epoch(Epoch(number, train_loss, val_loss, val_accuracy))
             if checkpoint is not None and (number + 1) % checkpoint_every == 0:
                 facts = {"history": vars(history), "waited": waited}
-                save_checkpoint(checkpoint, model, optimizer, best, config, facts)
+                save_checkpoint(checkpoint, model, optimizer, best, identity, facts)
     model.load_state_dict(best)
     return history
 

@@ -12,6 +12,7 @@ from torch_geometric.data import Batch, Data
 
 from demonet.data.check import check_labels, check_split
 from demonet.data.splits import Split
+from demonet.errors import DemonetError
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,6 +22,23 @@ class Part:
     inputs: tuple[Any, ...]
     rows: Tensor
     y: Tensor
+
+
+def labels(data: Data | Sequence[Data]) -> Tensor:
+    """The class of every node of a graph, or of every graph, -1 for unlabelled."""
+    graphs = [data] if isinstance(data, Data) else list(data)
+    if not graphs:
+        raise DemonetError("there are no graphs")
+    for number, graph in enumerate(graphs):
+        if graph.y is None:
+            where = "the graph" if isinstance(data, Data) else f"graph {number}"
+            raise DemonetError(f"{where} has no labels", hint="set y, -1 for unlabelled")
+    if isinstance(data, Data):
+        check_labels(data.y, int(data.num_nodes or 0))
+        return data.y
+    y = torch.cat([graph.y.view(-1) for graph in graphs])
+    check_labels(y, len(graphs))
+    return y
 
 
 class Problem(Protocol):
@@ -38,12 +56,12 @@ class NodeProblem:
 
     Args:
         inputs: What the model is called with.
-        y: ``[n]`` labels, -1 for unlabelled.
+        y: ``[n]`` labels, -1 for unlabelled, as :func:`labels` gives them.
         split: Who is trained on, who stops the training, who is tested.
     """
 
     def __init__(self, inputs: tuple[Any, ...], y: Tensor, split: Split) -> None:
-        check_labels(y, y.size(0))
+        check_labels(y, y.numel())
         check_split(split, y)
         self.train, self.validation, self.test = (
             Part(inputs, rows, y[rows]) for rows in (split.train, split.val, split.test)

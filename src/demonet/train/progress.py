@@ -46,7 +46,8 @@ class Progress:
         if self.console.is_terminal:
             self.bar.update(self.task, completed=epoch.number + 1, shown=shown)
         elif (epoch.number + 1) % self.every == 0:
-            self.console.print(f"{self.label}: epoch {epoch.number + 1}, {shown}", markup=False, highlight=False)
+            line = f"{self.label}: epoch {epoch.number + 1}, {shown}"
+            self.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

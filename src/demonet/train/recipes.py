@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
+from demonet.data.check import check_edge_index, check_split
 from demonet.data.features import FeatureMap
 from demonet.data.splits import Split
 from demonet.degree.count import count_degree
-from demonet.errors import DemonetError
 from demonet.nn.models import DEMONet, GraphDEMONet, NodeDEMONet
 from demonet.train.loop import Epoch, History, evaluate, fit
 from demonet.train.presets import Family, Preset
-from demonet.train.problem import GraphProblem, NodeProblem
+from demonet.train.problem import GraphProblem, NodeProblem, labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,16 +60,15 @@ def train_nodes(
     checkpoint: str | Path | None = None,
 ) -> Trained:
     """Train on some nodes of a graph, and test on others."""
-    if data.y is None:
-        raise DemonetError("the graph has no labels", hint="set data.y, -1 for unlabelled nodes")
+    y = _checked(data, split)
     features = FeatureMap(preset.features)
     x = features.fit_transform(data)
     tasks = preset.make_tasks(count_degree(data.edge_index, x.size(0)))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = NodeDEMONet(x.size(1), _num_classes(data.y), tasks, preset.model, seed=seed)
+        model = NodeDEMONet(x.size(1), int(y.max()) + 1, tasks, preset.model, seed=seed)
     inputs = (model.prepare(x, data.edge_index, edge_weight=data.get("edge_weight")),)
-    problem = NodeProblem(inputs, data.y, split)
+    problem = NodeProblem(inputs, y, split)
     return _train(model, features, preset, problem, inputs, seed, on_epoch, checkpoint)
 
 
@@ -83,17 +82,18 @@ def train_graphs(
     checkpoint: str | Path | None = None,
 ) -> Trained:
     """Train on some graphs, and test on others; features and tasks know the training graphs alone."""
-    y = torch.cat([graph.y.view(-1) for graph in graphs])
+    y = _checked(graphs, split)
     seen = [graphs[i] for i in split.train.tolist()]
     features = FeatureMap(preset.features).fit(seen)
     ready = [replace_features(graph, features.transform(graph)) for graph in graphs]
     tasks = preset.make_tasks(torch.cat([count_degree(graph.edge_index, int(graph.num_nodes or 0)) for graph in seen]))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = GraphDEMONet(features.num_features, _num_classes(y), tasks, preset.model, seed=seed)
+        model = GraphDEMONet(features.num_features, int(y.max()) + 1, tasks, preset.model, seed=seed)
 
     def collate(batch: Batch) -> tuple[Any, ...]:
-        return (model.prepare(batch.x, batch.edge_index, batch=batch.batch, num_graphs=batch.num_graphs),)
+        options = {"batch": batch.batch, "num_graphs": batch.num_graphs, "edge_weight": batch.get("edge_weight")}
+        return (model.prepare(batch.x, batch.edge_index, **options),)
 
     problem = GraphProblem(ready, y, split, collate, preset.train.batch_size)
     inputs = collate(Batch.from_data_list(ready))
@@ -102,11 +102,16 @@ def train_graphs(
 
 def replace_features(graph: Data, x: Tensor) -> Data:
     """The graph with other features and nothing else that batching would trip over."""
-    return Data(x=x, edge_index=graph.edge_index, num_nodes=graph.num_nodes)
+    return Data(x=x, edge_index=graph.edge_index, edge_weight=graph.get("edge_weight"), num_nodes=graph.num_nodes)
 
 
-def _num_classes(y: Tensor) -> int:
-    return int(y.max()) + 1 if y.numel() else 0
+def _checked(data: Data | Sequence[Data], split: Split) -> Tensor:
+    """The labels, once the graphs and the split are known to be sound: before any work is done on them."""
+    y = labels(data)
+    check_split(split, y)
+    for graph in [data] if isinstance(data, Data) else data:
+        check_edge_index(graph.edge_index, graph.num_nodes)
+    return y
 
 
 def _train(
