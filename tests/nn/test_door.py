@@ -1,0 +1,123 @@
+"""The door of a model: what it refuses, what it sorts, and what it computes once."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tests.reference.graphs import features, from_arcs
+
+from demonet import DegreeLayout, DegreeTasks, DemonetError, GraphDEMONet, NodeDEMONet
+from demonet.data.splits import Split
+from demonet.nn import DEMOConv
+from demonet.train import NodeProblem, TrainConfig, fit
+
+PATH = from_arcs(4, [(0, 1), (1, 2), (2, 3)], undirected=True)
+LAYOUT = DegreeLayout.from_edge_index(*PATH)
+TASKS = DegreeTasks.exact(torch.tensor([1, 2]))
+
+
+def nodes(**options):
+    return NodeDEMONet(3, 2, TASKS, hidden=4, **options)
+
+
+def x(rows=4, columns=3):
+    return features(rows, columns, 0, torch.float32)
+
+
+def spoiled():
+    values = x()
+    values[2, 1] = float("nan")
+    return values
+
+
+REFUSED = {
+    "nan": (lambda m: m.prepare(spoiled(), PATH.edge_index), "feature nan in row 2, column 1"),
+    "nan, sparse": (lambda m: m.prepare(spoiled().to_sparse_csr(), LAYOUT), "feature nan in row 2, column 1"),
+    "columns": (lambda m: m.prepare(x(4, 5), PATH.edge_index), "5 feature columns for a model made for 3"),
+    "columns, arcs": (lambda m: m(x(4, 5), PATH.edge_index), "5 feature columns for in_channels=3"),
+    "columns, layout": (lambda m: m(x(4, 5), LAYOUT), "5 feature columns for in_channels=3"),
+    "shape": (lambda m: m.prepare(x()[0], PATH.edge_index), r"features have shape \[3\]"),
+    "type": (lambda m: m.prepare(x().double(), PATH.edge_index), "features are torch.float64, the model is"),
+    "few rows": (lambda m: m.prepare(x(3), PATH.edge_index), r"source id 3 at edge_index\[0, "),
+    "few rows, arcs": (lambda m: m(x(3), PATH.edge_index), "source id 3"),
+    "few rows, layout": (lambda m: m(x(3), LAYOUT), "3 rows of features for a layout of 4 nodes"),
+    "many rows, layout": (lambda m: m(x(5), LAYOUT), "5 rows of features for a layout of 4 nodes"),
+    "many rows, prepared": (lambda m: m.prepare(x(5), LAYOUT), "features have 5 rows for 4 nodes"),
+    "float arcs": (lambda m: m.prepare(x(), PATH.edge_index.float()), "edge_index has type torch.float32"),
+    "negative": (lambda m: m.prepare(x(), torch.tensor([[0], [-1]])), r"target id -1 at edge_index\[1, 0\]"),
+    "weights": (lambda m: m.prepare(x(), LAYOUT, edge_weight=torch.ones(2)), "2 edge weights for 6 arcs"),
+    "no graph": (lambda m: m(x()), "features alone are not a graph"),
+    "twice": (lambda m: m(m.prepare(x(), LAYOUT), PATH.edge_index), "a prepared graph and parts of one"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused(name):
+    wrong, message = REFUSED[name]
+    with pytest.raises(DemonetError, match=message):
+        wrong(nodes())
+
+
+BATCHES = {
+    "short": ([0, 0, 1], 2, "3 batch entries for"),
+    "long": ([0, 0, 1, 1, 1], 2, "5 batch entries for"),
+    "too large": ([0, 0, 1, 2], 2, "node 3 is in graph 2"),
+    "negative": ([0, -1, 1, 1], None, "node 1 is in graph -1"),
+    "fraction": ([0.0, 0.0, 1.0, 1.0], 2, "torch.float32"),
+}
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_batches_that_do_not_fit(name):
+    batch, num_graphs, message = BATCHES[name]
+    model = GraphDEMONet(3, 2, TASKS, hidden=4)
+    for graph in (PATH.edge_index, LAYOUT):
+        with pytest.raises(DemonetError, match=message):
+            model.prepare(x(), graph, batch=torch.tensor(batch), num_graphs=num_graphs)
+    if name in ("short", "long"):
+        for graph in (PATH.edge_index, LAYOUT):
+            with pytest.raises(DemonetError, match=message):
+                model(x(), graph, torch.tensor(batch))
+
+
+def test_a_prepared_graph_stands_in_degree_order():
+    """A path has its ends (degree 1) before its middle."""
+    prepared = nodes().prepare(x(), PATH.edge_index)
+    assert prepared.layout.order.tolist() == [0, 3, 1, 2]
+    assert torch.equal(prepared.x, x()[[0, 3, 1, 2]])
+    torch.testing.assert_close(prepared.folded, torch.stack([x()[1], x()[2], x()[0] + x()[2], x()[1] + x()[3]]))
+
+
+def test_the_graph_of_each_row_moves_with_it():
+    model = GraphDEMONet(3, 2, TASKS, hidden=4)
+    prepared = model.prepare(x(), torch.tensor([[0, 1], [1, 0]]), batch=torch.tensor([0, 0, 1, 1]))
+    assert prepared.layout.order.tolist() == [2, 3, 0, 1]
+    assert prepared.batch.tolist() == [1, 1, 0, 0]
+    assert prepared.num_graphs == 2
+
+
+def test_empty_graphs_at_the_end_of_a_batch_are_counted():
+    model = GraphDEMONet(3, 2, TASKS, hidden=4).eval()
+    scores = model(model.prepare(x(), LAYOUT, batch=torch.zeros(4, dtype=torch.long), num_graphs=3))
+    assert scores.shape == (3, 2)
+    assert torch.equal(scores[1], model.head.bias)
+
+
+@pytest.mark.parametrize("scheme", ["weight", "hash", "smooth"])
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+def test_the_first_aggregate_is_computed_once_not_every_epoch(scheme, sparse, monkeypatch):
+    seen = []
+    original = DEMOConv.neighbourhood
+
+    def counting(self, rows, *args):
+        seen.append(self)
+        return original(self, rows, *args)
+
+    monkeypatch.setattr(DEMOConv, "neighbourhood", counting)
+    model = nodes(scheme=scheme, hash_size=2)
+    prepared = model.prepare(x().to_sparse_csr() if sparse else x(), PATH.edge_index)
+    problem = NodeProblem((prepared,), torch.tensor([0, 1, 0, 1]), Split("s", 0, [0, 1], [2, 3], []))
+    fit(model, problem, TrainConfig(epochs=5))
+    first, second = (layer.conv for layer in model.layers)
+    assert [conv is first for conv in seen].count(True) == 1
+    assert [conv is second for conv in seen].count(True) == 10  # five epochs, each trained and validated

@@ -1,0 +1,341 @@
+"""NodeDEMONet and GraphDEMONet against loops over nodes (Eq. 5-12), and in every form in which a graph comes."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+import torch
+from hypothesis import given
+from tests.reference.graphs import drawn_by_seed, features, from_arcs, graphs, seeds
+from tests.reference.layers import node_degrees
+from tests.reference.models import levels, node_scores, readout
+from torch.export import Dim
+from torch_geometric.data import Batch, Data
+
+from demonet import DegreeLayout, DegreeTasks, DemonetError, GraphDEMONet, ModelConfig, NodeDEMONet
+
+SCHEMES = ("weight", "hash", "smooth")
+SMALL = {"hidden": 6, "hash_size": 4, "basis_size": 3, "dropout": 0.0}
+TASKS = DegreeTasks.exact(torch.tensor([0, 1, 2, 4]))  # degree 3 and all above 4 are unseen
+# A degree is used twice, once is unseen, one node is isolated, one has a loop, one arc is there twice.
+GRAPH = from_arcs(7, [(0, 1), (0, 2), (0, 3), (1, 2), (3, 4), (3, 4), (5, 5), (2, 4)], undirected=True)
+
+
+def node_model(seed=0, **changes):
+    torch.manual_seed(seed)
+    model = NodeDEMONet(3, 4, TASKS, **SMALL | changes).double()
+    randomise(model)
+    return model
+
+
+def graph_model(seed=0, **changes):
+    torch.manual_seed(seed)
+    model = GraphDEMONet(3, 4, TASKS, **SMALL | changes).double()
+    randomise(model)
+    return model.eval()
+
+
+def randomise(model):
+    """Biases and the moments of norms away from their trivial first values."""
+    for name, value in [*model.named_parameters(), *model.named_buffers()]:
+        if name.endswith(("bias", "running_mean")):
+            torch.nn.init.normal_(value.detach(), std=0.3)
+        elif name.endswith("running_var"):
+            torch.nn.init.uniform_(value, 0.5, 2.0)
+
+
+def assert_same(found, expected, tolerance=1e-10):
+    torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
+
+
+def assert_same_with_gradients(model, found, expected, x):
+    assert_same(found, expected)
+    inputs = [x, *(p for p in model.parameters() if p.requires_grad)]
+    pairs = zip(
+        torch.autograd.grad(found.sin().sum(), inputs, allow_unused=True, materialize_grads=True),
+        torch.autograd.grad(expected.sin().sum(), inputs, allow_unused=True, materialize_grads=True),
+        strict=True,
+    )
+    for mine, theirs in pairs:
+        assert_same(mine, theirs, 1e-8)
+
+
+SHAPES = [
+    {},  # the paper's
+    {"aggr": "mean", "combine": "add", "bias": True, "head": "degree"},  # the authors'
+    {"combine": "add", "bias": True, "activation": "relu", "refine": True, "aggr": "sqrt", "jump": True},
+    {"head": "mlp", "layers": 1},
+]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("shape", SHAPES, ids=["paper", "authors", "refined", "mlp"])
+def test_a_node_model_is_its_equations(scheme, shape):
+    model = node_model(scheme=scheme, **shape).eval()
+    x = features(7, 3, 1).requires_grad_()
+    expected = node_scores(model, x, GRAPH.edge_index)
+    layout = DegreeLayout.from_edge_index(*GRAPH)
+    assert expected.shape == (7, 4)
+    assert_same_with_gradients(model, model(x, GRAPH.edge_index), expected, x)
+    assert_same_with_gradients(model, model(x, layout), node_scores(model, x, GRAPH.edge_index), x)
+    assert_same(model(model.prepare(x.detach(), GRAPH.edge_index)), expected)
+    assert_same(model(model.prepare(x.detach(), layout)), expected)
+
+
+@given(graphs(), seeds)
+def test_a_node_model_on_any_graph(graph, seed):
+    model = node_model(seed, scheme=SCHEMES[seed % 3], **SHAPES[seed % 4]).eval()
+    x = features(graph.num_nodes, 3, seed)
+    expected = node_scores(model, x, graph.edge_index)
+    assert_same(model(x, graph.edge_index), expected)
+    assert_same(model(model.prepare(x, graph.edge_index)), expected)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_weighted_arcs(scheme):
+    model = node_model(scheme=scheme, head="degree").eval()
+    x, weight = features(7, 3, 1), features(GRAPH.edge_index.size(1), 1, 2)[:, 0]
+    expected = node_scores(model, x, GRAPH.edge_index, weight)
+    assert not torch.allclose(expected, model(x, GRAPH.edge_index))
+    assert_same(model(x, GRAPH.edge_index, weight), expected)
+    assert_same(model(x, DegreeLayout.from_edge_index(*GRAPH), weight), expected)
+    assert_same(model(model.prepare(x, GRAPH.edge_index, edge_weight=weight)), expected)
+
+
+def test_embeddings_and_representations_are_the_levels():
+    model = node_model(jump=True).eval()
+    x = features(7, 3, 1)
+    expected = levels(model, x, GRAPH.edge_index)
+    for given_as in ((x, GRAPH.edge_index), (x, DegreeLayout.from_edge_index(*GRAPH))):
+        for found, level in zip(model.representations(*given_as), expected, strict=True):
+            assert_same(found, level)
+        assert_same(model.embed(*given_as), torch.cat(expected[1:], 1))
+    prepared = model.prepare(x, GRAPH.edge_index)
+    assert_same(model.representations(prepared)[0], x)
+    assert_same(model.embed(prepared), torch.cat(expected[1:], 1))
+    assert_same(node_model().eval().embed(x, GRAPH.edge_index), levels(node_model(), x, GRAPH.edge_index)[-1])
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("shape", [{}, {"jump": True, "head": "degree"}], ids=["plain", "jump"])
+def test_sparse_features_equal_dense_ones(scheme, shape):
+    model = node_model(scheme=scheme, **shape).eval()
+    x = features(7, 3, 1) * (features(7, 3, 2) > 0)
+    for given_as in (GRAPH.edge_index, DegreeLayout.from_edge_index(*GRAPH)):
+        assert_same(model(x.to_sparse_csr(), given_as), model(x, given_as))
+        assert_same(model(model.prepare(x.to_sparse_csr(), given_as)), model(x, given_as))
+    assert_same(model.representations(model.prepare(x.to_sparse_csr(), GRAPH.edge_index))[0].to_dense(), x)
+
+
+# A triangle with a tail, a star, one node, two nodes without an edge, and a hub of an unseen degree.
+PIECES = [
+    from_arcs(4, [(0, 1), (1, 2), (2, 0), (2, 3)], undirected=True),
+    from_arcs(5, [(0, i) for i in range(1, 5)], undirected=True),
+    from_arcs(1, []),
+    from_arcs(2, []),
+    from_arcs(8, [(0, i) for i in range(1, 8)], undirected=True),
+]
+
+
+def union(pieces):
+    data = [Data(x=features(n, 3, i), edge_index=arcs, num_nodes=n) for i, (arcs, n) in enumerate(pieces)]
+    return Batch.from_data_list(data)
+
+
+POOLINGS = ("degree", "mean", "sum", "sum+degree")
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_the_readout_is_equation_12(scheme, pooling):
+    model, batch = graph_model(scheme=scheme, pooling=pooling), union(PIECES)
+    x = batch.x.clone().requires_grad_()
+    expected = readout(model, x, batch.edge_index, batch.batch.tolist(), 5)
+    blocks = {"degree": 5, "mean": 1, "sum": 1, "sum+degree": 6}[pooling]  # four degrees and the unseen ones
+    assert expected.shape == (5, blocks * (3 + 6 + 6))
+    assert_same_with_gradients(model, model.embed(x, batch.edge_index, batch.batch), expected, x)
+    layout = DegreeLayout.from_edge_index(batch.edge_index, batch.num_nodes)
+    assert_same(model.embed(batch.x, layout, batch.batch), expected)
+    prepared = model.prepare(batch.x, batch.edge_index, batch=batch.batch, num_graphs=5)
+    assert_same(model.embed(prepared), expected)
+    assert_same(model(prepared), expected @ model.head.weight.T + model.head.bias)
+
+
+def test_the_blocks_of_the_readout_stand_in_task_order():
+    """One layer, one feature, by hand: a path of three nodes has two of degree 1, one of degree 2."""
+    model = GraphDEMONet(1, 2, DegreeTasks.exact(torch.tensor([1, 2])), hidden=2, layers=1, dropout=0.0)
+    path = from_arcs(3, [(0, 1), (1, 2)], undirected=True)
+    found = model.embed(torch.tensor([[1.0], [10.0], [100.0]]), path.edge_index)
+    assert found.shape == (1, 3 * (1 + 2))
+    assert found[0, :3].tolist() == [101.0, 10.0, 0.0]  # the input: degree 1, degree 2, unseen
+    seed, shared, own = (v.detach() for v in model.layers[0].conv.parameters())
+
+    def sigma(value):
+        return torch.nn.functional.elu(value)
+
+    ends = sigma(torch.stack([seed[0] * 1, seed[0] * 100])).sum(0), 2 * sigma(10 * (shared + own[0])[0])
+    middle = sigma(10 * seed[0]), sigma(101 * (shared + own[1])[0])
+    torch.testing.assert_close(found[0, 3:7], torch.cat([*ends, *middle]))
+    assert found[0, 7:].tolist() == [0.0, 0.0]
+
+
+@given(graphs(), graphs(min_nodes=0), seeds)
+def test_two_drawn_graphs_read_out_together(first, second, seed):
+    model = graph_model(seed, scheme=SCHEMES[seed % 3], pooling=POOLINGS[seed % 4])
+    batch = union([first, second])
+    expected = readout(model, batch.x, batch.edge_index, batch.batch.tolist(), 2)
+    assert_same(model.embed(batch.x, batch.edge_index, batch.batch, num_graphs=2), expected)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("shape", [{}, {"refine": True, "head": "mlp", "pooling": "sum+degree"}], ids=["paper", "mlp"])
+def test_a_batch_equals_its_graphs_one_by_one(scheme, shape):
+    model, batch = graph_model(scheme=scheme, **shape), union(PIECES)
+    together = model(model.prepare(batch.x, batch.edge_index, batch=batch.batch, num_graphs=5))
+    alone = [model(graph.x, graph.edge_index) for graph in batch.to_data_list()]
+    assert_same(together, torch.cat(alone))
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_renumbering_nodes_permutes_the_output(scheme):
+    graph = drawn_by_seed(30, 60, 3)
+    x, new = features(30, 3, 1), torch.randperm(30, generator=torch.Generator().manual_seed(0))
+    old = new.argsort()  # node v is called new[v]; x[old] are the features in the new order
+    nodes = node_model(scheme=scheme, head="degree").eval()
+    whole = graph_model(scheme=scheme)
+    for edge_index, renumbered in (
+        (graph.edge_index, new[graph.edge_index]),
+        (DegreeLayout.from_edge_index(*graph), DegreeLayout.from_edge_index(new[graph.edge_index], 30)),
+    ):
+        assert_same(nodes(x[old], renumbered), nodes(x, edge_index)[old])
+        assert_same(nodes.embed(x[old], renumbered), nodes.embed(x, edge_index)[old])
+        assert_same(whole(x[old], renumbered), whole(x, edge_index))
+
+
+@pytest.mark.parametrize("by", ["out", "pair"])
+def test_directed_tasks_go_through_both_forms(by):
+    graph = drawn_by_seed(20, 40, 5, undirected=False)
+    degree = torch.tensor(node_degrees(*graph, by))
+    torch.manual_seed(0)
+    tasks = DegreeTasks.exact(degree, by=by)
+    nodes = NodeDEMONet(3, 4, tasks, **SMALL).double()
+    whole = GraphDEMONet(3, 4, tasks, **SMALL).double()
+    x = features(20, 3, 1)
+    for model in (nodes, whole):
+        assert_same(model(model.prepare(x, graph.edge_index)), model(x, graph.edge_index))
+    with pytest.raises(DemonetError, match="the layout is by 'in' degree"):
+        nodes(nodes.prepare(x, DegreeLayout.from_edge_index(*graph)))
+
+
+def test_dropout_acts_in_training_only():
+    model = node_model(dropout=0.5)
+    x = features(7, 3, 1)
+    assert not torch.equal(model(x, GRAPH.edge_index), model(x, GRAPH.edge_index))
+    assert torch.equal(model.eval()(x, GRAPH.edge_index), model(x, GRAPH.edge_index))
+
+
+def test_two_seeds_draw_other_hash_functions_and_so_do_two_layers():
+    one, two = (NodeDEMONet(6, 2, TASKS, hidden=6, scheme="hash", combine="add", seed=seed) for seed in (0, 7))
+    degree = torch.tensor([1, 2, 4])
+    hashes = [m.layers[k].conv.weights.hashes(degree)[0] for m in (one, two) for k in (0, 1)]
+    assert not any(torch.equal(a, b) for i, a in enumerate(hashes) for b in hashes[:i])
+
+
+TRACED = drawn_by_seed(12, 20, 0), drawn_by_seed(60, 150, 1)
+
+
+@pytest.mark.parametrize(("number", "form"), [(0, "arcs"), (1, "prepared"), (2, "layout")], ids=SCHEMES)
+def test_node_models_compile_in_one_graph(number, form):
+    torch._dynamo.reset()
+    model = node_model(scheme=SCHEMES[number], **SHAPES[number]).eval()
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    x = features(12, 3, 0)
+    layout = DegreeLayout.from_edge_index(*TRACED[0])
+    given_as = {"arcs": (x, TRACED[0].edge_index), "layout": (x, layout), "prepared": (model.prepare(x, layout),)}
+    assert_same(compiled(*given_as[form]), model(*given_as[form]))
+
+
+@pytest.mark.parametrize("pooling", ["degree", "mean"])
+def test_graph_models_compile_in_one_graph(pooling):
+    torch._dynamo.reset()
+    model, batch = graph_model(pooling=pooling, scheme="smooth"), union(PIECES)
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    if pooling == "degree":
+        found = compiled(batch.x, batch.edge_index, batch.batch, num_graphs=5)
+        assert_same(found, model(batch.x, batch.edge_index, batch.batch, num_graphs=5))
+    else:
+        prepared = model.prepare(batch.x, batch.edge_index, batch=batch.batch, num_graphs=5)
+        assert_same(compiled(prepared), model(prepared))
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_node_models_export_for_graphs_of_any_size(scheme):
+    model = node_model(scheme=scheme, head="degree").eval()
+    inputs = [(features(graph.num_nodes, 3, 0), graph.edge_index) for graph in TRACED]
+    shapes = {"x": {0: Dim("n", min=2)}, "edge_index": {1: Dim("m", min=2)}}
+    program = torch.export.export(model, inputs[0], dynamic_shapes=shapes).module()
+    for pair in inputs:
+        assert_same(program(*pair), model(*pair))
+    layouts = [(features(graph.num_nodes, 3, 0), DegreeLayout.from_edge_index(*graph)) for graph in TRACED]
+    values = [getattr(layouts[0][1], field.name) for field in fields(DegreeLayout)]
+    shapes = ({0: Dim.AUTO}, [{0: Dim.AUTO} if isinstance(value, torch.Tensor) else None for value in values])
+    program = torch.export.export(model, layouts[0], dynamic_shapes=shapes).module()
+    for pair in layouts:
+        assert_same(program(*pair), model(*pair))
+
+
+def test_graph_models_export_for_graphs_of_any_size():
+    model = graph_model()
+    examples = [(features(graph.num_nodes, 3, 0), graph.edge_index) for graph in TRACED]
+    shapes = {"x": {0: Dim("n", min=2)}, "edge_index": {1: Dim("m", min=2)}}
+    program = torch.export.export(model, examples[0], dynamic_shapes=shapes).module()
+    for pair in examples:
+        assert_same(program(*pair), model(*pair))
+
+
+BAD_OPTIONS = [
+    ({"shceme": "hash"}, "unknown model option 'shceme'"),
+    ({"scheme": "hashed"}, "scheme='hashed' is not one of 'weight', 'hash', 'smooth'"),
+    ({"aggr": "max"}, "aggr='max'"),
+    ({"combine": "sum"}, "combine='sum'"),
+    ({"activation": "tanh"}, "activation='tanh'"),
+    ({"head": "none"}, "head='none'"),
+    ({"pooling": "max"}, "pooling='max'"),
+    ({"hidden": 1}, "hidden=1"),
+    ({"hidden": 6.5}, "hidden=6.5"),
+    ({"layers": 0}, "layers=0"),
+    ({"hash_size": 0}, "hash_size=0"),
+    ({"basis_size": 1}, "basis_size=1"),
+    ({"dropout": 1.0}, "dropout=1.0"),
+    ({"dropout": 1.5, "refine": True}, "dropout=1.5"),
+    ({"dropout": float("nan")}, "dropout=nan"),
+    ({"degree_scale": float("nan")}, "degree_scale=nan"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), BAD_OPTIONS, ids=[message for _, message in BAD_OPTIONS])
+def test_options_that_do_not_exist_or_are_out_of_range(options, message):
+    for model in (NodeDEMONet, GraphDEMONet):
+        with pytest.raises(DemonetError, match=message):
+            model(3, 2, TASKS, **options)
+
+
+def test_a_graph_has_no_degree_to_choose_a_head_by():
+    with pytest.raises(DemonetError, match="head='degree' reads nodes, not graphs"):
+        GraphDEMONet(3, 2, TASKS, head="degree")
+
+
+def test_a_configuration_goes_through_plain_values():
+    config = ModelConfig(scheme="hash", hidden=8, jump=True)
+    state = {field.name: getattr(config, field.name) for field in fields(config)}
+    assert ModelConfig.from_state(state) == config
+    assert NodeDEMONet(3, 2, TASKS, config, hidden=10).config == config.changed(hidden=10)
+    with pytest.raises(DemonetError, match="unknown model option 'depth'"):
+        ModelConfig.from_state(state | {"depth": 3})
+
+
+def test_a_readout_of_sparse_features_says_what_to_do():
+    model = graph_model()
+    with pytest.raises(DemonetError, match="dense"):
+        model(features(7, 3, 0).to_sparse_csr(), GRAPH.edge_index)
