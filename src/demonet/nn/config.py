@@ -26,7 +26,7 @@ class ModelConfig:
     Attributes:
         scheme, aggr, combine, bias, dropout, hash_size, basis_size, degree_scale: See :class:`~demonet.DEMOConv`.
         hidden: Width of every hidden layer, both halves together.
-        layers: Number of hidden layers.
+        layers: Number of hidden layers; none with ``head="degree"`` is one convolution from the input to the scores.
         activation: After every hidden layer.
         refine: Batch normalisation and a second linear map in every layer, as GIN has them; dropout then comes after
             these, not inside the convolution.
@@ -59,10 +59,12 @@ class ModelConfig:
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise DemonetError(f"{name}={getattr(self, name)!r} is not one of {', '.join(map(repr, allowed))}")
-        for name, least in (("hidden", 2), ("layers", 1), ("hash_size", 1), ("basis_size", 2)):
+        for name, least in (("hidden", 2), ("layers", 0), ("hash_size", 1), ("basis_size", 2)):
             value = getattr(self, name)
             if not isinstance(value, int) or value < least:
                 raise DemonetError(f"{name}={value!r} is not a whole number of at least {least}")
+        if self.layers == 0 and self.head != "degree":
+            raise DemonetError("layers=0 leaves no convolution", hint="use head='degree'")
         if not 0.0 <= self.dropout < 1.0:
             raise DemonetError(f"dropout={self.dropout!r} is not in [0, 1)")
         if not 0.0 <= self.degree_scale < math.inf:

@@ -21,6 +21,13 @@ from demonet.ops.sparse import is_sparse, sparse_linear
 Graph = Tensor | DegreeLayout | None
 
 
+def convolve(conv: DEMOConv, h: Tensor, inside: Inside, *, first: bool) -> Tensor:
+    """One convolution; the first of a model takes its constant part from the door."""
+    if first and inside.folded is not None and isinstance(inside.graph, DegreeLayout):
+        return conv.update_rows(h, inside.folded, inside.graph)
+    return conv(h, inside.graph, inside.edge_weight)
+
+
 class Layer(nn.Module):
     """One hidden layer: convolution and activation; refined, with a norm, a second map and dropout after it."""
 
@@ -36,10 +43,8 @@ class Layer(nn.Module):
             self.after = nn.Sequential(activation)
 
     def forward(self, h: Tensor, inside: Inside, *, first: bool) -> Tensor:
-        """``h^k`` from ``h^{k-1}``; the first layer takes its constant part from the door."""
-        if first and inside.folded is not None and isinstance(inside.graph, DegreeLayout):
-            return self.after(self.conv.update_rows(h, inside.folded, inside.graph))
-        return self.after(self.conv(h, inside.graph, inside.edge_weight))
+        """``h^k`` from ``h^{k-1}``."""
+        return self.after(convolve(self.conv, h, inside, first=first))
 
 
 class DEMONet(nn.Module):
@@ -70,8 +75,10 @@ class DEMONet(nn.Module):
         dtype = next(self.parameters()).dtype
         if x.dtype != dtype:
             raise DemonetError(f"features are {x.dtype}, the model is {dtype}", hint=f"x.to({dtype})")
-        first = cast(Layer, self.layers[0])
-        return prepare(first.conv, x, edge_index, **options)
+        return prepare(self._first_conv(), x, edge_index, **options)
+
+    def _first_conv(self) -> DEMOConv:
+        return cast(Layer, self.layers[0]).conv
 
     def extra_repr(self) -> str:
         """What print shows."""
@@ -113,7 +120,7 @@ class NodeDEMONet(DEMONet):
     ) -> None:
         super().__init__(in_channels, tasks, config, changes)
         config = self.config
-        width = config.hidden * (config.layers if config.jump else 1)
+        width = config.hidden * (config.layers if config.jump else 1) if config.layers else in_channels
         self.skip = nn.Linear(in_channels, num_classes, bias=False) if config.jump else None
         self.head: nn.Module
         if config.head == "degree":
@@ -128,8 +135,8 @@ class NodeDEMONet(DEMONet):
         """``[n, num_classes]`` scores before the softmax, rows in the caller's order."""
         inside = enter(x, edge_index, edge_weight)
         read = self._read(self._levels(inside))
-        if self.config.head == "degree":
-            out = self.head(read, inside.graph, inside.edge_weight)
+        if isinstance(self.head, DEMOConv):
+            out = convolve(self.head, read, inside, first=not self.layers)
         else:
             out = self.head(read)
         if self.skip is not None:
@@ -140,6 +147,9 @@ class NodeDEMONet(DEMONet):
         """The paper's ``e_v``: what the head reads of each node, ``[n, width]``, rows in the caller's order."""
         inside = enter(x, edge_index, edge_weight)
         return inside.leave(self._read(self._levels(inside)))
+
+    def _first_conv(self) -> DEMOConv:
+        return super()._first_conv() if self.layers else cast(DEMOConv, self.head)
 
     def _read(self, levels: list[Tensor]) -> Tensor:
         return torch.cat(levels[1:], 1) if self.config.jump else levels[-1]

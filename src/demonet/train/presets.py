@@ -91,15 +91,22 @@ PRESETS: dict[tuple[str, Family], Preset] = {
         ),
         train=TrainConfig(lr=0.01, degree_decay=4.0),
     ),
-    # The attributes and the neighbours' attributes go straight to the scores; hidden layers only beside that path.
+    # One convolution straight from the attributes to the scores; the degree term starts from nothing.
     ("default", "attributes"): Preset(
         "default",
         "attributes",
-        features="tfidf+neighbour-tfidf",
+        features="tfidf",
         model=ModelConfig(
-            scheme="smooth", aggr="mean", combine="add", bias=True, dropout=0.5, degree_scale=0.3, jump=True
+            scheme="smooth",
+            aggr="mean",
+            combine="add",
+            bias=True,
+            dropout=0.0,
+            degree_scale=0.0,
+            layers=0,
+            head="degree",
         ),
-        train=TrainConfig(lr=0.01, degree_decay=4.0),
+        train=TrainConfig(lr=0.01, weight_decay=1e-4, degree_decay=4.0),
     ),
     ("default", "graphs"): Preset(
         "default",
