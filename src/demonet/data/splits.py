@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from demonet.atomic import replacing
 from demonet.errors import DemonetError
 
 _PARTS = ("train", "val", "test")
@@ -66,15 +65,8 @@ class Split:
         """Write as JSON, whole or not at all."""
         record = {"name": self.name, "seed": self.seed, "hash": self.hash}
         record |= {part: getattr(self, part).tolist() for part in _PARTS}
-        path = Path(path)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                json.dump(record, stream)
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        with replacing(path) as temporary:
+            temporary.write_text(json.dumps(record), encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | Path) -> Split:

@@ -8,6 +8,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from demonet.atomic import replacing
 from demonet.errors import DemonetError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ def write_rows(rows: Sequence[DataclassInstance], path: Path) -> None:
     if not rows:
         raise DemonetError("there are no rows to write", file=path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, [field.name for field in fields(rows[0])], lineterminator="\n")
         writer.writeheader()
         for row in rows:

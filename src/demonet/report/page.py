@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from demonet.atomic import replacing
 from demonet.errors import DemonetError
 from demonet.report.cells import Cell, Column, Shown, show, show_column, tsv
 from demonet.report.palette import DARK_TWIN
@@ -164,16 +164,12 @@ def render(page: Page) -> str:
 
 def write(page: Page, path: str | Path) -> None:
     """Render ``page`` into the file ``path``, whole or not at all."""
-    path = Path(path)
     html = render(page)
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        draft.write_text(html, encoding="utf-8", newline="\n")
-        os.replace(draft, path)
+        with replacing(path) as draft:
+            draft.write_text(html, encoding="utf-8", newline="\n")
     except OSError as error:
         raise DemonetError(f"the page cannot be written: {error.strerror}", file=path) from error
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def script_json(text: str) -> str:
