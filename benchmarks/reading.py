@@ -4,9 +4,10 @@
 
 Each line is the median of fresh processes, in which everything is imported before the clock starts and files are in the
 page cache. ``peak`` is what the process grew by at its highest, over what it had before reading; ``arrays`` is the size
-of the tensors that came out; the target for ``ratio`` is at most 4. All readers of an edge list end in the same simple
-undirected graph, both arcs of each edge: pandas and PyG are given PyG's ``to_undirected`` for that, node ids being
-0 to n - 1 already; ours also maps and checks ids. FOLDER is laid out as $DEMONET_DATA is, for the graph sets.
+of what came out (tensors, and string ids where there are any); the target for ``ratio`` is at most 4. All readers of an
+edge list end in the same undirected graph without duplicates, both arcs of each edge: pandas and PyG are given PyG's
+``to_undirected`` for that, node ids being 0 to n - 1 already; ours also maps and checks ids, keeps them, and drops loops.
+FOLDER is laid out as $DEMONET_DATA is, for the graph sets.
 """
 
 from __future__ import annotations
@@ -112,13 +113,10 @@ def read_one(task: str, reader: str, path: Path) -> dict[str, float]:
     graphs = run()
     seconds = time.perf_counter() - start
     peak = memory("VmHWM") - before
-    arrays = sum(
-        tensor.numel() * tensor.element_size()
-        for g in graphs
-        for tensor in g.to_dict().values()
-        if torch.is_tensor(tensor)
-    )
-    arrays += sum(ids.nbytes for g in graphs if (ids := g.get("node_ids")) is not None)
+    values = [value for graph in graphs for value in graph.to_dict().values()]
+    arrays = sum(value.numel() * value.element_size() for value in values if torch.is_tensor(value))
+    strings = [value for value in values if isinstance(value, list)]
+    arrays += sum(sys.getsizeof(ids) + sum(map(sys.getsizeof, ids)) for ids in strings)
     return {
         "seconds": seconds,
         "peak": peak,

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 import torch
 from scipy import io, sparse
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
-from demonet.data import read_graph
+from demonet.data import ids_of, read_graph
 from demonet.errors import DemonetWarning
 
 EDGES = "1 2\n2 3\n3 1\n"
@@ -53,7 +53,7 @@ def test_a_bad_edge_list_is_explained(write, refuses, content, words):
 
 def test_a_letter_among_integer_ids_is_refused_on_request(write, refuses):
     path = write("edges.txt", "1 2\n3 x\n")
-    assert read_graph(path).node_ids.tolist() == ["1", "2", "3", "x"]
+    assert ids_of(read_graph(path)) == ["1", "2", "3", "x"]
     refuses(lambda: read_graph(path, ids="int"), "edges.txt:2:", "'x' is not an integer")
     refuses(lambda: read_graph(path, ids="numbers"), "numbers")
 
@@ -115,11 +115,11 @@ def test_overflow_to_infinity_is_refused(write, refuses):
 def test_strangers_can_be_added_as_isolated_nodes(write):
     edges = write("edges.txt", EDGES)
     data = read_graph(edges, labels={1: "a", 9: "b"}, add_isolated=True)
-    assert data.node_ids.tolist() == [1, 2, 3, 9]
+    assert ids_of(data) == [1, 2, 3, 9]
     assert data.y.tolist() == [0, -1, -1, 1]
     assert not (data.edge_index == 3).any()
     mixed = read_graph(edges, labels={"1": "a", "x": "b"}, add_isolated=True)
-    assert mixed.node_ids.tolist() == ["1", "2", "3", "x"]
+    assert ids_of(mixed) == ["1", "2", "3", "x"]
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_a_header_is_found_and_never_eats_an_edge(write):
 def test_columns_by_name_and_place(write, refuses):
     path = write("e.csv", "time,to,by,strength\n3,b,a,0.5\n4,c,a,2\n")
     data = read_graph(path, source="by", target="to", weight="strength", directed=True)
-    assert (data.node_ids.tolist(), data.edge_index.tolist()) == (["a", "b", "c"], [[0, 0], [1, 2]])
+    assert (ids_of(data), data.edge_index.tolist()) == (["a", "b", "c"], [[0, 0], [1, 2]])
     assert data.edge_weight.tolist() == [0.5, 2]
     assert read_graph(path, source=2, target=1, header=True).edge_weight is None
     refuses(lambda: read_graph(path, source="from", target="to"), "'from'", "time, to, by")
@@ -174,12 +174,12 @@ def test_columns_by_name_and_place(write, refuses):
 
 def test_quotes_blanks_and_signs(write):
     data = read_graph(write("e.csv", '"New York", Paris\n"a, b",Paris\n'))
-    assert data.node_ids.tolist() == ["New York", "Paris", "a, b"]
-    assert read_graph(write("e.txt", "-5 3\n3 007\n")).node_ids.tolist() == [-5, 3, 7]
-    assert read_graph(write("e.txt", "5 3\n3 007\n"), ids="str").node_ids.tolist() == ["007", "3", "5"]
+    assert ids_of(data) == ["New York", "Paris", "a, b"]
+    assert ids_of(read_graph(write("e.txt", "-5 3\n3 007\n"))) == [-5, 3, 7]
+    assert ids_of(read_graph(write("e.txt", "5 3\n3 007\n"), ids="str")) == ["007", "3", "5"]
     big = 2**63
-    assert read_graph(write("e.txt", f"1 {big}\n")).node_ids.tolist() == ["1", str(big)]
-    assert read_graph(write("e.txt", "\ufeff1 2\r2 3\r")).node_ids.tolist() == [1, 2, 3]
+    assert ids_of(read_graph(write("e.txt", f"1 {big}\n"))) == ["1", str(big)]
+    assert ids_of(read_graph(write("e.txt", "\ufeff1 2\r2 3\r"))) == [1, 2, 3]
 
 
 def test_weights_of_one_say_nothing_and_can_be_ignored(write):
@@ -198,7 +198,7 @@ def test_loops_and_duplicates_follow_the_policy(write):
         "2 self loops dropped",
         "1 duplicate edge merged",
     ]
-    assert data.node_ids.tolist() == [1, 2, 7]  # seen only in a dropped loop: isolated, not gone
+    assert ids_of(data) == [1, 2, 7]  # seen only in a dropped loop: isolated, not gone
     with pytest.warns(DemonetWarning, match="duplicate"):
         kept = read_graph(path, self_loops="keep")
     assert kept.edge_index.tolist() == [[0, 0, 1, 2], [0, 1, 0, 2]]
@@ -222,7 +222,7 @@ def test_attributes_inside_a_networkx_graph(refuses):
     nx.set_node_attributes(graph, {"c": 1.5, "a": 2, "b": 3}, "size")
     nx.set_node_attributes(graph, {"c": "red", "b": "blue"}, "colour")
     data = read_graph(graph, "colour", ["size"])
-    assert data.node_ids.tolist() == ["c", "a", "b"]  # the graph's own order
+    assert ids_of(data) == ["c", "a", "b"]  # the graph's own order
     assert (data.y.tolist(), data.class_names) == ([1, -1, 0], ["blue", "red"])
     assert data.x.tolist() == [[1.5], [2], [3]]
     refuses(lambda: read_graph(graph, "shape"), "'shape'", "colour")
@@ -294,3 +294,19 @@ def test_sparse_features_from_files(tmp_path, write):
         x = read_graph(edges, features=tmp_path / name).x
         assert (x.layout == torch.strided) == (name == "x.npy")
         assert x.to_dense().tolist() == matrix.toarray().tolist()
+
+
+def test_a_billion_laughs_are_refused(write, refuses):
+    levels = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 10))
+    bomb = f'<!DOCTYPE x [<!ENTITY l0 "ha">{levels}]><graphml><graph><node id="&l9;"/></graph></graphml>'
+    path = write("bomb.graphml", bomb)
+    refuses(lambda: read_graph(path), "bomb.graphml")
+
+
+def test_a_graph_goes_through_pygs_own_tools(write):
+    data = read_graph(write("e.csv", "a,b\nb,c\nc,d\n"), labels={"a": "x", "d": "y"})
+    part = data.subgraph(torch.tensor([1, 2, 3]))
+    assert ids_of(part) == ["b", "c", "d"]
+    assert part.y.tolist() == [-1, -1, 1]
+    assert Batch.from_data_list([data, part]).num_nodes == 7
+    assert data.clone().to("cpu").validate()

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.loader import DataLoader
 
-from demonet.data import GraphSet, read_graphs
+from demonet.data import GraphSet, ids_of, read_graphs
 from demonet.data.synthetic import small_graphs
 from demonet.errors import DemonetWarning
 
@@ -42,12 +42,12 @@ def test_tu_folder_by_hand(tu):
     assert graphs[1].edge_index.tolist() == [[0, 1], [1, 0]]
     assert graphs[1].num_nodes == 3  # the last is isolated
     assert graphs[1].attributes[2].tolist() == pytest.approx([6, 1e-3])
-    assert graphs[1].node_ids.tolist() == [4, 5, 6]
+    assert ids_of(graphs[1]) == [4, 5, 6]
 
 
 def test_tu_nodes_out_of_order(tu):
     graphs = read_graphs(tu(A="1, 3\n3, 1\n2, 4\n4, 2\n", graph_indicator="2\n1\n2\n1\n2\n1\n"))
-    assert [graph.node_ids.tolist() for graph in graphs] == [[2, 4, 6], [1, 3, 5]]
+    assert [ids_of(graph) for graph in graphs] == [[2, 4, 6], [1, 3, 5]]
     assert [graph.edge_index.tolist() for graph in graphs] == [[[0, 1], [1, 0]]] * 2
     assert graphs[0].attributes[:, 0].tolist() == [2, 4, 6]
 
@@ -91,7 +91,7 @@ def test_gin_file_by_hand(write):
     assert graphs.node_label_names == [4, 6]
     assert graphs[0].edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
     assert graphs[1].x.tolist() == [[1, 0], [0, 1]]
-    assert graphs[0].node_ids.tolist() == [0, 1, 2]
+    assert ids_of(graphs[0]) == [0, 1, 2]
     rich = read_graphs(write("h.txt", "1\n2 0\n-1 1 1 0.5 2\n3 1 0 1e3 4\n"))
     assert rich[0].attributes.tolist() == [[0.5, 2], [1000, 4]]
     assert rich.node_label_names == [-1, 3]
@@ -121,7 +121,7 @@ def test_bad_gin_files_are_explained(write, refuses, text, words):
 def test_a_table_with_a_graph_column(write, refuses):
     path = write("g.csv", "graph,source,target\nb,1,2\na,7,x\na,x,y\nb,2,3\n")
     graphs = read_graphs(path, labels={"a": "yes"})
-    assert [graph.node_ids.tolist() for graph in graphs] == [["7", "x", "y"], ["1", "2", "3"]]
+    assert [ids_of(graph) for graph in graphs] == [["7", "x", "y"], ["1", "2", "3"]]
     assert (graphs.y.tolist(), graphs.class_names) == ([0, -1], ["yes"])
     assert graphs[1].edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
     labels = write("l.csv", "graph,label\na,1\nb,0\nc,1\n")

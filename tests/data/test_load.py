@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch_geometric.utils import contains_self_loops
 
-from demonet.data import CATALOG, GraphSet, load
+from demonet.data import CATALOG, GraphSet, ids_of, load
 from demonet.data.catalog import Statistics, find
 from demonet.data.statistics import degrees, measure
 from demonet.errors import DemonetWarning
@@ -110,7 +110,7 @@ def test_original_ids_are_kept(use_paper_data):
     labels = dict(
         line.split() for line in (use_paper_data / "usa-airports/labels-usa-airports.txt").read_text().splitlines()[1:]
     )
-    assert [usa.class_names[y] for y in usa.y] == [int(labels[str(node)]) for node in usa.node_ids]
+    assert [usa.class_names[y] for y in usa.y] == [int(labels[str(node)]) for node in ids_of(usa)]
 
 
 @pytest.mark.data

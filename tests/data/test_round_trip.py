@@ -6,14 +6,13 @@ import tempfile
 import warnings
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.data.writers import EDGES, MATRICES, NODES, OBJECTS, Drawn
 
-from demonet.data import read_graph
+from demonet.data import ids_of, read_graph
 from demonet.errors import DemonetWarning
 
 NAMES = st.text(st.characters(codec="utf-8", categories=["L", "Nd"]), min_size=1, max_size=6)
@@ -67,7 +66,7 @@ def expected(drawn):
 
 def check_same(drawn, data):
     arcs, weights = expected(drawn)
-    assert data.node_ids.tolist() == drawn.ids
+    assert ids_of(data) == drawn.ids
     assert list(zip(*data.edge_index.tolist(), strict=True)) == arcs
     assert data.num_nodes == len(drawn.ids)
     assert (None if data.edge_weight is None else data.edge_weight.tolist()) == weights
@@ -124,4 +123,4 @@ def test_labels_and_features_find_their_nodes(drawn, data):
     assert [None if y < 0 else graph.class_names[y] for y in graph.y.tolist()] == labels
     numbers = torch.arange(len(drawn.ids)).float()
     assert torch.equal(graph.x, torch.stack([numbers, -numbers / 2], dim=1))
-    assert np.array_equal(graph.node_ids, np.array(drawn.ids, dtype=graph.node_ids.dtype))
+    assert ids_of(graph) == drawn.ids

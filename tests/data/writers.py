@@ -48,7 +48,8 @@ class Drawn:
 
     def data(self) -> Data:
         u, v = torch.tensor(self.edges, dtype=torch.int64).reshape(-1, 2).T
-        data = Data(edge_index=torch.stack([u, v]), num_nodes=len(self.ids), node_ids=np.array(self.ids))
+        ids = torch.tensor(self.ids) if isinstance(self.ids[0], int) else self.ids
+        data = Data(edge_index=torch.stack([u, v]), num_nodes=len(self.ids), node_ids=ids)
         if self.weights is not None:
             data.edge_weight = torch.tensor(self.weights)
         return data

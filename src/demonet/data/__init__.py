@@ -9,6 +9,7 @@ from demonet.data.features import FeatureMap
 from demonet.data.files import read_graph
 from demonet.data.graph_files import read_graphs
 from demonet.data.graph_set import GraphSet
+from demonet.data.ids import ids_of
 from demonet.data.load import load
 from demonet.data.splits import Split, fractions, k_fold, nested_k_fold, thirds, train_fraction
 
@@ -22,6 +23,7 @@ __all__ = [
     "check_labels",
     "check_split",
     "fractions",
+    "ids_of",
     "k_fold",
     "load",
     "nested_k_fold",

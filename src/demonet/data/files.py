@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from demonet.data.check import check_edge_index, check_features, check_labels
 from demonet.data.edges import SelfLoops, simple_edges
-from demonet.data.ids import Ids, Numbering, id_at, number_ends, number_listed
+from demonet.data.ids import Ids, Numbering, as_attribute, id_at, number_ends, number_listed
 from demonet.data.node_features import Featured, from_matrix_rows, read_features
 from demonet.data.node_labels import Labelled, from_mapping, from_sequence
 from demonet.data.readers.edge_list import Column, read_edge_list
@@ -62,9 +62,9 @@ def read_graph(
         add_isolated: Add ids that only ``labels`` or ``features`` have as isolated nodes; else they are an error.
 
     Returns:
-        A Data with ``edge_index``, ``num_nodes``, ``node_ids`` (the ids as they came, one a node: in the order of the
-        source where it lists its nodes, sorted where it lists edges only) and, where given, ``edge_weight``, ``x``,
-        ``y`` (int64, -1 for unlabelled) and ``class_names``.
+        A Data with ``edge_index``, ``num_nodes``, ``node_ids`` (the ids as they came, an int64 tensor or a list of
+        strings: in the order of the source where it lists its nodes, sorted where it lists edges only) and, where
+        given, ``edge_weight``, ``x``, ``y`` (int64, -1 for unlabelled) and ``class_names``.
     """
     if ids not in ("auto", "int", "str"):
         raise DemonetError(f"ids={ids!r}", hint='"auto", "int" or "str"')
@@ -76,7 +76,7 @@ def read_graph(
     for given in (labelled, featured):
         if given is not None:
             numbering = _settle_strangers(given, numbering, add_isolated)
-    data = Data(num_nodes=numbering.node_ids.size, node_ids=numbering.node_ids)
+    data = Data(num_nodes=numbering.node_ids.size, node_ids=as_attribute(numbering.node_ids))
     weights = listing.weight if weight is not False else None
     data.edge_index, edge_weight = simple_edges(
         ends.pop(0),

@@ -10,6 +10,9 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
 
 from demonet.errors import DemonetError
 
@@ -26,6 +29,10 @@ class Coded:
     def __len__(self) -> int:
         return len(self.codes)
 
+    def code(self, name: str) -> int:
+        """The code of a name, -1 if it is not there."""
+        return next(iter(np.flatnonzero(self.names == name).tolist()), -1)
+
 
 Ids = np.ndarray | Coded  # int64, or strings
 
@@ -33,6 +40,19 @@ Ids = np.ndarray | Coded  # int64, or strings
 def id_at(ids: Ids, row: int) -> int | str:
     """One id, as the user would write it."""
     return str(ids.names[ids.codes[row]]) if isinstance(ids, Coded) else int(ids[row])
+
+
+def as_attribute(ids: np.ndarray) -> Tensor | list[str]:
+    """Ids in the two forms that PyG selects and batches: an int64 tensor, or a list of strings."""
+    return ids.tolist() if ids.dtype == object else torch.from_numpy(ids)
+
+
+def ids_of(data: Data) -> list[Any]:
+    """The ids of a graph's nodes as Python integers or strings; the numbers 0, 1, 2, ... of one that has none."""
+    ids = data.get("node_ids")
+    if ids is None:
+        return list(range(int(data.num_nodes)))
+    return ids.tolist() if isinstance(ids, Tensor) else list(ids)
 
 
 def make_ids(values: Iterable[Any], kind: str = "auto") -> Ids:
@@ -122,6 +142,14 @@ def number_ends(source: Ids, target: Ids) -> tuple[Numbering, np.ndarray, np.nda
     """Number the ends of edges in the order of their ids; the numbers of each end come along."""
     if isinstance(source, Coded) or isinstance(target, Coded):
         source, target = _as_coded(source), _as_coded(target)
+        if source.names is target.names:  # as columns of one table have them
+            used = np.zeros(source.names.size, dtype=bool)
+            used[source.codes] = used[target.codes] = True
+            order = np.flatnonzero(used)
+            order = order[np.argsort(source.names[order])]
+            place = np.empty(used.size, dtype=np.int64)
+            place[order] = np.arange(order.size)
+            return Numbering(source.names[order]), place[source.codes], place[target.codes]
         numbering = Numbering(_strings(sorted({*source.names, *target.names})))
         return numbering, numbering.find(source), numbering.find(target)
     if not len(source):

@@ -205,7 +205,7 @@ def _from_arrays(
 ) -> Data:
     edge_index, _ = simple_edges(source, target, n)
     check_edge_index(edge_index, n)
-    data = Data(edge_index=edge_index, num_nodes=n, node_ids=np.arange(n))
+    data = Data(edge_index=edge_index, num_nodes=n, node_ids=torch.arange(n))
     if y is not None:
         data.y = torch.from_numpy(y.astype(np.int64))
     if class_names is not None:

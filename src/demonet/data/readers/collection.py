@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 
 from demonet.data.edges import SelfLoops, simple_edges
 from demonet.data.graph_set import GraphSet
+from demonet.data.ids import as_attribute
 from demonet.data.node_labels import encode_classes
 from demonet.errors import DemonetError
 
@@ -68,7 +69,7 @@ class Collection:
         graphs = []
         for i, (start, end) in enumerate(pairwise(starts)):
             data = Data(edge_index=edge_index[:, arcs[i] : arcs[i + 1]] - int(start), num_nodes=int(end - start))
-            data.node_ids = self.node_ids[start:end]
+            data.node_ids = as_attribute(self.node_ids[start:end])
             data.y = torch.tensor([y[i]])
             for key, rows in (("x", x), ("attributes", attributes)):
                 if rows is not None:

@@ -45,41 +45,53 @@ def place_of(table: Table, column: str | int, what: str) -> int:
 
 
 def convert(column: Any, kind: Kind, file: Path) -> Any:
-    """An Arrow column without nulls (unless text) as ids, numbers or text."""
+    """An Arrow column without nulls (unless text) as integer ids, numbers or text; strings as an Arrow dictionary."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
     try:
         if kind == "text":
-            return pc.utf8_trim_whitespace(_plain(column).cast(pa.large_string())).to_pylist()
+            return pc.utf8_trim_whitespace(column.cast(pa.large_string())).to_pylist()
         if kind == "number":
-            return _plain(column).cast(pa.float64()).to_numpy()
+            return column.cast(pa.float64()).to_numpy()
         if pa.types.is_integer(column.type) and kind != "str id":
             return column.cast(pa.int64()).to_numpy()
-        values = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        if kind == "int id" or not (pa.types.is_integer(values) or _is_string(values)):
+        if kind == "int id" or not (pa.types.is_integer(column.type) or _is_string(column.type)):
             raise DemonetError(f"a column of node ids has type {column.type}", file=file, hint="integers or strings")
-        if not pa.types.is_dictionary(column.type):
-            column = column.cast(pa.large_string()).dictionary_encode()
-        return _coded(column.unify_dictionaries().combine_chunks())
+        return column.cast(pa.string()).dictionary_encode()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise DemonetError(f"a column cannot be read: {error}", file=file) from None
 
 
-def _plain(column: Any) -> Any:
+def join_strings(columns: list[Any]) -> list[Any]:
+    """Arrow dictionaries among the columns become `Coded`, all with the same names: each string is held once."""
     import pyarrow as pa
 
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    ours = [i for i, column in enumerate(columns) if isinstance(column, pa.ChunkedArray)]
+    if not ours:
+        return columns
+    together = pa.chunked_array(
+        [c for i in ours for c in columns[i].chunks], type=columns[ours[0]].type
+    ).unify_dictionaries()
+    names = [name.strip() for name in together.chunk(0).dictionary.to_pylist()] if together.num_chunks else []
+    number: dict[str, int] = {}
+    distinct = np.array([number.setdefault(name, len(number)) for name in names], dtype=np.int64)
+    array = np.array([*number, None], dtype=object)[:-1]  # None keeps NumPy from choosing a type of its own
+    chunks = iter(together.chunks)
+    for i in ours:
+        codes = [next(chunks).indices.to_numpy() for _ in columns[i].chunks]
+        codes = [distinct[part] for part in codes] if len(number) < len(names) else codes
+        columns[i] = Coded(np.concatenate(codes) if codes else np.empty(0, np.int32), array)
+    return columns
 
 
-def _coded(column: Any) -> Coded:
-    """A dictionary column; blanks around a string do not count, so two of its entries may be one."""
-    names = np.array([str(name).strip() for name in column.dictionary.to_pylist()], dtype=object)
-    codes = column.indices.to_numpy()
-    if len(set(names)) < len(names):
-        first = {name: i for i, name in reversed(list(enumerate(names)))}
-        codes = np.array([first[name] for name in names])[codes]
-    return Coded(codes, names)
+def release() -> None:
+    """Hand back the memory with which Arrow has read; it keeps that until told otherwise."""
+    import pyarrow as pa
+
+    pa.default_memory_pool().release_unused()
 
 
 def is_integer(text: str) -> bool:

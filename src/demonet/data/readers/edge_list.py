@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from pathlib import Path
 
-from demonet.data.readers.columns import Kind, Table, place_of
+from demonet.data.readers.columns import Kind, Table, place_of, release
 from demonet.data.readers.listing import Listing
 from demonet.data.readers.parquet import ParquetTable
 from demonet.data.readers.text import TextTable
@@ -32,6 +32,7 @@ def read_edge_list(
     kind: Kind = "int id" if ids == "int" else "str id" if ids == "str" else "id"
     kinds: list[Kind] = [kind, kind] if weight_at is None else [kind, kind, "number"]
     columns = table.columns([*ends, *([] if weight_at is None else [weight_at])], kinds)
+    release()
     return Listing(columns[0], columns[1], None if weight_at is None else columns[2], file=path)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet.data.check import check_edge_index
@@ -49,7 +50,7 @@ def from_data(data: Data) -> Listing:
     source, target = data.edge_index.cpu().numpy().astype(np.int64)
     weight = data.get("edge_weight")
     given = data.get("node_ids")
-    nodes = np.arange(n) if given is None else make_ids(np.asarray(given).tolist())
+    nodes = np.arange(n) if given is None else given.cpu().numpy() if isinstance(given, Tensor) else make_ids(given)
     inside = {name: data[name] for name in ("x", "y") if data.get(name) is not None}
     return Listing(
         _take(nodes, source),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from demonet.data.readers.columns import Kind, convert
+from demonet.data.readers.columns import Kind, convert, join_strings, release
 from demonet.errors import DemonetError
 
 
@@ -48,12 +48,12 @@ class ParquetTable:
                 raise DemonetError(f"column {name!r} is empty in row {row}", file=self.file)
             values = convert(column, kind, self.file)
             del column
-            pa.default_memory_pool().release_unused()
+            release()
             if kind == "number" and not np.isfinite(values).all():
                 row = int(np.flatnonzero(~np.isfinite(values))[0])
                 raise DemonetError(f"{values[row]} in column {name!r}, row {row}", file=self.file)
             columns.append(values)
-        return columns
+        return join_strings(columns)
 
     def line(self, row: int) -> None:
         """A Parquet file has no lines."""

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from demonet.data.ids import Coded
-from demonet.data.readers.columns import Kind, convert, is_integer, is_number
+from demonet.data.readers.columns import Kind, convert, is_integer, is_number, join_strings, release
 from demonet.data.readers.raw import read_text
 from demonet.errors import DemonetError
 
@@ -69,19 +69,22 @@ class TextTable:
     def columns(self, places: Sequence[int], kinds: Sequence[Kind]) -> list[Any]:
         """The columns at these places: `Ids` for an id, float64 for a number, a list of str or None for text."""
         columns: list[Any] = []
-        for place, kind, column in zip(places, kinds, self._read(places, kinds), strict=True):
+        read = self._read(places, kinds)
+        for place, kind in zip(places, kinds, strict=True):
+            column = read.pop(0)  # Arrow's copy goes when ours is made
             if kind != "text" and column.null_count:
                 row = int(np.flatnonzero(column.is_null().to_numpy())[0])
                 raise DemonetError(f"column {place + 1} is empty", file=self.file, line=self.line(row))
             values = convert(column, kind, self.file)
-            if isinstance(values, Coded) and "" in values.names:
-                row = int(np.flatnonzero(values.names[values.codes] == "")[0])
-                raise DemonetError(f"column {place + 1} is blank", file=self.file, line=self.line(row))
             if kind == "number" and not np.isfinite(values).all():
                 row = int(np.flatnonzero(~np.isfinite(values))[0])
                 problem = f"{values[row]} in column {place + 1}"
                 raise DemonetError(problem, file=self.file, line=self.line(row), hint="numbers must be finite")
             columns.append(values)
+        columns = join_strings(columns)
+        for place, ids in zip(places, columns, strict=True):
+            if isinstance(ids, Coded) and (blank := np.flatnonzero(ids.codes == ids.code(""))).size:
+                raise DemonetError(f"column {place + 1} is blank", file=self.file, line=self.line(int(blank[0])))
         return columns
 
     def line(self, row: int) -> int:
@@ -95,14 +98,13 @@ class TextTable:
 
         body = pa.py_buffer(self._data)[self._start :]
         reason = ""
-        strings = pa.dictionary(pa.int32(), pa.string())
-        for id_type in (pa.int64(), strings):  # ids are integers or else, on a second reading, strings
-            fixed = {"number": pa.float64(), "text": pa.string(), "str id": strings, "int id": pa.int64()}
+        for id_type in (pa.int64(), pa.string()):  # ids are integers or else, on a second reading, strings
+            fixed = {"number": pa.float64(), "text": pa.string(), "str id": pa.string(), "int id": pa.int64()}
             types = {str(place): fixed.get(kind, id_type) for place, kind in zip(places, kinds, strict=True)}
             try:
                 table = arrow_csv.read_csv(
                     pa.BufferReader(body),
-                    arrow_csv.ReadOptions(column_names=[str(i) for i in range(self.width)], block_size=1 << 23),
+                    arrow_csv.ReadOptions(column_names=[str(i) for i in range(self.width)], block_size=1 << 22),
                     arrow_csv.ParseOptions(delimiter=self._delimiter, quote_char=self._delimiter != " " and '"'),
                     arrow_csv.ConvertOptions(
                         include_columns=list(types), column_types=types, null_values=[""], strings_can_be_null=True
@@ -111,6 +113,7 @@ class TextTable:
                 return [table.column(str(place)) for place in places]
             except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:
                 reason = str(error)
+                release()
                 if "id" not in kinds:
                     break
         self._explain(places, kinds, reason)
