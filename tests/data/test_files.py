@@ -144,6 +144,12 @@ def test_classes_may_have_names_of_any_type(write, labels, names, y):
     assert data.y.tolist() == y
 
 
+def test_labels_in_the_order_of_string_ids(write):
+    data = read_graph(write("e.txt", "c a\na b\n"), ["first", "second", "first"], np.eye(3))
+    assert [data.class_names[y] for y in data.y] == ["first", "second", "first"]
+    assert torch.equal(data.x, torch.eye(3))
+
+
 def test_unusable_labels_are_refused(write, refuses):
     edges = write("edges.txt", EDGES)
     refuses(lambda: read_graph(edges, ["a", "b"]), "(2,)", "3 nodes")

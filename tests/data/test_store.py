@@ -265,3 +265,12 @@ def test_the_users_folder_comes_first(server, cache, tmp_path, monkeypatch):
     entry = make_set(server, ("a.txt", TEXT, "/a.txt", "plain"))
     assert store.fetch(entry) == folder
     assert server.asked == []
+
+
+def test_a_cache_that_cannot_be_made_is_explained(server, tmp_path, monkeypatch, refuses):
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.delenv("DEMONET_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    refuses(
+        lambda: store.fetch(make_set(server, ("a.txt", TEXT, "/a.txt", "plain"))), "no cache folder", "DEMONET_DATA"
+    )

@@ -74,6 +74,8 @@ def _show(entry: DataSet, console: Console) -> None:
         data = load(entry.name)
     facts = measure(data)
     table = Table(title=f"{entry.name}: {entry.title}", show_header=False, title_justify="left")
+    table.add_column()
+    table.add_column(overflow="fold")
     rows = {
         "graphs": f"{facts.graphs:,}" if entry.task == "graphs" else None,
         "nodes": f"{facts.nodes:,}",

@@ -51,7 +51,12 @@ def fetch(entry: DataSet, *, wait: float = 1.0) -> Path:
         for file in entry.files:
             _check_sum(given / file.name, file.sha256, given / file.name)
         return given
-    cache.mkdir(parents=True, exist_ok=True)
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DemonetError(
+            f"no cache folder: {error}", file=cache, hint="set DEMONET_DATA, or XDG_CACHE_HOME"
+        ) from None
     with filelock.FileLock(cache.parent / f"{entry.folder}.lock"):
         missing = [file for file in entry.files if not _is_good(cache / file.name, file.sha256)]
         if missing:
