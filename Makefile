@@ -4,7 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint types check clean
+# The paper's data sets, where they lie beside the project; otherwise they are downloaded when asked for.
+ifneq ($(wildcard ../shared/data),)
+export DEMONET_DATA ?= $(abspath ../shared/data)
+endif
+
+.PHONY: demo test lint types check results clean
 demo: $(READY)
 	$(BIN)/demonet demo
 
@@ -20,6 +25,12 @@ types: $(READY)
 	$(BIN)/mypy
 
 check: lint types test
+
+# Accuracy on the paper's sets: about an hour on two cores.
+results: $(READY)
+	$(BIN)/python -m demonet.experiments.properties
+	$(BIN)/python -m demonet.experiments.atlas
+	OMP_NUM_THREADS=1 $(BIN)/python -m demonet.experiments.presets
 
 # torch first and pinned: anything that depends on a plain `torch` would otherwise choose its own build.
 $(READY): pyproject.toml constraints.txt
