@@ -12,8 +12,6 @@ from tests.train import problems
 from torch import nn
 from torch_geometric.data import Batch
 
-import demonet.train.loop as loop
-import demonet.train.recipes as recipes
 from demonet import DegreeTasks, DemonetError, NodeDEMONet
 from demonet.data.splits import Split
 from demonet.train import (
@@ -23,7 +21,9 @@ from demonet.train import (
     TrainConfig,
     evaluate,
     fit,
+    loop,
     predict,
+    recipes,
     train_graphs,
     train_nodes,
 )
@@ -33,8 +33,8 @@ from demonet.train.loop import parameter_groups
 class Scripted(nn.Module):
     """Four validation items of class 0; epoch e gets ``script[e] = (right, sure, wrong)``.
 
-    ``right`` items are right with log-odds ``sure``, the others wrong with log-odds ``wrong``. The buffer counts epochs,
-    so that restored weights say which epoch they are from.
+    ``right`` items are right with log-odds ``sure``, the others wrong with log-odds ``wrong``. The buffer counts
+    epochs, so that restored weights say which epoch they are from.
     """
 
     def __init__(self, script):

@@ -78,6 +78,8 @@ def load_checkpoint(
         for name, tensor in parts["adam"].items():
             index, _, field = name.partition(".")
             state.setdefault(int(index), {})[field] = tensor
+        if any(fields.keys() != {"step", "exp_avg", "exp_avg_sq"} for fields in state.values()):
+            raise KeyError("a moment of Adam is missing")
         model.load_state_dict(parts["best"])
         model.load_state_dict(parts["model"])
         optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})

@@ -1,0 +1,249 @@
+"""Checkpoints: a run that was killed ends in the same bits, and a file that is not one is refused unread."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tests.train import problems, worker
+
+from demonet import DemonetError
+from demonet.data.splits import Split
+from demonet.train import train_graphs, train_nodes
+from demonet.train.checkpoint import load_tensors, save_tensors
+from demonet.train.identity import digest
+
+ROOT = Path(__file__).parents[2]
+
+
+def told(history):
+    return {name: value for name, value in vars(history).items() if name != "seconds"}
+
+
+def same(one, two):
+    return one.keys() == two.keys() and all(torch.equal(one[name], two[name]) for name in one)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    return worker.train(tmp_path_factory.mktemp("uninterrupted") / "run.safetensors")
+
+
+@pytest.fixture(scope="module")
+def aftermath(tmp_path_factory):
+    """What is left of runs in other processes, with as many threads as this one."""
+    folder = tmp_path_factory.mktemp("killed")
+    env = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": str(torch.get_num_threads())}
+    command = [sys.executable, "-m", "tests.train.worker", str(folder)]
+    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=200, check=True)
+    dead = -signal.SIGKILL
+    said = f"killed_in_an_epoch {dead}\nkilled_in_the_second_write {dead}\nresumed 0\n"
+    assert done.stdout == said, done.stderr
+    return folder
+
+
+def test_killed_in_the_middle_and_resumed(aftermath, uninterrupted):
+    assert worker.KILLED_AT % 25 != 0
+    assert same(load_file(aftermath / "weights.safetensors"), uninterrupted.model.state_dict())
+    assert json.loads((aftermath / "history.json").read_text()) == told(uninterrupted.history)
+    assert uninterrupted.history.epochs == worker.EPOCHS
+
+
+def test_killed_while_a_checkpoint_is_written(aftermath, uninterrupted):
+    _, facts = load_tensors(aftermath / "write.safetensors")
+    assert len(facts["history"]["train_loss"]) == 25  # the first one, whole
+    seen = []
+    resumed = worker.train(aftermath / "write.safetensors", lambda epoch: seen.append(epoch.number))
+    assert seen == list(range(25, worker.EPOCHS))
+    assert same(resumed.model.state_dict(), uninterrupted.model.state_dict())
+    assert told(resumed.history) == told(uninterrupted.history)
+
+
+def nodes(path, on_epoch=None, name="default", seed=0, model=None, **train):
+    data, split = problems.nodes()
+    chosen = problems.quick(name, "nodes", model=model, **{"epochs": 55, "patience": 55} | train)
+    return train_nodes(data, split, chosen, on_epoch=on_epoch, checkpoint=path, seed=seed)
+
+
+def interrupt(at):
+    def on_epoch(epoch):
+        if epoch.number == at:
+            raise KeyboardInterrupt
+
+    return on_epoch
+
+
+@pytest.mark.parametrize("at", [24, 40, 49])  # on a boundary, the checkpoint is not written yet
+def test_control_c_leaves_a_checkpoint_that_can_be_used(tmp_path, at):
+    path = tmp_path / "run.safetensors"
+    with pytest.raises(KeyboardInterrupt):
+        nodes(path, interrupt(at))
+    assert path.exists() == (at >= 25)
+    seen = []
+    resumed = nodes(path, lambda epoch: seen.append(epoch.number))
+    assert seen[0] == (25 if at >= 25 else 0)
+    whole = nodes(None)
+    assert same(resumed.model.state_dict(), whole.model.state_dict())
+    assert told(resumed.history) == told(whole.history)
+    assert resumed.history.seconds > 0
+
+
+def test_patience_is_counted_across_the_interruption(tmp_path):
+    """Stopped early, killed before that, resumed: it stops in the same epoch."""
+    options = {"epochs": 400, "patience": 20, "lr": 0.05}
+    whole = nodes(None, **options)
+    assert 30 < whole.history.epochs < 400
+    path = tmp_path / "run.safetensors"
+    with pytest.raises(KeyboardInterrupt):
+        nodes(path, interrupt(whole.history.epochs - 2), **options)
+    resumed = nodes(path, **options)
+    assert told(resumed.history) == told(whole.history)
+    assert same(resumed.model.state_dict(), whole.model.state_dict())
+
+
+def test_a_finished_run_is_not_trained_again(tmp_path):
+    path = tmp_path / "run.safetensors"
+    first, seen = nodes(path, epochs=50), []
+    again = nodes(path, lambda epoch: seen.append(epoch), epochs=50)
+    assert seen == []
+    assert same(first.model.state_dict(), again.model.state_dict())
+    assert first.test_accuracy == again.test_accuracy
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "run.safetensors"
+    nodes(path, epochs=30)
+    return path
+
+
+def test_another_run_is_refused(saved):
+    before = saved.read_bytes()
+    with pytest.raises(DemonetError, match="belongs to a run with another training configuration"):
+        nodes(saved, epochs=30, lr=0.02)
+    with pytest.raises(DemonetError, match="belongs to a run with another training configuration"):
+        nodes(saved, epochs=30, seed=1)
+    with pytest.raises(DemonetError, match="belongs to a run with another model"):
+        nodes(saved, epochs=30, model={"hidden": 8})
+    with pytest.raises(DemonetError, match="belongs to a run with another model"):
+        nodes(saved, epochs=30, model={"aggr": "mean"})  # the same shapes, another network
+    assert saved.read_bytes() == before
+
+
+def test_another_split_or_graph_is_refused(saved):
+    """Going on with another split would train on what is tested."""
+    data, split = problems.nodes()
+    chosen = problems.quick("default", "nodes", epochs=30, patience=55)
+    train_nodes(data, split, chosen, checkpoint=saved)  # the same run: accepted
+    swapped = Split(split.name, split.seed, split.train, split.test, split.val)
+    with pytest.raises(DemonetError, match="belongs to a run with another data or split"):
+        train_nodes(data, swapped, chosen, checkpoint=saved)
+    other = data.clone()
+    other.edge_weight = torch.full((data.edge_index.size(1),), 0.5)
+    with pytest.raises(DemonetError, match="belongs to a run with another data or split"):
+        train_nodes(other, split, chosen, checkpoint=saved)
+
+
+def test_another_split_of_graphs_is_refused(tmp_path):
+    graphs, split = problems.graphs(20)
+    chosen = problems.quick("paper", "graphs", epochs=25)
+    train_graphs(graphs, split, chosen, checkpoint=tmp_path / "run.safetensors")
+    moved = Split(split.name, split.seed, split.train, split.test, split.val)
+    with pytest.raises(DemonetError, match="another data or split"):
+        train_graphs(graphs, moved, chosen, checkpoint=tmp_path / "run.safetensors")
+
+
+class Trap:
+    """Loading it as a pickle would leave a file behind."""
+
+    def __init__(self, marker):
+        self.marker = marker
+
+    def __reduce__(self):
+        return (Path.touch, (self.marker,))
+
+
+def damaged(path, kind):
+    whole = path.read_bytes()
+    if kind == "pickle":
+        path.write_bytes(pickle.dumps(Trap(path.with_name("marker"))))
+    elif kind == "torch":
+        torch.save(Trap(path.with_name("marker")), path)
+    elif kind == "foreign":
+        save_file({"model.weight": torch.zeros(2)}, path)
+    elif kind == "other kind":
+        save_tensors(path, {"a": torch.zeros(2)}, {}, kind="demonet-run-1")
+    elif kind == "folder":
+        path.unlink()
+        path.mkdir()
+    else:
+        contents = {"empty": b"", "bytes": os.urandom(4096), "header": whole[:100], "half": whole[: len(whole) // 2]}
+        path.write_bytes(contents[kind])
+
+
+DAMAGES = ["empty", "bytes", "header", "half", "pickle", "torch", "foreign", "other kind", "folder"]
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_a_file_that_is_no_checkpoint_is_refused_and_nothing_in_it_runs(saved, kind):
+    damaged(saved, kind)
+    with pytest.raises(DemonetError, match=r"run\.safetensors: (cannot be read|not a demonet-checkpoint-1 file)"):
+        nodes(saved, epochs=30)
+    assert not saved.with_name("marker").exists()
+
+
+def test_the_trap_works(tmp_path):
+    """Without this the test above could not fail."""
+    path = tmp_path / "run.safetensors"
+    path.touch()
+    damaged(path, "pickle")
+    with path.open("rb") as stream:
+        pickle.load(stream)
+    assert (tmp_path / "marker").exists()
+
+
+@pytest.mark.parametrize("missing", ["random", "best.head.weight", "adam.0.exp_avg", "model.head.weight"])
+def test_a_checkpoint_with_a_part_missing_is_refused(saved, missing):
+    tensors, facts = load_tensors(saved)
+    assert missing in tensors
+    save_tensors(saved, {name: tensor for name, tensor in tensors.items() if name != missing}, facts)
+    with pytest.raises(DemonetError, match="does not hold the state of this run"):
+        nodes(saved, epochs=30)
+
+
+def test_a_folder_that_is_not_there_is_said_before_training(tmp_path):
+    seen = []
+    with pytest.raises(DemonetError, match="there is no such folder for a checkpoint"):
+        nodes(tmp_path / "none" / "run.safetensors", seen.append)
+    assert seen == []
+
+
+def test_tensors_and_facts_come_back_as_they_were(tmp_path):
+    path = tmp_path / "a.safetensors"
+    turned, number, empty = torch.arange(6).view(2, 3).t(), torch.tensor(1.5, dtype=torch.float64), torch.zeros(0, 3)
+    tensors = {"turned": turned, "number": number, "empty": empty}
+    facts = {"name": "Zürich 😀", "values": [0.1, None, True]}
+    save_tensors(path, tensors, facts)
+    found, told_back = load_tensors(path)
+    assert same(found, {name: tensor.contiguous() for name, tensor in tensors.items()})
+    assert told_back == facts
+
+
+def test_digests_see_every_value_and_leave_out_what_follows_from_others():
+    x = torch.tensor([[0.0, 1.0], [2.0, 0.0]])
+    different = [x, x.double(), x.view(-1), x.to_sparse_csr(), 2 * x, [x], (x, None), None, torch.tensor(3), 3]
+    assert len({digest(value) for value in different}) == len(different)
+    assert digest([x, (1, 2)]) == digest([x.clone(), (1, 2)])
+    data, split = problems.nodes()
+    prepared = train_nodes(data, split, problems.quick("paper", "nodes", epochs=1)).inputs[0]
+    assert digest(replace(prepared, folded=prepared.folded + 1)) == digest(prepared)
+    assert digest(replace(prepared, x=prepared.x + 1)) != digest(prepared)
