@@ -245,3 +245,14 @@ def test_bad_arcs_are_refused_by_name(edge_index, num_nodes, named):
 def test_unknown_side_is_refused():
     with pytest.raises(DemonetError, match="'both'"):
         DegreeLayout.from_edge_index(*Graph(torch.tensor([[0], [0]]), 1), by="both")
+
+
+def test_pyg_takes_an_attached_layout_along(monkeypatch):
+    # PyG calls .cpu() and .cuda() on what it does not know, and drops the error where there is no such method.
+    asked = []
+    monkeypatch.setattr(DegreeLayout, "to", lambda self, device, non_blocking=False: asked.append(str(device)))
+    data = AddDegreeLayout()(Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2))
+    data.clone().cpu()
+    data.layout.cuda()
+    data.layout.cuda(1)
+    assert asked == ["cpu", "cuda", "1"]

@@ -151,7 +151,7 @@ class DegreeLayout:
             yield DegreeSlice(degree, slice(row, row + count), block)
             row += count
 
-    def to(self, device: torch.device | str, non_blocking: bool = False) -> DegreeLayout:
+    def to(self, device: torch.device | str | int, non_blocking: bool = False) -> DegreeLayout:
         """The layout on another device."""
         moved: dict[int, Tensor] = {}  # by identity: an undirected graph keeps sharing its lists
 
@@ -163,6 +163,14 @@ class DegreeLayout:
             return moved[id(value)]
 
         return DegreeLayout(**{field.name: move(getattr(self, field.name)) for field in fields(self)})
+
+    def cpu(self) -> DegreeLayout:
+        """The layout in main memory; PyG's ``data.cpu()`` calls this."""
+        return self.to("cpu")
+
+    def cuda(self, device: int | str | torch.device | None = None, non_blocking: bool = False) -> DegreeLayout:
+        """The layout on a GPU; PyG's ``data.cuda()`` calls this."""
+        return self.to(torch.device("cuda") if device is None else device, non_blocking)
 
     def __repr__(self) -> str:
         kind = "undirected" if self.is_undirected else "directed"

@@ -8,7 +8,9 @@ from torch import Tensor
 
 from demonet.ops import reference
 
-GROUPED_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+# What torch multiplies group by group in one call; for the rest, and in a torch that has no such call yet, there is the
+# reference.
+GROUPED_DTYPES = (torch.float32, torch.bfloat16, torch.float16) if hasattr(F, "grouped_mm") else ()
 
 
 def aggregate(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, aggr: str) -> Tensor:
