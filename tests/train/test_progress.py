@@ -57,7 +57,10 @@ def test_a_bar_on_a_terminal(screen):
 
 
 def test_the_bar_goes_away_when_training_fails(screen):
-    with pytest.raises(RuntimeError), Progress("demonet", 10) as progress:
-        progress(Epoch(0, 1.0, 1.0, 0.5))
-        raise RuntimeError
+    def failing():
+        with Progress("demonet", 10) as progress:
+            progress(Epoch(0, 1.0, 1.0, 0.5))
+            raise RuntimeError
+
+    pytest.raises(RuntimeError, failing)
     assert screen.getvalue().endswith("\x1b[2K")
