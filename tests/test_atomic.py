@@ -31,7 +31,8 @@ def test_an_error_in_the_block_leaves_the_old_file_and_nothing_else(tmp_path, er
             temporary.write_text("half")
             raise error
 
-    pytest.raises(error, failing)
+    with pytest.raises(error):
+        failing()
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["a.txt"]
 

@@ -62,5 +62,6 @@ def test_the_bar_goes_away_when_training_fails(screen):
             progress(Epoch(0, 1.0, 1.0, 0.5))
             raise RuntimeError
 
-    pytest.raises(RuntimeError, failing)
+    with pytest.raises(RuntimeError):
+        failing()
     assert screen.getvalue().endswith("\x1b[2K")

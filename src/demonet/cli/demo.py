@@ -13,7 +13,7 @@ import typer
 def demo(
     out: Annotated[Path, typer.Option(dir_okay=False, help="Where the page goes.")] = Path("report.html"),
     splits: Annotated[int, typer.Option(min=1, help="Splits of each problem.")] = 3,
-    seed: Annotated[int, typer.Option(help="Seed of data, splits and networks.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of data, splits and networks.")] = 0,
 ) -> None:
     """Train DEMO-Net beside a GCN and a degree-only floor on generated graphs; print a table, write a page."""
     from rich.console import Console

@@ -1,0 +1,59 @@
+"""The demo's page, opened in Chromium."""
+
+from __future__ import annotations
+
+import pytest
+
+from demonet.experiments import demo
+from demonet.report.demo import demo_page
+from demonet.report.page import Table, render, write
+
+
+@pytest.fixture(scope="module", params=[1, 2], ids=["one split", "two splits"])
+def page(request):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demo, "EPOCHS", 2)
+        patch.setattr(demo, "role_graph", lambda seed: full_graph(seed, motifs=8))
+        patch.setattr(demo, "small_graphs", lambda num, seed, **options: full_set(20, seed, **options))
+        return demo_page(demo.run(splits=request.param)), request.param
+
+
+full_graph, full_set = demo.role_graph, demo.small_graphs
+
+
+def test_the_table_has_a_row_for_every_method(page):
+    page, splits = page
+    (table,) = [section for section in page.sections if isinstance(section, Table)]
+    assert [row[0] for row in table.rows] == list(demo.METHODS)
+    assert ("over 2 splits" in table.caption) == (splits == 2)
+
+
+def test_no_number_is_missing(page):
+    assert ">nan" not in render(page[0]).split("<main", 1)[1].split("<script", 1)[0].lower()
+
+
+@pytest.mark.browser
+def test_the_page_opens_without_a_word_and_draws_every_plot(page, browser, tmp_path):
+    page, _ = page
+    path = tmp_path / "report.html"
+    write(page, path)
+    context = browser.new_context(viewport={"width": 1200, "height": 800})
+    view, heard = context.new_page(), []
+    view.on("console", lambda message: heard.append(message.text))
+    view.on("pageerror", lambda error: heard.append(str(error)))
+    view.goto(path.as_uri())
+    view.wait_for_selector("html[data-drawn]")
+    plots = view.locator(".plot").all()
+    assert len(plots) == 5  # bars and curves of two problems, and the embedding
+    for plot in plots:
+        assert plot.locator("svg.main-svg").count() >= 1
+    assert view.locator(".notice").count() == 0
+    assert [plot.locator(".bars .point").count() for plot in plots[:2]] == [5, 5]
+    assert all(plot.locator(".scatterlayer .trace .js-line").count() == 3 * 4 for plot in plots[2:4])
+    assert plots[4].locator(".scatterlayer .point").count() == 68
+    assert view.locator("tbody tr").count() == 5
+    text = view.locator("body").inner_text()
+    assert "NaN" not in text
+    assert "nan" not in text.split()
+    context.close()
+    assert heard == []
