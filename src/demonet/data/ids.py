@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -56,31 +55,19 @@ def ids_of(data: Data) -> list[Any]:
 
 
 def make_ids(values: Iterable[Any], kind: str = "auto") -> Ids:
-    """Any Python ids: int64 if all are integers, or read as integers, else strings; ``kind`` as in `read_graph`."""
+    """Any Python ids: int64 if all are integers, or written as integers, else strings; ``kind`` as in `read_graph`."""
     values = list(values)
-    if kind != "str" and all(isinstance(value, Integral) and not isinstance(value, bool) for value in values):
-        try:
-            return np.array(values, dtype=np.int64)
-        except OverflowError:
-            pass
     names: dict[str, int] = {}
-    given: dict[Any, None] = dict.fromkeys(values)
     codes = np.fromiter((names.setdefault(str(value), len(names)) for value in values), np.int64, len(values))
-    if len(names) < len(given):
-        raise DemonetError(f"{len(given) - len(names)} ids are told apart only by their type, such as 1 and '1'")
-    return settle(Coded(codes, _strings(names)), kind)
-
-
-def settle(ids: Ids, kind: str) -> Ids:
-    """Strings become integers if every one of them is written as an integer, unless ``kind`` is ``"str"``."""
-    if isinstance(ids, np.ndarray):
-        return _as_coded(ids) if kind == "str" else ids
-    if kind != "str" and all(_INTEGER.fullmatch(name) for name in ids.names):
-        return np.array([int(name) for name in ids.names], dtype=np.int64)[ids.codes]
+    distinct = len(dict.fromkeys(values))
+    if len(names) < distinct:
+        raise DemonetError(f"{distinct - len(names)} ids are told apart only by their type, such as 1 and '1'")
+    strangers = [name for name in names if not _INTEGER.fullmatch(name)]
+    if kind != "str" and not strangers:
+        return np.array([int(name) for name in names], dtype=np.int64)[codes]
     if kind == "int":
-        name = next(name for name in ids.names if not _INTEGER.fullmatch(name))
-        raise DemonetError(f"node id {name!r} is not an integer", hint='ids="str" takes any text')
-    return ids
+        raise DemonetError(f"node id {strangers[0]!r} is not an integer", hint='ids="str" takes any text')
+    return Coded(codes, _strings(names))
 
 
 class Numbering:

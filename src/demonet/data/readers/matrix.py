@@ -27,7 +27,7 @@ def read_npz(path: Path) -> sparse.coo_array:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             check_expansion(len(data), sum(member.file_size for member in archive.infolist()), path)
-            parts = {name.removesuffix(".npy"): _read_npy(archive, name) for name in archive.namelist()}
+            parts = {name.removesuffix(".npy"): parse_npy(archive.read(name)) for name in archive.namelist()}
         kind = parts["format"].item()
         kind = kind.decode("ascii") if isinstance(kind, bytes) else str(kind)
         rows, columns = (int(side) for side in parts["shape"])
@@ -112,10 +112,6 @@ def _is_sparse(value: Any) -> bool:
 def _is_square(value: Any) -> bool:
     is_matrix = _is_sparse(value) or isinstance(value, np.ndarray)
     return bool(is_matrix and value.ndim == 2 and value.shape[0] == value.shape[1] and value.shape[0] > 0)
-
-
-def _read_npy(archive: zipfile.ZipFile, name: str) -> np.ndarray:
-    return parse_npy(archive.read(name))
 
 
 def parse_npy(content: bytes) -> np.ndarray:

@@ -81,6 +81,7 @@ class TextTable:
                 problem = f"{values[row]} in column {place + 1}"
                 raise DemonetError(problem, file=self.file, line=self.line(row), hint="numbers must be finite")
             columns.append(values)
+        release()
         columns = join_strings(columns)
         for place, ids in zip(places, columns, strict=True):
             if isinstance(ids, Coded) and (blank := np.flatnonzero(ids.codes == ids.code(""))).size:

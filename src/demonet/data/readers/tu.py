@@ -14,11 +14,6 @@ from demonet.data.readers.text import TextTable
 from demonet.errors import DemonetError
 
 
-def is_tu_folder(path: Path) -> bool:
-    """Whether a folder has the edges of a TU set."""
-    return any(path.glob("*_A.txt"))
-
-
 def read_tu(folder: Path) -> Collection:
     """A TU folder; nodes and graphs count from 1 there."""
     adjacency = sorted(folder.glob("*_A.txt"))
