@@ -121,21 +121,33 @@ def _train_epoch(model: nn.Module, optimizer: torch.optim.Optimizer, problem: Pr
     total = items = 0.0
     for part in problem.training(seed, number):
         optimizer.zero_grad(set_to_none=True)
-        loss = F.cross_entropy(model(*part.inputs)[part.rows], part.y)
+        loss = _loss(model(*part.inputs)[part.rows], part)
         if not torch.isfinite(loss):
             raise DemonetError(f"the loss is {loss.item()} in epoch {number + 1}", hint="scale features or lower lr")
         loss.backward()
         optimizer.step()
-        total, items = total + loss.item() * part.y.numel(), items + part.y.numel()
+        size = part.y.numel() if part.weight is None else part.weight.sum().item()
+        total, items = total + loss.item() * size, items + size
     return total / items
+
+
+def _loss(scores: Tensor, part: Part) -> Tensor:
+    """Mean cross-entropy of the items, by their weights where they have some."""
+    if part.weight is None:
+        return F.cross_entropy(scores, part.y)
+    return F.cross_entropy(scores, part.y, reduction="none") @ part.weight / part.weight.sum()
 
 
 @torch.no_grad()
 def evaluate(model: nn.Module, part: Part) -> tuple[float, float]:
-    """Mean cross-entropy and accuracy on one part."""
+    """Mean cross-entropy and accuracy on one part, both by the items' weights where they have some."""
     scores = predict(model, part)
-    accuracy = (scores.argmax(1) == part.y).sum().item() / part.y.numel()
-    return F.cross_entropy(scores, part.y).item(), accuracy
+    right = scores.argmax(1) == part.y
+    if part.weight is None:
+        accuracy = right.sum().item() / part.y.numel()
+    else:
+        accuracy = (part.weight[right].sum() / part.weight.sum()).item()
+    return _loss(scores, part).item(), accuracy
 
 
 @torch.no_grad()

@@ -17,11 +17,15 @@ from demonet.errors import DemonetError
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Labelled items and how a model reaches them: ``model(*inputs)[rows]`` are scores for ``y``."""
+    """Labelled items and how a model reaches them: ``model(*inputs)[rows]`` are scores for ``y``.
+
+    Where there is a ``weight``, one number an item, losses and accuracies are means in which items count by it.
+    """
 
     inputs: tuple[Any, ...]
     rows: Tensor
     y: Tensor
+    weight: Tensor | None = None
 
 
 def labels(data: Data | Sequence[Data]) -> Tensor:
@@ -58,14 +62,17 @@ class NodeProblem:
         inputs: What the model is called with.
         y: ``[n]`` labels, -1 for unlabelled, as :func:`labels` gives them.
         split: Who is trained on, who stops the training, who is tested.
+        class_weight: ``[classes]`` how much an item of each class counts while training and stopping; all the same if
+            None. The test counts everyone once.
     """
 
-    def __init__(self, inputs: tuple[Any, ...], y: Tensor, split: Split) -> None:
+    def __init__(self, inputs: tuple[Any, ...], y: Tensor, split: Split, class_weight: Tensor | None = None) -> None:
         check_labels(y, y.numel())
         check_split(split, y)
-        self.train, self.validation, self.test = (
-            Part(inputs, rows, y[rows]) for rows in (split.train, split.val, split.test)
-        )
+        train, val, test = (rows.to(y.device) for rows in (split.train, split.val, split.test))
+        self.train = Part(inputs, train, y[train], _weights(class_weight, y[train]))
+        self.validation = Part(inputs, val, y[val], _weights(class_weight, y[val]))
+        self.test = Part(inputs, test, y[test])
 
     def training(self, seed: int, epoch: int) -> Iterator[Part]:
         """The whole training part, every epoch."""
@@ -81,6 +88,7 @@ class GraphProblem:
         split: Who is trained on, who stops the training, who is tested.
         collate: From a batch of graphs to what the model is called with.
         batch_size: Graphs in a training batch, or None for all at once.
+        class_weight: As in :class:`NodeProblem`.
     """
 
     def __init__(
@@ -90,12 +98,15 @@ class GraphProblem:
         split: Split,
         collate: Callable[[Batch], tuple[Any, ...]],
         batch_size: int | None = None,
+        class_weight: Tensor | None = None,
     ) -> None:
         check_labels(y, len(graphs))
         check_split(split, y)
         self._graphs, self._y, self._collate, self._batch_size = graphs, y, collate, batch_size
         self._chosen = split.train
-        self.train, self.validation, self.test = (self._part(rows) for rows in (split.train, split.val, split.test))
+        self.train, self.validation = (self._part(rows, class_weight) for rows in (split.train, split.val))
+        self.test = self._part(split.test)
+        self._class_weight = class_weight
 
     def training(self, seed: int, epoch: int) -> Iterator[Part]:
         """All training graphs at once, or in batches shuffled by seed and epoch."""
@@ -109,10 +120,16 @@ class GraphProblem:
         if batches[-1].numel() == 1:  # batch normalisation has nothing to say about a single graph
             batches[-2:] = [torch.cat(batches[-2:])]
         for rows in batches:
-            yield self._part(rows)
+            yield self._part(rows, self._class_weight)
 
-    def _part(self, rows: Tensor) -> Part:
+    def _part(self, rows: Tensor, class_weight: Tensor | None = None) -> Part:
+        y = self._y[rows.to(self._y.device)]
         if rows.numel() == 0:
-            return Part((), rows, self._y[rows])
+            return Part((), rows, y)
         batch = Batch.from_data_list([self._graphs[i] for i in rows.tolist()])
-        return Part(self._collate(batch), torch.arange(rows.numel()), self._y[rows])
+        everyone = torch.arange(rows.numel(), device=y.device)
+        return Part(self._collate(batch), everyone, y, _weights(class_weight, y))
+
+
+def _weights(class_weight: Tensor | None, y: Tensor) -> Tensor | None:
+    return None if class_weight is None else class_weight.to(y.device)[y]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,19 +57,29 @@ def train_nodes(
     preset: Preset,
     *,
     seed: int = 0,
+    class_weight: Tensor | None = None,
     on_epoch: Callable[[Epoch], None] | None = None,
     checkpoint: str | Path | None = None,
 ) -> Trained:
-    """Train on some nodes of a graph, and test on others."""
+    """Train on some nodes of a graph, on the device that holds it, and test on others.
+
+    Args:
+        data: The graph, with labels in ``y``.
+        split: Who is trained on, who chooses the epoch, who is tested.
+        preset: How.
+        seed: Of the first weights, hash functions and dropout.
+        class_weight: ``[classes]`` how much a node of each class counts while training and choosing the epoch.
+        on_epoch, checkpoint: As :func:`~demonet.train.fit` takes them.
+    """
     y = _checked(data, split)
     features = FeatureMap(preset.features)
     x = features.fit_transform(data)
     tasks = preset.make_tasks(count_degree(data.edge_index, x.size(0)))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = NodeDEMONet(x.size(1), int(y.max()) + 1, tasks, preset.model, seed=seed)
+        model = NodeDEMONet(x.size(1), int(y.max()) + 1, tasks, preset.model, seed=seed).to(x.device)
     inputs = (model.prepare(x, data.edge_index, edge_weight=data.get("edge_weight")),)
-    problem = NodeProblem(inputs, y, split)
+    problem = NodeProblem(inputs, y, split, class_weight)
     return _train(model, features, preset, problem, inputs, seed, on_epoch, checkpoint)
 
 
@@ -78,10 +89,14 @@ def train_graphs(
     preset: Preset,
     *,
     seed: int = 0,
+    class_weight: Tensor | None = None,
     on_epoch: Callable[[Epoch], None] | None = None,
     checkpoint: str | Path | None = None,
 ) -> Trained:
-    """Train on some graphs, and test on others; features and tasks know the training graphs alone."""
+    """Train on some graphs, and test on others; features and tasks know the training graphs alone.
+
+    The arguments are those of :func:`train_nodes`.
+    """
     y = _checked(graphs, split)
     seen = [graphs[i] for i in split.train.tolist()]
     features = FeatureMap(preset.features).fit(seen)
@@ -89,15 +104,17 @@ def train_graphs(
     tasks = preset.make_tasks(torch.cat([count_degree(graph.edge_index, int(graph.num_nodes or 0)) for graph in seen]))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = GraphDEMONet(features.num_features, int(y.max()) + 1, tasks, preset.model, seed=seed)
-
-    def collate(batch: Batch) -> tuple[Any, ...]:
-        options = {"batch": batch.batch, "num_graphs": batch.num_graphs, "edge_weight": batch.get("edge_weight")}
-        return (model.prepare(batch.x, batch.edge_index, **options),)
-
-    problem = GraphProblem(ready, y, split, collate, preset.train.batch_size)
+        model = GraphDEMONet(features.num_features, int(y.max()) + 1, tasks, preset.model, seed=seed).to(y.device)
+    collate = partial(prepare_batch, model)
+    problem = GraphProblem(ready, y, split, collate, preset.train.batch_size, class_weight)
     inputs = collate(Batch.from_data_list(ready))
     return _train(model, features, preset, problem, inputs, seed, on_epoch, checkpoint)
+
+
+def prepare_batch(model: DEMONet, batch: Batch) -> tuple[Any, ...]:
+    """What a graph model is called with for a batch of graphs."""
+    options = {"batch": batch.batch, "num_graphs": batch.num_graphs, "edge_weight": batch.get("edge_weight")}
+    return (model.prepare(batch.x, batch.edge_index, **options),)
 
 
 def replace_features(graph: Data, x: Tensor) -> Data:
