@@ -146,14 +146,16 @@ def number_ends(source: Ids, target: Ids) -> tuple[Numbering, np.ndarray, np.nda
     if span > 8 * len(source) + 1_000_000:  # far apart: sort them
         node_ids = np.unique(np.concatenate([source, target]))
         return Numbering(node_ids), np.searchsorted(node_ids, source), np.searchsorted(node_ids, target)
+    if low:
+        source, target = source - low, target - low
     present = np.zeros(span, dtype=bool)  # near together: mark them, which takes no sorting
-    present[source - low] = True
-    present[target - low] = True
+    present[source] = True
+    present[target] = True
     node_ids = np.flatnonzero(present) + low
-    if node_ids.size == span and low == 0:
+    if node_ids.size == span:
         return Numbering(node_ids), source, target
     number = np.cumsum(present) - 1
-    return Numbering(node_ids), number[source - low], number[target - low]
+    return Numbering(node_ids), number[source], number[target]
 
 
 def _as_coded(ids: Ids) -> Coded:
