@@ -42,7 +42,8 @@ def uninterrupted(tmp_path_factory):
 def aftermath(tmp_path_factory):
     """What is left of runs in other processes, with as many threads as this one."""
     folder = tmp_path_factory.mktemp("killed")
-    env = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": str(torch.get_num_threads())}
+    paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    env = os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": str(torch.get_num_threads())}
     command = [sys.executable, "-m", "tests.train.worker", str(folder)]
     done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=200, check=True)
     dead = -signal.SIGKILL
