@@ -2,6 +2,7 @@
 
 from demonet.degree import AddDegreeLayout, DegreeLayout, DegreeTasks
 from demonet.errors import DemonetError, DemonetWarning
+from demonet.estimators import DEMONetClassifier, DEMONetGraphClassifier
 from demonet.kernels import DegreeWLKernel, MeanWLKernel, WLSubtreeKernel
 from demonet.nn import DegreePooling, DEMOConv, GraphDEMONet, ModelConfig, NodeDEMONet
 
@@ -10,6 +11,8 @@ __version__ = "0.1.0"
 __all__ = [
     "AddDegreeLayout",
     "DEMOConv",
+    "DEMONetClassifier",
+    "DEMONetGraphClassifier",
     "DegreeLayout",
     "DegreePooling",
     "DegreeTasks",
