@@ -16,6 +16,7 @@ def demo(
     seed: Annotated[int, typer.Option(min=0, help="Seed of data, splits and networks.")] = 0,
 ) -> None:
     """Train DEMO-Net beside a GCN and a degree-only floor on generated graphs; print a table, write a page."""
+    import torch
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
     from rich.table import Table
@@ -27,6 +28,7 @@ def demo(
 
     if not out.parent.is_dir():  # now, not after a minute of training
         raise DemonetError("there is no such folder for the page", file=out)
+    torch.set_num_threads(1)  # graphs this small: threads would wait for each other, and the bits would depend on them
     start = time.perf_counter()
     errors = Console(stderr=True)
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))

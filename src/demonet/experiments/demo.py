@@ -22,7 +22,7 @@ from demonet.train import History, TrainConfig, family_of, preset, train_graphs,
 SCHEMES = ("weight", "hash", "smooth")
 FEATURES = "degree-rbf+degree-onehot"  # no attributes in any of these: every network starts from the degree
 METHODS = (*(f"demonet-{scheme}" for scheme in SCHEMES), "gcn", "degree-knn")
-EPOCHS, PATIENCE = 300, 50
+EPOCHS, PATIENCE = 300, 30
 NOISE = 0.2  # share of moved edges, so that the degrees alone do not decide
 
 
@@ -64,7 +64,7 @@ class Demo:
 def run(splits: int = 3, seed: int = 0, on_step: Callable[[str], None] = lambda step: None) -> Demo:
     """Train everything; ``on_step`` is told what comes next."""
     roles = _compare("Roles in a graph", role_graph(seed), splits, seed, on_step)
-    graphs = _compare("Families of small graphs", small_graphs(150, seed, noise=NOISE), splits, seed, on_step)
+    graphs = _compare("Families of small graphs", small_graphs(120, seed, noise=NOISE), splits, seed, on_step)
     on_step("Mirrored karate club: demonet-smooth")
     return Demo(roles, graphs, mirror(seed))
 
