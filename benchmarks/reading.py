@@ -6,7 +6,7 @@ Each line is the median of fresh processes, in which everything is imported befo
 page cache. ``peak`` is what the process grew by at its highest, over what it had before reading; ``arrays`` is the size
 of what came out (tensors, and string ids where there are any); the target for ``ratio`` is at most 4. All readers of an
 edge list end in the same undirected graph without duplicates, both arcs of each edge: pandas and PyG are given PyG's
-``to_undirected`` for that, node ids being 0 to n - 1 already; ours also maps and checks ids, keeps them, and drops loops.
+``to_undirected`` for that, node ids being 0 to n - 1 already; ours also maps, checks and keeps ids, and drops loops.
 FOLDER is laid out as $DEMONET_DATA is, for the graph sets.
 """
 
