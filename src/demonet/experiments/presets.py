@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import math
 import statistics
 import sys
@@ -112,6 +113,34 @@ def _demonet(kind: str, scheme: str) -> Run:
     return run
 
 
+COLUMNS = (
+    ("default", "demonet-default", "default"),
+    ("paper preset, hash", "demonet-hash", "paper"),
+    ("paper preset, weight", "demonet-weight", "paper"),
+    ("authors preset, hash", "demonet-hash", "authors"),
+    ("authors preset, weight", "demonet-weight", "authors"),
+    ("GCN", "gcn", ""),
+    ("degree only", "degree-knn", ""),
+    ("majority", "majority", ""),
+)
+
+
+def table(path: Path) -> str:
+    """What ``main`` wrote, as a Markdown table: a line for each set, the printed numbers in the last column."""
+    with path.open(newline="", encoding="utf-8") as file:
+        cells = {(row["dataset"], row["method"], row["preset"]): row for row in csv.DictReader(file)}
+    lines = ["| set | " + " | ".join(name for name, *_ in COLUMNS) + " | printed in the paper, hash / weight |"]
+    lines.append("|---" * (len(COLUMNS) + 2) + "|")
+    for name in dict.fromkeys(dataset for dataset, *_ in cells):
+        shown = [_shown(cells[name, method, kind]) for _, method, kind in COLUMNS]
+        lines.append(f"| {name} | {' | '.join(shown)} | {PAPER[name][0]:.3f} / {PAPER[name][1]:.3f} |")
+    return "\n".join(lines)
+
+
+def _shown(row: dict[str, str]) -> str:
+    return f"{float(row['mean']):.3f} ± {float(row['std']):.3f}"
+
+
 def main() -> None:
     """Run, print each cell as it is done, and write the file after every set."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -127,6 +156,7 @@ def main() -> None:
             label = f"{row.dataset:10} {row.method:16} {row.preset:8}"
             print(f"{label} {row.mean:.3f} ± {row.std:.3f}{beside}  {row.seconds:.1f} s", file=sys.stderr, flush=True)
         write_rows(done, arguments.out)
+    print(table(arguments.out))
 
 
 if __name__ == "__main__":
