@@ -159,7 +159,7 @@ def render(page: Page) -> str:
         dark_twin=DARK_TWIN,
     )
     # A lone surrogate, as in a file name that is not UTF-8, has no place in a file that is.
-    return html.encode("utf-8", "replace").decode("utf-8")
+    return html.lstrip().encode("utf-8", "replace").decode("utf-8")
 
 
 def write(page: Page, path: str | Path) -> None:
