@@ -140,22 +140,27 @@ class DEMONetEstimator(ClassifierMixin, BaseEstimator):
     @classmethod
     def _restore(cls, path: str | Path) -> Self:
         saved = load_model(path, cls.__name__)
-        weights = saved.parameters.get("class_weight")
-        changes = {"class_weight": dict(map(tuple, weights))} if isinstance(weights, list) else {}
         try:
+            if set(saved.parameters) != set(cls._get_param_names()) - set(_NOT_SAVED):
+                raise DemonetError(f"the parameters {sorted(saved.parameters)} are not those of a {cls.__name__}")
+            weights = saved.parameters["class_weight"]
+            changes = {"class_weight": dict(map(tuple, weights))} if isinstance(weights, list) else {}
             estimator = cls(**saved.parameters | changes)
             estimator._check_parameters()
-            estimator.model_ = saved.model.to(estimator._device())
-        except (TypeError, DemonetError) as error:
+        except (TypeError, ValueError) as error:
             raise DemonetError(f"does not hold a model: {error}", file=path) from None
+        estimator.model_ = saved.model.to(estimator._device())
         estimator.features_, estimator.preset_ = saved.features, saved.preset
         estimator.history_, estimator.split_ = saved.history, saved.split
         estimator.classes_, estimator.n_features_in_ = saved.classes, saved.num_attributes
         return estimator
 
     def __sklearn_tags__(self) -> Any:
-        """Nodes or graphs come in, not a table of numbers."""
+        """Nodes or graphs come in, not a table of numbers; classes or embeddings come out."""
+        from sklearn.utils import TransformerTags  # scikit-learn 1.6 brought tags, and this method's callers
+
         tags = super().__sklearn_tags__()
+        tags.transformer_tags = TransformerTags(preserves_dtype=["float32"])
         tags.input_tags.two_d_array = False
         return tags
 

@@ -150,17 +150,16 @@ def _surroundings(model: NodeDEMONet, data: Data, x: Tensor, node: int) -> tuple
 def _masks(model: NodeDEMONet, inputs: tuple[Tensor, ...], place: int, epochs: int, seed: int) -> tuple[Tensor, Tensor]:
     """GNNExplainer's importance of each arc and of each feature column."""
     x, edge_index, *weight = inputs
-    if edge_index.size(1) == 0:  # nothing but the node itself: there are no arcs to weigh
-        return x.new_empty(0), x.new_ones(x.size(1))
     explainer = Explainer(
         model,
         GNNExplainer(epochs=epochs),
         explanation_type="model",
         node_mask_type="common_attributes",
-        edge_mask_type="object",
+        edge_mask_type="object" if edge_index.size(1) else None,
         model_config={"mode": "multiclass_classification", "task_level": "node", "return_type": "raw"},
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         found = explainer(x, edge_index, index=place, **({"edge_weight": weight[0]} if weight else {}))
-    return found.edge_mask.detach().cpu(), found.node_mask.detach().cpu().view(-1)
+    arcs = found.edge_mask.detach().cpu() if edge_index.size(1) else torch.empty(0)
+    return arcs, found.node_mask.detach().cpu().view(-1)

@@ -1,0 +1,121 @@
+"""Bad input: one error that says what is wrong, before any training."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from sklearn.exceptions import NotFittedError
+from tests.estimators.problems import QUICK, club, families, roles
+from torch_geometric.data import Data
+
+from demonet import DEMONetClassifier, DemonetError, DEMONetGraphClassifier
+
+PARAMETERS = {
+    "preset": "best",
+    "scheme": "free",
+    "features": 3,
+    "hidden": 1,
+    "lr": 0.0,
+    "epochs": 0,
+    "patience": 1.5,
+    "validation_fraction": 1.0,
+    "class_weight": "even",
+    "random_state": None,
+    "device": "cuda:7",
+    "verbose": "yes",
+}
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+@pytest.mark.parametrize("estimator", [DEMONetClassifier, DEMONetGraphClassifier])
+def test_parameters_are_checked_in_fit_alone(estimator, name):
+    made = estimator(**{name: PARAMETERS[name]})
+    assert made.get_params()[name] == PARAMETERS[name]
+    with pytest.raises(DemonetError, match=f"The '{name}' parameter of {estimator.__name__} must be"):
+        made.fit([0, 1], [0, 1])
+
+
+def test_every_parameter_has_a_constraint():
+    for estimator in (DEMONetClassifier, DEMONetGraphClassifier):
+        assert set(estimator().get_params()) - {"graph"} == set(estimator._parameter_constraints)
+    assert set(PARAMETERS) == set(DEMONetGraphClassifier().get_params())
+
+
+GRAPH, PEOPLE, SIDES = club()
+NODES = {
+    "no graph": (None, PEOPLE, SIDES, "there is no graph"),
+    "no y": (GRAPH, PEOPLE, None, "requires y to be passed"),
+    "a stranger": (GRAPH, [*PEOPLE, "nobody"], [*SIDES, "Hi"], r"no node 'nobody' in the graph \(1 such\)"),
+    "few labels": (GRAPH, PEOPLE, SIDES[:-1], "33 labels for 34 items"),
+    "one class": (GRAPH, PEOPLE, ["Hi"] * 34, "the labels have 1 class"),
+    "NaN": (GRAPH, PEOPLE, [float("nan"), *range(33)], "Input y contains NaN"),
+    "None": (GRAPH, PEOPLE, [None, *SIDES[1:]], "y: "),
+    "numbers": (GRAPH, PEOPLE, np.linspace(0, 1, 34), "y: Unknown label type: continuous"),
+    "a table": (GRAPH, np.zeros((34, 2)), SIDES, r"node ids of shape \(34, 2\)"),
+    "one label": (GRAPH, PEOPLE[:1] * 2, ["Hi", "Officer"], "'person 0' is labelled 'Officer', and 'Hi' before"),
+    "two labels": (GRAPH, PEOPLE[:2], ["Hi", "Officer"], "validation_fraction=0.2 of 2 labelled items is none"),
+    "an empty graph": (nx.Graph(), [], [], "the graph has no nodes"),
+    "not a graph": (3, PEOPLE, SIDES, "a graph cannot be read from a int"),
+}
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_nodes(name):
+    graph, ids, y, message = NODES[name]
+    with pytest.raises(DemonetError, match=message):
+        DEMONetClassifier(graph=graph, **QUICK).fit(ids, y)
+
+
+def test_nodes_in_the_short_form():
+    data = roles()
+    with pytest.raises(DemonetError, match="and graph= or y beside it"):
+        DEMONetClassifier(graph=data).fit(data)
+    with pytest.raises(DemonetError, match="and graph= or y beside it"):
+        DEMONetClassifier().fit(data, data.y)
+    with pytest.raises(DemonetError, match="the graph has no labels"):
+        DEMONetClassifier().fit(Data(edge_index=data.edge_index, num_nodes=data.num_nodes))
+    fitted = DEMONetClassifier(**QUICK).fit(data)
+    with pytest.raises(DemonetError, match="two graphs"):
+        fitted.predict(data, graph=data)
+    with pytest.raises(DemonetError, match="a score needs y"):
+        fitted.score([0, 1])
+
+
+@pytest.mark.parametrize("weights", [{"Hi": 1.0}, {"Mr. Hi": 0.0}, {"Mr. Hi": float("nan")}, {"Officer": -1.0}])
+def test_class_weights(weights):
+    with pytest.raises(DemonetError, match="class_weight"):
+        DEMONetClassifier(graph=GRAPH, class_weight=weights, **QUICK).fit(PEOPLE, SIDES)
+
+
+def test_not_fitted():
+    for method in ("predict", "predict_proba", "transform"):
+        with pytest.raises(NotFittedError):
+            getattr(DEMONetClassifier(graph=GRAPH), method)(PEOPLE)
+        with pytest.raises(NotFittedError):
+            getattr(DEMONetGraphClassifier(), method)(families()[0])
+    with pytest.raises(NotFittedError):
+        DEMONetClassifier(graph=GRAPH).explain("person 0")
+
+
+def test_graphs():
+    graphs, names = families()
+    wide = [Data(edge_index=g.edge_index, num_nodes=g.num_nodes, x=torch.ones(g.num_nodes, 2)) for g in graphs]
+    for X, y, message in (
+        ([], [], "there are no graphs"),
+        (graphs[0], None, "a Data, where graphs belong"),
+        (7, None, "a int, where graphs belong"),
+        (wide, None, "graph 0 has no labels"),
+        ([nx.path_graph(3)] * 4, None, "not every graph is a Data"),
+        (graphs, names[1:], "23 labels for 24 items"),
+        ([*graphs, nx.Graph()], [*names, "web"], "graph 24: has no nodes"),
+        ([*graphs, "no/such/file.csv"], [*names, "web"], "graph 24: .*no/such/file.csv"),
+        ([*graphs, wide[0]], [*names, "web"], "graph 24 has 2 attributes a node, graph 0 0"),
+    ):
+        with pytest.raises(DemonetError, match=message):
+            DEMONetGraphClassifier(**QUICK).fit(X, y)
+    with pytest.raises(DemonetError, match=r"graph 0 has 2 attributes a node .*, where training had 0"):
+        DEMONetGraphClassifier(epochs=1, hidden=8).fit(graphs).predict(wide)
+    with pytest.raises(DemonetError, match="'adjacency' of 19 graphs"):
+        DEMONetGraphClassifier(features="adjacency", **QUICK).fit(graphs)

@@ -1,0 +1,64 @@
+"""Class weights: in the loss, in the accuracy that chooses the epoch, and in what comes of them."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from sklearn.metrics import balanced_accuracy_score
+from torch import nn
+
+from demonet import DEMONetClassifier, DEMONetGraphClassifier
+from demonet.estimators.targets import weigh_classes
+from demonet.train import Part, evaluate
+from demonet.train.loop import _loss
+
+
+def test_weighted_loss_and_accuracy():
+    r"""The mean :math:`\sum_i w_{y_i} l_i / \sum_i w_{y_i}`, as ``torch.nn.functional.cross_entropy`` defines it."""
+    generator = torch.Generator().manual_seed(0)
+    scores, y = torch.randn(40, 3, generator=generator), torch.randint(3, (40,), generator=generator)
+    weights = torch.tensor([1.0, 5.0, 0.5])
+    part = Part((scores,), torch.arange(40), y, weights[y])
+    torch.testing.assert_close(_loss(scores, part), F.cross_entropy(scores, y, weight=weights))
+    loss, accuracy = evaluate(nn.Identity(), part)
+    right = scores.argmax(1) == y
+    assert accuracy == pytest.approx(float((weights[y] * right).sum() / weights[y].sum()))
+    assert loss == pytest.approx(F.cross_entropy(scores, y, weight=weights).item())
+
+
+def test_balanced_weights_make_it_the_balanced_accuracy():
+    y = np.array([0] * 30 + [1] * 6 + [2] * 4)
+    weights = weigh_classes("balanced", np.arange(3), y)
+    np.testing.assert_allclose(weights, 40 / (3 * np.array([30, 6, 4])), rtol=1e-6)
+    scores = torch.randn(40, 3, generator=torch.Generator().manual_seed(1))
+    part = Part((scores,), torch.arange(40), torch.from_numpy(y), weights[y])
+    assert evaluate(nn.Identity(), part)[1] == pytest.approx(balanced_accuracy_score(y, scores.argmax(1)))
+
+
+def test_weights_of_one_are_no_weights():
+    graph, y = nx.barbell_graph(8, 6), np.arange(22) % 2
+    one = DEMONetClassifier(graph=graph, epochs=5).fit(range(22), y)
+    two = DEMONetClassifier(graph=graph, epochs=5, class_weight={0: 1.0, 1: 1.0}).fit(range(22), y)
+    np.testing.assert_allclose(one.predict_proba(), two.predict_proba(), atol=1e-4)
+
+
+def test_rare_classes_are_found():
+    """On nodes that cannot be told apart the majority wins, unless the rare class counts for more."""
+    graph = nx.cycle_graph(60)
+    y = np.where(np.arange(60) % 6 == 0, "rare", "common")
+    options = {"graph": graph, "epochs": 40, "lr": 0.05}
+    assert set(DEMONetClassifier(**options).fit(range(60), y).predict()) == {"common"}
+    heavy = DEMONetClassifier(class_weight={"rare": 50.0}, **options).fit(range(60), y)
+    assert set(heavy.predict()) == {"rare"}
+    even = DEMONetClassifier(class_weight="balanced", **options).fit(range(60), y).predict_proba()
+    np.testing.assert_allclose(even, 0.5, atol=0.1)
+
+
+def test_graphs():
+    graphs, y = [nx.cycle_graph(6)] * 24, np.where(np.arange(24) % 6 == 0, "rare", "common")
+    assert set(DEMONetGraphClassifier(epochs=15).fit(graphs, y).predict(graphs)) == {"common"}
+    heavy = DEMONetGraphClassifier(epochs=15, class_weight={"rare": 50.0}).fit(graphs, y)
+    assert set(heavy.predict(graphs)) == {"rare"}

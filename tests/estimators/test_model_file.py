@@ -1,0 +1,218 @@
+"""A model in a file: the same bits in a new process; anything damaged, foreign or incomplete refused, nothing run."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tests.estimators.problems import QUICK, club, families, roles, words
+
+from demonet import DEMONetClassifier, DemonetError, DEMONetGraphClassifier
+from demonet.estimators.model_file import FORMAT, load_model
+from demonet.estimators.sealed import read_sealed, write_sealed
+from demonet.train.checkpoint import save_tensors
+
+CASES = {
+    "default": (roles, {}),
+    "hash": (roles, {"scheme": "hash"}),
+    "paper": (roles, {"preset": "paper"}),
+    "authors": (roles, {"preset": "authors"}),
+    "attributes": (words, {}),
+    "hash of attributes": (words, {"preset": "paper", "scheme": "hash"}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_saved_and_loaded(name, tmp_path):
+    data, options = CASES[name][0](), CASES[name][1]
+    fitted = DEMONetClassifier(**QUICK, **options).fit(data)
+    fitted.save(tmp_path / "model.safetensors")
+    loaded = DEMONetClassifier.load(tmp_path / "model.safetensors", graph=data)
+    np.testing.assert_array_equal(loaded.predict_proba(), fitted.predict_proba())
+    np.testing.assert_array_equal(loaded.transform(), fitted.transform())
+    np.testing.assert_array_equal(loaded.classes_, fitted.classes_)
+    assert loaded.classes_.dtype == fitted.classes_.dtype
+    assert loaded.history_ == fitted.history_
+    assert loaded.split_ == fitted.split_
+    assert loaded.preset_ == fitted.preset_
+    assert loaded.get_params() | {"graph": None} == fitted.get_params()
+    alone = DEMONetClassifier.load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(alone.predict_proba(data), fitted.predict_proba())
+    with pytest.raises(DemonetError, match="a loaded model has no graph of its own"):
+        alone.predict()
+    loaded.save(tmp_path / "again.safetensors")
+    again = DEMONetClassifier.load(tmp_path / "again.safetensors", graph=data)
+    np.testing.assert_array_equal(again.predict_proba(), fitted.predict_proba())
+
+
+PROGRAM = """
+import sys
+import numpy as np
+sys.path.insert(0, ".")
+from tests.estimators.problems import families, roles
+from demonet import DEMONetClassifier, DEMONetGraphClassifier
+nodes = DEMONetClassifier.load(sys.argv[1] + "/nodes.safetensors", graph=roles())
+graphs = DEMONetGraphClassifier.load(sys.argv[1] + "/graphs.safetensors")
+np.savez(sys.argv[1] + "/found.npz", nodes=nodes.predict_proba(), graphs=graphs.predict_proba(families()[0]))
+"""
+
+
+def test_a_new_process_gives_the_same_bits(tmp_path, pytestconfig):
+    data, (graphs, names) = roles(), families()
+    nodes = DEMONetClassifier(**QUICK).fit(data)
+    sets = DEMONetGraphClassifier(**QUICK).fit(graphs, names)
+    nodes.save(tmp_path / "nodes.safetensors")
+    sets.save(tmp_path / "graphs.safetensors")
+    environment = os.environ | {"OMP_NUM_THREADS": str(torch.get_num_threads())}
+    subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(tmp_path)], check=True, cwd=pytestconfig.rootpath, env=environment
+    )
+    found = np.load(tmp_path / "found.npz")
+    np.testing.assert_array_equal(found["nodes"], nodes.predict_proba())
+    np.testing.assert_array_equal(found["graphs"], sets.predict_proba(graphs))
+
+
+@pytest.mark.parametrize("values", [[7, -3], ["ja", "<script>"], [True, False], [3.0, 2.0]])
+def test_classes_and_their_weights_keep_their_types(values, tmp_path):
+    graph, people, sides = club()
+    y = [values[int(side == sides[0])] for side in sides]
+    weights = {values[0]: 2, values[1]: np.float64(0.5)}
+    fitted = DEMONetClassifier(graph=graph, class_weight=weights, **QUICK).fit(people, y)
+    fitted.save(tmp_path / "m.safetensors")
+    loaded = DEMONetClassifier.load(tmp_path / "m.safetensors", graph)
+    assert loaded.class_weight == weights
+    np.testing.assert_array_equal(loaded.predict(), fitted.predict())
+    assert [type(name) for name in loaded.classes_.tolist()] == [type(name) for name in fitted.classes_.tolist()]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "model.safetensors"
+    DEMONetClassifier(epochs=1, hidden=2, scheme="hash", preset="paper").fit(words()).save(path)
+    return path
+
+
+def test_every_flipped_byte_is_noticed(model, tmp_path):
+    """All bytes of the header, and a few hundred of the tensors, each with one bit turned."""
+    raw = model.read_bytes()
+    header = 8 + int.from_bytes(raw[:8], "little")
+    places = [*range(header), *random.Random(0).sample(range(header, len(raw)), 300), len(raw) - 1]
+    path = tmp_path / "flipped.safetensors"
+    for place in places:
+        path.write_bytes(raw[:place] + bytes([raw[place] ^ 1 << place % 8]) + raw[place + 1 :])
+        with pytest.raises(DemonetError):
+            read_sealed(path, FORMAT)
+    for shorter in (0, 4, 8, header - 1, header, len(raw) - 1):
+        path.write_bytes(raw[:shorter])
+        with pytest.raises(DemonetError):
+            read_sealed(path, FORMAT)
+    path.write_bytes(raw + b"\0")
+    with pytest.raises(DemonetError, match="checksum"):
+        read_sealed(path, FORMAT)
+
+
+class Trap:
+    """Touches a file when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (self.path, "w")
+
+
+def test_a_pickle_is_refused_and_not_run(model, tmp_path):
+    sprung = tmp_path / "sprung"
+    trap = pickle.dumps(Trap(str(sprung)))
+    torch.save({"model": Trap(str(sprung))}, tmp_path / "torch.safetensors")
+    (tmp_path / "plain.safetensors").write_bytes(trap)
+    tensors, facts = read_sealed(model, FORMAT)
+    inside = tensors | {"model.layers.0.conv.seed.weight": torch.frombuffer(bytearray(trap), dtype=torch.uint8)}
+    write_sealed(tmp_path / "tensor.safetensors", FORMAT, inside, facts)
+    write_sealed(tmp_path / "fact.safetensors", FORMAT, tensors, facts | {"preset": trap.hex()})
+    for name in ("torch", "plain", "tensor", "fact"):
+        with pytest.raises(DemonetError, match=f"{name}.safetensors: "):
+            DEMONetClassifier.load(tmp_path / f"{name}.safetensors")
+    assert not sprung.exists()
+    pickle.loads(trap).close()
+    assert sprung.exists(), "the trap works where it is sprung"
+
+
+def spoiled_tensors(tensors):
+    for name in tensors:
+        yield f"without {name}", {key: value for key, value in tensors.items() if key != name}
+    weight = tensors["model.head.weight"]
+    yield "wrong shape", tensors | {"model.head.weight": weight.t().contiguous()}
+    yield "wrong shape of a feature", tensors | {"features.degree-onehot.degrees": torch.arange(3)}
+    yield "one more", tensors | {"model.extra": weight}
+    yield "another room", tensors | {"kitchen.sink": weight}
+
+
+def test_missing_keys_and_wrong_shapes(tmp_path):
+    path = tmp_path / "model.safetensors"
+    DEMONetClassifier(epochs=1, hidden=2, preset="paper").fit(roles()).save(path)
+    tensors, facts = read_sealed(path, FORMAT)
+    for what, spoiled in spoiled_tensors(tensors):
+        write_sealed(tmp_path / "spoiled.safetensors", FORMAT, spoiled, facts)
+        with pytest.raises(DemonetError, match="does not hold a model"):
+            pytest.fail(f"{what}: {DEMONetClassifier.load(tmp_path / 'spoiled.safetensors')}")
+    for name in facts:
+        without = {key: value for key, value in facts.items() if key != name}
+        for wrong in (without, *(facts | {name: value} for value in (None, 3, "x", [], {}))):
+            write_sealed(tmp_path / "spoiled.safetensors", FORMAT, tensors, wrong)
+            if name in ("num_attributes", "history") and wrong.get(name) in (3, {}):
+                continue  # a count, and an empty history, are what they claim to be
+            with pytest.raises(DemonetError, match=r"spoiled.safetensors: "):
+                pytest.fail(f"{name}={wrong.get(name)!r}: {DEMONetClassifier.load(tmp_path / 'spoiled.safetensors')}")
+
+
+def test_idf_is_missed_when_the_model_is_loaded(tmp_path):
+    path = tmp_path / "model.safetensors"
+    DEMONetClassifier(epochs=1).fit(words()).save(path)
+    tensors, facts = read_sealed(path, FORMAT)
+    idf = tensors.pop("features.tfidf.idf")
+    write_sealed(path, FORMAT, tensors, facts)
+    with pytest.raises(DemonetError, match="does not hold a model"):
+        DEMONetClassifier.load(path)
+    write_sealed(path, FORMAT, tensors | {"features.tfidf.idf": idf[1:].clone()}, facts)
+    with pytest.raises(DemonetError, match="does not hold a model"):
+        DEMONetClassifier.load(path)
+
+
+def test_other_formats_and_versions(model, tmp_path):
+    tensors, facts = read_sealed(model, FORMAT)
+    path = tmp_path / "other.safetensors"
+    write_sealed(path, "demonet-model-2", tensors, facts)
+    with pytest.raises(DemonetError, match=r"not a demonet-model-1 file .its format is 'demonet-model-2'"):
+        DEMONetClassifier.load(path)
+    save_tensors(path, tensors, facts)
+    with pytest.raises(DemonetError, match="its format is 'demonet-checkpoint-1'"):
+        DEMONetClassifier.load(path)
+    save_file(load_file(model), path)
+    with pytest.raises(DemonetError, match="not a safetensors file with a header of ours"):
+        DEMONetClassifier.load(path)
+    save_file(load_file(model), path, metadata={"format": FORMAT, "facts": json.dumps(facts)})
+    with pytest.raises(DemonetError, match="checksum"):
+        DEMONetClassifier.load(path)
+    with pytest.raises(DemonetError, match="a DEMONetClassifier, not a DEMONetGraphClassifier"):
+        DEMONetGraphClassifier.load(model)
+    with pytest.raises(DemonetError, match=r"nowhere.safetensors: cannot be read: No such file"):
+        DEMONetClassifier.load(tmp_path / "nowhere.safetensors")
+    with pytest.raises(DemonetError, match="there is no such folder"):
+        DEMONetClassifier.load(model).save(tmp_path / "no" / "model.safetensors")
+
+
+def test_hostile_sizes_are_not_allocated(model, tmp_path):
+    tensors, facts = read_sealed(model, FORMAT)
+    facts["preset"]["model"] |= {"hidden": 2**40}
+    write_sealed(tmp_path / "huge.safetensors", FORMAT, tensors, facts)
+    with pytest.raises(DemonetError, match="does not hold a model"):
+        load_model(tmp_path / "huge.safetensors", "DEMONetClassifier")

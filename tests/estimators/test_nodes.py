@@ -1,0 +1,179 @@
+"""The node estimator: the same answers whatever form a graph has, and scikit-learn's tools on top of it."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from tests.estimators.problems import QUICK, club, roles, words
+
+from demonet import DEMONetClassifier, DemonetError
+from demonet.data import FeatureMap, read_graph
+from demonet.data.synthetic import role_graph
+from demonet.train import preset, train_nodes
+
+
+def test_it_is_the_recipe_with_another_face():
+    """Probabilities are the softmax of what ``train_nodes`` would give, for the same split and seed."""
+    data = roles()
+    fitted = DEMONetClassifier(epochs=8, random_state=3).fit(data)
+    settled = fitted.preset_
+    trained = train_nodes(data, fitted.split_, settled, seed=3)
+    with torch.no_grad():
+        scores = trained.model.eval()(*trained.inputs)
+    np.testing.assert_array_equal(fitted.predict_proba(), scores.double().softmax(1).numpy())
+    assert settled.model == preset("default", "nodes").model.changed(seed=3)
+    assert fitted.history_.train_loss == trained.history.train_loss
+
+
+def test_every_form_of_a_graph_is_the_same_graph(tmp_path):
+    graph, people, sides = club()
+    for _, _, attributes in graph.edges(data=True):
+        attributes.clear()
+    path = tmp_path / "edges.csv"
+    path.write_text("source,target\n" + "".join(f"{u},{v}\n" for u, v in graph.edges), encoding="utf-8")
+    numbers = np.arange(len(people))
+    forms = {
+        "networkx": (graph, people),
+        "file": (path, people),
+        "file name": (str(path), people),
+        "data": (read_graph(graph), people),
+        "scipy": (nx.to_scipy_sparse_array(graph), numbers),
+    }
+    known = np.arange(0, len(people), 2)
+    found = {}
+    for name, (form, ids) in forms.items():
+        classifier = DEMONetClassifier(graph=form, **QUICK).fit([ids[i] for i in known], sides[known])
+        found[name] = classifier.predict_proba([ids[i] for i in range(len(people))])
+    for name in ("file name", "data", "scipy"):
+        assert found[name].shape == (34, 2)
+    np.testing.assert_array_equal(found["networkx"], found["data"])
+    np.testing.assert_array_equal(found["networkx"], found["scipy"])
+    np.testing.assert_array_equal(found["file"], found["file name"])
+
+
+def test_the_short_form_knows_what_is_labelled():
+    data = roles()
+    data.y[::3] = -1
+    short = DEMONetClassifier(**QUICK).fit(data)
+    names = np.asarray(data.class_names)
+    rows = np.flatnonzero(data.y >= 0)
+    long = DEMONetClassifier(graph=data, **QUICK).fit(data.node_ids[rows], names[data.y[rows]])
+    np.testing.assert_array_equal(short.predict_proba(), long.predict_proba())
+    assert short.classes_.tolist() == sorted(set(names[data.y[rows]]))
+    assert set(torch.cat([short.split_.train, short.split_.val]).tolist()) == set(rows)
+    assert short.score(data) == long.score(data.node_ids[rows], names[data.y[rows]])
+    assert short.score(data) == accuracy_score(names[data.y[rows]], short.predict()[rows])
+    assert data.y is not None, "the caller's graph is left as it was"
+
+
+@pytest.mark.parametrize("kind", [str, int, bool, float])
+def test_classes_of_any_type(kind):
+    graph, people, sides = club()
+    values = {str: ["left", "right"], int: [7, -3], bool: [False, True], float: [2.0, 5.0]}[kind]
+    y = np.array(values)[(sides == sides[0]).astype(int)]
+    fitted = DEMONetClassifier(graph=graph, epochs=30).fit(people, y)
+    assert fitted.classes_.tolist() == sorted(values)
+    assert fitted.predict().dtype == y.dtype
+    assert fitted.score(people, y) > 0.9
+
+
+def test_order_and_choice_of_nodes():
+    graph, people, sides = club()
+    fitted = DEMONetClassifier(graph=graph, **QUICK).fit(people, sides)
+    everyone = fitted.predict_proba()
+    np.testing.assert_array_equal(fitted.predict_proba(["person 5", "person 2"]), everyone[[5, 2]])
+    np.testing.assert_array_equal(fitted.predict_proba(np.array([["person 5"]])), everyone[[5]])
+    np.testing.assert_array_equal(fitted.transform(["person 9"]), fitted.transform()[[9]])
+    np.testing.assert_allclose(everyone.sum(1), 1, atol=1e-12)
+    assert fitted.transform().shape == (34, 8)
+
+
+def test_grid_search_clone_and_pipeline():
+    graph, people, sides = club()
+    search = GridSearchCV(
+        DEMONetClassifier(graph=graph, epochs=5, hidden=8),
+        {"scheme": ["weight", "hash"], "hidden": np.array([4, 8]), "lr": [0.01]},
+        scoring="f1_macro",
+        cv=2,
+        error_score="raise",
+    ).fit(people, sides)
+    assert search.best_estimator_.hidden in (4, 8)
+    assert (search.cv_results_["mean_test_score"] > 0).all()
+    pipeline = make_pipeline(DEMONetClassifier(graph=graph, epochs=20), LogisticRegression()).fit(people, sides)
+    assert pipeline.score(people, sides) > 0.9
+    probability = cross_val_predict(search.best_estimator_, people, sides, cv=2, method="predict_proba")
+    assert probability.shape == (34, 2)
+    first = DEMONetClassifier(graph="edges.csv", class_weight={"a": 2.0}, epochs=7)
+    assert clone(first).get_params() == first.get_params()
+
+
+def test_fitting_again_and_the_caller_s_random_numbers():
+    data = roles()
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    one, two = (DEMONetClassifier(**QUICK).fit(data) for _ in range(2))
+    assert torch.equal(before, torch.get_rng_state())
+    np.testing.assert_array_equal(one.predict_proba(), two.predict_proba())
+    np.testing.assert_array_equal(one.predict_proba(), one.fit(data).predict_proba())
+    other = DEMONetClassifier(random_state=1, **QUICK).fit(data)
+    assert not np.array_equal(one.predict_proba(), other.predict_proba())
+
+
+@pytest.mark.parametrize("kind", ["default", "paper"])
+@pytest.mark.parametrize("scheme", ["weight", "hash", "smooth"])
+def test_another_graph_with_degrees_never_seen(kind, scheme):
+    fitted = DEMONetClassifier(preset=kind, scheme=scheme, **QUICK).fit(roles())
+    larger = role_graph(5, motifs=9)
+    star = nx.star_graph(40)
+    assert fitted.model_.tasks.names()[int(fitted.model_.tasks(torch.tensor([40])))] == "unseen"
+    for graph, nodes in ((larger, larger.num_nodes), (star, 41), (nx.path_graph(3), 3), (nx.empty_graph(2), 2)):
+        probability = fitted.predict_proba(graph=graph)
+        assert probability.shape == (nodes, len(fitted.classes_))
+        assert np.isfinite(probability).all()
+        assert fitted.transform(graph=graph).shape == (nodes, 8)
+    np.testing.assert_array_equal(fitted.predict(larger), fitted.predict(graph=larger))
+    np.testing.assert_array_equal(fitted.predict_proba([3], graph=star), fitted.predict_proba(graph=star)[[3]])
+    # All leaves of a star are alike: nothing but structure is looked at.
+    assert np.ptp(fitted.predict_proba(graph=star)[1:], axis=0).max() < 1e-6
+
+
+def test_what_is_learned_carries_over_to_another_graph():
+    fitted = DEMONetClassifier(epochs=150).fit(role_graph(0, motifs=12))
+    other = role_graph(1, motifs=12)
+    assert fitted.score(other) > 2 * np.bincount(other.y).max() / other.num_nodes
+
+
+def test_attributes():
+    data = words()
+    fitted = DEMONetClassifier(epochs=30).fit(data)
+    assert fitted.n_features_in_ == 12
+    assert fitted.transform().shape == (data.num_nodes, len(fitted.classes_)), "no hidden layers: scores"
+    assert fitted.predict(words(1, motifs=4)).shape == (words(1, motifs=4).num_nodes,)
+    with pytest.raises(DemonetError, match=r"has 11 attributes a node .*, where training had 12"):
+        fitted.predict(words(columns=11))
+    with pytest.raises(DemonetError, match=r"has 0 attributes a node .*, where training had 12"):
+        fitted.predict(graph=roles())
+    with pytest.raises(DemonetError, match=r"has 12 attributes a node .*, where training had 0"):
+        DEMONetClassifier(**QUICK).fit(roles()).predict(data)
+    data.x = torch.randn(data.num_nodes, 3, generator=torch.Generator().manual_seed(0))
+    with pytest.raises(DemonetError, match="tf-idf is for counts"):
+        DEMONetClassifier(**QUICK).fit(data)
+    assert DEMONetClassifier(features="attributes", **QUICK).fit(data).features_.spec == "attributes"
+
+
+def test_adjacency_rows_refuse_another_graph():
+    data = roles()
+    fitted = DEMONetClassifier(preset="authors", **QUICK).fit(data)
+    assert isinstance(fitted.features_, FeatureMap)
+    np.testing.assert_array_equal(fitted.predict(data), fitted.predict())
+    with pytest.raises(DemonetError, match="'adjacency' were made for another graph"):
+        fitted.predict(role_graph(1, motifs=6))
+    with pytest.raises(DemonetError, match="'adjacency' were made for another graph"):
+        fitted.predict(graph=nx.path_graph(4))
