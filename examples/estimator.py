@@ -1,0 +1,22 @@
+"""A graph, a few labels, and scikit-learn: fit, predict, embed, search, save, explain."""
+
+import networkx as nx
+from sklearn.model_selection import GridSearchCV
+
+from demonet import DEMONetClassifier
+
+club = nx.karate_club_graph()  # or "edges.csv", a PyG Data, a SciPy matrix
+people, side = list(club), [club.nodes[person]["club"] for person in club]
+
+classifier = DEMONetClassifier(graph=club, epochs=100).fit(people[::2], side[::2])
+print(f"accuracy on the other half {classifier.score(people[1::2], side[1::2]):.3f}")
+print(f"embedding of {len(classifier.transform())} people in {classifier.transform().shape[1]} dimensions")
+
+search = GridSearchCV(DEMONetClassifier(club, epochs=20), {"scheme": ["weight", "hash", "smooth"]}, scoring="f1_macro")
+print(f"best scheme {search.fit(people, side).best_params_['scheme']}, macro-F1 {search.best_score_:.3f}")
+
+classifier.save("club.safetensors")  # weights and facts, no pickle; the graph stays yours
+loaded = DEMONetClassifier.load("club.safetensors", graph=club)
+why = loaded.explain(8)
+print(f"person 8: {why.prediction} ({why.confidence:.3f}), most of all by the arc {why.arcs[0][:2]}")
+print(f"of a score of {why.network.score:.2f} the degree's own weights have {why.network.own:.2f}")
