@@ -62,7 +62,7 @@ def test_parts_of_one_convolution_by_hand(scheme):
     data = words()
     fitted = DEMONetClassifier(scheme=scheme, **QUICK).fit(data)
     found = fitted.explain(9, epochs=1)
-    conv, x = fitted.model_.head, fitted.features_.transform(fitted.graph_)
+    conv, x = fitted.model_.head.requires_grad_(False), fitted.features_.transform(fitted.graph_)
     neighbours = data.edge_index[0][data.edge_index[1] == 9]
     mean = x[neighbours].mean(0)
     column = fitted.classes_.tolist().index(found.prediction)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -89,9 +90,10 @@ def explain_node(
     """
     if epochs < 1:
         raise DemonetError(f"epochs={epochs} of the explainer: at least 1 is needed")
-    near, inputs, place = _surroundings(model, data, x, node)
+    model = copy.deepcopy(model).cpu().eval()  # the explainer hangs its masks on this copy, where seeds give one answer
+    near, inputs, place = _surroundings(model, data, x.cpu(), node)
     with torch.no_grad():
-        scores = model.eval()(*inputs)[place].double()
+        scores = model(*inputs)[place].double()
     column = int(scores.argmax())
     arc_mask, feature_mask = _masks(model, inputs, place, epochs, seed)
     ids = ids_of(data)
@@ -104,7 +106,7 @@ def explain_node(
     return Explanation(
         node=ids[node],
         degree=int(degree),
-        task=model.tasks.names()[int(model.tasks(degree.view(1).to(inputs[0].device)))],
+        task=model.tasks.names()[int(model.tasks(degree.view(1)))],
         prediction=classes.tolist()[column],
         confidence=float(scores.softmax(0)[column]),
         arcs=sorted(arcs, key=lambda arc: -arc.importance),
@@ -140,11 +142,10 @@ def _surroundings(model: NodeDEMONet, data: Data, x: Tensor, node: int) -> tuple
     hops = sum(isinstance(module, DEMOConv) for module in model.modules())
     arcs = data.edge_index.cpu()
     near, inside, place, kept = k_hop_subgraph(node, hops, arcs, relabel_nodes=True, num_nodes=int(data.num_nodes))
-    device = next(model.parameters()).device
     rows = sparse_rows(x, near).to_dense() if is_sparse(x) else x[near]
     weight = data.get("edge_weight")
-    inputs = (rows.to(device), inside.to(device))
-    return near, inputs if weight is None else (*inputs, weight.cpu()[kept].to(device)), int(place)
+    inputs = (rows, inside) if weight is None else (rows, inside, weight.cpu()[kept])
+    return near, inputs, int(place)
 
 
 def _masks(model: NodeDEMONet, inputs: tuple[Tensor, ...], place: int, epochs: int, seed: int) -> tuple[Tensor, Tensor]:
@@ -161,5 +162,5 @@ def _masks(model: NodeDEMONet, inputs: tuple[Tensor, ...], place: int, epochs: i
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         found = explainer(x, edge_index, index=place, **({"edge_weight": weight[0]} if weight else {}))
-    arcs = found.edge_mask.detach().cpu() if edge_index.size(1) else torch.empty(0)
-    return arcs, found.node_mask.detach().cpu().view(-1)
+    arcs = found.edge_mask.detach() if edge_index.size(1) else torch.empty(0)
+    return arcs, found.node_mask.detach().view(-1)
