@@ -1,0 +1,42 @@
+"""``device="auto"``: a GPU where there is one, and a model that goes back to the CPU in its file."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from tests.estimators.problems import QUICK, families, roles, words
+
+from demonet import DEMONetClassifier, DEMONetGraphClassifier
+
+ELSEWHERE = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+
+
+def test_auto_is_the_gpu_where_there_is_one():
+    fitted = DEMONetClassifier(device="auto", **QUICK).fit(roles())
+    assert next(fitted.model_.parameters()).is_cuda == torch.cuda.is_available()
+    assert fitted.graph_.edge_index.device.type == "cpu"
+
+
+@ELSEWHERE
+@pytest.mark.parametrize("options", [{}, {"scheme": "hash"}, {"scheme": "weight", "class_weight": "balanced"}])
+@pytest.mark.parametrize("make", [roles, words])
+def test_nodes_on_a_gpu(make, options, tmp_path):
+    data = make()
+    fitted = DEMONetClassifier(device="auto", epochs=40, **options).fit(data)
+    fitted.save(tmp_path / "m.safetensors")
+    loaded = DEMONetClassifier.load(tmp_path / "m.safetensors", graph=data)
+    np.testing.assert_allclose(loaded.predict_proba(), fitted.predict_proba(), atol=1e-5)
+    loaded.model_.cpu()
+    np.testing.assert_allclose(loaded.predict_proba(), fitted.predict_proba(), atol=1e-3)
+    assert fitted.transform().shape[0] == data.num_nodes
+    assert fitted.explain(3, epochs=2).confidence == pytest.approx(fitted.predict_proba([3]).max(), abs=1e-3)
+
+
+@ELSEWHERE
+def test_graphs_on_a_gpu():
+    graphs, names = families()
+    fitted = DEMONetGraphClassifier(device="auto", class_weight="balanced", **QUICK).fit(graphs, names)
+    assert next(fitted.model_.parameters()).is_cuda
+    assert fitted.predict(graphs).shape == (len(graphs),)
+    assert fitted.transform(graphs).shape[0] == len(graphs)
