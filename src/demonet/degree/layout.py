@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,10 +13,9 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from demonet.data.check import check_edge_index
+from demonet.degree.count import By
 from demonet.degree.lists import NeighbourLists, counting_sort, neighbour_lists
 from demonet.errors import DemonetError
-
-By = Literal["in", "out", "pair"]
 
 
 class DegreeSlice(NamedTuple):

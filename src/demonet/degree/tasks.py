@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from demonet.degree.layout import By
+from demonet.degree.count import By
 from demonet.errors import DemonetError
 
 Kind = Literal["exact", "buckets"]
