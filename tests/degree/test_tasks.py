@@ -149,7 +149,7 @@ def test_it_is_a_module_without_a_state():
         (lambda: DegreeTasks.buckets([1, 2], by="both"), "'both'"),
         (lambda: DegreeTasks.quantiles(torch.tensor([1, 2]), 0), "k=0"),
         (lambda: DegreeTasks.log2(-1), "-1"),
-        (lambda: DegreeTasks.exact(torch.tensor([1.0, 2.0])), "integers"),
+        (lambda: DegreeTasks.exact(torch.tensor([1.0, 2.5])), "a degree of 2.5"),
         (lambda: DegreeTasks.exact(torch.tensor([1, -2])), "at least 0"),
         (lambda: DegreeTasks.exact(torch.tensor([1, 2]), by="pair"), "'pair'"),
         (lambda: DegreeTasks.exact(torch.tensor([[1, 2]]), by="in"), "'in'"),

@@ -150,8 +150,11 @@ def _code(degree: Tensor) -> Tensor:
 
 def _side(degree: Tensor, by: By | None) -> By:
     """``by`` as given, or as the shape of the degrees says."""
-    if degree.is_floating_point() or (degree.numel() and int(degree.min()) < 0):
-        raise DemonetError("degrees must be integers of at least 0", hint="count arcs: torch_geometric.utils.degree")
+    if not isinstance(degree, Tensor):
+        raise DemonetError(f"degrees are a {type(degree).__name__}, not a tensor")
+    wrong = (degree != degree.long()) | (degree < 0)  # whole floats are welcome: PyG's degree counts in them
+    if bool(wrong.any()):
+        raise DemonetError(f"a degree of {degree[wrong][0].item()}", hint="degrees are whole numbers of at least 0")
     if by is None:
         by = "pair" if degree.dim() == 2 else "in"
     if degree.dim() != (2 if by == "pair" else 1) or (by == "pair" and degree.size(1) != 2):

@@ -7,11 +7,13 @@ from typing import Any, Literal
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.parameter import UninitializedParameter
 from torch_geometric import EdgeIndex
 from torch_geometric.nn import MessagePassing
 from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.utils import is_torch_sparse_tensor
 
+from demonet.data.check import check_sides
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError
@@ -83,6 +85,12 @@ class DEMOConv(MessagePassing):
         degree_scale: float = 1.0,
         **kwargs: Any,
     ) -> None:
+        if not isinstance(tasks, DegreeTasks):
+            raise DemonetError(f"tasks is a {type(tasks).__name__}", hint="for example DegreeTasks.exact(degree)")
+        if any(
+            width < 1 and width != -1 for width in (in_channels if isinstance(in_channels, tuple) else [in_channels])
+        ):
+            raise DemonetError(f"in_channels={in_channels}: at least 1, or -1 to read it from the first input")
         if aggr not in ("sum", "mean", "sqrt"):
             raise DemonetError(f"aggr={aggr!r} is not one of 'sum', 'mean', 'sqrt'")
         if combine not in ("concat", "add"):
@@ -137,15 +145,19 @@ class DEMOConv(MessagePassing):
         """One convolution.
 
         Args:
-            x: Node features, or a pair ``(source, target)`` of them.
+            x: Node features, or a pair ``(source, target)`` of them. Their values are not looked at here; the models
+                and the training refuse NaN.
             edge_index: The graph, in any of the forms above. Arcs go from row 0 to row 1 and are used as given.
             edge_weight: ``[m]`` weights in the sum; the degree still counts arcs.
             degree: ``[n_target]`` true degrees, for sampled neighbourhoods: they choose the task.
             size: ``(n_source, n_target)``; read from ``x`` if not given.
         """
-        source, target = x if isinstance(x, tuple) else (x, x)
+        source, target = x if isinstance(x, (tuple, list)) else (x, x)
+        check_sides(source, target, size)
         if self.weights.is_open:
             self.weights.materialize(source.size(1))
+        if target is not None and self.seed.in_channels == -1:
+            self.seed(torch.empty(0, target.size(1), device=target.device))  # sparse rows never reach its lazy hook
         if source.size(1) != self.weights.in_channels:
             raise DemonetError(f"{source.size(1)} feature columns for in_channels={self.in_channels}")
         if isinstance(edge_index, DegreeLayout):
@@ -253,11 +265,21 @@ class DEMOConv(MessagePassing):
         outgoing = torch.zeros_like(incoming).index_add(0, neighbours.long(), torch.ones_like(neighbours).long())
         return outgoing if self.tasks.by == "out" else torch.stack([incoming, outgoing], 1)
 
-    @staticmethod
-    def _one_per(what: str, values: Tensor, count: int) -> None:
+    def _one_per(self, what: str, values: Tensor, count: int) -> None:
+        name, dim = ("edge weights", 1) if what == "arc" else ("degrees", 2 if self.tasks.by == "pair" else 1)
+        if values.dim() != dim:
+            raise DemonetError(f"{name} of shape {list(values.shape)}", hint=f"{dim}-dimensional, one for each {what}")
         if values.size(0) != count:
-            name = "edge weights" if what == "arc" else "degrees"
             raise DemonetError(f"{values.size(0)} {name} for {count} {what}s", hint=f"one for each {what}")
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        """A width left open is that of the saved seed map: the hashed matrix itself does not know it."""
+        seed = state_dict.get(f"{prefix}seed.weight")
+        if isinstance(seed, UninitializedParameter):
+            seed = None
+        if seed is not None and self.weights.is_open and not isinstance(self.in_channels, tuple):
+            self.weights.materialize(seed.size(1))
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def _same_degree(self, layout: DegreeLayout) -> None:
         if layout.by != self.tasks.by:

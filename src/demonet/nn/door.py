@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch_geometric.utils import is_torch_sparse_tensor, to_edge_index
 
 from demonet.data.check import check_edge_index, check_features
 from demonet.degree.layout import DegreeLayout
@@ -72,6 +73,10 @@ def prepare(
     num_graphs: int | None = None,
 ) -> GraphInput:
     """Check and sort a graph, and do the constant part of its first convolution."""
+    edge_index, edge_weight = _arcs(edge_index, edge_weight)
+    if edge_weight is not None and not bool(torch.isfinite(edge_weight).all()):
+        arc = int((~torch.isfinite(edge_weight)).nonzero()[0, 0])
+        raise DemonetError(f"edge weight {float(edge_weight[arc])} at arc {arc}", hint="weights must be finite")
     if isinstance(edge_index, DegreeLayout):
         layout = edge_index
         check_features(x, layout.num_nodes)
@@ -100,6 +105,11 @@ def enter(
         return Inside(x.x, x.layout.sorted(), x.edge_weight, x.folded, x.layout, x.batch, x.num_graphs)
     if edge_index is None:
         raise DemonetError("features alone are not a graph", hint="pass edge_index, or what prepare() returned")
+    edge_index, edge_weight = _arcs(edge_index, edge_weight)
+    if not torch.compiler.is_compiling():  # a traced program cannot look at values
+        check_features(x, x.size(0))
+        if batch is not None:
+            _check_batch(batch, x.size(0), num_graphs)
     if not isinstance(edge_index, DegreeLayout):
         return Inside(x, edge_index, edge_weight, None, None, batch, num_graphs)
     for name, values in (("rows of features", x), ("batch entries", batch)):
@@ -108,6 +118,16 @@ def enter(
     rows = sparse_rows(x, edge_index.order) if is_sparse(x) else edge_index.enter(x)
     batch = None if batch is None else edge_index.enter(batch)
     return Inside(rows, edge_index.sorted(), edge_weight, None, edge_index, batch, num_graphs)
+
+
+def _arcs(edge_index: Tensor | DegreeLayout, edge_weight: Tensor | None) -> tuple[Tensor | DegreeLayout, Tensor | None]:
+    """A ``torch.sparse`` adjacency (rows are targets) as arcs and weights; anything else as it is."""
+    if isinstance(edge_index, DegreeLayout) or not is_torch_sparse_tensor(edge_index):
+        return edge_index, edge_weight
+    if edge_weight is not None:
+        raise DemonetError("adj_t with edge_weight", hint="its values are the weights")
+    target_source, values = to_edge_index(edge_index)
+    return target_source.flip(0), values
 
 
 def _check_batch(batch: Tensor, num_nodes: int, num_graphs: int | None) -> None:

@@ -210,11 +210,12 @@ class GraphDEMONet(DEMONet):
     ) -> Tensor:
         """The paper's ``g_i``: the readout of each graph (Eq. 12), ``[graphs, width]``."""
         inside = enter(x, edge_index, edge_weight, batch, num_graphs)
+        levels = self._levels(inside)  # first: the convolutions refuse arcs that do not fit
         if isinstance(inside.graph, DegreeLayout):
             degree = inside.graph.key
         else:
             degree = count_degree(inside.graph, inside.x.size(0), self.tasks.by)
-        return torch.cat([self._read_out(h, degree, inside) for h in self._levels(inside)], 1)
+        return torch.cat([self._read_out(h, degree, inside) for h in levels], 1)
 
     def _read_out(self, h: Tensor, degree: Tensor, inside: Inside) -> Tensor:
         if is_sparse(h):

@@ -22,7 +22,8 @@ class Preset:
     Attributes:
         name: ``"paper"``, ``"authors"`` or ``"default"``.
         family: ``"nodes"`` (no attributes), ``"attributes"`` (nodes with them), ``"graphs"``.
-        self_loops: Whether loops are dropped or kept when data is read.
+        self_loops: Whether loops are dropped or kept when data is read: ``load(name, self_loops=preset.self_loops)``.
+            Training takes the graph as it is given.
         features: What nodes know at first, as :class:`~demonet.data.FeatureMap` names it.
         tasks: ``"exact"``, ``"log2"`` or ``"quantiles:K"``.
         model: The shape of the network.
