@@ -14,7 +14,7 @@ from scipy import io, sparse
 from torch_geometric.data import Batch, Data
 
 from demonet.data import ids_of, read_graph
-from demonet.errors import DemonetWarning
+from demonet.errors import DemonetError, DemonetWarning
 
 EDGES = "1 2\n2 3\n3 1\n"
 
@@ -152,7 +152,7 @@ def test_labels_in_the_order_of_string_ids(write):
 
 def test_unusable_labels_are_refused(write, refuses):
     edges = write("edges.txt", EDGES)
-    refuses(lambda: read_graph(edges, ["a", "b"]), "(2,)", "3 nodes")
+    refuses(lambda: read_graph(edges, ["a", "b"]), "2 labels", "3 nodes")
     refuses(lambda: read_graph(edges, np.zeros((3, 2))), "(3, 2)")
     refuses(lambda: read_graph(edges, {1: [1], 2: [2]}), "class name")
 
@@ -316,3 +316,11 @@ def test_a_graph_goes_through_pygs_own_tools(write):
     assert part.y.tolist() == [-1, -1, 1]
     assert Batch.from_data_list([data, part]).num_nodes == 7
     assert data.clone().to("cpu").validate()
+
+
+def test_class_names_may_be_tuples():
+    edges = nx.path_graph(3)
+    assert read_graph(edges, labels=[(1, 2), (3, 4), (1, 2)]).class_names == [(1, 2), (3, 4)]
+    assert read_graph(edges, labels=[(1, 2), (1, 2), True]).y.tolist() == [1, 1, 0]
+    with pytest.raises(DemonetError, match="2 labels for 3 nodes"):
+        read_graph(edges, labels=["a", "b"])

@@ -47,7 +47,8 @@ def read_graph(
             text with blanks, tabs or commas. All but Parquet may be packed with gzip. Or a NetworkX graph, a SciPy or
             NumPy matrix, or a PyG Data.
         labels: A table of id and label; or the name of a node attribute or variable inside ``edges``; or a mapping from
-            id to label; or one label a node, in the order of the nodes. Nodes without one get -1.
+            id to label; or one label a node, in the order of the nodes. Nodes without one get -1. Of
+            these only a tensor of integers is read as ``y``, where -1 is no label; elsewhere -1 is a class name.
         features: A table of id and numbers; or a matrix with one row a node, as a file (``.npy``, ``.npz``, ``.mtx``),
             as an object, or by its name inside ``edges``; or a list of names of numeric node attributes.
         source: The column of an edge's source, by name or by place from 0. Unless said, ``"source"`` or the first.

@@ -80,7 +80,9 @@ def from_sequence(labels: Any, nodes: Ids) -> Labelled:
         integers = not labels.is_floating_point()
         labels = labels.tolist()
         labels = [None if integers and label == -1 else label for label in labels]
-    if np.ndim(labels) != 1 or len(labels) != len(nodes):
-        raise DemonetError(f"labels of shape {np.shape(labels)} for {len(nodes)} nodes", hint="one label a node")
-    labels = list(labels)
+    if isinstance(labels, np.ndarray) and labels.ndim != 1:
+        raise DemonetError(f"labels of shape {labels.shape} for {len(nodes)} nodes", hint="one label a node")
+    labels = list(labels)  # a label may itself be a sequence, such as a tuple
+    if len(labels) != len(nodes):
+        raise DemonetError(f"{len(labels)} labels for {len(nodes)} nodes", hint="one label a node")
     return Labelled(nodes, labels)
