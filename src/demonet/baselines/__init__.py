@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from demonet.baselines.base import Baseline
-from demonet.baselines.degree_knn import DegreeKNN
-from demonet.baselines.gcn import GCN
-from demonet.baselines.majority import Majority
 from demonet.errors import DemonetError
 
 __all__ = ["Baseline", "get", "names"]
 
-_METHODS: dict[str, type[Baseline]] = {method.name: method for method in (Majority, DegreeKNN, GCN)}
+# Where each method lives, in the order of the tables. A method is imported when it is asked for: some need gensim.
+_METHODS: dict[str, tuple[str, str]] = {
+    "majority": ("majority", "Majority"),
+    "degree-knn": ("degree_knn", "DegreeKNN"),
+    "gcn": ("gcn", "GCN"),
+}
 
 
 def names() -> list[str]:
@@ -22,4 +26,6 @@ def get(name: str) -> type[Baseline]:
     """The method of that name."""
     if name not in _METHODS:
         raise DemonetError(f"no baseline {name!r}", hint=f"there are {', '.join(_METHODS)}")
-    return _METHODS[name]
+    module, method = _METHODS[name]
+    found: type[Baseline] = getattr(import_module(f"demonet.baselines.{module}"), method)
+    return found
