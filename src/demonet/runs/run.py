@@ -16,8 +16,9 @@ class Run:
     Attributes:
         kind: What is classified.
         config: What was trained on what and how: files, sizes, preset, scheme, seed, device, versions. Plain JSON.
-        metrics: What ``metrics.json`` holds: ``test_accuracy``, ``val_accuracy``, ``macro_f1``, ``floors`` (name to test
-            accuracy), ``epochs``, ``seconds``, ``seed``, ``split`` (sizes of the parts), and with repeated splits ``cv``.
+        metrics: What ``metrics.json`` holds: ``test_accuracy``, ``val_accuracy``, ``macro_f1``, ``floors`` (name to
+            test accuracy), ``epochs``, ``seconds``, ``seed``, ``split`` (sizes of the parts), and ``cv`` where splits
+            were repeated.
         history: ``train_loss``, ``val_loss``, ``val_accuracy``, one value an epoch, and ``best_epoch``.
         class_names: One text a class.
         ids: One text an item.
