@@ -13,7 +13,12 @@ __all__ = ["Baseline", "get", "names"]
 _METHODS: dict[str, tuple[str, str]] = {
     "majority": ("majority", "Majority"),
     "degree-knn": ("degree_knn", "DegreeKNN"),
+    "attribute-lr": ("attribute_lr", "AttributeLR"),
     "gcn": ("gcn", "GCN"),
+    "gcn-cheby": ("gcn_cheby", "GCNCheby"),
+    "sage": ("sage", "GraphSAGE"),
+    "gat": ("gat", "GAT"),
+    "gin": ("gin", "GIN"),
 }
 
 
