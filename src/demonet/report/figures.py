@@ -39,13 +39,17 @@ def plain(text: object, limit: int | None = None) -> str:
 
 
 def learning_curves(
-    runs: Mapping[str, Mapping[str, Sequence[float]]], *, title: str = "Loss and accuracy by epoch"
+    runs: Mapping[str, Mapping[str, Sequence[float]]],
+    *,
+    kept: Mapping[str, int] | None = None,
+    title: str = "Loss and accuracy by epoch",
 ) -> Figure:
-    """Loss above, validation accuracy below, one colour for each run, a dot at its best validation epoch.
+    """Loss above, validation accuracy below, one colour for each run, a dot at the epoch that was kept.
 
     Args:
-        runs: For each run the lists ``train_loss``, ``val_loss`` and ``val_accuracy``, one value an epoch. The best
-            epoch is the one of highest accuracy, ties by loss.
+        runs: For each run the lists ``train_loss``, ``val_loss`` and ``val_accuracy``, one value an epoch.
+        kept: The place in these lists of the epoch that was kept. Without, it is that of highest accuracy, ties by
+            loss.
         title: What stands above the figure.
     """
     from plotly.subplots import make_subplots
@@ -62,7 +66,7 @@ def learning_curves(
                 hint="give one value of each for every epoch",
             )
         epochs = np.arange(1, len(val_loss) + 1)
-        best = int(np.lexsort((val_loss, -val_accuracy))[0])
+        best = kept[name] if kept else int(np.lexsort((val_loss, -val_accuracy))[0])
         line = {"color": colour(index), "width": 2}
         shared = {"name": plain(name, 40), "legendgroup": str(index), "mode": "lines", "x": epochs}
         dotted = {**line, "width": 1.5, "dash": "dot"}
@@ -88,7 +92,7 @@ def learning_curves(
     figure.update_xaxes(title_text="epoch", row=2, col=1)
     figure.update_yaxes(title_text="loss (dotted: training)", row=1, col=1)
     figure.update_yaxes(title_text="validation accuracy", row=2, col=1)
-    return _finish(figure, title, height=520, showlegend=len(runs) > 1)
+    return finish(figure, title, height=520, showlegend=len(runs) > 1)
 
 
 def embedding_scatter(
@@ -153,7 +157,7 @@ def embedding_scatter(
     figure.update_xaxes(title_text=plain(axes[0]), showticklabels=False, zeroline=False)
     # Distances mean something here: one unit is as long on either axis.
     figure.update_yaxes(title_text=plain(axes[1]), showticklabels=False, zeroline=False, scaleanchor="x")
-    return _finish(figure, title, height=480)
+    return finish(figure, title, height=480)
 
 
 def accuracy_bars(
@@ -171,35 +175,67 @@ def accuracy_bars(
         title: What stands above the figure.
         axis: What the numbers are.
     """
+    texts = [_interval(mean, half) for mean, half in rows.values()]
+    ends = {name: (mean, mean - half, mean + half) for name, (mean, half) in rows.items()}
+    return _bars(ends, texts, highlight, title, axis)
+
+
+def interval_bars(
+    rows: Mapping[str, tuple[float, float, float]],
+    *,
+    highlight: Collection[str] = (),
+    title: str = "Accuracy with 95 % interval",
+    axis: str = "accuracy",
+) -> Figure:
+    """:func:`accuracy_bars` for intervals whose ends are not equally far from the value.
+
+    Args:
+        rows: For each method its value and the two ends of its interval; NaN where there is none.
+        highlight, title, axis: As there.
+    """
+    texts = [
+        f"{value:.3f}" + ("" if np.isnan(low) else f" ({low:.3f} to {high:.3f})") for value, low, high in rows.values()
+    ]
+    return _bars(rows, texts, highlight, title, axis)
+
+
+def _bars(
+    rows: Mapping[str, tuple[float, float, float]],
+    texts: Sequence[str],
+    highlight: Collection[str],
+    title: str,
+    axis: str,
+) -> Figure:
     import plotly.graph_objects as go
 
     names = list(rows)
-    means, halves = np.array([rows[name] for name in names], dtype=np.float64).reshape(-1, 2).T
+    means, low, high = np.array([rows[name] for name in names], dtype=np.float64).reshape(-1, 3).T
     figure = go.Figure()
     for chosen, fill in ((True, colour(0)), (False, NEUTRAL[0])):
         members = [i for i, name in enumerate(names) if (name in highlight) is chosen]
         if not members:
             continue
+        above, below = (high - means)[members], (means - low)[members]
         figure.add_bar(
             y=members,
             x=means[members],
-            error_x={"type": "data", "array": halves[members], "thickness": 1.5, "width": 4},
+            error_x={"type": "data", "array": above, "arrayminus": below, "thickness": 1.5, "width": 4},
             orientation="h",
             width=0.62,
             marker={"color": fill},
             hoverinfo="text",
-            hovertext=[f"{plain(names[i], 80)}<br>{_interval(means[i], halves[i])}" for i in members],
+            hovertext=[f"{plain(names[i], 80)}<br>{texts[i]}" for i in members],
             showlegend=False,
         )
     ticks = [f"{plain(name, 24)}  " for name in names]
     figure.update_yaxes(
         tickvals=list(range(len(names))), ticktext=ticks, autorange="reversed", showgrid=False, zeroline=False
     )
-    figure.update_xaxes(title_text=plain(axis), range=[0, float(np.nanmax([1.0, *(means + halves)]))])
-    return _finish(figure, title, height=130 + 34 * len(names))
+    figure.update_xaxes(title_text=plain(axis), range=[0, float(np.nanmax([1.0, *high]))])
+    return finish(figure, title, height=130 + 34 * len(names))
 
 
-def _finish(figure: Figure, title: str, **layout: Any) -> Figure:
+def finish(figure: Figure, title: str, **layout: Any) -> Figure:
     """Title and size; plotly's own template would weigh seven kilobytes and fight the page's."""
     figure.update_layout(title_text=plain(title), template=None, **layout)
     return figure

@@ -1,4 +1,3 @@
-"use strict";
 (() => {
   const root = document.documentElement;
   const systemDark = matchMedia("(prefers-color-scheme: dark)");
@@ -35,6 +34,7 @@
         modebar: { bgcolor: "transparent", color: soft, activecolor: accent },
         hovermode: "closest",
         uirevision: "theme",
+        colorscale: { sequential: [[0, role("pale")], [1, role("deep")]] },
       },
       data: {
         bar: [{ error_x: { color: ink }, marker: { line: { width: 0 } } }],
@@ -44,9 +44,9 @@
   }
 
   // A figure's JSON, its colours replaced by their dark twins in the dark. Only keys that hold a colour are touched.
+  const twin = (colour) => (isDark() && Object.hasOwn(darkTwin, colour) ? darkTwin[colour] : colour);
   const readFigure = (source) =>
-    JSON.parse(source, (key, value) =>
-      isDark() && key.endsWith("color") && Object.hasOwn(darkTwin, value) ? darkTwin[value] : value);
+    JSON.parse(source, (key, value) => (key.endsWith("color") && typeof value === "string" ? twin(value) : value));
 
   // The buttons are listed one by one: plotly's own choice includes one that sends the data to its makers' server.
   // Under a finger, dragging must scroll the page, so there only saving is left.
@@ -60,20 +60,27 @@
   });
 
   async function draw(figure) {
-    const { data, layout } = readFigure(figure.querySelector("script.figure").textContent);
+    const { view } = figure.dataset;
+    const plot = figure.querySelector(".plot");
+    const { data, layout } = view ? await explorer.figure(view) : readFigure(figure.querySelector("script.figure").textContent);
     delete layout.height; // the page has set it aside; plotly then fills what there is
     const name = (layout.title?.text ?? "figure").replace(/&#?\w+;|<[^>]*>|[^\p{L}\p{N}]+/gu, "-").replace(/^-+|-+$/g, "").toLowerCase();
-    return Plotly.react(figure.querySelector(".plot"), data, { ...layout, template: themeTemplate() }, config(name));
+    await Plotly.react(plot, data, { ...layout, template: themeTemplate() }, config(name));
+    if (view) explorer.attach(view, plot);
   }
 
-  async function loadPlotly() {
+  async function unpack(text) {
     if (typeof DecompressionStream === "undefined") {
       throw new Error("this browser cannot unpack the plotting library (it has no DecompressionStream); a newer one can");
     }
-    const packed = Uint8Array.from(atob(document.getElementById("plotly").textContent), (character) => character.charCodeAt(0));
+    const packed = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
     const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+  }
+
+  async function loadPlotly() {
     const script = document.createElement("script");
-    script.textContent = await new Response(stream).text();
+    script.textContent = new TextDecoder().decode(await unpack(document.getElementById("plotly").textContent));
     document.head.append(script);
     if (typeof Plotly === "undefined") throw new Error("the plotting library did not start");
   }
@@ -93,6 +100,13 @@
       await draw(figure).catch((error) => explain(figure, error));
     }
   }
+
+  const card = document.querySelector(".explorer");
+  const redrawView = (name) => {
+    const figure = card.querySelector(`figure[data-view="${name}"]`);
+    return draw(figure).catch((error) => explain(figure, error));
+  };
+  const explorer = card && makeExplorer(card, { role, twin, unpack, redraw: redrawView });
 
   const copy = async (text) => navigator.clipboard.writeText(text);
 

@@ -32,6 +32,7 @@ class Section:
     """What every section has: a heading, or none, and on a wide screen the whole width, or half of it."""
 
     kind: ClassVar[str]
+    plots: ClassVar[bool] = False
     title: str = ""
     half: bool = False
 
@@ -101,12 +102,15 @@ class Figure(Section):
         figure: The figure. Text in it that a user wrote has gone through ``figures.plain``.
         alt: What the figure shows, in words, for those who do not see it.
         caption: What stands below it.
+        numbers: What it shows as a table, for the button that copies it; without, there is no button.
     """
 
     kind: ClassVar[str] = "figure"
+    plots: ClassVar[bool] = True
     figure: go.Figure
     alt: str
     caption: str = ""
+    numbers: Table | None = None
 
     def __post_init__(self) -> None:
         if not self.alt.strip():
@@ -148,8 +152,8 @@ def render(page: Page) -> str:
     )
     environment.filters["script_json"] = lambda text: Markup(script_json(text))
     environment.filters["dump"] = json.dumps
-    style, script = _asset("style.css"), _asset("page.js")
-    library, library_hash = _plotly() if any(isinstance(section, Figure) for section in page.sections) else ("", "")
+    style, script = _asset("style.css"), _asset("explorer.js") + _asset("page.js")
+    library, library_hash = _plotly() if any(section.plots for section in page.sections) else ("", "")
     html = environment.get_template("template.html").render(
         page=page,
         style=Markup(style),

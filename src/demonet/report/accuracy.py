@@ -1,0 +1,98 @@
+"""How sure an accuracy is: shares with their intervals, and items sorted into bins of size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+MOST_BINS = 12
+"""More distinct sizes than this are put into bins that double in width."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """So many right out of so many, with the 95 % interval of Wilson; NaN where there is nothing to count."""
+
+    right: int
+    total: int
+
+    @property
+    def value(self) -> float:
+        """The share itself."""
+        return self.right / self.total if self.total else float("nan")
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's interval: it stays inside 0 to 1, and has a width even where all or none are right.
+
+        >>> [round(end, 3) for end in Share(10, 10).interval]
+        [0.722, 1.0]
+        """
+        if not self.total:
+            return float("nan"), float("nan")
+        from scipy.stats import binomtest
+
+        low, high = binomtest(self.right, self.total).proportion_ci(method="wilson")
+        return float(low), float(high)
+
+
+def mean_interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """Mean over repeated splits with the ends of its 95 % interval (Student's t); NaN ends for a single split."""
+    from scipy.stats import t
+
+    numbers = np.asarray(values, dtype=np.float64)
+    mean = float(numbers.mean())
+    if numbers.size < 2:
+        return mean, float("nan"), float("nan")
+    half = float(t.ppf(0.975, numbers.size - 1) * numbers.std(ddof=1) / np.sqrt(numbers.size))
+    return mean, mean - half, mean + half
+
+
+@dataclass(frozen=True)
+class Bin:
+    """The sizes from ``low`` to ``high``, both included."""
+
+    low: int
+    high: int
+
+    @property
+    def name(self) -> str:
+        """As an axis shows it."""
+        return f"{self.low:,}" if self.low == self.high else f"{self.low:,}–{self.high:,}"
+
+
+def size_bins(sizes: NDArray[np.int64]) -> list[Bin]:
+    """A bin for every distinct size, or, where these are many, bins that start at powers of two.
+
+    >>> [bin.name for bin in size_bins(np.arange(20))]
+    ['0', '1', '2–3', '4–7', '8–15', '16–31']
+    """
+    distinct = np.unique(sizes)
+    if distinct.size <= MOST_BINS:
+        return [Bin(int(size), int(size)) for size in distinct]
+    starts = [0, *(2**power for power in range(int(distinct[-1]).bit_length()))]
+    bins = [Bin(start, max(start, 2 * start - 1)) for start in starts]
+    return [bin for bin in bins if np.any((distinct >= bin.low) & (distinct <= bin.high))]
+
+
+def bin_of(sizes: NDArray[np.int64], bins: Sequence[Bin]) -> NDArray[np.int64]:
+    """``[items]`` the index of the bin in which each size falls."""
+    return np.searchsorted([bin.low for bin in bins], sizes, side="right").astype(np.int64) - 1
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Ascending numbers in words, neighbours joined.
+
+    >>> ranges([1, 2, 3, 7, 9, 10])
+    '1–3, 7, 9–10'
+    """
+    found: list[Bin] = []
+    for number in numbers:
+        if found and found[-1].high == number - 1:
+            found[-1] = Bin(found[-1].low, number)
+        else:
+            found.append(Bin(number, number))
+    return ", ".join(bin.name for bin in found)

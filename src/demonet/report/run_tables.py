@@ -1,0 +1,118 @@
+"""The tables of a run: where it is most wrong, where it is least sure, which degrees share a task, how it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from demonet.report.accuracy import ranges
+from demonet.report.cells import Cell, Column
+from demonet.report.legible import legible
+from demonet.report.page import Section, Table
+from demonet.report.run_accuracy import tested
+from demonet.runs.run import Run
+
+MOST_ROWS = 20
+PARTS = {-1: "none", 0: "training", 1: "validation", 2: "test"}
+
+
+def most_wrong(run: Run) -> list[Section]:
+    """The test items to whose true class the model gives the least probability."""
+    items = tested(run)
+    wrong = items[run.prediction[items] != run.y[items]]
+    if not wrong.size:
+        return []
+    of_truth = run.probabilities[wrong, run.y[wrong]]
+    worst = wrong[np.lexsort((wrong, of_truth))][:MOST_ROWS]
+    names = run.class_names
+    rows: list[list[Cell]] = [
+        [
+            run.ids[i],
+            names[run.y[i]],
+            names[run.prediction[i]],
+            float(run.confidence[i]),
+            float(run.probabilities[i, run.y[i]]),
+            *_sizes(run, i),
+        ]
+        for i in worst.tolist()
+    ]
+    columns = [_noun(run), "true class", "prediction", "confidence", "probability of the true class", *_size_names(run)]
+    caption = (
+        f"{worst.size:,} of the {wrong.size:,} test {run.kind} that are named wrong, those first whose true class the "
+        "model thinks least likely. A wrong label in the data often shows up here."
+    )
+    return [Table([Column(name) for name in columns], rows, caption, title="Most wrong about")]
+
+
+def least_sure(run: Run) -> list[Section]:
+    """The items outside the training part whose two likeliest classes are nearest to one another."""
+    items = np.flatnonzero(run.part != 0)
+    if not items.size or len(run.class_names) < 2:
+        return []
+    ordered = np.sort(run.probabilities[items], axis=1)
+    margin = ordered[:, -1] - ordered[:, -2]
+    doubtful = items[np.lexsort((items, margin))][:MOST_ROWS]
+    names = run.class_names
+    rows: list[list[Cell]] = []
+    for i in doubtful.tolist():
+        second, first = np.argsort(run.probabilities[i], kind="stable")[-2:]
+        rows.append(
+            [
+                run.ids[i],
+                names[first],
+                float(run.probabilities[i, first]),
+                names[second],
+                float(run.probabilities[i, second]),
+                names[run.y[i]] if run.y[i] >= 0 else None,
+                PARTS[int(run.part[i])],
+                *_sizes(run, i),
+            ]
+        )
+    columns = [_noun(run), "likeliest", "probability", "second", "probability", "true class", "part", *_size_names(run)]
+    caption = (
+        f"{doubtful.size:,} of the {items.size:,} {run.kind} outside the training part, those first whose two "
+        "likeliest classes are nearest to one another. A label for one of these would teach the model most."
+    )
+    return [Table([Column(name) for name in columns], rows, caption, title="Least sure about")]
+
+
+def tasks_table(run: Run) -> Section:
+    """Which degrees share a task, and how many nodes each task has to learn from."""
+    rows: list[list[Cell]] = []
+    for task in dict.fromkeys(run.degree_task.tolist()):
+        members = run.degree_task == task
+        rows.append([ranges(run.degrees[members].tolist()), task, int(run.degree_counts[members].sum())])
+    columns = [Column("degrees"), Column("task"), Column("nodes")]
+    return Table(columns, rows, "Each task has weights of its own, learnt by its nodes.", title="Tasks", half=True)
+
+
+def settings(run: Run) -> Section:
+    """All that was recorded of what was trained on what and how."""
+    rows: list[list[Cell]] = [[name, value] for name, value in _flat({**run.config, "split": run.metrics.get("split")})]
+    columns = [Column("setting"), Column("value")]
+    return Table(columns, rows, "What was trained on what, and how, as config.json has it.", title="How it was made")
+
+
+def _flat(value: Any, name: str = "") -> list[tuple[str, str]]:
+    """The leaves of nested JSON with their paths."""
+    if isinstance(value, Mapping):
+        return [leaf for key, part in value.items() for leaf in _flat(part, f"{name}.{key}" if name else str(key))]
+    if value is None or value == []:
+        return []
+    text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return [(legible(name), legible(text))]
+
+
+def _noun(run: Run) -> str:
+    return run.kind.removesuffix("s")
+
+
+def _size_names(run: Run) -> list[str]:
+    return ["degree"] if run.kind == "nodes" else ["nodes", "edges"] if run.edge_count is not None else ["nodes"]
+
+
+def _sizes(run: Run, item: int) -> list[Cell]:
+    sizes: list[Cell] = [int(run.degree[item])]
+    return sizes if run.edge_count is None else [*sizes, int(run.edge_count[item])]
