@@ -21,6 +21,7 @@ from torch_geometric.data import Data
 from demonet.data.splits import Split, fractions
 from demonet.errors import DemonetError
 from demonet.estimators.model_file import SavedModel, load_model, save_model
+from demonet.estimators.targets import weigh_classes
 from demonet.nn.config import CHOICES
 from demonet.nn.models import DEMONet
 from demonet.train.loop import Epoch
@@ -93,10 +94,17 @@ class DEMONetEstimator(ClassifierMixin, BaseEstimator):
     def _device(self) -> torch.device:
         return torch.device("cuda" if self.device == "auto" and torch.cuda.is_available() else "cpu")
 
+    def _class_weights(self, classes: np.ndarray, y: Tensor, split: Split) -> Tensor | None:
+        """Weights by what training may know: how often a class is in the test part is not among it."""
+        known = y[torch.cat([split.train, split.val])]
+        return weigh_classes(self.class_weight, classes, known.numpy())
+
     @contextmanager
-    def _progress(self, epochs: int) -> Iterator[Callable[[Epoch], None] | None]:
-        if not self.verbose:
-            yield None
+    def _progress(
+        self, epochs: int, on_epoch: Callable[[Epoch], None] | None = None
+    ) -> Iterator[Callable[[Epoch], None] | None]:
+        if on_epoch is not None or not self.verbose:
+            yield on_epoch
             return
         from demonet.train.progress import Progress
 

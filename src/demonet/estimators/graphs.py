@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -14,12 +14,15 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
+from demonet.data.check import check_split
 from demonet.data.files import read_graph
 from demonet.data.graph_files import read_graphs
+from demonet.data.splits import Split
 from demonet.errors import DemonetError
 from demonet.estimators.base import DEMONetEstimator, probabilities
-from demonet.estimators.targets import encode_targets, weigh_classes
+from demonet.estimators.targets import encode_targets
 from demonet.nn.models import GraphDEMONet
+from demonet.train.loop import Epoch
 from demonet.train.presets import Preset, preset
 from demonet.train.problem import labels
 from demonet.train.recipes import prepare_batch, replace_features, train_graphs
@@ -106,21 +109,56 @@ class DEMONetGraphClassifier(DEMONetEstimator):
         if y is None:
             rows, y = _own_labels(listed)
             listed = [listed[row] for row in rows]
-        graphs = self._read(listed)
-        classes, codes = encode_targets(y, len(graphs))
-        numbers = torch.from_numpy(codes)
+        return self._fit(self._read(listed), y)
+
+    def fit_split(
+        self,
+        graphs: Sequence[Data],
+        split: Split,
+        *,
+        on_epoch: Callable[[Epoch], None] | None = None,
+        checkpoint: str | Path | None = None,
+    ) -> Self:
+        """Train on a split of one's own: nothing more is held out, and its test part stays unseen.
+
+        Args:
+            graphs: The graphs, each with its label in ``y``.
+            split: Who is trained on and who chooses the epoch, by their place in ``graphs``.
+            on_epoch: Told about every finished epoch.
+            checkpoint: Where the state is saved every so often; training goes on from one that is there.
+        """
+        self._check_parameters()
+        listed = _listed(graphs)
+        check_split(split, labels(listed))
+        rows, y = _own_labels(listed)
+        return self._fit(self._read(listed), y, rows, split, on_epoch, checkpoint)
+
+    def _fit(
+        self,
+        graphs: list[Data],
+        y: Any,
+        rows: np.ndarray | None = None,
+        split: Split | None = None,
+        on_epoch: Callable[[Epoch], None] | None = None,
+        checkpoint: str | Path | None = None,
+    ) -> Self:
+        rows = np.arange(len(graphs)) if rows is None else rows
+        classes, codes = encode_targets(y, len(rows))
+        numbers = torch.full((len(graphs),), -1)
+        numbers[torch.from_numpy(rows)] = torch.from_numpy(codes)
         for graph, number in zip(graphs, numbers, strict=True):
             graph.y = number.view(1)
         attributes = _attributes(graphs[0])
-        split, settled = self._hold_out(numbers), self._settle_features(attributes)
-        with self._progress(settled.train.epochs) as on_epoch:
+        split, settled = split or self._hold_out(numbers), self._settle_features(attributes)
+        with self._progress(settled.train.epochs, on_epoch) as told:
             trained = train_graphs(
                 [graph.to(self._device()) for graph in graphs],
                 split,
                 settled,
                 seed=int(self.random_state),
-                class_weight=weigh_classes(self.class_weight, classes, codes),
-                on_epoch=on_epoch,
+                class_weight=self._class_weights(classes, numbers, split),
+                on_epoch=told,
+                checkpoint=checkpoint,
             )
         self._keep(trained, classes, split, attributes)
         return self

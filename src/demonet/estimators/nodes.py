@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -11,15 +12,19 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 from torch_geometric.data import Data
 
+from demonet.data.check import check_split
 from demonet.data.files import read_graph
+from demonet.data.splits import Split
 from demonet.errors import DemonetError
 from demonet.estimators.base import DEMONetEstimator, probabilities
 from demonet.estimators.explain import Explanation, explain_node
 from demonet.estimators.node_ids import find_nodes, labels_by_place, own_labels
-from demonet.estimators.targets import encode_targets, weigh_classes
+from demonet.estimators.targets import encode_targets
 from demonet.nn.door import GraphInput
 from demonet.nn.models import NodeDEMONet
+from demonet.train.loop import Epoch
 from demonet.train.presets import preset
+from demonet.train.problem import labels
 from demonet.train.recipes import family_of, train_nodes
 
 
@@ -121,6 +126,27 @@ class DEMONetClassifier(DEMONetEstimator):
         rows, y = own_labels(X)
         return self._fit(self._read(X), rows, y)
 
+    def fit_split(
+        self,
+        data: Data,
+        split: Split,
+        *,
+        on_epoch: Callable[[Epoch], None] | None = None,
+        checkpoint: str | Path | None = None,
+    ) -> Self:
+        """Train on a split of one's own: nothing more is held out, and its test part stays unseen.
+
+        Args:
+            data: The graph, with labels in ``y``.
+            split: Who is trained on and who chooses the epoch, by their place in ``data``.
+            on_epoch: Told about every finished epoch.
+            checkpoint: Where the state is saved every so often; training goes on from one that is there.
+        """
+        self._check_parameters()
+        check_split(split, labels(data))
+        rows, y = own_labels(data)
+        return self._fit(self._read(data), rows, y, split, on_epoch, checkpoint)
+
     def predict(self, X: Any = None, *, graph: Any = None) -> np.ndarray:
         """The class of each node: those of ``X``, all if None, of the fitted graph or of another."""
         probability = self.predict_proba(X, graph=graph)
@@ -174,19 +200,28 @@ class DEMONetClassifier(DEMONetEstimator):
             estimator.graph_ = estimator._read(graph)
         return estimator
 
-    def _fit(self, data: Data, rows: np.ndarray, y: Any) -> Self:
+    def _fit(
+        self,
+        data: Data,
+        rows: np.ndarray,
+        y: Any,
+        split: Split | None = None,
+        on_epoch: Callable[[Epoch], None] | None = None,
+        checkpoint: str | Path | None = None,
+    ) -> Self:
         classes, codes = encode_targets(y, len(rows))
         data.y = torch.from_numpy(labels_by_place(data, rows, classes, codes))
-        settled, split = self._settle(family_of(data)), self._hold_out(data.y)
-        weights = weigh_classes(self.class_weight, classes, codes)
-        with self._progress(settled.train.epochs) as on_epoch:
+        settled, split = self._settle(family_of(data)), split or self._hold_out(data.y)
+        weights = self._class_weights(classes, data.y, split)
+        with self._progress(settled.train.epochs, on_epoch) as told:
             trained = train_nodes(
                 data.to(self._device()),
                 split,
                 settled,
                 seed=int(self.random_state),
                 class_weight=weights,
-                on_epoch=on_epoch,
+                on_epoch=told,
+                checkpoint=checkpoint,
             )
         del data.y
         self._keep(trained, classes, split, 0 if data.x is None else int(data.x.size(1)))
