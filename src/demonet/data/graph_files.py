@@ -54,7 +54,7 @@ def read_graphs(
 
     Returns:
         The set. ``x`` is the one-hot of the node labels that occur, continuous attributes are in ``attributes``, and
-        ``node_ids`` has the ids as they came.
+        ``node_ids`` and ``graph_ids`` have the ids as they came (graphs of a TU folder count from 1).
     """
     if not isinstance(graphs, str | Path):
         return _from_list(graphs, labels, self_loops, name or "graphs")
@@ -107,6 +107,7 @@ def _read_table(
         weight=weights[0] if weights and (weights[0] != 1).any() else None,
         node_ids=nodes.node_ids[distinct % n],
         file=path,
+        graph_ids=graphs.node_ids.tolist(),
     )
 
 

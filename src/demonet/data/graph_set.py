@@ -23,16 +23,21 @@ class GraphSet(Sequence[Data]):
         class_names: The name of each class, in order.
         node_label_names: The node label that each column of ``x`` stands for.
         name: A name for the set.
+        graph_ids: The id of each graph, as it came; 0, 1, 2, ... where it has none.
     """
 
     graphs: list[Data]
     class_names: list[Any] = field(default_factory=list)
     node_label_names: list[Any] = field(default_factory=list)
     name: str = "graphs"
+    graph_ids: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if not self.graphs:
             raise DemonetError(f"{self.name}: no graph at all")
+        self.graph_ids = self.graph_ids or list(range(len(self.graphs)))
+        if len(self.graph_ids) != len(self.graphs):
+            raise DemonetError(f"{self.name}: {len(self.graph_ids)} graph ids for {len(self.graphs)} graphs")
         for i, data in enumerate(self.graphs):
             try:
                 check_edge_index(data.edge_index, data.num_nodes)
@@ -58,12 +63,13 @@ class GraphSet(Sequence[Data]):
     def __getitem__(self, index: slice | Sequence[int] | Tensor) -> GraphSet: ...
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            chosen = self.graphs[index]
+            places = list(range(len(self))[index])
         elif isinstance(index, Sequence) or (isinstance(index, Tensor) and index.dim()):
-            chosen = [self.graphs[int(i)] for i in index]
+            places = [int(i) for i in index]
         else:
             return self.graphs[int(index)]
-        return GraphSet(chosen, self.class_names, self.node_label_names, self.name)
+        chosen, ids = [self.graphs[i] for i in places], [self.graph_ids[i] for i in places]
+        return GraphSet(chosen, self.class_names, self.node_label_names, self.name, ids)
 
     def __iter__(self) -> Iterator[Data]:
         return iter(self.graphs)

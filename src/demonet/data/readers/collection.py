@@ -34,6 +34,7 @@ class Collection:
         attributes: One row of numbers a node.
         node_ids: The id of each node, as it came.
         file: Where it comes from.
+        graph_ids: The id of each graph, where the file has ids.
     """
 
     source: np.ndarray
@@ -45,6 +46,7 @@ class Collection:
     attributes: np.ndarray | None = None
     node_ids: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     file: Path | None = None
+    graph_ids: list[Any] = field(default_factory=list)
 
     def graphs(self, name: str, self_loops: SelfLoops) -> GraphSet:
         """Make edges simple, all at once, and cut the whole into graphs."""
@@ -77,7 +79,7 @@ class Collection:
             if weight is not None:
                 data.edge_weight = weight[arcs[i] : arcs[i + 1]]
             graphs.append(data)
-        return GraphSet(graphs, class_names, label_names, name)
+        return GraphSet(graphs, class_names, label_names, name, self.graph_ids)
 
     def _one_hot(self) -> tuple[torch.Tensor | None, list[Any]]:
         """A column for each node label that occurs."""

@@ -47,6 +47,7 @@ def read_tu(folder: Path) -> Collection:
         attributes=None if attributes is None else attributes[order],
         node_ids=order + 1,
         file=adjacency[0],
+        graph_ids=list(range(1, len(labels) + 1)),
     )
 
 
