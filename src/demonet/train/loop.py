@@ -71,7 +71,8 @@ def fit(
     so does a run that was killed and started again with the same ``checkpoint``.
 
     Args:
-        model: Called as ``model(*part.inputs)``.
+        model: Called as ``model(*part.inputs)``. Where it has an ``auxiliary_loss``, which its forward pass leaves
+            behind, that is added to the cross-entropy while training.
         problem: What to train on.
         config: How.
         on_epoch: Told about every finished epoch.
@@ -97,6 +98,8 @@ def fit(
             if waited >= config.patience:
                 break
             start = time.perf_counter()
+            for group in optimizer.param_groups:
+                group["lr"] = config.lr_at(number)
             train_loss = _train_epoch(model, optimizer, problem, config.seed, number)
             val_loss, val_accuracy = evaluate(model, problem.validation)
             improved, as_good = _compare(history, val_loss, val_accuracy)
@@ -121,7 +124,7 @@ def _train_epoch(model: nn.Module, optimizer: torch.optim.Optimizer, problem: Pr
     total = items = 0.0
     for part in problem.training(seed, number):
         optimizer.zero_grad(set_to_none=True)
-        loss = _loss(model(*part.inputs)[part.rows], part)
+        loss = _loss(model(*part.inputs)[part.rows], part) + getattr(model, "auxiliary_loss", 0.0)
         if not torch.isfinite(loss):
             raise DemonetError(f"the loss is {loss.item()} in epoch {number + 1}", hint="scale features or lower lr")
         loss.backward()
