@@ -1,13 +1,15 @@
 "use strict";
-// Every item of a run as a point: coloured by a switch, found by its id, described when pointed at.
+// Every item of a run as a point: coloured by a switch, found by its id, described when pointed at. Few points are drawn
+// one by one; many are painted as one picture, again for every zoom, so that a hundred thousand take no longer.
 function makeExplorer(card, { role, twin, unpack, redraw }) {
   const LEGEND = 12; // a longer legend would leave no room for the points
+  const REACH = 14; // pixels between the pointer and a point that it still means
   const ARRAYS = { Int8Array, Int16Array, Uint16Array, Int32Array };
   const PARTS = { "-1": "none", 0: "training", 1: "validation", 2: "test" };
   const packed = JSON.parse(card.querySelector("script.packed").textContent);
   const { noun, size, classes } = packed;
   const state = { colour: "y", chosen: -1, zoom: {} };
-  let ids, columns, order, views;
+  let ids, columns, order, views, largest;
 
   const number = (value) => value.toLocaleString("en");
   const cut = (text, limit) => (text.length > limit ? `${text.slice(0, limit - 1)}…` : text);
@@ -32,6 +34,7 @@ function makeExplorer(card, { role, twin, unpack, redraw }) {
       views[name].full = [range(views[name].x), range(views[name].y)];
     }
     order = shuffled(ids.length);
+    largest = columns.size.reduce((most, value) => Math.max(most, value), 1);
   }
   let loading;
   const loaded = () => (loading ??= unpackAll());
@@ -58,18 +61,8 @@ function makeExplorer(card, { role, twin, unpack, redraw }) {
     return places;
   }
 
-  // As many items of the window as can be drawn, and the chosen one in any case.
-  function drawn(name) {
-    const { x, y, full } = views[name];
-    const [[left, right], [low, high]] = state.zoom[name] ?? full;
-    const found = [];
-    for (const item of order) {
-      if (found.length === packed.mostDrawn) break;
-      if (x[item] >= left && x[item] <= right && y[item] >= low && y[item] <= high) found.push(item);
-    }
-    if (state.chosen >= 0 && !found.includes(state.chosen)) found.push(state.chosen);
-    return found;
-  }
+  const window = (name) => state.zoom[name] ?? views[name].full;
+  const painted = () => ids.length > packed.mostPoints;
 
   const facts = (item) => [
     [noun, ids[item]],
@@ -80,54 +73,80 @@ function makeExplorer(card, { role, twin, unpack, redraw }) {
     ...(columns.edges ? [["edges", number(columns.edges[item])]] : []),
     ["part", PARTS[columns.part[item]]],
   ];
-  const hover = (item) =>
-    facts(item).map(([name, value], row) => (row ? `${name}: ${plain(value, 60)}` : `<b>${plain(value, 60)}</b>`)).join("<br>");
 
-  function points(name, items, more) {
-    const { x, y } = views[name];
-    const many = items.total > 1500;
-    return {
-      type: "scatter", mode: "markers", x: items.map((item) => x[item]), y: items.map((item) => y[item]),
-      customdata: items, hovertext: items.map(hover), hoverinfo: "text", ...more,
-      marker: { size: many ? 6 : 9, opacity: many ? 0.75 : 0.9, line: { width: many ? 0.5 : 1, color: role("surface") }, ...more.marker },
-    };
+  // Colours of the switch: of a class, or of a size on a logarithmic scale.
+  const scale = (value) => Math.log2(1 + value) / Math.log2(1 + largest);
+  const classColour = (index) => twin(index < 0 ? packed.neutral : packed.colours[index % packed.colours.length]);
+  function colourOf() {
+    if (state.colour !== "size") {
+      const colours = new Map([[-1, classColour(-1)], ...classes.map((_, index) => [index, classColour(index)])]);
+      return (item) => colours.get(columns[state.colour][item]);
+    }
+    const ends = ["low", "middle", "high"].map((end) => role(`scale-${end}`).match(/[\d.]+/g).map(Number));
+    const steps = Array.from({ length: 65 }, (_, step) => {
+      const [from, to, part] = step < 32 ? [ends[0], ends[1], step / 32] : [ends[1], ends[2], (step - 32) / 32];
+      return `rgb(${from.map((value, channel) => Math.round(value + part * (to[channel] - value))).join(", ")})`;
+    });
+    return (item) => steps[Math.round(64 * scale(columns.size[item]))];
   }
 
-  function byClass(name, items) {
+  const points = (name, items, more, marker) => ({
+    type: "scatter", mode: "markers", hoverinfo: "none", ...more,
+    // A picture has all the points: what is left is the legend's.
+    x: painted() ? [null] : items.map((item) => views[name].x[item]),
+    y: painted() ? [null] : items.map((item) => views[name].y[item]),
+    marker: { size: 9, opacity: 0.9, line: { width: 1, color: role("surface") }, ...marker },
+  });
+
+  function byClass(name) {
     const groups = new Map();
-    for (const item of items) {
+    for (const item of order) {
       const value = columns[state.colour][item];
       if (!groups.has(value)) groups.set(value, []);
       groups.get(value).push(item);
     }
-    const inLegend = new Set([...groups.keys()].sort((a, b) => groups.get(b).length - groups.get(a).length).slice(0, LEGEND));
-    const { colours, symbols, neutral } = packed;
+    const frequent = [...groups.keys()].sort((a, b) => groups.get(b).length - groups.get(a).length).slice(0, LEGEND);
+    const shape = (value) => packed.symbols[Math.floor(value / packed.colours.length) % packed.symbols.length];
     return [...groups.keys()].sort((a, b) => (a < 0) - (b < 0) || a - b).map((value) => points(
-      name, Object.assign(groups.get(value), { total: items.length }), {
-        name: plain(className(value), 24), showlegend: inLegend.has(value),
-        marker: {
-          color: twin(value < 0 ? neutral : colours[value % colours.length]),
-          symbol: value < 0 ? "circle-open" : symbols[Math.floor(value / colours.length) % symbols.length],
-        },
-      }));
+      name, groups.get(value),
+      { name: plain(className(value), 24), showlegend: frequent.includes(value) },
+      { color: classColour(value), symbol: value < 0 || painted() ? "circle" : shape(value) }));
   }
 
-  function bySize(name, items) {
-    const largest = columns.size.reduce((most, value) => Math.max(most, value), 1);
-    const ticks = [];
-    for (let tick = 1; tick <= largest; tick *= largest > 1000 ? 10 : largest > 30 ? 4 : 2) ticks.push(tick);
-    const scale = (value) => Math.log2(1 + value);
-    return [points(name, Object.assign(items, { total: items.length }), {
-      showlegend: false,
-      marker: {
-        color: items.map((item) => scale(columns.size[item])), cmin: 0, cmax: scale(largest),
-        colorscale: ["low", "middle", "high"].map((end, step) => [step / 2, role(`scale-${end}`)]),
-        colorbar: {
-          orientation: "h", x: 0, xanchor: "left", y: 0, yref: "container", yanchor: "bottom", thickness: 10, len: 0.6, outlinewidth: 0,
-          title: { text: size, side: "top", font: { size: 12 } }, tickvals: [0, ...ticks.map(scale)], ticktext: ["0", ...ticks.map(number)],
-        },
+  function bySize(name) {
+    const step = largest > 1000 ? 10 : largest > 30 ? 4 : 2;
+    const ticks = [0];
+    for (let tick = 1; tick <= largest; tick *= step) ticks.push(tick);
+    const items = [...order];
+    return [points(name, items, { showlegend: false }, {
+      color: painted() ? [0] : items.map((item) => scale(columns.size[item])), cmin: 0, cmax: 1, showscale: true,
+      colorscale: ["low", "middle", "high"].map((end, place) => [place / 2, role(`scale-${end}`)]),
+      colorbar: {
+        orientation: "h", x: 0, xref: "container", xanchor: "left", y: 0, yref: "container", yanchor: "bottom",
+        thickness: 10, len: 0.6, outlinewidth: 0, xpad: 16, title: { text: size, side: "top", font: { size: 12 } },
+        tickvals: ticks.map(scale), ticktext: ticks.map(number),
       },
     })];
+  }
+
+  // All points of the window in one picture that lies in the plane of the axes.
+  function picture(name) {
+    if (!painted()) return [];
+    const [{ x, y }, [[left, right], [low, high]], colour] = [views[name], window(name), colourOf()];
+    const dots = 1400 / Math.max(right - left, high - low);
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [Math.ceil((right - left) * dots), Math.ceil((high - low) * dots)];
+    const brush = canvas.getContext("2d");
+    brush.globalAlpha = 0.75;
+    for (const item of order) {
+      if (!(x[item] >= left && x[item] <= right && y[item] >= low && y[item] <= high)) continue;
+      brush.fillStyle = colour(item);
+      brush.beginPath();
+      brush.arc((x[item] - left) * dots, (high - y[item]) * dots, 3.2, 0, 7);
+      brush.fill();
+    }
+    const box = { xref: "x", yref: "y", x: left, y: high, sizex: right - left, sizey: high - low, sizing: "stretch" };
+    return [{ source: canvas.toDataURL(), layer: "below", ...box }];
   }
 
   function lines(name) {
@@ -152,27 +171,61 @@ function makeExplorer(card, { role, twin, unpack, redraw }) {
   async function figure(name) {
     await loaded();
     const { title, full } = views[name];
-    const items = drawn(name);
     const by = { y: "class", prediction: "prediction", size }[state.colour];
     const axis = { showticklabels: false, showgrid: false, zeroline: false };
     return {
-      data: [...lines(name), ...(state.colour === "size" ? bySize(name, items) : byClass(name, items)), ...ring(name)],
+      data: [...lines(name), ...(state.colour === "size" ? bySize : byClass)(name), ...ring(name)],
       layout: {
-        title: { text: `${title}, coloured by ${by}` },
+        title: { text: `${title}, coloured by ${by}` }, images: picture(name),
         xaxis: { ...axis, range: full[0] }, yaxis: { ...axis, range: full[1], scaleanchor: "x" },
       },
     };
+  }
+
+  // The item nearest to the pointer, and where on the screen it is.
+  function nearest(name, plot, event) {
+    const area = plot.querySelector(".nsewdrag").getBoundingClientRect();
+    const [[left, right], [low, high]] = [plot.layout.xaxis.range, plot.layout.yaxis.range];
+    const [across, up] = [area.width / (right - left), area.height / (high - low)];
+    const { x, y } = views[name];
+    let [best, near] = [-1, REACH ** 2];
+    for (let item = 0; item < ids.length; item++) {
+      const far = (area.left + (x[item] - left) * across - event.clientX) ** 2 + (area.bottom - (y[item] - low) * up - event.clientY) ** 2;
+      if (far < near) [best, near] = [item, far];
+    }
+    return { item: best, x: area.left + (x[best] - left) * across, y: area.bottom - (y[best] - low) * up };
   }
 
   // What a plot tells the explorer, once it is there.
   function attach(name, plot) {
     if (plot.dataset.attached) return;
     plot.dataset.attached = "true";
-    plot.on("plotly_click", ({ points: [point] }) => { if (point.customdata !== undefined) choose(point.customdata); });
+    const tip = plot.parentElement.appendChild(document.createElement("div"));
+    tip.className = "tip";
+    tip.hidden = true;
+    plot.addEventListener("mousemove", (event) => {
+      const { item, x, y } = nearest(name, plot, event);
+      tip.hidden = item < 0 || event.buttons > 0;
+      if (tip.hidden) return;
+      tip.replaceChildren(...facts(item).map(([term, value], row) => {
+        const line = document.createElement(row ? "div" : "b");
+        line.textContent = row ? `${term}: ${cut(value, 60)}` : cut(value, 60);
+        return line;
+      }));
+      const frame = plot.parentElement.getBoundingClientRect();
+      const [across, down] = [x - frame.left, y - frame.top];
+      const beside = across + 14 + tip.offsetWidth < frame.width ? across + 14 : across - 14 - tip.offsetWidth;
+      tip.style.left = `${Math.max(4, beside)}px`;
+      tip.style.top = `${Math.max(4, down - tip.offsetHeight / 2)}px`;
+    });
+    plot.addEventListener("mouseleave", () => { tip.hidden = true; });
+    plot.addEventListener("click", (event) => {
+      const { item } = nearest(name, plot, event);
+      if (item >= 0) choose(item);
+    });
     plot.on("plotly_relayout", () => {
-      if (ids.length <= packed.mostDrawn) return;
-      const { xaxis, yaxis } = plot._fullLayout;
-      state.zoom[name] = [xaxis.range, yaxis.range];
+      if (!painted()) return;
+      state.zoom[name] = [[...plot.layout.xaxis.range], [...plot.layout.yaxis.range]];
       redraw(name);
     });
   }

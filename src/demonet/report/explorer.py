@@ -20,8 +20,8 @@ from demonet.report.figures import SYMBOLS
 from demonet.report.page import Section
 from demonet.report.palette import CATEGORICAL, NEUTRAL
 
-MOST_DRAWN = 6000
-"""Points on screen at one time: what a browser draws as SVG without a pause. Zooming in draws others."""
+MOST_POINTS = 2000
+"""More items than this are painted as one picture: a browser draws no more as SVG without a pause."""
 
 _GRID = 65534
 """Places are rounded to this many steps across the longer side; one step more says that there is no place."""
@@ -112,7 +112,7 @@ class Explorer(Section):
             {
                 "noun": self.noun,
                 "size": self.size,
-                "mostDrawn": MOST_DRAWN,
+                "mostPoints": MOST_POINTS,
                 "colours": [light for light, _ in CATEGORICAL],
                 "neutral": NEUTRAL[0],
                 "symbols": SYMBOLS,

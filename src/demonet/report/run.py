@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from demonet.report.cells import Cell, Column
-from demonet.report.explorer import MOST_DRAWN, Explorer, View
+from demonet.report.explorer import Explorer, View
 from demonet.report.figures import learning_curves
 from demonet.report.legible import legible
 from demonet.report.page import Facts, Figure, Page, Section, Table, Text
@@ -117,11 +117,6 @@ def _explorer(run: Run) -> Section:
         f"Each point is a {noun}; near points have similar embeddings. Point at one to read it, press it to keep it. "
         "Where colours mix, the network could not tell the classes apart."
     )
-    if count > MOST_DRAWN:
-        caption += (
-            f" This is a sample: {MOST_DRAWN:,} of {count:,} {noun}s are drawn at a time, chosen at random. Zooming in "
-            f"draws others, and the search finds all {count:,}."
-        )
     views = {
         "place": View(
             "Embedding in two dimensions", f"The embeddings of {count:,} {noun}s in two dimensions.", caption, run.place
