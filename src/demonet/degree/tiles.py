@@ -1,0 +1,121 @@
+"""Neighbour lists cut into equal work: what a parallel machine walks through.
+
+Rows whose lists have one length (and whose nodes share a group) are cut into tiles of a few rows. Long lists, those of
+hubs, are cut into chunks of arcs that are summed apart, then joined in a fixed order: the same bits every time, and no
+tile waits for a hub.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+TILE = 64  # rows of a tile
+SHORT = 32  # a list of up to this many neighbours is summed inside its tile
+CHUNK = 256  # arcs of a long list that are summed at a time
+
+
+class Tiles(NamedTuple):
+    """How lists are walked through; positions count rows in the order of ``rows``.
+
+    Attributes:
+        rows: ``[n]`` the row at each position, or empty where they are the same.
+        short: ``[tiles, 4]`` first and last position (exclusive), list length, group.
+        long: ``[tiles, 4]`` first and last position, number of its first row among the long ones, group.
+        hubs: ``[long rows]`` the rows whose lists are long, in the order in which they are numbered.
+        chunks: ``[chunks, 2]`` first and last arc (exclusive) of each piece of a long list.
+        pieces: ``[long rows + 1]`` where the pieces of each long row begin and end.
+    """
+
+    rows: Tensor
+    short: Tensor
+    long: Tensor
+    hubs: Tensor
+    chunks: Tensor
+    pieces: Tensor
+
+
+class Spans(NamedTuple):
+    """Groups of rows cut into spans of about equal size, for sums over all rows of a group.
+
+    Attributes:
+        rows: ``[spans, 3]`` first and last row (exclusive), group.
+        pieces: ``[groups + 1]`` where the spans of each group begin and end.
+    """
+
+    rows: Tensor
+    pieces: Tensor
+
+
+def cut_lists(pointer: Tensor, offsets: Tensor | None = None) -> Tiles:
+    """Cut lists into tiles and chunks.
+
+    Args:
+        pointer: ``[n + 1]`` where each list begins and ends.
+        offsets: ``[groups + 1]`` rows of each group; one group if not given.
+    """
+    pointer = pointer.long()
+    length = pointer.diff()
+    n, device = length.numel(), pointer.device
+    group = torch.zeros_like(length)
+    if offsets is not None:
+        group = torch.repeat_interleave(offsets.diff(), output_size=n)
+    rows = torch.empty(0, dtype=torch.long, device=device)
+    if n > 1 and bool(((length.diff() < 0) & (group.diff() == 0)).any()):
+        rows = torch.argsort(length, stable=True)
+        rows = rows[torch.argsort(group[rows], stable=True)]
+        length, group = length[rows], group[rows]
+    start = _run_starts(length, group)
+    tiles = _cut(start, n, TILE)
+    first = tiles[:, 0]
+    if n == 0:
+        empty = torch.empty(0, 4, dtype=torch.long, device=device)
+        return Tiles(rows, empty, empty, rows, empty[:, :2], torch.zeros(1, dtype=torch.long, device=device))
+    is_long = length[first] > SHORT
+    long_before = torch.cumsum(length > SHORT, 0) - (length > SHORT).long()
+    third = torch.where(is_long, long_before[first], length[first])
+    table = torch.cat([tiles, third[:, None], group[first][:, None]], 1)
+    hubs = (length > SHORT).nonzero()[:, 0]
+    length = length[hubs]
+    hubs = rows[hubs] if rows.numel() else hubs
+    count = (length + CHUNK - 1) // CHUNK
+    pieces = torch.nn.functional.pad(count.cumsum(0), (1, 0))
+    hub = torch.repeat_interleave(count)
+    begin = pointer[hubs]
+    inside = torch.arange(hub.numel(), device=device) - pieces[hub]
+    at = begin[hub] + inside * CHUNK
+    chunks = torch.stack([at, torch.minimum(at + CHUNK, (begin + length)[hub])], 1)
+    # The longest first: a machine that starts with the heaviest tiles ends with all its parts at once.
+    return Tiles(rows, table[~is_long].flip(0).contiguous(), table[is_long].contiguous(), hubs, chunks, pieces)
+
+
+def cut_groups(offsets: Tensor, rows_per_span: int | None = None) -> Spans:
+    """Cut groups of rows into spans of about ``rows_per_span``; by default enough of them to keep a GPU busy."""
+    n = int(offsets[-1])
+    if rows_per_span is None:
+        rows_per_span = min(2048, max(TILE, TILE * (n // (TILE * 1024))))
+    spans = _cut(offsets[:-1][offsets.diff() > 0], n, rows_per_span)
+    group = torch.searchsorted(offsets[1:].contiguous(), spans[:, 0].contiguous(), right=True)
+    pieces = torch.searchsorted(group.contiguous(), torch.arange(offsets.numel(), device=offsets.device))
+    return Spans(torch.cat([spans, group[:, None]], 1).contiguous(), pieces)
+
+
+def _run_starts(*values: Tensor) -> Tensor:
+    """Where runs of equal values begin."""
+    n = values[0].numel()
+    changes = torch.ones(n, dtype=torch.bool, device=values[0].device)
+    if n > 1:
+        changes[1:] = torch.stack([value.diff() != 0 for value in values]).any(0)
+    return changes.nonzero()[:, 0]
+
+
+def _cut(start: Tensor, n: int, size: int) -> Tensor:
+    """``[pieces, 2]``: runs that begin at ``start`` (the last ends at ``n``), cut into pieces of at most ``size``."""
+    end = torch.cat([start[1:], start.new_tensor([n])]) if start.numel() else start
+    count = (end - start + size - 1) // size
+    run = torch.repeat_interleave(count)
+    before = torch.nn.functional.pad(count.cumsum(0), (1, 0))[run]
+    first = start[run] + (torch.arange(run.numel(), device=start.device) - before) * size
+    return torch.stack([first, torch.minimum(first + size, end[run])], 1)

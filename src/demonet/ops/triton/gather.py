@@ -1,0 +1,191 @@
+"""Sums over neighbour lists: short lists inside a tile of rows, long lists chunk by chunk."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from demonet.degree.tiles import TILE, Tiles
+from demonet.ops.triton.blocks import block, on_device
+
+AGGR = {"sum": 0, "mean": 1, "sqrt": 2}
+
+
+@triton.jit
+def list_scale(length, AGGR: tl.constexpr):
+    """What a sum over so many neighbours is multiplied by: nothing, 1/d or 1/sqrt(d)."""
+    d = tl.maximum(length, 1).to(tl.float32)
+    if AGGR == 1:
+        return 1.0 / d
+    if AGGR == 2:
+        return 1.0 / tl.sqrt(d)
+    return d * 0.0 + 1.0
+
+
+@triton.jit
+def gather_sum(
+    x,
+    weight,
+    pointer,
+    neighbours,
+    row,
+    inside,
+    column,
+    F,
+    length,
+    HAS_WEIGHT: tl.constexpr,
+    BM: tl.constexpr,
+    BF: tl.constexpr,
+):
+    """``[BM, BF]`` float32: the sum of ``length`` neighbours of every row of a tile."""
+    begin = tl.load(pointer + row, mask=inside, other=0).to(tl.int64)
+    mask = inside[:, None] & (column < F)[None, :]
+    total = tl.zeros([BM, BF], tl.float32)
+    for j in range(length):
+        u = tl.load(neighbours + begin + j, mask=inside, other=0).to(tl.int64)
+        message = tl.load(x + u[:, None] * F + column[None, :], mask=mask, other=0).to(tl.float32)
+        if HAS_WEIGHT:
+            message *= tl.load(weight + begin + j, mask=inside, other=0).to(tl.float32)[:, None]
+        total += message
+    return total
+
+
+@triton.jit
+def _short_kernel(
+    x,
+    weight,
+    out,
+    tiles,
+    rows,
+    pointer,
+    neighbours,
+    F,
+    AGGR: tl.constexpr,
+    HAS_WEIGHT: tl.constexpr,
+    HAS_ROWS: tl.constexpr,
+    BM: tl.constexpr,
+    BF: tl.constexpr,
+):
+    tile = tiles + 4 * tl.program_id(0).to(tl.int64)
+    position = tl.load(tile) + tl.arange(0, BM)
+    inside = position < tl.load(tile + 1)
+    length = tl.load(tile + 2).to(tl.int32)
+    row = position
+    if HAS_ROWS:
+        row = tl.load(rows + position, mask=inside, other=0)
+    column = tl.program_id(1) * BF + tl.arange(0, BF)
+    total = gather_sum(x, weight, pointer, neighbours, row, inside, column, F, length, HAS_WEIGHT, BM, BF)
+    total *= list_scale(length, AGGR)
+    mask = inside[:, None] & (column < F)[None, :]
+    tl.store(out + row[:, None] * F + column[None, :], total.to(out.dtype.element_ty), mask=mask)
+
+
+@triton.jit
+def _chunk_kernel(
+    x, weight, partial, chunks, neighbours, F, HAS_WEIGHT: tl.constexpr, BJ: tl.constexpr, BF: tl.constexpr
+):
+    c = tl.program_id(0).to(tl.int64)
+    begin, end = tl.load(chunks + 2 * c), tl.load(chunks + 2 * c + 1)
+    column = tl.program_id(1) * BF + tl.arange(0, BF)
+    total = tl.zeros([BJ, BF], tl.float32)
+    for at in range(begin, end, BJ):
+        arc = at + tl.arange(0, BJ)
+        u = tl.load(neighbours + arc, mask=arc < end, other=0).to(tl.int64)
+        mask = (arc < end)[:, None] & (column < F)[None, :]
+        message = tl.load(x + u[:, None] * F + column[None, :], mask=mask, other=0).to(tl.float32)
+        if HAS_WEIGHT:
+            message *= tl.load(weight + arc, mask=arc < end, other=0).to(tl.float32)[:, None]
+        total += message
+    tl.store(partial + c * F + column, tl.sum(total, 0), mask=column < F)
+
+
+@triton.jit
+def join_kernel(
+    partial,
+    out,
+    pieces,
+    rows,
+    pointer,
+    F,
+    AGGR: tl.constexpr,
+    HAS_ROWS: tl.constexpr,
+    BJ: tl.constexpr,
+    BF: tl.constexpr,
+):
+    """``out[i] = sum(partial[pieces[i]:pieces[i + 1]])`` in the order of the pieces, scaled by the list of row i."""
+    i = tl.program_id(0).to(tl.int64)
+    begin, end = tl.load(pieces + i), tl.load(pieces + i + 1)
+    column = tl.program_id(1) * BF + tl.arange(0, BF)
+    total = tl.zeros([BJ, BF], tl.float32)
+    for at in range(begin, end, BJ):
+        piece = at + tl.arange(0, BJ)
+        mask = (piece < end)[:, None] & (column < F)[None, :]
+        total += tl.load(partial + piece[:, None] * F + column[None, :], mask=mask, other=0)
+    joined = tl.sum(total, 0)
+    if AGGR > 0:
+        row = tl.load(rows + i)
+        joined *= list_scale(tl.load(pointer + row + 1) - tl.load(pointer + row), AGGR)
+    target = i
+    if HAS_ROWS:
+        target = tl.load(rows + i)
+    tl.store(out + target * F + column, joined.to(out.dtype.element_ty), mask=column < F)
+
+
+def sum_long(
+    x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, aggr: str, tiles: Tiles, out: Tensor | None
+) -> Tensor:
+    """The sums of the long lists: ``[long rows, F]``, or written into their rows of ``out``."""
+    columns, hubs = x.size(1), tiles.hubs.numel()
+    wide = block(columns, 128)
+    across = triton.cdiv(columns, wide)
+    partial = torch.empty(tiles.chunks.size(0), columns, dtype=torch.float32, device=x.device)
+    into = x.new_empty(hubs, columns) if out is None else out
+    with on_device(x):
+        _chunk_kernel[(tiles.chunks.size(0), across)](
+            x, weight, partial, tiles.chunks, neighbours, columns, HAS_WEIGHT=weight is not None, BJ=16, BF=wide
+        )
+        join_kernel[(hubs, across)](
+            partial,
+            into,
+            tiles.pieces,
+            tiles.hubs,
+            pointer,
+            columns,
+            AGGR=AGGR[aggr],
+            HAS_ROWS=out is not None,
+            BJ=16,
+            BF=wide,
+        )
+    return into
+
+
+def aggregate(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, aggr: str, tiles: Tiles) -> Tensor:
+    """The sum over every list, scaled."""
+    x = x.contiguous()
+    out = x.new_empty(pointer.numel() - 1, x.size(1))
+    if out.numel() == 0:
+        return out
+    columns = x.size(1)
+    wide = block(columns, 128)
+    if tiles.short.size(0):
+        with on_device(x):
+            _short_kernel[(tiles.short.size(0), triton.cdiv(columns, wide))](
+                x,
+                weight,
+                out,
+                tiles.short,
+                tiles.rows,
+                pointer,
+                neighbours,
+                columns,
+                AGGR=AGGR[aggr],
+                HAS_WEIGHT=weight is not None,
+                HAS_ROWS=tiles.rows.numel() > 0,
+                BM=TILE,
+                BF=wide,
+            )
+    if tiles.hubs.numel():
+        sum_long(x, pointer, neighbours, weight, aggr, tiles, out)
+    return out

@@ -1,0 +1,142 @@
+"""Products grouped by degree, for rows of any width: a tile of rows times the matrix of its group, and back."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from demonet.degree.tiles import TILE, Spans, cut_groups
+from demonet.ops.triton.blocks import block, on_device, precision
+from demonet.ops.triton.gather import join_kernel
+
+
+@triton.jit
+def _linear_kernel(
+    x,
+    weight,
+    out,
+    spans,
+    task,
+    F,
+    W,
+    PRECISION: tl.constexpr,
+    BM: tl.constexpr,
+    BK: tl.constexpr,
+    BW: tl.constexpr,
+):
+    span = spans + 3 * tl.program_id(0).to(tl.int64)
+    row = tl.load(span) + tl.arange(0, BM)
+    inside = row < tl.load(span + 1)
+    t = tl.load(task + tl.load(span + 2)).to(tl.int64)
+    w = tl.program_id(1) * BW + tl.arange(0, BW)
+    total = tl.zeros([BM, BW], tl.float32)
+    if t >= 0:
+        for start in range(0, F, BK):
+            k = start + tl.arange(0, BK)
+            left = tl.load(x + row[:, None] * F + k[None, :], mask=inside[:, None] & (k < F)[None, :], other=0)
+            right = tl.load(
+                weight + t * F * W + k[:, None].to(tl.int64) * W + w[None, :],
+                mask=(k < F)[:, None] & (w < W)[None, :],
+                other=0,
+            )
+            total += tl.dot(left, right, input_precision=PRECISION)
+    tl.store(
+        out + row[:, None] * W + w[None, :], total.to(out.dtype.element_ty), mask=inside[:, None] & (w < W)[None, :]
+    )
+
+
+@triton.jit
+def _outer_kernel(
+    x,
+    y,
+    partial,
+    spans,
+    F,
+    W,
+    PRECISION: tl.constexpr,
+    BM: tl.constexpr,
+    BK: tl.constexpr,
+    BW: tl.constexpr,
+):
+    span = tl.program_id(0).to(tl.int64)
+    first, last = tl.load(spans + 3 * span), tl.load(spans + 3 * span + 1)
+    k = tl.program_id(1) * BK + tl.arange(0, BK)
+    w = tl.program_id(2) * BW + tl.arange(0, BW)
+    total = tl.zeros([BK, BW], tl.float32)
+    for start in range(first, last, BM):
+        row = start + tl.arange(0, BM).to(tl.int64)
+        inside = row < last
+        left = tl.load(x + row[:, None] * F + k[None, :], mask=inside[:, None] & (k < F)[None, :], other=0)
+        right = tl.load(y + row[:, None] * W + w[None, :], mask=inside[:, None] & (w < W)[None, :], other=0)
+        total += tl.dot(tl.trans(left), right, input_precision=PRECISION)
+    mask = (k < F)[:, None] & (w < W)[None, :]
+    tl.store(partial + span * F * W + k[:, None].to(tl.int64) * W + w[None, :], total, mask=mask)
+
+
+def degree_linear(x: Tensor, weight: Tensor, offsets: Tensor, task: Tensor) -> Tensor:
+    """:func:`demonet.ops.reference.degree_linear`, a tile of rows of one group at a time."""
+    x, weight = x.contiguous(), weight.contiguous()
+    columns, width = weight.size(1), weight.size(2)
+    out = x.new_empty(x.size(0), width)
+    if out.numel() == 0:
+        return out
+    spans = cut_groups(offsets, TILE).rows
+    wide = block(width, 128)
+    with on_device(x):
+        _linear_kernel[(spans.size(0), triton.cdiv(width, wide))](
+            x,
+            weight,
+            out,
+            spans,
+            task,
+            columns,
+            width,
+            PRECISION=precision(x.dtype),
+            BM=TILE,
+            BK=block(columns, 64),
+            BW=wide,
+        )
+    return out
+
+
+def degree_outer(x: Tensor, y: Tensor, offsets: Tensor, task: Tensor, num_tasks: int) -> Tensor:
+    """:func:`demonet.ops.reference.degree_outer`: spans of rows first, then their sums in a fixed order."""
+    x, y = x.contiguous(), y.contiguous()
+    columns, width = x.size(1), y.size(1)
+    if x.numel() == 0 or y.numel() == 0 or num_tasks == 0:
+        return x.new_zeros(num_tasks, columns, width)
+    spans = _by_task(cut_groups(offsets), task, num_tasks)
+    cells = columns * width
+    partial = torch.empty(spans.rows.size(0), cells, dtype=torch.float32, device=x.device)
+    out = x.new_empty(num_tasks, cells)
+    high, wide = block(columns, 64), block(width, 64)
+    with on_device(x):
+        if partial.size(0):
+            _outer_kernel[(partial.size(0), triton.cdiv(columns, high), triton.cdiv(width, wide))](
+                x,
+                y,
+                partial,
+                spans.rows,
+                columns,
+                width,
+                PRECISION=precision(x.dtype),
+                BM=TILE,
+                BK=high,
+                BW=wide,
+            )
+        join_kernel[(num_tasks, triton.cdiv(cells, 128))](
+            partial, out, spans.pieces, spans.pieces, offsets, cells, AGGR=0, HAS_ROWS=False, BJ=16, BF=128
+        )
+    return out.view(num_tasks, columns, width)
+
+
+def _by_task(spans: Spans, task: Tensor, num_tasks: int) -> Spans:
+    """The spans of every task, one task after another; those of task -1 are left out."""
+    of_span = task[spans.rows[:, 2]]
+    order = torch.argsort(of_span, stable=True)
+    sorted_task = of_span[order]
+    pieces = torch.searchsorted(sorted_task, torch.arange(num_tasks + 1, device=task.device))
+    skipped = pieces[0].clone()
+    return Spans(spans.rows[order][sorted_task >= 0].contiguous(), pieces - skipped)
