@@ -143,6 +143,19 @@ def test_attributes_are_as_they_are():
     assert torch.equal(FeatureMap("attributes").fit_transform(data), data.x)
 
 
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_standardised_columns_are_those_of_the_training_graph(as_sparse):
+    x = np.array([[1.0, 5, 0], [3, 5, 0], [5, 5, -3], [7, 5, 0], [9, 5, 3]], dtype=np.float32)
+    data = STAR.clone()
+    data.x = to_torch(sparse.csr_array(x)) if as_sparse else torch.from_numpy(x)
+    features = FeatureMap("standardised").fit(data)
+    centre = np.zeros(3) if as_sparse else [5, 5, 0]  # zeros stay where they are in a sparse matrix
+    expected = (x - centre) / [8**0.5, 1, (18 / 5) ** 0.5]  # the second column never changes
+    np.testing.assert_allclose(features.transform(data).to_dense(), expected, atol=1e-6)
+    pair = Data(x=torch.tensor([[5.0, 5, 0], [7, 5, 3]]), edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+    np.testing.assert_allclose(features.transform(pair)[1], [2 / 8**0.5, 0, 3 / 3.6**0.5], atol=1e-6)
+
+
 @pytest.mark.parametrize("spec", [*BLOCKS, "degree-rbf+tfidf+neighbour-tfidf"])
 def test_state_goes_through_json_and_safetensors(spec):
     data = with_counts(role_graph())

@@ -1,4 +1,4 @@
-"""The blocks of features that come from the attributes ``data.x``: as they are, normalised, or as tf-idf."""
+"""The blocks of features that come from the attributes ``data.x``: as they are, normalised, standardised, or as tf-idf."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
-from sklearn.preprocessing import normalize
+from sklearn.preprocessing import StandardScaler, normalize
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -61,6 +61,26 @@ class RowNormalised(Attributes):
     def encode(self, data: Data, x: sparse.csr_array) -> sparse.csr_array:
         """Rows that sum to one."""
         return normalize(x, norm="l1")
+
+
+class Standardised(Attributes):
+    """Attributes of mean zero and deviation one over the training nodes; sparse ones keep their zeros in place."""
+
+    def fit(self, graphs: Sequence[Data]) -> None:
+        """Learn means and deviations; a column that never changes is only centred."""
+        super().fit(graphs)
+        rows = sparse.vstack([to_scipy(_attributes(data)) for data in graphs])
+        scaler = StandardScaler(with_mean=False).fit(rows.astype(np.float64))
+        self.arrays["mean"] = torch.from_numpy(scaler.mean_.astype(np.float32))
+        self.arrays["scale"] = torch.from_numpy(scaler.scale_.astype(np.float32))
+
+    def dense(self, data: Data, x: Tensor) -> Tensor:
+        """Centred and scaled."""
+        return (x.cpu() - self.arrays["mean"]) / self.arrays["scale"]
+
+    def encode(self, data: Data, x: sparse.csr_array) -> sparse.csr_array:
+        """Scaled only: centred, a sparse matrix would be full."""
+        return sparse.csr_array(x.multiply(1 / self.arrays["scale"].numpy()))
 
 
 class TfIdf(Attributes):

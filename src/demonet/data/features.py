@@ -10,7 +10,7 @@ from scipy import sparse
 from torch import Tensor
 from torch_geometric.data import Data
 
-from demonet.data.attributes import Attributes, NeighbourTfIdf, RowNormalised, TfIdf
+from demonet.data.attributes import Attributes, NeighbourTfIdf, RowNormalised, Standardised, TfIdf
 from demonet.data.encodings import Adjacency, Block, Constant, DegreeOneHot, DegreeRadial, NeighbourDegree
 from demonet.data.sparse import to_scipy, to_torch
 from demonet.errors import DemonetError
@@ -23,6 +23,7 @@ BLOCKS: dict[str, type[Block]] = {
     "attributes": Attributes,
     "tfidf": TfIdf,
     "row-normalised": RowNormalised,
+    "standardised": Standardised,
     "neighbour-tfidf": NeighbourTfIdf,
     "constant": Constant,
 }
@@ -41,6 +42,7 @@ class FeatureMap:
     attributes          ``data.x``
     tfidf               ``data.x``, counts, as tf-idf
     row-normalised      ``data.x``, rows divided by their sum
+    standardised        ``data.x``, columns of mean zero and deviation one
     neighbour-tfidf     half the mean of the neighbours' tf-idf, scaled to length one
     constant            1
     ==================  ========================================================================================
