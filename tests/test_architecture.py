@@ -15,12 +15,14 @@ SOURCE = Path(demonet.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 ROOMS = sorted({path.relative_to(SOURCE).parts[0] for path in FILES if path.parent != SOURCE})
 
-# data -> degree -> ops -> (nn, kernels) -> train -> (baselines, estimators, experiments) -> runs -> report -> cli
+# data -> degree -> ops -> (nn, kernels) -> train
+#      -> (baselines, estimators, experiments, bench) -> runs -> report -> cli
 FLOOR = {
     **{"errors": 0, "atomic": 0, "data": 1, "degree": 2, "ops": 3, "nn": 4, "kernels": 4, "train": 5},
-    **{"baselines": 6, "estimators": 6, "experiments": 6, "runs": 7, "report": 8, "cli": 9},
+    **{"baselines": 6, "estimators": 6, "experiments": 6, "bench": 6, "runs": 7, "report": 8, "cli": 9},
 }
-BESIDE = {("experiments", "baselines"), ("experiments", "estimators")}  # on one floor, and the door is open
+# On one floor, and the door is open.
+BESIDE = {("experiments", "baselines"), ("experiments", "estimators"), ("bench", "experiments")}
 
 
 def room(path: Path) -> str:

@@ -1,0 +1,131 @@
+"""One epoch as a call without arguments: forward, cross-entropy over all nodes, backward, one step of Adam.
+
+Eager, compiled (``torch.compile`` of the network), or graphed: the whole epoch captured in one CUDA graph and replayed.
+Nothing here knows whose network it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from demonet.bench.methods import Precision
+from demonet.errors import DemonetError
+
+Mode = Literal["eager", "graphed", "compiled", "compiled+graphed"]
+MODES: tuple[Mode, ...] = ("eager", "graphed", "compiled", "compiled+graphed")
+WARM_UP = 3
+
+
+@contextlib.contextmanager
+def products(precision: Precision) -> Iterator[None]:
+    """Inside, float32 products on a GPU are as precise as ``precision`` says; before and after, as the user had it."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def wait(device: torch.device) -> None:
+    """Until everything that was started on the device is done."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def training_step(
+    model: nn.Module,
+    inputs: tuple[Any, ...],
+    y: Tensor,
+    *,
+    mode: Mode = "eager",
+    precision: Precision = "float32",
+    groups: list[dict[str, Any]] | None = None,
+    rows: Tensor | None = None,
+) -> Callable[[], Tensor]:
+    """A call that trains for one epoch and returns the loss, a tensor that is not waited for.
+
+    Args:
+        model: Called as ``model(*inputs)``; gives scores.
+        inputs: Constant from epoch to epoch.
+        y: The class of every row, or of ``rows``.
+        mode: How it runs.
+        precision: ``"autocast"`` runs forward and loss in bfloat16 over float32 parameters.
+        groups: Adam's parameter groups; all parameters without decay by default.
+        rows: Which rows of the scores count; all of them by default.
+
+    Raises:
+        DemonetError: For a graphed step that is not on a GPU, or that waits for the GPU and so cannot be captured.
+    """
+    if precision == "tf32" and y.device.type != "cuda":
+        raise DemonetError("tf32 products are a GPU's", hint="use float32 or bfloat16")
+    if "graphed" in mode and y.device.type != "cuda":
+        raise DemonetError("a CUDA graph needs a CUDA device", hint="use 'eager' or 'compiled'")
+    model.train()
+    graphed = "graphed" in mode
+    optimizer = torch.optim.Adam(
+        groups or [{"params": list(model.parameters())}], lr=0.001, fused=True, capturable=graphed
+    )
+    network = torch.compile(model) if "compiled" in mode else model
+    # A captured graph would read the casts that autocast keeps after they are gone.
+    cast = partial(torch.autocast, y.device.type, torch.bfloat16, precision == "autocast", cache_enabled=not graphed)
+
+    def step() -> Tensor:
+        optimizer.zero_grad(set_to_none=True)
+        with cast():
+            scores = network(*inputs)
+            loss = F.cross_entropy(scores if rows is None else scores[rows], y)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return capture(step) if graphed else step
+
+
+def capture(step: Callable[[], Tensor]) -> Callable[[], Tensor]:
+    """The step as one CUDA graph."""
+    main, side = torch.cuda.current_stream(), torch.cuda.Stream()
+    side.wait_stream(main)
+    with torch.cuda.stream(side):
+        for _ in range(WARM_UP):
+            step()
+        _refuse_waiting(step)
+    main.wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    try:
+        with torch.cuda.graph(graph):
+            loss = step()
+    except BaseException:
+        torch.cuda.set_stream(main)  # torch leaves its own stream current when a capture breaks off
+        raise
+
+    def replay() -> Tensor:
+        graph.replay()
+        return loss
+
+    replay.step = step  # type: ignore[attr-defined]  # what the graph reads and writes lives as long as the graph
+    return replay
+
+
+def _refuse_waiting(step: Callable[[], Tensor]) -> None:
+    """Find a step that waits for the GPU before the capture does: a broken capture leaves torch's allocator open."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the debug mode announces itself as a prototype
+        before = torch.cuda.get_sync_debug_mode()
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            step()
+        except RuntimeError as error:
+            if "synchroniz" not in str(error):
+                raise
+            raise DemonetError("it waits for the GPU, so it cannot be captured") from error
+        finally:
+            torch.cuda.set_sync_debug_mode(before)
