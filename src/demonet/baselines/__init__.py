@@ -13,7 +13,12 @@ __all__ = ["Baseline", "get", "names"]
 _METHODS: dict[str, tuple[str, str]] = {
     "majority": ("majority", "Majority"),
     "degree-knn": ("degree_knn", "DegreeKNN"),
+    "degree-svm": ("degree_svm", "DegreeSVM"),
+    "structural-lr": ("structural_lr", "StructuralLR"),
+    "structural-rf": ("structural_rf", "StructuralRF"),
     "attribute-lr": ("attribute_lr", "AttributeLR"),
+    "attribute-neighbour-lr": ("attribute_neighbour_lr", "AttributeNeighbourLR"),
+    "attribute-adjacency-lr": ("attribute_adjacency_lr", "AttributeAdjacencyLR"),
     "gcn": ("gcn", "GCN"),
     "gcn-cheby": ("gcn_cheby", "GCNCheby"),
     "sage": ("sage", "GraphSAGE"),

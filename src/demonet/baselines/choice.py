@@ -5,11 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import ConvergenceWarning
@@ -17,7 +16,7 @@ from torch import Tensor
 
 from demonet.data.splits import Split
 
-Rows: TypeAlias = NDArray[np.float64] | sparse.csr_array
+Rows = Any  # a row an item: a float64 array, or a scipy CSR array where most features are zero
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ def choose(models: Sequence[Any], x: Rows, y: Tensor, split: Split, untuned: Any
     """
     x = small_indices(x)
     train, val = split.train.numpy(), split.val.numpy()
-    learned, asked = y[split.train].numpy(), y[split.val].numpy()
+    learned, asked = y.cpu().numpy()[train], y.cpu().numpy()[val]
     if np.unique(learned).size == 1:  # most classifiers refuse a single class; there is one thing to say about it
         models, untuned = [DummyClassifier()], DummyClassifier()
     rows, best = x[train], None
@@ -62,6 +61,6 @@ def choose(models: Sequence[Any], x: Rows, y: Tensor, split: Split, untuned: Any
 
 def small_indices(x: Rows) -> Rows:
     """Sparse rows with the 32-bit indices that scikit-learn's solvers want; dense rows as they are."""
-    if not sparse.issparse(x) or x.indices.dtype == np.int32:
+    if not isinstance(x, sparse.csr_array) or x.indices.dtype == np.int32:
         return x
     return sparse.csr_array((x.data, x.indices.astype(np.int32), x.indptr.astype(np.int32)), shape=x.shape)
