@@ -33,6 +33,7 @@ class Run:
         degree_task: ``[k]`` which task each degree belongs to: equal numbers share a task.
         edges: ``[2, m]`` the graph itself (each edge once) where it is small enough to be drawn; None otherwise.
         drawing: ``[items, 2]`` where its nodes are drawn; None otherwise.
+        columns: The names of the attributes, where they have names.
     """
 
     kind: Literal["nodes", "graphs"]
@@ -52,6 +53,7 @@ class Run:
     degree_task: NDArray[np.int64]
     edges: NDArray[np.int64] | None = None
     drawing: NDArray[np.float32] | None = None
+    columns: list[str] | None = None
 
     @property
     def prediction(self) -> NDArray[np.int64]:

@@ -1,0 +1,67 @@
+"""A run as files, and back: all but the graph itself, so that its page can be made again without it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from demonet.data.splits import Split
+from demonet.errors import DemonetError
+from demonet.runs.card import model_card
+from demonet.runs.folder import (
+    AGAIN,
+    ARRAYS,
+    CARD,
+    CONFIG,
+    METRICS,
+    PREDICTIONS,
+    SPLIT,
+    Workshop,
+    read_json,
+    state_of,
+    write_json,
+)
+from demonet.runs.run import Run
+from demonet.runs.tables import write_predictions
+from demonet.train.checkpoint import load_tensors, save_tensors
+
+FORMAT = "demonet-run-1"
+_ARRAYS = ("y", "part", "probabilities", "degree", "place", "degrees", "degree_counts", "degree_task")
+_OPTIONAL = ("edge_count", "edges", "drawing")
+_FACTS = ("kind", "history", "class_names", "ids", "columns")
+
+
+def save_run(run: Run, split: Split, shop: Workshop) -> None:
+    """Write all files of a run but its model and its page."""
+    arrays = {name: getattr(run, name) for name in (*_ARRAYS, *_OPTIONAL)}
+    tensors = {name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in arrays.items() if a is not None}
+    save_tensors(shop.draft(ARRAYS), tensors, {name: getattr(run, name) for name in _FACTS}, kind=FORMAT)
+    noun = run.kind.removesuffix("s")
+    write_predictions(shop.draft(PREDICTIONS), noun, run.ids, run.class_names, run.probabilities)
+    split.save(shop.draft(SPLIT))
+    write_json(shop.draft(CONFIG), run.config)
+    write_json(shop.draft(METRICS), run.metrics)
+    shop.draft(CARD).write_text(model_card(run), encoding="utf-8", errors="replace")
+
+
+def load_run(out: str | Path) -> Run:
+    """A finished run from its folder."""
+    out = Path(out)
+    if not out.is_dir():
+        raise DemonetError("no such folder", file=out, hint="demonet fit EDGES --labels LABELS --out RUN makes one")
+    if state_of(out) == "new" or not (out / ARRAYS).is_file():
+        unfinished = state_of(out) == "interrupted"
+        problem = "the run in this folder is not finished" if unfinished else "there is no run in this folder"
+        raise DemonetError(problem, file=out, hint=f"demonet fit: {AGAIN}" if unfinished else None)
+    tensors, facts = load_tensors(out / ARRAYS, kind=FORMAT)
+    try:
+        arrays: dict[str, Any] = {name: tensors[name].numpy() for name in _ARRAYS}
+        arrays |= {name: tensors[name].numpy() for name in _OPTIONAL if name in tensors}
+        facts = {name: facts[name] for name in _FACTS}
+    except KeyError as error:
+        raise DemonetError(f"{error.args[0]} is missing", file=out / ARRAYS) from None
+    config, metrics = read_json(out / CONFIG), read_json(out / METRICS)
+    return Run(config=config, metrics=metrics, **{"edge_count": None} | facts | arrays)
