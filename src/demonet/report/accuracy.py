@@ -65,22 +65,37 @@ class Bin:
 
 
 def size_bins(sizes: NDArray[np.int64]) -> list[Bin]:
-    """A bin for every distinct size, or, where these are many, bins that start at powers of two.
+    """A bin for every distinct size; where these are many, bins that double; where those are few, bins of one width.
 
     >>> [bin.name for bin in size_bins(np.arange(20))]
     ['0', '1', '2–3', '4–7', '8–15', '16–31']
+    >>> [bin.name for bin in size_bins(np.arange(10, 29))]
+    ['10–12', '13–15', '16–18', '19–21', '22–24', '25–27', '28–30']
     """
     distinct = np.unique(sizes)
     if distinct.size <= MOST_BINS:
         return [Bin(int(size), int(size)) for size in distinct]
     starts = [0, *(2**power for power in range(int(distinct[-1]).bit_length()))]
-    bins = [Bin(start, max(start, 2 * start - 1)) for start in starts]
+    bins = [Bin(start, max(start, 2 * start - 1)) for start in starts if 2 * start > distinct[0] or start == 0]
+    if len(bins) < 5:
+        smallest, largest = int(distinct[0]), int(distinct[-1])
+        width = (largest - smallest) // 8 + 1
+        bins = [Bin(start, start + width - 1) for start in range(smallest, largest + 1, width)]
     return [bin for bin in bins if np.any((distinct >= bin.low) & (distinct <= bin.high))]
 
 
 def bin_of(sizes: NDArray[np.int64], bins: Sequence[Bin]) -> NDArray[np.int64]:
     """``[items]`` the index of the bin in which each size falls."""
     return np.searchsorted([bin.low for bin in bins], sizes, side="right").astype(np.int64) - 1
+
+
+def percent(share: float) -> str:
+    """A share in words, with one digit after the point.
+
+    >>> percent(0.7251)
+    '72.5\xa0%'
+    """
+    return f"{100 * share:.1f}\u00a0%"
 
 
 def ranges(numbers: Sequence[int]) -> str:

@@ -9,6 +9,8 @@ from numbers import Integral, Real
 from typing import Literal, TypeAlias
 
 ABSENT = "–"
+MOST_TEXT = 80
+"""A longer text is cut where it is shown, not where it is copied."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Shown:
 
     text: str
     deviation: str = ""
+    whole: str = ""  # the text before it was cut
     number: bool = False
     best: bool = False
 
@@ -63,7 +66,8 @@ def show(cell: Cell, digits: int = 3) -> Shown:
     if isinstance(cell, Estimate):
         return Shown(_digits(cell.mean, digits), _digits(cell.deviation, digits), number=True)
     if number_of(cell) is None:
-        return Shown(ABSENT if cell is None else str(cell))
+        text = ABSENT if cell is None else str(cell)
+        return Shown(text) if len(text) <= MOST_TEXT else Shown(f"{text[: MOST_TEXT - 1]}…", whole=text)
     return Shown(_digits(cell, digits), number=True)
 
 

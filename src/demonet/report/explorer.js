@@ -123,7 +123,7 @@ function makeExplorer(card, { role, twin, unpack, redraw }) {
       colorscale: ["low", "middle", "high"].map((end, place) => [place / 2, role(`scale-${end}`)]),
       colorbar: {
         orientation: "h", x: 0, xref: "container", xanchor: "left", y: 0, yref: "container", yanchor: "bottom",
-        thickness: 10, len: 0.6, outlinewidth: 0, xpad: 16, title: { text: size, side: "top", font: { size: 12 } },
+        thickness: 10, len: 0.6, outlinewidth: 0, xpad: 16, ypad: 8,
         tickvals: ticks.map(scale), ticktext: ticks.map(number),
       },
     })];
@@ -176,7 +176,7 @@ function makeExplorer(card, { role, twin, unpack, redraw }) {
     return {
       data: [...lines(name), ...(state.colour === "size" ? bySize : byClass)(name), ...ring(name)],
       layout: {
-        title: { text: `${title}, coloured by ${by}` }, images: picture(name),
+        title: { text: `${title} by ${by}` }, images: picture(name),
         xaxis: { ...axis, range: full[0] }, yaxis: { ...axis, range: full[1], scaleanchor: "x" },
       },
     };

@@ -55,6 +55,7 @@ def learning_curves(
     from plotly.subplots import make_subplots
 
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.07, row_heights=[0.5, 0.5])
+    losses: list[np.ndarray[Any, np.dtype[np.float64]]] = []
     for index, (name, history) in enumerate(runs.items()):
         train_loss, val_loss, val_accuracy = (
             _curve(name, history, key) for key in ("train_loss", "val_loss", "val_accuracy")
@@ -65,6 +66,7 @@ def learning_curves(
                 f"{len(val_accuracy)} accuracies",
                 hint="give one value of each for every epoch",
             )
+        losses += [train_loss, val_loss]
         epochs = np.arange(1, len(val_loss) + 1)
         best = kept[name] if kept else int(np.lexsort((val_loss, -val_accuracy))[0])
         line = {"color": colour(index), "width": 2}
@@ -90,7 +92,7 @@ def learning_curves(
                 col=1,
             )
     figure.update_xaxes(title_text="epoch", row=2, col=1)
-    figure.update_yaxes(title_text="loss (dotted: training)", row=1, col=1)
+    figure.update_yaxes(title_text="loss (dotted: training)", row=1, col=1, type=_scale(losses))
     figure.update_yaxes(title_text="validation accuracy", row=2, col=1)
     return finish(figure, title, height=520, showlegend=len(runs) > 1)
 
@@ -247,6 +249,13 @@ def _hover(name: str, quantity: str) -> dict[str, str]:
 
 def _interval(mean: float, half: float) -> str:
     return f"{mean:.3f}" if np.isnan(half) else f"{mean:.3f} ± {half:.3f}"
+
+
+def _scale(losses: Sequence[np.ndarray[Any, np.dtype[np.float64]]]) -> str:
+    """Logarithmic where a few large losses would press all the others onto the axis."""
+    every = np.concatenate([np.ravel(loss) for loss in losses]) if losses else np.zeros(0)
+    every = every[np.isfinite(every) & (every > 0)]
+    return "log" if every.size and every.max() > 20 * np.median(every) else "linear"
 
 
 def _curve(name: str, history: Mapping[str, Sequence[float]], key: str) -> np.ndarray[Any, np.dtype[np.float64]]:

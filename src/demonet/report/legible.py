@@ -7,6 +7,8 @@ import unicodedata
 _WRITTEN = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 # Controls, formats (marks that reorder text are among them), surrogates, line and paragraph separators.
 _INVISIBLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+_JOINERS = "\u200c\u200d"
+"""Invisible, harmless, and part of how Persian, Hindi and many emoji are written."""
 
 
 def legible(text: object) -> str:
@@ -22,7 +24,7 @@ def legible(text: object) -> str:
 
 
 def _write(character: str) -> str:
-    if unicodedata.category(character) not in _INVISIBLE:
+    if unicodedata.category(character) not in _INVISIBLE or character in _JOINERS:
         return character
     code = ord(character)
     return _WRITTEN.get(character) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +11,7 @@ from demonet.report.explorer import Explorer, View
 from demonet.report.figures import learning_curves
 from demonet.report.legible import legible
 from demonet.report.page import Facts, Figure, Page, Section, Table, Text
-from demonet.report.run_accuracy import by_size, classes, floors, share_right, verdict
+from demonet.report.run_accuracy import by_size, classes, floor_shares, floors, is_number, share_right, verdict
 from demonet.report.run_figures import degree_tasks
 from demonet.report.run_tables import least_sure, most_wrong, settings, tasks_table
 from demonet.runs.run import Run
@@ -64,24 +62,16 @@ def _headline(run: Run) -> dict[str, Cell]:
     facts: dict[str, Cell] = {}
     if share.total:
         facts["test accuracy"] = share.value
-        facts["95 % interval (Wilson)"] = f"{low:.3f} to {high:.3f}"
-    best = best_floor(run.metrics)
-    if best:
-        facts[f"best floor: {legible(best[0])}"] = best[1]
-    names = {
-        "macro_f1": "macro F1, test",
-        "val_accuracy": "validation accuracy",
-        "epochs": "epochs",
-        "seconds": "seconds",
-    }
-    facts |= {name: run.metrics[key] for key, name in names.items() if run.metrics.get(key) is not None}
+        facts["95 % interval, Wilson"] = f"{low:.3f}–{high:.3f}"
+    shares = floor_shares(run)
+    if shares:
+        name = max(shares, key=lambda floor: shares[floor].value)
+        facts[f"best floor: {name}"] = shares[name].value
+    names = {"macro_f1": "macro F1, test", "val_accuracy": "validation accuracy", "epochs": "epochs"}
+    facts |= {name: run.metrics[key] for key, name in names.items() if is_number(run.metrics.get(key))}
+    if is_number(run.metrics.get("seconds")):
+        facts["training took"] = f"{run.metrics['seconds']:,.1f} s"
     return facts
-
-
-def best_floor(metrics: Mapping[str, Any]) -> tuple[str, float] | None:
-    """The floor that is hardest to beat."""
-    known = {name: float(value) for name, value in (metrics.get("floors") or {}).items() if value is not None}
-    return max(known.items(), key=lambda floor: floor[1]) if known else None
 
 
 def _curves(run: Run) -> list[Section]:
@@ -111,17 +101,14 @@ def _curves(run: Run) -> list[Section]:
 
 def _explorer(run: Run) -> Section:
     noun = "node" if run.kind == "nodes" else "graph"
-    size = "degree" if run.kind == "nodes" else "nodes"
+    size = "degree" if run.kind == "nodes" else "number of nodes"
     count = len(run.ids)
     caption = (
-        f"Each point is a {noun}; near points have similar embeddings. Point at one to read it, press it to keep it. "
-        "Where colours mix, the network could not tell the classes apart."
+        f"Each point is a {noun}, its embedding in two dimensions: near points look alike to the network. Point at one to "
+        "read it, press it to keep it. "
+        "Where colours mix, the network cannot tell the classes apart."
     )
-    views = {
-        "place": View(
-            "Embedding in two dimensions", f"The embeddings of {count:,} {noun}s in two dimensions.", caption, run.place
-        )
-    }
+    views = {"place": View("Embedding", f"The embeddings of {count:,} {noun}s in two dimensions.", caption, run.place)}
     if run.edges is not None and run.drawing is not None:
         views["drawing"] = View(
             "The graph",

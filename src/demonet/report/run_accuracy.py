@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from demonet.report.accuracy import Share, bin_of, mean_interval, size_bins
+from demonet.report.accuracy import Share, bin_of, mean_interval, percent, size_bins
 from demonet.report.cells import Cell, Column
 from demonet.report.figures import interval_bars
 from demonet.report.legible import legible
@@ -32,7 +32,12 @@ def floor_shares(run: Run) -> dict[str, Share]:
     """The floors on the same test items; those that could not be had are left out."""
     total = tested(run).size
     floors = run.metrics.get("floors") or {}
-    return {legible(name): Share(round(value * total), total) for name, value in floors.items() if value is not None}
+    return {legible(name): Share(round(value * total), total) for name, value in floors.items() if is_number(value)}
+
+
+def is_number(value: object) -> bool:
+    """Whether a metric was measured: a number that is finite."""
+    return isinstance(value, int | float) and bool(np.isfinite(value))
 
 
 def verdict(run: Run) -> str:
@@ -44,13 +49,13 @@ def verdict(run: Run) -> str:
     low, high = share.interval
     told = (
         f"Of {share.total:,} test {noun}, which had no part in training or in choosing the epoch, the model names "
-        f"{share.right:,} right: {share.value:.1%}. With so many, the true accuracy lies between {low:.1%} and "
-        f"{high:.1%} (95 % interval)."
+        f"{share.right:,} right: {percent(share.value)}. The 95 % interval, for {noun} like these, runs from "
+        f"{percent(low)} to {percent(high)}."
     )
     if not shares:
         return told
     name, best = max(shares.items(), key=lambda floor: floor[1].value)
-    told += f"\n\nThe best floor, {name}, has {best.value:.1%}"
+    told += f"\n\nThe best floor, {name}, has {percent(best.value)}"
     if best.value >= share.value:
         return f"{told}: the model does not beat it, and what it learnt beyond that does not show on this test."
     if best.value >= low:
@@ -69,7 +74,7 @@ def floors(run: Run) -> list[Section]:
     caption = f"Test accuracy on {share.total:,} {run.kind}, with Wilson's 95 % interval."
     if len(accuracies) > 1:
         rows[f"{OURS}, {len(accuracies)} splits"] = mean_interval(accuracies)
-        caption += f" The mean over {len(accuracies)} splits has Student's interval; splits overlap, so it is a guide."
+        caption += f" The mean over {len(accuracies)} splits has Student's; splits overlap, so take it as a guide."
     ours = list(rows)
     rows |= {name: (floor.value, *floor.interval) for name, floor in floor_shares(run).items()}
     told = caption + (
@@ -115,7 +120,7 @@ def classes(run: Run) -> list[Section]:
     told = "Rows are true classes, columns predictions, colour the share of a row; the diagonal is right."
     if off.max() > 0:
         true_name, taken = (run.class_names[i] for i in worst)
-        told += f" Most often mistaken: {_short(true_name)} for {_short(taken)}, {off.max():,} times."
+        told += f" Most often: {_short(true_name)} taken for {_short(taken)}, {off.max():,} of {true[worst[0]]:,}."
     figure = confusion(counts, run.class_names, title=f"Who is taken for whom, {items.size:,} test {run.kind}")
     alt = f"Confusion matrix of {size} classes: {right.sum():,} of {items.size:,} on the diagonal."
     columns = [Column("class"), Column(f"test {run.kind}"), Column("recall"), Column("precision"), Column("F1")]

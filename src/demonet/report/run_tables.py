@@ -39,9 +39,10 @@ def most_wrong(run: Run) -> list[Section]:
         for i in worst.tolist()
     ]
     columns = [_noun(run), "true class", "prediction", "confidence", "probability of the true class", *_size_names(run)]
+    which = "All" if worst.size == wrong.size else f"{worst.size:,} of the {wrong.size:,}"
     caption = (
-        f"{worst.size:,} of the {wrong.size:,} test {run.kind} that are named wrong, those first whose true class the "
-        "model thinks least likely. A wrong label in the data often shows up here."
+        f"{which} test {run.kind} that are named wrong, those first whose true class the model thinks least likely. A "
+        "wrong label in the data often shows up here."
     )
     return [Table([Column(name) for name in columns], rows, caption, title="Most wrong about")]
 
