@@ -1,4 +1,4 @@
-"""The three primitives in plain PyTorch, for any dtype and device: these functions are the definition."""
+"""The primitives in plain PyTorch, for any dtype and device: these functions are the definition."""
 
 from __future__ import annotations
 
@@ -70,3 +70,21 @@ def degree_pool(x: Tensor, cell: Tensor, num_cells: int, mode: str) -> Tensor:
     if mode == "mean":
         return out / torch.bincount(cell, minlength=num_cells).clamp(min=1).to(x.dtype)[:, None]
     raise DemonetError(f"mode={mode!r} is not one of 'sum', 'mean'")
+
+
+def conv(
+    x: Tensor,
+    a: Tensor,
+    seed: Tensor,
+    matrices: Tensor,
+    offsets: Tensor,
+    bias: Tensor | None,
+    combine: str,
+    activation: str,
+) -> Tensor:
+    r"""Eq. 5: :math:`h_v = \sigma(W_0^\top x_v \circ W_{g(v)}^\top a_v + b)`, row v being in group :math:`g(v)`."""
+    left = x @ seed
+    right = torch.cat([rows @ matrices[g] for g, rows in enumerate(a.split(offsets.diff().tolist()))])
+    y = left + right if combine == "add" else torch.cat([left, right], 1)
+    y = y if bias is None else y + bias
+    return {"none": lambda y: y, "elu": torch.nn.functional.elu, "relu": torch.relu}[activation](y)

@@ -1,0 +1,128 @@
+"""One training epoch on CPU: our three schemes beside PyTorch Geometric's layers and an MLP, in one process.
+
+    python benchmarks/cpu_epoch.py [--threads 2] [--repeats 15] [--out benchmarks/results/cpu_epoch.csv]
+
+An epoch is forward, cross-entropy on every node, backward and fused Adam: two layers and a linear head, float32. Every
+network has the same widths and activation and gets its fastest input (ours a prepared layout) or the one named in its
+line. The networks take turns, so that whatever else the machine does falls on all of them alike; each line is the
+median of its turns. ``to_mlp`` is the time divided by the MLP's, which moves no messages at all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch_geometric.nn import GATConv, GCNConv, GINConv, MFConv, SAGEConv
+from torch_geometric.utils import to_torch_csr_tensor
+
+from demonet import NodeDEMONet
+from demonet.data.synthetic import uniform_random
+from demonet.degree import DegreeTasks
+from demonet.degree.count import count_degree
+
+CLASSES = 10
+ACTIVATIONS = {"elu": F.elu, "relu": F.relu}
+
+
+class Peer(nn.Module):
+    """Two layers of one kind and a linear head."""
+
+    def __init__(self, make: Callable[[int, int], nn.Module], width: int, activation: str) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([make(width, width), make(width, width)])
+        self.head, self.activation = nn.Linear(width, CLASSES), ACTIVATIONS[activation]
+
+    def forward(self, x: Tensor, *graph: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = self.activation(layer(x, *graph))
+        return self.head(x)
+
+
+def networks(nodes: int, arcs: int, width: int, activation: str) -> dict[str, tuple[nn.Module, tuple]]:
+    """Every network with what it is called with."""
+    data = uniform_random(nodes, arcs // 2, seed=0)
+    torch.manual_seed(0)
+    x, edge_index = torch.randn(nodes, width), data.edge_index
+    adj_t = to_torch_csr_tensor(edge_index, size=(nodes, nodes))  # undirected: its own transpose
+    tasks = DegreeTasks.exact(count_degree(edge_index, nodes))
+    makers = {
+        "MLP": (nn.Linear, ()),
+        "GCN, edge_index": (GCNConv, (edge_index,)),
+        "GCN, cached CSR": (lambda i, o: GCNConv(i, o, cached=True), (adj_t,)),
+        "SAGE, edge_index": (SAGEConv, (edge_index,)),
+        "SAGE, CSR": (SAGEConv, (adj_t,)),
+        "GIN, edge_index": (lambda i, o: GINConv(nn.Linear(i, o)), (edge_index,)),
+        "GIN, CSR": (lambda i, o: GINConv(nn.Linear(i, o)), (adj_t,)),
+        "MFConv, edge_index": (MFConv, (edge_index,)),
+        "GAT, edge_index": (GATConv, (edge_index,)),
+    }
+    found: dict[str, tuple[nn.Module, tuple]] = {}
+    for scheme in ("weight", "hash", "smooth"):
+        model = NodeDEMONet(width, CLASSES, tasks, scheme=scheme, hidden=width, dropout=0.0, activation=activation)
+        found[f"demonet {scheme}"] = (model, (model.prepare(x, edge_index),))
+    for name, (make, graph) in makers.items():
+        found[name] = (Peer(make, width, activation), (x, *graph))
+    return found
+
+
+def epoch(model: nn.Module, optimizer: torch.optim.Optimizer, inputs: tuple, y: Tensor) -> None:
+    """Forward, loss, backward, Adam."""
+    optimizer.zero_grad(set_to_none=True)
+    F.cross_entropy(model(*inputs), y).backward()
+    optimizer.step()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=100_000)
+    parser.add_argument("--arcs", type=int, default=400_000)
+    parser.add_argument("--width", type=int, default=64)
+    parser.add_argument("--activation", choices=list(ACTIVATIONS), default="relu")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--only", default="", help="networks whose names contain one of these words, by commas")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+
+    runs = networks(options.nodes, options.arcs, options.width, options.activation)
+    words = options.only.split(",")
+    runs = {name: run for name, run in runs.items() if any(word in name for word in words)}
+    y = torch.randint(CLASSES, (options.nodes,), generator=torch.Generator().manual_seed(1))
+    optimizers = {name: torch.optim.Adam(model.parameters(), lr=0.005, fused=True) for name, (model, _) in runs.items()}
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for turn in range(options.repeats + 2):  # the first two turns warm up
+        for name, (model, inputs) in runs.items():
+            start = time.perf_counter()
+            epoch(model, optimizers[name], inputs, y)
+            if turn >= 2:
+                times[name].append(1e3 * (time.perf_counter() - start))
+
+    ours = statistics.median(times["demonet weight"])
+    floor = statistics.median(times["MLP"]) if "MLP" in times else float("nan")
+    rows = []
+    for name, values in times.items():
+        low, median, high = statistics.quantiles(values, n=4)
+        rows.append(
+            [name, f"{median:.1f}", f"{low:.1f}", f"{high:.1f}", f"{median / floor:.2f}", f"{median / ours:.2f}"]
+        )
+        print("{:22} {:>8} ms  [{:>7}, {:>7}]  {:>5} x MLP  {:>5} x demonet weight".format(*rows[-1]))
+    if options.out is not None:
+        with options.out.open("w", newline="") as file:
+            file.write(f"# python {' '.join(sys.argv)}\n")
+            writer = csv.writer(file)
+            writer.writerow(["network", "median_ms", "quartile_1", "quartile_3", "to_mlp", "to_demonet_weight"])
+            writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()
