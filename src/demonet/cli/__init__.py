@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-
 import typer
 
+from demonet.cli.bench import bench
+from demonet.cli.console import plain_errors
 from demonet.cli.datasets import datasets
 from demonet.cli.demo import demo
-from demonet.errors import DemonetError
+from demonet.cli.embed import embed
+from demonet.cli.fit import fit
+from demonet.cli.predict import predict
+from demonet.cli.report import report
 
 app = typer.Typer(
     name="demonet",
@@ -17,13 +20,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("demo")(demo)
+app.command("fit")(fit)
+app.command("predict")(predict)
+app.command("embed")(embed)
+app.command("report")(report)
 app.command("datasets")(datasets)
+app.command("bench")(bench)
 
 
 def main() -> None:
     """Run the command line; an expected error is one line on stderr and exit code 2, never a traceback."""
-    try:
+    with plain_errors():
         app()
-    except DemonetError as error:
-        typer.echo(f"error: {error}", err=True)
-        sys.exit(2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,11 +29,8 @@ def write_predictions(
         probabilities: ``[rows, classes]``; written with as many digits as tell float32 numbers apart.
     """
     best = probabilities.argmax(1)
-    with (
-        replacing(path) as temporary,
-        temporary.open("w", encoding="utf-8", newline="") as out,
-    ):
-        writer = csv.writer(out, lineterminator="\n")
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as out:
+        writer = csv.writer(out, lineterminator="\n", quoting=_quoting([*ids, *class_names]))
         writer.writerow([noun, "prediction", "confidence", *class_names])
         for name, place, row in zip(ids, best.tolist(), probabilities.tolist(), strict=True):
             numbers = [f"{value:.9g}" for value in row]
@@ -55,7 +53,7 @@ def write_embeddings(path: Path, noun: str, ids: Sequence[str], embedding: NDArr
             parquet.write_table(table, temporary)
         else:
             with temporary.open("w", encoding="utf-8", newline="") as out:
-                writer = csv.writer(out, lineterminator="\n")
+                writer = csv.writer(out, lineterminator="\n", quoting=_quoting(ids))
                 writer.writerow([noun, *names])
                 writer.writerows(
                     [name, *(f"{v:.9g}" for v in row)] for name, row in zip(ids, embedding.tolist(), strict=True)
@@ -75,3 +73,8 @@ def check_folder(path: Path) -> None:
         raise DemonetError("there is no such folder", file=path)
     if path.is_dir():
         raise DemonetError("this is a folder", file=path, hint="name a file in it")
+
+
+def _quoting(names: Sequence[str]) -> Any:
+    """Only what needs quotes has them, unless a name holds a carriage return, which Python before 3.13 leaves bare."""
+    return csv.QUOTE_ALL if any("\r" in name for name in names) else csv.QUOTE_MINIMAL

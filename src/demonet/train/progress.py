@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from types import TracebackType
 from typing import Self
 
@@ -15,23 +16,25 @@ class Progress:
         label: What is being trained.
         epochs: How many epochs at most.
         every: How many epochs between two lines where there is no terminal.
+        seconds: And how many seconds at least.
     """
 
-    def __init__(self, label: str, epochs: int, every: int = 100) -> None:
+    def __init__(self, label: str, epochs: int, every: int = 100, seconds: float = 0.0) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as Bar
 
-        self.label, self.every = label, every
+        self.label, self.every, self.seconds, self.last = label, every, seconds, time.monotonic()
         self.console = Console(stderr=True)
         self.bar = Bar(
             TextColumn("{task.description}", markup=False),
-            BarColumn(),
+            BarColumn(bar_width=None),
             MofNCompleteColumn(),
             TextColumn("{task.fields[shown]}", markup=False),
             TimeElapsedColumn(),
             console=self.console,
             transient=True,
+            expand=True,
             disable=not self.console.is_terminal,
         )
         self.task = self.bar.add_task(label, total=epochs, shown="")
@@ -45,7 +48,8 @@ class Progress:
         shown = f"loss {epoch.train_loss:.3f}  validation {epoch.val_accuracy:.3f}"
         if self.console.is_terminal:
             self.bar.update(self.task, completed=epoch.number + 1, shown=shown)
-        elif (epoch.number + 1) % self.every == 0:
+        elif (epoch.number + 1) % self.every == 0 and time.monotonic() - self.last >= self.seconds:
+            self.last = time.monotonic()
             line = f"{self.label}: epoch {epoch.number + 1}, {shown}"
             self.console.print(line, markup=False, highlight=False, soft_wrap=True)
 

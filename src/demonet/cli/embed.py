@@ -1,0 +1,26 @@
+"""``demonet embed``: what a finished run makes of every node or graph, as a table of numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from demonet.cli.predict import Edges, Features, RunFolder
+
+
+def embed(
+    run: RunFolder,
+    edges: Edges,
+    out: Annotated[Path, typer.Option(help="The file to write: .parquet, .csv or .npy.")],
+    features: Features = None,
+) -> None:
+    """Write the embedding of every node, or of every graph, from a finished run."""
+    from demonet.runs import embed_run
+    from demonet.runs.tables import check_ending, write_embeddings
+
+    check_ending(out)
+    inputs, embedding = embed_run(run, edges, features)
+    write_embeddings(out, inputs.kind.removesuffix("s"), inputs.ids, embedding)
+    typer.echo(f"Wrote {out}: {len(inputs.ids):,} {inputs.kind}, {embedding.shape[1]} columns.")

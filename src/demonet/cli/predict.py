@@ -1,0 +1,32 @@
+"""``demonet predict``: a finished run on the graph that it was trained on, or on another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from demonet.cli.console import complete_edges
+
+RunFolder = Annotated[Path, typer.Argument(help="The folder of a finished run.")]
+Edges = Annotated[
+    str, typer.Argument(help="The same graph or another, in any form that fit takes.", autocompletion=complete_edges)
+]
+Features = Annotated[str | None, typer.Option(help="Its attributes, where the run was trained with some.")]
+
+
+def predict(
+    run: RunFolder,
+    edges: Edges,
+    out: Annotated[Path, typer.Option(help="The CSV to write.")],
+    features: Features = None,
+) -> None:
+    """Predict the class of every node, or of every graph, with a finished run."""
+    from demonet.runs import predict_run
+    from demonet.runs.tables import check_folder, write_predictions
+
+    check_folder(out)
+    inputs, class_names, probabilities = predict_run(run, edges, features)
+    write_predictions(out, inputs.kind.removesuffix("s"), inputs.ids, class_names, probabilities)
+    typer.echo(f"Wrote {out}: {len(inputs.ids):,} {inputs.kind}.")
