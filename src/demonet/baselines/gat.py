@@ -6,7 +6,7 @@ from torch import nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GATConv
 
-from demonet.baselines import settings
+from demonet.baselines import settings_networks as settings
 from demonet.baselines.layers import TwoLayers
 from demonet.baselines.network import Classifier, Network
 

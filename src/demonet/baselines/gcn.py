@@ -6,7 +6,7 @@ from torch import nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
-from demonet.baselines import settings
+from demonet.baselines import settings_networks as settings
 from demonet.baselines.layers import TwoLayers
 from demonet.baselines.network import Classifier, Network
 
@@ -16,6 +16,7 @@ class GCN(Network):
 
     name = "gcn"
     defaults = settings.GCN
+    chosen: settings.LayerSettings
 
     def _module(self, in_channels: int, num_classes: int, seen: list[Data], *, graphs: bool) -> Classifier:
         width = self.chosen.hidden

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import nn
 from torch_geometric.data import Data
 
-from demonet.baselines import settings
+from demonet.baselines import settings_networks as settings
 from demonet.baselines.layers import LinearFirstCheb, TwoLayers
 from demonet.baselines.network import Classifier, Network
 

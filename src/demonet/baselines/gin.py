@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GINConv, global_add_pool
 
-from demonet.baselines import settings
+from demonet.baselines import settings_networks as settings
 from demonet.baselines.network import Classifier, Network
 
 
@@ -16,6 +16,7 @@ class GIN(Network):
 
     name = "gin"
     defaults = settings.GIN
+    chosen: settings.DeepSettings
 
     def _module(self, in_channels: int, num_classes: int, seen: list[Data], *, graphs: bool) -> Classifier:
         return GINNetwork(in_channels, num_classes, self.chosen)
@@ -28,7 +29,7 @@ class GINNetwork(Classifier):
     bias would be lost in the batch norm anyway.
     """
 
-    def __init__(self, in_channels: int, num_classes: int, chosen: settings.NetworkSettings) -> None:
+    def __init__(self, in_channels: int, num_classes: int, chosen: settings.DeepSettings) -> None:
         super().__init__()
         width, self.dropout = chosen.hidden, chosen.dropout
         widths = [in_channels] + [width] * chosen.layers

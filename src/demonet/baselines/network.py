@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 
 from demonet.baselines.base import Baseline, Items
-from demonet.baselines.settings import NetworkSettings
+from demonet.baselines.settings import changed
+from demonet.baselines.settings_networks import NetworkSettings
 from demonet.data.features import FeatureMap
 from demonet.data.splits import Split
-from demonet.errors import DemonetError
 from demonet.train.loop import History, fit
 from demonet.train.problem import GraphProblem, NodeProblem
 from demonet.train.recipes import replace_features
@@ -47,11 +47,7 @@ class Network(Baseline):
     chosen: NetworkSettings
 
     def __init__(self, features: str | None = None, **changes: Any) -> None:
-        known = [field.name for field in fields(self.defaults) if field.name != "source"]
-        for name in changes:
-            if name not in known:
-                raise DemonetError(f"{self.name} has no setting {name!r}", hint=f"there are {', '.join(known)}")
-        self.features, self.chosen = features, replace(self.defaults, **changes)
+        self.features, self.chosen = features, changed(self.defaults, self.name, changes)
         self.history = History()
 
     @abstractmethod

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import global_mean_pool
 
-from demonet.baselines import settings
+from demonet.baselines import settings_networks as settings
 from demonet.baselines.layers import LinearFirstSAGE, drop
 from demonet.baselines.network import Classifier, Network
 
@@ -20,6 +20,7 @@ class GraphSAGE(Network):
 
     name = "sage"
     defaults = settings.SAGE
+    chosen: settings.DeepSettings
 
     def _module(self, in_channels: int, num_classes: int, seen: list[Data], *, graphs: bool) -> Classifier:
         return SAGENetwork(in_channels, num_classes, self.chosen)
@@ -28,7 +29,7 @@ class GraphSAGE(Network):
 class SAGENetwork(Classifier):
     """Algorithm 1: ``relu(W [h_v, mean_u h_u])`` layer upon layer, embeddings of length one, then a linear layer."""
 
-    def __init__(self, in_channels: int, num_classes: int, chosen: settings.NetworkSettings) -> None:
+    def __init__(self, in_channels: int, num_classes: int, chosen: settings.DeepSettings) -> None:
         super().__init__()
         widths = [in_channels] + [chosen.hidden] * chosen.layers
         self.convs = nn.ModuleList(LinearFirstSAGE(a, b) for a, b in pairwise(widths))

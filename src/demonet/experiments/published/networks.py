@@ -35,8 +35,8 @@ def gin_by_epoch(dataset: str, batch_size: int, folds: int = 10, epochs: int = 3
     curves = []
     for split in k_fold(labels(data), folds, seed=0):
         rest = torch.cat([split.train, split.val])
-        found = GIN(hidden=32, train=train).fit(data, Split(split.name, 0, rest, split.test, NONE), seed=0)
-        curves.append(found.history.val_accuracy)
+        gin = GIN(hidden=32, train=train).fit(data, Split(split.name, 0, rest, split.test, NONE), seed=0)
+        curves.append(gin.history.val_accuracy)
     by_epoch = np.array(curves)
     found: list[float] = by_epoch[:, by_epoch.mean(0).argmax()].tolist()
     return found
