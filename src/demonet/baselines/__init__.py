@@ -19,11 +19,17 @@ _METHODS: dict[str, tuple[str, str]] = {
     "attribute-lr": ("attribute_lr", "AttributeLR"),
     "attribute-neighbour-lr": ("attribute_neighbour_lr", "AttributeNeighbourLR"),
     "attribute-adjacency-lr": ("attribute_adjacency_lr", "AttributeAdjacencyLR"),
+    "wl-lr": ("wl_lr", "WLLR"),
+    "wl-rf": ("wl_rf", "WLRF"),
+    "wl-1nn": ("wl_1nn", "WL1NN"),
     "gcn": ("gcn", "GCN"),
     "gcn-cheby": ("gcn_cheby", "GCNCheby"),
     "sage": ("sage", "GraphSAGE"),
     "gat": ("gat", "GAT"),
     "gin": ("gin", "GIN"),
+    "deepwl": ("deepwl", "DeepWL"),
+    "wl": ("wl", "WL"),
+    "degree-wl": ("degree_wl", "DegreeWL"),
 }
 
 
