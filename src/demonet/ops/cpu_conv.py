@@ -7,25 +7,15 @@ by the sums, and one by the input.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from demonet.ops import cpu
+from demonet.ops import cpu, reference
 
 SHARE = 8192  # rows of one share of a sum over all rows: torch gives each core its own shares
-
-
-class ConvGradients(NamedTuple):
-    """Derivatives by each argument; None where nobody asked."""
-
-    x: Tensor | None
-    a: Tensor | None
-    seed: Tensor | None
-    matrices: Tensor | None
-    bias: Tensor | None
 
 
 def conv(
@@ -50,10 +40,9 @@ def conv(
         combine: ``"concat"`` or ``"add"``.
         activation: ``"none"``, ``"elu"`` or ``"relu"``.
     """
-    add = combine == "add"
-    split, width = seed.size(1), matrices.size(2)
-    out = x.new_empty(x.size(0), width if add else split + width)
-    left, right = (out, out) if add else (out[:, :split], out[:, split:])
+    add, split = combine == "add", seed.size(1)
+    out = x.new_empty(x.size(0), matrices.size(2) + (0 if add else split))
+    left, right = _halves(out, seed, combine)
     if bias is None:
         torch.mm(x, seed, out=left)
     else:
@@ -78,40 +67,91 @@ def conv_backward(
     offsets: Tensor,
     combine: str,
     activation: str,
-    needs: tuple[bool, bool, bool, bool, bool],
-    lists: tuple[Tensor, Tensor] | None = None,
-) -> ConvGradients:
-    """What a gradient by the output is by each argument of :func:`conv`, in the order in which they stand there.
-
-    Args:
-        grad, out: ``[n, width]`` the gradient, and what :func:`conv` returned.
-        x, a, seed, matrices, offsets, combine, activation: As they were.
-        needs: Which of the gradients by x, a, seed, matrices, bias are wanted.
-        lists: Where a is the sum of rows of x, the reversed lists ``(pointer, neighbours)``: the gradient by a is then
-            summed along them, and counted to x.
-    """
+    needs: Sequence[bool],
+) -> list[Tensor]:
+    """Its derivatives by x, a, the seed map, the matrices, the bias; empty where they are not needed."""
     before = activation_backward(grad, out, activation)
-    split = seed.size(1)
-    left, right = (before, before) if combine == "add" else (before[:, :split], before[:, split:])
-    by_x = by_a = by_seed = by_matrices = by_bias = None
-    groups = list(pairwise(offsets.tolist()))
-    if needs[1] or (needs[0] and lists is not None):
-        by_a = torch.empty_like(a)
-        for group, (start, end) in enumerate(groups):
-            torch.mm(right[start:end], matrices[group].t(), out=by_a[start:end])
-    if needs[0] and lists is not None and by_a is not None:
-        by_x = cpu.aggregate(by_a, *lists, None, "sum").addmm_(left, seed.t())
-    elif needs[0]:
-        by_x = left @ seed.t()
-    if needs[2]:
-        by_seed = outer(x, left)
-    if needs[3]:
-        by_matrices = torch.empty_like(matrices)
-        for group, (start, end) in enumerate(groups):
+    left, right = _halves(before, seed, combine)
+    nothing = x.new_empty(0)
+    by_x = left @ seed.t() if needs[0] else nothing
+    by_a = _by_sums(right, matrices, offsets) if needs[1] else nothing
+    return [by_x, by_a, *_by_weights(x, a, before, left, right, matrices, offsets, needs[2:])]
+
+
+def gather_conv(
+    x: Tensor,
+    seed: Tensor,
+    matrices: Tensor,
+    offsets: Tensor,
+    bias: Tensor | None,
+    aggr: str,
+    combine: str,
+    activation: str,
+    pointer: Tensor,
+    neighbours: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """A convolution, sums included, and the sums."""
+    a = cpu.aggregate(x, pointer, neighbours, None, aggr)
+    return conv(x, a, seed, matrices, offsets, bias, combine, activation), a
+
+
+def gather_conv_backward(
+    grad: Tensor,
+    out: Tensor,
+    x: Tensor,
+    a: Tensor,
+    seed: Tensor,
+    matrices: Tensor,
+    offsets: Tensor,
+    aggr: str,
+    combine: str,
+    activation: str,
+    needs: Sequence[bool],
+    pointer: Tensor,
+    back_pointer: Tensor,
+    back_neighbours: Tensor,
+) -> list[Tensor]:
+    """Its derivatives by x, the seed map, the matrices, the bias; empty where they are not needed."""
+    before = activation_backward(grad, out, activation)
+    left, right = _halves(before, seed, combine)
+    by_x = x.new_empty(0)
+    if needs[0]:
+        by_a = _by_sums(right, matrices, offsets)
+        scale = reference.aggregate_scale(pointer, aggr, by_a.dtype)
+        by_a = by_a if scale is None else by_a.mul_(scale[:, None])
+        by_x = cpu.aggregate(by_a, back_pointer, back_neighbours, None, "sum").addmm_(left, seed.t())
+    return [by_x, *_by_weights(x, a, before, left, right, matrices, offsets, needs[1:])]
+
+
+def _halves(y: Tensor, seed: Tensor, combine: str) -> tuple[Tensor, Tensor]:
+    """The columns of the seed and those of the neighbourhood."""
+    return (y, y) if combine == "add" else (y[:, : seed.size(1)], y[:, seed.size(1) :])
+
+
+def _by_sums(right: Tensor, matrices: Tensor, offsets: Tensor) -> Tensor:
+    by_a = right.new_empty(right.size(0), matrices.size(1))
+    for group, (start, end) in enumerate(pairwise(offsets.tolist())):
+        torch.mm(right[start:end], matrices[group].t(), out=by_a[start:end])
+    return by_a
+
+
+def _by_weights(
+    x: Tensor,
+    a: Tensor,
+    before: Tensor,
+    left: Tensor,
+    right: Tensor,
+    matrices: Tensor,
+    offsets: Tensor,
+    needs: Sequence[bool],
+) -> list[Tensor]:
+    """Derivatives by the seed map, the matrices and the bias."""
+    nothing = x.new_empty(0)
+    by_matrices = torch.empty_like(matrices) if needs[1] else nothing
+    if needs[1]:
+        for group, (start, end) in enumerate(pairwise(offsets.tolist())):
             torch.mm(a[start:end].t(), right[start:end], out=by_matrices[group])
-    if needs[4]:
-        by_bias = before.sum(0)
-    return ConvGradients(by_x, by_a if needs[1] else None, by_seed, by_matrices, by_bias)
+    return [outer(x, left) if needs[0] else nothing, by_matrices, before.sum(0) if needs[2] else nothing]
 
 
 def activate_(y: Tensor, activation: str) -> Tensor:
