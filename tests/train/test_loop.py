@@ -28,6 +28,7 @@ from demonet.train import (
     train_nodes,
 )
 from demonet.train.loop import parameter_groups
+from demonet.train.problem import collated
 
 
 class Scripted(nn.Module):
@@ -262,7 +263,7 @@ def graph_problem(size):
     def numbers(batch: Batch):
         return (batch.number.tolist(),)
 
-    return GraphProblem(graphs, y, split, numbers, size), split, y
+    return GraphProblem(y, split, collated(graphs, numbers), size), split, y
 
 
 @pytest.mark.parametrize(("size", "sizes"), [(4, [4, 4, 2]), (3, [3, 3, 4]), (10, [10]), (99, [10]), (None, [10])])

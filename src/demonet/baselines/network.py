@@ -17,7 +17,7 @@ from demonet.baselines.settings_networks import NetworkSettings
 from demonet.data.features import FeatureMap
 from demonet.data.splits import Split
 from demonet.train.loop import History, fit
-from demonet.train.problem import GraphProblem, NodeProblem
+from demonet.train.problem import GraphProblem, NodeProblem, collated
 from demonet.train.recipes import replace_features
 
 TOGETHER = 256  # graphs that are asked for at once, when all are
@@ -77,7 +77,7 @@ class Network(Baseline):
             problem, everyone = NodeProblem(inputs, y, split), iter([inputs])
         else:
             ready = self._layout(ready, seen)
-            problem = GraphProblem(ready, y, split, self._inputs, config.batch_size)
+            problem = GraphProblem(y, split, collated(ready, self._inputs), config.batch_size)
             everyone = self._batches(ready)
         self.history = fit(model, problem, config)
         self._ask(model.eval(), everyone)

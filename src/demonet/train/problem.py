@@ -80,29 +80,28 @@ class NodeProblem:
 
 
 class GraphProblem:
-    """Many graphs: each part is a set of its own, laid out once; training may go in batches.
+    """Many graphs: each part is a set of its own; training may go in batches.
 
     Args:
-        graphs: The graphs, with features in ``x``.
         y: ``[graphs]`` labels.
         split: Who is trained on, who stops the training, who is tested.
-        collate: From a batch of graphs to what the model is called with.
+        take: From the numbers of some graphs to what the model is called with for them: :func:`collated`, or
+            something that keeps what it has once worked out.
         batch_size: Graphs in a training batch, or None for all at once.
         class_weight: As in :class:`NodeProblem`.
     """
 
     def __init__(
         self,
-        graphs: Sequence[Data],
         y: Tensor,
         split: Split,
-        collate: Callable[[Batch], tuple[Any, ...]],
+        take: Callable[[Tensor], tuple[Any, ...]],
         batch_size: int | None = None,
         class_weight: Tensor | None = None,
     ) -> None:
-        check_labels(y, len(graphs))
+        check_labels(y, y.numel())
         check_split(split, y)
-        self._graphs, self._y, self._collate, self._batch_size = graphs, y, collate, batch_size
+        self._y, self._take, self._batch_size = y, take, batch_size
         self._chosen = split.train
         self.train, self.validation = (self._part(rows, class_weight) for rows in (split.train, split.val))
         self.test = self._part(split.test)
@@ -126,9 +125,15 @@ class GraphProblem:
         y = self._y[rows.to(self._y.device)]
         if rows.numel() == 0:
             return Part((), rows, y)
-        batch = Batch.from_data_list([self._graphs[i] for i in rows.tolist()])
         everyone = torch.arange(rows.numel(), device=y.device)
-        return Part(self._collate(batch), everyone, y, _weights(class_weight, y))
+        return Part(self._take(rows), everyone, y, _weights(class_weight, y))
+
+
+def collated(
+    graphs: Sequence[Data], collate: Callable[[Batch], tuple[Any, ...]]
+) -> Callable[[Tensor], tuple[Any, ...]]:
+    """Batches made by PyG, anew every time: from the numbers of some graphs to what ``collate`` makes of them."""
+    return lambda rows: collate(Batch.from_data_list([graphs[i] for i in rows.tolist()]))
 
 
 def _weights(class_weight: Tensor | None, y: Tensor) -> Tensor | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from demonet.data.check import check_edge_index, check_split
 from demonet.data.features import FeatureMap
 from demonet.data.splits import Split
 from demonet.degree.count import count_degree
+from demonet.nn.kept import KeptGraphs
 from demonet.nn.models import DEMONet, GraphDEMONet, NodeDEMONet
 from demonet.train.loop import Epoch, History, evaluate, fit
 from demonet.train.presets import Family, Preset
@@ -105,9 +105,10 @@ def train_graphs(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = GraphDEMONet(features.num_features, int(y.max()) + 1, tasks, preset.model, seed=seed).to(y.device)
-    collate = partial(prepare_batch, model)
-    problem = GraphProblem(ready, y, split, collate, preset.train.batch_size, class_weight)
-    inputs = collate(Batch.from_data_list(ready))
+    inputs = prepare_batch(model, Batch.from_data_list(ready))
+    arcs = [graph.edge_index.size(1) for graph in ready]
+    kept = KeptGraphs(inputs[0], [int(graph.num_nodes or 0) for graph in ready], arcs)
+    problem = GraphProblem(y, split, lambda rows: (kept.take(rows),), preset.train.batch_size, class_weight)
     return _train(model, features, preset, problem, inputs, seed, on_epoch, checkpoint)
 
 
