@@ -17,7 +17,7 @@ HERE = [name for name in METHODS if name != "dgl"]
 @pytest.mark.parametrize("name", HERE)
 def test_every_network_learns(name):
     built = build(METHODS[name], GRAPH, "float32")
-    step = training_step(built.model, built.inputs, built.y)
+    step = training_step(built)
     losses = [float(step()) for _ in range(60)]
     assert losses[-1] < 0.9 * losses[0]
 
@@ -62,13 +62,13 @@ def test_an_unknown_method_is_refused_by_name():
 def test_a_cuda_graph_needs_a_gpu():
     built = build(METHODS["mlp"], GRAPH, "float32")
     with pytest.raises(DemonetError, match="CUDA"):
-        training_step(built.model, built.inputs, built.y, mode="graphed")
+        training_step(built, mode="graphed")
 
 
 def test_tf32_needs_a_gpu():
     built = build(METHODS["mlp"], GRAPH, "float32")
     with pytest.raises(DemonetError, match="GPU"):
-        training_step(built.model, built.inputs, built.y, precision="tf32")
+        training_step(built, precision="tf32")
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -78,7 +78,7 @@ def test_a_captured_epoch_is_the_epoch(name):
     losses = []
     for mode in ("eager", "graphed"):
         built = build(METHODS[name], graph, "float32")
-        step = training_step(built.model, built.inputs, built.y, mode=mode)
+        step = training_step(built, mode=mode)
         losses.append([float(step()) for _ in range(30)])
     eager, graphed = (torch.tensor(curve) for curve in losses)
     torch.testing.assert_close(graphed[:20], eager[4:24], rtol=1e-3, atol=1e-3)  # four epochs went into the capture

@@ -10,14 +10,14 @@ import torch
 
 from demonet.bench import METHODS, GraphSpec, bench, methods
 from demonet.bench.floor import copy_bandwidth, floor_bytes
-from demonet.bench.memory import RESET, peak_mib
+from demonet.bench.memory import RESET, order_method, peak_mib
 from demonet.bench.rows import read_rows
 from demonet.bench.step import products
 from demonet.errors import DemonetError
 from demonet.experiments.rows import write_rows
 
 SPEC = GraphSpec("uniform", nodes=40)
-FAST = {"repeats": 3, "seconds": 0.0, "memory": False, "command": "bench"}
+FAST = {"repeats": 3, "seconds": 0.0, "memory": False, "bandwidth": 1e10, "command": "bench"}
 
 
 @pytest.mark.parametrize("together", [True, False])
@@ -144,5 +144,5 @@ def test_the_users_precision_is_given_back():
 @pytest.mark.skipif(not RESET.exists(), reason="only Linux tells a process its peak")
 def test_memory_is_that_of_the_method():
     """20,000 nodes: features alone are 5 MB, activations and gradients several times that."""
-    peak = peak_mib(GraphSpec("uniform", nodes=20_000), "mlp", "float32")
+    peak = peak_mib(order_method(GraphSpec("uniform", nodes=20_000), "mlp", "float32"))
     assert 10 < peak < 500

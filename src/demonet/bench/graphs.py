@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
-from demonet.data import synthetic
+from demonet.data import FeatureMap, load, synthetic
 from demonet.degree.count import count_degree
 from demonet.errors import DemonetError
 
@@ -139,15 +140,17 @@ def configuration(degree: Tensor, generator: torch.Generator) -> Tensor:
     return torch.cat([pairs, pairs.flip(0)], dim=1)
 
 
-def _paper_set(name: str, device: torch.device | str) -> Graph:
-    """A node set of the paper, its attributes (one-hot degrees where it has none) as dense features."""
-    from torch_geometric.data import Data
-
-    from demonet.data import FeatureMap, load
-
-    data = load(name)
+def node_set(name: str, **options: Any) -> Data:
+    """A set of the paper whose items are the nodes of one graph; the options are those of :func:`~demonet.load`."""
+    data = load(name, **options)
     if not isinstance(data, Data):
         raise DemonetError(f"{name} is a set of graphs", hint="the bench trains on nodes of one graph")
+    return data
+
+
+def _paper_set(name: str, device: torch.device | str) -> Graph:
+    """A node set of the paper, its attributes (one-hot degrees where it has none) as dense features."""
+    data = node_set(name)
     x = FeatureMap("degree-onehot" if data.x is None else "attributes").fit_transform(data)
     x = x.to_dense() if x.layout != torch.strided else x
     degree = count_degree(data.edge_index, x.size(0))

@@ -11,36 +11,54 @@ import math
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from demonet.bench.graphs import GraphSpec
-from demonet.bench.methods import METHODS, Precision, build
-from demonet.bench.step import training_step
+from demonet.bench.graphs import GraphSpec, node_set
+from demonet.bench.methods import METHODS, build
+from demonet.bench.sets import build_preset
+from demonet.bench.step import Precision, training_step
 
+Order = dict[str, Any]  # what the child is to build, as plain values
 RESET = Path("/proc/self/clear_refs")
 
 
-def peak_mib(spec: GraphSpec, method: str, precision: Precision) -> float:
+def peak_mib(order: Order) -> float:
     """Mebibytes at the highest, or NaN where the system does not say."""
     if not RESET.exists():
         return math.nan
-    task = json.dumps({"spec": spec.state(), "method": method, "precision": precision})
     environment = os.environ | {"OMP_NUM_THREADS": str(torch.get_num_threads())}
-    command = [sys.executable, "-m", "demonet.bench.memory", task]
+    command = [sys.executable, "-m", "demonet.bench.memory", json.dumps(order)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     return float(done.stdout.split()[-1]) if done.returncode == 0 else math.nan
 
 
-def main(task: str) -> None:
+def order_method(spec: GraphSpec, method: str, precision: Precision) -> Order:
+    """A method of the bench on a graph."""
+    return {"spec": spec.state(), "method": method, "precision": precision}
+
+
+def order_preset(name: str, preset: str, scheme: str) -> Order:
+    """A preset on a set of the paper."""
+    return {"name": name, "preset": preset, "scheme": scheme}
+
+
+def main(order: Order) -> None:
     """In the child: build, train three epochs, print the peak."""
-    order = json.loads(task)
-    graph = GraphSpec(**order["spec"]).make()
+    if "spec" in order:
+        precision: Precision = order["precision"]
+        graph = GraphSpec(**order["spec"]).make()
+        make = partial(build, METHODS[order["method"]], graph, precision)
+    else:
+        precision = "float32"
+        node_set(order["name"])  # so that importing what reads it is not counted
+        make = partial(build_preset, **order)
     before = _resident("VmRSS")
     RESET.write_text("5", encoding="ascii")
-    built = build(METHODS[order["method"]], graph, order["precision"])
-    step = training_step(built.model, built.inputs, built.y, precision=order["precision"])
+    step = training_step(make(), precision=precision)
     for _ in range(3):
         step()
     print(_resident("VmHWM") - before)
@@ -52,4 +70,4 @@ def _resident(what: str) -> float:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(json.loads(sys.argv[1]))

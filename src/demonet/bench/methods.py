@@ -4,31 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
-from torch import Tensor, nn
 
 from demonet.bench import peers
 from demonet.bench.graphs import WIDTH, Graph
+from demonet.bench.step import Built, Precision
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError
 from demonet.nn.config import ModelConfig
 from demonet.nn.conv import Scheme
 from demonet.nn.models import NodeDEMONet
-
-Precision = Literal["float32", "tf32", "bfloat16", "autocast"]
-PRECISIONS: tuple[Precision, ...] = ("float32", "tf32", "bfloat16", "autocast")
-
-
-@dataclass(frozen=True, eq=False)
-class Built:
-    """A network and what it is trained on: ``model(*inputs)`` are scores for ``y``."""
-
-    model: nn.Module
-    inputs: tuple[Any, ...]
-    y: Tensor
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ PNA has the aggregators and scalers of its paper; GIN's inner network has one hi
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -98,11 +99,13 @@ def dgl_graph(graph: Graph, dtype: torch.dtype) -> tuple[Any, ...]:
 
 
 def _csr(arcs: Tensor, weight: Tensor, n: int) -> Tensor:
-    wide = to_torch_csr_tensor(arcs.flip(0), weight, size=(n, n))
-    if max(n, arcs.size(1)) >= 2**31:
-        return wide
-    # CPU libraries and cuSPARSE both want 32-bit indices; wider ones are converted in every product, or read twice.
-    return torch.sparse_csr_tensor(wide.crow_indices().int(), wide.col_indices().int(), wide.values(), (n, n))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # torch says that such tensors are new, and that it trusts us
+        wide = to_torch_csr_tensor(arcs.flip(0), weight, size=(n, n))
+        if max(n, arcs.size(1)) >= 2**31:
+            return wide
+        # CPU libraries and cuSPARSE both want 32-bit indices; wider ones are converted in every product, or cost bytes.
+        return torch.sparse_csr_tensor(wide.crow_indices().int(), wide.col_indices().int(), wide.values(), (n, n))
 
 
 def _dgl() -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
@@ -16,12 +17,37 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from demonet.bench.methods import Precision
 from demonet.errors import DemonetError
 
+Precision = Literal["float32", "tf32", "bfloat16", "autocast"]
+PRECISIONS: tuple[Precision, ...] = ("float32", "tf32", "bfloat16", "autocast")
 Mode = Literal["eager", "graphed", "compiled", "compiled+graphed"]
 MODES: tuple[Mode, ...] = ("eager", "graphed", "compiled", "compiled+graphed")
 WARM_UP = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Built:
+    """A network and what it is trained on.
+
+    Attributes:
+        model: Called as ``model(*inputs)``; gives scores.
+        inputs: Constant from epoch to epoch.
+        y: The class of every row, or of ``rows``.
+        rows: Which rows of the scores count; all of them where it is None.
+        groups: Adam's parameter groups; all parameters without decay where it is None.
+    """
+
+    model: nn.Module
+    inputs: tuple[Any, ...]
+    y: Tensor
+    rows: Tensor | None = None
+    groups: list[dict[str, Any]] | None = None
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers are trained."""
+        return sum(parameter.numel() for parameter in self.model.parameters())
 
 
 @contextlib.contextmanager
@@ -41,30 +67,19 @@ def wait(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def training_step(
-    model: nn.Module,
-    inputs: tuple[Any, ...],
-    y: Tensor,
-    *,
-    mode: Mode = "eager",
-    precision: Precision = "float32",
-    groups: list[dict[str, Any]] | None = None,
-    rows: Tensor | None = None,
-) -> Callable[[], Tensor]:
+def training_step(built: Built, mode: Mode = "eager", precision: Precision = "float32") -> Callable[[], Tensor]:
     """A call that trains for one epoch and returns the loss, a tensor that is not waited for.
 
     Args:
-        model: Called as ``model(*inputs)``; gives scores.
-        inputs: Constant from epoch to epoch.
-        y: The class of every row, or of ``rows``.
+        built: What is trained, and on what.
         mode: How it runs.
-        precision: ``"autocast"`` runs forward and loss in bfloat16 over float32 parameters.
-        groups: Adam's parameter groups; all parameters without decay by default.
-        rows: Which rows of the scores count; all of them by default.
+        precision: ``"autocast"`` runs forward and loss in bfloat16 over float32 parameters. The others are as the
+            network was built, and as :func:`products` has it.
 
     Raises:
         DemonetError: For a graphed step that is not on a GPU, or that waits for the GPU and so cannot be captured.
     """
+    model, inputs, y, rows = built.model, built.inputs, built.y, built.rows
     if precision == "tf32" and y.device.type != "cuda":
         raise DemonetError("tf32 products are a GPU's", hint="use float32 or bfloat16")
     if "graphed" in mode and y.device.type != "cuda":
@@ -72,7 +87,7 @@ def training_step(
     model.train()
     graphed = "graphed" in mode
     optimizer = torch.optim.Adam(
-        groups or [{"params": list(model.parameters())}], lr=0.001, fused=True, capturable=graphed
+        built.groups or [{"params": list(model.parameters())}], lr=0.001, fused=True, capturable=graphed
     )
     network = torch.compile(model) if "compiled" in mode else model
     # A captured graph would read the casts that autocast keeps after they are gone.

@@ -1,0 +1,81 @@
+"""Every CPU table of the Performance page: all networks at 100,000 nodes, times by size, presets on the paper's sets.
+
+    python benchmarks/cpu.py --out benchmarks/results [--only epoch sizes sets]
+
+Every part runs in a process of its own for each number of threads, set by OMP_NUM_THREADS. The sets are read from
+$DEMONET_DATA or downloaded. Nothing else should run meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from demonet.bench import METHODS, GraphSpec, bench, bench_sets
+from demonet.bench.rows import Row, read_rows
+from demonet.experiments.rows import write_rows
+
+SETS = ["brazil", "usa", "flickr"]
+LINES = ["weight", "hash", "smooth", "mlp", "gcn", "gcn-csr", "sage-csr", "gin-csr", "gat", "mfconv"]
+# Which numbers of threads: the paper's sets are so small that one core is the usual case.
+PARTS = {"epoch": (2, 1), "sizes": (2,), "sets": (1, 2)}
+
+
+def epoch(size: float, command: str) -> list[Row]:
+    """100,000 nodes, 400,000 arcs: all methods, float32 and bfloat16, with peak memory."""
+    rows = []
+    for precision in ("float32", "bfloat16"):
+        spec = GraphSpec("uniform", nodes=round(100_000 * size))
+        rows += bench(spec, list(METHODS), precision=precision, command=command, on_step=say)
+    return rows
+
+
+def sizes(size: float, command: str) -> list[Row]:
+    """The running-time figure of the paper: 2n random edges."""
+    rows = []
+    for nodes in (1_000, 10_000, 100_000, 1_000_000):
+        spec = GraphSpec("uniform", nodes=max(100, round(nodes * size)))
+        rows += bench(spec, LINES, memory=False, seconds=10.0, command=command, on_step=say)
+    return rows
+
+
+def sets(size: float, command: str) -> list[Row]:
+    """Presets on the paper's sets."""
+    return bench_sets(SETS if size == 1 else SETS[:1], memory=size == 1, command=command, on_step=say)
+
+
+def say(what: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
+    parser.add_argument("--size", type=float, default=1.0, help="share of the full sizes, to try it out")
+    parser.add_argument("--one", nargs=2, metavar=("PART", "FILE"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        part, path = options.one
+        write_rows(
+            {"epoch": epoch, "sizes": sizes, "sets": sets}[part](options.size, f"cpu.py --only {part}"), Path(path)
+        )
+        return
+    for part in options.only:
+        rows: list[Row] = []
+        for threads in PARTS[part]:
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "rows.csv"
+                command = [sys.executable, __file__, "--one", part, str(path), "--size", str(options.size)]
+                subprocess.run(command, check=True, env=os.environ | {"OMP_NUM_THREADS": str(threads)})
+                rows += read_rows(path)
+        write_rows(rows, options.out / f"cpu_{part}.csv")
+
+
+if __name__ == "__main__":
+    main()

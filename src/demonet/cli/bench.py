@@ -1,0 +1,126 @@
+"""``demonet bench``: our schemes against their peers on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import torch
+    from rich.table import Table
+
+    from demonet.bench.rows import Row
+
+
+def bench(
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, ...")] = "auto",
+    sizes: Annotated[str, typer.Option(help="Numbers of nodes, 2n random edges each.")] = "1000,10000,100000",
+    graph: Annotated[str, typer.Option(help="uniform, pairs, power-law, or a node set of the paper.")] = "uniform",
+    methods: Annotated[str, typer.Option(help="Names, or all.")] = "all",
+    dtype: Annotated[str, typer.Option(help="float32, tf32, bfloat16 (tensors), autocast (to bfloat16).")] = "float32",
+    compile: Annotated[bool, typer.Option("--compile", help="Also with torch.compile.")] = False,
+    memory: Annotated[bool, typer.Option("--memory", help="Peak memory on a CPU too: a process each.")] = False,
+    repeats: Annotated[int, typer.Option(min=3, help="Samples of each.")] = 9,
+    quick: Annotated[bool, typer.Option("--quick", help="Two small sizes, few samples: under a minute.")] = False,
+    out: Annotated[Path, typer.Option(file_okay=False, help="Where bench.csv and bench.html go.")] = Path("bench"),
+) -> None:
+    """Time an epoch of DEMO-Net and of its peers side by side; print ratios, write a CSV and a page."""
+    from rich.console import Console
+
+    from demonet.bench import METHODS, GraphSpec
+    from demonet.bench import bench as measure
+    from demonet.bench.floor import copy_bandwidth
+    from demonet.bench.graphs import KINDS
+    from demonet.bench.step import MODES, PRECISIONS
+    from demonet.errors import DemonetError
+    from demonet.experiments.rows import write_rows
+    from demonet.report.bench import bench_page
+    from demonet.report.page import write
+
+    if dtype not in PRECISIONS:
+        raise DemonetError(f"--dtype {dtype}", hint=f"one of {', '.join(PRECISIONS)}")
+    where = _device(device)
+    left_out = [word for word, wanted in (("compiled", compile), ("graphed", where.type == "cuda")) if not wanted]
+    modes = [mode for mode in MODES if not any(word in mode for word in left_out)]
+    names = list(METHODS) if methods == "all" else [name.strip() for name in methods.split(",")]
+    numbers = [1000, 5000] if quick else _sizes(sizes)
+    specs = [GraphSpec(graph, nodes=n) for n in numbers] if graph in KINDS else [GraphSpec(graph)]
+    out.mkdir(parents=True, exist_ok=True)
+
+    console, errors = Console(), Console(stderr=True)
+    bandwidth = copy_bandwidth(where, mebibytes=64 if quick else 256)
+    rows: list[Row] = []
+    with errors.status("") as status:
+        for spec in specs:
+            found = measure(
+                spec,
+                names,
+                device=where,
+                precision=dtype,
+                modes=modes,
+                memory=memory,
+                bandwidth=bandwidth,
+                repeats=3 if quick else repeats,
+                seconds=0.5 if quick else 20.0,
+                on_step=status.update,
+            )
+            rows += found
+            console.print(_table(found))
+            for row in found:
+                if row.failed:
+                    line = f"{row.method}, {row.mode}: {row.error}"
+                    console.print(line, style="dim", highlight=False, markup=False, soft_wrap=True)
+            write_rows(rows, out / "bench.csv")  # after every size: a long run that is cut short keeps what it has
+    write(bench_page(rows), out / "bench.html")
+    console.print(f"Wrote {out}/bench.csv and {out}/bench.html.", highlight=False, markup=False, soft_wrap=True)
+
+
+def _device(name: str) -> torch.device:
+    import torch
+
+    from demonet.errors import DemonetError
+
+    try:
+        device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name)
+    except RuntimeError as error:
+        raise DemonetError(f"no device {name!r}", hint="auto, cpu, cuda or cuda:1") from error
+    if device.type not in ("cpu", "cuda") or (device.type == "cuda" and not torch.cuda.is_available()):
+        raise DemonetError(f"no device {name!r} here", hint="auto takes what there is")
+    return device
+
+
+def _sizes(text: str) -> list[int]:
+    from demonet.errors import DemonetError
+
+    try:
+        return [int(float(part)) for part in text.split(",")]
+    except ValueError as error:
+        raise DemonetError(f"--sizes {text}", hint="numbers of nodes, such as 1000,1e4") from error
+
+
+def _table(rows: Sequence[Row]) -> Table:
+    from rich.table import Table
+
+    from demonet.bench.tables import OURS, best
+
+    fastest = best(rows)
+    ours = [name for name in OURS if name in fastest]
+    first = rows[0]
+    title = f"{first.graph}, {first.nodes:,} nodes, {first.arcs:,} arcs, {first.precision}, {first.device}"
+    table = Table(title=title, title_justify="left")
+    for name in ("method", "mode"):
+        table.add_column(name)
+    for name in ("ms", "quartiles", *(f"of {name}" for name in ours), "MiB"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        if row.failed:
+            table.add_row(row.method, row.mode, "failed")
+            continue
+        ratios = [f"{row.ms / fastest[name]:.2f}" for name in ours]
+        memory = "" if row.memory_mib != row.memory_mib else f"{row.memory_mib:,.0f}"
+        table.add_row(row.method, row.mode, f"{row.ms:.3g}", f"{row.q1:.3g} to {row.q3:.3g}", *ratios, memory)
+    return table
