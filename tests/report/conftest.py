@@ -1,4 +1,4 @@
-"""A page on which every text is hostile, and Chromium to open it in."""
+"""A page on which every text is hostile, runs of every kind, and Chromium to open them in."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from demonet.report.cells import Column, Estimate
 from demonet.report.figures import accuracy_bars, embedding_scatter, learning_curves
 from demonet.report.page import Facts, Figure, Page, Table, Text
+from demonet.runs.run import Run
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -70,6 +71,47 @@ def hostile_page() -> Page:
             Figure(scatter, HOSTILE[3], HOSTILE[3], title=HOSTILE[1]),
         ],
     )
+
+
+@pytest.fixture(scope="session")
+def make_run():
+    """A run that learnt something, of any size; keywords replace what it has."""
+
+    def make(count=60, classes=3, *, kind="nodes", seed=0, **changes) -> Run:
+        random = np.random.default_rng(seed)
+        y = random.integers(0, classes, count)
+        scores = random.normal(size=(count, classes)) + 2 * np.eye(classes)[y]
+        probabilities = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
+        degree = np.minimum(random.zipf(1.7, count), 5000)
+        degrees, degree_counts = np.unique(degree, return_counts=True)
+        letters = np.array(list("abcdefghijklmnopqrstuvwxyz0123456789"))[random.integers(0, 36, (count, 10))]
+        fall = np.linspace(1, 0.2, 30)
+        contents = {
+            "kind": kind,
+            "config": {"name": "made up", "files": {"edges": "edges.csv"}, "preset": "default", "seed": seed},
+            "metrics": {
+                **{"test_accuracy": 0.7, "val_accuracy": 0.75, "macro_f1": 0.68, "epochs": 30, "seconds": 1.25},
+                **{"floors": {"majority": 0.3, "degree only": 0.4}, "split": {"train": 1, "val": 1, "test": 1}},
+            },
+            "history": {
+                **{"train_loss": fall.tolist(), "val_loss": (fall + 0.2).tolist()},
+                **{"val_accuracy": (1 - fall).tolist(), "best_epoch": 20},
+            },
+            "class_names": [f"class {index}" for index in range(classes)],
+            "ids": ["".join(row) for row in letters],
+            "y": y,
+            "part": (np.arange(count) % 3).astype(np.int8),
+            "probabilities": probabilities.astype(np.float32),
+            "degree": degree,
+            "edge_count": 2 * degree if kind == "graphs" else None,
+            "place": random.normal(size=(count, 2)).astype(np.float32),
+            "degrees": degrees,
+            "degree_counts": degree_counts,
+            "degree_task": np.log2(degrees).astype(np.int64),
+        }
+        return Run(**{**contents, **changes})
+
+    return make
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from demonet.runs.floors import wilson
+
 MOST_BINS = 12
 """More distinct sizes than this are put into bins that double in width."""
 
@@ -33,22 +35,8 @@ class Share:
         """
         if not self.total:
             return float("nan"), float("nan")
-        from scipy.stats import binomtest
-
-        low, high = binomtest(self.right, self.total).proportion_ci(method="wilson")
-        return float(low), float(high)
-
-
-def mean_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Mean over repeated splits with the ends of its 95 % interval (Student's t); NaN ends for a single split."""
-    from scipy.stats import t
-
-    numbers = np.asarray(values, dtype=np.float64)
-    mean = float(numbers.mean())
-    if numbers.size < 2:
-        return mean, float("nan"), float("nan")
-    half = float(t.ppf(0.975, numbers.size - 1) * numbers.std(ddof=1) / np.sqrt(numbers.size))
-    return mean, mean - half, mean + half
+        low, high = wilson(self.right, self.total)
+        return low, high
 
 
 @dataclass(frozen=True)

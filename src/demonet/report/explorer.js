@@ -170,14 +170,14 @@ function makeExplorer(card, { role, twin, unpack, redraw }) {
 
   async function figure(name) {
     await loaded();
-    const { title, full } = views[name];
+    const [{ title }, [across, up]] = [views[name], window(name)];
     const by = { y: "class", prediction: "prediction", size }[state.colour];
     const axis = { showticklabels: false, showgrid: false, zeroline: false };
     return {
       data: [...lines(name), ...(state.colour === "size" ? bySize : byClass)(name), ...ring(name)],
       layout: {
         title: { text: `${title} by ${by}` }, images: picture(name),
-        xaxis: { ...axis, range: full[0] }, yaxis: { ...axis, range: full[1], scaleanchor: "x" },
+        xaxis: { ...axis, range: across }, yaxis: { ...axis, range: up, scaleanchor: "x" },
       },
     };
   }
@@ -224,9 +224,8 @@ function makeExplorer(card, { role, twin, unpack, redraw }) {
       if (item >= 0) choose(item);
     });
     plot.on("plotly_relayout", () => {
-      if (!painted()) return;
       state.zoom[name] = [[...plot.layout.xaxis.range], [...plot.layout.yaxis.range]];
-      redraw(name);
+      if (painted()) redraw(name);
     });
   }
 
@@ -258,7 +257,7 @@ function makeExplorer(card, { role, twin, unpack, redraw }) {
 
   async function find(text) {
     await loaded();
-    const item = ids.indexOf(text);
+    const item = [text, text.trim()].map((name) => ids.indexOf(name)).find((place) => place >= 0) ?? -1;
     if (item >= 0) {
       answer.textContent = `Found ${noun} ${cut(text, 60)}: ringed below.`;
       await choose(item);
@@ -270,11 +269,11 @@ function makeExplorer(card, { role, twin, unpack, redraw }) {
 
   card.querySelector(".find").addEventListener("submit", (event) => {
     event.preventDefault();
-    find(input.value.trim());
+    find(input.value);
   });
   input.addEventListener("input", async () => {
     await loaded();
-    const text = input.value.trim();
+    const text = input.value;
     card.querySelector("datalist").replaceChildren(...(text ? like(text, 8) : []).map((item) => {
       const option = document.createElement("option");
       option.value = ids[item];

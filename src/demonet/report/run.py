@@ -36,7 +36,7 @@ def run_page(run: Run) -> Page:
             *_degrees(run),
             *most_wrong(run),
             *least_sure(run),
-            settings(run),
+            *settings(run),
         ],
     )
 
@@ -51,8 +51,14 @@ def _subtitle(run: Run) -> str:
     what = "Nodes of a graph" if run.kind == "nodes" else "Graphs"
     return (
         f"{what}, {len(run.ids):,} in all, sorted into {len(run.class_names):,} classes: trained on {trained:,}, the "
-        f"epoch chosen on {chosen:,}, tested on {tested:,}."
-    )
+        f"epoch chosen on {chosen:,}, tested on {tested:,}. {_how(run)}"
+    ).rstrip()
+
+
+def _how(run: Run) -> str:
+    """The preset and what goes with it, as far as the run's settings say."""
+    said = [f"{key} {legible(run.config[key])}" for key in ("preset", "scheme", "seed") if key in run.config]
+    return f"Trained with {', '.join(said)}." if said else ""
 
 
 def _headline(run: Run) -> dict[str, Cell]:
@@ -104,9 +110,8 @@ def _explorer(run: Run) -> Section:
     size = "degree" if run.kind == "nodes" else "number of nodes"
     count = len(run.ids)
     caption = (
-        f"Each point is a {noun}, its embedding in two dimensions: near points look alike to the network. Point at one to "
-        "read it, press it to keep it. "
-        "Where colours mix, the network cannot tell the classes apart."
+        f"Each point is a {noun}, its embedding in two dimensions: near points look alike to the network, and where "
+        "colours mix it cannot tell the classes apart. Point at one to read it, press it to keep it."
     )
     views = {"place": View("Embedding", f"The embeddings of {count:,} {noun}s in two dimensions.", caption, run.place)}
     if run.edges is not None and run.drawing is not None:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from demonet.report.accuracy import Share, bin_of, mean_interval, percent, size_bins
+from demonet.report.accuracy import Share, bin_of, percent, size_bins
 from demonet.report.cells import Cell, Column
 from demonet.report.figures import interval_bars
 from demonet.report.legible import legible
 from demonet.report.page import Figure, Section, Table
 from demonet.report.run_figures import accuracy_by_size, confusion
+from demonet.runs.floors import student
 from demonet.runs.run import Run
 
 OURS = "DEMO-Net"
+FLOOR_NAMES = {"degree-knn": "degree only", "attribute-lr": "attributes only"}
 TEST = 2
 
 
@@ -31,8 +33,9 @@ def share_right(run: Run) -> Share:
 def floor_shares(run: Run) -> dict[str, Share]:
     """The floors on the same test items; those that could not be had are left out."""
     total = tested(run).size
-    floors = run.metrics.get("floors") or {}
-    return {legible(name): Share(round(value * total), total) for name, value in floors.items() if is_number(value)}
+    floors = (run.metrics.get("floors") or {}) if total else {}
+    measured = {FLOOR_NAMES.get(name, legible(name)): value for name, value in floors.items() if is_number(value)}
+    return {name: Share(round(value * total), total) for name, value in measured.items()}
 
 
 def is_number(value: object) -> bool:
@@ -64,34 +67,41 @@ def verdict(run: Run) -> str:
 
 
 def floors(run: Run) -> list[Section]:
-    """Accuracy of the model and of every floor, as bars and as numbers."""
+    """Accuracy of the model and of every floor, as bars and as numbers; and the means where splits were repeated."""
     share = share_right(run)
     if not share.total:
         return []
     rows = {OURS: (share.value, *share.interval)}
-    over = run.metrics.get("cv") or {}
-    accuracies = over.get("test_accuracy") or []
-    caption = f"Test accuracy on {share.total:,} {run.kind}, with Wilson's 95 % interval."
-    if len(accuracies) > 1:
-        rows[f"{OURS}, {len(accuracies)} splits"] = mean_interval(accuracies)
-        caption += f" The mean over {len(accuracies)} splits has Student's; splits overlap, so take it as a guide."
-    ours = list(rows)
     rows |= {name: (floor.value, *floor.interval) for name, floor in floor_shares(run).items()}
-    told = caption + (
-        " A floor knows less than the model: what it reaches needs no network. Grey bars are floors."
-        if len(rows) > len(ours)
-        else ""
-    )
+    caption = f"Test accuracy on {share.total:,} {run.kind}, with Wilson's 95 % interval."
+    sections = _beside(rows, caption, "Accuracy beside the floors")
+    over = run.metrics.get("cv")
+    if over:
+        count = len(over["test_accuracy"])
+        every = {OURS: over["test_accuracy"]}
+        every |= {FLOOR_NAMES.get(name, legible(name)): values for name, values in over.get("floors", {}).items()}
+        means = {name: (float(np.mean(v)), *(student(v) or (np.nan, np.nan))) for name, v in every.items()}
+        caption = (
+            f"Mean test accuracy over {count} random splits, with Student's 95 % interval. Splits share items, so the "
+            "interval is a guide. The rest of this page is about the first split."
+        )
+        sections += _beside(means, caption, f"Over {count} splits")
+    return sections
+
+
+def _beside(rows: dict[str, tuple[float, float, float]], caption: str, title: str) -> list[Section]:
+    ours = rows[OURS][0]
+    told = f"{caption} Grey are floors, which know less than the model: what they reach needs no network."
     columns = [Column("method"), Column("accuracy", best="max"), Column("from"), Column("to"), Column("model − this")]
     cells: list[list[Cell]] = [
-        [name, value, _known(low), _known(high), None if name in ours else share.value - value]
+        [name, value, _known(low), _known(high), None if name == OURS else ours - value]
         for name, (value, low, high) in rows.items()
     ]
     alt = "; ".join(f"{name} {value:.3f}" for name, (value, _, _) in rows.items())
-    figure = interval_bars(rows, highlight=ours, title="Test accuracy, 95 % intervals", axis="test accuracy")
+    figure = interval_bars(rows, highlight=[OURS], title="Test accuracy, 95 % intervals", axis="test accuracy")
     return [
-        Figure(figure, alt=f"Test accuracy: {alt}", caption=told, title="Accuracy beside the floors", half=True),
-        Table(columns, cells, caption, title="The same in numbers", half=True),
+        Figure(figure, f"Test accuracy: {alt}", told if len(rows) > 1 else caption, title=title, half=True),
+        Table(columns, cells, caption, title=f"{title}, in numbers", half=True),
     ]
 
 

@@ -177,7 +177,7 @@ def degree_tasks(degrees: NDArray[np.int64], counts: NDArray[np.int64], tasks: N
             hoverinfo="text",
             hovertext=[
                 f"degree {degrees[i]:,}<br>{counts[i]:,} {'node' if counts[i] == 1 else 'nodes'}<br>task {tasks[i]}"
-                + ("" if alone[i] else f", with {shared[int(tasks[i])] - 1} other degrees")
+                + ("" if alone[i] else f", with {_others(shared[int(tasks[i])] - 1)}")
                 for i in members
             ],
         )
@@ -192,3 +192,7 @@ def degree_tasks(degrees: NDArray[np.int64], counts: NDArray[np.int64], tasks: N
     )
     figure.update_yaxes(title_text="nodes", type="log", dtick=1, zeroline=False)
     return finish(figure, "Degree distribution", height=420, showlegend=False)
+
+
+def _others(count: int) -> str:
+    return "1 other degree" if count == 1 else f"{count:,} other degrees"

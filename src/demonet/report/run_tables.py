@@ -89,11 +89,11 @@ def tasks_table(run: Run) -> Section:
     return Table(columns, rows, "Each task has weights of its own, learnt by its nodes.", title="Tasks", half=True)
 
 
-def settings(run: Run) -> Section:
+def settings(run: Run) -> list[Section]:
     """All that was recorded of what was trained on what and how."""
     rows: list[list[Cell]] = [[name, value] for name, value in _flat({**run.config, "split": run.metrics.get("split")})]
-    columns = [Column("setting"), Column("value")]
-    return Table(columns, rows, "What was trained on what, and how, as config.json has it.", title="How it was made")
+    caption = "What was trained on what, and how, as config.json has it."
+    return [Table(["setting", "value"], rows, caption, title="How it was made")] if rows else []
 
 
 def _flat(value: Any, name: str = "") -> list[tuple[str, str]]:

@@ -1,0 +1,188 @@
+"""What the page of a run says, for runs of every kind."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.metrics import precision_recall_fscore_support
+
+from demonet.report.page import Facts, Figure, Table, Text, render, write
+from demonet.report.run import run_page
+
+
+def section(page, title):
+    (found,) = [part for part in page.sections if part.title == title]
+    return found
+
+
+def facts(page):
+    (found,) = [part.facts for part in page.sections if isinstance(part, Facts)]
+    return found
+
+
+def prose(page):
+    return page.sections[0].text
+
+
+def certain(y, prediction, classes):
+    """Probabilities that make ``prediction`` sure."""
+    return np.eye(classes, dtype=np.float32)[prediction] * 0.9 + 0.1 / classes
+
+
+@pytest.fixture
+def run(make_run):
+    """Ten test items, eight of them right, in three classes."""
+    y = np.array([0, 0, 0, 0, 1, 1, 1, 2, 2, 2] * 2)
+    prediction = y.copy()
+    prediction[[0, 4]] = 1, 2
+    part = np.repeat([2, 0], 10).astype(np.int8)
+    probabilities = certain(y, prediction, 3)
+    probabilities[4] = 0.01, 0.29, 0.7
+    probabilities[10] = 0.34, 0.33, 0.33
+    return make_run(20, 3, y=y, part=part, probabilities=probabilities)
+
+
+def test_accuracy_stands_with_its_interval_beside_the_floors(run):
+    page = run_page(run)
+    assert facts(page)["test accuracy"] == 0.8
+    assert facts(page)["95 % interval, Wilson"] == "0.490–0.943"
+    assert facts(page)["best floor: degree only"] == 0.4
+    rows = section(page, "Accuracy beside the floors, in numbers").rows
+    assert [row[:2] for row in rows] == [["DEMO-Net", 0.8], ["majority", 0.3], ["degree only", 0.4]]
+    assert rows[2][-1] == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(
+    ("floors", "told"),
+    [
+        ({"majority": 0.3}, "below that interval"),
+        ({"majority": 0.3, "degree only": 0.7}, "degree only, has 70.0\u00a0%, which is inside that interval"),
+        ({"majority": 0.9}, "does not beat it"),
+    ],
+)
+def test_the_verdict_is_what_the_numbers_say(run, floors, told):
+    run.metrics["floors"] = floors
+    assert "names 8 right: 80.0\u00a0%" in prose(run_page(run))
+    assert told in prose(run_page(run))
+
+
+@pytest.mark.parametrize("floors", [None, {}, {"attributes only": None}, {"attributes only": float("nan")}])
+def test_floors_that_are_not_there_are_left_out(run, floors):
+    run.metrics["floors"] = floors
+    page = run_page(run)
+    assert "floor" not in prose(page)
+    assert [row[0] for row in section(page, "Accuracy beside the floors, in numbers").rows] == ["DEMO-Net"]
+
+
+def test_repeated_splits_are_averaged_model_and_floors(run):
+    run.metrics["cv"] = {"test_accuracy": [0.7, 0.8, 0.9], "floors": {"degree-knn": [0.5, 0.5, 0.5]}}
+    table = section(run_page(run), "Over 3 splits, in numbers")
+    assert table.rows[0][:4] == ["DEMO-Net", *(pytest.approx(value, abs=1e-3) for value in (0.8, 0.5516, 1.0484))]
+    assert table.rows[1] == ["degree only", 0.5, 0.5, 0.5, pytest.approx(0.3)]
+
+
+def test_the_confusion_matrix_counts_the_test_part_alone(run):
+    figure = section(run_page(run), "Confusion")
+    assert figure.numbers.rows == [["class 0", 3, 1, 0], ["class 1", 0, 2, 1], ["class 2", 0, 0, 3]]
+    assert "class 0 taken for class 1, 1 of 4" in figure.caption
+
+
+def test_recall_and_precision_are_scikit_learns(run):
+    rows = section(run_page(run), "Class by class").rows
+    test = run.part == 2
+    precision, recall, f1, support = precision_recall_fscore_support(run.y[test], run.prediction[test])
+    np.testing.assert_allclose([row[1:] for row in rows], np.stack([support, recall, precision, f1], 1))
+
+
+def test_accuracy_by_degree_adds_up(make_run):
+    run = make_run(300)
+    rows = section(run_page(run), "Accuracy by degree").numbers.rows
+    assert sum(row[1] for row in rows) == 300
+    assert sum(row[2] for row in rows) == (run.part == 2).sum()
+    test = run.part == 2
+    assert sum(row[3] for row in rows) == (run.prediction[test] == run.y[test]).sum()
+
+
+def test_the_most_wrong_come_first(run):
+    table = section(run_page(run), "Most wrong about")
+    assert [row[0] for row in table.rows] == [run.ids[0], run.ids[4]]
+    assert table.rows[1][1:5] == ["class 1", "class 2", pytest.approx(0.7), pytest.approx(0.29)]
+
+
+def test_the_least_sure_are_outside_the_training_part(run):
+    table = section(run_page(run), "Least sure about")
+    assert table.rows[0][0] == run.ids[4], "item 10 is less sure still, but was trained on"
+    assert table.rows[0][1:6] == ["class 2", pytest.approx(0.7), "class 1", pytest.approx(0.29), "class 1"]
+
+
+def test_tasks_name_the_degrees_that_share_them(make_run):
+    degrees = np.array([0, 1, 2, 3, 9])
+    counts = np.array([4, 3, 2, 1, 1])
+    run = make_run(degrees=degrees, degree_counts=counts, degree_task=np.array([7, 1, 1, 2, 2]))
+    assert section(run_page(run), "Tasks").rows == [["0", 7, 4], ["1–2", 1, 5], ["3, 9", 2, 2]]
+
+
+def test_settings_are_all_there(run):
+    rows = section(run_page(run), "How it was made").rows
+    assert ["files.edges", "edges.csv"] in rows
+    assert ["split.train", "1"] in rows
+
+
+def test_graphs_are_told_by_their_nodes_and_edges(make_run):
+    page = run_page(make_run(200, kind="graphs"))
+    assert section(page, "Accuracy by number of nodes")
+    assert [column.name for column in section(page, "Most wrong about").columns][-2:] == ["nodes", "edges"]
+    assert "test graphs" in prose(page)
+    assert section(page, "Every graph").noun == "graph"
+
+
+def hard(make_run, name):
+    """Runs that are as odd as runs can be."""
+    empty = np.zeros((2, 0), dtype=np.int64)
+    gone = {"train_loss": [math.nan] * 3, "val_loss": [math.nan] * 3, "val_accuracy": [math.nan] * 3, "best_epoch": 0}
+    flat = np.zeros((30, 2), dtype=np.float32)
+    none = np.zeros(30, dtype=np.int64)
+    one = {"degree": none, "degrees": none[:1], "degree_counts": none[:1] + 30, "degree_task": none[:1]}
+    return {
+        "sixty classes": lambda: make_run(600, 60, class_names=[f"{i} " + "long " * 50 for i in range(60)]),
+        "one class in test": lambda: make_run(30, y=none),
+        "one class": lambda: make_run(30, 1),
+        "empty test part": lambda: make_run(30, part=np.zeros(30, dtype=np.int8)),
+        "no labels": lambda: make_run(30, y=none - 1, part=np.full(30, -1, dtype=np.int8)),
+        "no metrics, no history": lambda: make_run(30, metrics={}, history={}, config={}),
+        "no edges": lambda: make_run(30, edges=empty, drawing=flat, place=flat, **one),
+        "history is not a number": lambda: make_run(30, history=gone),
+        "no place": lambda: make_run(30, place=flat * math.nan),
+        "one node": lambda: make_run(1),
+    }[name]()
+
+
+HARD = (
+    *("sixty classes", "one class in test", "one class", "empty test part", "no labels", "no metrics, no history"),
+    *("no edges", "history is not a number", "no place", "one node"),
+)
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_odd_runs_have_a_page(make_run, name):
+    page = run_page(hard(make_run, name))
+    html = render(page)
+    shown = html.split("<main", 1)[1]
+    assert ">nan" not in shown.lower()
+    assert all(part.caption for part in page.sections if isinstance(part, Figure)), "a sentence under every plot"
+    assert all(part.caption and part.rows for part in page.sections if isinstance(part, Table))
+    assert isinstance(page.sections[0], Text)
+
+
+def test_without_a_test_part_the_page_claims_nothing(make_run):
+    page = run_page(hard(make_run, "empty test part"))
+    assert "nothing here says how good" in prose(page)
+    assert "test accuracy" not in facts(page)
+    assert {"Confusion", "Accuracy by degree"}.isdisjoint(part.title for part in page.sections)
+
+
+def test_a_hundred_thousand_nodes_fit_into_six_megabytes(make_run, tmp_path):
+    write(run_page(make_run(100_000, 5)), tmp_path / "report.html")
+    assert (tmp_path / "report.html").stat().st_size < 6_000_000
