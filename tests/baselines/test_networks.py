@@ -76,6 +76,8 @@ def test_bad_settings():
         baselines.get("gcn-cheby")(order=0)
     with pytest.raises(DemonetError, match="heads of 0"):
         baselines.get("gat")(heads=0)
+    with pytest.raises(DemonetError, match="5 towers of 64 hidden units"):
+        baselines.get("pna")(hidden=64)
 
 
 def test_wide_and_sparse_attributes():
