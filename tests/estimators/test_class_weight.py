@@ -13,7 +13,7 @@ from torch import nn
 from demonet import DEMONetClassifier, DEMONetGraphClassifier
 from demonet.estimators.targets import weigh_classes
 from demonet.train import Part, evaluate
-from demonet.train.loop import _loss
+from demonet.train.loss import part_loss
 
 
 def test_weighted_loss_and_accuracy():
@@ -22,7 +22,7 @@ def test_weighted_loss_and_accuracy():
     scores, y = torch.randn(40, 3, generator=generator), torch.randint(3, (40,), generator=generator)
     weights = torch.tensor([1.0, 5.0, 0.5])
     part = Part((scores,), torch.arange(40), y, weights[y])
-    torch.testing.assert_close(_loss(scores, part), F.cross_entropy(scores, y, weight=weights))
+    torch.testing.assert_close(part_loss(scores, part), F.cross_entropy(scores, y, weight=weights))
     loss, accuracy = evaluate(nn.Identity(), part)
     right = scores.argmax(1) == y
     assert accuracy == pytest.approx(float((weights[y] * right).sum() / weights[y].sum()))

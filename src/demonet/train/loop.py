@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,13 +11,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from demonet.errors import DemonetError
 from demonet.train.checkpoint import load_checkpoint, save_checkpoint
 from demonet.train.config import TrainConfig
 from demonet.train.identity import run_identity
+from demonet.train.loss import part_loss
 from demonet.train.problem import Part, Problem
 
 
@@ -107,7 +108,9 @@ def fit(
             history.val_loss.append(val_loss)
             history.val_accuracy.append(val_accuracy)
             if improved:
-                history.best_epoch, best = number, copy.deepcopy(model.state_dict())
+                history.best_epoch = number
+                for name, value in model.state_dict().items():
+                    best[name].copy_(value)
             waited = 0 if as_good else waited + 1
             history.seconds += time.perf_counter() - start
             if on_epoch is not None:
@@ -124,21 +127,15 @@ def _train_epoch(model: nn.Module, optimizer: torch.optim.Optimizer, problem: Pr
     total = items = 0.0
     for part in problem.training(seed, number):
         optimizer.zero_grad(set_to_none=True)
-        loss = _loss(model(*part.inputs)[part.rows], part) + getattr(model, "auxiliary_loss", 0.0)
-        if not torch.isfinite(loss):
-            raise DemonetError(f"the loss is {loss.item()} in epoch {number + 1}", hint="scale features or lower lr")
+        loss = part_loss(model(*part.inputs)[part.rows], part) + getattr(model, "auxiliary_loss", 0.0)
+        value = loss.item()
+        if not math.isfinite(value):
+            raise DemonetError(f"the loss is {value} in epoch {number + 1}", hint="scale features or lower lr")
         loss.backward()
         optimizer.step()
         size = part.y.numel() if part.weight is None else part.weight.sum().item()
-        total, items = total + loss.item() * size, items + size
+        total, items = total + value * size, items + size
     return total / items
-
-
-def _loss(scores: Tensor, part: Part) -> Tensor:
-    """Mean cross-entropy of the items, by their weights where they have some."""
-    if part.weight is None:
-        return F.cross_entropy(scores, part.y)
-    return F.cross_entropy(scores, part.y, reduction="none") @ part.weight / part.weight.sum()
 
 
 @torch.no_grad()
@@ -150,7 +147,7 @@ def evaluate(model: nn.Module, part: Part) -> tuple[float, float]:
         accuracy = right.sum().item() / part.y.numel()
     else:
         accuracy = (part.weight[right].sum() / part.weight.sum()).item()
-    return _loss(scores, part).item(), accuracy
+    return part_loss(scores, part).item(), accuracy
 
 
 @torch.no_grad()
