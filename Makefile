@@ -9,7 +9,7 @@ ifneq ($(wildcard ../shared/data),)
 export DEMONET_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test lint types check results clean
+.PHONY: demo test lint types check results bench clean
 demo: $(READY)
 	$(BIN)/demonet demo
 
@@ -31,6 +31,12 @@ results: $(READY)
 	$(BIN)/python -m demonet.experiments.properties
 	$(BIN)/python -m demonet.experiments.atlas
 	OMP_NUM_THREADS=1 $(BIN)/python -m demonet.experiments.presets
+
+# Speed beside other networks, on the CPU: about half an hour, with nothing else running. The GPU tables come from
+# benchmarks/gpu.py on a machine that has one. Both end up in docs/performance.md.
+bench: $(READY)
+	$(BIN)/python benchmarks/cpu.py
+	$(BIN)/python benchmarks/page.py
 
 # torch first and pinned: anything that depends on a plain `torch` would otherwise choose its own build.
 $(READY): pyproject.toml constraints.txt

@@ -10,14 +10,10 @@ from pathlib import Path
 
 from demonet.atomic import replacing
 from demonet.bench.rows import read_rows
-from demonet.bench.tables import fill
+from demonet.bench.tables import FIGURES, fill
 from demonet.report.bench import running_time
 
 ROOT = Path(__file__).parent.parent
-FIGURES = {  # image: its file of results, and what stands above it
-    "running-time-cpu.svg": ("cpu_sizes.csv", "Time per epoch on two CPU cores"),
-    "running-time-gpu.svg": ("gpu_scaling.csv", "Time per epoch on one GPU"),
-}
 
 
 def main() -> None:
@@ -29,10 +25,10 @@ def main() -> None:
     text = fill(page.read_text(encoding="utf-8"), options.results)
     with replacing(page) as draft:
         draft.write_text(text, encoding="utf-8")
-    for name, (file, title) in FIGURES.items():
-        if (options.results / file).exists():
-            image = running_time(read_rows(options.results / file), title)
-            (options.docs / "images" / name).write_text(image, encoding="utf-8")
+    for name, title in FIGURES.items():
+        if (options.results / f"{name}.csv").exists():
+            image = running_time(read_rows(options.results / f"{name}.csv"), title)
+            (options.docs / "images" / f"{name}.svg").write_text(image, encoding="utf-8")
 
 
 if __name__ == "__main__":

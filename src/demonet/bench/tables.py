@@ -14,8 +14,9 @@ from demonet.bench.rows import Row, read_rows
 
 OURS = [name for name, method in METHODS.items() if method.kind == "ours" and method.prepared]
 MARKED = re.compile(
-    r"(?P<start><!-- table (?P<table>[a-z-]+) from (?P<file>[a-z_]+)\.csv -->\n).*?(?P<end><!-- end -->)", re.DOTALL
+    r"(?P<start><!-- (?P<kind>[a-z-]+) from (?P<file>[a-z_]+)\.csv -->\n).*?(?P<end><!-- end -->)", re.DOTALL
 )
+FIGURES = {"cpu_sizes": "Time per epoch on two CPU cores", "gpu_scaling": "Time per epoch on one GPU"}
 
 
 def epochs(rows: Sequence[Row]) -> str:
@@ -27,7 +28,7 @@ def epochs(rows: Sequence[Row]) -> str:
         fastest = best(part)
         ours = [name for name in OURS if name in fastest]
         where = f"{key[0]}, {key[1]:,} nodes, {key[2]:,} arcs, {key[3]}" + _threads(part[0])
-        head = ["method", "input", *(f"{mode}, ms" for mode in modes), *(f"of {name}" for name in ours)]
+        head = ["method", "input", *(f"{mode}, ms" for mode in modes), *(f"× {name}" for name in ours)]
         lines = []
         for name in dict.fromkeys(row.method for row in part):
             times = [_milliseconds(_one(part, name, mode)) for mode in modes]
@@ -35,7 +36,9 @@ def epochs(rows: Sequence[Row]) -> str:
             found = [row for row in part if row.method == name]
             form = METHODS[name].form if name in METHODS else ""
             lines.append([name, form, *times, *ratios, _memory(found), _floor(found)])
-        parts.append(f"{where}:\n\n" + markdown([*head, "peak, MiB", "of its floors"], lines) + _failures(part))
+        parts.append(
+            f"{where}:\n\n" + markdown([*head, "peak, MiB", "of its floors"], lines, words=2) + _failures(part)
+        )
     return "\n\n".join(parts)
 
 
@@ -66,7 +69,7 @@ def of_sets(rows: Sequence[Row]) -> str:
         by_threads = {row.threads: row for row in found}
         times = [_milliseconds(by_threads.get(count)) for count in threads]
         lines.append([graph, method, *times, _memory(found)])
-    return markdown(head, lines)
+    return markdown(head, lines, words=2)
 
 
 TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
@@ -78,19 +81,24 @@ TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
 
 
 def fill(document: str, results: Path) -> str:
-    """The document with every marked table made anew from its file in ``results``.
+    """The document with everything between markers made anew from its file in ``results``.
 
-    A marked table is ``<!-- table epochs from gpu_small.csv -->``, anything, ``<!-- end -->``.
+    A marked table is ``<!-- epochs from gpu_small.csv -->``, anything, ``<!-- end -->``; the kind ``figure`` stands for
+    the image of the same name as the file.
     """
 
-    def table(match: re.Match[str]) -> str:
+    def made(match: re.Match[str]) -> str:
         path = results / f"{match['file']}.csv"
         if not path.exists():
-            return f"{match['start']}\nNot measured: there is no `{path.name}`.\n\n{match['end']}"
-        rows = read_rows(path)
-        return f"{match['start']}\n{TABLES[match['table']](rows)}\n\n{source(rows)}\n\n{match['end']}"
+            shown = f"Not measured: there is no `{path.name}`."
+        elif match["kind"] == "figure":
+            shown = f"![{FIGURES[path.stem]}](images/{path.stem}.svg)"
+        else:
+            rows = read_rows(path)
+            shown = f"{TABLES[match['kind']](rows)}\n\n{source(rows)}"
+        return f"{match['start']}\n{shown}\n\n{match['end']}"
 
-    return MARKED.sub(table, document)
+    return MARKED.sub(made, document)
 
 
 def source(rows: Sequence[Row]) -> str:
@@ -123,9 +131,9 @@ def slope(sizes: Sequence[float], times: Sequence[float]) -> float:
     return float(np.polyfit(across, up, 1)[0])
 
 
-def markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """A Markdown table; a vertical bar inside a cell stays one."""
-    rows = [head, ["---", *["---:"] * (len(head) - 1)], *lines]
+def markdown(head: Sequence[str], lines: Iterable[Sequence[str]], words: int = 1) -> str:
+    """A Markdown table, the first columns of words, the others of numbers; a vertical bar inside a cell stays one."""
+    rows = [head, ["---"] * words + ["---:"] * (len(head) - words), *lines]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows)
 
 

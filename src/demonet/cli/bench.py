@@ -35,6 +35,7 @@ def bench(
     from demonet.bench import bench as measure
     from demonet.bench.floor import copy_bandwidth
     from demonet.bench.graphs import KINDS
+    from demonet.bench.methods import find
     from demonet.bench.step import MODES, PRECISIONS
     from demonet.errors import DemonetError
     from demonet.experiments.rows import write_rows
@@ -47,6 +48,7 @@ def bench(
     left_out = [word for word, wanted in (("compiled", compile), ("graphed", where.type == "cuda")) if not wanted]
     modes = [mode for mode in MODES if not any(word in mode for word in left_out)]
     names = list(METHODS) if methods == "all" else [name.strip() for name in methods.split(",")]
+    find(names)  # a name that is not there is told before anything is timed
     numbers = [1000, 5000] if quick else _sizes(sizes)
     specs = [GraphSpec(graph, nodes=n) for n in numbers] if graph in KINDS else [GraphSpec(graph)]
     out.mkdir(parents=True, exist_ok=True)

@@ -75,7 +75,7 @@ def log_chart(
         parts += [f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="2.5"/>' for x, y in placed]
         end_x, end_y = placed[-1]
         parts.append(f'<path class="grid" d="M{end_x + 4:.1f} {end_y:.1f}L{WIDTH - RIGHT + 8} {heights[name]:.1f}"/>')
-        parts.append(_text(WIDTH - RIGHT + 12, heights[name] + 4, name))
+        parts.append(_text(WIDTH - RIGHT + 12, heights[name] + 4, name, kind=kind if name in coloured else ""))
     alt = escape(f"{title}: {', '.join(lines)}; {axes[1]} against {axes[0]}.", quote=True)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{alt}">\n'
@@ -89,7 +89,7 @@ def _style(colours: int) -> str:
     rules = [
         "\n".join(
             f"polyline.{kind} {{ stroke: {pair[theme]}; stroke-width: {pair[2]}; fill: none; }}\n"
-            f"circle.{kind} {{ fill: {pair[theme]}; }}"
+            f"circle.{kind}, text.{kind} {{ fill: {pair[theme]}; }}"
             for kind, pair in pairs.items()
         )
         for theme in (0, 1)
