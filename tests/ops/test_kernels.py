@@ -122,11 +122,13 @@ def test_neighbour_lists_refuse_bad_arcs(edge_index, named):
         neighbour_lists(torch.tensor(edge_index), 3, 2)
 
 
-def test_without_a_grouped_product_the_reference_does_it(monkeypatch):
-    x, weight = torch.randn(9, 4), torch.randn(3, 4, 8)
-    offsets, task = torch.tensor([0, 2, 5, 9]), torch.tensor([2, -1, 0])
+@pytest.mark.parametrize(("name", "value"), [("GROUPED_DTYPES", ()), ("PADDED", 0)])
+@pytest.mark.parametrize("task", [[2, -1, 0], [1, 1, -1], [0, 1, 2]])
+def test_without_a_grouped_product_groups_go_one_by_one(monkeypatch, name, value, task):
+    x, weight = torch.randn(9, 5), torch.randn(3, 5, 8)
+    offsets, task = torch.tensor([0, 2, 5, 9]), torch.tensor(task)
     grouped = cpu.degree_linear(x, weight, offsets, task), cpu.degree_outer(x, x, offsets, task, 3)
-    monkeypatch.setattr(cpu, "GROUPED_DTYPES", ())
+    monkeypatch.setattr(cpu, name, value)
     looped = cpu.degree_linear(x, weight, offsets, task), cpu.degree_outer(x, x, offsets, task, 3)
     for one, other in zip(grouped, looped, strict=True):
         torch.testing.assert_close(one, other)

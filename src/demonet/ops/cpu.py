@@ -11,6 +11,7 @@ from demonet.ops import reference
 # What torch multiplies group by group in one call; for the rest, and in a torch that has no such call yet, there is the
 # reference.
 GROUPED_DTYPES = (torch.float32, torch.bfloat16, torch.float16) if hasattr(F, "grouped_mm") else ()
+PADDED = 2**22  # numbers that may be copied to pad rows for that call; beyond, one call a group costs less
 
 
 def aggregate(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, aggr: str) -> Tensor:
@@ -27,7 +28,7 @@ def aggregate(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | N
 
 def degree_linear(x: Tensor, weight: Tensor, offsets: Tensor, task: Tensor) -> Tensor:
     """One grouped product; the matrices are copied only when the groups do not use them in order."""
-    if x.dtype not in GROUPED_DTYPES or x.numel() == 0 or weight.numel() == 0:
+    if not _grouped(x, weight):
         return reference.degree_linear(x, weight, offsets, task)
     columns = weight.size(2)
     used = int((task >= 0).nonzero()[-1]) + 1 if bool((task >= 0).any()) else 0
@@ -41,14 +42,37 @@ def degree_linear(x: Tensor, weight: Tensor, offsets: Tensor, task: Tensor) -> T
 
 def degree_outer(x: Tensor, y: Tensor, offsets: Tensor, task: Tensor, num_tasks: int) -> Tensor:
     """One grouped product of the transposed rows, then a sum where several groups share a task."""
-    if x.dtype not in GROUPED_DTYPES or x.numel() == 0 or y.numel() == 0:
-        return reference.degree_outer(x, y, offsets, task, num_tasks)
+    if not _grouped(x, y, x.size(1) * y.size(1) * num_tasks):
+        return _outer_one_by_one(x, y, offsets, task, num_tasks)
     per_group = F.grouped_mm(_aligned(x).t(), _aligned(y), offs=offsets[1:].int())[:, : x.size(1), : y.size(1)]
     if task.numel() == num_tasks and _is_range(task):
         return per_group.contiguous()
     used = task >= 0
     out = x.new_zeros(num_tasks, x.size(1), y.size(1))
     return out.index_add_(0, task[used], per_group[used])
+
+
+def _grouped(x: Tensor, other: Tensor, result: int = 0) -> bool:
+    """Whether one grouped product is the way: torch has it for such numbers, and padding does not cost too much."""
+    if x.dtype not in GROUPED_DTYPES or x.numel() == 0 or other.numel() == 0:
+        return False
+    step = 16 // x.element_size()
+    aligned = x.size(1) % step == 0 and other.size(-1) % step == 0
+    return aligned or x.numel() + other.numel() + result <= PADDED
+
+
+def _outer_one_by_one(x: Tensor, y: Tensor, offsets: Tensor, task: Tensor, num_tasks: int) -> Tensor:
+    """Group by group, straight to where it belongs."""
+    out = x.new_empty(num_tasks, x.size(1), y.size(1))
+    bounds, written = offsets.tolist(), set()
+    for start, end, t in zip(bounds[:-1], bounds[1:], task.tolist(), strict=True):
+        if end > start and t >= 0:
+            beta = 1 if t in written else 0
+            torch.addmm(out[t], x[start:end].t(), y[start:end], beta=beta, out=out[t])
+            written.add(t)
+    for t in set(range(num_tasks)) - written:
+        out[t] = 0
+    return out
 
 
 def _is_range(task: Tensor) -> bool:
