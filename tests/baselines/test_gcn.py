@@ -8,6 +8,8 @@ from tests.reference.graphs import drawn_by_seed, features
 from torch_geometric.data import Data
 
 from demonet.baselines.gcn import GCN
+from demonet.baselines.layers import gcn_product
+from demonet.baselines.products import Product
 from demonet.data.splits import Split, thirds
 from demonet.data.synthetic import mirrored_karate, role_graph, small_graphs
 from demonet.train import TrainConfig
@@ -44,7 +46,9 @@ def test_nodes_against_the_equation(graph):
     for bias in (network.first.bias, network.second.bias):
         torch.nn.init.normal_(bias)
     x = features(n, 3, 0)
-    torch.testing.assert_close(network(x, edge_index), dense(network, x, edge_index))
+    arcs = gcn_product(edge_index, n, torch.float64)
+    torch.testing.assert_close(network(x, arcs), dense(network, x, edge_index))
+    torch.testing.assert_close(network(Product.of(x.to_sparse_csr()), arcs), dense(network, x, edge_index))
 
 
 def test_graphs_against_the_equation(graph):
@@ -54,7 +58,7 @@ def test_graphs_against_the_equation(graph):
     alone = torch.relu(dense(network, x, edge_index)).mean(0)
     empty = torch.relu(dense(network, two, edge_index[:, :0])).mean(0)
     batch = torch.tensor([0] * n + [1] * 2)
-    found = network(torch.cat([x, two]), edge_index, batch, 2)
+    found = network(torch.cat([x, two]), gcn_product(edge_index, n + 2, torch.float64), batch, 2)
     torch.testing.assert_close(found, network.head(torch.stack([alone, empty])))
 
 
