@@ -9,6 +9,7 @@ from demonet.cli.console import plain_errors
 from demonet.cli.datasets import datasets
 from demonet.cli.demo import demo
 from demonet.cli.embed import embed
+from demonet.cli.export import export
 from demonet.cli.fit import fit
 from demonet.cli.predict import predict
 from demonet.cli.report import report
@@ -24,6 +25,7 @@ app.command("fit")(fit)
 app.command("predict")(predict)
 app.command("embed")(embed)
 app.command("report")(report)
+app.command("export")(export)
 app.command("datasets")(datasets)
 app.command("bench")(bench)
 

@@ -1,4 +1,4 @@
-"""The blocks of features that come from the attributes ``data.x``: as they are, normalised, standardised, or as tf-idf."""
+"""The blocks of features from the attributes ``data.x``: as they are, normalised, standardised, or as tf-idf."""
 
 from __future__ import annotations
 

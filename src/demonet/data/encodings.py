@@ -65,7 +65,7 @@ class DegreeOneHot(Block):
         seen, degrees = self.arrays["degrees"], degree(data)
         column = torch.searchsorted(seen, degrees).clamp(max=len(seen) - 1)
         column[seen[column] != degrees] = len(seen)
-        return torch.nn.functional.one_hot(column, len(seen) + 1).float()
+        return torch.zeros(len(column), len(seen) + 1).scatter_(1, column[:, None], 1.0)
 
     @property
     def num_features(self) -> int:

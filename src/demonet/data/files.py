@@ -179,5 +179,8 @@ def _settle_strangers(given: Labelled | Featured, numbering: Numbering, add_isol
     if strangers.size and not add_isolated:
         row = int(strangers[0])
         problem = f"id {id_at(given.ids, row)!r} is in no edge ({strangers.size} such)"
-        raise DemonetError(problem, **given.where(row), hint="add_isolated=True adds them as isolated nodes")
+        hint = "add_isolated=True adds them as isolated nodes"
+        if row == 0 and given.table is not None and given.table.names is None:
+            hint = f"a header starts with 'node' or 'id'; {hint}"
+        raise DemonetError(problem, **given.where(row), hint=hint)
     return numbering.extended(given.ids) if strangers.size else numbering

@@ -145,6 +145,18 @@ class DEMONetEstimator(ClassifierMixin, BaseEstimator):
         )
         save_model(path, saved)
 
+    def to_onnx(self, path: str | Path, *, weighted: bool = False) -> None:
+        """Write the fitted network as ONNX, for use without torch; the features of a graph are its input.
+
+        Args:
+            path: Where to.
+            weighted: Whether edge weights are an input, too.
+        """
+        from demonet.estimators.onnx import export_onnx
+
+        check_is_fitted(self, "model_")
+        export_onnx(self.model_, self.features_, self.classes_, path, weighted=weighted)
+
     @classmethod
     def _restore(cls, path: str | Path) -> Self:
         saved = load_model(path, cls.__name__)

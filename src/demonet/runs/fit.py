@@ -20,6 +20,7 @@ from demonet.runs.run import Run
 from demonet.runs.scalars import check_tensorboard
 from demonet.runs.settings import Reading, Settings
 from demonet.runs.store import load_run, save_run
+from demonet.runs.threads import fitting_threads
 from demonet.runs.trial import Plan, load_estimator, make_plan, run_trial
 from demonet.runs.watch import Watch
 from demonet.train.presets import preset
@@ -73,7 +74,7 @@ def fit_run(
         check_same(run.config["asked"], asked, out)
         watch.say(f"{out} is finished already")
         return run
-    with workshop(out, overwrite=overwrite) as shop:
+    with workshop(out, overwrite=overwrite) as shop, fitting_threads(inputs):
         shop.remember(asked)
         if not shop.path(READY).exists():
             _work(plan, asked, shop, watch, page)

@@ -17,6 +17,7 @@ from demonet.runs.inputs import Inputs, read_inputs
 from demonet.runs.run import Run
 from demonet.runs.settings import Reading
 from demonet.runs.store import load_run
+from demonet.runs.threads import fitting_threads
 from demonet.runs.trial import embedding, load_estimator, probabilities
 
 SHOWN = 8  # columns named in an error
@@ -33,7 +34,8 @@ def predict_run(
         features: Its attributes, where the run has some; columns are found by their names where they have names.
     """
     run, inputs = _prepared(out, edges, features)
-    found = probabilities(load_estimator(Path(out) / MODEL, inputs), inputs)
+    with fitting_threads(inputs):
+        found = probabilities(load_estimator(Path(out) / MODEL, inputs), inputs)
     return inputs, run.class_names, found.astype(np.float32)
 
 
@@ -42,7 +44,8 @@ def embed_run(
 ) -> tuple[Inputs, NDArray[np.float32]]:
     """What was read, and ``[items, width]`` embeddings; the arguments are those of :func:`predict_run`."""
     _, inputs = _prepared(out, edges, features)
-    return inputs, embedding(load_estimator(Path(out) / MODEL, inputs), inputs)
+    with fitting_threads(inputs):
+        return inputs, embedding(load_estimator(Path(out) / MODEL, inputs), inputs)
 
 
 def _prepared(out: str | Path, edges: str | Path, features: str | Path | None) -> tuple[Run, Inputs]:

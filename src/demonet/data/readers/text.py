@@ -130,7 +130,7 @@ class TextTable:
         lines = self._lines()
         if self.names is not None:
             next(lines)
-        for line, text in lines:
+        for row, (line, text) in enumerate(lines):
             fields = self._fields(line, text)
             if len(fields) != self.width:
                 problem = f"{len(fields)} fields where the first line has {self.width}: {_short(text)}"
@@ -140,7 +140,8 @@ class TextTable:
                 if wrong.get(kind, False):
                     what = "a number" if kind == "number" else "an integer"
                     problem = f"{_short(fields[place].encode())} is not {what}, in column {place + 1}"
-                    raise DemonetError(problem, file=self.file, line=line)
+                    hint = "a header starts with 'node' or 'id'" if row == 0 and self.names is None else None
+                    raise DemonetError(problem, file=self.file, line=line, hint=hint)
         raise DemonetError(f"not a table: {reason}", file=self.file)
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:

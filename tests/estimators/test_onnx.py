@@ -1,0 +1,113 @@
+"""Exported models give the same probabilities in onnxruntime, on graphs of any size."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from demonet import DEMONetClassifier, DemonetError, DEMONetGraphClassifier
+from demonet.data.synthetic import power_law, role_graph, small_graphs, uniform_random
+from demonet.degree.lists import neighbour_lists
+from demonet.estimators.onnx import _PLAIN
+from demonet.ops import reference
+
+
+def labelled(attributes):
+    data = power_law(60, 150, seed=0)
+    generator = torch.Generator().manual_seed(0)
+    data.y = torch.randint(3, (60,), generator=generator)
+    if attributes:
+        data.x = torch.randint(4, (60, 5), generator=generator).float()
+    return data
+
+
+def run(path, *inputs):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    names = [given.name for given in session.get_inputs()]
+    (probabilities,) = session.run(["probabilities"], dict(zip(names, inputs, strict=True)))
+    return probabilities, session.get_modelmeta().custom_metadata_map
+
+
+@pytest.mark.parametrize(
+    ("preset", "scheme", "attributes"),
+    [("paper", "weight", False), ("authors", "hash", True), ("default", None, False), ("default", None, True)],
+)
+def test_nodes_on_another_graph(tmp_path, preset, scheme, attributes):
+    classifier = DEMONetClassifier(preset=preset, scheme=scheme, epochs=3).fit(labelled(attributes))
+    classifier.to_onnx(tmp_path / "model.onnx")
+    for other in (labelled(attributes), uniform_random(37, 90, seed=4)):
+        if attributes and other.x is None:
+            other.x = torch.rand(37, 5, generator=torch.Generator().manual_seed(1)).round()
+        x = classifier.features_.transform(other).to_dense().numpy()
+        found, facts = run(tmp_path / "model.onnx", x, other.edge_index.numpy())
+        np.testing.assert_allclose(found, classifier.predict_proba(graph=other), atol=2e-5)
+    assert json.loads(facts["classes"]) == [0, 1, 2]
+    assert facts["features"] == classifier.features_.spec
+
+
+def test_graphs_one_at_a_time(tmp_path):
+    graphs = small_graphs(24, seed=0)
+    classifier = DEMONetGraphClassifier(epochs=3).fit(graphs)
+    classifier.to_onnx(tmp_path / "model.onnx")
+    expected = classifier.predict_proba(graphs)
+    for number in (0, 5, 23):
+        x = classifier.features_.transform(graphs[number]).numpy()
+        found, _ = run(tmp_path / "model.onnx", x, graphs[number].edge_index.numpy())
+        np.testing.assert_allclose(found, expected[[number]], atol=2e-5)
+
+
+def test_weights_are_an_input(tmp_path):
+    data = role_graph(motifs=6)
+    classifier = DEMONetClassifier(epochs=2).fit(data)
+    classifier.to_onnx(tmp_path / "model.onnx", weighted=True)
+    data.edge_weight = torch.ones(data.edge_index.size(1))
+    source, target = data.edge_index
+    data.edge_weight = 1.0 + (source + target).float() % 3  # the same both ways
+    x = classifier.features_.transform(data).numpy()
+    found, _ = run(tmp_path / "model.onnx", x, data.edge_index.numpy(), data.edge_weight.numpy())
+    np.testing.assert_allclose(found, classifier.predict_proba(graph=data), atol=2e-5)
+
+
+def test_plain_operators_are_the_reference():
+    """Parallel arcs, isolated nodes at both ends, and a task that is the zero map."""
+    generator = torch.Generator().manual_seed(0)
+    edge_index = torch.tensor([[1, 1, 3, 2, 4, 1], [2, 2, 2, 4, 1, 3]])
+    pointer, neighbours, arc = neighbour_lists(*edge_index, 6, 6)
+    plain = {str(operator).split(".")[1]: function for operator, function in _PLAIN.items()}
+    found = plain["neighbour_lists"](edge_index, 6, 6)
+    assert torch.equal(found[0], pointer)
+    assert torch.equal(found[1], neighbours)
+    assert torch.equal(edge_index[:, found[2]], edge_index[:, arc])
+    x, weight = torch.randn(6, 4, generator=generator), torch.rand(6, generator=generator)
+    for aggr in ("sum", "mean", "sqrt"):
+        for weights in (None, weight):
+            expected = reference.aggregate(x, pointer, neighbours, weights, aggr)
+            torch.testing.assert_close(plain["aggregate"](x, pointer, neighbours, weights, aggr), expected)
+    matrices, offsets = torch.randn(2, 4, 3, generator=generator), torch.tensor([0, 2, 2, 5, 6])
+    task = torch.tensor([1, 0, -1, 0])
+    expected = reference.degree_linear(x, matrices, offsets, task)
+    torch.testing.assert_close(plain["degree_linear"](x, matrices, offsets, task), expected)
+    cell = torch.tensor([0, 2, 2, 5, 0, 2])
+    for mode in ("sum", "mean"):
+        torch.testing.assert_close(plain["degree_pool"](x, cell, 7, mode), reference.degree_pool(x, cell, 7, mode))
+    values, edges = torch.arange(6), torch.tensor([1, 2, 4])
+    assert torch.equal(plain["searchsorted"](edges, values), torch.searchsorted(edges, values))
+    assert torch.equal(plain["bucketize"](values, edges, right=True), torch.bucketize(values, edges, right=True))
+
+
+def test_what_is_amiss_is_said(tmp_path, monkeypatch):
+    classifier = DEMONetClassifier(epochs=1).fit(labelled(False))
+    with pytest.raises(DemonetError, match="no such folder"):
+        classifier.to_onnx(tmp_path / "none" / "model.onnx")
+    monkeypatch.setattr(torch.export, "export", lambda *_, **__: exec("raise RuntimeError('no rule\\nmore')"))
+    with pytest.raises(DemonetError, match=r"torch cannot export this model: no rule$"):
+        classifier.to_onnx(tmp_path / "model.onnx")
+    monkeypatch.setitem(sys.modules, "onnxscript", None)
+    with pytest.raises(DemonetError, match=r"pip install 'demonet\[onnx\]'"):
+        classifier.to_onnx(tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
