@@ -246,7 +246,7 @@ def test_a_narrow_window_does_not_overflow(desk):
 
 def test_a_hundred_thousand_nodes_open_in_seconds(crowd):
     assert crowd.heard == [f"request: {crowd.path.as_uri()}"]
-    assert crowd.seconds < 20  # a few on an idle machine
+    assert crowd.seconds < 30  # three on an idle machine
     assert crowd.page.locator("figure[data-view=place] image").count() == 1
     assert crowd.page.locator("figure[data-view=place] .legendtext").count() == 5
 
@@ -263,7 +263,9 @@ def test_any_of_a_hundred_thousand_nodes_is_pointed_at_and_found(crowd, large):
 def test_a_crowd_is_painted_anew_for_every_zoom_and_colour(crowd):
     source = "document.querySelector('.explorer .plot').layout.images[0].source"
     wide = crowd.page.evaluate(source)
-    box = crowd.page.locator("figure[data-view=place] .nsewdrag").bounding_box()
+    area = crowd.page.locator("figure[data-view=place] .nsewdrag")
+    area.scroll_into_view_if_needed()
+    box = area.bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     crowd.page.mouse.move(x, y)
     crowd.page.mouse.down()
@@ -272,6 +274,8 @@ def test_a_crowd_is_painted_anew_for_every_zoom_and_colour(crowd):
     crowd.page.wait_for_function(f"before => {source} !== before", arg=wide)
     left, right = crowd.page.evaluate("document.querySelector('.explorer .plot').layout.xaxis.range")
     assert 0 < right - left < 4, "the window stays where it was drawn"
+    crowd.page.locator("figure[data-view=place] [data-attr=zoom][data-val=reset]").click()
+    crowd.page.wait_for_function("() => document.querySelector('.explorer .plot').layout.xaxis.range[1] > 4")
     near = crowd.page.evaluate(source)
     switch(crowd.page, "size", "degree")
     crowd.page.wait_for_function(f"before => {source} !== before", arg=near)

@@ -150,8 +150,8 @@ def _degrees(run: Run) -> list[Section]:
     else:
         told = f"Each of the {run.degrees.size:,} degrees is a task of its own."
     caption = (
-        f"How many of {whose} have each degree, both axes logarithmic. {told} A task with few nodes has little to "
-        "learn its own weights from, and leans on those that all degrees share."
+        f"How many of {whose} have each degree, both axes logarithmic. {told} A task with few nodes has little of "
+        "its own to learn from, and leans on what all degrees share."
     )
     columns = [Column("degree"), Column("nodes"), Column("task")]
     rows: list[list[Cell]] = [

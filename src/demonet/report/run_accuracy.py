@@ -80,13 +80,19 @@ def floors(run: Run) -> list[Section]:
         count = len(over["test_accuracy"])
         every = {OURS: over["test_accuracy"]}
         every |= {FLOOR_NAMES.get(name, legible(name)): values for name, values in over.get("floors", {}).items()}
-        means = {name: (float(np.mean(v)), *(student(v) or (np.nan, np.nan))) for name, v in every.items()}
+        means = {name: (float(np.mean(v)), *_student(v)) for name, v in every.items()}
         caption = (
             f"Mean test accuracy over {count} random splits, with Student's 95 % interval. Splits share items, so the "
             "interval is a guide. The rest of this page is about the first split."
         )
         sections += _beside(means, caption, f"Over {count} splits")
     return sections
+
+
+def _student(values: list[float]) -> tuple[float, float]:
+    """Student's interval, as far as an accuracy can reach."""
+    low, high = student(values) or (np.nan, np.nan)
+    return max(low, 0.0), min(high, 1.0)
 
 
 def _beside(rows: dict[str, tuple[float, float, float]], caption: str, title: str) -> list[Section]:
@@ -130,7 +136,7 @@ def classes(run: Run) -> list[Section]:
     told = "Rows are true classes, columns predictions, colour the share of a row; the diagonal is right."
     if off.max() > 0:
         true_name, taken = (run.class_names[i] for i in worst)
-        told += f" Most often: {_short(true_name)} taken for {_short(taken)}, {off.max():,} of {true[worst[0]]:,}."
+        told += f" Most often: “{_short(true_name)}” taken for “{_short(taken)}”, {off.max():,} of {true[worst[0]]:,}."
     figure = confusion(counts, run.class_names, title=f"Who is taken for whom, {items.size:,} test {run.kind}")
     alt = f"Confusion matrix of {size} classes: {right.sum():,} of {items.size:,} on the diagonal."
     columns = [Column("class"), Column(f"test {run.kind}"), Column("recall"), Column("precision"), Column("F1")]

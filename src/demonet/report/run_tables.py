@@ -86,7 +86,7 @@ def tasks_table(run: Run) -> Section:
         members = run.degree_task == task
         rows.append([ranges(run.degrees[members].tolist()), task, int(run.degree_counts[members].sum())])
     columns = [Column("degrees"), Column("task"), Column("nodes")]
-    return Table(columns, rows, "Each task has weights of its own, learnt by its nodes.", title="Tasks", half=True)
+    return Table(columns, rows, "The network treats the nodes of one task as one kind.", title="Tasks", half=True)
 
 
 def settings(run: Run) -> list[Section]:
