@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from scipy.stats import t
 from torch import Tensor
@@ -69,11 +70,11 @@ def rows(name: str, runs: int) -> Iterator[Row]:
     """Every method on one set; run ``i`` of each has split ``i`` and seed ``i``."""
     hashed, weighted = PAPER[name]
     for method in BASELINES:
-        yield _row(name, method, "", runs, math.nan, _baseline(method))
+        yield _row(name, method, "", runs, math.nan, baseline_run(method))
     for kind in ("paper", "authors"):
-        yield _row(name, "demonet-hash", kind, runs, hashed, _demonet(kind, "hash"))
-        yield _row(name, "demonet-weight", kind, runs, weighted, _demonet(kind, "weight"))
-    yield _row(name, "demonet-default", "default", runs, math.nan, _demonet("default", "smooth"))
+        yield _row(name, "demonet-hash", kind, runs, hashed, demonet_run(kind, scheme="hash"))
+        yield _row(name, "demonet-weight", kind, runs, weighted, demonet_run(kind, scheme="weight"))
+    yield _row(name, "demonet-default", "default", runs, math.nan, demonet_run("default"))
 
 
 Run = Callable[[str, int], float]
@@ -81,14 +82,22 @@ Run = Callable[[str, int], float]
 
 def _row(name: str, method: str, kind: str, runs: int, paper: float, run: Run) -> Row:
     start = time.perf_counter()
-    accuracy = [run(name, seed) for seed in range(runs)]
-    std = statistics.stdev(accuracy) if runs > 1 else math.nan
-    half = float(t.ppf(0.975, runs - 1)) * std / math.sqrt(runs) if runs > 1 else math.nan
+    mean, std, half = spread([run(name, seed) for seed in range(runs)])
     seconds = (time.perf_counter() - start) / runs
-    return Row(name, method, kind, statistics.mean(accuracy), std, half, runs, paper, seconds)
+    return Row(name, method, kind, mean, std, half, runs, paper, seconds)
 
 
-def _baseline(method: str) -> Run:
+def spread(values: Sequence[float]) -> tuple[float, float, float]:
+    """Mean, standard deviation, and half the 95 % interval of the mean by Student's t; NaN where one value is all."""
+    runs = len(values)
+    std = statistics.stdev(values) if runs > 1 else math.nan
+    half = float(t.ppf(0.975, runs - 1)) * std / math.sqrt(runs) if runs > 1 else math.nan
+    return statistics.mean(values), std, half
+
+
+def baseline_run(method: str) -> Run:
+    """A baseline on a set by its name, with a seed; the test accuracy."""
+
     def run(name: str, seed: int) -> float:
         data = load(name)
         y = labels(data)
@@ -98,13 +107,15 @@ def _baseline(method: str) -> Run:
     return run
 
 
-def _demonet(kind: str, scheme: str) -> Run:
+def demonet_run(kind: str, **model: Any) -> Run:
+    """A preset, with parts of its model changed, on a set by its name, with a seed; the test accuracy."""
+
     def run(name: str, seed: int) -> float:
         data: Data | Sequence[Data] = load(name)
         chosen = preset(kind, family_of(data))
         if chosen.self_loops == "keep":
             data = load(name, self_loops="keep")
-        chosen = replace(chosen, model=replace(chosen.model, scheme=scheme))  # type: ignore[arg-type]
+        chosen = replace(chosen, model=chosen.model.changed(**model))
         split = split_of(name, labels(data), seed)
         if isinstance(data, Data):
             return train_nodes(data, split, chosen, seed=seed).test_accuracy
