@@ -48,7 +48,7 @@ def test_node_models_export_for_graphs_of_any_size(scheme):
     for pair in inputs:
         assert_same(program(*pair), model(*pair))
     layouts = [(features(graph.num_nodes, 3, 0), DegreeLayout.from_edge_index(*graph)) for graph in TRACED]
-    values = [getattr(layouts[0][1], field.name) for field in fields(DegreeLayout)]
+    values = [value for field in fields(DegreeLayout) if (value := getattr(layouts[0][1], field.name)) is not None]
     shapes = ({0: Dim.AUTO}, [{0: Dim.AUTO} if isinstance(value, torch.Tensor) else None for value in values])
     program = torch.export.export(model, layouts[0], dynamic_shapes=shapes).module()
     for pair in layouts:

@@ -27,16 +27,64 @@ def matrices():
     return features(2 * 3, 5, 1, torch.float32).view(2, 3, 5).requires_grad_()
 
 
+GROUPS = LAYOUT.degrees.size(0)
+LISTS = (LAYOUT.pointer, LAYOUT.neighbours, [], [], LAYOUT.back_pointer, LAYOUT.back_neighbours, [])
+
+
+def stack():
+    return features(GROUPS * 3, 5, 1, torch.float32).view(GROUPS, 3, 5).requires_grad_()
+
+
+def seed(width):
+    return features(3, width, 2, torch.float32).requires_grad_()
+
+
+def bias(width):
+    return features(width, 1, 3, torch.float32)[:, 0].requires_grad_()
+
+
+def given(width=7):
+    return (x(width=width, seed=6), x(width=width, seed=7).detach(), x().detach(), x(seed=4).detach())
+
+
+SHARE = features(12, 1, 8, torch.float32)[:, 0].abs()
+
 CALLS = {
+    "conv": [
+        lambda: (x(), x(seed=4), seed(2), stack(), LAYOUT.offsets, bias(7), "concat", "elu", []),
+        lambda: (x(), x(seed=4), seed(5), stack(), LAYOUT.offsets, None, "add", "relu", []),
+    ],
+    "conv_backward": [
+        lambda: (
+            *(tensor.detach() for tensor in (*given(), seed(2), stack())),
+            *(LAYOUT.offsets, "concat", "elu", [True] * 5, []),
+        )
+    ],
+    "gather_conv": [
+        lambda: (x(), seed(2), stack(), LAYOUT.offsets, bias(7), "sum", "concat", "elu", True, *LISTS),
+        lambda: (x(), seed(5), stack(), LAYOUT.offsets, None, "mean", "add", "none", True, *LISTS),
+    ],
+    "gather_conv_backward": [
+        lambda: (
+            *(tensor.detach() for tensor in (*given(), seed(2), stack())),
+            *(LAYOUT.offsets, "sqrt", "concat", "relu", [True] * 4, *LISTS),
+        )
+    ],
+    "linear_cross_entropy": [
+        lambda: (x(), seed(4).detach().t().requires_grad_(), bias(4), torch.arange(12) % 4, SHARE)
+    ],
+    "linear_cross_entropy_backward": [
+        lambda: (torch.tensor(2.0), x().detach(), seed(4).detach().t(), bias(4).detach(), torch.arange(12) % 4, SHARE)
+    ],
     "neighbour_lists": [
         lambda: (GRAPH.edge_index, 12, 12),
         lambda: (GRAPH.edge_index.int(), 12, 13),
         lambda: (GRAPH.edge_index[:, :0], 12, 12),
     ],
     "aggregate": [
-        lambda: (x(), LAYOUT.pointer, LAYOUT.neighbours, None, "sum", *BACK),
-        lambda: (x(), LAYOUT.pointer, LAYOUT.neighbours, arcs(), "mean", *BACK),
-        lambda: (x(), LAYOUT.pointer.long(), LAYOUT.neighbours.long(), arcs(), "sqrt", None, None, None),
+        lambda: (x(), LAYOUT.pointer, LAYOUT.neighbours, None, "sum", *BACK, [], []),
+        lambda: (x(), LAYOUT.pointer, LAYOUT.neighbours, arcs(), "mean", *BACK, [], []),
+        lambda: (x(), LAYOUT.pointer.long(), LAYOUT.neighbours.long(), arcs(), "sqrt", None, None, None, [], []),
     ],
     "edge_product": [lambda: (x(), x(seed=4), LAYOUT.pointer, LAYOUT.neighbours)],
     "degree_linear": [

@@ -15,6 +15,7 @@ from torch_geometric.transforms import BaseTransform
 from demonet.data.check import check_edge_index
 from demonet.degree.count import By
 from demonet.degree.lists import NeighbourLists, counting_sort, neighbour_lists
+from demonet.degree.tiles import Groups, Tiles, cut_groups, cut_lists
 from demonet.errors import DemonetError
 
 
@@ -56,6 +57,8 @@ class DegreeLayout:
             undirected graph they are the very same tensors.
         back_entry: ``[m]`` the position in ``neighbours`` of each reversed arc.
         by: Which degree decides the task: of incoming arcs, of outgoing arcs, or the pair of both.
+        tiles, back_tiles, groups: On a GPU, both kinds of lists and the rows of each degree cut into equal work
+            (:meth:`cut`); None on a CPU.
     """
 
     order: Tensor | None
@@ -70,6 +73,9 @@ class DegreeLayout:
     back_neighbours: Tensor
     back_entry: Tensor
     by: By = "in"
+    tiles: Tiles | None = None
+    back_tiles: Tiles | None = None
+    groups: Groups | None = None
 
     @classmethod
     def from_edge_index(cls, edge_index: Tensor, num_nodes: int | None = None, *, by: By = "in") -> DegreeLayout:
@@ -102,7 +108,8 @@ class DegreeLayout:
         key = {"in": incoming, "out": outgoing, "pair": torch.stack([incoming, outgoing], 1)}[by][order]
         degrees, counts = torch.unique_consecutive(key, return_counts=True, dim=0)
         offsets = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
-        return cls(order, rank, key, degrees, offsets, *_compact(forward, num_nodes), by)
+        layout = cls(order, rank, key, degrees, offsets, *_compact(forward, num_nodes), by)
+        return layout.cut() if edge_index.is_cuda else layout
 
     @property
     def num_nodes(self) -> int:
@@ -136,6 +143,13 @@ class DegreeLayout:
         """The same graph with its nodes numbered by row, so that nothing is left to reorder."""
         return replace(self, order=None, rank=None)
 
+    def cut(self) -> DegreeLayout:
+        """The same graph, cut into the pieces that a GPU's kernels walk through."""
+        tiles = cut_lists(self.pointer, self.offsets)
+        alike = self.is_undirected and self.by == "in"
+        back_tiles = tiles if alike else cut_lists(self.back_pointer)
+        return replace(self, tiles=tiles, back_tiles=back_tiles, groups=cut_groups(self.offsets, self.num_nodes))
+
     def slices(self) -> Iterator[DegreeSlice]:
         """The graph as dense blocks, one per run of rows of equal in-degree; for people to look at."""
         incoming, counts = torch.unique_consecutive(
@@ -155,13 +169,16 @@ class DegreeLayout:
         moved: dict[int, Tensor] = {}  # by identity: an undirected graph keeps sharing its lists
 
         def move(value: Any) -> Any:
+            if isinstance(value, (Tiles, Groups)):
+                return type(value)(*map(move, value))
             if not isinstance(value, Tensor):
                 return value
             if id(value) not in moved:
                 moved[id(value)] = value.to(device=device, non_blocking=non_blocking)
             return moved[id(value)]
 
-        return DegreeLayout(**{field.name: move(getattr(self, field.name)) for field in fields(self)})
+        layout = DegreeLayout(**{field.name: move(getattr(self, field.name)) for field in fields(self)})
+        return layout.cut() if layout.key.is_cuda and layout.tiles is None else layout
 
     def cpu(self) -> DegreeLayout:
         """The layout in main memory; PyG's ``data.cpu()`` calls this."""

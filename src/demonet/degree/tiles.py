@@ -37,15 +37,20 @@ class Tiles(NamedTuple):
     pieces: Tensor
 
 
-class Spans(NamedTuple):
-    """Groups of rows cut into spans of about equal size, for sums over all rows of a group.
+class Groups(NamedTuple):
+    """Groups of rows cut into pieces; every row of a table is first and last row (exclusive) and group.
+
+    The tables are as long as they could be for so many rows and groups, whatever the groups' sizes: the pieces at their
+    ends are empty, and nothing has to be read back from a GPU to make them.
 
     Attributes:
-        rows: ``[spans, 3]`` first and last row (exclusive), group.
+        tiles: ``[tiles, 3]`` pieces of a few rows, for products.
+        spans: ``[spans, 3]`` longer pieces, for sums over all rows of a group.
         pieces: ``[groups + 1]`` where the spans of each group begin and end.
     """
 
-    rows: Tensor
+    tiles: Tensor
+    spans: Tensor
     pieces: Tensor
 
 
@@ -91,15 +96,27 @@ def cut_lists(pointer: Tensor, offsets: Tensor | None = None) -> Tiles:
     return Tiles(rows, table[~is_long].flip(0).contiguous(), table[is_long].contiguous(), hubs, chunks, pieces)
 
 
-def cut_groups(offsets: Tensor, rows_per_span: int | None = None) -> Spans:
-    """Cut groups of rows into spans of about ``rows_per_span``; by default enough of them to keep a GPU busy."""
-    n = int(offsets[-1])
-    if rows_per_span is None:
-        rows_per_span = min(2048, max(TILE, TILE * (n // (TILE * 1024))))
-    spans = _cut(offsets[:-1][offsets.diff() > 0], n, rows_per_span)
-    group = torch.searchsorted(offsets[1:].contiguous(), spans[:, 0].contiguous(), right=True)
-    pieces = torch.searchsorted(group.contiguous(), torch.arange(offsets.numel(), device=offsets.device))
-    return Spans(torch.cat([spans, group[:, None]], 1).contiguous(), pieces)
+def cut_groups(offsets: Tensor, num_rows: int) -> Groups:
+    """Cut groups of rows into tiles and spans.
+
+    Args:
+        offsets: ``[groups + 1]`` where the rows of each group begin and end.
+        num_rows: Number of rows.
+    """
+    tiles, _ = _cut_groups(offsets, num_rows, TILE)
+    # Enough spans to keep a GPU busy, few enough for their partial sums to be cheap.
+    spans, pieces = _cut_groups(offsets, num_rows, min(1024, max(TILE, TILE * (num_rows // (TILE * 1024)))))
+    return Groups(tiles, spans, pieces)
+
+
+def _cut_groups(offsets: Tensor, num_rows: int, size: int) -> tuple[Tensor, Tensor]:
+    count = (offsets.diff() + size - 1) // size
+    before = torch.nn.functional.pad(count.cumsum(0), (1, 0))
+    piece = torch.arange(num_rows // size + count.numel(), device=offsets.device)
+    group = torch.searchsorted(before[1:].contiguous(), piece, right=True).clamp(max=max(0, count.numel() - 1))
+    first = offsets[group] + (piece - before[group]) * size
+    last = torch.minimum(first + size, offsets[group + 1])
+    return torch.stack([torch.minimum(first, last), last, group], 1), before
 
 
 def _run_starts(*values: Tensor) -> Tensor:

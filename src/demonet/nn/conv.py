@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -17,9 +18,10 @@ from demonet.data.check import check_sides
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError
-from demonet.nn.weights import DegreeWeights, HashedWeights, IndependentWeights, SmoothWeights
-from demonet.ops import aggregate, neighbour_lists
-from demonet.ops.reference import aggregate_scale, owner
+from demonet.nn.check import check_options
+from demonet.nn.weights import make_weights
+from demonet.ops import aggregate, conv, neighbour_lists
+from demonet.ops.reference import activate, aggregate_scale, owner
 from demonet.ops.sparse import is_sparse, sparse_aggregate, sparse_linear, sparse_rows
 
 Scheme = Literal["weight", "hash", "smooth"]
@@ -49,8 +51,7 @@ class DEMOConv(MessagePassing):
         combine: :math:`\circ`: ``"concat"`` (the paper) or ``"add"``.
         bias: One vector, added last.
         dropout: Probability with which entries of the two halves are dropped while training.
-        hash_size: ``H`` of the hash scheme.
-        seed: Where the hash functions come from.
+        hash_size, seed: ``H`` of the hash scheme, and where its hash functions come from.
         basis_size: Number of splines of the smooth scheme.
         degree_scale: Initial size of the degrees' own matrices beside the shared one.
 
@@ -60,10 +61,8 @@ class DEMOConv(MessagePassing):
           :class:`~demonet.DegreeLayout`; edge weights ``(m,)``, degrees ``(n_target,)``
         - **output:** ``(n_target, out)``, rows in the caller's order
 
-    >>> import torch
     >>> edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
-    >>> tasks = DegreeTasks.exact(torch.tensor([1, 2, 1]))
-    >>> conv = DEMOConv(8, 16, tasks)
+    >>> conv = DEMOConv(8, 16, DegreeTasks.exact(torch.tensor([1, 2, 1])))
     >>> conv(torch.randn(3, 8), edge_index).shape
     torch.Size([3, 16])
     """
@@ -85,39 +84,16 @@ class DEMOConv(MessagePassing):
         degree_scale: float = 1.0,
         **kwargs: Any,
     ) -> None:
-        if not isinstance(tasks, DegreeTasks):
-            raise DemonetError(f"tasks is a {type(tasks).__name__}", hint="for example DegreeTasks.exact(degree)")
-        if any(
-            width < 1 and width != -1 for width in (in_channels if isinstance(in_channels, tuple) else [in_channels])
-        ):
-            raise DemonetError(f"in_channels={in_channels}: at least 1, or -1 to read it from the first input")
-        if aggr not in ("sum", "mean", "sqrt"):
-            raise DemonetError(f"aggr={aggr!r} is not one of 'sum', 'mean', 'sqrt'")
-        if combine not in ("concat", "add"):
-            raise DemonetError(f"combine={combine!r} is not one of 'concat', 'add'")
-        if combine == "concat" and out_channels < 2:
-            raise DemonetError(f"out_channels={out_channels} cannot hold two halves", hint="use combine='add'")
-        if not 0.0 <= dropout < 1.0:
-            raise DemonetError(f"dropout={dropout} is not in [0, 1)")
-        if hash_size < 1 or basis_size < 2:
-            raise DemonetError(f"hash_size={hash_size}, basis_size={basis_size}: at least 1 and 2 are needed")
+        check_options(in_channels, out_channels, tasks, scheme, aggr, combine, dropout, hash_size, basis_size)
         super().__init__(aggr="sum", node_dim=0, **kwargs)  # the scale of 'mean' and 'sqrt' is applied here, not there
         self.in_channels, self.out_channels = in_channels, out_channels
         self.tasks, self.scheme, self.scaling, self.combine = tasks, scheme, aggr, combine
-        self.dropout = dropout
+        self.dropout, self.keep_sums = dropout, True
         source, target = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
         seed_width = out_channels // 2 if combine == "concat" else out_channels
         width = out_channels - seed_width if combine == "concat" else out_channels
         self.seed = Linear(target, seed_width, bias=False, weight_initializer="glorot")
-        self.weights: DegreeWeights
-        if scheme == "weight":
-            self.weights = IndependentWeights(source, width, tasks, degree_scale=degree_scale)
-        elif scheme == "hash":
-            self.weights = HashedWeights(source, width, tasks, hash_size=hash_size, seed=seed)
-        elif scheme == "smooth":
-            self.weights = SmoothWeights(source, width, tasks, basis_size=basis_size, degree_scale=degree_scale)
-        else:
-            raise DemonetError(f"scheme={scheme!r} is not one of 'weight', 'hash', 'smooth'")
+        self.weights = make_weights(scheme, source, width, tasks, hash_size, seed, basis_size, degree_scale)
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
 
     def reset_parameters(self) -> None:
@@ -158,8 +134,7 @@ class DEMOConv(MessagePassing):
             self.weights.materialize(source.size(1))
         if target is not None and self.seed.in_channels == -1:
             self.seed(torch.empty(0, target.size(1), device=target.device))  # sparse rows never reach its lazy hook
-        if source.size(1) != self.weights.in_channels:
-            raise DemonetError(f"{source.size(1)} feature columns for in_channels={self.in_channels}")
+        self._same_width(source)
         if isinstance(edge_index, DegreeLayout):
             if target is not source:
                 raise DemonetError("a DegreeLayout holds one set of nodes", hint="pass an edge_index for a pair")
@@ -175,10 +150,40 @@ class DEMOConv(MessagePassing):
         """The part of the layer without parameters, rows in degree order: for constant ``x`` it is done once."""
         return self.weights.fold(self._aggregate_rows(x, layout, edge_weight), layout)
 
-    def update_rows(self, x: Tensor, folded: Tensor, layout: DegreeLayout) -> Tensor:
+    def update_rows(self, x: Tensor, folded: Tensor, layout: DegreeLayout, activation: str = "none") -> Tensor:
         """The part with the parameters: rows ``x`` and their :meth:`neighbourhood`, both in degree order."""
         self._same_degree(layout)
-        return self.join(x, self.weights.by_group(folded, layout), x.size(0))
+        matrices = self._fusible(x, layout)
+        if matrices is None:
+            return activate(self.join(x, self.weights.by_group(folded, layout), x.size(0)), activation)
+        return self._fused(x, folded, matrices, layout, activation)
+
+    def rows(
+        self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None = None, activation: str = "none"
+    ) -> Tensor:
+        """The whole layer and an activation after it, rows in degree order."""
+        if self.explain:
+            raise DemonetError("an explanation is about arcs", hint="pass the edge_index instead of the layout")
+        if self.flow != "source_to_target":
+            raise DemonetError(f"flow={self.flow!r} with a layout", hint="lay out edge_index.flip(0) instead")
+        self._same_width(x)
+        matrices = self._fusible(x, layout) if edge_weight is None else None
+        if matrices is None:
+            return self.update_rows(x, self.neighbourhood(x, layout, edge_weight), layout, activation)
+        self._same_degree(layout)
+        return self._fused(x, None, matrices, layout, activation)
+
+    def _fusible(self, x: Tensor, layout: DegreeLayout) -> Tensor | None:
+        """The matrix of every group, where the layer can be one operator: not where each half has its own dropout."""
+        apart = self.dropout > 0 and self.training and self.combine == "add"
+        return None if apart or is_sparse(x) else self.weights.for_groups(layout)
+
+    def _fused(self, x: Tensor, a: Tensor | None, matrices: Tensor, layout: DegreeLayout, activation: str) -> Tensor:
+        whole = partial(conv, x, a, self.seed.weight.t(), matrices, layout, aggr=self.scaling, keep=self.keep_sums)
+        if not self.training or self.dropout == 0:
+            return whole(self.bias, combine=self.combine, activation=activation)
+        out = F.dropout(whole(), self.dropout)  # of both halves at once: they stand side by side
+        return activate(out if self.bias is None else out + self.bias, activation)
 
     def join(self, seed: Tensor | None, neighbours: Tensor, num_rows: int) -> Tensor:
         r""":math:`W_0 x_v \circ` the neighbourhood half, with dropout on both and the bias last."""
@@ -194,15 +199,11 @@ class DEMOConv(MessagePassing):
         return out if self.bias is None else out + self.bias
 
     def _on_layout(self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None, degree: Tensor | None) -> Tensor:
-        if self.explain:
-            raise DemonetError("an explanation is about arcs", hint="pass the edge_index instead of the layout")
-        if self.flow != "source_to_target":
-            raise DemonetError(f"flow={self.flow!r} with a layout", hint="lay out edge_index.flip(0) instead")
         if x.size(0) != layout.num_nodes:
             raise DemonetError(f"{x.size(0)} rows of features for a layout of {layout.num_nodes} nodes")
         rows = sparse_rows(x, layout.order) if is_sparse(x) else layout.enter(x)
         if degree is None:
-            return layout.leave(self.update_rows(rows, self.neighbourhood(rows, layout, edge_weight), layout))
+            return layout.leave(self.rows(rows, layout, edge_weight))
         self._one_per("node", degree, layout.num_nodes)
         a = self._aggregate_rows(rows, layout, edge_weight)
         return layout.leave(self.join(rows, self.weights.by_row(a, layout.enter(degree)), x.size(0)))
@@ -264,6 +265,10 @@ class DEMOConv(MessagePassing):
             raise DemonetError(f"tasks by {self.tasks.by!r} degree in a bipartite graph", hint="pass degree=")
         outgoing = torch.zeros_like(incoming).index_add(0, neighbours.long(), torch.ones_like(neighbours).long())
         return outgoing if self.tasks.by == "out" else torch.stack([incoming, outgoing], 1)
+
+    def _same_width(self, x: Tensor) -> None:
+        if x.size(1) != self.weights.in_channels:
+            raise DemonetError(f"{x.size(1)} feature columns for in_channels={self.in_channels}")
 
     def _one_per(self, what: str, values: Tensor, count: int) -> None:
         name, dim = ("edge weights", 1) if what == "arc" else ("degrees", 2 if self.tasks.by == "pair" else 1)

@@ -16,16 +16,19 @@ from demonet.nn.conv import DEMOConv
 from demonet.nn.door import GraphInput, Inside, enter, prepare
 from demonet.nn.pool import DegreePooling
 from demonet.ops import degree_pool
+from demonet.ops.reference import activate
 from demonet.ops.sparse import is_sparse, sparse_linear
 
 Graph = Tensor | DegreeLayout | None
 
 
-def convolve(conv: DEMOConv, h: Tensor, inside: Inside, *, first: bool) -> Tensor:
-    """One convolution; the first of a model takes its constant part from the door."""
-    if first and inside.folded is not None and isinstance(inside.graph, DegreeLayout):
-        return conv.update_rows(h, inside.folded, inside.graph)
-    return conv(h, inside.graph, inside.edge_weight)
+def convolve(conv: DEMOConv, h: Tensor, inside: Inside, activation: str = "none", *, first: bool) -> Tensor:
+    """One convolution and an activation; the first of a model takes its constant part from the door."""
+    if not isinstance(inside.graph, DegreeLayout):
+        return activate(conv(h, inside.graph, inside.edge_weight), activation)
+    if first and inside.folded is not None:
+        return conv.update_rows(h, inside.folded, inside.graph, activation)
+    return conv.rows(h, inside.graph, inside.edge_weight, activation)
 
 
 class Layer(nn.Module):
@@ -34,16 +37,18 @@ class Layer(nn.Module):
     def __init__(self, in_channels: int, tasks: DegreeTasks, config: ModelConfig, number: int) -> None:
         super().__init__()
         self.conv = DEMOConv(in_channels, config.hidden, tasks, **config.conv_options(number))
-        activation = nn.ELU() if config.activation == "elu" else nn.ReLU()
+        self.activation = config.activation
+        self.after: nn.Sequential | None = None
         if config.refine:
+            activation = nn.ELU() if config.activation == "elu" else nn.ReLU()
             second = nn.Linear(config.hidden, config.hidden)
             norm, dropout = nn.BatchNorm1d(config.hidden), nn.Dropout(config.dropout)
             self.after = nn.Sequential(norm, activation, second, activation, dropout)
-        else:
-            self.after = nn.Sequential(activation)
 
     def forward(self, h: Tensor, inside: Inside, *, first: bool) -> Tensor:
         """``h^k`` from ``h^{k-1}``."""
+        if self.after is None:
+            return convolve(self.conv, h, inside, self.activation, first=first)
         return self.after(convolve(self.conv, h, inside, first=first))
 
 

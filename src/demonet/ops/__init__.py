@@ -6,9 +6,17 @@ import torch
 from torch import Tensor
 
 from demonet.degree.layout import DegreeLayout
-from demonet.ops.dispatch import ops
+from demonet.ops.convolution import ops
 
-__all__ = ["aggregate", "degree_linear", "degree_linear_rows", "degree_pool", "neighbour_lists"]
+__all__ = [
+    "aggregate",
+    "conv",
+    "degree_linear",
+    "degree_linear_rows",
+    "degree_pool",
+    "linear_cross_entropy",
+    "neighbour_lists",
+]
 
 Lists = tuple[Tensor, Tensor, Tensor]
 
@@ -37,8 +45,9 @@ def aggregate(
     """
     if isinstance(lists, DegreeLayout):
         back = (lists.back_pointer, lists.back_neighbours, lists.back_entry)
-        return ops.aggregate(x, lists.pointer, lists.neighbours, weight, aggr, *back)
-    return ops.aggregate(x, *lists, weight, aggr, None, None, None)
+        tiles = [*(lists.tiles or ())], [*(lists.back_tiles or ())]
+        return ops.aggregate(x, lists.pointer, lists.neighbours, weight, aggr, *back, *tiles)
+    return ops.aggregate(x, *lists, weight, aggr, None, None, None, [], [])
 
 
 def degree_linear(x: Tensor, weight: Tensor, offsets: Tensor, task: Tensor) -> Tensor:
@@ -50,11 +59,73 @@ def degree_linear(x: Tensor, weight: Tensor, offsets: Tensor, task: Tensor) -> T
         offsets: ``[groups + 1]`` where each group begins and ends.
         task: ``[groups]`` the task of each group; -1 maps to zero.
     """
-    device = x.device.type
-    if torch.is_autocast_enabled(device) and x.dtype != torch.float64:
-        dtype = torch.get_autocast_dtype(device)
-        x, weight = x.to(dtype), weight.to(dtype)
+    x, weight = _cast(x, weight)
     return ops.degree_linear(x, weight, offsets, task)
+
+
+def conv(
+    x: Tensor,
+    a: Tensor | None,
+    seed: Tensor,
+    matrices: Tensor,
+    layout: DegreeLayout,
+    bias: Tensor | None = None,
+    *,
+    aggr: str = "sum",
+    combine: str = "concat",
+    activation: str = "none",
+    keep: bool = True,
+) -> Tensor:
+    r"""A whole convolution of rows in degree order (Eq. 5), with its activation.
+
+    .. math:: h_v = \sigma(W_0^\top x_v \circ W_{g(v)}^\top a_v + b)
+
+    Args:
+        x: ``[n, F]`` rows in degree order.
+        a: ``[n, F]`` the sums over their neighbours, if they are known already; otherwise they are taken here.
+        seed: ``[F, S]``, the map :math:`W_0`.
+        matrices: ``[groups, F, W]`` the matrix of every group of the layout.
+        layout: The graph.
+        bias: ``[S + W]``, or ``[W]`` when the halves are added.
+        aggr: How sums are scaled, as in :func:`aggregate`.
+        combine: ``"concat"`` or ``"add"``.
+        activation: ``"none"``, ``"elu"`` or ``"relu"``.
+        keep: Whether the sums are kept for the derivatives, or taken once more: less memory, more time.
+    """
+    groups = [*(layout.groups or ())]
+    if a is not None:
+        x, a, seed, matrices = _cast(x, a, seed, matrices)
+        bias = None if bias is None else bias.to(x.dtype)
+        return ops.conv(x, a, seed, matrices, layout.offsets, bias, combine, activation, groups)
+    x, seed, matrices = _cast(x, seed, matrices)
+    bias = None if bias is None else bias.to(x.dtype)
+    lists = (layout.pointer, layout.neighbours, [*(layout.tiles or ())], groups)
+    back = (layout.back_pointer, layout.back_neighbours, [*(layout.back_tiles or ())])
+    options = (aggr, combine, activation, keep)
+    out, _ = ops.gather_conv(x, seed, matrices, layout.offsets, bias, *options, *lists, *back)
+    return out
+
+
+def linear_cross_entropy(h: Tensor, weight: Tensor, bias: Tensor, target: Tensor, share: Tensor) -> Tensor:
+    r"""The loss of a linear head, :math:`\sum_v s_v \, \mathrm{CE}(W h_v + b, y_v)`, without keeping the scores.
+
+    Args:
+        h: ``[n, F]``.
+        weight: ``[classes, F]``, as in ``nn.Linear``.
+        bias: ``[classes]``.
+        target: ``[n]`` the class of every row; any class where the share is zero.
+        share: ``[n]`` float32, how much each row counts; zero leaves it out.
+    """
+    h, weight, bias = _cast(h, weight, bias)
+    return ops.linear_cross_entropy(h, weight, bias, target, share)
+
+
+def _cast(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """In the number type that autocast wants, where it is on; double precision stays."""
+    device = tensors[0].device.type
+    if not torch.is_autocast_enabled(device) or tensors[0].dtype == torch.float64:
+        return tensors
+    return tuple(tensor.to(torch.get_autocast_dtype(device)) for tensor in tensors)
 
 
 def degree_linear_rows(x: Tensor, weight: Tensor, task: Tensor) -> Tensor:

@@ -13,13 +13,13 @@ from torch import Tensor
 
 from demonet.data.check import check_edge_index
 from demonet.degree.lists import neighbour_lists
-from demonet.ops import cpu, reference
+from demonet.ops import cpu, cuda, reference
 
 library = torch.library.Library("demonet", "DEF")
 library.define("neighbour_lists(Tensor edge_index, SymInt sources, SymInt targets) -> (Tensor, Tensor, Tensor)")
 library.define(
     "aggregate(Tensor x, Tensor pointer, Tensor neighbours, Tensor? weight, str aggr, "
-    "Tensor? back_pointer, Tensor? back_neighbours, Tensor? back_entry) -> Tensor"
+    "Tensor? back_pointer, Tensor? back_neighbours, Tensor? back_entry, Tensor[] tiles, Tensor[] back_tiles) -> Tensor"
 )
 library.define("edge_product(Tensor x, Tensor y, Tensor pointer, Tensor neighbours) -> Tensor")
 library.define("degree_linear(Tensor x, Tensor weight, Tensor offsets, Tensor task) -> Tensor")
@@ -36,27 +36,33 @@ def _neighbour_lists(edge_index: Tensor, sources: int, targets: int) -> tuple[Te
     return neighbour_lists(source, target, sources, targets)
 
 
-def _aggregate(
-    x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, aggr: str, *_back: Tensor | None
-) -> Tensor:
+def _aggregate(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, aggr: str, *_: Any) -> Tensor:
     return reference.aggregate(x, pointer, neighbours, weight, aggr)
 
 
-def _aggregate_cpu(
-    x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, aggr: str, *_back: Tensor | None
-) -> Tensor:
+def _aggregate_cpu(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, aggr: str, *_: Any) -> Tensor:
     return cpu.aggregate(x, pointer, neighbours, weight, aggr)
+
+
+def _aggregate_cuda(
+    x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, aggr: str, *rest: Any
+) -> Tensor:
+    return cuda.aggregate(x, pointer, neighbours, weight, aggr, rest[3])
 
 
 library.impl("neighbour_lists", _neighbour_lists, "CompositeExplicitAutograd")
 library.impl("aggregate", _aggregate, "CompositeExplicitAutograd")
 library.impl("aggregate", _aggregate_cpu, "CPU")
+library.impl("aggregate", _aggregate_cuda, "CUDA")
 library.impl("edge_product", reference.edge_product, "CompositeExplicitAutograd")
 library.impl("degree_linear", reference.degree_linear, "CompositeExplicitAutograd")
 library.impl("degree_linear", cpu.degree_linear, "CPU")
+library.impl("degree_linear", cuda.degree_linear, "CUDA")
 library.impl("degree_outer", reference.degree_outer, "CompositeExplicitAutograd")
 library.impl("degree_outer", cpu.degree_outer, "CPU")
+library.impl("degree_outer", cuda.degree_outer, "CUDA")
 library.impl("degree_pool", reference.degree_pool, "CompositeExplicitAutograd")
+library.impl("degree_pool", cuda.degree_pool, "CUDA")
 
 # ----------------------------------------------------------------------------------------------- shapes for tracing
 
@@ -68,7 +74,7 @@ def _(edge_index: Tensor, sources: int, targets: int) -> tuple[Tensor, Tensor, T
 
 
 @torch.library.register_fake("demonet::aggregate", lib=library)
-def _(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, aggr: str, *back: Tensor | None) -> Tensor:
+def _(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, aggr: str, *_: Any) -> Tensor:
     return x.new_empty(pointer.size(0) - 1, x.size(1))
 
 
@@ -96,14 +102,16 @@ def _(x: Tensor, cell: Tensor, num_cells: int, mode: str) -> Tensor:
 
 
 def _aggregate_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    x, pointer, neighbours, weight, ctx.aggr, *back = inputs
-    ctx.rows = x.size(0)
-    ctx.save_for_backward(x if weight is not None else None, pointer, neighbours, weight, *back)
+    x, pointer, neighbours, weight, ctx.aggr, *back, tiles, back_tiles = inputs
+    ctx.rows, ctx.cuts = x.size(0), (len(tiles), len(back_tiles))
+    lists = (pointer, neighbours, weight, *back)
+    ctx.save_for_backward(x if weight is not None else None, *lists, *tiles, *back_tiles)
 
 
-def _aggregate_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+def _aggregate_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     """By x: the same sum along the reversed arcs. By the weights: a product along every arc."""
-    x, pointer, neighbours, weight, back_pointer, back_neighbours, back_entry = ctx.saved_tensors
+    x, pointer, neighbours, weight, back_pointer, back_neighbours, back_entry, *cuts = ctx.saved_tensors
+    tiles, back_tiles = cuts[: ctx.cuts[0]], cuts[ctx.cuts[0] :]
     scale = reference.aggregate_scale(pointer, ctx.aggr, grad.dtype)
     if scale is not None:
         grad = grad * scale[:, None]
@@ -114,11 +122,14 @@ def _aggregate_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
             target = reference.owner(pointer, neighbours.size(0))
             reverse = torch.stack([target, neighbours.long()])
             back_pointer, back_neighbours, back_entry = ops.neighbour_lists(reverse, grad.size(0), ctx.rows)
+            back_tiles = []
         back_weight = None if weight is None else weight[back_entry]
-        by_x = ops.aggregate(grad, back_pointer, back_neighbours, back_weight, "sum", pointer, neighbours, None)
+        forth = (pointer, neighbours, None, back_tiles, tiles)
+        by_x = ops.aggregate(grad, back_pointer, back_neighbours, back_weight, "sum", *forth)
     if weight is not None and ctx.needs_input_grad[3]:
         by_weight = ops.edge_product(x, grad, pointer, neighbours).to(weight.dtype)
-    return by_x, None, None, by_weight, None, None, None, None
+    nothing = [[None] * count for count in ctx.cuts]
+    return by_x, None, None, by_weight, None, None, None, None, *nothing
 
 
 def _edge_product_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -127,10 +138,10 @@ def _edge_product_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> 
 
 def _edge_product_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     x, y, pointer, neighbours = ctx.saved_tensors
-    by_y = ops.aggregate(x, pointer, neighbours, grad, "sum", None, None, None)
+    by_y = ops.aggregate(x, pointer, neighbours, grad, "sum", None, None, None, [], [])
     reverse = torch.stack([reference.owner(pointer, neighbours.size(0)), neighbours.long()])
     back_pointer, back_neighbours, back_entry = ops.neighbour_lists(reverse, y.size(0), x.size(0))
-    by_x = ops.aggregate(y, back_pointer, back_neighbours, grad[back_entry], "sum", None, None, None)
+    by_x = ops.aggregate(y, back_pointer, back_neighbours, grad[back_entry], "sum", None, None, None, [], [])
     return by_x, by_y, None, None
 
 

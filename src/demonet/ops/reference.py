@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -86,5 +88,58 @@ def conv(
     left = x @ seed
     right = torch.cat([rows @ matrices[g] for g, rows in enumerate(a.split(offsets.diff().tolist()))])
     y = left + right if combine == "add" else torch.cat([left, right], 1)
-    y = y if bias is None else y + bias
-    return {"none": lambda y: y, "elu": torch.nn.functional.elu, "relu": torch.relu}[activation](y)
+    return activate(y if bias is None else y + bias, activation)
+
+
+def activate(y: Tensor, activation: str) -> Tensor:
+    """``"elu"``, ``"relu"`` or ``"none"``."""
+    if activation == "elu":
+        return torch.nn.functional.elu(y)
+    return torch.relu(y) if activation == "relu" else y
+
+
+def slope(out: Tensor, activation: str) -> Tensor | None:
+    """The derivative of the activation, which follows from its output; None where it is 1."""
+    if activation == "elu":
+        return torch.where(out > 0, 1.0, out + 1.0)
+    return (out > 0).to(out.dtype) if activation == "relu" else None
+
+
+def conv_backward(
+    grad: Tensor,
+    out: Tensor,
+    x: Tensor,
+    a: Tensor,
+    seed: Tensor,
+    matrices: Tensor,
+    offsets: Tensor,
+    combine: str,
+    activation: str,
+    linear: Callable[..., Tensor] = degree_linear,
+    outer: Callable[..., Tensor] = degree_outer,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The derivatives of :func:`conv` by x, a, the seed map, the matrices and the bias, made of other primitives."""
+    slopes = slope(out, activation)
+    before = grad if slopes is None else grad * slopes
+    left, right = (before, before) if combine == "add" else (before[:, : seed.size(1)], before[:, seed.size(1) :])
+    group = torch.arange(matrices.size(0), device=x.device)
+    by_a = linear(right.contiguous(), matrices.transpose(1, 2).contiguous(), offsets, group)
+    by_matrices = outer(a, right.contiguous(), offsets, group, matrices.size(0))
+    return left @ seed.t(), by_a, x.t() @ left, by_matrices, before.sum(0)
+
+
+def linear_cross_entropy(h: Tensor, weight: Tensor, bias: Tensor, target: Tensor, share: Tensor) -> Tensor:
+    r""":math:`\sum_v s_v \, \mathrm{CE}(W h_v + b, y_v)`: the loss of a linear head, row v counting by its share."""
+    scores = torch.nn.functional.linear(h, weight, bias).to(torch.promote_types(h.dtype, torch.float32))
+    return torch.nn.functional.cross_entropy(scores, target, reduction="none") @ share.to(scores.dtype)
+
+
+def linear_cross_entropy_backward(
+    grad: Tensor, h: Tensor, weight: Tensor, bias: Tensor, target: Tensor, share: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Its derivatives by the rows, the matrix and the bias."""
+    wide = torch.promote_types(h.dtype, torch.float32)
+    by_scores = torch.softmax(torch.nn.functional.linear(h, weight, bias).to(wide), 1)
+    by_scores[torch.arange(h.size(0), device=h.device), target] -= 1
+    by_scores = (by_scores * (share.to(wide) * grad)[:, None]).to(h.dtype)
+    return by_scores @ weight, by_scores.t() @ h, by_scores.sum(0)

@@ -20,7 +20,9 @@ def sparse_linear(x: Tensor, matrix: Tensor) -> Tensor:
     """``x @ matrix`` for sparse x: row by row a weighted sum of rows of the matrix, which is ``aggregate`` again."""
     x = x if x.layout == torch.sparse_csr else x.to_sparse_csr()
     values = x.values().to(matrix.dtype)
-    return ops.aggregate(matrix.contiguous(), x.crow_indices(), x.col_indices(), values, "sum", None, None, None)
+    return ops.aggregate(
+        matrix.contiguous(), x.crow_indices(), x.col_indices(), values, "sum", None, None, None, [], []
+    )
 
 
 def sparse_rows(x: Tensor, index: Tensor | None) -> Tensor:

@@ -41,6 +41,10 @@ class DegreeWeights(nn.Module):
         """``[len(degree), in_channels, width]``: the matrix that nodes of each degree use."""
         raise NotImplementedError
 
+    def for_groups(self, layout: DegreeLayout) -> Tensor | None:
+        """``[groups, in_channels, width]``: the matrix of every group of rows, or None where another way costs less."""
+        raise NotImplementedError
+
     def fold(self, a: Tensor, layout: DegreeLayout) -> Tensor:
         """The part of the work that no parameter takes part in; for a constant input it is done once."""
         return a
@@ -97,12 +101,12 @@ class DegreeWeights(nn.Module):
         return f"{self.in_channels}, {self.width}"
 
 
-def pays(rows_per_degree: int, a: Tensor, layout: DegreeLayout) -> bool:
+def pays(rows_per_degree: int, layout: DegreeLayout) -> bool:
     """Whether degrees have so many rows on average that a matrix for each of them pays.
 
     An exported program serves graphs of every size: there the sizes at hand decide nothing.
     """
-    return not torch.compiler.is_exporting() and layout.degrees.size(0) * rows_per_degree <= a.size(0)
+    return not torch.compiler.is_exporting() and layout.degrees.size(0) * rows_per_degree <= layout.num_nodes
 
 
 def glorot_(matrix: Tensor, scale: float = 1.0) -> None:

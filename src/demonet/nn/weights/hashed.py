@@ -9,7 +9,6 @@ from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.nn.hashing import SHARED_KEY, hash_functions, hash_map
 from demonet.nn.weights.base import ROWS_PER_TASK, DegreeWeights, glorot_, pays
-from demonet.ops import degree_linear
 
 COLUMNS = 256  # how many input columns are hashed at a time
 
@@ -84,14 +83,13 @@ class HashedWeights(DegreeWeights):
         r""":math:`\phi_g(a) + \phi_d(a)` where that is shorter than ``a``."""
         return self._hash(a, layout.key) if self.folds else a
 
+    def for_groups(self, layout: DegreeLayout) -> Tensor | None:
+        """The matrices, where the aggregate is not hashed and degrees have enough rows."""
+        return self.matrices(layout.degrees) if not self.folds and pays(ROWS_PER_TASK, layout) else None
+
     def by_group(self, a: Tensor, layout: DegreeLayout) -> Tensor:
-        """A grouped product with the matrices, or the hashed aggregate times W, by cost."""
-        if self.folds:
-            return a @ self.weight
-        if pays(ROWS_PER_TASK, a, layout):
-            group = torch.arange(layout.degrees.size(0), device=a.device)
-            return degree_linear(a, self.matrices(layout.degrees), layout.offsets, group)
-        return self.by_row(a, layout.key)
+        """The hashed aggregate times W."""
+        return a @ self.weight if self.folds else self.by_row(a, layout.key)
 
     def by_row(self, a: Tensor, degree: Tensor) -> Tensor:
         r""":math:`W(\phi_g(a) + \phi_d(a))`, literally."""

@@ -42,15 +42,19 @@ class IndependentWeights(DegreeWeights):
     def matrices(self, degree: Tensor) -> Tensor:
         """:math:`W_g + W_d`."""
         task = self._own_task(degree)
-        if self.own.size(0) == 0:
-            return self.shared.expand(task.size(0), -1, -1)
-        return self.shared + self.own[task.clamp(min=0)] * (task >= 0).to(self.own.dtype)[:, None, None]
+        if self.tasks.kind != "exact":  # several degrees a task: their derivatives are added, and in a fixed order
+            chosen = torch.nn.functional.one_hot(task, self.own.size(0)).to(self.own.dtype)
+            return self.shared + (chosen @ self.own.flatten(1)).view(-1, *self.shared.shape)
+        # A matrix of zeros stands in for the degrees outside the tasks.
+        own = torch.cat([self.own, torch.zeros_like(self.shared)[None]])
+        return self.shared + own.index_select(0, torch.where(task < 0, self.own.size(0), task))
+
+    def for_groups(self, layout: DegreeLayout) -> Tensor | None:
+        """The sums :math:`W_g + W_d`, where degrees have enough rows."""
+        return self.matrices(layout.degrees) if pays(ROWS_PER_TASK, layout) else None
 
     def by_group(self, a: Tensor, layout: DegreeLayout) -> Tensor:
-        """One grouped product with the sums :math:`W_g + W_d`, or two products, by cost."""
-        if pays(ROWS_PER_TASK, a, layout):
-            group = torch.arange(layout.degrees.size(0), device=a.device)
-            return degree_linear(a, self.matrices(layout.degrees), layout.offsets, group)
+        """Two products: the shared one, and one grouped by task."""
         return a @ self.shared + degree_linear(a, self.own, layout.offsets, self._own_task(layout.degrees))
 
     def by_row(self, a: Tensor, degree: Tensor) -> Tensor:

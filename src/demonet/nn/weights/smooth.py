@@ -10,7 +10,6 @@ from torch import Tensor
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.nn.weights.base import DegreeWeights, glorot_, pays
-from demonet.ops import degree_linear
 
 ROWS_PER_MIX = 20  # from so many rows a degree on, mixing matrices is cheaper than mixing products
 
@@ -58,11 +57,12 @@ class SmoothWeights(DegreeWeights):
         mixed = self.basis(degree) @ self.own.flatten(1)
         return self.shared + mixed.view(-1, self.in_channels, self.width)
 
+    def for_groups(self, layout: DegreeLayout) -> Tensor | None:
+        """The mixed matrices, where degrees have enough rows."""
+        return self.matrices(layout.degrees) if pays(ROWS_PER_MIX, layout) else None
+
     def by_group(self, a: Tensor, layout: DegreeLayout) -> Tensor:
-        """One grouped product with the mixed matrices, or all products mixed afterwards, by cost."""
-        if pays(ROWS_PER_MIX, a, layout):
-            group = torch.arange(layout.degrees.size(0), device=a.device)
-            return degree_linear(a, self.matrices(layout.degrees), layout.offsets, group)
+        """All products, mixed afterwards."""
         return self.by_row(a, layout.key)
 
     def by_row(self, a: Tensor, degree: Tensor) -> Tensor:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from demonet.degree.tiles import TILE, Tiles
+from demonet.degree.tiles import TILE, Groups, Tiles
 from demonet.ops.triton.blocks import ACTIVATIONS, block, on_device, precision
 from demonet.ops.triton.gather import AGGR, gather_sum, list_scale, sum_long
 
@@ -26,12 +27,12 @@ def activate(y, ACTIVATION: tl.constexpr):
 @triton.jit
 def _conv_kernel(
     x,
-    a,
     seed,
     matrices,
     bias,
     out,
     kept,
+    a,
     tiles,
     rows,
     pointer,
@@ -41,6 +42,7 @@ def _conv_kernel(
     W,
     OUT,
     SOURCE: tl.constexpr,
+    COLUMNS: tl.constexpr,
     AGGR: tl.constexpr,
     ACTIVATION: tl.constexpr,
     ADD: tl.constexpr,
@@ -53,11 +55,11 @@ def _conv_kernel(
     BS: tl.constexpr,
     BW: tl.constexpr,
 ):
-    tile = tiles + 4 * tl.program_id(0).to(tl.int64)
+    tile = tiles + COLUMNS * tl.program_id(0).to(tl.int64)
     first = tl.load(tile)
     position = first + tl.arange(0, BM)
     inside = position < tl.load(tile + 1)
-    third, group = tl.load(tile + 2), tl.load(tile + 3)
+    third, group = tl.load(tile + 2), tl.load(tile + COLUMNS - 1)
     row = position
     if HAS_ROWS:
         row = tl.load(rows + position, mask=inside, other=0)
@@ -99,9 +101,8 @@ def _conv_kernel(
     )
 
 
-def conv(
+def gather_conv(
     x: Tensor,
-    a: Tensor | None,
     seed: Tensor,
     matrices: Tensor,
     bias: Tensor | None,
@@ -118,7 +119,6 @@ def conv(
 
     Args:
         x: ``[n, F]``.
-        a: ``[n, F]`` the sums where they are known already; otherwise they are gathered.
         seed: ``[F, S]``.
         matrices: ``[groups, F, W]``.
         bias: ``[S + W]``, or ``[W]`` when the halves are added, or None.
@@ -126,55 +126,72 @@ def conv(
         pointer, neighbours, tiles: The graph.
         keep: Whether the sums are wanted.
     """
-    x, seed, matrices = x.contiguous(), seed.contiguous(), matrices.contiguous()
-    a = None if a is None else a.contiguous()
-    n, columns = x.shape
-    S, W = seed.size(1), matrices.size(2)
-    width = W if combine == "add" else S + W
-    out = x.new_empty(n, width)
-    kept = x.new_empty((n, columns) if keep and a is None else (0, columns))
-    same = {
-        "AGGR": AGGR[aggr],
-        "ACTIVATION": ACTIVATIONS[activation],
-        "ADD": combine == "add",
-        "HAS_BIAS": bias is not None,
-        "KEEP": kept.size(0) > 0,
-        "HAS_ROWS": tiles.rows.numel() > 0,
-        "PRECISION": precision(x.dtype),
-        "BM": TILE,
-        "BF": block(columns, 256),
-        "BS": block(S, 128),
-        "BW": block(W, 128),
-    }
-
-    def start(table: Tensor, source: int, sums: Tensor) -> None:
-        if table.size(0):
-            _conv_kernel[(table.size(0),)](
-                x,
-                sums,
-                seed,
-                matrices,
-                bias,
-                out,
-                kept,
-                table,
-                tiles.rows,
-                pointer,
-                neighbours,
-                columns,
-                S,
-                W,
-                width,
-                SOURCE=source,
-                **same,
-            )
-
+    x = x.contiguous()
+    kept = torch.empty_like(x) if keep else x.new_empty(0, x.size(1))
+    start = _Start(x, seed, matrices, bias, combine, activation, kept, tiles.rows, pointer, neighbours, AGGR[aggr])
     with on_device(x):
-        if a is not None:
-            start(tiles.short, ROWS, a)
-            start(tiles.long, ROWS, a)
-        else:
-            if tiles.hubs.numel():
-                start(tiles.long, COMPACT, sum_long(x, pointer, neighbours, None, aggr, tiles, None))
-            start(tiles.short, GATHER, x)
-    return out, kept
+        if tiles.hubs.numel():
+            start(tiles.long, COMPACT, sum_long(x, pointer, neighbours, None, aggr, tiles, None))
+        start(tiles.short, GATHER, x)
+    return start.out, kept
+
+
+def rows_conv(
+    x: Tensor,
+    a: Tensor,
+    seed: Tensor,
+    matrices: Tensor,
+    bias: Tensor | None,
+    combine: str,
+    activation: str,
+    groups: Groups,
+) -> Tensor:
+    """One convolution of all rows, whose sums ``a [n, F]`` are known; the rest as in :func:`gather_conv`."""
+    x = x.contiguous()
+    start = _Start(x, seed, matrices, bias, combine, activation, None, None, None, None, 0)
+    with on_device(x):
+        start(groups.tiles, ROWS, a.contiguous())
+    return start.out
+
+
+class _Start:
+    """Starts the kernel on one table of tiles after another; all write into one output."""
+
+    def __init__(
+        self,
+        x: Tensor,
+        seed: Tensor,
+        matrices: Tensor,
+        bias: Tensor | None,
+        combine: str,
+        activation: str,
+        kept: Tensor | None,
+        rows: Tensor | None,
+        pointer: Tensor | None,
+        neighbours: Tensor | None,
+        aggr: int,
+    ) -> None:
+        columns, S, W = x.size(1), seed.size(1), matrices.size(2)
+        self.out = x.new_empty(x.size(0), W if combine == "add" else S + W)
+        self._before = (x, seed.contiguous(), matrices.contiguous(), bias, self.out, kept)
+        self._after = (rows, pointer, neighbours, columns, S, W, self.out.size(1))
+        self._options = {
+            "AGGR": aggr,
+            "ACTIVATION": ACTIVATIONS[activation],
+            "ADD": combine == "add",
+            "HAS_BIAS": bias is not None,
+            "KEEP": kept is not None and kept.size(0) > 0,
+            "HAS_ROWS": rows is not None and rows.numel() > 0,
+            "PRECISION": precision(x.dtype),
+            "BM": TILE,
+            "BF": block(columns, 256),
+            "BS": block(S, 128),
+            "BW": block(W, 128),
+        }
+
+    def __call__(self, tiles: Tensor, source: int, sums: Tensor) -> None:
+        if tiles.size(0):
+            grid = (tiles.size(0),)
+            _conv_kernel[grid](
+                *self._before, sums, tiles, *self._after, SOURCE=source, COLUMNS=tiles.size(1), **self._options
+            )

@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from demonet.degree.tiles import TILE, Spans, cut_groups
+from demonet.degree.tiles import TILE, cut_groups
 from demonet.ops.triton.blocks import block, on_device, precision
 from demonet.ops.triton.gather import join_kernel
 
@@ -17,7 +17,7 @@ def _linear_kernel(
     x,
     weight,
     out,
-    spans,
+    tiles,
     task,
     F,
     W,
@@ -26,10 +26,10 @@ def _linear_kernel(
     BK: tl.constexpr,
     BW: tl.constexpr,
 ):
-    span = spans + 3 * tl.program_id(0).to(tl.int64)
-    row = tl.load(span) + tl.arange(0, BM)
-    inside = row < tl.load(span + 1)
-    t = tl.load(task + tl.load(span + 2)).to(tl.int64)
+    tile = tiles + 3 * tl.program_id(0).to(tl.int64)
+    row = tl.load(tile) + tl.arange(0, BM)
+    inside = row < tl.load(tile + 1)
+    t = tl.load(task + tl.load(tile + 2)).to(tl.int64)
     w = tl.program_id(1) * BW + tl.arange(0, BW)
     total = tl.zeros([BM, BW], tl.float32)
     if t >= 0:
@@ -82,14 +82,14 @@ def degree_linear(x: Tensor, weight: Tensor, offsets: Tensor, task: Tensor) -> T
     out = x.new_empty(x.size(0), width)
     if out.numel() == 0:
         return out
-    spans = cut_groups(offsets, TILE).rows
+    tiles = cut_groups(offsets, x.size(0)).tiles
     wide = block(width, 128)
     with on_device(x):
-        _linear_kernel[(spans.size(0), triton.cdiv(width, wide))](
+        _linear_kernel[(tiles.size(0), triton.cdiv(width, wide))](
             x,
             weight,
             out,
-            spans,
+            tiles,
             task,
             columns,
             width,
@@ -107,9 +107,10 @@ def degree_outer(x: Tensor, y: Tensor, offsets: Tensor, task: Tensor, num_tasks:
     columns, width = x.size(1), y.size(1)
     if x.numel() == 0 or y.numel() == 0 or num_tasks == 0:
         return x.new_zeros(num_tasks, columns, width)
-    spans = _by_task(cut_groups(offsets), task, num_tasks)
+    groups = cut_groups(offsets, x.size(0))
+    spans, pieces = _by_task(groups.spans, task, num_tasks)
     cells = columns * width
-    partial = torch.empty(spans.rows.size(0), cells, dtype=torch.float32, device=x.device)
+    partial = torch.empty(spans.size(0), cells, dtype=torch.float32, device=x.device)
     out = x.new_empty(num_tasks, cells)
     high, wide = block(columns, 64), block(width, 64)
     with on_device(x):
@@ -118,7 +119,7 @@ def degree_outer(x: Tensor, y: Tensor, offsets: Tensor, task: Tensor, num_tasks:
                 x,
                 y,
                 partial,
-                spans.rows,
+                spans,
                 columns,
                 width,
                 PRECISION=precision(x.dtype),
@@ -127,16 +128,12 @@ def degree_outer(x: Tensor, y: Tensor, offsets: Tensor, task: Tensor, num_tasks:
                 BW=wide,
             )
         join_kernel[(num_tasks, triton.cdiv(cells, 128))](
-            partial, out, spans.pieces, spans.pieces, offsets, cells, AGGR=0, HAS_ROWS=False, BJ=16, BF=128
+            partial, out, pieces, pieces, pieces, cells, AGGR=0, HAS_ROWS=False, BJ=16, BF=128
         )
     return out.view(num_tasks, columns, width)
 
 
-def _by_task(spans: Spans, task: Tensor, num_tasks: int) -> Spans:
-    """The spans of every task, one task after another; those of task -1 are left out."""
-    of_span = task[spans.rows[:, 2]]
-    order = torch.argsort(of_span, stable=True)
-    sorted_task = of_span[order]
-    pieces = torch.searchsorted(sorted_task, torch.arange(num_tasks + 1, device=task.device))
-    skipped = pieces[0].clone()
-    return Spans(spans.rows[order][sorted_task >= 0].contiguous(), pieces - skipped)
+def _by_task(spans: Tensor, task: Tensor, num_tasks: int) -> tuple[Tensor, Tensor]:
+    """The spans in the order of their tasks, and where those of each task begin and end; task -1 comes before all."""
+    ascending, order = torch.sort(task[spans[:, 2]], stable=True)
+    return spans[order], torch.searchsorted(ascending, torch.arange(num_tasks + 1, device=task.device))

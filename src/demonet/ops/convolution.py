@@ -1,0 +1,213 @@
+"""Whole convolutions as operators: Eq. 5 with its sums, products, bias and activation in one call, and a fused head.
+
+What they compute is written in :mod:`demonet.ops.reference`; they exist because a kernel that does all of it moves far
+fewer bytes. A derivative of their derivatives is made of the smaller operators.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from demonet.ops import cpu_conv, cuda, reference
+from demonet.ops.dispatch import library, ops
+
+__all__ = ["ops"]
+
+_ROWS = "Tensor x, Tensor a, Tensor seed, Tensor matrices, Tensor offsets"
+_SHAPE = "str combine, str activation"
+_LISTS = "Tensor pointer, Tensor neighbours, Tensor[] tiles, Tensor[] groups"
+_BACK = "Tensor back_pointer, Tensor back_neighbours, Tensor[] back_tiles"
+library.define(f"conv({_ROWS}, Tensor? bias, {_SHAPE}, Tensor[] groups) -> Tensor")
+library.define(f"conv_backward(Tensor grad, Tensor out, {_ROWS}, {_SHAPE}, bool[] needs, Tensor[] groups) -> Tensor[]")
+library.define(
+    "gather_conv(Tensor x, Tensor seed, Tensor matrices, Tensor offsets, Tensor? bias, str aggr, "
+    f"{_SHAPE}, bool keep, {_LISTS}, {_BACK}) -> (Tensor, Tensor)"
+)
+library.define(
+    f"gather_conv_backward(Tensor grad, Tensor out, {_ROWS}, str aggr, {_SHAPE}, bool[] needs, {_LISTS}, {_BACK}) "
+    "-> Tensor[]"
+)
+_HEAD = "Tensor h, Tensor weight, Tensor bias, Tensor target, Tensor share"
+library.define(f"linear_cross_entropy({_HEAD}) -> Tensor")
+library.define(f"linear_cross_entropy_backward(Tensor grad, {_HEAD}) -> (Tensor, Tensor, Tensor)")
+
+# ---------------------------------------------------------------------------------------------------------- kernels
+
+
+def _conv(*args: Any) -> Tensor:
+    return reference.conv(*args[:-1])
+
+
+def _conv_cpu(*args: Any) -> Tensor:
+    return cpu_conv.conv(*args[:-1])
+
+
+def _conv_backward(*args: Any) -> list[Tensor]:
+    return list(reference.conv_backward(*args[:-2]))
+
+
+def _conv_backward_cpu(*args: Any) -> list[Tensor]:
+    return cpu_conv.conv_backward(*args[:-1])
+
+
+def _gather_conv(*args: Any) -> tuple[Tensor, Tensor]:
+    x, seed, matrices, offsets, bias, aggr, combine, activation, _keep, pointer, neighbours, *_ = args
+    a = reference.aggregate(x, pointer, neighbours, None, aggr)
+    return reference.conv(x, a, seed, matrices, offsets, bias, combine, activation), a
+
+
+def _gather_conv_cpu(*args: Any) -> tuple[Tensor, Tensor]:
+    keep = 8  # everything is kept on a CPU
+    return cpu_conv.gather_conv(*args[:keep], *args[keep + 1 : keep + 3])
+
+
+def _gather_conv_backward(*args: Any) -> list[Tensor]:
+    aggr, combine, activation, _needs, pointer, *_, back_pointer, back_neighbours, _back_tiles = args[7:]
+    by_x, by_a, *weights = reference.conv_backward(*args[:7], combine, activation)  # type: ignore[call-arg]
+    scale = reference.aggregate_scale(pointer, aggr, by_a.dtype)
+    by_a = by_a if scale is None else by_a * scale[:, None]
+    return [by_x + reference.aggregate(by_a, back_pointer, back_neighbours, None, "sum"), *weights]
+
+
+def _gather_conv_backward_cpu(*args: Any) -> list[Tensor]:
+    pointer, *_, back_pointer, back_neighbours, _back_tiles = args[11:]
+    return cpu_conv.gather_conv_backward(*args[:11], pointer, back_pointer, back_neighbours)  # type: ignore[call-arg]
+
+
+library.impl("conv", _conv, "CompositeExplicitAutograd")
+library.impl("conv", _conv_cpu, "CPU")
+library.impl("conv", cuda.conv, "CUDA")
+library.impl("conv_backward", _conv_backward, "CompositeExplicitAutograd")
+library.impl("conv_backward", _conv_backward_cpu, "CPU")
+library.impl("conv_backward", cuda.conv_backward, "CUDA")
+library.impl("gather_conv", _gather_conv, "CompositeExplicitAutograd")
+library.impl("gather_conv", _gather_conv_cpu, "CPU")
+library.impl("gather_conv", cuda.gather_conv, "CUDA")
+library.impl("gather_conv_backward", _gather_conv_backward, "CompositeExplicitAutograd")
+library.impl("gather_conv_backward", _gather_conv_backward_cpu, "CPU")
+library.impl("gather_conv_backward", cuda.gather_conv_backward, "CUDA")
+library.impl("linear_cross_entropy", reference.linear_cross_entropy, "CompositeExplicitAutograd")
+library.impl("linear_cross_entropy", cuda.linear_cross_entropy, "CUDA")
+library.impl("linear_cross_entropy_backward", reference.linear_cross_entropy_backward, "CompositeExplicitAutograd")
+library.impl("linear_cross_entropy_backward", cuda.linear_cross_entropy_backward, "CUDA")
+
+# ----------------------------------------------------------------------------------------------- shapes for tracing
+
+
+@torch.library.register_fake("demonet::conv", lib=library)
+def _(
+    x: Tensor, a: Tensor, seed: Tensor, matrices: Tensor, offsets: Tensor, bias: Any, combine: str, *_: Any
+) -> Tensor:
+    return x.new_empty(x.size(0), matrices.size(2) + (0 if combine == "add" else seed.size(1)))
+
+
+def _fake_gradients(needs: list[bool], *tensors: Tensor) -> list[Tensor]:
+    return [t.new_empty(t.shape if need else 0) for t, need in zip(tensors, needs, strict=True)]
+
+
+@torch.library.register_fake("demonet::conv_backward", lib=library)
+def _(grad: Tensor, out: Tensor, x: Tensor, a: Tensor, seed: Tensor, matrices: Tensor, *rest: Any) -> list[Tensor]:
+    return _fake_gradients(rest[3], x, a, seed, matrices, grad.new_empty(grad.size(1)))
+
+
+@torch.library.register_fake("demonet::gather_conv", lib=library)
+def _(
+    x: Tensor, seed: Tensor, matrices: Tensor, offsets: Tensor, bias: Any, aggr: str, combine: str, act: str, *_: Any
+) -> tuple[Tensor, Tensor]:
+    width = matrices.size(2) + (0 if combine == "add" else seed.size(1))
+    return x.new_empty(x.size(0), width), x.new_empty(x.shape)
+
+
+@torch.library.register_fake("demonet::gather_conv_backward", lib=library)
+def _(grad: Tensor, out: Tensor, x: Tensor, a: Tensor, seed: Tensor, matrices: Tensor, *rest: Any) -> list[Tensor]:
+    return _fake_gradients(rest[4], x, seed, matrices, grad.new_empty(grad.size(1)))
+
+
+@torch.library.register_fake("demonet::linear_cross_entropy", lib=library)
+def _(h: Tensor, weight: Tensor, bias: Tensor, target: Tensor, share: Tensor) -> Tensor:
+    return h.new_empty((), dtype=torch.promote_types(h.dtype, torch.float32))
+
+
+@torch.library.register_fake("demonet::linear_cross_entropy_backward", lib=library)
+def _(grad: Tensor, h: Tensor, weight: Tensor, bias: Tensor, *rest: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    return h.new_empty(h.shape), weight.new_empty(weight.shape), bias.new_empty(bias.shape)
+
+
+# ------------------------------------------------------------------------------------------------------ derivatives
+
+
+def _conv_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    x, a, seed, matrices, offsets, bias, ctx.combine, ctx.activation, groups = inputs
+    ctx.bias = bias is not None
+    ctx.save_for_backward(output, x, a, seed, matrices, offsets, *groups)
+
+
+def _conv_gradient(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    out, x, a, seed, matrices, offsets, *groups = ctx.saved_tensors
+    same = (x, a, seed, matrices, offsets, ctx.combine, ctx.activation)
+    if torch.is_grad_enabled():
+        linear, outer = ops.degree_linear, ops.degree_outer
+        by_x, by_a, by_seed, by_matrices, by_bias = reference.conv_backward(grad, out, *same, linear, outer)
+    else:
+        needs = [*ctx.needs_input_grad[:4], ctx.bias and ctx.needs_input_grad[5]]
+        by_x, by_a, by_seed, by_matrices, by_bias = ops.conv_backward(grad.contiguous(), out, *same, needs, groups)
+    gradients = (by_x, by_a, by_seed, by_matrices, None, by_bias)
+    needed = ctx.needs_input_grad[:6]
+    chosen = [gradient if need else None for gradient, need in zip(gradients, needed, strict=True)]
+    return (*chosen, None, None, [None] * len(groups))
+
+
+def _gather_conv_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    x, seed, matrices, offsets, bias, ctx.aggr, ctx.combine, ctx.activation, _keep, *lists = inputs
+    pointer, neighbours, tiles, groups, back_pointer, back_neighbours, back_tiles = lists
+    ctx.bias, ctx.cuts = bias is not None, (len(tiles), len(groups), len(back_tiles))
+    out, a = output
+    graph = (pointer, neighbours, back_pointer, back_neighbours)
+    ctx.save_for_backward(out, x, a, seed, matrices, offsets, *graph, *tiles, *groups, *back_tiles)
+
+
+def _gather_conv_gradient(ctx: Any, grad: Tensor, _by_a: Tensor) -> tuple[Any, ...]:
+    out, x, a, seed, matrices, offsets, pointer, neighbours, back_pointer, back_neighbours, *cuts = ctx.saved_tensors
+    first, second = ctx.cuts[0], ctx.cuts[0] + ctx.cuts[1]
+    tiles, groups, back_tiles = cuts[:first], cuts[first:second], cuts[second:]
+    weights = (seed, matrices, offsets)
+    if torch.is_grad_enabled():
+        a = ops.aggregate(
+            x, pointer, neighbours, None, ctx.aggr, back_pointer, back_neighbours, None, tiles, back_tiles
+        )
+        same = (x, a, *weights, ctx.combine, ctx.activation, ops.degree_linear, ops.degree_outer)
+        by_x, by_a, by_seed, by_matrices, by_bias = reference.conv_backward(grad, out, *same)
+        scale = reference.aggregate_scale(pointer, ctx.aggr, by_a.dtype)
+        by_a = by_a if scale is None else by_a * scale[:, None]
+        forth = (pointer, neighbours, None, back_tiles, tiles)
+        by_x = by_x + ops.aggregate(by_a, back_pointer, back_neighbours, None, "sum", *forth)
+    else:
+        needs = [*ctx.needs_input_grad[:3], ctx.bias and ctx.needs_input_grad[4]]
+        options = (ctx.aggr, ctx.combine, ctx.activation, needs)
+        lists = (pointer, neighbours, tiles, groups, back_pointer, back_neighbours, back_tiles)
+        gradients = ops.gather_conv_backward(grad.contiguous(), out, x, a, *weights, *options, *lists)
+        by_x, by_seed, by_matrices, by_bias = gradients
+    found = (by_x, by_seed, by_matrices, None, by_bias)
+    chosen = [gradient if need else None for gradient, need in zip(found, ctx.needs_input_grad[:5], strict=True)]
+    nothing = [[None] * count for count in ctx.cuts]
+    return (*chosen, *[None] * 6, nothing[0], nothing[1], None, None, nothing[2])
+
+
+def _head_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs)
+
+
+def _head_gradient(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    return (*ops.linear_cross_entropy_backward(grad, *ctx.saved_tensors), None, None)
+
+
+torch.library.register_autograd("demonet::conv", _conv_gradient, setup_context=_conv_context, lib=library)
+torch.library.register_autograd(
+    "demonet::gather_conv", _gather_conv_gradient, setup_context=_gather_conv_context, lib=library
+)
+torch.library.register_autograd(
+    "demonet::linear_cross_entropy", _head_gradient, setup_context=_head_context, lib=library
+)

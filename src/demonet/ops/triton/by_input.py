@@ -1,0 +1,187 @@
+"""The derivatives of a convolution by its input: through each half's matrices, and along reversed lists."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from demonet.degree.tiles import TILE, Groups, Tiles
+from demonet.ops.triton.blocks import ACTIVATIONS, block, on_device, precision
+from demonet.ops.triton.by_weights import load_gradient
+from demonet.ops.triton.gather import AGGR, gather_sum, list_scale, sum_long
+
+
+@triton.jit
+def _half_kernel(
+    grad,
+    out,
+    matrices,
+    by,
+    tiles,
+    pointer,
+    F,
+    W,
+    OUT,
+    BEGIN,
+    ONE: tl.constexpr,
+    ACTIVATION: tl.constexpr,
+    AGGR: tl.constexpr,
+    PRECISION: tl.constexpr,
+    BM: tl.constexpr,
+    BF: tl.constexpr,
+    BW: tl.constexpr,
+):
+    tile = tiles + 3 * tl.program_id(0).to(tl.int64)
+    row = tl.load(tile) + tl.arange(0, BM)
+    inside = row < tl.load(tile + 1)
+    group = tl.load(tile + 2)
+    if ONE:
+        group = group * 0
+    f, w = tl.arange(0, BF), tl.arange(0, BW)
+    half = load_gradient(grad, out, row, inside, w, BEGIN, W, OUT, ACTIVATION)
+    mask = (w < W)[:, None] & (f < F)[None, :]
+    turned = tl.load(matrices + group * F * W + f[None, :] * W + w[:, None], mask=mask, other=0)
+    back = tl.dot(half.to(turned.dtype), turned, input_precision=PRECISION)
+    if AGGR > 0:
+        length = tl.load(pointer + row + 1, mask=inside, other=0) - tl.load(pointer + row, mask=inside, other=0)
+        back *= list_scale(length, AGGR)[:, None]
+    whole = inside[:, None] & (f < F)[None, :]
+    tl.store(by + row[:, None] * F + f[None, :], back.to(by.dtype.element_ty), mask=whole)
+
+
+def half_backward(
+    grad: Tensor,
+    out: Tensor,
+    matrices: Tensor,
+    groups: Groups,
+    begin: int,
+    activation: str,
+    pointer: Tensor | None = None,
+    aggr: str = "sum",
+) -> Tensor:
+    """By the input of one half, whose columns of the output start at ``begin``: ``[n, F]``.
+
+    Args:
+        grad, out: ``[n, width]``.
+        matrices: ``[groups, F, W]``, or ``[F, W]``, one for all.
+        groups: How the rows are cut.
+        begin: Where the half's columns start.
+        activation: Of the layer.
+        pointer, aggr: The lists whose sums were the input, to take back their scale.
+    """
+    grad, matrices = grad.contiguous(), matrices.contiguous()
+    columns, width = matrices.shape[-2:]
+    by = grad.new_empty(grad.size(0), columns)
+    with on_device(grad):
+        _half_kernel[(groups.tiles.size(0),)](
+            grad,
+            out,
+            matrices,
+            by,
+            groups.tiles,
+            pointer,
+            columns,
+            width,
+            grad.size(1),
+            begin,
+            ONE=matrices.dim() == 2,
+            ACTIVATION=ACTIVATIONS[activation],
+            AGGR=AGGR[aggr],
+            PRECISION=precision(grad.dtype),
+            BM=TILE,
+            BF=block(columns, 256),
+            BW=block(width, 128),
+        )
+    return by
+
+
+@triton.jit
+def _input_kernel(
+    grad,
+    out,
+    z,
+    hub_sums,
+    seed,
+    by_x,
+    tiles,
+    rows,
+    pointer,
+    neighbours,
+    F,
+    S,
+    OUT,
+    COMPACT: tl.constexpr,
+    ACTIVATION: tl.constexpr,
+    HAS_ROWS: tl.constexpr,
+    PRECISION: tl.constexpr,
+    BM: tl.constexpr,
+    BF: tl.constexpr,
+    BS: tl.constexpr,
+):
+    tile = tiles + 4 * tl.program_id(0).to(tl.int64)
+    first = tl.load(tile)
+    position = first + tl.arange(0, BM)
+    inside = position < tl.load(tile + 1)
+    third = tl.load(tile + 2)
+    row = position
+    if HAS_ROWS:
+        row = tl.load(rows + position, mask=inside, other=0)
+    f, s = tl.arange(0, BF), tl.arange(0, BS)
+    whole = inside[:, None] & (f < F)[None, :]
+    W0 = tl.load(seed + f[:, None] * S + s[None, :], mask=(f < F)[:, None] & (s < S)[None, :], other=0)
+    left = load_gradient(grad, out, row, inside, s, 0, S, OUT, ACTIVATION).to(W0.dtype)
+    if COMPACT:
+        place = third + position - first
+        total = tl.load(hub_sums + place[:, None] * F + f[None, :], mask=whole, other=0).to(tl.float32)
+    else:
+        total = gather_sum(z, z, pointer, neighbours, row, inside, f, F, third.to(tl.int32), False, BM, BF)
+    total += tl.dot(left, tl.trans(W0), input_precision=PRECISION)
+    tl.store(by_x + row[:, None] * F + f[None, :], total.to(by_x.dtype.element_ty), mask=whole)
+
+
+def input_backward(
+    grad: Tensor,
+    out: Tensor,
+    z: Tensor,
+    seed: Tensor,
+    activation: str,
+    pointer: Tensor,
+    neighbours: Tensor,
+    tiles: Tiles,
+) -> Tensor:
+    """By the input: ``z``, the derivatives by the sums, summed along reversed lists, and the seeds' part."""
+    grad, seed = grad.contiguous(), seed.contiguous()
+    columns = z.size(1)
+    by_x = torch.empty_like(z)
+    same = {
+        "ACTIVATION": ACTIVATIONS[activation],
+        "HAS_ROWS": tiles.rows.numel() > 0,
+        "PRECISION": precision(z.dtype),
+        "BM": TILE,
+        "BF": block(columns, 256),
+        "BS": block(seed.size(1), 128),
+    }
+    with on_device(z):
+        for table, compact in ((tiles.long, True), (tiles.short, False)):
+            if table.size(0):
+                hub_sums = sum_long(z, pointer, neighbours, None, "sum", tiles, None) if compact else z
+                _input_kernel[(table.size(0),)](
+                    grad,
+                    out,
+                    z,
+                    hub_sums,
+                    seed,
+                    by_x,
+                    table,
+                    tiles.rows,
+                    pointer,
+                    neighbours,
+                    columns,
+                    seed.size(1),
+                    grad.size(1),
+                    COMPACT=compact,
+                    **same,
+                )
+    return by_x

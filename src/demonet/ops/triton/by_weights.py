@@ -1,0 +1,152 @@
+"""The derivatives of a convolution by its weights: sums over the rows of each group, in a fixed order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from demonet.degree.tiles import Groups
+from demonet.ops.triton.blocks import ACTIVATIONS, block, on_device, precision
+from demonet.ops.triton.gather import join_kernel
+
+
+@triton.jit
+def load_gradient(grad, out, row, inside, column, begin, WIDTH, OUT, ACTIVATION: tl.constexpr):
+    """Rows of the gradient before the activation, from column ``begin`` on; the slopes follow from the output."""
+    mask = inside[:, None] & (column < WIDTH)[None, :]
+    at = row[:, None] * OUT + begin + column[None, :]
+    g = tl.load(grad + at, mask=mask, other=0).to(tl.float32)
+    if ACTIVATION == 1:
+        y = tl.load(out + at, mask=mask, other=0).to(tl.float32)
+        g = tl.where(y > 0, g, g * (y + 1.0))
+    if ACTIVATION == 2:
+        y = tl.load(out + at, mask=mask, other=0).to(tl.float32)
+        g = tl.where(y > 0, g, 0.0)
+    return g
+
+
+@triton.jit
+def _weights_kernel(
+    grad,
+    out,
+    x,
+    a,
+    partial_seed,
+    partial_matrices,
+    partial_bias,
+    spans,
+    F,
+    S,
+    W,
+    OUT,
+    ACTIVATION: tl.constexpr,
+    ADD: tl.constexpr,
+    BIAS: tl.constexpr,
+    PRECISION: tl.constexpr,
+    BM: tl.constexpr,
+    BF: tl.constexpr,
+    BS: tl.constexpr,
+    BW: tl.constexpr,
+):
+    span = tl.program_id(0).to(tl.int64)
+    first, last = tl.load(spans + 3 * span), tl.load(spans + 3 * span + 1)
+    f, s, w = tl.arange(0, BF), tl.arange(0, BS), tl.arange(0, BW)
+    split = 0 if ADD else S
+    d_seed = tl.zeros([BF, BS], tl.float32)
+    d_matrix = tl.zeros([BF, BW], tl.float32)
+    d_left = tl.zeros([BS], tl.float32)
+    d_right = tl.zeros([BW], tl.float32)
+    for start in range(first, last, BM):
+        row = start + tl.arange(0, BM).to(tl.int64)
+        inside = row < last
+        # Rows are loaded as columns: the product wants them so, and turning a tile over costs more than reading it.
+        whole = (f < F)[:, None] & inside[None, :]
+        own = tl.load(x + row[None, :] * F + f[:, None], mask=whole, other=0)
+        total = tl.load(a + row[None, :] * F + f[:, None], mask=whole, other=0)
+        left = load_gradient(grad, out, row, inside, s, 0, S, OUT, ACTIVATION)
+        right = load_gradient(grad, out, row, inside, w, split, W, OUT, ACTIVATION)
+        if BIAS:
+            d_left += tl.sum(left, 0)
+            d_right += tl.sum(right, 0)
+        d_seed += tl.dot(own, left.to(own.dtype), input_precision=PRECISION)
+        d_matrix += tl.dot(total, right.to(own.dtype), input_precision=PRECISION)
+    tl.store(
+        partial_seed + span * F * S + f[:, None] * S + s[None, :], d_seed, mask=(f < F)[:, None] & (s < S)[None, :]
+    )
+    tl.store(
+        partial_matrices + span * F * W + f[:, None] * W + w[None, :],
+        d_matrix,
+        mask=(f < F)[:, None] & (w < W)[None, :],
+    )
+    if BIAS:
+        tl.store(partial_bias + span * OUT + s, d_left, mask=s < S)
+        if not ADD:
+            tl.store(partial_bias + span * OUT + S + w, d_right, mask=w < W)
+
+
+def weights_backward(
+    grad: Tensor,
+    out: Tensor,
+    x: Tensor,
+    a: Tensor,
+    seed: Tensor,
+    matrices: Tensor,
+    groups: Groups,
+    combine: str,
+    activation: str,
+    *,
+    bias: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Derivatives by the seed map, the matrices, and the bias (empty where there is none)."""
+    grad, x, a = grad.contiguous(), x.contiguous(), a.contiguous()
+    columns, S, W, width = x.size(1), seed.size(1), matrices.size(2), out.size(1)
+    count = groups.spans.size(0)
+    sums: dict[str, Any] = {"dtype": torch.float32, "device": x.device}
+    partial_seed = torch.empty(count, columns * S, **sums)
+    partial_matrices = torch.empty(count, columns * W, **sums)
+    partial_bias = torch.empty(count if bias else 0, width, **sums)
+    by_matrices = torch.empty(matrices.size(0), columns * W, dtype=matrices.dtype, device=x.device)
+    wide = block(columns * W, 128)
+    with on_device(x):
+        _weights_kernel[(count,)](
+            grad,
+            out,
+            x,
+            a,
+            partial_seed,
+            partial_matrices,
+            partial_bias,
+            groups.spans,
+            columns,
+            S,
+            W,
+            width,
+            ACTIVATION=ACTIVATIONS[activation],
+            ADD=combine == "add",
+            BIAS=bias,
+            PRECISION=precision(x.dtype),
+            BM=32,
+            BF=block(columns, 256),
+            BS=block(S, 128),
+            BW=block(W, 128),
+            num_warps=4,
+            num_stages=3,
+        )
+        join_kernel[(matrices.size(0), triton.cdiv(columns * W, wide))](
+            partial_matrices,
+            by_matrices,
+            groups.pieces,
+            groups.pieces,
+            groups.pieces,
+            columns * W,
+            AGGR=0,
+            HAS_ROWS=False,
+            BJ=16,
+            BF=wide,
+        )
+    by_bias = partial_bias.sum(0).to(x.dtype) if bias else x.new_empty(0)
+    return partial_seed.sum(0).to(seed.dtype).view_as(seed), by_matrices.view_as(matrices), by_bias
