@@ -135,6 +135,15 @@ def test_deepwl_by_hand():
     np.testing.assert_allclose(ByHand(1).fit(pair).transform([star(3)]), [[2 * 4 + 2 * 3, 3 * 4 + 2 * 3 + 3 / 2]])
 
 
+def test_deepwl_with_vectors_from_before():
+    graphs = small_graphs(10, seed=1)
+    learned = DeepWLKernel(1, seed=3).fit(graphs)
+    given = DeepWLKernel(1, vectors=learned.vectors_).fit(graphs)
+    np.testing.assert_array_equal(given.transform(graphs), learned.transform(graphs))
+    with pytest.raises(DemonetError, match=r"vectors of shape \(2, 2\) for 3 colours"):
+        DeepWLKernel(1, vectors=np.eye(2)).fit([path(2), path(3)])
+
+
 def test_deepwl_reads_colours_round_by_round():
     counts = WLSubtreeKernel(1).fit([path(2), path(3)]).features_
     assert list(sentences(counts)) == [["0", "0", "1", "1"], ["0", "0", "0", "1", "1", "2"]]

@@ -40,6 +40,7 @@ class DeepWLKernel(WLSubtreeKernel):
         window: How many words to either side a vector has to predict.
         epochs: How often the sentences are read.
         seed: Of the first vectors and of what is drawn while reading.
+        vectors: Vectors that were learned before from the same graphs, a row a colour; then none are learned.
 
     Attributes:
         vectors_: ``[colours, dimensions]`` the vectors :math:`w_i`.
@@ -51,6 +52,7 @@ class DeepWLKernel(WLSubtreeKernel):
         "window": [_POSITIVE],
         "epochs": [_POSITIVE],
         "seed": [Interval(Integral, 0, None, closed="left")],
+        "vectors": [np.ndarray, None],
     }
 
     def __init__(
@@ -61,12 +63,14 @@ class DeepWLKernel(WLSubtreeKernel):
         window: int = 5,
         epochs: int = 5,
         seed: int = 0,
+        vectors: Float | None = None,
     ) -> None:
         super().__init__(n_iter, normalize)
         self.dimensions = dimensions
         self.window = window
         self.epochs = epochs
         self.seed = seed
+        self.vectors = vectors
 
     @property
     def similarity(self) -> Float:
@@ -75,7 +79,9 @@ class DeepWLKernel(WLSubtreeKernel):
 
     def _learn(self, union: GraphUnion) -> Expansion:
         counts = super()._learn(union).features
-        self.vectors_ = self._embed(counts)
+        self.vectors_ = self._embed(counts) if self.vectors is None else self.vectors
+        if self.vectors_.ndim != 2 or len(self.vectors_) != counts.shape[1]:
+            raise DemonetError(f"vectors of shape {self.vectors_.shape} for {counts.shape[1]} colours")
         return self._deep(counts)
 
     def _expand(self, union: GraphUnion) -> Expansion:
@@ -136,9 +142,12 @@ class DeepWL(KernelSVM):
 
     def _kernels(self, seed: int) -> Iterator[DeepWLKernel]:
         chosen = self.chosen
-        grid = product(chosen.rounds, chosen.dimensions, chosen.windows, chosen.normalize)
-        for n_iter, dimensions, window, normalize in grid:
-            yield DeepWLKernel(n_iter, normalize, dimensions, window, chosen.epochs, seed)
+        for n_iter, dimensions, window in product(chosen.rounds, chosen.dimensions, chosen.windows):
+            vectors = None
+            for normalize in chosen.normalize:
+                kernel = DeepWLKernel(n_iter, normalize, dimensions, window, chosen.epochs, seed, vectors)
+                yield kernel
+                vectors = kernel.vectors_  # fitted by now: whether graphs are scaled changes nothing in them
 
     def _untuned(self, seed: int) -> DeepWLKernel:
         return DeepWLKernel(self.chosen.untuned, epochs=self.chosen.epochs, seed=seed)
