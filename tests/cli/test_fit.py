@@ -1,0 +1,233 @@
+"""The command line from the first mistake to a finished run, in processes of its own where that matters."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from tests.runs.files import FILES, write_problem, write_table
+
+from demonet import cli
+
+COMMAND = [sys.executable, "-c", "from demonet.cli import main; main()"]
+FIT = ["fit", "edges.csv", "--labels", "labels.csv", "--out", "run"]
+
+
+@pytest.fixture
+def problem(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_problem(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def main(monkeypatch, capfd):
+    """The command in this process: exit code, stdout, stderr."""
+
+    def main(*arguments):
+        monkeypatch.setattr("sys.argv", ["demonet", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        return stop.value.code or 0, *capfd.readouterr()
+
+    return main
+
+
+def start(*arguments, **options):
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([*COMMAND, *arguments], env=os.environ | {"COLUMNS": "40"}, **pipes, **options)
+
+
+def wait_for_another(path, process, seconds=120.0):
+    """Until a file is there, or another of its name."""
+    end, before = time.monotonic() + seconds, path.stat().st_mtime_ns if path.exists() else None
+    while not path.exists() or path.stat().st_mtime_ns == before:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_killed_then_resumed_gives_the_same_predictions(problem, main):
+    """kill -9 after the first checkpoint, then Ctrl-C, then to the end: the bits of a run that nobody stopped."""
+    long = ["--epochs", "1500"]
+    code, _, _ = main(*FIT[:-1], "whole", *long)
+    assert code == 0
+    for number, (sign, code) in enumerate(((signal.SIGKILL, -9), (signal.SIGINT, 130))):
+        process = start(*FIT, *long, *["--resume"] * number)
+        wait_for_another(problem / "run" / "unfinished" / "checkpoint-000.safetensors", process)
+        process.send_signal(sign)
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, out) == (code, "")
+        assert "Traceback" not in err
+        assert [file.name for file in (problem / "run").iterdir() if file.name != ".lock"] == ["unfinished"]
+    assert err.splitlines()[-1] == "interrupted: the same command with --resume goes on"
+    code, _, err = main(*FIT, *long)
+    assert code == 2
+    assert "--resume goes on with it" in err
+    code, out, _ = main(*FIT, *long, "--resume", "--json")
+    assert code == 0
+    assert (
+        json.loads(out)["metrics"]["epochs"] == json.loads((problem / "whole" / "metrics.json").read_text())["epochs"]
+    )
+    for name in ("predictions.csv", "split.json"):
+        assert (problem / "run" / name).read_bytes() == (problem / "whole" / name).read_bytes()
+
+
+def test_a_process_of_its_own_prints_one_json_object_and_predicts_to_the_last_bit(problem, main):
+    code, out, err = main(*FIT, "--epochs", "10", "--json")
+    assert code == 0
+    printed = json.loads(out)
+    assert printed["run"] == "run"
+    assert printed["metrics"] == json.loads((problem / "run" / "metrics.json").read_text())
+    assert "trained: validation" in err
+    assert sorted(file.name for file in (problem / "run").iterdir()) == FILES
+    process = start("predict", "run", "edges.csv", "--out", "again.csv")
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (0, "")
+    assert out == "Wrote again.csv: 60 nodes.\n"
+    assert (problem / "again.csv").read_bytes() == (problem / "run" / "predictions.csv").read_bytes()
+
+
+def test_embeddings_and_the_page_again(problem, main):
+    assert main(*FIT, "--epochs", "3")[0] == 0
+    code, out, _ = main("embed", "run", "edges.csv", "--out", "e.npy")
+    assert (code, out) == (0, "Wrote e.npy: 60 nodes, 64 columns.\n")
+    (problem / "edges.csv").unlink()  # the graph is not needed for the page
+    before = (problem / "run" / "report.html").read_text()
+    (problem / "run" / "report.html").unlink()
+    assert main("report", "run")[0] == 0
+    assert (problem / "run" / "report.html").read_text() == before
+
+
+def test_what_a_person_sees(problem, main):
+    code, out, err = main(*FIT, "--epochs", "10")
+    assert code == 0
+    assert re.search(r"DEMO-Net +│ +0\.\d{3} │ 0\.\d{3} to [01]\.\d{3}", out)
+    assert re.search(r"floor: degree-knn +│ +0\.\d{3}", out)
+    assert out.splitlines()[-1] == "Wrote run: open run/report.html; predictions are in run/predictions.csv."
+    described = "edges: 60 nodes, 72 edges, 3 classes, 60 labelled; 36 / 12 / 12 to train / validate / test"
+    assert err.splitlines()[0] == described
+
+
+MESSY = """source,target,weight
+ann,bob,1.5
+bob,cid,heavy
+cid,ann,1
+ann,bob,1.5
+dan,dan,1
+dan,ann,2
+"""
+
+
+def test_from_the_first_mistake_to_the_last(problem, main):
+    """A bad weight, a header that is none, an unknown node, too few labels; then what was changed is said."""
+    edges, labels = problem / "edges.csv", problem / "labels.csv"
+    edges.write_text(MESSY)
+    labels.write_text("name,kind\nann,a\nbob,b\nzoe,b\n")
+    code, out, err = main(*FIT)
+    assert (code, out) == (2, "")
+    assert err == "error: edges.csv:3: 'heavy' is not a number, in column 3\n"
+    edges.write_text(MESSY.replace("heavy", "1"))
+    code, _, err = main(*FIT)
+    assert code == 2
+    assert err.startswith(
+        "error: labels.csv:1: id 'name' is in no edge (2 such) (a header starts with 'node' or 'id'; "
+    )
+    labels.write_text(labels.read_text().replace("name", "node"))
+    code, _, err = main(*FIT)
+    assert code == 2
+    assert err == "error: labels.csv:4: id 'zoe' is in no edge (1 such) (--add-isolated adds them as isolated nodes)\n"
+    code, _, err = main(*FIT, "--add-isolated")
+    assert code == 2
+    *warnings, error = err.splitlines()
+    assert warnings == [
+        "warning: edges.csv: 1 self loop dropped (--self-loops keep keeps them)",
+        "warning: edges.csv: 1 duplicate edge merged",
+    ]
+    assert error == (
+        "error: edges.csv: with 3 labelled nodes the validation part is empty (more labels, or a larger share)"
+    )
+    assert not (problem / "run").exists()
+
+
+def test_errors_stay_on_one_line_in_a_narrow_terminal(problem):
+    long = "a very long name of a file that is not there " * 4 + ".csv"
+    process = start("fit", long, "--labels", "labels.csv", "--out", "run")
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, out, err) == (2, "", f"error: {long}: no such file\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("fit", "edges.csv"),
+        ("fit", "edges.csv", "--out", "run", "--preset", "best"),
+        (*FIT, "--cv", "0"),
+        (*FIT, "--val", "0.7", "--test", "0.3"),
+        (*FIT, "--cv", "2", "--test", "0"),
+        (*FIT, "--resume", "--overwrite"),
+        (*FIT, "--features", "none.csv"),
+        ("predict", "run", "edges.csv", "--out", "p.csv"),
+        ("embed", "run", "edges.csv", "--out", "e.txt"),
+        ("report", "run"),
+        ("export", "run", "--onnx", "m.onnx"),
+    ],
+)
+def test_mistakes_are_exit_code_2(problem, main, arguments):
+    code, out, err = main(*arguments)
+    assert (code, out) == (2, "")
+    assert "Traceback" not in err
+    assert not (problem / "run").exists()
+
+
+def test_a_known_set_by_its_name(problem, main, monkeypatch):
+    data = os.environ.get("DEMONET_DATA")
+    if not data:
+        beside = os.path.join(os.path.dirname(__file__), "..", "..", "..", "shared", "data")
+        if not os.path.isdir(beside):
+            pytest.skip("the paper's data is not here: set DEMONET_DATA")
+        monkeypatch.setenv("DEMONET_DATA", beside)
+    code, out, err = main("fit", "Brazil", "--out", "run", "--epochs", "5", "--json")
+    assert code == 0
+    assert json.loads(out)["metrics"]["split"]["train"] == 79
+    assert "71 self loops dropped" in err
+
+
+def test_names_are_completed(problem, monkeypatch):
+    from demonet.cli.console import complete_edges
+
+    assert complete_edges("bra") == ["brazil"]
+    assert complete_edges("")[-3:] == ["edges.csv", "features.csv", "labels.csv"]
+    assert complete_edges("./lab") == ["./labels.csv"]
+    assert complete_edges(f"{problem}/ed") == [f"{problem}/edges.csv"]
+    assert complete_edges("none/x") == []
+    environment = {"_DEMONET_COMPLETE": "complete_bash", "COMP_WORDS": "demonet fit --preset ", "COMP_CWORD": "3"}
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys; sys.argv[0] = 'demonet'; from demonet.cli import app; app(prog_name='demonet')",
+        ],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.stdout.split() == ["default", "paper", "authors"], done.stderr
+
+
+def test_a_table_of_graphs(problem, main):
+    rows = [(f"g{g}", i, (i + 1) % (4 + g % 3)) for g in range(20) for i in range(4 + g % 3)]
+    write_table(problem / "graphs.csv", ("graph", "source", "target"), rows)
+    write_table(problem / "kinds.csv", ("graph", "kind"), [(f"g{g}", "even" if g % 2 else "odd") for g in range(20)])
+    code, _, err = main("fit", "graphs.csv", "--labels", "kinds.csv", "--out", "run", "--epochs", "3")
+    assert code == 0
+    assert err.startswith("graphs: 20 graphs, ")
+    assert (problem / "run" / "predictions.csv").read_text().startswith("graph,prediction,confidence,even,odd\ng0,")

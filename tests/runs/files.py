@@ -1,0 +1,70 @@
+"""Small problems as files: a ring with triangles on it, whose corners are one class and the ring the other."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+
+from demonet.runs import Run, Settings, fit_run
+
+MOTIFS = 12
+FAST = Settings(epochs=12)
+FILES = ["MODEL_CARD.md", "config.json", "metrics.json", "model.safetensors", "predictions.csv", "report.html"]
+FILES += ["run.safetensors", "split.json"]
+
+
+def page(run: Run, path: Path) -> None:
+    path.write_text(f"{len(run.ids)} items", encoding="utf-8")
+
+
+def fit(**options) -> Run:
+    """A run on the problem in the folder at hand."""
+    return fit_run("edges.csv", "labels.csv", **{"out": "run", "settings": FAST, "page": page} | options)
+
+
+def roles(motifs: int = MOTIFS) -> tuple[list[tuple[str, str]], dict[str, str]]:
+    """Edges and labels: every third node of a ring carries a triangle."""
+    length = 3 * motifs
+    edges = [(f"r{i}", f"r{(i + 1) % length}") for i in range(length)]
+    labels = {f"r{i}": "ring" for i in range(length)}
+    for i in range(0, length, 3):
+        edges += [(f"r{i}", f"a{i}"), (f"r{i}", f"b{i}"), (f"a{i}", f"b{i}")]
+        labels |= {f"r{i}": "foot", f"a{i}": "corner", f"b{i}": "corner"}
+    return edges, labels
+
+
+def write_table(path: Path, header: tuple[str, ...], rows) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
+    return path
+
+
+def write_problem(folder: Path, motifs: int = MOTIFS) -> None:
+    """``edges.csv``, ``labels.csv`` and ``features.csv``."""
+    edges, labels = roles(motifs)
+    write_table(folder / "edges.csv", ("source", "target"), edges)
+    write_table(folder / "labels.csv", ("node", "label"), labels.items())
+    noise = np.random.default_rng(0).normal(size=(len(labels), 2)).round(3).tolist()
+    write_table(
+        folder / "features.csv",
+        ("node", "height", "age"),
+        [
+            (node, float(kind == "foot") - row[0] / 9, row[1])
+            for (node, kind), row in zip(labels.items(), noise, strict=True)
+        ],
+    )
+
+
+def write_graphs(folder: Path, count: int = 24) -> None:
+    """``graphs.csv`` with a column of graphs, cycles and stars, and ``kinds.csv``."""
+    rows, kinds = [], []
+    for number in range(count):
+        name, size, cycle = f"g{number:02}", 5 + number % 4, number % 2 == 0
+        kinds.append((name, "cycle" if cycle else "star"))
+        rows += [(name, i if cycle else 0, (i + 1) % size if cycle else i + 1) for i in range(size)]
+    write_table(folder / "graphs.csv", ("graph", "source", "target"), rows)
+    write_table(folder / "kinds.csv", ("graph", "kind"), kinds)

@@ -1,0 +1,182 @@
+"""A run from Python: what its folder holds, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from tests.runs.files import FAST, FILES, fit, page, write_table
+
+from demonet import DEMONetClassifier, DemonetError
+from demonet.data import Split, read_graph
+from demonet.runs import Settings, embed_run, fit_run, load_run, predict_run
+
+
+def rows(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))
+
+
+def test_the_folder_is_complete_and_says_the_same_everywhere(problem):
+    run = fit()
+    assert sorted(file.name for file in (problem / "run").iterdir()) == FILES
+    metrics = json.loads((problem / "run" / "metrics.json").read_text())
+    assert metrics == run.metrics
+    assert metrics["split"] | {"hash": 0} == {
+        **{"name": "60/20/20, stratified", "seed": 0, "hash": 0, "train": 36, "val": 12, "test": 12}
+    }
+    assert set(metrics["floors"]) == {"majority", "degree-knn"}
+    split = Split.load(problem / "run" / "split.json")
+    head, *table = rows(problem / "run" / "predictions.csv")
+    assert head == ["node", "prediction", "confidence", "corner", "foot", "ring"]
+    data = read_graph("edges.csv", "labels.csv")
+    assert [row[0] for row in table] == data.node_ids
+    names = np.array(data.class_names)[data.y.numpy()]
+    right = np.array([row[1] for row in table]) == names
+    assert metrics["test_accuracy"] == right[split.test].mean()
+    assert metrics["val_accuracy"] == right[split.val].mean()
+    assert metrics["floors"]["majority"] == (names[split.test] == "corner").mean()
+    low, high = metrics["test_interval"]
+    assert low <= metrics["test_accuracy"] <= high
+    assert metrics["epochs"] == len(run.history["val_loss"]) == 12
+    card = (problem / "run" / "MODEL_CARD.md").read_text()
+    assert f"{metrics['test_accuracy']:.3f}" in card
+    assert "36 nodes were trained on, 12 chose the epoch, 12 were" in card
+
+
+def test_the_csv_is_what_the_saved_model_says_to_the_last_bit(problem):
+    run = fit()
+    model = DEMONetClassifier.load("run/model.safetensors", graph="edges.csv")
+    probabilities = model.predict_proba().astype(np.float32)
+    np.testing.assert_array_equal(probabilities, run.probabilities)
+    written = [[np.float32(cell) for cell in row[3:]] for row in rows(problem / "run" / "predictions.csv")[1:]]
+    np.testing.assert_array_equal(np.array(written), run.probabilities)
+    inputs, _, again = predict_run("run", "edges.csv")
+    assert inputs.ids == run.ids
+    np.testing.assert_array_equal(again, run.probabilities)
+
+
+def test_a_run_is_read_back_as_it_was(problem):
+    run, back = fit(), load_run("run")
+    for name in ("y", "part", "probabilities", "degree", "place", "degrees", "degree_counts", "degree_task", "edges"):
+        np.testing.assert_array_equal(getattr(run, name), getattr(back, name))
+    assert (run.config, run.history, run.ids) == (back.config, back.history, back.ids)
+    assert run.degrees.tolist() == [2, 4]
+    assert run.degree_counts.tolist() == [48, 12]
+    assert run.edges.shape == (2, 72)
+    assert np.bincount(run.part).tolist() == [36, 12, 12]
+
+
+def test_the_same_seed_gives_the_same_bits(problem):
+    runs = [fit(out=f"run{i}", settings=Settings(epochs=12, seed=seed)) for i, seed in enumerate((3, 3, 4))]
+    np.testing.assert_array_equal(runs[0].probabilities, runs[1].probabilities)
+    assert runs[0].metrics["split"]["hash"] != runs[2].metrics["split"]["hash"]
+
+
+def test_class_names_and_ids_are_those_of_the_files(problem):
+    edges = [(f'a "{i}", b', f'a "{(i + 1) % 24}", b') for i in range(24)]
+    write_table(problem / "edges.csv", ("source", "target"), edges)
+    kinds = ["=1+2", "<script>, |x|", "*bold*"]
+    write_table(problem / "labels.csv", ("node", "label"), [(u, kinds[i % 3]) for i, (u, _) in enumerate(edges)])
+    run = fit()
+    head, *table = rows(problem / "run" / "predictions.csv")
+    assert head[3:] == run.class_names == sorted(kinds)
+    assert {row[0] for row in table} == {u for u, _ in edges}
+    card = (problem / "run" / "MODEL_CARD.md").read_text()
+    assert r"| \<script\>, \|x\| | 8 |" in card
+    assert "<script>" not in card
+
+
+def test_repeated_splits_have_a_mean_and_an_interval(problem):
+    run = fit(settings=Settings(epochs=12, cv=3))
+    over = run.metrics["cv"]
+    assert over["splits"] == 3
+    assert over["test_accuracy"][0] == run.metrics["test_accuracy"]
+    assert over["mean"] == pytest.approx(np.mean(over["test_accuracy"]))
+    assert over["std"] == pytest.approx(np.std(over["test_accuracy"], ddof=1))
+    reach = 4.302652729911275 * over["std"] / 3**0.5  # Student's t with two degrees of freedom
+    assert over["interval"] == pytest.approx([over["mean"] - reach, over["mean"] + reach])
+    assert len(over["floors"]["degree-knn"]) == 3
+    alone = fit(out="alone")
+    np.testing.assert_array_equal(alone.probabilities, run.probabilities)
+
+
+def test_graphs(problem):
+    run = fit_run("graphs.csv", "kinds.csv", out="run", settings=FAST, page=page)
+    assert run.kind == "graphs"
+    assert run.ids == [f"g{i:02}" for i in range(24)]
+    assert run.degree.tolist() == [5 + i % 4 + i % 2 for i in range(24)]
+    assert run.edge_count.tolist() == [5 + i % 4 for i in range(24)]
+    assert run.edges is None
+    head, *table = rows(problem / "run" / "predictions.csv")
+    assert head == ["graph", "prediction", "confidence", "cycle", "star"]
+    assert len(table) == 24
+    np.testing.assert_array_equal(predict_run("run", "graphs.csv")[2], run.probabilities)
+    assert embed_run("run", "graphs.csv")[1].shape[0] == 24
+
+
+def test_attributes_that_are_no_counts_are_standardised(problem):
+    run = fit(features="features.csv")
+    assert run.config["features"].split("+")[0] == "standardised"
+    assert run.columns == ["height", "age"]
+    assert set(run.metrics["floors"]) == {"majority", "degree-knn", "attribute-lr"}
+
+
+def test_folders_that_are_no_runs_are_left_alone(problem):
+    (problem / "mine").mkdir()
+    (problem / "mine" / "thesis.txt").write_text("years of work")
+    for overwrite in (False, True):
+        with pytest.raises(DemonetError, match=r"^mine: not empty, and not the folder of a run"):
+            fit(out="mine", overwrite=overwrite)
+    with pytest.raises(DemonetError, match=r"^edges\.csv: this is a file"):
+        fit(out="edges.csv")
+    assert [file.name for file in (problem / "mine").iterdir()] == ["thesis.txt"]
+
+
+def test_bad_input_leaves_no_folder(problem):
+    for options, message in (
+        ({"settings": Settings(val=0.001)}, "the validation part is empty"),
+        ({"settings": Settings(split=problem / "none.json")}, "no such split file"),
+    ):
+        with pytest.raises(DemonetError, match=message):
+            fit(**options)
+    write_table(problem / "labels.csv", ("node", "label"), [("r0", "one"), ("r1", "one")])
+    with pytest.raises(DemonetError, match="every label is 'one'"):
+        fit()
+    with pytest.raises(DemonetError, match=r"^edges\.csv: nothing has a label"):
+        fit_run("edges.csv", out="run")
+    with pytest.raises(DemonetError, match=r"^brasil: no such file, and no data set .*did you mean 'brazil'"):
+        fit_run("brasil", out="run")
+    assert not (problem / "run").exists()
+
+
+def test_a_split_of_ones_own(problem):
+    first = fit()
+    split = problem / "mine.json"
+    (problem / "run" / "split.json").rename(split)
+    again = fit(out="again", settings=Settings(epochs=12, split=split))
+    np.testing.assert_array_equal(first.probabilities, again.probabilities)
+
+
+def test_no_test_part_is_said(problem):
+    run = fit(settings=Settings(epochs=12, test=0.0))
+    assert run.metrics["test_accuracy"] is None
+    assert run.metrics["floors"] == {}
+    assert "nothing was held out" in (problem / "run" / "MODEL_CARD.md").read_text()
+
+
+def test_curves_for_tensorboard(problem):
+    event_accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    fit(settings=Settings(epochs=12, log="tensorboard"))
+    events = event_accumulator.EventAccumulator(str(problem / "run" / "tensorboard" / "split-000"))
+    events.Reload()
+    curve = [event.value for event in events.Scalars("val_loss")]
+    assert curve == pytest.approx(load_run("run").history["val_loss"])
+    fit(overwrite=True)
+    assert not (problem / "run" / "tensorboard").exists()
+
+
+def test_balanced_classes(problem):
+    assert fit(settings=Settings(epochs=12, class_weight="balanced")).config["asked"]["class_weight"] == "balanced"

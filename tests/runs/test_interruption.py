@@ -1,0 +1,140 @@
+"""Killed at any point, a run goes on to the same bits; a finished one is never lost, and two never share a folder."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import nullcontext
+from pathlib import Path
+
+import filelock
+import numpy as np
+import pytest
+from tests.runs.files import FILES, fit
+
+from demonet import DemonetError
+from demonet.runs import Reading, Settings, load_run
+from demonet.runs import trial as trials
+from demonet.runs.watch import Watch
+
+
+def contents(folder):
+    return {
+        file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.iterdir()) if file.is_file()
+    }
+
+
+class Killed(BaseException):
+    """Nobody catches it, as nobody catches kill -9."""
+
+
+class Deadly(Watch):
+    """A process that is killed in the middle of an epoch."""
+
+    def __init__(self, split, epoch):
+        self.at = split, epoch
+
+    def training(self, label, epochs):
+        return nullcontext(lambda epoch: self.tell(label, epoch.number))
+
+    def tell(self, label, number):
+        if (label, number) == self.at:
+            raise Killed
+
+
+def test_an_interrupted_run_goes_on_to_the_same_bits(problem):
+    settings = Settings(epochs=60, cv=2)
+    whole = fit(out="whole", settings=settings)
+    for at in (("split 1 of 2", 40), ("split 2 of 2", 30)):
+        with pytest.raises(Killed):
+            fit(settings=settings, resume=(problem / "run").exists(), watch=Deadly(*at))
+        assert [file.name for file in (problem / "run").iterdir()] == ["unfinished"]
+        with pytest.raises(DemonetError, match="not finished"):
+            load_run("run")
+    with pytest.raises(DemonetError, match=r"^run: there is an unfinished run .*--resume goes on"):
+        fit(settings=settings)
+    run = fit(settings=settings, resume=True)
+    np.testing.assert_array_equal(run.probabilities, whole.probabilities)
+    assert run.metrics["cv"] == whole.metrics["cv"]
+    assert contents(problem / "run")["predictions.csv"] == contents(problem / "whole")["predictions.csv"]
+    assert sorted(file.name for file in (problem / "run").iterdir()) == FILES
+
+
+def test_finished_splits_are_not_trained_again(problem, monkeypatch):
+    settings = Settings(epochs=12, cv=2)
+    with pytest.raises(Killed):
+        fit(settings=settings, watch=Deadly("split 2 of 2", 3))
+    trained = []
+    original = trials.Plan.estimator
+    monkeypatch.setattr(trials.Plan, "estimator", lambda plan, number: trained.append(number) or original(plan, number))
+    fit(settings=settings, resume=True)
+    assert trained == [1]
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_a_run_that_is_killed_while_its_files_are_moved_is_brought_to_its_end(problem, monkeypatch, place):
+    whole = fit(out="whole")
+    moved, original = [], Path.replace
+
+    def replace(path, target):
+        if "whole" in path.parts:
+            moved.append(path)
+            if len(moved) > 1 + 3 * place:
+                raise Killed
+        return original(path, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", replace)
+        with pytest.raises(Killed):
+            fit()
+    with pytest.raises(DemonetError):
+        fit()
+    run = fit(resume=True)
+    np.testing.assert_array_equal(run.probabilities, whole.probabilities)
+    assert sorted(file.name for file in (problem / "run").iterdir()) == FILES
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"settings": Settings(epochs=60, seed=1)}, "started with seed 0, not 1"),
+        ({"settings": Settings(epochs=60, scheme="hash")}, "started with scheme unset, not hash"),
+        ({"reading": Reading(directed=True)}, "started with directed unset, not True"),
+    ],
+)
+def test_another_configuration_is_not_gone_on_with(problem, changes, message):
+    with pytest.raises(Killed):
+        fit(settings=Settings(epochs=60), watch=Deadly("training", 30))
+    with pytest.raises(DemonetError, match=f"^run: this run was {message}"):
+        fit(**{"settings": Settings(epochs=60), "resume": True} | changes)
+
+
+def test_another_file_is_not_gone_on_with(problem):
+    with pytest.raises(Killed):
+        fit(settings=Settings(epochs=60), watch=Deadly("training", 30))
+    text = (problem / "labels.csv").read_text()
+    (problem / "labels.csv").write_text(text.replace("r1,ring", "r1,foot"))
+    with pytest.raises(DemonetError, match=r"^run: the labels file is not the one that this run was started with"):
+        fit(settings=Settings(epochs=60), resume=True)
+    (problem / "labels.csv").write_text(text)
+    fit(settings=Settings(epochs=60), resume=True)
+
+
+def test_a_finished_run_is_replaced_only_when_asked_and_only_when_the_new_one_is_done(problem):
+    fit()
+    before = contents(problem / "run")
+    with pytest.raises(DemonetError, match=r"^run: there is a finished run .*--overwrite"):
+        fit()
+    with pytest.raises(Killed):
+        fit(overwrite=True, settings=Settings(epochs=12, seed=1), watch=Deadly("training", 3))
+    assert contents(problem / "run") == before
+    assert load_run("run").config["seed"] == 0
+    assert fit(overwrite=True, settings=Settings(epochs=12, seed=1)).config["seed"] == 1
+    assert fit(resume=True, settings=Settings(epochs=12, seed=1)).config["seed"] == 1  # finished: nothing to do
+    with pytest.raises(DemonetError, match="started with seed 1, not 0"):
+        fit(resume=True)
+
+
+def test_two_processes_never_share_a_folder(problem):
+    (problem / "run" / "unfinished").mkdir(parents=True)
+    with filelock.FileLock(problem / "run" / ".lock"), pytest.raises(DemonetError, match="another process is at work"):
+        fit()

@@ -1,0 +1,145 @@
+"""A finished run on the same graph and on others: nodes and degrees never seen, columns moved, missing and strange."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+from tests.runs.files import MOTIFS, roles, write_problem, write_table
+
+from demonet import DemonetError, DemonetWarning
+from demonet.runs import Settings, embed_run, fit_run, predict_run
+from demonet.runs.tables import write_embeddings, write_predictions
+
+FAST = Settings(epochs=12)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A run without attributes, one with them, and one whose features know their own graph alone."""
+    folder = tmp_path_factory.mktemp("runs")
+    write_problem(folder)
+    edges, labels, features = (folder / f"{name}.csv" for name in ("edges", "labels", "features"))
+    fit_run(edges, labels, out=folder / "plain", settings=FAST)
+    fit_run(edges, labels, features, out=folder / "attributes", settings=FAST)
+    fit_run(edges, labels, out=folder / "authors", settings=Settings(preset="authors", epochs=3))
+    return folder
+
+
+@pytest.mark.parametrize("motifs", [3, MOTIFS + 9])
+def test_another_graph_with_fewer_or_more_nodes(runs, tmp_path, motifs):
+    edges, _ = roles(motifs)
+    other = write_table(tmp_path / "other.csv", ("source", "target"), [(f"x{u}", f"x{v}") for u, v in edges])
+    inputs, names, found = predict_run(runs / "plain", other)
+    assert found.shape == (5 * motifs, 3)
+    assert names == ["corner", "foot", "ring"]
+    np.testing.assert_allclose(found.sum(1), 1, atol=1e-6)
+    assert all(name.startswith("x") for name in inputs.ids)
+
+
+def test_degrees_never_seen(runs, tmp_path):
+    star = write_table(tmp_path / "star.csv", ("source", "target"), [("hub", f"leaf{i}") for i in range(50)])
+    _, _, found = predict_run(runs / "plain", star)
+    assert np.isfinite(found).all()
+    assert embed_run(runs / "plain", star)[1].shape == (51, 64)
+
+
+def test_the_order_of_columns_does_not_matter_but_is_said(runs, tmp_path):
+    with (runs / "features.csv").open(newline="") as file:
+        rows = [(node, age, height) for node, height, age in csv.reader(file)]
+    moved = write_table(tmp_path / "moved.csv", rows[0], rows[1:])
+    expected = predict_run(runs / "attributes", runs / "edges.csv", runs / "features.csv")[2]
+    with pytest.warns(DemonetWarning, match="columns put in the order of training"):
+        found = predict_run(runs / "attributes", runs / "edges.csv", moved)[2]
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_other_columns_are_named(runs, tmp_path):
+    with (runs / "features.csv").open(newline="") as file:
+        rows = list(csv.reader(file))
+    other = write_table(tmp_path / "other.csv", ("node", "height", "weight"), rows[1:])
+    message = r"other\.csv: other attributes than in training \(missing: 'age'; not in training: 'weight'\)"
+    with pytest.raises(DemonetError, match=message):
+        predict_run(runs / "attributes", runs / "edges.csv", other)
+    with pytest.raises(DemonetError, match=r"trained with 2 attributes a node: 'height', 'age' \(--features"):
+        predict_run(runs / "attributes", runs / "edges.csv")
+    with pytest.raises(DemonetError, match="trained without attributes"):
+        predict_run(runs / "plain", runs / "edges.csv", runs / "features.csv")
+
+
+def test_features_that_know_their_own_graph_refuse_another(runs, tmp_path):
+    assert predict_run(runs / "authors", runs / "edges.csv")[2].shape == (60, 3)
+    other = write_table(tmp_path / "other.csv", ("source", "target"), roles(3)[0])
+    with pytest.raises(DemonetError, match="'adjacency' were made for another graph, of 60 nodes"):
+        predict_run(runs / "authors", other)
+
+
+def test_a_folder_that_is_no_run(tmp_path):
+    with pytest.raises(DemonetError, match="no such folder"):
+        predict_run(tmp_path / "none", "edges.csv")
+    with pytest.raises(DemonetError, match="there is no run in this folder"):
+        predict_run(tmp_path, "edges.csv")
+
+
+def test_a_graph_set_with_other_node_labels(tmp_path):
+    """Columns are labels: those of the new set stand where training had them, and a label never seen is refused."""
+
+    def gin(path, tags):
+        graphs = [
+            [f"{len(tags)} {g % 2}", *(f"{t} 1 {(i + 1) % len(tags)}" for i, t in enumerate(tags))] for g in range(12)
+        ]
+        path.write_text("\n".join(["12", *(line for graph in graphs for line in graph)]) + "\n")
+        return path
+
+    run = fit_run(gin(tmp_path / "train.txt", [3, 5, 7, 9]), out=tmp_path / "run", settings=Settings(epochs=3))
+    assert run.columns == ["3", "5", "7", "9"]
+    inputs, _, _ = predict_run(tmp_path / "run", gin(tmp_path / "fewer.txt", [7, 5, 7]))
+    assert inputs.graphs[0].x.tolist() == [[0, 0, 1, 0], [0, 1, 0, 0], [0, 0, 1, 0]]
+    with pytest.raises(DemonetError, match=r"other node labels than in training .*not in training: '4'"):
+        predict_run(tmp_path / "run", gin(tmp_path / "strange.txt", [3, 4, 7]))
+
+
+HOSTILE = [
+    'comma, "quote"',
+    "new\nline",
+    "carriage\rreturn",
+    "crlf\r\n",
+    "=1+2",
+    "@cmd",
+    "<script>",
+    " blank ",
+    "ünï",
+    "",
+]
+
+
+@pytest.mark.parametrize("names", [HOSTILE, HOSTILE[:2]])
+def test_hostile_names_come_back_from_the_files(tmp_path, names):
+    probabilities = np.random.default_rng(0).dirichlet(np.ones(len(names)), len(names)).astype(np.float32)
+    write_predictions(tmp_path / "p.csv", "node", names, names, probabilities)
+    write_embeddings(tmp_path / "e.csv", "node", names, probabilities)
+    for file, first in (("p.csv", 3), ("e.csv", 1)):
+        with (tmp_path / file).open(newline="", encoding="utf-8") as stream:
+            head, *rows = csv.reader(stream)
+        assert [row[0] for row in rows] == names
+        found = np.array([[np.float32(cell) for cell in row[first:]] for row in rows])
+        np.testing.assert_array_equal(found, probabilities)
+        if file == "p.csv":
+            assert head == ["node", "prediction", "confidence", *names]
+            assert [row[1] for row in rows] == [names[i] for i in probabilities.argmax(1)]
+
+
+def test_embeddings_in_every_form(runs, tmp_path):
+    from pyarrow import parquet
+
+    inputs, embedding = embed_run(runs / "plain", runs / "edges.csv")
+    for ending in ("parquet", "csv", "npy"):
+        write_embeddings(tmp_path / f"e.{ending}", "node", inputs.ids, embedding)
+    table = parquet.read_table(tmp_path / "e.parquet")
+    assert table.column_names == ["node", *(f"e{i}" for i in range(embedding.shape[1]))]
+    assert table["node"].to_pylist() == inputs.ids
+    np.testing.assert_array_equal(np.stack([table[f"e{i}"].to_numpy() for i in range(64)], 1), embedding)
+    np.testing.assert_array_equal(np.load(tmp_path / "e.npy"), embedding)
+    with pytest.raises(DemonetError, match=r"ends in '\.txt' \(\.parquet or \.csv or \.npy\)"):
+        write_embeddings(tmp_path / "e.txt", "node", inputs.ids, embedding)
