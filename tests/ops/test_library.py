@@ -62,7 +62,7 @@ CALLS = {
     ],
     "gather_conv": [
         lambda: (x(), seed(2), stack(), LAYOUT.offsets, bias(7), "sum", "concat", "elu", True, *LISTS),
-        lambda: (x(), seed(5), stack(), LAYOUT.offsets, None, "mean", "add", "none", True, *LISTS),
+        lambda: (x(), seed(5), stack(), LAYOUT.offsets, None, "mean", "add", "none", False, *LISTS),
     ],
     "gather_conv_backward": [
         lambda: (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from demonet.degree.count import count_degree
@@ -15,7 +16,7 @@ from demonet.nn.config import ModelConfig
 from demonet.nn.conv import DEMOConv
 from demonet.nn.door import GraphInput, Inside, enter, prepare
 from demonet.nn.pool import DegreePooling
-from demonet.ops import degree_pool
+from demonet.ops import degree_pool, linear_cross_entropy
 from demonet.ops.reference import activate
 from demonet.ops.sparse import is_sparse, sparse_linear
 
@@ -147,6 +148,23 @@ class NodeDEMONet(DEMONet):
         if self.skip is not None:
             out = out + (sparse_linear(inside.x, self.skip.weight.t()) if is_sparse(inside.x) else self.skip(inside.x))
         return inside.leave(out)
+
+    def loss(self, x: Tensor | GraphInput, target: Tensor, share: Tensor, edge_index: Graph = None) -> Tensor:
+        r"""Cross-entropy of all nodes, :math:`\sum_v s_v \, \mathrm{CE}_v`: a linear head never writes its scores.
+
+        Args:
+            x, edge_index: As in :meth:`forward`.
+            target: ``[n]`` the class of every node, in the caller's order; any class where the share is zero.
+            share: ``[n]`` float32, how much every node counts.
+        """
+        if not isinstance(self.head, nn.Linear) or self.skip is not None:
+            scores = self(x, edge_index)
+            return F.cross_entropy(scores, target, reduction="none") @ share.to(scores.dtype)
+        inside = enter(x, edge_index)
+        if inside.outer is not None:
+            target, share = inside.outer.enter(target), inside.outer.enter(share)
+        read = self._read(self._levels(inside))
+        return linear_cross_entropy(read, self.head.weight, self.head.bias, target, share)
 
     def embed(self, x: Tensor | GraphInput, edge_index: Graph = None, edge_weight: Tensor | None = None) -> Tensor:
         """The paper's ``e_v``: what the head reads of each node, ``[n, width]``, rows in the caller's order."""

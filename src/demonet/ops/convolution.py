@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from demonet.ops import cpu_conv, cuda, reference
+from demonet.ops import cpu_conv, cpu_head, cuda, reference
 from demonet.ops.dispatch import library, ops
 
 __all__ = ["ops"]
@@ -54,19 +54,15 @@ def _conv_backward_cpu(*args: Any) -> list[Tensor]:
 
 
 def _gather_conv(*args: Any) -> tuple[Tensor, Tensor]:
-    x, seed, matrices, offsets, bias, aggr, combine, activation, _keep, pointer, neighbours, *_ = args
-    a = reference.aggregate(x, pointer, neighbours, None, aggr)
-    return reference.conv(x, a, seed, matrices, offsets, bias, combine, activation), a
-
-
-def _gather_conv_cpu(*args: Any) -> tuple[Tensor, Tensor]:
-    keep = 8  # everything is kept on a CPU
-    return cpu_conv.gather_conv(*args[:keep], *args[keep + 1 : keep + 3])
+    x, seed, matrices, offsets, bias, aggr, combine, activation, keep, pointer, neighbours, *_ = args
+    a = ops.aggregate(x, pointer, neighbours, None, aggr, None, None, None, [], [])
+    out = ops.conv(x, a, seed, matrices, offsets, bias, combine, activation, [])
+    return out, a if keep else x.new_empty(0, x.size(1))
 
 
 def _gather_conv_backward(*args: Any) -> list[Tensor]:
     aggr, combine, activation, _needs, pointer, *_, back_pointer, back_neighbours, _back_tiles = args[7:]
-    by_x, by_a, *weights = reference.conv_backward(*args[:7], combine, activation)  # type: ignore[call-arg]
+    by_x, by_a, *weights = reference.conv_backward(*_with_sums(args)[:7], combine, activation)  # type: ignore[call-arg]
     scale = reference.aggregate_scale(pointer, aggr, by_a.dtype)
     by_a = by_a if scale is None else by_a * scale[:, None]
     return [by_x + reference.aggregate(by_a, back_pointer, back_neighbours, None, "sum"), *weights]
@@ -74,7 +70,16 @@ def _gather_conv_backward(*args: Any) -> list[Tensor]:
 
 def _gather_conv_backward_cpu(*args: Any) -> list[Tensor]:
     pointer, *_, back_pointer, back_neighbours, _back_tiles = args[11:]
-    return cpu_conv.gather_conv_backward(*args[:11], pointer, back_pointer, back_neighbours)  # type: ignore[call-arg]
+    before = _with_sums(args)[:11]
+    return cpu_conv.gather_conv_backward(*before, pointer, back_pointer, back_neighbours)  # type: ignore[call-arg]
+
+
+def _with_sums(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of a derivative, with the sums over the lists taken once more if they were not kept."""
+    x, a, aggr, pointer, neighbours = args[2], args[3], args[7], args[11], args[12]
+    if a.size(0) != x.size(0):
+        a = ops.aggregate(x, pointer, neighbours, None, aggr, None, None, None, [], [])
+    return (*args[:3], a, *args[4:])
 
 
 library.impl("conv", _conv, "CompositeExplicitAutograd")
@@ -84,14 +89,15 @@ library.impl("conv_backward", _conv_backward, "CompositeExplicitAutograd")
 library.impl("conv_backward", _conv_backward_cpu, "CPU")
 library.impl("conv_backward", cuda.conv_backward, "CUDA")
 library.impl("gather_conv", _gather_conv, "CompositeExplicitAutograd")
-library.impl("gather_conv", _gather_conv_cpu, "CPU")
 library.impl("gather_conv", cuda.gather_conv, "CUDA")
 library.impl("gather_conv_backward", _gather_conv_backward, "CompositeExplicitAutograd")
 library.impl("gather_conv_backward", _gather_conv_backward_cpu, "CPU")
 library.impl("gather_conv_backward", cuda.gather_conv_backward, "CUDA")
 library.impl("linear_cross_entropy", reference.linear_cross_entropy, "CompositeExplicitAutograd")
+library.impl("linear_cross_entropy", cpu_head.linear_cross_entropy, "CPU")
 library.impl("linear_cross_entropy", cuda.linear_cross_entropy, "CUDA")
 library.impl("linear_cross_entropy_backward", reference.linear_cross_entropy_backward, "CompositeExplicitAutograd")
+library.impl("linear_cross_entropy_backward", cpu_head.linear_cross_entropy_backward, "CPU")
 library.impl("linear_cross_entropy_backward", cuda.linear_cross_entropy_backward, "CUDA")
 
 # ----------------------------------------------------------------------------------------------- shapes for tracing
@@ -115,10 +121,11 @@ def _(grad: Tensor, out: Tensor, x: Tensor, a: Tensor, seed: Tensor, matrices: T
 
 @torch.library.register_fake("demonet::gather_conv", lib=library)
 def _(
-    x: Tensor, seed: Tensor, matrices: Tensor, offsets: Tensor, bias: Any, aggr: str, combine: str, act: str, *_: Any
+    x: Tensor, seed: Tensor, matrices: Tensor, offsets: Tensor, bias: Any, aggr: str, combine: str, *rest: Any
 ) -> tuple[Tensor, Tensor]:
+    _activation, keep, *_ = rest
     width = matrices.size(2) + (0 if combine == "add" else seed.size(1))
-    return x.new_empty(x.size(0), width), x.new_empty(x.shape)
+    return x.new_empty(x.size(0), width), x.new_empty(x.size(0) if keep else 0, x.size(1))
 
 
 @torch.library.register_fake("demonet::gather_conv_backward", lib=library)
@@ -165,11 +172,12 @@ def _gather_conv_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor
     pointer, neighbours, tiles, groups, back_pointer, back_neighbours, back_tiles = lists
     ctx.bias, ctx.cuts = bias is not None, (len(tiles), len(groups), len(back_tiles))
     out, a = output
+    ctx.set_materialize_grads(False)  # nobody differentiates by the sums: no zeros of their size, please
     graph = (pointer, neighbours, back_pointer, back_neighbours)
     ctx.save_for_backward(out, x, a, seed, matrices, offsets, *graph, *tiles, *groups, *back_tiles)
 
 
-def _gather_conv_gradient(ctx: Any, grad: Tensor, _by_a: Tensor) -> tuple[Any, ...]:
+def _gather_conv_gradient(ctx: Any, grad: Tensor, _by_a: None) -> tuple[Any, ...]:
     out, x, a, seed, matrices, offsets, pointer, neighbours, back_pointer, back_neighbours, *cuts = ctx.saved_tensors
     first, second = ctx.cuts[0], ctx.cuts[0] + ctx.cuts[1]
     tiles, groups, back_tiles = cuts[:first], cuts[first:second], cuts[second:]

@@ -127,11 +127,13 @@ def gather_conv(
     neighbours: Tensor,
     tiles: Sequence[Tensor],
     groups: Sequence[Tensor],
+    *_back: Tensor | Sequence[Tensor],
 ) -> tuple[Tensor, Tensor]:
     """A convolution, sums included; they are returned too where ``keep`` asks for them."""
     if not fuses(x, seed, matrices):
         a = aggregate(x, pointer, neighbours, None, aggr, tiles)
-        return conv(x, a, seed, matrices, offsets, bias, combine, activation, groups), a
+        out = conv(x, a, seed, matrices, offsets, bias, combine, activation, groups)
+        return out, a if keep else x.new_empty(0, x.size(1))
     from demonet.ops.triton import conv as fused
 
     cut = Tiles(*tiles) if tiles else cut_lists(pointer, offsets)

@@ -7,6 +7,7 @@ carried out on rows grouped by degree (a :class:`~demonet.DegreeLayout`) or on r
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -36,6 +37,16 @@ class DegreeWeights(nn.Module):
         super().__init__()
         self.in_channels, self.width, self.tasks = in_channels, width, tasks
         self._counts: dict[str, tuple[int, ...]] = {}
+        self._kept: tuple[Tensor, Tensor] | None = None
+
+    def _constant(self, degree: Tensor, make: Callable[[Tensor], Tensor]) -> Tensor:
+        """``make(degree)``, in which no parameter takes part: made once for a layout, not once an epoch."""
+        like = next(self.parameters())
+        if torch.compiler.is_compiling():
+            return make(degree)
+        if self._kept is None or self._kept[0] is not degree or self._kept[1].device != like.device:
+            self._kept = (degree, make(degree))
+        return self._kept[1]
 
     def matrices(self, degree: Tensor) -> Tensor:
         """``[len(degree), in_channels, width]``: the matrix that nodes of each degree use."""

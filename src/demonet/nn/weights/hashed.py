@@ -10,6 +10,7 @@ from demonet.degree.tasks import DegreeTasks
 from demonet.nn.hashing import SHARED_KEY, hash_functions, hash_map
 from demonet.nn.weights.base import ROWS_PER_TASK, DegreeWeights, glorot_, pays
 
+LARGEST_MAP = 2**25  # entries of the hash functions written out as one map
 COLUMNS = 256  # how many input columns are hashed at a time
 
 
@@ -85,7 +86,23 @@ class HashedWeights(DegreeWeights):
 
     def for_groups(self, layout: DegreeLayout) -> Tensor | None:
         """The matrices, where the aggregate is not hashed and degrees have enough rows."""
-        return self.matrices(layout.degrees) if not self.folds and pays(ROWS_PER_TASK, layout) else None
+        if self.folds or not pays(ROWS_PER_TASK, layout):
+            return None
+        if layout.degrees.size(0) * self.in_channels * self.hash_size > LARGEST_MAP:
+            return self.matrices(layout.degrees)
+        signs = self._constant(layout.degrees, self.signs).to(self.weight.dtype)
+        return (signs @ self.weight).view(-1, self.in_channels, self.width)
+
+    def signs(self, degree: Tensor) -> Tensor:
+        r"""``[len(degree) * in_channels, hash_size]``: both hash functions as one map, so that every matrix is ``S W``.
+
+        Each row has :math:`\xi_2^d` in column :math:`\xi_1^d` and :math:`\xi_2^g` in column :math:`\xi_1^g`.
+        """
+        columns = torch.arange(self.hash_size, device=degree.device)
+        out = torch.zeros((), device=degree.device)
+        for xi1, xi2 in (self.hashes(degree), self.shared_hash):
+            out = out + (xi1[..., None] == columns) * xi2[..., None].to(out.dtype)
+        return out.flatten(0, 1)
 
     def by_group(self, a: Tensor, layout: DegreeLayout) -> Tensor:
         """The hashed aggregate times W."""

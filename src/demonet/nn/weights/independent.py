@@ -41,7 +41,9 @@ class IndependentWeights(DegreeWeights):
 
     def matrices(self, degree: Tensor) -> Tensor:
         """:math:`W_g + W_d`."""
-        task = self._own_task(degree)
+        return self._sums(self._own_task(degree))
+
+    def _sums(self, task: Tensor) -> Tensor:
         if self.tasks.kind != "exact":  # several degrees a task: their derivatives are added, and in a fixed order
             chosen = torch.nn.functional.one_hot(task, self.own.size(0)).to(self.own.dtype)
             return self.shared + (chosen @ self.own.flatten(1)).view(-1, *self.shared.shape)
@@ -51,7 +53,18 @@ class IndependentWeights(DegreeWeights):
 
     def for_groups(self, layout: DegreeLayout) -> Tensor | None:
         """The sums :math:`W_g + W_d`, where degrees have enough rows."""
-        return self.matrices(layout.degrees) if pays(ROWS_PER_TASK, layout) else None
+        if not pays(ROWS_PER_TASK, layout):
+            return None
+        task = self._constant(layout.degrees, self._places)
+        return self.shared + self.own if task.numel() == 0 else self._sums(task)
+
+    def _places(self, degree: Tensor) -> Tensor:
+        """The task of every degree; empty where degrees and matrices are the same, one for one."""
+        task = self._own_task(degree)
+        alike = task.numel() == self.own.size(0) and bool(
+            (task == torch.arange(task.numel(), device=task.device)).all()
+        )
+        return task[:0] if alike else task
 
     def by_group(self, a: Tensor, layout: DegreeLayout) -> Tensor:
         """Two products: the shared one, and one grouped by task."""

@@ -54,12 +54,16 @@ class SmoothWeights(DegreeWeights):
 
     def matrices(self, degree: Tensor) -> Tensor:
         r""":math:`W_s + \sum_b B_b V_b`."""
-        mixed = self.basis(degree) @ self.own.flatten(1)
-        return self.shared + mixed.view(-1, self.in_channels, self.width)
+        return self._mixed(self.basis(degree))
+
+    def _mixed(self, basis: Tensor) -> Tensor:
+        return self.shared + (basis @ self.own.flatten(1)).view(-1, self.in_channels, self.width)
 
     def for_groups(self, layout: DegreeLayout) -> Tensor | None:
         """The mixed matrices, where degrees have enough rows."""
-        return self.matrices(layout.degrees) if pays(ROWS_PER_MIX, layout) else None
+        if not pays(ROWS_PER_MIX, layout):
+            return None
+        return self._mixed(self._constant(layout.degrees, self.basis).to(self.own.dtype))
 
     def by_group(self, a: Tensor, layout: DegreeLayout) -> Tensor:
         """All products, mixed afterwards."""
