@@ -79,13 +79,14 @@ class CoTrained(GCN):
         allowed = torch.ones(y.numel(), dtype=torch.bool)
         allowed[split.train] = allowed[split.val] = False
         added = self.chosen.added or needed(data, int(y.max()) + 1)
-        walks = par_walks(adjacency(data), y, split.train, self.chosen.alpha)
+        known = y.cpu()
+        walks = par_walks(adjacency(data), known, split.train, self.chosen.alpha)
         self.added = self._join(
             most_confident(walks, allowed, added), most_confident(self._scores.softmax(1).cpu(), allowed, added)
         )
         more = (self.added != NOBODY).nonzero()[:, 0]
         rest = split.test[~torch.isin(split.test, more)]
-        labels = torch.where(self.added == NOBODY, y, self.added)
+        labels = torch.where(self.added == NOBODY, known, self.added).to(y.device)
         super()._fit(data, labels, Split(split.name, split.seed, torch.cat([split.train, more]), split.val, rest), seed)
 
     @abstractmethod

@@ -41,7 +41,7 @@ class PatchySan(Network):
 
 def _read(x: Tensor, fields: np.ndarray) -> Tensor:
     """``[features, width * field]``: the features of the nodes of all fields, zeros where there is none."""
-    nodes = torch.from_numpy(fields).flatten()
+    nodes = torch.from_numpy(fields).flatten().to(x.device)
     return (x[nodes.clamp(min=0)] * (nodes >= 0)[:, None]).T.contiguous()
 
 
