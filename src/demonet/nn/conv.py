@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any, Literal
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 from torch_geometric import EdgeIndex
@@ -19,6 +18,7 @@ from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError
 from demonet.nn.check import check_options
+from demonet.nn.dropout import Dropout
 from demonet.nn.weights import make_weights
 from demonet.ops import aggregate, conv, neighbour_lists
 from demonet.ops.reference import activate, aggregate_scale, owner
@@ -88,7 +88,7 @@ class DEMOConv(MessagePassing):
         super().__init__(aggr="sum", node_dim=0, **kwargs)  # the scale of 'mean' and 'sqrt' is applied here, not there
         self.in_channels, self.out_channels = in_channels, out_channels
         self.tasks, self.scheme, self.scaling, self.combine = tasks, scheme, aggr, combine
-        self.dropout, self.keep_sums = dropout, True
+        self.drop, self.keep_sums = Dropout(dropout), True
         source, target = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
         seed_width = out_channels // 2 if combine == "concat" else out_channels
         width = out_channels - seed_width if combine == "concat" else out_channels
@@ -175,14 +175,14 @@ class DEMOConv(MessagePassing):
 
     def _fusible(self, x: Tensor, layout: DegreeLayout) -> Tensor | None:
         """The matrix of every group, where the layer can be one operator: not where each half has its own dropout."""
-        apart = self.dropout > 0 and self.training and self.combine == "add"
+        apart = self.drop.acts and self.combine == "add"
         return None if apart or is_sparse(x) else self.weights.for_groups(layout)
 
     def _fused(self, x: Tensor, a: Tensor | None, matrices: Tensor, layout: DegreeLayout, activation: str) -> Tensor:
         whole = partial(conv, x, a, self.seed.weight.t(), matrices, layout, aggr=self.scaling, keep=self.keep_sums)
-        if not self.training or self.dropout == 0:
+        if not self.drop.acts:
             return whole(self.bias, combine=self.combine, activation=activation)
-        out = F.dropout(whole(), self.dropout)  # of both halves at once: they stand side by side
+        out = self.drop.beside(whole(), self.seed.out_channels)
         return activate(out if self.bias is None else out + self.bias, activation)
 
     def join(self, seed: Tensor | None, neighbours: Tensor, num_rows: int) -> Tensor:
@@ -193,8 +193,7 @@ class DEMOConv(MessagePassing):
             half = sparse_linear(seed, self.seed.weight.t())
         else:
             half = self.seed(seed)
-        half = F.dropout(half, self.dropout, self.training)
-        neighbours = F.dropout(neighbours, self.dropout, self.training)
+        half, neighbours = self.drop.halves(half, neighbours)
         out = torch.cat([half, neighbours], dim=1) if self.combine == "concat" else half + neighbours
         return out if self.bias is None else out + self.bias
 

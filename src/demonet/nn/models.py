@@ -15,6 +15,7 @@ from demonet.errors import DemonetError
 from demonet.nn.config import ModelConfig
 from demonet.nn.conv import DEMOConv
 from demonet.nn.door import GraphInput, Inside, enter, prepare
+from demonet.nn.dropout import Dropout
 from demonet.nn.pool import DegreePooling
 from demonet.ops import degree_pool, linear_cross_entropy
 from demonet.ops.reference import activate
@@ -43,7 +44,7 @@ class Layer(nn.Module):
         if config.refine:
             activation = nn.ELU() if config.activation == "elu" else nn.ReLU()
             second = nn.Linear(config.hidden, config.hidden)
-            norm, dropout = nn.BatchNorm1d(config.hidden), nn.Dropout(config.dropout)
+            norm, dropout = nn.BatchNorm1d(config.hidden), Dropout(config.dropout)
             self.after = nn.Sequential(norm, activation, second, activation, dropout)
 
     def forward(self, h: Tensor, inside: Inside, *, first: bool) -> Tensor:
@@ -206,7 +207,7 @@ class GraphDEMONet(DEMONet):
                 nn.BatchNorm1d(width),
                 nn.Linear(width, config.hidden),
                 nn.ReLU(),
-                nn.Dropout(config.dropout),
+                Dropout(config.dropout),
                 nn.Linear(config.hidden, num_classes),
             )
         else:
