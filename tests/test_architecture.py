@@ -76,7 +76,7 @@ def test_the_check_sees_an_arrow_that_goes_back(tmp_path):
     assert may("train", "nn")
 
 
-LIGHT = "demonet, demonet.data, demonet.degree, demonet.ops, demonet.nn, demonet.kernels, demonet.train"
+LIGHT = "demonet, demonet.data, demonet.degree, demonet.ops, demonet.nn, demonet.kernels, demonet.train, demonet.bench"
 HEAVY = ["typer", "rich", "plotly", "pooch", "pyarrow", "platformdirs", "filelock", "pandas", "playwright"]
 # PyTorch Geometric cannot do without jinja2, so that one is watched: only what this package asks for counts.
 ALONE = f"""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import subprocess
 from dataclasses import asdict, replace
 
 import pytest
@@ -73,6 +74,14 @@ def test_modes_that_cannot_run_here_are_rows_too():
     rows = bench(SPEC, ["mlp"], modes=("eager", "graphed"), **FAST)
     assert [(row.mode, row.failed) for row in rows] == [("eager", False), ("graphed", True)]
     assert "CUDA" in rows[1].error
+
+
+def test_a_compiled_network_that_ends_its_process_is_a_row_too(monkeypatch):
+    dead = subprocess.CompletedProcess([], returncode=-11, stdout="", stderr="")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: dead)
+    eager, compiled = bench(SPEC, ["mlp"], modes=("eager", "compiled"), **FAST)
+    assert not eager.failed
+    assert compiled.error == "DemonetError: it ends the process: SIGSEGV"
 
 
 def test_dgl_says_that_it_is_absent():

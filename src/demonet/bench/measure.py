@@ -13,7 +13,7 @@ from torch import Tensor
 
 from demonet.bench.floor import copy_bandwidth, floor_bytes
 from demonet.bench.graphs import WIDTH, Graph, GraphSpec, node_set
-from demonet.bench.memory import order_method, order_preset, peak_mib
+from demonet.bench.memory import order_method, order_preset, peak_mib, try_out
 from demonet.bench.methods import Method, build, find
 from demonet.bench.rows import Row, machine
 from demonet.bench.runner import Entry, run
@@ -60,6 +60,9 @@ def bench(
     title = f"{spec.name}, {graph.num_nodes:,} nodes, {precision}"
     plan = [(method, mode) for mode in modes for method in chosen]
     entries = [Entry(f"{title}: {m.name}", partial(build, m, graph, precision), mode) for m, mode in plan]
+    for entry, (method, mode) in zip(entries, plan, strict=True):
+        if mode == "compiled" and device.type == "cpu":  # machine code may take the process with it
+            entry.check = partial(try_out, order_method(spec, method.name, precision, mode))
     run(entries, device, precision=precision, on_step=on_step, **options)
     if memory and device.type == "cpu":
         for entry, (method, mode) in zip(entries, plan, strict=True):

@@ -1,7 +1,8 @@
-"""Peak memory of a method on a CPU, in a process of its own; on a GPU the runner asks the allocator.
+"""A method in a process of its own: for its peak memory on a CPU, and to see whether it survives being compiled.
 
-The child imports everything and makes the graph; from there on, what its resident set grows by at its highest counts:
-copies of features and arcs, layout, parameters, optimiser, activations. Linux alone can reset that mark.
+On a GPU the runner asks the allocator for the peak. The child imports everything and makes the graph; from there on,
+what its resident set grows by at its highest counts: copies of features and arcs, layout, parameters, optimiser,
+activations. Linux alone can reset that mark.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
 from functools import partial
@@ -20,7 +22,8 @@ import torch
 from demonet.bench.graphs import GraphSpec, node_set
 from demonet.bench.methods import METHODS, build
 from demonet.bench.sets import build_preset
-from demonet.bench.step import Precision, training_step
+from demonet.bench.step import Mode, Precision, training_step
+from demonet.errors import DemonetError
 
 Order = dict[str, Any]  # what the child is to build, as plain values
 RESET = Path("/proc/self/clear_refs")
@@ -30,15 +33,31 @@ def peak_mib(order: Order) -> float:
     """Mebibytes at the highest, or NaN where the system does not say."""
     if not RESET.exists():
         return math.nan
-    environment = os.environ | {"OMP_NUM_THREADS": str(torch.get_num_threads())}
-    command = [sys.executable, "-m", "demonet.bench.memory", json.dumps(order)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    done = _child(order)
     return float(done.stdout.split()[-1]) if done.returncode == 0 else math.nan
 
 
-def order_method(spec: GraphSpec, method: str, precision: Precision) -> Order:
+def try_out(order: Order) -> None:
+    """Let a child go first.
+
+    Raises:
+        DemonetError: When that ends the child without a word, as machine code gone wrong does. An exception is none of
+            these: it will be raised here again, where it can be caught.
+    """
+    code = _child(order).returncode
+    if code < 0:
+        raise DemonetError(f"it ends the process: {signal.Signals(-code).name}")
+
+
+def _child(order: Order) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"OMP_NUM_THREADS": str(torch.get_num_threads())}
+    command = [sys.executable, "-m", "demonet.bench.memory", json.dumps(order)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+
+def order_method(spec: GraphSpec, method: str, precision: Precision, mode: Mode = "eager") -> Order:
     """A method of the bench on a graph."""
-    return {"spec": spec.state(), "method": method, "precision": precision}
+    return {"spec": spec.state(), "method": method, "precision": precision, "mode": mode}
 
 
 def order_preset(name: str, preset: str, scheme: str) -> Order:
@@ -58,7 +77,7 @@ def main(order: Order) -> None:
         make = partial(build_preset, **order)
     before = _resident("VmRSS")
     RESET.write_text("5", encoding="ascii")
-    step = training_step(make(), precision=precision)
+    step = training_step(make(), order.get("mode", "eager"), precision)
     for _ in range(3):
         step()
     print(_resident("VmHWM") - before)

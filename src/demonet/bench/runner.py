@@ -25,6 +25,7 @@ class Entry:
         name: What progress calls it.
         build: Makes the network and its inputs, from nothing that is on the device already.
         mode: How it runs.
+        check: Called before anything else; what it raises is why there are no samples.
         samples: Seconds of an epoch, one for each turn.
         parameters: How many numbers it trains.
         setup_ms: How long ``build`` took.
@@ -35,6 +36,7 @@ class Entry:
     name: str
     build: Callable[[], Built]
     mode: Mode = "eager"
+    check: Callable[[], None] | None = None
     samples: list[float] = field(default_factory=list)
     parameters: int = 0
     setup_ms: float = math.nan
@@ -101,6 +103,8 @@ def run(
 
 def _start(entry: Entry, device: torch.device, precision: Precision, repeats: int, seconds: float) -> Ready:
     """Build and warm up; decide how many epochs a sample has and how many samples there will be."""
+    if entry.check is not None:
+        entry.check()
     gc.collect()
     before = 0
     if device.type == "cuda":
