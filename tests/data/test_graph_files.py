@@ -131,6 +131,16 @@ def test_a_table_with_a_graph_column(write, refuses):
     assert [graph.edge_weight.tolist() for graph in weighted] == [[0.5, 0.5], [2, 2]]
 
 
+def test_ids_of_graphs_are_those_of_the_source(tu, write, refuses):
+    assert read_graphs(tu()).graph_ids == [1, 2]
+    assert read_graphs(write("g.txt", GIN)).graph_ids == [0, 1]
+    table = read_graphs(write("t.csv", "graph,source,target\nz,1,2\na,1,2\na,2,3\n"))
+    assert table.graph_ids == ["a", "z"]
+    assert table[[1]].graph_ids == ["z"]
+    assert table[:1].graph_ids == ["a"]
+    refuses(lambda: GraphSet(list(table), graph_ids=["a"]), "1 graph ids for 2 graphs")
+
+
 def test_lists_of_graphs(refuses):
     graphs = read_graphs([nx.path_graph(3), nx.cycle_graph(4)], labels=["path", "ring"])
     assert (graphs.class_names, graphs.y.tolist(), graphs[1].edge_index.size(1)) == (["path", "ring"], [0, 1], 8)
