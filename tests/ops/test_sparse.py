@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 
 import pytest
@@ -12,7 +13,7 @@ from tests.reference.graphs import drawn_by_seed, features, graphs, seeds
 
 from demonet.degree import DegreeLayout
 from demonet.errors import DemonetError
-from demonet.ops import aggregate
+from demonet.ops import aggregate, sparse
 from demonet.ops.sparse import is_sparse, sparse_aggregate, sparse_linear, sparse_rows
 
 
@@ -29,6 +30,20 @@ def test_linear_map_and_its_gradient(rows, seed):
     (found,) = torch.autograd.grad(out.square().sum(), matrix)
     (expected,) = torch.autograd.grad((x @ matrix).square().sum(), matrix)
     torch.testing.assert_close(found, expected)
+
+
+def test_reversed_lists_are_kept_for_the_same_rows_alone(monkeypatch):
+    sorted_so_often = []
+    lists = sparse.ops.neighbour_lists
+    kept, matrix = sparse.Reversed(), features(4, 3, 1).requires_grad_()
+    rows = [half_empty(5, 4, seed).to_sparse_csr() for seed in (0, 1)]
+    monkeypatch.setattr(sparse.ops, "neighbour_lists", lambda *args: sorted_so_often.append(1) or lists(*args))
+    for x, often in ((rows[0], 1), (rows[0], 1), (rows[1], 2), (rows[0], 3)):
+        (found,) = torch.autograd.grad(sparse_linear(x, matrix, kept).square().sum(), matrix)
+        (expected,) = torch.autograd.grad((x.to_dense() @ matrix).square().sum(), matrix)
+        torch.testing.assert_close(found, expected)
+        assert len(sorted_so_often) == often
+    assert copy.deepcopy(kept)._rows is None
 
 
 @given(index=st.lists(st.integers(0, 4), max_size=8), seed=seeds)

@@ -22,7 +22,7 @@ from demonet.nn.dropout import Dropout
 from demonet.nn.weights import make_weights
 from demonet.ops import aggregate, conv, neighbour_lists
 from demonet.ops.reference import activate, aggregate_scale, owner
-from demonet.ops.sparse import is_sparse, sparse_aggregate, sparse_linear, sparse_rows
+from demonet.ops.sparse import Reversed, is_sparse, sparse_aggregate, sparse_linear, sparse_rows
 
 Scheme = Literal["weight", "hash", "smooth"]
 Features = Tensor | tuple[Tensor, Tensor | None]
@@ -88,7 +88,7 @@ class DEMOConv(MessagePassing):
         super().__init__(aggr="sum", node_dim=0, **kwargs)  # the scale of 'mean' and 'sqrt' is applied here, not there
         self.in_channels, self.out_channels = in_channels, out_channels
         self.tasks, self.scheme, self.scaling, self.combine = tasks, scheme, aggr, combine
-        self.drop, self.keep_sums = Dropout(dropout), True
+        self.drop, self.keep_sums, self.reversed = Dropout(dropout), True, Reversed()
         source, target = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
         seed_width = out_channels // 2 if combine == "concat" else out_channels
         width = out_channels - seed_width if combine == "concat" else out_channels
@@ -190,7 +190,7 @@ class DEMOConv(MessagePassing):
         if seed is None:
             half = neighbours.new_zeros(num_rows, self.seed.out_channels)
         elif is_sparse(seed):
-            half = sparse_linear(seed, self.seed.weight.t())
+            half = sparse_linear(seed, self.seed.weight.t(), self.reversed)
         else:
             half = self.seed(seed)
         half, neighbours = self.drop.halves(half, neighbours)

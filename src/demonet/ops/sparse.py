@@ -8,7 +8,9 @@ from torch import Tensor
 from demonet.degree.layout import DegreeLayout
 from demonet.errors import DemonetError
 from demonet.ops.dispatch import ops
-from demonet.ops.reference import aggregate_scale
+from demonet.ops.reference import aggregate_scale, owner
+
+Lists = tuple[Tensor, Tensor, Tensor]
 
 
 def is_sparse(x: Tensor) -> bool:
@@ -16,13 +18,39 @@ def is_sparse(x: Tensor) -> bool:
     return x.layout in (torch.sparse_csr, torch.sparse_coo, torch.sparse_csc)
 
 
-def sparse_linear(x: Tensor, matrix: Tensor) -> Tensor:
-    """``x @ matrix`` for sparse x: row by row a weighted sum of rows of the matrix, which is ``aggregate`` again."""
-    x = x if x.layout == torch.sparse_csr else x.to_sparse_csr()
-    values = x.values().to(matrix.dtype)
-    return ops.aggregate(
-        matrix.contiguous(), x.crow_indices(), x.col_indices(), values, "sum", None, None, None, [], []
-    )
+class Reversed:
+    """The entries of sparse rows sorted by column, along which gradients flow; kept for the rows seen last."""
+
+    def __init__(self) -> None:
+        self._rows: Tensor | None = None
+        self._lists: Lists | None = None
+
+    def lists(self, x: Tensor) -> Lists:
+        """``pointer``, ``rows`` and ``entry`` of every column of a CSR tensor."""
+        if self._lists is None or self._rows is not x:
+            rows = owner(x.crow_indices(), x.col_indices().numel())
+            reverse = torch.stack([rows, x.col_indices().long()])
+            self._rows, self._lists = x, ops.neighbour_lists(reverse, x.size(0), x.size(1))
+        return self._lists
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Reversed:
+        return Reversed()  # a copy of a layer needs no copy of the features that it has seen
+
+
+def sparse_linear(x: Tensor, matrix: Tensor, kept: Reversed | None = None) -> Tensor:
+    """``x @ matrix`` for sparse x: row by row a weighted sum of rows of the matrix, which is ``aggregate`` again.
+
+    Args:
+        x: ``[n, F]`` sparse rows.
+        matrix: ``[F, width]``.
+        kept: Where the reversed lists are kept for the next call with the same rows.
+    """
+    csr = x if x.layout == torch.sparse_csr else x.to_sparse_csr()
+    values = csr.values().to(matrix.dtype)
+    back: tuple[Tensor | None, ...] = (None, None, None)
+    if kept is not None and csr is x and matrix.requires_grad and not torch.compiler.is_compiling():
+        back = kept.lists(x)
+    return ops.aggregate(matrix.contiguous(), csr.crow_indices(), csr.col_indices(), values, "sum", *back, [], [])
 
 
 def sparse_rows(x: Tensor, index: Tensor | None) -> Tensor:
