@@ -1,0 +1,188 @@
+"""Triton kernels against the definitions in float64, run on the CPU by Triton's interpreter.
+
+Graphs have hubs (lists that are summed chunk by chunk), degree 0, repeated degrees, parallel arcs and loops, and are
+directed or not. The interpreter has no bfloat16 products: those are tested on a GPU, in test_cuda.py.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ["TRITON_INTERPRET"] = "1"  # before any kernel is defined: there is no GPU here
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from demonet.degree import DegreeLayout
+from demonet.degree.tiles import CHUNK, SHORT, cut_groups, cut_lists
+from demonet.ops import reference
+
+pytest.importorskip("triton")
+from demonet.ops.triton import by_input, by_weights, conv, cross_entropy, gather, linear, pool
+
+TOLERANCE = {torch.float32: 2e-5, torch.float16: 4e-3}
+# No shrinking: a kernel in the interpreter is slow, and the draws are small already.
+SLOW = settings(max_examples=6, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+seeds = st.integers(0, 2**31)
+
+
+def graph(seed: int, *, directed: bool) -> DegreeLayout:
+    """A drawn graph with a hub longer than one chunk, a smaller one, and isolated nodes."""
+    generator = torch.Generator().manual_seed(seed)
+    n = int(torch.randint(70, 110, (), generator=generator))
+    arcs = [torch.randint(0, n - 3, (2, 2 * n), generator=generator)]
+    for target, size in ((0, CHUNK + 5), (1, SHORT + 1), (2, SHORT)):
+        arcs.append(torch.stack([torch.randint(0, n - 3, (size,), generator=generator), torch.full((size,), target)]))
+    edge_index = torch.cat(arcs, 1)
+    if not directed:
+        edge_index = torch.cat([edge_index, edge_index.flip(0)], 1)
+    return DegreeLayout.from_edge_index(edge_index, n).sorted()
+
+
+def draw(*shape: int, seed: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
+
+
+def assert_near(found: torch.Tensor, wanted: torch.Tensor, dtype: torch.dtype = torch.float32) -> None:
+    assert found.shape == wanted.shape
+    assert bool(torch.isfinite(found).all())
+    error = (found.double() - wanted.double()).norm() / wanted.double().norm().clamp(min=1e-12)
+    assert float(error.detach()) < TOLERANCE[dtype]
+
+
+@SLOW
+@given(seed=seeds, directed=st.booleans(), aggr=st.sampled_from(["sum", "mean", "sqrt"]), weighted=st.booleans())
+def test_aggregate(seed, directed, aggr, weighted):
+    layout = graph(seed, directed=directed)
+    x = draw(layout.num_nodes, 5, seed=seed)
+    weight = draw(layout.num_arcs, seed=seed).abs() if weighted else None
+    for pointer, neighbours in (
+        (layout.pointer, layout.neighbours),
+        (layout.back_pointer.long(), layout.back_neighbours.long()),
+    ):
+        found = gather.aggregate(x, pointer, neighbours, weight, aggr, cut_lists(pointer))
+        wide = None if weight is None else weight.double()
+        assert_near(found, reference.aggregate(x.double(), pointer, neighbours, wide, aggr))
+
+
+@SLOW
+@given(
+    seed=seeds,
+    directed=st.booleans(),
+    aggr=st.sampled_from(["sum", "mean", "sqrt"]),
+    combine=st.sampled_from(["concat", "add"]),
+    activation=st.sampled_from(["none", "elu", "relu"]),
+    widths=st.sampled_from([(5, 3, 4), (17, 8, 20), (32, 16, 16)]),
+    has_bias=st.booleans(),
+    dtype=st.sampled_from(list(TOLERANCE)),
+)
+def test_convolution_and_its_derivatives(seed, directed, aggr, combine, activation, widths, has_bias, dtype):
+    layout = graph(seed, directed=directed).cut()
+    columns, left, right = widths
+    left = right if combine == "add" else left
+    x = draw(layout.num_nodes, columns, seed=seed, dtype=dtype)
+    seed_map = draw(columns, left, seed=seed + 1, dtype=dtype)
+    matrices = draw(layout.degrees.size(0), columns, right, seed=seed + 2, dtype=dtype)
+    bias = draw(right if combine == "add" else left + right, seed=seed + 3, dtype=dtype) if has_bias else None
+
+    graph_args = (layout.pointer, layout.neighbours, layout.tiles)
+    out, a = conv.gather_conv(x, seed_map, matrices, bias, aggr, combine, activation, *graph_args, keep=True)
+    again = conv.rows_conv(x, a, seed_map, matrices, bias, combine, activation, layout.groups)
+    torch.testing.assert_close(again, out, rtol=0, atol=0)  # sums kept or gathered: the same bits
+
+    wide = [t.double().requires_grad_() for t in (x, seed_map, matrices)]
+    wide_bias = None if bias is None else bias.double().requires_grad_()
+    sums = reference.aggregate(wide[0], layout.pointer, layout.neighbours, None, aggr)
+    wanted = reference.conv(wide[0], sums, wide[1], wide[2], layout.offsets, wide_bias, combine, activation)
+    assert_near(a, sums, dtype)
+    assert_near(out, wanted, dtype)
+
+    grad = draw(*out.shape, seed=seed + 4, dtype=dtype)
+    if activation != "none":  # where rounding may flip the sign, both slopes are right
+        grad = torch.where(wanted.detach().abs() > 0.1, grad.double(), 0.0).to(dtype)
+    by = torch.autograd.grad(wanted, [*wide, *([] if wide_bias is None else [wide_bias])], grad.double())
+    options = (combine, activation)
+    found = by_weights.weights_backward(grad, out, x, a, seed_map, matrices, layout.groups, *options, bias=has_bias)
+    for ours, theirs in zip(found, by[1:], strict=False):
+        assert_near(ours, theirs, dtype)
+    begin = 0 if combine == "add" else left
+    z = by_input.half_backward(grad, out, matrices, layout.groups, begin, activation, layout.pointer, aggr)
+    back = (layout.back_pointer, layout.back_neighbours, layout.back_tiles)
+    assert_near(by_input.input_backward(grad, out, z, seed_map, activation, *back), by[0], dtype)
+
+
+@SLOW
+@given(seed=seeds, widths=st.sampled_from([(3, 5), (70, 17), (130, 150)]), dtype=st.sampled_from(list(TOLERANCE)))
+def test_grouped_products_of_any_width(seed, widths, dtype):
+    layout = graph(seed, directed=True)
+    columns, width = widths
+    task = torch.randint(-1, 3, (layout.degrees.size(0),), generator=torch.Generator().manual_seed(seed))
+    x, y = (draw(layout.num_nodes, size, seed=seed + size, dtype=dtype) for size in widths)
+    weight = draw(3, columns, width, seed=seed + 1, dtype=dtype)
+    found = linear.degree_linear(x, weight, layout.offsets, task)
+    assert_near(found, reference.degree_linear(x.double(), weight.double(), layout.offsets, task), dtype)
+    found = linear.degree_outer(x, y, layout.offsets, task, 3)
+    assert_near(found, reference.degree_outer(x.double(), y.double(), layout.offsets, task, 3), dtype)
+
+
+@SLOW
+@given(seed=seeds, n=st.sampled_from([1, 40, 3000]), mode=st.sampled_from(["sum", "mean"]))
+def test_pooling_of_few_and_of_many_rows_a_cell(seed, n, mode):
+    x = draw(n, 3, seed=seed)
+    cell = torch.randint(0, 2, (n,), generator=torch.Generator().manual_seed(seed)) * 2
+    assert_near(pool.degree_pool(x, cell, 4, mode), reference.degree_pool(x.double(), cell, 4, mode))
+
+
+@SLOW
+@given(seed=seeds, classes=st.sampled_from([2, 7, 20]), dtype=st.sampled_from(list(TOLERANCE)))
+def test_head_and_loss(seed, classes, dtype):
+    n, columns = 150, 9
+    h, weight, bias = (
+        draw(*shape, seed=seed + i, dtype=dtype)
+        for i, shape in enumerate([(n, columns), (classes, columns), (classes,)])
+    )
+    target = torch.randint(0, classes, (n,), generator=torch.Generator().manual_seed(seed))
+    share = draw(n, seed=seed).clamp(min=0)  # about half of the rows do not count
+    wide = [t.double().requires_grad_() for t in (h, weight, bias)]
+    wanted = F.cross_entropy(F.linear(*wide), target, reduction="none") @ share.double()
+    by = torch.autograd.grad(wanted * 3, wide)
+    assert_near(cross_entropy.loss(h, weight, bias, target, share), wanted.detach(), dtype)
+    for ours, theirs in zip(cross_entropy.gradient(torch.tensor(3.0), h, weight, bias, target, share), by, strict=True):
+        assert_near(ours, theirs, dtype)
+
+
+def test_the_same_bits_twice():
+    layout = graph(0, directed=False).cut()
+    x, seed_map = draw(layout.num_nodes, 16, seed=1), draw(16, 8, seed=2)
+    matrices, grad = draw(layout.degrees.size(0), 16, 8, seed=3), draw(layout.num_nodes, 16, seed=4)
+    graph_args = (layout.pointer, layout.neighbours, layout.tiles)
+
+    def once():
+        out, a = conv.gather_conv(x, seed_map, matrices, None, "sum", "concat", "elu", *graph_args, keep=True)
+        options = (layout.groups, "concat", "elu")
+        return (out, a, *by_weights.weights_backward(grad, out, x, a, seed_map, matrices, *options, bias=False))
+
+    for first, second in zip(once(), once(), strict=True):
+        assert torch.equal(first, second)
+
+
+def test_every_row_and_every_arc_is_in_one_piece():
+    for directed in (False, True):
+        layout = graph(3, directed=directed)
+        for pointer, offsets in ((layout.pointer, layout.offsets), (layout.back_pointer, None)):
+            tiles, length = cut_lists(pointer, offsets), pointer.diff().long()
+            positions = torch.cat([torch.arange(a, b) for a, b, *_ in (*tiles.short.tolist(), *tiles.long.tolist())])
+            assert torch.equal(positions.sort().values, torch.arange(layout.num_nodes))
+            rows = tiles.rows if tiles.rows.numel() else torch.arange(layout.num_nodes)
+            for first, last, size, _group in tiles.short.tolist():
+                assert bool((length[rows[first:last]] == size).all())
+                assert size <= SHORT
+            covered = [arc for a, b in tiles.chunks.tolist() for arc in range(a, b)]
+            assert covered == [arc for r in tiles.hubs.tolist() for arc in range(int(pointer[r]), int(pointer[r + 1]))]
+    cut = cut_groups(layout.offsets, layout.num_nodes)
+    for table in (cut.tiles, cut.spans):
+        rows = torch.cat([torch.arange(a, b) for a, b, _ in table.tolist()])
+        assert torch.equal(rows, torch.arange(layout.num_nodes))
