@@ -8,8 +8,9 @@ from torch import Tensor, nn
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.nn.hashing import SHARED_KEY, hash_functions, hash_map
-from demonet.nn.weights.base import ROWS_PER_TASK, DegreeWeights, glorot_, pays
+from demonet.nn.weights.base import DegreeWeights, glorot_, pays
 
+ROWS_PER_HASH = 4  # from so many rows a degree on, a matrix for each of them is cheaper than hashing every row
 LARGEST_MAP = 2**25  # entries of the hash functions written out as one map
 COLUMNS = 256  # how many input columns are hashed at a time
 
@@ -86,9 +87,11 @@ class HashedWeights(DegreeWeights):
 
     def for_groups(self, layout: DegreeLayout) -> Tensor | None:
         """The matrices, where the aggregate is not hashed and degrees have enough rows."""
-        if self.folds or not pays(ROWS_PER_TASK, layout):
+        if self.folds or not pays(ROWS_PER_HASH, layout):
             return None
-        if layout.degrees.size(0) * self.in_channels * self.hash_size > LARGEST_MAP:
+        # A CPU picks rows of W one by one; a GPU would add up their derivatives in a different order every time.
+        large = layout.degrees.size(0) * self.in_channels * self.hash_size > LARGEST_MAP
+        if large or self.weight.device.type == "cpu":
             return self.matrices(layout.degrees)
         signs = self._constant(layout.degrees, self.signs).to(self.weight.dtype)
         return (signs @ self.weight).view(-1, self.in_channels, self.width)
