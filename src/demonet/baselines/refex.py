@@ -52,19 +52,24 @@ def bins(x: Float, share: float) -> Int:
     return binned
 
 
-def distinct(binned: Int, slack: int) -> Int:
-    """The first feature of each group: features whose bins differ by at most ``slack`` on every node are linked."""
+def distinct(binned: Int, slack: int, settled: int = 0) -> Int:
+    """The first feature of each group: features whose bins differ by at most ``slack`` on every node are linked.
+
+    The first ``settled`` features stay in any case.
+    """
     near = squareform(pdist(binned.T, "chebyshev")) <= slack
     group = sparse.csgraph.connected_components(near.astype(np.float64), directed=False)[1]
-    first: Int = np.sort(np.unique(group, return_index=True)[1])
-    return first
+    first = np.unique(group, return_index=True)[1]
+    kept: Int = np.union1d(first, np.arange(settled))
+    return kept
 
 
 def refex(adjacency: sparse.csr_array, share: float = 0.5, rounds: int = 10) -> tuple[Float, Int]:
     """Features as they are and binned, simplest first.
 
-    After recursion r, features whose bins differ by less than r on all nodes are one, and the one of the earliest
-    stands for them. Recursion goes on from the features that are kept, as they are, not binned.
+    New features of recursion r, of 1, 2, ..., are left out when their bins differ by less than r, on all nodes, from
+    those of a feature that is there, or are linked to such a feature through others. Recursion goes on from the
+    features that are kept, as they are, not binned.
 
     Args:
         adjacency: Symmetric, 0 and 1, no loops.
@@ -77,7 +82,7 @@ def refex(adjacency: sparse.csr_array, share: float = 0.5, rounds: int = 10) -> 
     for slack in range(rounds):
         old = x.shape[1]
         x = np.hstack([x, recursive_features(adjacency, fresh)])
-        kept = distinct(bins(x, share), slack)
+        kept = distinct(bins(x, share), slack, settled=old)
         x, fresh = x[:, kept], x[:, kept[kept >= old]]
         if not fresh.shape[1]:
             break

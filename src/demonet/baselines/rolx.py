@@ -1,7 +1,9 @@
 r"""RolX (Henderson et al., KDD'12): how much of each role a node has.
 
-Binned ReFeX features V are factored into nodes by roles and roles by features, :math:`V \approx G F`, nothing below
-zero; the number of roles is that of the shortest description of V.
+ReFeX features V are factored into nodes by roles and roles by features, :math:`V \approx G F`, nothing below zero; the
+number of roles is that of the shortest description of V. The description counts errors by their Kullback-Leibler
+divergence, so that is what the factorisation makes small too: features of a node span four orders of magnitude, and
+squared errors would see the largest alone.
 """
 
 from __future__ import annotations
@@ -35,8 +37,7 @@ class RolX(Embedding):
 
     def embed(self, data: Data, seed: int = 0) -> Float:
         """``[nodes, roles]`` the share of each role in every node, before they are made to sum to one."""
-        adjacency = simple_adjacency(data)
-        V = refex(adjacency, self.settings.share, self.settings.rounds)[1].astype(np.float64)
+        V, _ = refex(simple_adjacency(data), self.settings.share, self.settings.rounds)
         n, features = V.shape
         if self.settings.roles is not None:
             if self.settings.roles > min(n, features):
@@ -44,8 +45,10 @@ class RolX(Embedding):
                     f"{self.settings.roles} roles of {n} nodes with {features} features", hint="as many at most"
                 )
             return self._factor(V, self.settings.roles, seed)[0]
-        best, G = np.inf, np.zeros((n, 1))
         self.lengths = {}
+        best, G = np.inf, np.ones((n, 1))
+        if not V.any():  # no edges, one role
+            return G
         for roles in range(1, min(n, features, self.settings.most_roles) + 1):
             factors = self._factor(V, roles, seed)
             self.lengths[roles] = min(description_length(V, *factors, bits) for bits in self.settings.bits)
@@ -54,7 +57,14 @@ class RolX(Embedding):
         return G
 
     def _factor(self, V: Float, roles: int, seed: int) -> tuple[Float, Float]:
-        model = NMF(roles, init="nndsvda", solver="cd", max_iter=self.settings.iterations, random_state=seed)
+        model = NMF(
+            roles,
+            init="nndsvda",
+            solver="mu",
+            beta_loss="kullback-leibler",
+            max_iter=self.settings.iterations,
+            random_state=seed,
+        )
         with warnings.catch_warnings():  # a factorisation that still improves is judged by its description too
             warnings.simplefilter("ignore", ConvergenceWarning)
             G = model.fit_transform(V)

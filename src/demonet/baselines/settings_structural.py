@@ -55,7 +55,7 @@ class RolXSettings(Settings):
     bits: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8)
     share: float = 0.5
     rounds: int = 10
-    iterations: int = 1000
+    iterations: int = 500
 
     def __post_init__(self) -> None:
         at_least(1, roles=1 if self.roles is None else self.roles, iterations=self.iterations)

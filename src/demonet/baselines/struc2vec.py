@@ -33,6 +33,8 @@ class Struc2vec(Embedding):
         u, v = self.pairs(np.diff(adjacency.indptr), generator)
         layers = layered(n, u, v, self.distances(adjacency, u, v))
         paths = walk(layers, self.settings.walks, self.settings.length, self.settings.stay, generator)
+        if n < 2:  # skip-gram has nothing to predict from a single word
+            return np.zeros((n, self.settings.dimensions))
         return self._skip_gram(generator.permutation(paths), n, seed)
 
     def pairs(self, degree: Int, generator: np.random.Generator) -> tuple[Int, Int]:

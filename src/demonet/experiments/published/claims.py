@@ -14,7 +14,7 @@ from pathlib import Path
 from demonet.experiments.rows import write_rows
 
 # Where claims are kept: each module has a list CLAIMS.
-MODULES = ("networks", "kernels")
+MODULES = ("networks", "kernels", "embeddings")
 
 
 @dataclass(frozen=True)
