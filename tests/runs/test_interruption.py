@@ -70,26 +70,47 @@ def test_finished_splits_are_not_trained_again(problem, monkeypatch):
     assert trained == [1]
 
 
-@pytest.mark.parametrize("place", range(3))
-def test_a_run_that_is_killed_while_its_files_are_moved_is_brought_to_its_end(problem, monkeypatch, place):
-    whole = fit(out="whole")
+def killed_while_moving(monkeypatch, files, **options):
+    """A run that is killed after so many of its files are in their place."""
     moved, original = [], Path.replace
 
     def replace(path, target):
-        if "whole" in path.parts:
+        if "unfinished" in path.parts and "whole" in path.parts:
             moved.append(path)
-            if len(moved) > 1 + 3 * place:
+            if len(moved) > files:
                 raise Killed
         return original(path, target)
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "replace", replace)
         with pytest.raises(Killed):
-            fit()
-    with pytest.raises(DemonetError):
+            fit(**options)
+
+
+@pytest.mark.parametrize("files", [0, 4, 7])
+def test_a_run_that_is_killed_while_its_files_are_moved_is_brought_to_its_end(problem, monkeypatch, files):
+    expected = fit(out="expected")
+    killed_while_moving(monkeypatch, files)
+    with pytest.raises(DemonetError, match="unfinished"):
         fit()
+    with pytest.raises(DemonetError, match="not finished"):
+        load_run("run")
     run = fit(resume=True)
-    np.testing.assert_array_equal(run.probabilities, whole.probabilities)
+    np.testing.assert_array_equal(run.probabilities, expected.probabilities)
+    assert sorted(file.name for file in (problem / "run").iterdir()) == FILES
+
+
+@pytest.mark.parametrize("again", [{"resume": True}, {"overwrite": True}])
+def test_no_folder_is_ever_half_one_run_and_half_another(problem, monkeypatch, again):
+    other = Settings(epochs=12, seed=1)
+    expected = fit(out="expected", settings=other)
+    fit()
+    killed_while_moving(monkeypatch, 4, overwrite=True, settings=other)
+    with pytest.raises(DemonetError, match="not finished"):
+        load_run("run")
+    run = fit(settings=other, **again)
+    assert run.config["seed"] == run.metrics["seed"] == 1
+    np.testing.assert_array_equal(run.probabilities, expected.probabilities)
     assert sorted(file.name for file in (problem / "run").iterdir()) == FILES
 
 

@@ -86,6 +86,7 @@ class Workshop:
             if place.is_dir():
                 shutil.rmtree(place)
             file.replace(place)
+        self.path(ASKED).unlink()  # from here on it is finished, and the rest is litter
         shutil.rmtree(self.work)
 
 
@@ -104,10 +105,13 @@ def workshop(out: Path, *, overwrite: bool) -> Iterator[Workshop]:
     except filelock.Timeout:
         raise DemonetError("another process is at work in this folder", file=out) from None
     try:
+        shop = Workshop(out)
         if overwrite:
-            shutil.rmtree(out / WORK)
-            (out / WORK).mkdir()
-        yield Workshop(out)
+            if shop.path(READY).exists():  # half of the files of a run are in their place: bring the rest
+                shop.publish()
+            shutil.rmtree(shop.work, ignore_errors=True)
+            shop.work.mkdir()
+        yield shop
     finally:
         lock.release()
         (out / ".lock").unlink(missing_ok=True)

@@ -18,7 +18,9 @@ from demonet.runs.folder import (
     CONFIG,
     METRICS,
     PREDICTIONS,
+    READY,
     SPLIT,
+    WORK,
     Workshop,
     read_json,
     state_of,
@@ -52,8 +54,8 @@ def load_run(out: str | Path) -> Run:
     out = Path(out)
     if not out.is_dir():
         raise DemonetError("no such folder", file=out, hint="demonet fit EDGES --labels LABELS --out RUN makes one")
-    if state_of(out) == "new" or not (out / ARRAYS).is_file():
-        unfinished = state_of(out) == "interrupted"
+    unfinished = state_of(out) == "interrupted"
+    if not (out / ARRAYS).is_file() or (unfinished and (out / WORK / READY).exists()):
         problem = "the run in this folder is not finished" if unfinished else "there is no run in this folder"
         raise DemonetError(problem, file=out, hint=f"demonet fit: {AGAIN}" if unfinished else None)
     tensors, facts = load_tensors(out / ARRAYS, kind=FORMAT)
