@@ -21,14 +21,13 @@ from demonet.train import (
     TrainConfig,
     evaluate,
     fit,
-    loop,
     predict,
-    recipes,
+    steps,
     train_graphs,
     train_nodes,
 )
-from demonet.train.loop import parameter_groups
 from demonet.train.problem import collated
+from demonet.train.steps import parameter_groups
 
 
 class Scripted(nn.Module):
@@ -237,10 +236,10 @@ def test_the_test_part_is_looked_at_once_and_last(monkeypatch):
 
     def spying(model, part):
         asked.append(part.rows.tolist())
-        return evaluate(model, part)
+        return measure(model, part)
 
-    monkeypatch.setattr(loop, "evaluate", spying)
-    monkeypatch.setattr(recipes, "evaluate", spying)
+    measure = steps.measure
+    monkeypatch.setattr(steps, "measure", spying)
     data, split = problems.nodes()
     train_nodes(data, split, problems.quick("paper", "nodes", epochs=5))
     assert asked == [split.val.tolist()] * 5 + [split.test.tolist()]

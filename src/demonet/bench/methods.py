@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import torch
@@ -74,7 +75,11 @@ def _ours(scheme: Scheme, *, prepared: bool) -> Callable[[Graph, torch.dtype], B
         config = ModelConfig(scheme=scheme, hidden=WIDTH, dropout=0.0, activation="relu", bias=True)
         tasks = DegreeTasks.exact(graph.degree)
         model = NodeDEMONet(x.size(1), graph.num_classes, tasks, config).to(x.device, dtype)
-        return Built(model, (model.prepare(x, layout),) if prepared else (x, layout), y)
+        if not prepared:
+            return Built(model, (x, layout), y)
+        inputs, share = model.prepare(x, layout), torch.full((y.numel(),), 1 / y.numel(), device=y.device)
+        # On a GPU head and loss are one operator; on a CPU torch's own cross-entropy is as good.
+        return Built(model, (inputs,), y, loss=partial(model.loss, inputs, y, share) if y.is_cuda else None)
 
     return make
 

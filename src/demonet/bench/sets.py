@@ -18,9 +18,9 @@ def build_preset(name: str, preset: str, scheme: Scheme, seed: int = 0) -> Built
     """A preset's network with one of the schemes, on a set of the paper and its first training split."""
     # Training keeps checkpoints, and with them comes a library that timing on synthetic graphs does without.
     from demonet.experiments.presets import split_of
-    from demonet.train.loop import parameter_groups
     from demonet.train.presets import preset as find_preset
     from demonet.train.recipes import family_of
+    from demonet.train.steps import parameter_groups
 
     data = node_set(name)
     chosen = find_preset(preset, family_of(data))

@@ -36,6 +36,7 @@ class Built:
         y: The class of every row, or of ``rows``.
         rows: Which rows of the scores count; all of them where it is None.
         groups: Adam's parameter groups; all parameters without decay where it is None.
+        loss: The network's own way from inputs to the loss, where it has one and is not compiled.
     """
 
     model: nn.Module
@@ -43,6 +44,7 @@ class Built:
     y: Tensor
     rows: Tensor | None = None
     groups: list[dict[str, Any]] | None = None
+    loss: Callable[[], Tensor] | None = None
 
     @property
     def parameters(self) -> int:
@@ -96,8 +98,11 @@ def training_step(built: Built, mode: Mode = "eager", precision: Precision = "fl
     def step() -> Tensor:
         optimizer.zero_grad(set_to_none=True)
         with cast():
-            scores = network(*inputs)
-            loss = F.cross_entropy(scores if rows is None else scores[rows], y)
+            if built.loss is not None and network is model:
+                loss = built.loss()
+            else:
+                scores = network(*inputs)
+                loss = F.cross_entropy(scores if rows is None else scores[rows], y)
         loss.backward()
         optimizer.step()
         return loss.detach()

@@ -46,20 +46,27 @@ def save_checkpoint(
     best: dict[str, Tensor],
     identity: dict[str, Any],
     facts: dict[str, Any],
+    device: torch.device,
 ) -> None:
-    """Everything that the rest of a training run depends on, the state of the random generator included."""
+    """Everything that the rest of a training run depends on, the state of the random generators included."""
     tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
     tensors |= {f"best.{name}": value for name, value in best.items()}
     for index, state in optimizer.state_dict()["state"].items():
         tensors |= {f"adam.{index}.{name}": torch.as_tensor(value) for name, value in state.items()}
     tensors["random"] = torch.get_rng_state()
+    if device.type == "cuda":
+        tensors["random_cuda"] = torch.cuda.get_rng_state(device)
     save_tensors(path, tensors, {"identity": identity, **facts})
 
 
 def load_checkpoint(
-    path: str | Path, model: nn.Module, optimizer: torch.optim.Optimizer, identity: dict[str, Any]
+    path: str | Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    identity: dict[str, Any],
+    device: torch.device,
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Put a model, its optimiser and the random generator back where they were.
+    """Put a model, its optimiser and the random generators back where they were.
 
     Returns:
         The best weights so far, and the facts that were saved.
@@ -71,7 +78,7 @@ def load_checkpoint(
     parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "adam": {}}
     state: dict[int, dict[str, Tensor]] = {}
     try:
-        random = tensors.pop("random")
+        random, random_cuda = tensors.pop("random"), tensors.pop("random_cuda", None)
         for name, tensor in tensors.items():
             part, _, rest = name.partition(".")
             parts[part][rest] = tensor
@@ -84,6 +91,8 @@ def load_checkpoint(
         model.load_state_dict(parts["model"])
         optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
         torch.set_rng_state(random)
+        if device.type == "cuda" and random_cuda is not None:
+            torch.cuda.set_rng_state(random_cuda, device)
     except (RuntimeError, KeyError, ValueError, TypeError) as error:
         raise DemonetError(f"does not hold the state of this run: {error}", file=path, hint="start afresh") from error
     return parts["best"], facts

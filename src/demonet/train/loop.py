@@ -8,17 +8,17 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from demonet.errors import DemonetError
 from demonet.train.checkpoint import load_checkpoint, save_checkpoint
 from demonet.train.config import TrainConfig
 from demonet.train.identity import run_identity
-from demonet.train.loss import part_loss
-from demonet.train.problem import Part, Problem
+from demonet.train.problem import Problem
+from demonet.train.steps import Steps
 
 
 class Epoch(NamedTuple):
@@ -88,22 +88,20 @@ def fit(
     if checkpoint_every < 1:
         raise DemonetError(f"a checkpoint every {checkpoint_every} epochs: at least 1 is needed")
     identity = {} if checkpoint is None else run_identity(model, problem, config)
-    optimizer = torch.optim.Adam(parameter_groups(model, config), lr=config.lr, fused=True)
+    steps = Steps(model, config, problem.validation.y.device)
     history, best, waited = History(), copy.deepcopy(model.state_dict()), 0
-    with torch.random.fork_rng(devices=[]):  # the caller's random numbers are not ours to spend
+    with torch.random.fork_rng(steps.generators):  # the caller's random numbers are not ours to spend
         torch.manual_seed(config.seed)
         if checkpoint is not None and Path(checkpoint).exists():
-            best, facts = load_checkpoint(checkpoint, model, optimizer, identity)
+            best, facts = load_checkpoint(checkpoint, model, steps.optimizer, identity, steps.device)
             history, waited = History(**facts["history"]), facts["waited"]
         for number in range(history.epochs, config.epochs):
             if waited >= config.patience:
                 break
             start = time.perf_counter()
-            for group in optimizer.param_groups:
-                group["lr"] = config.lr_at(number)
-            train_loss = _train_epoch(model, optimizer, problem, config.seed, number)
-            val_loss, val_accuracy = evaluate(model, problem.validation)
-            improved, as_good = _compare(history, val_loss, val_accuracy)
+            train_loss = _train_epoch(steps, problem, config, number)
+            val_loss, val_accuracy = steps.evaluate(problem.validation)
+            improved, as_good = compare(history, val_loss, val_accuracy)
             history.train_loss.append(train_loss)
             history.val_loss.append(val_loss)
             history.val_accuracy.append(val_accuracy)
@@ -117,64 +115,27 @@ def fit(
                 on_epoch(Epoch(number, train_loss, val_loss, val_accuracy))
             if checkpoint is not None and (number + 1) % checkpoint_every == 0:
                 facts = {"history": vars(history), "waited": waited}
-                save_checkpoint(checkpoint, model, optimizer, best, identity, facts)
+                save_checkpoint(checkpoint, model, steps.optimizer, best, identity, facts, steps.device)
     model.load_state_dict(best)
     return history
 
 
-def _train_epoch(model: nn.Module, optimizer: torch.optim.Optimizer, problem: Problem, seed: int, number: int) -> float:
-    model.train()
+def _train_epoch(steps: Steps, problem: Problem, config: TrainConfig, number: int) -> float:
+    steps.set_lr(config.lr_at(number))
     total = items = 0.0
-    for part in problem.training(seed, number):
-        optimizer.zero_grad(set_to_none=True)
-        loss = part_loss(model(*part.inputs)[part.rows], part) + getattr(model, "auxiliary_loss", 0.0)
-        value = loss.item()
+    for part in problem.training(config.seed, number):
+        value = steps.train(part)
         if not math.isfinite(value):
             raise DemonetError(f"the loss is {value} in epoch {number + 1}", hint="scale features or lower lr")
-        loss.backward()
-        optimizer.step()
         size = part.y.numel() if part.weight is None else part.weight.sum().item()
         total, items = total + value * size, items + size
     return total / items
 
 
-@torch.no_grad()
-def evaluate(model: nn.Module, part: Part) -> tuple[float, float]:
-    """Mean cross-entropy and accuracy on one part, both by the items' weights where they have some."""
-    scores = predict(model, part)
-    right = scores.argmax(1) == part.y
-    if part.weight is None:
-        accuracy = right.sum().item() / part.y.numel()
-    else:
-        accuracy = (part.weight[right].sum() / part.weight.sum()).item()
-    return part_loss(scores, part).item(), accuracy
-
-
-@torch.no_grad()
-def predict(model: nn.Module, part: Part) -> Tensor:
-    """Scores of one part's items."""
-    model.eval()
-    scores: Tensor = model(*part.inputs)[part.rows]
-    return scores
-
-
-def _compare(history: History, loss: float, accuracy: float) -> tuple[bool, bool]:
+def compare(history: History, loss: float, accuracy: float) -> tuple[bool, bool]:
     """Whether an epoch is the best so far (accuracy, ties by loss), and whether either is at least as good as ever."""
     if history.best_epoch < 0:
         return True, True
     best = (history.val_accuracy[history.best_epoch], -history.val_loss[history.best_epoch])
     as_good = accuracy >= max(history.val_accuracy) or loss <= min(history.val_loss)
     return (accuracy, -loss) > best, as_good
-
-
-def parameter_groups(model: nn.Module, config: TrainConfig) -> list[dict[str, Any]]:
-    """Parameters by how they decay: matrices, the degrees' own matrices, and what is not decayed."""
-    groups: dict[float, list[nn.Parameter]] = {}
-    for name, parameter in model.named_parameters():
-        decay = config.weight_decay
-        if parameter.dim() < 2 and not config.decay_biases:
-            decay = 0.0
-        elif name.endswith("weights.own"):
-            decay *= config.degree_decay
-        groups.setdefault(decay, []).append(parameter)
-    return [{"params": parameters, "weight_decay": decay} for decay, parameters in groups.items()]

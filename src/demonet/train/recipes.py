@@ -17,9 +17,10 @@ from demonet.data.splits import Split
 from demonet.degree.count import count_degree
 from demonet.nn.kept import KeptGraphs
 from demonet.nn.models import DEMONet, GraphDEMONet, NodeDEMONet
-from demonet.train.loop import Epoch, History, evaluate, fit
+from demonet.train.loop import Epoch, History, fit
 from demonet.train.presets import Family, Preset
 from demonet.train.problem import GraphProblem, NodeProblem, labels
+from demonet.train.steps import evaluate
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,16 +72,21 @@ def train_nodes(
         class_weight: ``[classes]`` how much a node of each class counts while training and choosing the epoch.
         on_epoch, checkpoint: As :func:`~demonet.train.fit` takes them.
     """
-    y = _checked(data, split)
+    y = checked(data, split)
     features = FeatureMap(preset.features)
     x = features.fit_transform(data)
-    tasks = preset.make_tasks(count_degree(data.edge_index, x.size(0)))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = NodeDEMONet(x.size(1), int(y.max()) + 1, tasks, preset.model, seed=seed).to(x.device)
+    model = node_model(data, x, preset, seed)
     inputs = (model.prepare(x, data.edge_index, edge_weight=data.get("edge_weight")),)
     problem = NodeProblem(inputs, y, split, class_weight)
     return _train(model, features, preset, problem, inputs, seed, on_epoch, checkpoint)
+
+
+def node_model(data: Data, x: Tensor, preset: Preset, seed: int) -> NodeDEMONet:
+    """The untrained network for the features ``x`` of a graph, with its first weights."""
+    tasks = preset.make_tasks(count_degree(data.edge_index, x.size(0)))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return NodeDEMONet(x.size(1), int(data.y.max()) + 1, tasks, preset.model, seed=seed).to(x.device)
 
 
 def train_graphs(
@@ -97,7 +103,7 @@ def train_graphs(
 
     The arguments are those of :func:`train_nodes`.
     """
-    y = _checked(graphs, split)
+    y = checked(graphs, split)
     seen = [graphs[i] for i in split.train.tolist()]
     features = FeatureMap(preset.features).fit(seen)
     ready = [replace_features(graph, features.transform(graph)) for graph in graphs]
@@ -123,7 +129,7 @@ def replace_features(graph: Data, x: Tensor) -> Data:
     return Data(x=x, edge_index=graph.edge_index, edge_weight=graph.get("edge_weight"), num_nodes=graph.num_nodes)
 
 
-def _checked(data: Data | Sequence[Data], split: Split) -> Tensor:
+def checked(data: Data | Sequence[Data], split: Split) -> Tensor:
     """The labels, once the graphs and the split are known to be sound: before any work is done on them."""
     y = labels(data)
     check_split(split, y)

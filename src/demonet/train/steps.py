@@ -1,0 +1,117 @@
+"""What an epoch is made of: a step of Adam on one part, and a look at another."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from demonet.nn.door import GraphInput
+from demonet.nn.models import NodeDEMONet
+from demonet.train.capture import Captured
+from demonet.train.config import TrainConfig
+from demonet.train.loss import part_loss
+from demonet.train.problem import Part
+
+
+class Steps:
+    """A model and its optimiser on one device; on a GPU, steps that repeat are captured.
+
+    Attributes:
+        model: The network.
+        optimizer: Adam with the configuration's decay.
+        device: Where the labels are.
+        generators: The GPUs whose random numbers are used.
+    """
+
+    def __init__(self, model: nn.Module, config: TrainConfig, device: torch.device) -> None:
+        self.model, self.device = model, device
+        self.generators = [device] if device.type == "cuda" else []
+        on_gpu = device.type == "cuda"
+        lr = torch.tensor(config.lr, device=device) if on_gpu else config.lr  # a captured step reads it anew each time
+        self.optimizer = torch.optim.Adam(parameter_groups(model, config), lr=lr, fused=True, capturable=on_gpu)
+        self._captured: dict[str, tuple[Part, Captured]] = {}
+
+    def set_lr(self, lr: float) -> None:
+        """The learning rate from now on."""
+        for group in self.optimizer.param_groups:
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(lr)
+            else:
+                group["lr"] = lr
+
+    def train(self, part: Part) -> float:
+        """One step on a part; the loss before it."""
+        self.model.train()
+        return self._call("train", part, partial(self._train, part)).item()
+
+    def evaluate(self, part: Part) -> tuple[float, float]:
+        """Mean cross-entropy and accuracy on a part."""
+        self.model.eval()
+        loss, accuracy = self._call("evaluate", part, partial(measure, self.model, part)).tolist()
+        return loss, accuracy
+
+    def _train(self, part: Part) -> Tensor:
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = _loss(self.model, part) + getattr(self.model, "auxiliary_loss", 0.0)
+        loss.backward()
+        self.optimizer.step()
+        return loss.detach()
+
+    def _call(self, name: str, part: Part, step: Any) -> Tensor:
+        """Run a step; captured on a GPU, once the same part has come often enough."""
+        if self.device.type != "cuda":
+            return step()
+        if name not in self._captured or self._captured[name][0] is not part:
+            self._captured[name] = (part, Captured(step, self.device))
+        return self._captured[name][1]()
+
+
+def _loss(model: nn.Module, part: Part) -> Tensor:
+    """Mean cross-entropy of a part; on a GPU, without writing the scores."""
+    if not part.y.is_cuda or not isinstance(model, NodeDEMONet) or not isinstance(part.inputs[0], GraphInput):
+        return part_loss(model(*part.inputs)[part.rows], part)
+    weight = torch.ones_like(part.y, dtype=torch.float32) if part.weight is None else part.weight
+    nodes = part.inputs[0].layout.num_nodes
+    target = torch.zeros(nodes, dtype=torch.long, device=part.y.device).index_copy(0, part.rows, part.y)
+    share = torch.zeros(nodes, device=part.y.device).index_copy(0, part.rows, (weight / weight.sum()).float())
+    return model.loss(part.inputs[0], target, share)
+
+
+@torch.no_grad()
+def measure(model: nn.Module, part: Part) -> Tensor:
+    """``[2]``: mean cross-entropy and accuracy on one part, both by the items' weights where they have some."""
+    scores = model(*part.inputs)[part.rows]
+    right = (scores.argmax(1) == part.y).double()
+    accuracy = right.mean() if part.weight is None else right @ part.weight.double() / part.weight.sum()
+    return torch.stack([part_loss(scores, part).double(), accuracy])
+
+
+def evaluate(model: nn.Module, part: Part) -> tuple[float, float]:
+    """Mean cross-entropy and accuracy on one part, both by the items' weights where they have some."""
+    model.eval()
+    loss, accuracy = measure(model, part).tolist()
+    return loss, accuracy
+
+
+@torch.no_grad()
+def predict(model: nn.Module, part: Part) -> Tensor:
+    """Scores of one part's items."""
+    model.eval()
+    scores: Tensor = model(*part.inputs)[part.rows]
+    return scores
+
+
+def parameter_groups(model: nn.Module, config: TrainConfig) -> list[dict[str, Any]]:
+    """Parameters by how they decay: matrices, the degrees' own matrices, and what is not decayed."""
+    groups: dict[float, list[nn.Parameter]] = {}
+    for name, parameter in model.named_parameters():
+        decay = config.weight_decay
+        if parameter.dim() < 2 and not config.decay_biases:
+            decay = 0.0
+        elif name.endswith("weights.own"):
+            decay *= config.degree_decay
+        groups.setdefault(decay, []).append(parameter)
+    return [{"params": parameters, "weight_decay": decay} for decay, parameters in groups.items()]

@@ -1,0 +1,143 @@
+"""The kernels on a GPU: the numbers of the float64 definition, within each type's precision; the same bits twice."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from demonet.degree import DegreeLayout
+from demonet.ops import aggregate, conv, degree_linear, degree_pool, linear_cross_entropy, reference
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-6, torch.bfloat16: 1e-2, torch.float16: 2e-3}
+DTYPES = list(TOLERANCE)
+
+
+def graph(n: int, hub: int, *, directed: bool = False) -> DegreeLayout:
+    generator = torch.Generator().manual_seed(n)
+    edge_index = torch.randint(0, n, (2, 2 * n), generator=generator)
+    spokes = torch.stack([torch.randint(0, n, (hub,), generator=generator), torch.zeros(hub, dtype=torch.long)])
+    edge_index = torch.cat([edge_index, spokes], 1)
+    if not directed:
+        edge_index = torch.cat([edge_index, edge_index.flip(0)], 1)
+    return DegreeLayout.from_edge_index(edge_index.cuda(), n).sorted()
+
+
+def draw(*shape: int, seed: int) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).cuda()
+
+
+def error(found: torch.Tensor, wanted: torch.Tensor) -> float:
+    assert found.shape == wanted.shape
+    return float(((found.double() - wanted.double()).norm() / wanted.double().norm().clamp(min=1e-300)).detach())
+
+
+# Every option with every type once, not all with all: each combination is compiled.
+CASES = [
+    ("directed", (5, 3, 4), "concat", "mean", "elu", False),
+    ("undirected", (64, 32, 32), "concat", "sum", "relu", True),
+    ("undirected", (200, 100, 70), "add", "sqrt", "none", True),
+    ("directed", (300, 40, 160), "concat", "sum", "elu", False),
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("case", CASES)
+def test_convolution(dtype, case):
+    direction, (columns, left, right), combine, aggr, activation, keep = case
+    layout = graph(3000, 2000, directed=direction == "directed")
+    left = right if combine == "add" else left
+    shapes = [(3000, columns), (columns, left), (layout.degrees.size(0), columns, right)]
+    wide = [draw(*shape, seed=i) / shape[-2] ** 0.5 for i, shape in enumerate(shapes)]
+    wide.append(draw(right if combine == "add" else left + right, seed=4))
+    narrow = [tensor.to(dtype).requires_grad_() for tensor in wide]
+    wide = [tensor.detach().double().requires_grad_() for tensor in narrow]
+    x, seed, matrices, bias = wide
+    a = reference.aggregate(x, layout.pointer, layout.neighbours, None, aggr)
+    wanted = reference.conv(x, a, seed, matrices, layout.offsets, bias, combine, activation)
+    grad = draw(*wanted.shape, seed=7)  # where rounding may flip the sign, both slopes are right: leave those out
+    grad = torch.where(wanted.detach().abs() > 0.05 * wanted.detach().abs().mean(), grad, 0).to(dtype)
+    by = torch.autograd.grad(wanted, wide, grad.double())
+    x, seed, matrices, bias = narrow
+    options = {"aggr": aggr, "combine": combine, "activation": activation}
+    found = conv(x, None, seed, matrices, layout, bias, keep=keep, **options)
+    given = conv(x, a.to(dtype).detach(), seed, matrices, layout, bias, **options)
+    assert error(found, wanted) < TOLERANCE[dtype]
+    assert error(given, wanted) < TOLERANCE[dtype]
+    for ours, theirs in zip(torch.autograd.grad(found, narrow, grad), by, strict=True):
+        assert error(ours, theirs) < 3 * TOLERANCE[dtype]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_small_operators(dtype):
+    layout = graph(2000, 1500)
+    x, weight = draw(2000, 70, seed=0).to(dtype), draw(4, 70, 33, seed=1).to(dtype)
+    arcs = draw(layout.num_arcs, seed=2).abs().to(dtype)
+    task = (torch.arange(layout.degrees.size(0), device="cuda") % 5) - 1
+    cell = torch.randint(0, 9, (2000,), generator=torch.Generator().manual_seed(0)).cuda()
+    lists = (layout.pointer, layout.neighbours)
+    wanted = reference.aggregate(x.double(), *lists, arcs.double(), "mean")
+    assert error(aggregate(x, layout, arcs, aggr="mean"), wanted) < TOLERANCE[dtype]
+    assert error(aggregate(x, lists, arcs, aggr="mean"), wanted) < TOLERANCE[dtype]
+    wanted = reference.degree_linear(x.double(), weight.double(), layout.offsets, task)
+    assert error(degree_linear(x, weight, layout.offsets, task), wanted) < TOLERANCE[dtype]
+    wanted = reference.degree_pool(x.double(), cell, 9, "mean")
+    assert (
+        error(
+            degree_pool(x, cell % 3, cell // 3, 3, 3, "mean").view(9, 70),
+            reference.degree_pool(x.double(), (cell // 3) * 3 + cell % 3, 9, "mean"),
+        )
+        < TOLERANCE[dtype]
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("classes", [2, 16, 100, 200])
+def test_head_and_loss(dtype, classes):
+    h, weight, bias = (
+        draw(*shape, seed=i).to(dtype).requires_grad_()
+        for i, shape in enumerate([(5000, 64), (classes, 64), (classes,)])
+    )
+    target = torch.arange(5000, device="cuda") % classes
+    share = draw(5000, seed=5).clamp(min=0).float() / 5000
+    wide = [tensor.detach().double().requires_grad_() for tensor in (h, weight, bias)]
+    wanted = F.cross_entropy(F.linear(*wide), target, reduction="none") @ share.double()
+    found = linear_cross_entropy(h, weight, bias, target, share)
+    assert error(found, wanted) < TOLERANCE[dtype]
+    by = torch.autograd.grad(wanted * 3, wide)
+    for ours, theirs in zip(torch.autograd.grad(found * 3, (h, weight, bias)), by, strict=True):
+        assert error(ours, theirs) < 3 * TOLERANCE[dtype]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_same_bits_twice(dtype):
+    layout = graph(20_000, 15_000)
+    tensors = [draw(20_000, 64, seed=0), draw(64, 32, seed=1), draw(layout.degrees.size(0), 64, 32, seed=2)]
+    tensors = [tensor.to(dtype).requires_grad_() for tensor in tensors]
+
+    def once():
+        out = conv(tensors[0], None, *tensors[1:], layout, activation="elu")
+        return [out, *torch.autograd.grad(out.square().sum(), tensors)]
+
+    first = once()
+    for _ in range(3):
+        assert all(torch.equal(a, b) for a, b in zip(first, once(), strict=True))
+
+
+def test_tf32_only_where_torch_is_told_so():
+    layout = graph(2000, 10)
+    x, seed, matrices = draw(2000, 64, seed=0), draw(64, 32, seed=1), draw(layout.degrees.size(0), 64, 32, seed=2)
+    a = reference.aggregate(x.float().double(), layout.pointer, layout.neighbours, None, "sum")
+    exact = [tensor.float().double() for tensor in (x, seed, matrices)]
+    wanted = reference.conv(exact[0], a, exact[1], exact[2], layout.offsets, None, "concat", "none")
+    before = torch.backends.cuda.matmul.allow_tf32
+    try:
+        errors = []
+        for allowed in (False, True):
+            torch.backends.cuda.matmul.allow_tf32 = allowed
+            errors.append(error(conv(x.float(), None, seed.float(), matrices.float(), layout), wanted))
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before
+    assert errors[0] < 1e-6
+    assert 1e-5 < errors[1] < 1e-3

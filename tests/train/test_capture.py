@@ -1,0 +1,53 @@
+"""Training on a GPU: captured steps are the eager ones, and a resumed run ends in the same bits."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tests.train import problems
+
+from demonet.train import capture, train_nodes
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
+def train(preset, **options):
+    data, split = problems.nodes()
+    return train_nodes(data.to("cuda"), split, problems.quick(preset, "nodes", epochs=60), **options)
+
+
+def state(trained):
+    return torch.cat([tensor.flatten().double() for tensor in trained.model.state_dict().values()])
+
+
+@pytest.mark.parametrize("preset", ["paper", "default"])
+def test_captured_steps_are_the_eager_ones(preset, monkeypatch):
+    captured = train(preset)
+    monkeypatch.setattr(capture, "WARM_UP", 10**9)
+    eager = train(preset)
+    assert captured.history.train_loss == eager.history.train_loss
+    assert torch.equal(state(captured), state(eager))
+
+
+def test_resumed_ends_in_the_same_bits(tmp_path):
+    class StopError(Exception):
+        pass
+
+    def stop(epoch):
+        if epoch.number == 33:
+            raise StopError
+
+    whole = train("paper")
+    with pytest.raises(StopError):
+        train("paper", checkpoint=tmp_path / "run", on_epoch=stop)
+    resumed = train("paper", checkpoint=tmp_path / "run")
+    assert resumed.history.train_loss == whole.history.train_loss
+    assert torch.equal(state(resumed), state(whole))
+
+
+def test_the_callers_random_numbers_are_not_spent():
+    torch.cuda.manual_seed(5)
+    wanted = torch.rand(3, device="cuda")
+    torch.cuda.manual_seed(5)
+    train("paper")
+    assert torch.equal(torch.rand(3, device="cuda"), wanted)
