@@ -33,7 +33,7 @@ def linear_cross_entropy_backward(
     by_scores = torch.softmax(_scores(h, weight, bias), 0)
     by_scores.scatter_add_(0, target[None], by_scores.new_full((1, 1), -1).expand(1, h.size(0)))
     by_scores = by_scores.mul_(share.to(by_scores.dtype) * grad).to(h.dtype).t()
-    return by_scores @ weight, outer(h, by_scores).t(), by_scores.sum(0)
+    return by_scores @ weight, outer(h, by_scores).t().contiguous(), by_scores.sum(0)
 
 
 def _scores(h: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
