@@ -30,7 +30,7 @@ def test_two_forms_of_one_network_give_the_same_scores(one, other):
 
 
 def test_prepared_and_unprepared_inputs_give_the_same_scores():
-    first, second = (build(METHODS[name], GRAPH, "float32") for name in ("weight", "weight-layout"))
+    first, second = (build(METHODS[name], GRAPH, "float32") for name in ("weight", "weight-lean"))
     second.model.load_state_dict(first.model.state_dict())
     torch.testing.assert_close(first.model(*first.inputs), second.model(*second.inputs))
 

@@ -38,6 +38,7 @@ CASES = [
     ("directed", (5, 3, 4), "concat", "mean", "elu", False),
     ("undirected", (64, 32, 32), "concat", "sum", "relu", True),
     ("undirected", (200, 100, 70), "add", "sqrt", "none", True),
+    ("undirected", (128, 64, 64), "concat", "sum", "elu", True),
     ("directed", (300, 40, 160), "concat", "sum", "elu", False),
 ]
 

@@ -76,7 +76,7 @@ def _ours(scheme: Scheme, *, prepared: bool) -> Callable[[Graph, torch.dtype], B
         tasks = DegreeTasks.exact(graph.degree)
         model = NodeDEMONet(x.size(1), graph.num_classes, tasks, config).to(x.device, dtype)
         if not prepared:
-            return Built(model, (x, layout), y)
+            return Built(model.save_memory(), (x, layout), y)
         inputs, share = model.prepare(x, layout), torch.full((y.numel(),), 1 / y.numel(), device=y.device)
         # On a GPU head and loss are one operator; on a CPU torch's own cross-entropy is as good.
         return Built(model, (inputs,), y, loss=partial(model.loss, inputs, y, share) if y.is_cuda else None)
@@ -88,7 +88,7 @@ _ALL = (
     Method("weight", "ours", "prepared layout", _ours("weight", prepared=True), prepared=True),
     Method("hash", "ours", "prepared layout", _ours("hash", prepared=True), prepared=True),
     Method("smooth", "ours", "prepared layout", _ours("smooth", prepared=True), prepared=True),
-    Method("weight-layout", "ours", "layout", _ours("weight", prepared=False)),
+    Method("weight-lean", "ours", "layout", _ours("weight", prepared=False)),
     Method("mlp", "no messages", "features", _peer(peers.dense, peers.none)),
     Method("gcn", "peer", "edge_index", _peer(peers.gcn, peers.edge_index)),
     Method("gcn-csr", "peer", "CSR, normalised", _peer(peers.gcn_normalised, peers.normalised_csr)),

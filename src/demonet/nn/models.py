@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import torch
 import torch.nn.functional as F
@@ -83,6 +83,13 @@ class DEMONet(nn.Module):
         if x.dtype != dtype:
             raise DemonetError(f"features are {x.dtype}, the model is {dtype}", hint=f"x.to({dtype})")
         return prepare(self._first_conv(), x, edge_index, **options)
+
+    def save_memory(self) -> Self:
+        """Take the sums over neighbours once more for the derivatives instead of keeping them: slower, but smaller."""
+        for module in self.modules():
+            if isinstance(module, DEMOConv):
+                module.keep_sums = False
+        return self
 
     def _first_conv(self) -> DEMOConv:
         return cast(Layer, self.layers[0]).conv

@@ -13,7 +13,9 @@ from demonet.ops import reference
 
 HAS_TRITON = find_spec("triton") is not None
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
-WIDEST_INPUT, WIDEST_HALF = 256, 128  # what one program of the fused convolution holds
+WIDEST_INPUT, WIDEST_HALF = 256, 128  # columns that one program of the fused convolution holds
+# Bytes of both halves' matrices in one program: float32 products keep three copies of them.
+LARGEST_MATRICES = {torch.float32: 2**16, torch.bfloat16: 2**17, torch.float16: 2**17}
 MOST_CLASSES = 128
 
 
@@ -24,8 +26,13 @@ def applies(x: Tensor) -> bool:
 
 def fuses(x: Tensor, seed: Tensor, matrices: Tensor) -> bool:
     """Whether a whole convolution fits into one kernel."""
-    narrow = x.size(1) <= WIDEST_INPUT and max(seed.size(1), matrices.size(2)) <= WIDEST_HALF
-    return applies(x) and narrow and x.size(0) > 0
+    columns, widths = x.size(1), (seed.size(1), matrices.size(2))
+    if not applies(x) or x.size(0) == 0 or columns > WIDEST_INPUT or max(widths) > WIDEST_HALF:
+        return False
+    from demonet.ops.triton.blocks import block
+
+    held = block(columns, WIDEST_INPUT) * sum(block(width, WIDEST_HALF) for width in widths)
+    return held * x.element_size() <= LARGEST_MATRICES[x.dtype]
 
 
 def aggregate(

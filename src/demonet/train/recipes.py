@@ -85,7 +85,7 @@ def node_model(data: Data, x: Tensor, preset: Preset, seed: int) -> NodeDEMONet:
     """The untrained network for the features ``x`` of a graph, with its first weights."""
     tasks = preset.make_tasks(count_degree(data.edge_index, x.size(0)))
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)  # weights are drawn on the CPU: a GPU's numbers are left alone
         return NodeDEMONet(x.size(1), int(data.y.max()) + 1, tasks, preset.model, seed=seed).to(x.device)
 
 
@@ -109,7 +109,7 @@ def train_graphs(
     ready = [replace_features(graph, features.transform(graph)) for graph in graphs]
     tasks = preset.make_tasks(torch.cat([count_degree(graph.edge_index, int(graph.num_nodes or 0)) for graph in seen]))
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)  # weights are drawn on the CPU: a GPU's numbers are left alone
         model = GraphDEMONet(features.num_features, int(y.max()) + 1, tasks, preset.model, seed=seed).to(y.device)
     inputs = prepare_batch(model, Batch.from_data_list(ready))
     arcs = [graph.edge_index.size(1) for graph in ready]
