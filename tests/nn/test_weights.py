@@ -11,7 +11,7 @@ from tests.reference.graphs import drawn_by_seed, features, graphs, seeds
 from tests.reference.layers import smooth_basis
 
 from demonet.degree import DegreeLayout, DegreeTasks
-from demonet.nn.weights import HashedWeights, IndependentWeights, SmoothWeights, base, hashed, independent, smooth
+from demonet.nn.weights import HashedWeights, IndependentWeights, SmoothWeights, hashed, independent, smooth
 
 SCHEMES = {
     "weight": IndependentWeights,
@@ -35,8 +35,8 @@ def made(scheme, tasks, seed=0, in_channels=5):
 def branch(request, monkeypatch):
     """Both sides of every choice by cost."""
     rows = 0 if request.param == "matrices" else 10**9
-    for module in (base, hashed, independent):
-        monkeypatch.setattr(module, "ROWS_PER_TASK", rows)
+    monkeypatch.setattr(independent, "ROWS_PER_TASK", rows)
+    monkeypatch.setattr(hashed, "ROWS_PER_HASH", rows)
     monkeypatch.setattr(smooth, "ROWS_PER_MIX", rows)
     monkeypatch.setattr(hashed, "COLUMNS", 2)  # so that five columns are hashed in three blocks
     return request.param

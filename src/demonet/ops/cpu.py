@@ -30,13 +30,14 @@ def degree_linear(x: Tensor, weight: Tensor, offsets: Tensor, task: Tensor) -> T
     """One grouped product; the matrices are copied only when the groups do not use them in order."""
     if not _grouped(x, weight):
         return reference.degree_linear(x, weight, offsets, task)
-    columns = weight.size(2)
-    used = int((task >= 0).nonzero()[-1]) + 1 if bool((task >= 0).any()) else 0
+    columns, tasks = weight.size(2), task.tolist()
+    used = next((place + 1 for place in range(len(tasks) - 1, -1, -1) if tasks[place] >= 0), 0)
     if used == 0:
         return x.new_zeros(x.size(0), columns)
-    matrices = _in_group_order(weight, task[:used])
+    matrices = weight[:used] if tasks[:used] == list(range(used)) else _in_group_order(weight, task[:used])
     out = F.grouped_mm(_aligned(x), _aligned(_aligned(matrices), 1), offs=offsets[1 : used + 1].int())
-    out[int(offsets[used]) :] = 0  # groups of task -1 at the end, which the product left unwritten
+    if used < len(tasks):
+        out[int(offsets[used]) :] = 0  # groups of task -1 at the end, which the product left unwritten
     return out if out.size(1) == columns else out[:, :columns].contiguous()
 
 
@@ -45,7 +46,7 @@ def degree_outer(x: Tensor, y: Tensor, offsets: Tensor, task: Tensor, num_tasks:
     if not _grouped(x, y, x.size(1) * y.size(1) * num_tasks):
         return _outer_one_by_one(x, y, offsets, task, num_tasks)
     per_group = F.grouped_mm(_aligned(x).t(), _aligned(y), offs=offsets[1:].int())[:, : x.size(1), : y.size(1)]
-    if task.numel() == num_tasks and _is_range(task):
+    if task.tolist() == list(range(num_tasks)):
         return per_group.contiguous()
     used = task >= 0
     out = x.new_zeros(num_tasks, x.size(1), y.size(1))
@@ -75,14 +76,8 @@ def _outer_one_by_one(x: Tensor, y: Tensor, offsets: Tensor, task: Tensor, num_t
     return out
 
 
-def _is_range(task: Tensor) -> bool:
-    return torch.equal(task, torch.arange(task.numel()))
-
-
 def _in_group_order(weight: Tensor, task: Tensor) -> Tensor:
     """The matrix of every group, in the order of the groups; zero for task -1."""
-    if _is_range(task):
-        return weight[: task.numel()]
     if bool((task < 0).any()):
         return weight[task.clamp(min=0)] * (task >= 0)[:, None, None]
     return weight[task]
@@ -95,4 +90,5 @@ def _aligned(x: Tensor, dim: int = -1) -> Tensor:
     if missing:
         pad = (0, missing) if dim == -1 else (0, 0, 0, missing)
         return F.pad(x, pad)
-    return x.contiguous()
+    transposed = x.dim() == 3 and x.stride(1) == 1  # of matrices, the product reads the transposed as well
+    return x if transposed else x.contiguous()

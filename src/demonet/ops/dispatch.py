@@ -153,7 +153,7 @@ def _degree_linear_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]
     x, weight, offsets, task = ctx.saved_tensors
     by_x = by_weight = None
     if ctx.needs_input_grad[0]:
-        by_x = ops.degree_linear(grad, weight.transpose(1, 2).contiguous(), offsets, task)
+        by_x = ops.degree_linear(grad, weight.transpose(1, 2), offsets, task)
     if ctx.needs_input_grad[1]:
         by_weight = ops.degree_outer(x, grad, offsets, task, weight.size(0))
     return by_x, by_weight, None, None
@@ -165,7 +165,7 @@ def _degree_outer_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> 
 
 def _degree_outer_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     x, y, offsets, task = ctx.saved_tensors
-    by_x = ops.degree_linear(y, grad.transpose(1, 2).contiguous(), offsets, task)
+    by_x = ops.degree_linear(y, grad.transpose(1, 2), offsets, task)
     by_y = ops.degree_linear(x, grad.contiguous(), offsets, task)
     return by_x, by_y, None, None, None
 
