@@ -97,10 +97,10 @@ def main() -> None:
         rows[-1]["load"] = round(os.getloadavg()[0], 1)
         rows[-1]["machine"] = machine
         print(rows[-1], flush=True)
-    with options.out.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+        with options.out.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
 
 
 if __name__ == "__main__":

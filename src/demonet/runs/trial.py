@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.metrics import f1_score
 from torch_geometric.data import Data
@@ -14,6 +15,7 @@ from torch_geometric.data import Data
 from demonet.baselines.attribute_rows import are_counts
 from demonet.data.check import check_split
 from demonet.data.splits import Split, fractions
+from demonet.data.statistics import degrees
 from demonet.errors import DemonetError
 from demonet.estimators import DEMONetClassifier, DEMONetGraphClassifier
 from demonet.runs.floors import floors, wilson
@@ -68,7 +70,7 @@ def make_plan(inputs: Inputs, reading: Reading, settings: Settings) -> Plan:
         raise DemonetError(f"every label is {inputs.class_names[0]!r}", hint="at least 2 classes are needed")
     base = preset(settings.preset, family_of(inputs.data))
     arcs = sum(graph.edge_index.size(1) for graph in inputs.graphs)
-    epochs = settings.epochs or epoch_limit(base.train.epochs, arcs)
+    epochs = settings.epochs or epoch_limit(base.train.epochs, arcs, _num_features(inputs, base.features))
     return Plan(inputs, reading, settings, _splits(inputs, settings), _features(inputs, base.features), epochs)
 
 
@@ -153,6 +155,18 @@ def _splits(inputs: Inputs, settings: Settings) -> list[Split]:
             problem = f"with {labelled} labelled {inputs.kind} the {name} part is empty"
             raise DemonetError(problem, file=inputs.files["edges"], hint="more labels, or a larger share")
     return splits
+
+
+def _num_features(inputs: Inputs, wanted: str) -> int:
+    """About how many numbers all nodes have together."""
+    total = 0
+    if "degree-onehot" in wanted.split("+"):
+        every = degrees(inputs.data)
+        total += every.numel() * every.unique().numel()
+    for graph in inputs.graphs:
+        if graph.x is not None:
+            total += graph.x.values().numel() if graph.x.layout == torch.sparse_csr else graph.x.numel()
+    return total
 
 
 def _features(inputs: Inputs, wanted: str) -> str | None:
