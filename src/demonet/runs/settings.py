@@ -12,9 +12,9 @@ from demonet.data.edges import SelfLoops
 from demonet.errors import DemonetError
 
 Task = Literal["auto", "nodes", "graphs"]
-# What a run may cost unless the user says how many epochs: about four minutes on two cores. An epoch costs about as much
-# as its arcs and a thirtieth of its features: 137 epochs for 100,000 nodes, a million edges and 50 degrees, and all
-# 1,000 epochs of a preset up to 150,000 edges.
+# What a run may cost unless the user says how many epochs: minutes on two cores. An epoch costs about as much as its
+# arcs and a thirtieth of its features, so 100,000 nodes with a million edges and 50 degrees have 137 epochs, and up to
+# 150,000 edges a preset has all of its 1,000.
 WORK = 300_000_000
 FEATURES_PER_ARC = 30
 
