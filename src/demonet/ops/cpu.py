@@ -30,22 +30,22 @@ def degree_linear(x: Tensor, weight: Tensor, offsets: Tensor, task: Tensor) -> T
     """One grouped product; the matrices are copied only when the groups do not use them in order."""
     if not _grouped(x, weight):
         return reference.degree_linear(x, weight, offsets, task)
-    columns, tasks = weight.size(2), task.tolist()
+    tasks = task.tolist()
     used = next((place + 1 for place in range(len(tasks) - 1, -1, -1) if tasks[place] >= 0), 0)
     if used == 0:
-        return x.new_zeros(x.size(0), columns)
+        return x.new_zeros(x.size(0), weight.size(2))
     matrices = weight[:used] if tasks[:used] == list(range(used)) else _in_group_order(weight, task[:used])
-    out = F.grouped_mm(_aligned(x), _aligned(_aligned(matrices), 1), offs=offsets[1 : used + 1].int())
+    out = F.grouped_mm(_aligned(x), _aligned(matrices), offs=offsets[1 : used + 1].int())
     if used < len(tasks):
         out[int(offsets[used]) :] = 0  # groups of task -1 at the end, which the product left unwritten
-    return out if out.size(1) == columns else out[:, :columns].contiguous()
+    return out.contiguous()
 
 
 def degree_outer(x: Tensor, y: Tensor, offsets: Tensor, task: Tensor, num_tasks: int) -> Tensor:
     """One grouped product of the transposed rows, then a sum where several groups share a task."""
-    if not _grouped(x, y, x.size(1) * y.size(1) * num_tasks):
+    if not _grouped(x, y):
         return _outer_one_by_one(x, y, offsets, task, num_tasks)
-    per_group = F.grouped_mm(_aligned(x).t(), _aligned(y), offs=offsets[1:].int())[:, : x.size(1), : y.size(1)]
+    per_group = F.grouped_mm(_aligned(x).t(), _aligned(y), offs=offsets[1:].int())
     if task.tolist() == list(range(num_tasks)):
         return per_group.contiguous()
     used = task >= 0
@@ -53,13 +53,12 @@ def degree_outer(x: Tensor, y: Tensor, offsets: Tensor, task: Tensor, num_tasks:
     return out.index_add_(0, task[used], per_group[used])
 
 
-def _grouped(x: Tensor, other: Tensor, result: int = 0) -> bool:
+def _grouped(x: Tensor, other: Tensor) -> bool:
     """Whether one grouped product is the way: torch has it for such numbers, and padding does not cost too much."""
     if x.dtype not in GROUPED_DTYPES or x.numel() == 0 or other.numel() == 0:
         return False
     step = 16 // x.element_size()
-    aligned = x.size(1) % step == 0 and other.size(-1) % step == 0
-    return aligned or x.numel() + other.numel() + result <= PADDED
+    return sum(tensor.numel() for tensor in (x, other) if tensor.size(-1) % step) <= PADDED
 
 
 def _outer_one_by_one(x: Tensor, y: Tensor, offsets: Tensor, task: Tensor, num_tasks: int) -> Tensor:
@@ -83,12 +82,13 @@ def _in_group_order(weight: Tensor, task: Tensor) -> Tensor:
     return weight[task]
 
 
-def _aligned(x: Tensor, dim: int = -1) -> Tensor:
-    """Rows of a whole number of 16 bytes, as the grouped product asks; padded with zeros where they are not."""
+def _aligned(x: Tensor) -> Tensor:
+    """Rows that begin at whole multiples of 16 bytes, as the grouped product asks; a copy with gaps where they do not.
+
+    Of matrices, it reads the transposed as well.
+    """
     step = 16 // x.element_size()
-    missing = -x.size(dim) % step
-    if missing:
-        pad = (0, missing) if dim == -1 else (0, 0, 0, missing)
-        return F.pad(x, pad)
-    transposed = x.dim() == 3 and x.stride(1) == 1  # of matrices, the product reads the transposed as well
-    return x if transposed else x.contiguous()
+    for row, column in ((-2, -1), (-1, -2)) if x.dim() == 3 else ((-2, -1),):
+        if x.stride(column) == 1 and x.stride(row) % step == 0 and x.stride(row) >= x.size(column):
+            return x
+    return F.pad(x, (0, -x.size(-1) % step))[..., : x.size(-1)]
