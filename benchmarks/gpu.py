@@ -52,7 +52,9 @@ def scaling(size: float) -> Iterator[tuple[GraphSpec, list[str], dict]]:
     """From 4,000 to 100 million arcs, 2n edges; networks one after the other, because the largest fill the memory."""
     for arcs in (4_000, 40_000, 100_000, 1_000_000, 10_000_000, 40_000_000, 100_000_000):
         spec = GraphSpec("pairs", nodes=max(100, round(arcs * size / 4)))
-        yield spec, FEW, {"modes": BOTH, "together": False, "repeats": 5, "seconds": 3.0}
+        alone = {"together": False, "repeats": 5, "seconds": 3.0}
+        yield spec, [*OURS, "graphconv"], {"modes": ("graphed",), **alone}
+        yield spec, FEW if arcs <= 10_000_000 else [*OURS, "gcn-csr", "sage-csr", "graphconv"], alone
 
 
 def degrees(size: float) -> Iterator[tuple[GraphSpec, list[str], dict]]:

@@ -75,11 +75,11 @@ def _ours(scheme: Scheme, *, prepared: bool) -> Callable[[Graph, torch.dtype], B
         config = ModelConfig(scheme=scheme, hidden=WIDTH, dropout=0.0, activation="relu", bias=True)
         tasks = DegreeTasks.exact(graph.degree)
         model = NodeDEMONet(x.size(1), graph.num_classes, tasks, config).to(x.device, dtype)
-        if not prepared:
-            return Built(model.save_memory(), (x, layout), y)
-        inputs, share = model.prepare(x, layout), torch.full((y.numel(),), 1 / y.numel(), device=y.device)
+        share = torch.full((y.numel(),), 1 / y.numel(), device=y.device)
+        inputs = (model.prepare(x, layout),) if prepared else (x, layout)
         # On a GPU head and loss are one operator; on a CPU torch's own cross-entropy is as good.
-        return Built(model, (inputs,), y, loss=partial(model.loss, inputs, y, share) if y.is_cuda else None)
+        loss = partial(model.loss, inputs[0], y, share, *inputs[1:]) if y.is_cuda else None
+        return Built(model if prepared else model.save_memory(), inputs, y, loss=loss)
 
     return make
 

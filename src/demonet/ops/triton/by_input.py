@@ -112,6 +112,7 @@ def _input_kernel(
     F,
     S,
     OUT,
+    STRIDE,
     COMPACT: tl.constexpr,
     ACTIVATION: tl.constexpr,
     HAS_ROWS: tl.constexpr,
@@ -138,7 +139,7 @@ def _input_kernel(
     else:
         total = gather_sum(z, z, pointer, neighbours, row, inside, f, F, third.to(tl.int32), False, BM, BF)
     total += tl.dot(left, tl.trans(W0), input_precision=PRECISION)
-    tl.store(by_x + row[:, None] * F + f[None, :], total.to(by_x.dtype.element_ty), mask=whole)
+    tl.store(by_x + row[:, None] * STRIDE + f[None, :], total.to(by_x.dtype.element_ty), mask=whole)
 
 
 def input_backward(
@@ -150,11 +151,15 @@ def input_backward(
     pointer: Tensor,
     neighbours: Tensor,
     tiles: Tiles,
+    into: Tensor | None = None,
 ) -> Tensor:
-    """By the input: ``z``, the derivatives by the sums, summed along reversed lists, and the seeds' part."""
+    """By the input: ``z``, the derivatives by the sums, summed along reversed lists, and the seeds' part.
+
+    Written into ``into``, some columns of a larger matrix, where that is given.
+    """
     grad, seed = grad.contiguous(), seed.contiguous()
     columns = z.size(1)
-    by_x = torch.empty_like(z)
+    by_x = torch.empty_like(z) if into is None else into
     same = {
         "ACTIVATION": ACTIVATIONS[activation],
         "HAS_ROWS": tiles.rows.numel() > 0,
@@ -181,6 +186,7 @@ def input_backward(
                     columns,
                     seed.size(1),
                     grad.size(1),
+                    by_x.stride(0),
                     COMPACT=compact,
                     **same,
                 )
