@@ -168,8 +168,7 @@ def gather_conv_backward(
     back_tiles: Sequence[Tensor],
 ) -> list[Tensor]:
     """Its derivatives by x, the seed map, the matrices, the bias; sums that were not kept are taken once more."""
-    lean = a.size(0) != x.size(0)
-    if lean:
+    if a.size(0) != x.size(0):
         a = aggregate(x, pointer, neighbours, None, aggr, tiles)
     if not fuses(x, seed, matrices):
         same = (combine, activation, [needs[0], needs[0], *needs[1:]], groups)
@@ -187,14 +186,9 @@ def gather_conv_backward(
     if not needs[0]:
         return [x.new_empty(0), *own]
     begin = 0 if combine == "add" else seed.size(1)
-    back = (back_pointer, back_neighbours, Tiles(*back_tiles) if back_tiles else cut_lists(back_pointer))
-    by_x = torch.empty_like(x)
-    width = x.size(1) if not lean else max(16, x.size(1) // 2)  # saving memory: half of the columns at a time
-    for start in range(0, x.size(1), width):
-        some = slice(start, start + width)
-        z = by_input.half_backward(grad, out, matrices[:, some], cut, begin, activation, pointer, aggr)
-        by_input.input_backward(grad, out, z, seed[some], activation, *back, by_x[:, some])
-    return [by_x, *own]
+    z = by_input.half_backward(grad, out, matrices, cut, begin, activation, pointer, aggr)
+    back = Tiles(*back_tiles) if back_tiles else cut_lists(back_pointer)
+    return [by_input.input_backward(grad, out, z, seed, activation, back_pointer, back_neighbours, back), *own]
 
 
 def linear_cross_entropy(h: Tensor, weight: Tensor, bias: Tensor, target: Tensor, share: Tensor) -> Tensor:

@@ -112,7 +112,6 @@ def _input_kernel(
     F,
     S,
     OUT,
-    STRIDE,
     COMPACT: tl.constexpr,
     ACTIVATION: tl.constexpr,
     HAS_ROWS: tl.constexpr,
@@ -139,7 +138,7 @@ def _input_kernel(
     else:
         total = gather_sum(z, z, pointer, neighbours, row, inside, f, F, third.to(tl.int32), False, BM, BF)
     total += tl.dot(left, tl.trans(W0), input_precision=PRECISION)
-    tl.store(by_x + row[:, None] * STRIDE + f[None, :], total.to(by_x.dtype.element_ty), mask=whole)
+    tl.store(by_x + row[:, None] * F + f[None, :], total.to(by_x.dtype.element_ty), mask=whole)
 
 
 def input_backward(
@@ -151,15 +150,11 @@ def input_backward(
     pointer: Tensor,
     neighbours: Tensor,
     tiles: Tiles,
-    into: Tensor | None = None,
 ) -> Tensor:
-    """By the input: ``z``, the derivatives by the sums, summed along reversed lists, and the seeds' part.
-
-    Written into ``into``, some columns of a larger matrix, where that is given.
-    """
+    """By the input: ``z``, the derivatives by the sums, summed along reversed lists, and the seeds' part."""
     grad, seed = grad.contiguous(), seed.contiguous()
     columns = z.size(1)
-    by_x = torch.empty_like(z) if into is None else into
+    by_x = torch.empty_like(z)
     same = {
         "ACTIVATION": ACTIVATIONS[activation],
         "HAS_ROWS": tiles.rows.numel() > 0,
@@ -186,7 +181,6 @@ def input_backward(
                     columns,
                     seed.size(1),
                     grad.size(1),
-                    by_x.stride(0),
                     COMPACT=compact,
                     **same,
                 )
