@@ -32,9 +32,9 @@ from demonet.degree.count import count_degree
 from demonet.nn.kept import KeptGraphs
 from demonet.nn.models import GraphDEMONet
 from demonet.train import GraphProblem, preset
-from demonet.train.loop import parameter_groups
 from demonet.train.problem import collated
 from demonet.train.recipes import prepare_batch, replace_features
+from demonet.train.steps import parameter_groups
 
 
 class GIN(nn.Module):
