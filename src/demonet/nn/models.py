@@ -246,17 +246,19 @@ class GraphDEMONet(DEMONet):
             degree = inside.graph.key
         else:
             degree = count_degree(inside.graph, inside.x.size(0), self.tasks.by)
-        return torch.cat([self._read_out(h, degree, inside) for h in levels], 1)
+        return self._read_out(levels, degree, inside)
 
-    def _read_out(self, h: Tensor, degree: Tensor, inside: Inside) -> Tensor:
-        if is_sparse(h):
+    def _read_out(self, levels: list[Tensor], degree: Tensor, inside: Inside) -> Tensor:
+        """All levels in one pass, side by side; then the blocks of each level together."""
+        if any(is_sparse(h) for h in levels):
             raise DemonetError("a readout needs dense features", hint="x.to_dense()")
         pooling, (batch, num_graphs) = self.config.pooling, inside.graphs()
-        parts = []
-        if pooling != "degree":
-            mode = "mean" if pooling == "mean" else "sum"
-            parts.append(degree_pool(h, torch.zeros_like(batch), batch, 1, num_graphs, mode))
-        if pooling in ("degree", "sum+degree"):
-            by_degree = self.degree_pooling(h, degree, batch, num_graphs)
-            parts.append(by_degree if pooling == "degree" else by_degree / 2)
-        return torch.cat(parts, 1)
+        h, widths = torch.cat(levels, 1), [level.size(1) for level in levels]
+        if pooling in ("mean", "sum"):
+            return degree_pool(h, torch.zeros_like(batch), batch, 1, num_graphs, pooling)
+        blocks = self.degree_pooling(h, degree, batch, num_graphs).unflatten(1, (self.tasks.num_tasks, -1))
+        by_degree = [block.flatten(1) for block in blocks.split(widths, 2)]
+        if pooling == "degree":
+            return torch.cat(by_degree, 1)
+        totals = blocks.sum(1).split(widths, 1)  # every node stands in one block
+        return torch.cat([part for total, each in zip(totals, by_degree, strict=True) for part in (total, each / 2)], 1)
