@@ -87,6 +87,7 @@ CALLS = {
         lambda: (x(), LAYOUT.pointer, LAYOUT.neighbours, arcs(), "mean", *BACK, [], []),
         lambda: (x(), LAYOUT.pointer.long(), LAYOUT.neighbours.long(), arcs(), "sqrt", None, None, None, [], []),
     ],
+    "hash_functions": [lambda: (torch.arange(5)[:, None], torch.arange(7), 3, 11)],
     "edge_product": [lambda: (x(), x(seed=4), LAYOUT.pointer, LAYOUT.neighbours)],
     "degree_linear": [
         lambda: (x(), matrices(), OFFSETS, TASK),

@@ -23,6 +23,7 @@ from torch.export import Dim
 from demonet.atomic import replacing
 from demonet.data.features import FeatureMap
 from demonet.errors import DemonetError
+from demonet.nn.hashing import mixed
 from demonet.nn.models import DEMONet
 
 FORMAT = "demonet-onnx-1"
@@ -142,6 +143,7 @@ _PLAIN: dict[Any, Callable[..., Any]] = {
     _ours.aggregate.default: _aggregate,
     _ours.degree_linear.default: _degree_linear,
     _ours.degree_pool.default: _degree_pool,
+    _ours.hash_functions.default: mixed,
     _theirs.argsort.default: _argsort,
     _theirs.argsort.stable: _argsort,
     _theirs.searchsorted.Tensor: _searchsorted,

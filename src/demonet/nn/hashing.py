@@ -9,6 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from demonet.ops.dispatch import library, ops
+
 SHARED_KEY = -1  # the key of phi_g; degrees and buckets are keys from 0 on
 
 
@@ -21,9 +23,25 @@ def _mix(x: Tensor) -> Tensor:
 
 def hash_functions(key: Tensor, column: Tensor, *, seed: int, size: int) -> tuple[Tensor, Tensor]:
     r""":math:`\xi_1(j) \in \{0..H-1\}` and :math:`\xi_2(j) = \pm 1` (int64) for broadcastable keys and columns."""
+    return ops.hash_functions(key, column, seed, size)
+
+
+def mixed(key: Tensor, column: Tensor, seed: int, size: int) -> tuple[Tensor, Tensor]:
+    """What the operator computes: (seed, key, column) mixed into 64 bits, of which some are the place, one the sign."""
     stream = _mix(torch.full_like(key, seed) + 0x1E3779B97F4A7C15)
     bits = _mix(_mix(stream ^ (key * 0x2545F4914F6CDD1D)) + column * 0x1E3779B97F4A7C15)
     return ((bits >> 20) & 0xFFFFFFFFFF) % size, (bits & 1) * 2 - 1
+
+
+# An operator of its own, so that ``torch.compile`` leaves it alone: its code for such integers is wrong on a CPU.
+library.define("hash_functions(Tensor key, Tensor column, int seed, int size) -> (Tensor, Tensor)")
+library.impl("hash_functions", mixed, "CompositeExplicitAutograd")
+
+
+@torch.library.register_fake("demonet::hash_functions", lib=library)
+def _(key: Tensor, column: Tensor, seed: int, size: int) -> tuple[Tensor, Tensor]:
+    shape = torch.broadcast_shapes(key.shape, column.shape)
+    return key.new_empty(shape), key.new_empty(shape)
 
 
 def hash_map(x: Tensor, xi1: Tensor, xi2: Tensor, size: int) -> Tensor:
