@@ -9,7 +9,7 @@ ifneq ($(wildcard ../shared/data),)
 export DEMONET_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test lint types check results bench clean
+.PHONY: demo test lint types docs check results bench clean
 demo: $(READY)
 	$(BIN)/demonet demo
 
@@ -24,7 +24,11 @@ lint: $(READY)
 types: $(READY)
 	$(BIN)/mypy
 
-check: lint types test
+# The site, without a network; a warning is an error.
+docs: $(READY)
+	$(BIN)/mkdocs build --strict --site-dir build/site
+
+check: lint types docs test
 
 # Accuracy on the paper's sets: about an hour on two cores.
 results: $(READY)

@@ -7,12 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.pages import DATA, ROOT, blocks
 
-ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-
-
-DATA = Path(os.environ.get("DEMONET_DATA", ROOT.parent / "shared" / "data"))
 
 
 def run(code: list[str], tmp_path: Path) -> str:
@@ -31,8 +28,8 @@ def test_example_runs(example, tmp_path):
 
 
 def test_readme_python_runs(tmp_path):
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert blocks
-    for block in blocks:
+    python = [block.text for block in blocks(ROOT / "README.md") if block.language == "python"]
+    assert python
+    for block in python:
         if "load(" not in block or DATA.is_dir():
             run(["-c", block], tmp_path)
