@@ -72,6 +72,23 @@ def test_degree_linear_and_outer(dtype, width, columns, task):
     )
 
 
+@pytest.mark.parametrize("columns", [1, 2, 4, 5, 8])
+@pytest.mark.parametrize("width", [1, 2, 4, 5, 8])
+def test_rows_and_matrices_that_are_not_contiguous(width, columns):
+    """Transposed, as derivatives hand them on, and columns cut out of something wider."""
+    offsets, task = torch.tensor([0, 7, 30, 41]), torch.tensor([0, 1, 2])
+    weight = features(3 * columns, width, 1).view(3, columns, width).transpose(1, 2)
+    rows = features(41, 20, 0)
+    y = features(41, columns, 2)
+    for x in (rows[:, 3 : 3 + width], rows[:, :width], features(width, 41, 3).t()):
+        close(
+            cpu.degree_linear(x.float(), weight.float(), offsets, task),
+            reference.degree_linear(x, weight, offsets, task),
+        )
+        views = [tensor.float().t().contiguous().t() for tensor in (x, y)]
+        close(cpu.degree_outer(*views, offsets, task, 3), reference.degree_outer(x, y, offsets, task, 3))
+
+
 @given(tasks=st.lists(st.integers(-1, 3), max_size=12), seed=seeds)
 def test_rows_in_any_order_are_each_multiplied_by_their_own_matrix(tasks, seed):
     x, weight = features(len(tasks), 3, seed), features(12, 2, seed + 1).view(4, 3, 2)

@@ -91,4 +91,7 @@ def _aligned(x: Tensor) -> Tensor:
     for row, column in ((-2, -1), (-1, -2)) if x.dim() == 3 else ((-2, -1),):
         if x.stride(column) == 1 and x.stride(row) % step == 0 and x.stride(row) >= x.size(column):
             return x
-    return F.pad(x, (0, -x.size(-1) % step))[..., : x.size(-1)]
+    missing = -x.size(-1) % step
+    if missing:
+        return F.pad(x, (0, missing))[..., : x.size(-1)]
+    return x.clone(memory_format=torch.contiguous_format)  # contiguous() would leave a dimension of 1 as it is
