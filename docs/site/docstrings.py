@@ -20,6 +20,7 @@ def to_markdown(text: str) -> str:
     """
     text = _MATH.sub(_display, text + "\n").rstrip("\n")
     text = _RST_TABLE.sub(_table, text)
+    text = re.sub(r"`([^`<]+) <([^>`]+)>`__?", r"[\1](\2)", text)
     text = re.sub(r":math:`([^`]*)`", r"\\(\1\\)", text)
     text = re.sub(r":\w+:`~?([^`<]*)`", lambda role: f"`{role[1].rpartition('.')[2]}`", text)
     return re.sub(r"``([^`]+)``", r"`\1`", text)
