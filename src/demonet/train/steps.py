@@ -84,9 +84,9 @@ def _loss(model: nn.Module, part: Part) -> Tensor:
 def measure(model: nn.Module, part: Part) -> Tensor:
     """``[2]``: mean cross-entropy and accuracy on one part, both by the items' weights where they have some."""
     scores = model(*part.inputs)[part.rows]
-    right = (scores.argmax(1) == part.y).double()
-    accuracy = right.mean() if part.weight is None else right @ part.weight.double() / part.weight.sum()
-    return torch.stack([part_loss(scores, part).double(), accuracy])
+    right = scores.argmax(1) == part.y
+    accuracy = right.double().mean() if part.weight is None else (right * part.weight).sum() / part.weight.sum()
+    return torch.stack([part_loss(scores, part).double(), accuracy.double()])
 
 
 def evaluate(model: nn.Module, part: Part) -> tuple[float, float]:
