@@ -11,7 +11,6 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import starmap
 from typing import Any
 
 import torch
@@ -32,7 +31,7 @@ from demonet.train.loss import part_loss
 from demonet.train.presets import Preset
 from demonet.train.problem import NodeProblem, Part
 from demonet.train.recipes import Trained, checked, node_model, train_nodes
-from demonet.train.steps import evaluate, parameter_groups
+from demonet.train.steps import evaluate, loss_and_accuracy, parameter_groups
 
 # Measured on one core: below both, ten runs at once take less than ten runs in a row.
 MOST_NODES = 2000
@@ -164,11 +163,11 @@ class Stack:
         return values
 
     @torch.no_grad()
-    def evaluate(self, parts: list[Part]) -> list[tuple[float, float]]:
+    def evaluate(self, parts: list[Part]) -> list[list[float]]:
         """Mean cross-entropy and accuracy of every run on its own part."""
         self.base.eval()
-        scores = self._scores(parts[0].inputs, {})
-        return list(starmap(_measure, zip(scores, parts, strict=True)))
+        runs = zip(self._scores(parts[0].inputs, {}), parts, strict=True)
+        return torch.stack([loss_and_accuracy(scores[part.rows], part) for scores, part in runs]).tolist()
 
     def _scores(self, inputs: tuple[Any, ...], noise: dict[str, Tensor]) -> Tensor:
         def one(state: dict[str, Tensor]) -> Tensor:
@@ -197,12 +196,6 @@ def _dropped(model: NodeDEMONet) -> Iterator[tuple[str, float, int]]:
             if isinstance(layer, DEMOConv):  # both halves
                 width = layer.seed.out_channels + layer.weights.width
             yield f"{name}.noise", module.p, width
-
-
-def _measure(scores: Tensor, part: Part) -> tuple[float, float]:
-    right = (scores[part.rows].argmax(1) == part.y).double()
-    accuracy = right.mean() if part.weight is None else right @ part.weight.double() / part.weight.sum()
-    return part_loss(scores[part.rows], part).item(), accuracy.item()
 
 
 def _tested(model: NodeDEMONet, problem: NodeProblem) -> float:

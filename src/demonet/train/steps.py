@@ -82,8 +82,12 @@ def _loss(model: nn.Module, part: Part) -> Tensor:
 
 @torch.no_grad()
 def measure(model: nn.Module, part: Part) -> Tensor:
-    """``[2]``: mean cross-entropy and accuracy on one part, both by the items' weights where they have some."""
-    scores = model(*part.inputs)[part.rows]
+    """:func:`loss_and_accuracy` of a model on one part."""
+    return loss_and_accuracy(model(*part.inputs)[part.rows], part)
+
+
+def loss_and_accuracy(scores: Tensor, part: Part) -> Tensor:
+    """``[2]``: mean cross-entropy and accuracy of scores, both by the items' weights where they have some."""
     right = scores.argmax(1) == part.y
     accuracy = right.double().mean() if part.weight is None else (right * part.weight).sum() / part.weight.sum()
     return torch.stack([part_loss(scores, part).double(), accuracy.double()])
