@@ -13,7 +13,7 @@ from demonet.errors import DemonetError
 
 Task = Literal["auto", "nodes", "graphs"]
 # What a run may cost unless the user says how many epochs: minutes on two cores. An epoch costs about as much as its
-# arcs and a thirtieth of its features, so 100,000 nodes with a million edges and 50 degrees have 137 epochs, and up to
+# arcs and a thirtieth of its features, so 100,000 nodes with a million edges and 40 degrees have 140 epochs, and up to
 # 150,000 edges a preset has all of its 1,000.
 WORK = 300_000_000
 FEATURES_PER_ARC = 30
