@@ -39,7 +39,9 @@ class ProductGCN(GCNConv):
 def gcn_product(edge_index: Tensor, num_nodes: int, dtype: torch.dtype = torch.float32) -> Product:
     """``Â = D^-1/2 (A + I) D^-1/2``, by PyTorch Geometric's own rule."""
     (source, target), weight = gcn_norm(edge_index, None, num_nodes, dtype=dtype)
-    matrix = torch.sparse_coo_tensor(torch.stack([target, source]), weight, (num_nodes, num_nodes))
+    matrix = torch.sparse_coo_tensor(
+        torch.stack([target, source]), weight, (num_nodes, num_nodes), check_invariants=False
+    )
     return Product.of(matrix.coalesce().to_sparse_csr())
 
 
