@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import re
 import runpy
 import shutil
@@ -61,6 +62,12 @@ GENERATED = runpy.run_path(str(DOCS / "site" / "generate.py"))
 def test_generated_parts_are_as_the_code_has_them(page):
     stale = "run python docs/site/generate.py"
     assert (DOCS / page).read_text(encoding="utf-8") == GENERATED["written"](page), stale
+
+
+def test_docstrings_become_markdown():
+    names = runpy.run_path(str(DOCS / "site" / "docstrings.py"))
+    (examples,) = doctest.DocTestFinder().find(names["to_markdown"], "to_markdown", module=False, globs=names)
+    assert doctest.DocTestRunner().run(examples) == doctest.TestResults(failed=0, attempted=2)
 
 
 def test_every_public_name_is_in_the_api():

@@ -9,17 +9,17 @@ from typing import Any
 import griffe
 
 _MATH = re.compile(r"^( *)\.\. math::(?P<one>[^\n]*)\n(?P<more>(?:(?:\1 +[^\n]*)?\n)*)", re.MULTILINE)
-_RST_TABLE = re.compile(r"^=+(?: +=+)+\n(?P<rows>.*?)^=+(?: +=+)+$", re.MULTILINE | re.DOTALL)
 
 
 def to_markdown(text: str) -> str:
-    r"""Roles, formulas and simple tables of reStructuredText in the words of Markdown.
+    r"""Roles, links and formulas of reStructuredText in the words of Markdown.
 
     >>> to_markdown("As :class:`~demonet.DEMOConv` with :math:`d`; ``x`` too.")
     'As `DEMOConv` with \\(d\\); `x` too.'
+    >>> to_markdown("In `the paper <https://arxiv.org/abs/1906.02319>`_.")
+    'In [the paper](https://arxiv.org/abs/1906.02319).'
     """
     text = _MATH.sub(_display, text + "\n").rstrip("\n")
-    text = _RST_TABLE.sub(_table, text)
     text = re.sub(r"`([^`<]+) <([^>`]+)>`__?", r"[\1](\2)", text)
     text = re.sub(r":math:`([^`]*)`", r"\\(\1\\)", text)
     text = re.sub(r":\w+:`~?([^`<]*)`", lambda role: f"`{role[1].rpartition('.')[2]}`", text)
@@ -30,13 +30,6 @@ def _display(formula: re.Match[str]) -> str:
     body = (formula["one"] + "\n" + textwrap.dedent(formula["more"])).strip()
     lines = "\n".join(formula[1] + line.strip() for line in body.splitlines() if line.strip())
     return f"{formula[1]}\\[\n{lines}\n{formula[1]}\\]\n\n"
-
-
-def _table(found: re.Match[str]) -> str:
-    rows = [re.split(r" {2,}", line.strip()) for line in found["rows"].strip().splitlines()]
-    return "\n".join(
-        ["|" + " |" * len(rows[0]), "|" + "---|" * len(rows[0]), *("| " + " | ".join(r) + " |" for r in rows)]
-    )
 
 
 class Docstrings(griffe.Extension):
