@@ -3,7 +3,7 @@
 =============================  ===========================================================================
 ```` ```python ````            is executed; one namespace a page
 ```` ```console ````           each line after ``$`` is run, and what is printed must be what the page shows;
-                               ``...`` stands for anything; a shown ``error:`` means that the command fails
+                               ``...`` stands for anything; a shown ``error:`` or ``FILE:LINE:`` means that the command fails
 ```` ```csv title="name" ````  (or any language) is written to that file
 ```` ```text ````, json, ...   is shown, not run
 ``<!-- editor: COMMAND -->``   what a reader does by hand in an editor, as a shell command
@@ -103,7 +103,8 @@ def check_command(command: str, shown: str, where: str) -> None:
     else:
         done = subprocess.run(["bash", "-euc", command], capture_output=True, text=True, timeout=60)
         code, printed = done.returncode, done.stderr + done.stdout
-    assert (code != 0) == ("error:" in shown), f"{where}: {command}\nexit code {code}\n{printed}"
+    fails = re.search(r"^(error|[\w./-]+:\d+): ", shown, re.MULTILINE) is not None  # `FILE:LINE: message`, or no file
+    assert (code != 0) == fails, f"{where}: {command}\nexit code {code}\n{printed}"
     if shown.strip():
         checker = doctest.OutputChecker()
         assert checker.check_output(shown, printed, FLAGS), f"{where}: {command}\nshown:\n{shown}\nprinted:\n{printed}"

@@ -75,7 +75,7 @@ def test_help_lists_the_commands_each_in_a_line():
 def test_a_folder_that_is_not_there_is_one_line_before_training(main, tmp_path):
     code, out, err = main("demo", "--out", str(tmp_path / "none" / "report.html"))
     assert (code, out) == (2, "")
-    assert err == f"error: {tmp_path}/none/report.html: there is no such folder for the page\n"
+    assert err == f"{tmp_path}/none/report.html: there is no such folder for the page\n"
 
 
 def test_an_expected_error_is_one_line_and_exit_code_2(main, monkeypatch):
@@ -85,7 +85,7 @@ def test_an_expected_error_is_one_line_and_exit_code_2(main, monkeypatch):
     monkeypatch.setattr(demo, "run", failing)
     code, out, err = main("demo")
     assert (code, out) == (2, "")
-    assert err == "error: edges.csv:3: 'x' is not a number (write node ids as integers)\n"
+    assert err == "edges.csv:3: 'x' is not a number (write node ids as integers)\n"
 
 
 def test_an_unknown_data_set_is_one_line(main):

@@ -132,17 +132,15 @@ def test_from_the_first_mistake_to_the_last(problem, main):
     labels.write_text("name,kind\nann,a\nbob,b\nzoe,b\n")
     code, out, err = main(*FIT)
     assert (code, out) == (2, "")
-    assert err == "error: edges.csv:3: 'heavy' is not a number, in column 3\n"
+    assert err == "edges.csv:3: 'heavy' is not a number, in column 3\n"
     edges.write_text(MESSY.replace("heavy", "1"))
     code, _, err = main(*FIT)
     assert code == 2
-    assert err.startswith(
-        "error: labels.csv:1: id 'name' is in no edge (2 such) (a header starts with 'node' or 'id'; "
-    )
+    assert err.startswith("labels.csv:1: id 'name' is in no edge (2 such) (a header starts with 'node' or 'id'; ")
     labels.write_text(labels.read_text().replace("name", "node"))
     code, _, err = main(*FIT)
     assert code == 2
-    assert err == "error: labels.csv:4: id 'zoe' is in no edge (1 such) (--add-isolated adds them as isolated nodes)\n"
+    assert err == "labels.csv:4: id 'zoe' is in no edge (1 such) (--add-isolated adds them as isolated nodes)\n"
     code, _, err = main(*FIT, "--add-isolated")
     assert code == 2
     *warnings, error = err.splitlines()
@@ -150,9 +148,7 @@ def test_from_the_first_mistake_to_the_last(problem, main):
         "warning: edges.csv: 1 self loop dropped (--self-loops keep keeps them)",
         "warning: edges.csv: 1 duplicate edge merged",
     ]
-    assert error == (
-        "error: edges.csv: with 3 labelled nodes the validation part is empty (more labels, or a larger share)"
-    )
+    assert error == ("edges.csv: with 3 labelled nodes the validation part is empty (more labels, or a larger share)")
     assert not (problem / "run").exists()
 
 
@@ -160,7 +156,7 @@ def test_errors_stay_on_one_line_in_a_narrow_terminal(problem):
     long = "a very long name of a file that is not there " * 4 + ".csv"
     process = start("fit", long, "--labels", "labels.csv", "--out", "run")
     out, err = process.communicate(timeout=120)
-    assert (process.returncode, out, err) == (2, "", f"error: {long}: no such file\n")
+    assert (process.returncode, out, err) == (2, "", f"{long}: no such file\n")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import tracemalloc
+import warnings
 
 import networkx as nx
 import numpy as np
@@ -166,6 +167,14 @@ def test_a_header_is_found_and_never_eats_an_edge(write):
     assert read_graph(write("c.csv", "a,b\n5,6\nc,d\n")).num_nodes == 6
     assert read_graph(write("d.csv", "a,1\n5,6\n")).num_nodes == 4
     assert read_graph(write("e.csv", "Anna,Ben\nBen,Carl\n"), header=True).num_nodes == 2
+
+
+def test_a_first_line_of_words_that_never_come_again_is_pointed_out(write):
+    with pytest.warns(DemonetWarning, match=r"a.csv:1: 'person', 'friend' is read as an edge, but neither comes again"):
+        assert read_graph(write("a.csv", "person,friend\nann,bob\nbob,eve\neve,ann\n")).num_nodes == 5
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_graph(write("b.csv", "ann,bob\nbob,eve\neve,ann\n")).num_nodes == 3
 
 
 def test_columns_by_name_and_place(write, refuses):

@@ -47,11 +47,10 @@ def plain_errors() -> Iterator[None]:
         try:
             yield
         except DemonetError as error:
-            typer.echo(f"error: {in_options(str(error))}", err=True)
+            typer.echo(f"{'' if error.file else 'error: '}{in_options(str(error))}", err=True)
             sys.exit(2)
         except OSError as error:
-            where = "" if error.filename is None else f"{error.filename}: "
-            typer.echo(f"error: {where}{error.strerror or error}", err=True)
+            typer.echo(f"{error.filename or 'error'}: {error.strerror or error}", err=True)
             sys.exit(2)
 
 

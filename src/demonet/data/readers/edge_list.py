@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from pathlib import Path
 
-from demonet.data.readers.columns import Kind, Table, place_of, release
+from demonet.data.ids import Coded, Ids, id_at
+from demonet.data.readers.columns import Kind, Table, is_number, place_of, release
 from demonet.data.readers.listing import Listing
 from demonet.data.readers.parquet import ParquetTable
 from demonet.data.readers.text import TextTable
@@ -33,7 +34,21 @@ def read_edge_list(
     kinds: list[Kind] = [kind, kind] if weight_at is None else [kind, kind, "number"]
     columns = table.columns([*ends, *([] if weight_at is None else [weight_at])], kinds)
     release()
+    if isinstance(table, TextTable) and table.names is None:
+        _look_at_first(path, columns[0], columns[1])
     return Listing(columns[0], columns[1], None if weight_at is None else columns[2], file=path)
+
+
+def _look_at_first(path: Path, *ends: Ids) -> None:
+    """A first line of words that never come again is more likely a header than an edge: say what it is taken for."""
+    if len(ends[0]) < 3 or not all(isinstance(ids, Coded) for ids in ends):
+        return
+    first = [str(id_at(ids, 0)) for ids in ends]
+    times = [sum(int((ids.codes == ids.code(name)).sum()) for ids in ends if isinstance(ids, Coded)) for name in first]
+    if times == [1, 1] and not any(is_number(name) for name in first):
+        hint = "a header starts with 'source', 'node' or 'id'; or say source= and target="
+        names = ", ".join(map(repr, first))
+        warnings.warn(f"{path}:1: {names} is read as an edge, but neither comes again ({hint})", DemonetWarning, 5)
 
 
 def edge_columns(

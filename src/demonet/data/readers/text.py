@@ -140,7 +140,7 @@ class TextTable:
                 if wrong.get(kind, False):
                     what = "a number" if kind == "number" else "an integer"
                     problem = f"{_short(fields[place].encode())} is not {what}, in column {place + 1}"
-                    hint = "a header starts with 'node' or 'id'" if row == 0 and self.names is None else None
+                    hint = "a header starts with 'source', 'node' or 'id'" if row == 0 and self.names is None else None
                     raise DemonetError(problem, file=self.file, line=line, hint=hint)
         raise DemonetError(f"not a table: {reason}", file=self.file)
 
