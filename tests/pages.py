@@ -3,7 +3,7 @@
 =============================  ===========================================================================
 ```` ```python ````            is executed; one namespace a page
 ```` ```console ````           each line after ``$`` is run, and what is printed must be what the page shows;
-                               ``...`` stands for anything; a shown ``error:`` or ``FILE:LINE:`` means that the command fails
+                               ``...`` stands for anything; where ``error:`` or ``FILE:LINE:`` is shown, it fails
 ```` ```csv title="name" ````  (or any language) is written to that file
 ```` ```text ````, json, ...   is shown, not run
 ``<!-- editor: COMMAND -->``   what a reader does by hand in an editor, as a shell command
