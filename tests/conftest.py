@@ -1,10 +1,17 @@
-"""One hypothesis profile for all tests: no deadlines, few examples, and the same ones every time in CI."""
+"""One hypothesis profile for all tests: no deadlines, few examples, and the same ones every time in CI.
+
+Without a GPU, Triton interprets its kernels; it has to know before it is imported for the first time.
+"""
 
 from __future__ import annotations
 
 import os
 
+import torch
 from hypothesis import HealthCheck, settings
+
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"
 
 settings.register_profile(
     "demonet",
