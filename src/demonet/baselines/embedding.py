@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import fields, replace
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -15,9 +14,8 @@ from torch_geometric.data import Data
 
 from demonet.baselines.base import Baseline, Items
 from demonet.baselines.linear import logistic
-from demonet.baselines.settings import Settings
+from demonet.baselines.settings import Settings, changed
 from demonet.data.splits import Split
-from demonet.errors import DemonetError
 
 Float = NDArray[np.float64]
 
@@ -36,11 +34,7 @@ class Embedding(Baseline):
     defaults: ClassVar[Settings]
 
     def __init__(self, **changes: Any) -> None:
-        known = [field.name for field in fields(self.defaults) if field.name != "source"]
-        for name in changes:
-            if name not in known:
-                raise DemonetError(f"{self.name} has no setting {name!r}", hint=f"there are {', '.join(known)}")
-        self.settings = replace(self.defaults, **changes)
+        self.settings = changed(self.defaults, self.name, changes)
 
     @abstractmethod
     def embed(self, data: Data, seed: int = 0) -> Float:

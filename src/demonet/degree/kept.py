@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from demonet.degree.layout import DegreeLayout
+from demonet.degree.lists import ranges
 
 
 class Taken(NamedTuple):
@@ -53,7 +54,7 @@ class KeptLayout:
         """The batch of the graphs with those numbers, in that order."""
         whole = self.layout
         count, arc_count = self._nodes[graphs], self._arcs[graphs]
-        rows = _ranges(self._first_node[graphs], count)
+        rows = ranges(self._first_node[graphs], count)
         rows = rows if whole.rank is None else whole.rank[rows]
         order = torch.sort(self._run[rows], stable=True).indices
         rows = rows[order]
@@ -63,7 +64,7 @@ class KeptLayout:
 
         place = rows.new_empty(whole.num_nodes).index_copy_(0, rows, here)
         length = self._length[rows]
-        entry = _ranges(whole.pointer[rows].long(), length)
+        entry = ranges(whole.pointer[rows].long(), length)
         position = entry.new_empty(whole.num_arcs)
         position.index_copy_(0, entry, torch.arange(entry.numel(), device=entry.device))
         moved = (arc_count.cumsum(0) - arc_count - self._first_arc[graphs])[batch]  # how far each graph's arcs move
@@ -76,7 +77,7 @@ class KeptLayout:
             back_pointer, back_neighbours, back = pointer, neighbours, entry
         else:
             back_length = self._back_length[rows]
-            back = _ranges(whole.back_pointer[rows].long(), back_length)
+            back = ranges(whole.back_pointer[rows].long(), back_length)
             back_pointer = F.pad(back_length.cumsum(0), (1, 0)).to(index)
             back_neighbours = place[whole.back_neighbours[back]].to(index)
         back_entry = position[whole.back_entry[back]].to(index)
@@ -96,13 +97,5 @@ class KeptLayout:
             back_neighbours=back_neighbours,
             back_entry=back_entry,
             by=whole.by,
-        )
-        return Taken(layout, rows, batch, _ranges(self._first_arc[graphs], arc_count))
-
-
-def _ranges(start: Tensor, count: Tensor) -> Tensor:
-    """``start[0], start[0] + 1, ...``, ``count[0]`` of them, then those from ``start[1]`` on, and so forth."""
-    total = int(count.sum())
-    before = count.cumsum(0) - count
-    shift = torch.repeat_interleave(start - before, count, output_size=total)
-    return shift + torch.arange(total, device=start.device)
+        ).ready()
+        return Taken(layout, rows, batch, ranges(self._first_arc[graphs], arc_count))

@@ -108,8 +108,7 @@ class DegreeLayout:
         key = {"in": incoming, "out": outgoing, "pair": torch.stack([incoming, outgoing], 1)}[by][order]
         degrees, counts = torch.unique_consecutive(key, return_counts=True, dim=0)
         offsets = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
-        layout = cls(order, rank, key, degrees, offsets, *_compact(forward, num_nodes), by)
-        return layout.cut() if edge_index.is_cuda else layout
+        return cls(order, rank, key, degrees, offsets, *_compact(forward, num_nodes), by).ready()
 
     @property
     def num_nodes(self) -> int:
@@ -142,6 +141,10 @@ class DegreeLayout:
     def sorted(self) -> DegreeLayout:
         """The same graph with its nodes numbered by row, so that nothing is left to reorder."""
         return replace(self, order=None, rank=None)
+
+    def ready(self) -> DegreeLayout:
+        """The same graph, :meth:`cut` where a GPU holds it."""
+        return self.cut() if self.key.is_cuda and self.tiles is None else self
 
     def cut(self) -> DegreeLayout:
         """The same graph, cut into the pieces that a GPU's kernels walk through."""
@@ -177,8 +180,7 @@ class DegreeLayout:
                 moved[id(value)] = value.to(device=device, non_blocking=non_blocking)
             return moved[id(value)]
 
-        layout = DegreeLayout(**{field.name: move(getattr(self, field.name)) for field in fields(self)})
-        return layout.cut() if layout.key.is_cuda and layout.tiles is None else layout
+        return DegreeLayout(**{field.name: move(getattr(self, field.name)) for field in fields(self)}).ready()
 
     def cpu(self) -> DegreeLayout:
         """The layout in main memory; PyG's ``data.cpu()`` calls this."""

@@ -48,3 +48,11 @@ def neighbour_lists(source: Tensor, target: Tensor, num_sources: int, num_target
     by_target, pointer = counting_sort(target[by_source], num_targets)
     arc = by_source[by_target]
     return NeighbourLists(pointer, source[arc], arc)
+
+
+def ranges(start: Tensor, count: Tensor) -> Tensor:
+    """``start[0], start[0] + 1, ...``, ``count[0]`` of them, then those from ``start[1]`` on, and so forth."""
+    total = int(count.sum())
+    before = count.cumsum(0) - count
+    shift = torch.repeat_interleave(start - before, count, output_size=total)
+    return shift + torch.arange(total, device=start.device)

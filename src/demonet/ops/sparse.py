@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from demonet.degree.layout import DegreeLayout
+from demonet.degree.lists import ranges
 from demonet.errors import DemonetError
 from demonet.ops.dispatch import ops
 from demonet.ops.reference import aggregate_scale, owner
@@ -58,11 +59,9 @@ def sparse_rows(x: Tensor, index: Tensor | None) -> Tensor:
     x = x if x.layout == torch.sparse_csr else x.to_sparse_csr()
     if index is None:
         return x
-    start = x.crow_indices()[index]
     count = x.crow_indices().diff()[index]
     pointer = torch.nn.functional.pad(count.cumsum(0), (1, 0))
-    entry = torch.arange(int(pointer[-1]), device=index.device)
-    entry = entry + torch.repeat_interleave(start - pointer[:-1], count)
+    entry = ranges(x.crow_indices()[index], count)
     return _csr(pointer, x.col_indices()[entry], x.values()[entry], (index.numel(), x.size(1)))
 
 
