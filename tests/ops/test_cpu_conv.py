@@ -22,7 +22,7 @@ def arguments(layout, combine, with_bias):
 
 def check(found, by, expected, wanted, grad):
     torch.testing.assert_close(found, expected)
-    exact = torch.autograd.grad(expected, [one for one in wanted if one is not None], grad)
+    exact = torch.autograd.grad(expected, [one for one in wanted if one is not None], grad, retain_graph=True)
     for one, other in zip([gradient for gradient in by if gradient.numel()], exact, strict=True):
         torch.testing.assert_close(one, other)
 
@@ -57,11 +57,17 @@ def test_sums_included(graph, aggr, combine, activation):
     grad = torch.randn_like(expected)
     with torch.no_grad():
         options = (aggr, combine, activation)
-        found, a = cpu_conv.gather_conv(x, seed, matrices, offsets, bias, *options, pointer, layout.neighbours)
+        a = aggregate(x, layout, aggr=aggr)
+        found = cpu_conv.conv(x, a, seed, matrices, offsets, bias, combine, activation)
         by = cpu_conv.gather_conv_backward(
             grad, found, x, a, seed, matrices, offsets, *options, (True,) * 4, pointer, *lists
         )
+        plain = reference.gather_conv_backward(
+            *(grad, found, x, a, seed, matrices, offsets, *options, pointer),
+            lambda z: reference.aggregate(z, *lists, None, "sum"),
+        )
     check(found, by, expected, [x, seed, matrices, bias], grad)
+    check(found, plain, expected, [x, seed, matrices, bias], grad)
 
 
 def test_only_what_was_asked_for():

@@ -61,11 +61,12 @@ def _gather_conv(*args: Any) -> tuple[Tensor, Tensor]:
 
 
 def _gather_conv_backward(*args: Any) -> list[Tensor]:
-    aggr, combine, activation, _needs, pointer, *_, back_pointer, back_neighbours, _back_tiles = args[7:]
-    by_x, by_a, *weights = reference.conv_backward(*_with_sums(args)[:7], combine, activation)  # type: ignore[call-arg]
-    scale = reference.aggregate_scale(pointer, aggr, by_a.dtype)
-    by_a = by_a if scale is None else by_a * scale[:, None]
-    return [by_x + reference.aggregate(by_a, back_pointer, back_neighbours, None, "sum"), *weights]
+    pointer, *_, back_pointer, back_neighbours, _back_tiles = args[11:]
+
+    def back(z: Tensor) -> Tensor:
+        return reference.aggregate(z, back_pointer, back_neighbours, None, "sum")
+
+    return list(reference.gather_conv_backward(*_with_sums(args)[:10], pointer, back))  # type: ignore[call-arg]
 
 
 def _gather_conv_backward_cpu(*args: Any) -> list[Tensor]:
@@ -186,12 +187,13 @@ def _gather_conv_gradient(ctx: Any, grad: Tensor, _by_a: None) -> tuple[Any, ...
         a = ops.aggregate(
             x, pointer, neighbours, None, ctx.aggr, back_pointer, back_neighbours, None, tiles, back_tiles
         )
-        same = (x, a, *weights, ctx.combine, ctx.activation, ops.degree_linear, ops.degree_outer)
-        by_x, by_a, by_seed, by_matrices, by_bias = reference.conv_backward(grad, out, *same)
-        scale = reference.aggregate_scale(pointer, ctx.aggr, by_a.dtype)
-        by_a = by_a if scale is None else by_a * scale[:, None]
         forth = (pointer, neighbours, None, back_tiles, tiles)
-        by_x = by_x + ops.aggregate(by_a, back_pointer, back_neighbours, None, "sum", *forth)
+
+        def back(z: Tensor) -> Tensor:
+            return ops.aggregate(z, back_pointer, back_neighbours, None, "sum", *forth)
+
+        same = (*weights, ctx.aggr, ctx.combine, ctx.activation, pointer, back, ops.degree_linear, ops.degree_outer)
+        by_x, by_seed, by_matrices, by_bias = reference.gather_conv_backward(grad, out, x, a, *same)
     else:
         needs = [*ctx.needs_input_grad[:3], ctx.bias and ctx.needs_input_grad[4]]
         options = (ctx.aggr, ctx.combine, ctx.activation, needs)

@@ -78,23 +78,6 @@ def conv_backward(
     return [by_x, by_a, *_by_weights(x, a, before, left, right, matrices, offsets, needs[2:])]
 
 
-def gather_conv(
-    x: Tensor,
-    seed: Tensor,
-    matrices: Tensor,
-    offsets: Tensor,
-    bias: Tensor | None,
-    aggr: str,
-    combine: str,
-    activation: str,
-    pointer: Tensor,
-    neighbours: Tensor,
-) -> tuple[Tensor, Tensor]:
-    """A convolution, sums included, and the sums."""
-    a = cpu.aggregate(x, pointer, neighbours, None, aggr)
-    return conv(x, a, seed, matrices, offsets, bias, combine, activation), a
-
-
 def gather_conv_backward(
     grad: Tensor,
     out: Tensor,
@@ -111,7 +94,7 @@ def gather_conv_backward(
     back_pointer: Tensor,
     back_neighbours: Tensor,
 ) -> list[Tensor]:
-    """Its derivatives by x, the seed map, the matrices, the bias; empty where they are not needed."""
+    """The derivatives where ``a`` are sums over rows of x: by x, the seed map, the matrices, the bias."""
     before = activation_backward(grad, out, activation)
     left, right = _halves(before, seed, combine)
     by_x = x.new_empty(0)

@@ -171,13 +171,12 @@ def gather_conv_backward(
     if a.size(0) != x.size(0):
         a = aggregate(x, pointer, neighbours, None, aggr, tiles)
     if not fuses(x, seed, matrices):
-        same = (combine, activation, [needs[0], needs[0], *needs[1:]], groups)
-        by_x, by_a, *weights = conv_backward(grad, out, x, a, seed, matrices, offsets, *same)
-        if needs[0]:
-            scale = reference.aggregate_scale(pointer, aggr, by_a.dtype)
-            by_a = by_a if scale is None else by_a * scale[:, None]
-            by_x = by_x + aggregate(by_a, back_pointer, back_neighbours, None, "sum", back_tiles)
-        return [by_x, *weights]
+
+        def back(z: Tensor) -> Tensor:
+            return aggregate(z, back_pointer, back_neighbours, None, "sum", back_tiles)
+
+        same = (aggr, combine, activation, pointer, back, degree_linear, degree_outer)
+        return list(reference.gather_conv_backward(grad, out, x, a, seed, matrices, offsets, *same))
     from demonet.ops.triton import by_input, by_weights
 
     cut = _groups(offsets, x, groups)
@@ -187,8 +186,8 @@ def gather_conv_backward(
         return [x.new_empty(0), *own]
     begin = 0 if combine == "add" else seed.size(1)
     z = by_input.half_backward(grad, out, matrices, cut, begin, activation, pointer, aggr)
-    back = Tiles(*back_tiles) if back_tiles else cut_lists(back_pointer)
-    return [by_input.input_backward(grad, out, z, seed, activation, back_pointer, back_neighbours, back), *own]
+    cuts = Tiles(*back_tiles) if back_tiles else cut_lists(back_pointer)
+    return [by_input.input_backward(grad, out, z, seed, activation, back_pointer, back_neighbours, cuts), *own]
 
 
 def linear_cross_entropy(h: Tensor, weight: Tensor, bias: Tensor, target: Tensor, share: Tensor) -> Tensor:

@@ -128,6 +128,32 @@ def conv_backward(
     return left @ seed.t(), by_a, x.t() @ left, by_matrices, before.sum(0)
 
 
+def gather_conv_backward(
+    grad: Tensor,
+    out: Tensor,
+    x: Tensor,
+    a: Tensor,
+    seed: Tensor,
+    matrices: Tensor,
+    offsets: Tensor,
+    aggr: str,
+    combine: str,
+    activation: str,
+    pointer: Tensor,
+    back: Callable[[Tensor], Tensor],
+    linear: Callable[..., Tensor] = degree_linear,
+    outer: Callable[..., Tensor] = degree_outer,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The same where ``a`` are the sums over the lists of x: by x, the seed map, the matrices and the bias.
+
+    ``back`` sums along the reversed lists: what a sum had of a row's derivative is added to the row's own.
+    """
+    same = (seed, matrices, offsets, combine, activation, linear, outer)
+    by_x, by_a, by_seed, by_matrices, by_bias = conv_backward(grad, out, x, a, *same)
+    scale = aggregate_scale(pointer, aggr, by_a.dtype)
+    return by_x + back(by_a if scale is None else by_a * scale[:, None]), by_seed, by_matrices, by_bias
+
+
 def linear_cross_entropy(h: Tensor, weight: Tensor, bias: Tensor, target: Tensor, share: Tensor) -> Tensor:
     r""":math:`\sum_v s_v \, \mathrm{CE}(W h_v + b, y_v)`: the loss of a linear head, row v counting by its share."""
     scores = torch.nn.functional.linear(h, weight, bias).to(torch.promote_types(h.dtype, torch.float32))
