@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from types import SimpleNamespace
-
 import pytest
+from tests.report.browsing import opened, overflow
 
 from demonet.report.figures import plain
 from demonet.report.page import write
@@ -19,26 +17,6 @@ def path(hostile_page, tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "report.html"
     write(hostile_page, path)
     return path
-
-
-@contextmanager
-def opened(browser, path, *, script=None, **context):
-    """The page in a fresh context, with everything it said, asked for or popped up on the way."""
-    context.setdefault("viewport", {"width": 1200, "height": 800})
-    fresh = browser.new_context(**context)
-    fresh.grant_permissions(["clipboard-read", "clipboard-write"])
-    page, heard = fresh.new_page(), []
-    page.on("console", lambda message: heard.append(f"{message.type}: {message.text}"))
-    page.on("pageerror", lambda error: heard.append(f"error: {error}"))
-    page.on("dialog", lambda dialog: (heard.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-    page.on("request", lambda request: heard.append(f"request: {request.url}"))
-    if script:
-        page.add_init_script(script)
-    page.goto(path.as_uri())
-    if context.get("java_script_enabled", True):
-        page.wait_for_selector(DRAWN)
-    yield SimpleNamespace(page=page, heard=heard)
-    fresh.close()
 
 
 @pytest.fixture(scope="module")
@@ -55,10 +33,6 @@ def looks(page):
         plots: [...document.querySelectorAll('.plot .main-svg')].map(svg => svg.style.background).filter(Boolean),
         bars: [...document.querySelectorAll('.bars .point path')].map(bar => getComputedStyle(bar).fill),
     })""")
-
-
-def overflow(page):
-    return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
 
 
 def test_the_page_is_quiet_and_asks_for_nothing_else(light, path):

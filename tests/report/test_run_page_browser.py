@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
+from tests.report.browsing import opened, overflow
 
 from demonet.report.legible import legible
 from demonet.report.page import Table, write
@@ -19,23 +17,6 @@ NAMES = (
     "$x^2$ %{x} &lt; <!-- \u202e" + "long " * 60,
 )
 IDS = (*NAMES, "<a href='javascript:alert(3)'>", "-->'\"`\x00\x1b\n\u2028", "plain")
-
-
-@contextmanager
-def opened(browser, path, **context):
-    """The page in a fresh context, with all that it said or asked for."""
-    context.setdefault("viewport", {"width": 1200, "height": 800})
-    fresh = browser.new_context(**context)
-    fresh.grant_permissions(["clipboard-read", "clipboard-write"])
-    page, heard = fresh.new_page(), []
-    page.on("console", lambda message: heard.append(f"{message.type}: {message.text}"))
-    page.on("pageerror", lambda error: heard.append(f"error: {error}"))
-    page.on("dialog", lambda dialog: (heard.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-    page.on("request", lambda request: request.url.startswith("data:") or heard.append(f"request: {request.url}"))
-    page.goto(path.as_uri())
-    page.wait_for_selector("html[data-drawn]")
-    yield SimpleNamespace(page=page, heard=heard, path=path)
-    fresh.close()
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +41,7 @@ def report(run):
 @pytest.fixture(scope="module")
 def desk(browser, folder, report):
     write(report, folder / "nodes.html")
-    with opened(browser, folder / "nodes.html", color_scheme="light") as view:
+    with opened(browser, folder / "nodes.html", silent=("data:",), color_scheme="light") as view:
         yield view
 
 
@@ -72,12 +53,8 @@ def large(make_run):
 @pytest.fixture(scope="module")
 def crowd(browser, folder, large):
     write(run_page(large), folder / "large.html")
-    with opened(browser, folder / "large.html", color_scheme="dark") as view:
+    with opened(browser, folder / "large.html", silent=("data:",), color_scheme="dark") as view:
         yield view
-
-
-def overflow(page):
-    return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
 
 
 def titles(page):
@@ -282,7 +259,7 @@ def test_a_crowd_is_painted_anew_for_every_zoom_and_colour(crowd):
 def test_graphs_on_a_phone(browser, folder, make_run):
     write(run_page(make_run(200, 2, kind="graphs")), folder / "graphs.html")
     phone = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True, "color_scheme": "dark"}
-    with opened(browser, folder / "graphs.html", **phone) as view:
+    with opened(browser, folder / "graphs.html", silent=("data:",), **phone) as view:
         assert view.heard == [f"request: {view.path.as_uri()}"]
         assert overflow(view.page) == 0
         assert view.page.locator(".plot .main-svg").count() > 0
@@ -294,7 +271,7 @@ def test_graphs_on_a_phone(browser, folder, make_run):
 def test_sixty_classes_with_long_names_fit(browser, folder, make_run):
     names = [f"{index} " + "very long " * 40 for index in range(60)]
     write(run_page(make_run(600, 60, class_names=names)), folder / "sixty.html")
-    with opened(browser, folder / "sixty.html", viewport={"width": 360, "height": 740}) as view:
+    with opened(browser, folder / "sixty.html", silent=("data:",), viewport={"width": 360, "height": 740}) as view:
         assert view.heard == [f"request: {view.path.as_uri()}"]
         assert overflow(view.page) == 0
         assert view.page.locator(".explorer .legendtext").count() == 12, "the most frequent"

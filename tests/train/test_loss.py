@@ -5,8 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.train import problems
 
-from demonet.train.loss import FEW, MANY, cross_entropy
+from demonet import DegreeTasks, NodeDEMONet
+from demonet.degree.count import count_degree
+from demonet.ops.cpu_head import FEW
+from demonet.train import NodeProblem
+from demonet.train.loss import MANY, cross_entropy, part_loss
 
 
 @pytest.mark.parametrize("items", [5, MANY])
@@ -19,3 +24,21 @@ def test_cross_entropy_and_its_gradient(items, classes):
     torch.testing.assert_close(found, expected)
     for one, other in zip(torch.autograd.grad(found, scores), torch.autograd.grad(expected, scores), strict=True):
         torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("head", ["linear", "degree"])
+def test_the_models_own_loss_is_the_parts(head, weighted):
+    data, split = problems.nodes()
+    x = torch.randn(data.num_nodes, 5, generator=torch.Generator().manual_seed(0))
+    tasks = DegreeTasks.exact(count_degree(data.edge_index, data.num_nodes))
+    model = NodeDEMONet(5, int(data.y.max()) + 1, tasks, head=head).eval()
+    inputs = (model.prepare(x, data.edge_index),)  # rows inside stand in degree order, labels in the caller's
+    weight = torch.rand(int(data.y.max()) + 1, generator=torch.Generator().manual_seed(1)) if weighted else None
+    part = NodeProblem(inputs, data.y, split, weight).train
+    wanted = part_loss(model(*part.inputs)[part.rows], part)
+    found = model.loss(part.inputs[0], *part.spread)
+    torch.testing.assert_close(found, wanted)
+    by = [torch.autograd.grad(loss, list(model.parameters())) for loss in (found, wanted)]
+    for ours, theirs in zip(*by, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import torch
@@ -26,6 +27,14 @@ class Part:
     rows: Tensor
     y: Tensor
     weight: Tensor | None = None
+
+    @cached_property
+    def spread(self) -> tuple[Tensor, Tensor]:
+        """The class of every node of a prepared graph, and how much it counts: nothing, outside this part."""
+        weight = torch.ones_like(self.y, dtype=torch.float32) if self.weight is None else self.weight.float()
+        target = self.y.new_zeros(self.inputs[0].layout.num_nodes)
+        share = torch.zeros_like(target, dtype=torch.float32)
+        return target.index_copy(0, self.rows, self.y), share.index_copy(0, self.rows, weight / weight.sum())
 
 
 def labels(data: Data | Sequence[Data]) -> Tensor:

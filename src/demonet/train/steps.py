@@ -73,11 +73,7 @@ def _loss(model: nn.Module, part: Part) -> Tensor:
     """Mean cross-entropy of a part; on a GPU, without writing the scores."""
     if not part.y.is_cuda or not isinstance(model, NodeDEMONet) or not isinstance(part.inputs[0], GraphInput):
         return part_loss(model(*part.inputs)[part.rows], part)
-    weight = torch.ones_like(part.y, dtype=torch.float32) if part.weight is None else part.weight
-    nodes = part.inputs[0].layout.num_nodes
-    target = torch.zeros(nodes, dtype=torch.long, device=part.y.device).index_copy(0, part.rows, part.y)
-    share = torch.zeros(nodes, device=part.y.device).index_copy(0, part.rows, (weight / weight.sum()).float())
-    return model.loss(part.inputs[0], target, share)
+    return model.loss(part.inputs[0], *part.spread)
 
 
 @torch.no_grad()

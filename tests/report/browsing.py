@@ -1,0 +1,34 @@
+"""A page as people meet it: opened from disk, with all that it says and asks for on the way."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+
+@contextmanager
+def opened(browser, path, *, script=None, silent=(), **context):
+    """The page in a fresh context, with everything it said, asked for or popped up on the way.
+
+    ``script`` runs before its own; requests that begin with one of ``silent`` are not listed.
+    """
+    context.setdefault("viewport", {"width": 1200, "height": 800})
+    fresh = browser.new_context(**context)
+    fresh.grant_permissions(["clipboard-read", "clipboard-write"])
+    page, heard = fresh.new_page(), []
+    page.on("console", lambda message: heard.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: heard.append(f"error: {error}"))
+    page.on("dialog", lambda dialog: (heard.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+    page.on("request", lambda request: request.url.startswith(silent) or heard.append(f"request: {request.url}"))
+    if script:
+        page.add_init_script(script)
+    page.goto(path.as_uri())
+    if context.get("java_script_enabled", True):
+        page.wait_for_selector("html[data-drawn]")
+    yield SimpleNamespace(page=page, heard=heard, path=path)
+    fresh.close()
+
+
+def overflow(page):
+    """By how much the page is wider than its window."""
+    return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
