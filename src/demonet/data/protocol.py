@@ -1,0 +1,69 @@
+"""Splits by the name of a protocol, as a table of results writes it."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from demonet.data.catalog import find
+from demonet.data.splits import Split, fractions, nested_k_fold, thirds, train_fraction
+from demonet.errors import DemonetError
+
+INNER = 10  # of a nested fold, a tenth of what is not tested is held out to choose by
+FOLDS_SEED = 0  # all methods have the same folds
+
+
+def split_by(protocol: str, y: Tensor, seed: int) -> Split:
+    """The split of one run.
+
+    Args:
+        protocol: ``"thirds"``; ``"10/20/70"`` for training, validation and test; ``"train:0.3"``, see
+            :func:`~demonet.data.train_fraction`; ``"nested:10"``, of whose ten folds the one numbered ``seed`` is
+            tested and a tenth of the rest validates.
+        y: Labels, -1 for unlabelled.
+        seed: Of the draw; for nested folds, the number of the fold.
+    """
+    kind, _, amount = protocol.partition(":")
+    if protocol == "thirds":
+        return thirds(y, seed)
+    if protocol == "10/20/70":
+        return fractions(y, (0.1, 0.2, 0.7), seed)
+    if kind == "train" and _is_number(amount):
+        return train_fraction(y, float(amount), seed)
+    if folds := folds_of(protocol):
+        if not 0 <= seed < folds:
+            raise DemonetError(f"fold {seed} of {folds}", hint="folds are counted from 0")
+        return nested_k_fold(y, folds, INNER, FOLDS_SEED)[seed][0]
+    raise DemonetError(f"no split {protocol!r}", hint="there are 'thirds', '10/20/70', 'train:0.3', 'nested:10'")
+
+
+def folds_of(protocol: str) -> int:
+    """How many folds a nested protocol has; 0 for all others.
+
+    >>> folds_of("nested:10"), folds_of("thirds")
+    (10, 0)
+    """
+    kind, _, amount = protocol.partition(":")
+    return int(amount) if kind == "nested" and amount.isdigit() else 0
+
+
+def train_share(protocol: str) -> float | None:
+    """The share of training items in its name, where it has one.
+
+    >>> train_share("train:0.3"), train_share("thirds")
+    (0.3, None)
+    """
+    kind, _, amount = protocol.partition(":")
+    return float(amount) if kind == "train" and _is_number(amount) else None
+
+
+def paper_split(name: str, y: Tensor, seed: int) -> Split:
+    """The paper's split of a set: 10/20/70 for the social networks, thirds for the rest."""
+    return split_by(find(name).protocol, y, seed)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

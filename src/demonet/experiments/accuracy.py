@@ -1,0 +1,79 @@
+"""One run that gives an accuracy: a method on a split, tested once.
+
+Under a nested protocol a method may have a grid: each of its settings is fitted without the test part in sight, the
+best on validation (the first of equals) is fitted once more and tested. Methods without a grid either choose on
+validation by themselves (kernels, floors) or have settings that nothing is chosen from.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from itertools import product
+from typing import Any
+
+import torch
+
+from demonet.baselines.base import labels
+from demonet.data.protocol import folds_of, split_by
+from demonet.data.splits import Split
+from demonet.experiments.ledger.job import Cell, Job, Outcome
+from demonet.experiments.measure import Meter
+from demonet.experiments.methods import Fit, Items, Method, method
+
+Options = dict[str, Any]
+# Width and dropout, of which Errica et al. (ICLR'20) have more; the same for both networks.
+_WIDTHS, _DROPOUTS = (32, 64), (0.0, 0.5)
+GRIDS: dict[str, list[Options]] = {
+    "gin": [{"hidden": hidden, "dropout": dropout} for hidden, dropout in product(_WIDTHS, _DROPOUTS)],
+    "demonet-default": [
+        {"model": {"hidden": hidden, "dropout": dropout}} for hidden, dropout in product(_WIDTHS, _DROPOUTS)
+    ],
+}
+
+
+def accuracy(job: Job, device: str = "cpu") -> Outcome:
+    """Run ``seed`` of a cell: split (or fold) ``seed`` and seed ``seed``.
+
+    The value is the test accuracy; beside it stand the validation accuracy, the hash of the split, the epochs of a
+    network, and what a grid has chosen. Reading the set counts as part of the time.
+    """
+    meter, cell = Meter(), job.cell
+    options = json.loads(cell.options)
+    plain = method(cell.method, cell.preset, options)
+    data = plain.read(cell.dataset, device)
+    split = split_by(cell.split, labels(data), job.seed)
+    grid = GRIDS.get(cell.method, []) if folds_of(cell.split) else []
+    chosen = _best(cell, options, grid, data, split, job.seed) if grid else {}
+    done = _with(cell, options, chosen).fit(data, split, job.seed)
+    return Outcome(done.test, meter.seconds, meter.peak_memory_mb, _beside(done, split, chosen))
+
+
+def _best(cell: Cell, options: Options, grid: list[Options], data: Items, split: Split, seed: int) -> Options:
+    blind = Split(split.name, split.seed, split.train, split.val, torch.empty(0, dtype=torch.int64))
+    return max(grid, key=lambda changes: _with(cell, options, changes).fit(data, blind, seed).validation)
+
+
+def _with(cell: Cell, options: Options, changes: Options) -> Method:
+    """The cell's method; what the cell itself fixes is not changed."""
+    return method(cell.method, cell.preset, joined(changes, options))
+
+
+def joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> Options:
+    """Both together, level by level; the other has the last word.
+
+    >>> joined({"model": {"hidden": 32, "dropout": 0.5}}, {"model": {"hidden": 8}, "tasks": "log2"})
+    {'model': {'hidden': 8, 'dropout': 0.5}, 'tasks': 'log2'}
+    """
+    both = dict(one) | dict(other)
+    for name in one.keys() & other.keys():
+        if isinstance(one[name], Mapping) and isinstance(other[name], Mapping):
+            both[name] = joined(one[name], other[name])
+    return both
+
+
+def _beside(done: Fit, split: Split, chosen: Options) -> dict[str, Any]:
+    validation = None if math.isnan(done.validation) else done.validation
+    found = {"validation": validation, "epochs": done.epochs, "split": split.hash, "chosen": chosen}
+    return {name: value for name, value in found.items() if value not in (None, {})}

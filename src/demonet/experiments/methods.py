@@ -1,0 +1,181 @@
+"""Every method of the tables, baselines and ours, as one thing: read a set as the method wants it, fit, score."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+from torch_geometric.data import Data
+
+from demonet import baselines
+from demonet.baselines.base import Baseline, labels
+from demonet.baselines.network import Network
+from demonet.data import load
+from demonet.data.catalog import find
+from demonet.data.splits import Split
+from demonet.errors import DemonetError, DemonetWarning
+from demonet.train import TrainConfig, family_of, train_graphs, train_nodes
+from demonet.train import preset as find_preset
+from demonet.train.presets import Family, Preset
+
+Items = Data | Sequence[Data]
+# DEMO-Net_m reads graphs out by the mean of their nodes, and is for graphs only.
+OURS: dict[str, dict[str, str]] = {
+    "demonet-hash": {"scheme": "hash"},
+    "demonet-weight": {"scheme": "weight"},
+    "demonet-smooth": {"scheme": "smooth"},
+    "demonet-m-hash": {"scheme": "hash", "pooling": "mean"},
+    "demonet-m-weight": {"scheme": "weight", "pooling": "mean"},
+    "demonet-default": {},
+}
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What came of one fit: accuracies on the parts of the split, NaN for an empty one, and epochs where it has any."""
+
+    test: float
+    validation: float
+    epochs: int | None
+
+
+class Method(ABC):
+    """A method with its settings."""
+
+    @abstractmethod
+    def read(self, dataset: str, device: str) -> Items:
+        """A set as the method wants it, where the method works."""
+
+    @abstractmethod
+    def fit(self, data: Items, split: Split, seed: int) -> Fit:
+        """Train on one part, choose on another, and score both that and the test part."""
+
+
+class Compared(Method):
+    """A baseline; ``options`` are changes of its settings."""
+
+    def __init__(self, name: str, options: Mapping[str, Any]) -> None:
+        self._class, self._options = baselines.get(name), dict(options)
+        if self._options and not inspect.signature(self._class).parameters:
+            raise DemonetError(f"{name} has no setting {next(iter(options))!r}", hint="it has none at all")
+        self._make()  # a wrong setting is an error before anything is read
+
+    def _make(self) -> Baseline:
+        options = {name: tuple(value) if isinstance(value, list) else value for name, value in self._options.items()}
+        if isinstance(options.get("train"), Mapping) and issubclass(self._class, Network):
+            options["train"] = trained_otherwise(self._class.defaults.train, options["train"])
+        return self._class(**options)
+
+    def read(self, dataset: str, device: str) -> Items:
+        """Networks work on the device, all others on the CPU."""
+        return moved(_load(dataset), device if issubclass(self._class, Network) else "cpu")
+
+    def fit(self, data: Items, split: Split, seed: int) -> Fit:
+        """By the baseline's own interface."""
+        y, fitted = labels(data), self._make().fit(data, split, seed)
+        epochs = fitted.history.epochs if isinstance(fitted, Network) else None
+        return Fit(fitted.score(split.test, y), fitted.score(split.val, y), epochs)
+
+
+class DemoNet(Method):
+    """A preset of DEMO-Net, with a part of its model as the method's name says.
+
+    ``options`` are further changes: ``model`` and ``train`` (fields of those), ``features`` and ``tasks``.
+    """
+
+    def __init__(self, name: str, preset: str, options: Mapping[str, Any]) -> None:
+        if (name == "demonet-default") != (preset == "default"):
+            raise DemonetError(f"{name} with preset {preset!r}", hint="'default' is demonet-default's alone")
+        for option in options:
+            if option not in ("model", "train", "features", "tasks"):
+                raise DemonetError(f"{name} has no option {option!r}", hint="there are model, train, features, tasks")
+        self._name, self._preset, self._options = name, preset, options
+        self.chosen("graphs")  # a wrong name is an error before anything is read
+
+    def chosen(self, family: Family) -> Preset:
+        """The preset for a family of problems, changed."""
+        base = find_preset(self._preset, family)
+        return replace(
+            base,
+            model=base.model.changed(**OURS[self._name] | self._options.get("model", {})),
+            train=trained_otherwise(base.train, self._options.get("train", {})),
+            features=self._options.get("features", base.features),
+            tasks=self._options.get("tasks", base.tasks),
+        )
+
+    def read(self, dataset: str, device: str) -> Items:
+        """With or without loops, as the preset has it."""
+        return moved(_load(dataset, find_preset(self._preset, family_in_catalog(dataset)).self_loops), device)
+
+    def fit(self, data: Items, split: Split, seed: int) -> Fit:
+        """By the one training loop."""
+        chosen = self.chosen(family_of(data))
+        if isinstance(data, Data):
+            if self._name.startswith("demonet-m-"):
+                raise DemonetError(f"{self._name} classifies graphs, not nodes")
+            done = train_nodes(data, split, chosen, seed=seed)
+        else:
+            done = train_graphs(data, split, chosen, seed=seed)
+        return Fit(done.test_accuracy, done.val_accuracy, done.history.epochs)
+
+
+def method(name: str, preset: str = "", options: Mapping[str, Any] | None = None) -> Method:
+    """A method by its name.
+
+    Args:
+        name: A baseline's, or one of :data:`OURS`.
+        preset: For ours, ``"paper"``, ``"authors"`` or ``"default"``.
+        options: Changes of its settings.
+    """
+    if name in OURS:
+        return DemoNet(name, preset, options or {})
+    if name not in baselines.names():
+        raise DemonetError(f"no method {name!r}", hint=f"there are {', '.join([*OURS, *baselines.names()])}")
+    if preset:
+        raise DemonetError(f"{name} with preset {preset!r}", hint="baselines have no presets")
+    return Compared(name, options or {})
+
+
+def applies(name: str, family: Family) -> bool:
+    """Whether a method is made for such a problem: for nodes or graphs, and with attributes where it works on them."""
+    if name.startswith("demonet-m-"):
+        return family == "graphs"
+    if name in OURS:
+        return True
+    if name.startswith("attribute-") and family == "nodes":
+        return False
+    return ("graphs" if family == "graphs" else "nodes") in baselines.get(name).kinds
+
+
+def family_in_catalog(dataset: str) -> Family:
+    """Which family of problems a set belongs to, without reading it."""
+    entry = find(dataset)
+    if entry.task == "graphs":
+        return "graphs"
+    return "attributes" if entry.statistics.attributes else "nodes"
+
+
+def moved(data: Items, device: str) -> Items:
+    """The graphs on a device."""
+    if device == "cpu":
+        return data
+    return data.to(device) if isinstance(data, Data) else [graph.to(device) for graph in data]
+
+
+def trained_otherwise(train: TrainConfig, changes: Mapping[str, Any]) -> TrainConfig:
+    """How a network is trained, with some fields changed; an unknown name is an error."""
+    known = [field.name for field in fields(train) if field.name != "seed"]  # the seed is the run's
+    for name in changes:
+        if name not in known:
+            raise DemonetError(f"unknown training option {name!r}", hint=f"there are {', '.join(known)}")
+    return replace(train, **changes)
+
+
+def _load(dataset: str, self_loops: Literal["drop", "keep"] = "drop") -> Items:
+    with warnings.catch_warnings():  # the tables say once what is dropped; every run need not
+        warnings.simplefilter("ignore", DemonetWarning)
+        return load(dataset, self_loops=self_loops)
