@@ -15,12 +15,12 @@ from typing import Any
 
 import torch
 
-from demonet.baselines.base import labels
+from demonet.baselines.base import Items, labels
 from demonet.data.protocol import folds_of, split_by
 from demonet.data.splits import Split
 from demonet.experiments.ledger.job import Cell, Job, Outcome
 from demonet.experiments.measure import Meter
-from demonet.experiments.methods import Fit, Items, Method, method
+from demonet.experiments.methods import Fit, Method, method
 
 Options = dict[str, Any]
 # Width and dropout, of which Errica et al. (ICLR'20) have more; the same for both networks.

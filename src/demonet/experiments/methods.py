@@ -5,14 +5,14 @@ from __future__ import annotations
 import inspect
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from torch_geometric.data import Data
 
 from demonet import baselines
-from demonet.baselines.base import Baseline, labels
+from demonet.baselines.base import Baseline, Items, labels
 from demonet.baselines.network import Network
 from demonet.data import load
 from demonet.data.catalog import find
@@ -22,7 +22,6 @@ from demonet.train import TrainConfig, family_of, train_graphs, train_nodes
 from demonet.train import preset as find_preset
 from demonet.train.presets import Family, Preset
 
-Items = Data | Sequence[Data]
 # DEMO-Net_m reads graphs out by the mean of their nodes, and is for graphs only.
 OURS: dict[str, dict[str, str]] = {
     "demonet-hash": {"scheme": "hash"},
@@ -65,8 +64,8 @@ class Compared(Method):
         self._make()  # a wrong setting is an error before anything is read
 
     def _make(self) -> Baseline:
-        options = {name: tuple(value) if isinstance(value, list) else value for name, value in self._options.items()}
-        if isinstance(options.get("train"), Mapping) and issubclass(self._class, Network):
+        options: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in self._options.items()}
+        if "train" in options and issubclass(self._class, Network):
             options["train"] = trained_otherwise(self._class.defaults.train, options["train"])
         return self._class(**options)
 

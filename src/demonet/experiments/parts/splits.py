@@ -1,0 +1,39 @@
+"""The figure of train/test splits: accuracy on the airports from 10 % to 90 % training nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from demonet.experiments.ledger.job import Cell
+from demonet.experiments.parts.nodes import AIRPORTS, PAPER_RUNS
+from demonet.experiments.parts.part import Entry, Part
+
+FRACTIONS = tuple(tenths / 10 for tenths in range(1, 10))
+# Method and preset, in the order of the figure.
+METHODS = (
+    *((name, "") for name in ("rolx", "struc2vec", "graphwave")),
+    ("demonet-hash", "paper"),
+    ("demonet-weight", "paper"),
+    ("demonet-default", "default"),
+    *((name, "") for name in ("structural-lr", "degree-knn", "majority")),
+)
+
+
+def _entries(sets: Sequence[str], fractions: Sequence[float], runs: int) -> list[Entry]:
+    return [
+        Entry(Cell("accuracy", dataset, method, preset, split=f"train:{share}"), runs, f"train {share:.0%}")
+        for dataset in sets
+        for method, preset in METHODS
+        for share in fractions
+    ]
+
+
+SPLITS = Part(
+    "splits",
+    "Figure: accuracy by the share of training nodes",
+    "The share of the nodes that the axis names is for training, all others are tested. A fifth of the training nodes "
+    "is set aside to choose epoch and settings, for every method. Embeddings are classified by one-vs-rest logistic "
+    "regression with L2. The paper prints the figure without numbers, for Brazil and USA.",
+    lambda: _entries(AIRPORTS, FRACTIONS, PAPER_RUNS),
+    lambda: _entries(("brazil",), (0.1, 0.5, 0.9), 2),
+)
