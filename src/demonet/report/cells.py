@@ -21,8 +21,32 @@ class Estimate:
     deviation: float
 
 
-Cell: TypeAlias = str | float | Estimate | None
-"""Text, a number, an estimate, or nothing."""
+Verdict = Literal["same", "near", "above", "below"]
+MARKS: dict[Verdict, str] = {"same": "●", "near": "○", "above": "▲", "below": "▼"}
+"""A shape for each verdict: colours alone would not reach every reader."""
+
+
+@dataclass(frozen=True)
+class Beside:
+    """An estimate beside the one that somebody printed.
+
+    Args:
+        mean, deviation: Ours; NaN where there is none yet.
+        printed, printed_deviation: Theirs; NaN where they printed none.
+        verdict: How the two lie to each other; none where one is missing.
+        note: What a reader must know about this cell: that it has too few runs, or why it is empty.
+    """
+
+    mean: float
+    deviation: float
+    printed: float = math.nan
+    printed_deviation: float = math.nan
+    verdict: Verdict | None = None
+    note: str = ""
+
+
+Cell: TypeAlias = str | float | Estimate | Beside | None
+"""Text, a number, an estimate, one beside a printed one, or nothing."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +73,20 @@ class Shown:
     whole: str = ""  # the text before it was cut
     number: bool = False
     best: bool = False
+    printed: str = ""
+    verdict: Verdict | None = None
+    note: str = ""
+    order: str = ""  # the number by which a column is sorted
+
+    @property
+    def mark(self) -> str:
+        """The shape of the verdict."""
+        return MARKS[self.verdict] if self.verdict else ""
 
 
 def number_of(cell: Cell) -> float | None:
     """The number by which a cell is compared; ``None`` where there is none."""
-    value: object = cell.mean if isinstance(cell, Estimate) else cell
+    value: object = cell.mean if isinstance(cell, Estimate | Beside) else cell
     return None if isinstance(value, bool) or not isinstance(value, Real) else float(value)
 
 
@@ -63,12 +96,24 @@ def show(cell: Cell, digits: int = 3) -> Shown:
     >>> show(Estimate(0.7543, 0.0612)).text, show(-12345).text, show(None).text
     ('0.754', '−12,345', '–')
     """
-    if isinstance(cell, Estimate):
-        return Shown(_digits(cell.mean, digits), _digits(cell.deviation, digits), number=True)
-    if number_of(cell) is None:
+    value = number_of(cell)
+    if value is None:
         text = ABSENT if cell is None else str(cell)
         return Shown(text) if len(text) <= MOST_TEXT else Shown(f"{text[: MOST_TEXT - 1]}…", whole=text)
-    return Shown(_digits(cell, digits), number=True)
+    order = "" if math.isnan(value) else repr(value)
+    if isinstance(cell, Estimate):
+        return Shown(_digits(cell.mean, digits), _digits(cell.deviation, digits), number=True, order=order)
+    if isinstance(cell, Beside):
+        return Shown(
+            _known(cell.mean, digits) or ABSENT,
+            _known(cell.deviation, digits),
+            number=True,
+            printed=_spread(cell.printed, cell.printed_deviation, digits),
+            verdict=cell.verdict,
+            note=cell.note,
+            order=order,
+        )
+    return Shown(_digits(cell, digits), number=True, order=order)
 
 
 def show_column(column: Column, cells: Sequence[Cell]) -> list[Shown]:
@@ -86,22 +131,29 @@ def show_column(column: Column, cells: Sequence[Cell]) -> list[Shown]:
 
 
 def tsv(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> str:
-    """The table for a spreadsheet: every digit of every number, and a deviation in a column of its own."""
-    wide = [any(isinstance(row[i], Estimate) for row in rows) for i in range(len(columns))]
-    lines = [[part for column, two in zip(columns, wide, strict=True) for part in _header(column, two)]]
-    lines += [[part for cell, two in zip(row, wide, strict=True) for part in _fields(cell, two)] for row in rows]
+    """The table for a spreadsheet: every digit of every number, deviations and printed ones in columns of their own."""
+    wide = [max((len(_fields(row[i])) for row in rows), default=1) for i in range(len(columns))]
+    lines = [[part for column, width in zip(columns, wide, strict=True) for part in _header(column, width)]]
+    for row in rows:
+        fields = [_fields(cell) for cell in row]
+        lines.append(
+            [part for own, width in zip(fields, wide, strict=True) for part in (*own, *[""] * (width - len(own)))]
+        )
     return "".join("\t".join(line) + "\n" for line in lines)
 
 
-def _header(column: Column, two: bool) -> list[str]:
+def _header(column: Column, width: int) -> list[str]:
     name = _field(column.name)
-    return [name, f"{name} ±"] if two else [name]
+    return [name, f"{name} ±", f"{name} printed", f"{name} printed ±"][:width]
 
 
-def _fields(cell: Cell, two: bool) -> list[str]:
+def _fields(cell: Cell) -> list[str]:
     if isinstance(cell, Estimate):
         return [_field(cell.mean), _field(cell.deviation)]
-    return [_field(cell), ""] if two else [_field(cell)]
+    if isinstance(cell, Beside):
+        numbers = (cell.mean, cell.deviation, cell.printed, cell.printed_deviation)
+        return ["" if math.isnan(number) else _field(number) for number in numbers]
+    return [_field(cell)]
 
 
 def _field(cell: Cell) -> str:
@@ -117,3 +169,12 @@ def _field(cell: Cell) -> str:
 def _digits(value: object, digits: int) -> str:
     text = f"{value:,}" if isinstance(value, Integral) else f"{value:,.{digits}f}"
     return text.replace("-", "−")
+
+
+def _known(value: float, digits: int) -> str:
+    return "" if math.isnan(value) else _digits(value, digits)
+
+
+def _spread(mean: float, deviation: float, digits: int) -> str:
+    """A printed number, with its deviation where it has one."""
+    return " ± ".join(filter(None, (_known(mean, digits), _known(deviation, digits))))

@@ -15,12 +15,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from demonet.atomic import replacing
 from demonet.errors import DemonetError
-from demonet.report.cells import Cell, Column, Shown, show, show_column, tsv
+from demonet.report.cells import MARKS, Cell, Column, Shown, Verdict, show, show_column, tsv
 from demonet.report.palette import DARK_TWIN
 
 if TYPE_CHECKING:
@@ -29,12 +30,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """What every section has: a heading, or none, and on a wide screen the whole width, or half of it."""
+    """What every section has: a heading, or none, and on a wide screen the whole width, or half of it.
+
+    Args:
+        title: The heading.
+        half: Whether it stands beside another.
+        anchor: The name by which a link finds it (``page.html#anchor``); letters, digits and hyphens.
+        below: Whether it belongs to the section before it: its heading is smaller, and no entry of the contents.
+    """
 
     kind: ClassVar[str]
     plots: ClassVar[bool] = False
     title: str = ""
     half: bool = False
+    anchor: str = ""
+    below: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,18 +74,43 @@ class Facts(Section):
 
 
 @dataclass(frozen=True)
+class Legend(Section):
+    """What the marks and colours of cells mean."""
+
+    kind: ClassVar[str] = "legend"
+    meanings: Mapping[Verdict, str]
+
+    @property
+    def entries(self) -> list[tuple[Verdict, str, str]]:
+        """Verdict, mark and meaning of each."""
+        return [(verdict, MARKS[verdict], meaning) for verdict, meaning in self.meanings.items()]
+
+
+@dataclass(frozen=True)
 class Table(Section):
-    """Rows under columns, copied as tab-separated values by a button; the first cell of a row is its name."""
+    """Rows under columns, copied as tab-separated values by a button; the first cell of a row is its name.
+
+    Args:
+        columns: What stands at the head of each; a bare name is a column with nothing to win.
+        rows: A cell for each column.
+        caption: What stands below.
+        groups: Names and sizes of runs of rows that are set apart, in order; none, where all rows are one.
+        sortable: Whether a click on a head sorts the rows, those of a group among themselves.
+    """
 
     kind: ClassVar[str] = "table"
     columns: Sequence[Column | str]
     rows: Sequence[Sequence[Cell]]
     caption: str = ""
+    groups: Sequence[tuple[str, int]] = ()
+    sortable: bool = False
 
     def __post_init__(self) -> None:
         for number, row in enumerate(self.rows, start=1):
             if len(row) != len(self.columns):
                 raise DemonetError(f"row {number} has {len(row)} cells under {len(self.columns)} columns")
+        if self.groups and (total := sum(size for _, size in self.groups)) != len(self.rows):
+            raise DemonetError(f"{total} rows in groups, but {len(self.rows)} rows")
 
     @property
     def head(self) -> list[Column]:
@@ -87,6 +122,12 @@ class Table(Section):
         """The rows as the page shows them."""
         columns = [show_column(column, [row[i] for row in self.rows]) for i, column in enumerate(self.head)]
         return list(zip(*columns, strict=True))
+
+    @property
+    def bodies(self) -> list[tuple[str, list[tuple[Shown, ...]]]]:
+        """The name and the rows of each group."""
+        rows = iter(self.shown)
+        return [(name, list(islice(rows, size))) for name, size in self.groups or [("", len(self.rows))]]
 
     @property
     def tsv(self) -> str:
@@ -129,11 +170,18 @@ class Figure(Section):
 
 @dataclass(frozen=True)
 class Page:
-    """A page: what it is about, a line below that, and its sections in order."""
+    """A page: what it is about, a line below that, its sections in order, and with ``contents`` links to them."""
 
     title: str
     subtitle: str
     sections: Sequence[Section]
+    contents: bool = False
+
+    def __post_init__(self) -> None:
+        anchors = [section.anchor for section in self.sections if section.anchor]
+        for anchor in anchors:
+            if not re.fullmatch("[a-z0-9-]+", anchor) or anchors.count(anchor) > 1:
+                raise DemonetError(f"no link can lead to {anchor!r}", hint="an anchor is a-z, 0-9 and -, and only once")
 
 
 def render(page: Page) -> str:
@@ -152,7 +200,7 @@ def render(page: Page) -> str:
     )
     environment.filters["script_json"] = lambda text: Markup(script_json(text))
     environment.filters["dump"] = json.dumps
-    style, script = _asset("style.css"), _asset("explorer.js") + _asset("page.js")
+    style, script = _asset("style.css"), "".join(map(_asset, ("explorer.js", "sort.js", "page.js")))
     library, library_hash = _plotly() if any(section.plots for section in page.sections) else ("", "")
     html = environment.get_template("template.html").render(
         page=page,

@@ -1,0 +1,137 @@
+"""A chart in words: panels of series over two axes. ``chart_plotly`` draws it in the page, ``chart_svg`` as a file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from demonet.errors import DemonetError
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis.
+
+    Args:
+        title: What is measured.
+        log: Whether it is logarithmic.
+        names: What stands at these places instead of numbers, as for a list of methods.
+        share: Whether the numbers are shares, shown as percent.
+        bare: Whether it has no numbers, as for coordinates that mean nothing by themselves.
+    """
+
+    title: str
+    log: bool = False
+    names: Mapping[float, str] | None = None
+    share: bool = False
+    bare: bool = False
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points that belong together.
+
+    Args:
+        name: What the legend says.
+        x, y: Where the points are.
+        low, high: The ends of each point's interval; none, where there is none.
+        mark: ``"line"`` (intervals upright, as a band), ``"points"``, or ``"intervals"`` (lying, one below another).
+        colour: Which category's colour; ``None`` for the grey of what is only there to compare with.
+        symbol: Which shape the points have: a second way to tell series apart.
+        hover: What is said of each point when it is pointed at; without, its coordinates.
+    """
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+    mark: Literal["line", "points", "intervals"] = "line"
+    colour: int | None = None
+    symbol: int = 0
+    hover: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        counts = {len(part) for part in (self.x, self.y, self.low or self.x, self.high or self.x, self.hover or self.x)}
+        if len(counts) > 1:
+            raise DemonetError(f"series {self.name!r} has lists of {sorted(counts)} items", hint="one for each point")
+        if not all(map(math.isfinite, (*self.x, *self.y))):
+            raise DemonetError(f"series {self.name!r} has a point that is not a number", hint="leave it out")
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One frame of a chart."""
+
+    title: str
+    series: Sequence[Series]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Panels that share the meaning of their axes.
+
+    Args:
+        title: What stands above.
+        panels: The frames, in reading order.
+        x, y: The axes of every panel.
+        columns: How many panels stand side by side on a wide screen.
+        origin: A place on the x axis to draw a line at, such as "no difference"; none without.
+        square: Whether a unit is as long on either axis.
+        legend: Whether series are named below the chart.
+    """
+
+    title: str
+    panels: Sequence[Panel]
+    x: Axis
+    y: Axis
+    columns: int = 3
+    origin: float | None = None
+    square: bool = False
+    legend: bool = True
+
+    def __post_init__(self) -> None:
+        if not any(series.x for panel in self.panels for series in panel.series):
+            raise DemonetError(f"chart {self.title!r} has no points")
+
+    @property
+    def rows(self) -> int:
+        """How many rows of panels there are."""
+        return -(-len(self.panels) // self.columns)
+
+    @property
+    def alt(self) -> str:
+        """What the chart shows, in words: the last value of every series."""
+        return f"{self.title}. " + " ".join(f"{panel.title}: {_said(panel.series)}." for panel in self.panels)
+
+
+def reach(axis: Axis, values: Iterable[float], *, room: float = 0.04) -> tuple[float, float]:
+    """From where to where an axis goes: round the values, with some room; of logarithms, in powers of ten."""
+    known = [value for value in values if math.isfinite(value)]
+    if axis.log:
+        known = [math.log10(value) for value in known if value > 0]
+    low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    if axis.names is not None:
+        return min(axis.names) - 0.6, max(axis.names) + 0.6
+    margin = room * (high - low) or 0.5 * (abs(high) or 1)
+    return low - margin, high + margin
+
+
+def ticks(low: float, high: float, most: int = 6) -> list[float]:
+    """Round numbers between two ends, steps of 1, 2 or 5 times a power of ten.
+
+    >>> ticks(0.13, 0.87, 5)
+    [0.2, 0.4, 0.6, 0.8]
+    """
+    power = 10.0 ** math.floor(math.log10((high - low) / most))
+    step = next(power * times for times in (1, 2, 5, 10, 20) if (high - low) / (power * times) <= most)
+    first = math.ceil(low / step - 1e-9)
+    return [round(place * step, 12) for place in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def _said(series: Sequence[Series]) -> str:
+    if any(one.mark == "points" for one in series):
+        return ", ".join(one.name for one in series)
+    return "; ".join(f"{one.name} {(one.x if one.mark == 'intervals' else one.y)[-1]:.3g}" for one in series if one.x)
