@@ -162,16 +162,25 @@ class DEMOConv(MessagePassing):
         self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None = None, activation: str = "none"
     ) -> Tensor:
         """The whole layer and an activation after it, rows in degree order."""
+        self.takes(x, layout)
+        matrices = self._fusible(x, layout) if edge_weight is None else None
+        if matrices is None:
+            return self.update_rows(x, self.neighbourhood(x, layout, edge_weight), layout, activation)
+        return self._fused(x, None, matrices, layout, activation)
+
+    def fused(self, layout: DegreeLayout) -> tuple[Tensor, Tensor, Tensor | None] | None:
+        """The seed map, the matrix of every group and the bias, where these are all of the layer; otherwise None."""
+        matrices = None if self.drop.acts else self.weights.for_groups(layout)
+        return None if matrices is None else (self.seed.weight.t(), matrices, self.bias)
+
+    def takes(self, x: Tensor, layout: DegreeLayout) -> None:
+        """Refuse what the layer cannot do with a layout."""
         if self.explain:
             raise DemonetError("an explanation is about arcs", hint="pass the edge_index instead of the layout")
         if self.flow != "source_to_target":
             raise DemonetError(f"flow={self.flow!r} with a layout", hint="lay out edge_index.flip(0) instead")
         self._same_width(x)
-        matrices = self._fusible(x, layout) if edge_weight is None else None
-        if matrices is None:
-            return self.update_rows(x, self.neighbourhood(x, layout, edge_weight), layout, activation)
         self._same_degree(layout)
-        return self._fused(x, None, matrices, layout, activation)
 
     def _fusible(self, x: Tensor, layout: DegreeLayout) -> Tensor | None:
         """The matrix of every group, where the layer can be one operator: not where each half has its own dropout."""

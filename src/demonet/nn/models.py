@@ -17,9 +17,11 @@ from demonet.nn.conv import DEMOConv
 from demonet.nn.door import GraphInput, Inside, enter, prepare
 from demonet.nn.dropout import Dropout
 from demonet.nn.pool import DegreePooling
+from demonet.nn.without import leave_out
 from demonet.ops import degree_pool, linear_cross_entropy
 from demonet.ops.reference import activate
 from demonet.ops.sparse import is_sparse, sparse_linear
+from demonet.ops.stack import Layers, Stack, stack_loss, stacks
 
 Graph = Tensor | DegreeLayout | None
 
@@ -144,6 +146,7 @@ class NodeDEMONet(DEMONet):
             self.head = nn.Sequential(nn.Linear(width, config.hidden), nn.ReLU(), nn.Linear(config.hidden, num_classes))
         else:
             self.head = nn.Linear(width, num_classes)
+        leave_out(self, config.without)
 
     def forward(self, x: Tensor | GraphInput, edge_index: Graph = None, edge_weight: Tensor | None = None) -> Tensor:
         """``[n, num_classes]`` scores before the softmax, rows in the caller's order."""
@@ -171,8 +174,23 @@ class NodeDEMONet(DEMONet):
         inside = enter(x, edge_index)
         if inside.outer is not None:
             target, share = inside.outer.enter(target), inside.outer.enter(share)
+        if (stack := self._stack(inside, target, share)) is not None:
+            return stack_loss(*stack, self.head.weight, self.head.bias)
         read = self._read(self._levels(inside))
         return linear_cross_entropy(read, self.head.weight, self.head.bias, target, share)
+
+    def _stack(self, inside: Inside, target: Tensor, share: Tensor) -> tuple[Stack, Tensor, Layers] | None:
+        """What one function on a GPU takes for all layers, where there is nothing between them."""
+        graph, convs = inside.graph, [cast(Layer, layer).conv for layer in self.layers]
+        between = self.config.jump or self.config.refine or inside.edge_weight is not None
+        if between or not convs or not isinstance(graph, DegreeLayout) or graph.tiles is None or is_sparse(inside.x):
+            return None
+        convs[0].takes(inside.x, graph)
+        layers = [fused for conv in convs if (fused := conv.fused(graph)) is not None]
+        if len(layers) < len(convs) or not stacks(inside.x, layers, cast(nn.Linear, self.head).weight):
+            return None
+        options = (convs[0].scaling, self.config.combine, self.config.activation, convs[0].keep_sums)
+        return Stack(graph, target, share, inside.folded, *options), inside.x, layers
 
     def embed(self, x: Tensor | GraphInput, edge_index: Graph = None, edge_weight: Tensor | None = None) -> Tensor:
         """The paper's ``e_v``: what the head reads of each node, ``[n, width]``, rows in the caller's order."""
@@ -219,6 +237,7 @@ class GraphDEMONet(DEMONet):
             )
         else:
             self.head = nn.Linear(width, num_classes)
+        leave_out(self, config.without)
 
     def forward(
         self,

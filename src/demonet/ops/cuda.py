@@ -26,13 +26,18 @@ def applies(x: Tensor) -> bool:
 
 def fuses(x: Tensor, seed: Tensor, matrices: Tensor) -> bool:
     """Whether a whole convolution fits into one kernel."""
-    columns, widths = x.size(1), (seed.size(1), matrices.size(2))
-    if not applies(x) or x.size(0) == 0 or columns > WIDEST_INPUT or max(widths) > WIDEST_HALF:
+    return x.size(0) > 0 and applies(x) and fits(seed, matrices)
+
+
+def fits(seed: Tensor, matrices: Tensor) -> bool:
+    """Whether both halves' matrices fit into one program."""
+    columns, widths = seed.size(0), (seed.size(1), matrices.size(2))
+    if columns > WIDEST_INPUT or max(widths) > WIDEST_HALF:
         return False
     from demonet.ops.triton.blocks import block
 
     held = block(columns, WIDEST_INPUT) * sum(block(width, WIDEST_HALF) for width in widths)
-    return held * x.element_size() <= LARGEST_MATRICES[x.dtype]
+    return held * seed.element_size() <= LARGEST_MATRICES[seed.dtype]
 
 
 def aggregate(
@@ -210,8 +215,13 @@ def linear_cross_entropy_backward(
     return cross_entropy.gradient(grad, h, weight, bias, target, share)
 
 
+def fits_head(weight: Tensor) -> bool:
+    """Whether a head fits into one program."""
+    return weight.size(1) <= WIDEST_INPUT and weight.size(0) <= MOST_CLASSES
+
+
 def _fuses_head(h: Tensor, weight: Tensor) -> bool:
-    return applies(h) and h.size(1) <= WIDEST_INPUT and weight.size(0) <= MOST_CLASSES and h.size(0) > 0
+    return h.size(0) > 0 and applies(h) and fits_head(weight)
 
 
 def _groups(offsets: Tensor, x: Tensor, groups: Sequence[Tensor]) -> Groups:

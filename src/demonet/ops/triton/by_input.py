@@ -9,7 +9,7 @@ from torch import Tensor
 
 from demonet.degree.tiles import TILE, Groups, Tiles
 from demonet.ops.triton.blocks import ACTIVATIONS, block, on_device, precision
-from demonet.ops.triton.by_weights import load_gradient
+from demonet.ops.triton.by_weights import load_gradient, times_slope
 from demonet.ops.triton.gather import AGGR, gather_sum, list_scale, sum_long
 
 
@@ -60,6 +60,7 @@ def half_backward(
     activation: str,
     pointer: Tensor | None = None,
     aggr: str = "sum",
+    into: Tensor | None = None,
 ) -> Tensor:
     """By the input of one half, whose columns of the output start at ``begin``: ``[n, F]``.
 
@@ -70,10 +71,11 @@ def half_backward(
         begin: Where the half's columns start.
         activation: Of the layer.
         pointer, aggr: The lists whose sums were the input, to take back their scale.
+        into: Where to write it, if there is a place.
     """
     grad, matrices = grad.contiguous(), matrices.contiguous()
     columns, width = matrices.shape[-2:]
-    by = grad.new_empty(grad.size(0), columns)
+    by = grad.new_empty(grad.size(0), columns) if into is None else into
     with on_device(grad):
         _half_kernel[(groups.tiles.size(0),)](
             grad,
@@ -114,6 +116,7 @@ def _input_kernel(
     OUT,
     COMPACT: tl.constexpr,
     ACTIVATION: tl.constexpr,
+    BEFORE: tl.constexpr,
     HAS_ROWS: tl.constexpr,
     PRECISION: tl.constexpr,
     BM: tl.constexpr,
@@ -138,6 +141,10 @@ def _input_kernel(
     else:
         total = gather_sum(z, z, pointer, neighbours, row, inside, f, F, third.to(tl.int32), False, BM, BF)
     total += tl.dot(left, tl.trans(W0), input_precision=PRECISION)
+    if BEFORE > 0:
+        y = tl.load(by_x + row[:, None] * F + f[None, :], mask=whole, other=0).to(tl.float32)
+        total = times_slope(total, y, BEFORE)
+        tl.debug_barrier()  # every thread has read these rows before any writes over them
     tl.store(by_x + row[:, None] * F + f[None, :], total.to(by_x.dtype.element_ty), mask=whole)
 
 
@@ -150,13 +157,20 @@ def input_backward(
     pointer: Tensor,
     neighbours: Tensor,
     tiles: Tiles,
+    over: Tensor | None = None,
+    before: str = "none",
 ) -> Tensor:
-    """By the input: ``z``, the derivatives by the sums, summed along reversed lists, and the seeds' part."""
+    """By the input: ``z``, the derivatives by the sums, summed along reversed lists, and the seeds' part.
+
+    With ``over``, the input itself, the result is written over it; and back through ``before``, the activation whose
+    output the input was.
+    """
     grad, seed = grad.contiguous(), seed.contiguous()
     columns = z.size(1)
-    by_x = torch.empty_like(z)
+    by_x = torch.empty_like(z) if over is None else over
     same = {
         "ACTIVATION": ACTIVATIONS[activation],
+        "BEFORE": ACTIVATIONS[before],
         "HAS_ROWS": tiles.rows.numel() > 0,
         "PRECISION": precision(z.dtype),
         "BM": TILE,

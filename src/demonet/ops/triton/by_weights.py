@@ -15,17 +15,23 @@ from demonet.ops.triton.gather import join_kernel
 
 
 @triton.jit
+def times_slope(g, y, ACTIVATION: tl.constexpr):
+    """A gradient before the activation, from the one after it; the slopes follow from the output ``y``."""
+    if ACTIVATION == 1:
+        return tl.where(y > 0, g, g * (y + 1.0))
+    if ACTIVATION == 2:
+        return tl.where(y > 0, g, 0.0)
+    return g
+
+
+@triton.jit
 def load_gradient(grad, out, row, inside, column, begin, WIDTH, OUT, ACTIVATION: tl.constexpr):
-    """Rows of the gradient before the activation, from column ``begin`` on; the slopes follow from the output."""
+    """Rows of the gradient before the activation, from column ``begin`` on."""
     mask = inside[:, None] & (column < WIDTH)[None, :]
     at = row[:, None] * OUT + begin + column[None, :]
     g = tl.load(grad + at, mask=mask, other=0).to(tl.float32)
-    if ACTIVATION == 1:
-        y = tl.load(out + at, mask=mask, other=0).to(tl.float32)
-        g = tl.where(y > 0, g, g * (y + 1.0))
-    if ACTIVATION == 2:
-        y = tl.load(out + at, mask=mask, other=0).to(tl.float32)
-        g = tl.where(y > 0, g, 0.0)
+    if ACTIVATION > 0:
+        g = times_slope(g, tl.load(out + at, mask=mask, other=0).to(tl.float32), ACTIVATION)
     return g
 
 

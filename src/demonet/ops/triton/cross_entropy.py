@@ -9,7 +9,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from demonet.ops.triton.blocks import block, on_device, precision
+from demonet.ops.triton.blocks import ACTIVATIONS, block, on_device, precision
+from demonet.ops.triton.by_weights import times_slope
 
 TILE = 64
 LARGEST = 128  # classes that fit into one tile
@@ -73,6 +74,8 @@ def _gradient_kernel(
     F,
     C,
     ROWS,
+    ACTIVATION: tl.constexpr,
+    OVER: tl.constexpr,
     PRECISION: tl.constexpr,
     BM: tl.constexpr,
     BF: tl.constexpr,
@@ -97,7 +100,9 @@ def _gradient_kernel(
         # The rows once more, as columns: turning a tile over costs more than reading it again from the cache.
         turned = tl.load(h + row[None, :] * F + f[:, None], mask=(f < F)[:, None] & inside[None, :], other=0)
         d_weight += tl.dot(turned, d, input_precision=PRECISION)
-        back = tl.dot(d, matrix, input_precision=PRECISION)
+        back = times_slope(tl.dot(d, matrix, input_precision=PRECISION), own.to(tl.float32), ACTIVATION)
+        if OVER:
+            tl.debug_barrier()  # every thread has read these rows before any writes over them
         mask = inside[:, None] & (f < F)[None, :]
         tl.store(by_h + row[:, None] * F + f[None, :], back.to(by_h.dtype.element_ty), mask=mask)
     mask = (f < F)[:, None] & (c < C)[None, :]
@@ -126,13 +131,28 @@ def loss(h: Tensor, weight: Tensor, bias: Tensor, target: Tensor, share: Tensor)
 
 
 def gradient(
-    upstream: Tensor, h: Tensor, weight: Tensor, bias: Tensor, target: Tensor, share: Tensor
+    upstream: Tensor,
+    h: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    target: Tensor,
+    share: Tensor,
+    activation: str = "none",
+    *,
+    over: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Its derivatives by the rows, the matrix and the bias; the scores are computed again, not kept."""
+    """Its derivatives by the rows, the matrix and the bias; the scores are computed again, not kept.
+
+    Args:
+        upstream: The derivative by the loss.
+        h, weight, bias, target, share: What :func:`loss` was called with.
+        activation: What ``h`` is the output of, to go back through that too.
+        over: Whether the derivative by ``h`` is written over it.
+    """
     h, weight = h.contiguous(), weight.contiguous()
     rows, programs, options = _plan(h, weight)
     sums: dict[str, Any] = {"dtype": torch.float32, "device": h.device}
-    by_h = torch.empty_like(h)
+    by_h = h if over else torch.empty_like(h)
     partial_weight = torch.zeros(programs, *weight.shape, **sums)
     partial_bias = torch.zeros(programs, weight.size(0), **sums)
     if h.numel():
@@ -151,6 +171,8 @@ def gradient(
                 h.size(1),
                 weight.size(0),
                 rows,
+                ACTIVATION=ACTIVATIONS[activation],
+                OVER=over,
                 **options,
             )
     return by_h, partial_weight.sum(0).to(weight.dtype), partial_bias.sum(0).to(bias.dtype)
