@@ -16,6 +16,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "activation": ("elu", "relu"),
     "head": ("linear", "degree", "mlp"),
     "pooling": ("degree", "mean", "sum", "sum+degree"),
+    "without": ("none", "seed", "shared", "degree"),
 }
 
 
@@ -35,6 +36,7 @@ class ModelConfig:
             layer.
         pooling: How a graph is read out: by ``"degree"`` (Eq. 11), by ``"mean"`` (the paper's DEMO-Net_m), by
             ``"sum"``, or ``"sum+degree"``, the degrees' blocks at half weight beside the sum.
+        without: A term of every convolution that is left out, see :mod:`demonet.nn.without`; ``"none"`` for the whole.
         seed: Where the hash functions come from; every layer draws its own.
     """
 
@@ -53,6 +55,7 @@ class ModelConfig:
     jump: bool = False
     head: Literal["linear", "degree", "mlp"] = "linear"
     pooling: Literal["degree", "mean", "sum", "sum+degree"] = "degree"
+    without: Literal["none", "seed", "shared", "degree"] = "none"
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -65,6 +68,10 @@ class ModelConfig:
                 raise DemonetError(f"{name}={value!r} is not a whole number of at least {least}")
         if self.layers == 0 and self.head != "degree":
             raise DemonetError("layers=0 leaves no convolution", hint="use head='degree'")
+        if self.scheme == "hash" and self.without in ("shared", "degree"):
+            raise DemonetError(
+                f"without={self.without!r} in the hash scheme", hint="one matrix serves both terms there"
+            )
         if not 0.0 <= self.dropout < 1.0:
             raise DemonetError(f"dropout={self.dropout!r} is not in [0, 1)")
         if not 0.0 <= self.degree_scale < math.inf:

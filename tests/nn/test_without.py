@@ -1,0 +1,92 @@
+"""A convolution is seed + shared + degree: what a network without one of them lacks is exactly that term."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tests.reference.graphs import features, from_arcs
+from torch_geometric.data import Data
+
+from demonet import DegreeTasks, DemonetError, GraphDEMONet, ModelConfig, NodeDEMONet
+from demonet.data.splits import thirds
+from demonet.train import Preset, TrainConfig, train_nodes
+from demonet.train.many import train_many
+
+GRAPH = from_arcs(7, [(0, 1), (0, 2), (0, 3), (1, 2), (3, 4), (5, 5), (2, 4)], undirected=True)
+DEGREE = torch.bincount(GRAPH.edge_index[1], minlength=7)
+TASKS = DegreeTasks.exact(DEGREE)
+MATRIX = {"seed": "seed.weight", "shared": "weights.shared", "degree": "weights.own"}
+
+
+def one_layer(without="none", **changes):
+    """Scores straight from the input: linear in the three terms."""
+    torch.manual_seed(0)
+    options = {"layers": 0, "head": "degree", "bias": True, "dropout": 0.0} | changes
+    return NodeDEMONet(3, 4, TASKS, without=without, **options).double()
+
+
+@pytest.mark.parametrize("scheme", ["weight", "smooth"])
+@pytest.mark.parametrize("term", ["seed", "shared", "degree"])
+def test_what_is_lacking_is_the_term(scheme, term):
+    """Eq. 5-7 node by node: W_0 x_v, W_g a_v, W_d a_v with a_v the sum over the neighbours of v."""
+    x = features(7, 3, 1)
+    whole = one_layer(scheme=scheme)
+    lacking = whole(x, GRAPH.edge_index) - one_layer(term, scheme=scheme)(x, GRAPH.edge_index)
+    source, target = GRAPH.edge_index
+    for v in range(7):
+        a = x[source[target == v]].sum(0)
+        own = whole.head.degree_weight(DEGREE[v : v + 1])[0] - whole.head.weights.shared
+        terms = {"seed": whole.head.seed.weight @ x[v], "shared": a @ whole.head.weights.shared, "degree": a @ own}
+        torch.testing.assert_close(lacking[v], terms[term], rtol=1e-10, atol=1e-10)
+
+
+def test_the_hash_scheme_has_no_seed_either():
+    x = features(7, 3, 1)
+    whole = one_layer(scheme="hash")
+    lacking = whole(x, GRAPH.edge_index) - one_layer("seed", scheme="hash")(x, GRAPH.edge_index)
+    torch.testing.assert_close(lacking, x @ whole.head.seed.weight.t(), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("term", ["shared", "degree"])
+def test_one_matrix_serves_both_terms_of_the_hash_scheme(term):
+    with pytest.raises(DemonetError, match=rf"without='{term}' in the hash scheme"):
+        ModelConfig(scheme="hash", without=term)
+    with pytest.raises(DemonetError, match="without='both' is not one of"):
+        ModelConfig(without="both")
+
+
+def trainable():
+    generator = torch.Generator().manual_seed(0)
+    edges = torch.randint(0, 30, (2, 60), generator=generator)
+    data = Data(edge_index=torch.cat([edges, edges.flip(0)], 1).unique(dim=1), num_nodes=30)
+    data.y = torch.arange(30) % 3
+    return data, thirds(data.y, 0)
+
+
+@pytest.mark.parametrize("term", ["seed", "shared", "degree"])
+def test_training_leaves_it_at_zero_alone_and_in_many(term):
+    data, split = trainable()
+    preset = Preset("made up", "nodes", model=ModelConfig(hidden=8, without=term), train=TrainConfig(epochs=5))
+    alone = [train_nodes(data, split, preset, seed=seed) for seed in (0, 1)]
+    for run, other in zip(alone, train_many(data, [split, split], preset, [0, 1]), strict=True):
+        for layer, same in zip(run.model.layers, other.model.layers, strict=True):
+            owner, name = MATRIX[term].split(".")
+            for kept in (layer, same):
+                assert int(kept.conv.get_parameter("seed.weight" if term != "seed" else "weights.own").count_nonzero())
+                assert int(getattr(kept.conv.get_submodule(owner), name).count_nonzero()) == 0
+        assert run.history.val_loss == pytest.approx(other.history.val_loss, rel=1e-4)
+        assert MATRIX[term] not in "".join(name for name, _ in run.model.named_parameters())
+        again = NodeDEMONet(data.num_nodes, 3, run.model.tasks, preset.model)
+        assert set(again.state_dict()) == set(run.model.state_dict())
+
+
+def test_graphs_too():
+    torch.manual_seed(0)
+    model = GraphDEMONet(3, 2, TASKS, hidden=6, without="degree")
+    assert all(int(layer.conv.weights.own.count_nonzero()) == 0 for layer in model.layers)
+    assert model(torch.randn(7, 3), GRAPH.edge_index).shape == (1, 2)
+
+
+def test_an_open_width_is_refused():
+    with pytest.raises(DemonetError, match="in_channels=-1"):
+        NodeDEMONet(-1, 3, TASKS, without="seed")
