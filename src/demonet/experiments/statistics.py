@@ -1,0 +1,255 @@
+r"""What can be said of many runs: spread, paired differences, corrections for many comparisons, ranks over sets.
+
+Runs of two methods are paired: run i of either has split i. Random splits of one set overlap, so their differences
+are not independent, and an ordinary t-test finds too much. The corrected resampled t-test (Nadeau and Bengio, Machine
+Learning 2003) widens the variance of the mean of k differences by how much of the data is tested:
+
+.. math:: t = \frac{\bar d}{\sqrt{(1/k + n_{test} / n_{train}) \, s^2}}, \qquad k - 1 \text{ degrees of freedom}
+
+Folds have no item in two test sets; for them the ratio is 0, and that is the ordinary paired t-test. The two tests
+that know nothing of the size of a difference (sign) or only its rank (Wilcoxon) stand beside it and are not corrected.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from demonet.data.protocol import folds_of, train_share
+from demonet.errors import DemonetError
+
+
+def spread(values: Sequence[float]) -> tuple[float, float, float]:
+    """Mean, standard deviation, and half the 95 % interval of the mean by Student's t; NaN where there are too few.
+
+    >>> spread([0.5, 0.7])[0], spread([0.5])[1:], spread([])
+    (0.6, (nan, nan), (nan, nan, nan))
+    """
+    runs = len(values)
+    mean = statistics.mean(values) if runs else math.nan
+    if runs < 2:
+        return mean, math.nan, math.nan
+    std = statistics.stdev(values)
+    return mean, std, float(stats.t.ppf(0.975, runs - 1)) * std / math.sqrt(runs)
+
+
+def ratio_of(split: str) -> float:
+    """Items tested over items that a method knows, of a protocol by its name; 0 for folds.
+
+    What it chooses its epoch or its settings by is known to it: validation counts as training here.
+
+    >>> [round(ratio_of(split), 3) for split in ("thirds", "10/20/70", "train:0.8", "nested:10")]
+    [0.5, 2.333, 0.25, 0.0]
+    """
+    if folds_of(split):
+        return 0.0
+    if split == "thirds":
+        return 0.5
+    share = train_share(split)
+    if share is not None:
+        return round((1 - share) / share, 12)
+    train, val, test = (float(part) for part in split.split("/"))
+    return test / (train + val)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """By how much one method is above another.
+
+    Attributes:
+        mean: Mean of the differences.
+        low, high: The 95 % interval of that mean.
+        p: Two-sided, of the (corrected) t-test.
+        wilcoxon, sign: Two-sided, of the signed-rank and of the exact sign test; NaN where they do not apply.
+        runs: Pairs; the fewest on any set where several sets are taken together.
+        error: Standard error of the mean, as the t-test has it.
+        freedom: Its degrees of freedom.
+    """
+
+    mean: float
+    low: float
+    high: float
+    p: float
+    wilcoxon: float
+    sign: float
+    runs: int
+    error: float
+    freedom: float
+
+
+def paired(first: Sequence[float], second: Sequence[float], ratio: float = 0.0) -> Difference:
+    """How far ``first`` is above ``second``, run by run; where one has more runs, those that both have count.
+
+    Where every difference is the same the t-test has no deviation to go by, and the sign test speaks for it.
+
+    Args:
+        first, second: A value for each run, in the order of seeds.
+        ratio: Items tested over items known to the methods, for random splits; 0 for folds.
+
+    >>> found = paired([0.8, 0.9, 0.7], [0.6, 0.8, 0.7])
+    >>> round(found.mean, 3), round(found.p, 4)
+    (0.1, 0.2254)
+    """
+    runs = min(len(first), len(second))
+    if runs < 2:
+        raise DemonetError(f"{runs} paired runs", hint="a comparison needs at least 2")
+    if not 0 <= ratio < math.inf:
+        raise DemonetError(f"ratio={ratio}: items tested for each that is known", hint="at least 0")
+    # Accuracies are fractions: differences that are equal in exact arithmetic are made equal again.
+    d = np.round(np.asarray(first[:runs], float) - np.asarray(second[:runs], float), 12)
+    sign = _sign(d)
+    error = math.sqrt((1 / runs + ratio) * float(d.var(ddof=1)))
+    return _difference(float(d.mean()), error, runs - 1, sign, wilcoxon=_wilcoxon(d), sign=sign, runs=runs)
+
+
+def pooled(found: Sequence[Difference]) -> Difference:
+    r"""The mean difference over sets, each set counting once: what is said of these sets, not of all there could be.
+
+    Sets are independent, so the error of the mean of m is :math:`\sqrt{\sum_i e_i^2} / m`, with the degrees of freedom
+    of Welch and Satterthwaite, :math:`(\sum e_i^2)^2 / \sum (e_i^4 / f_i)`. The sign and signed-rank tests take each
+    set's mean as one observation.
+    """
+    if not found:
+        raise DemonetError("no set to pool")
+    means = np.round([one.mean for one in found], 12)
+    squares = np.array([one.error**2 for one in found])
+    parts = float((squares**2 / np.array([one.freedom for one in found])).sum())
+    freedom = float(squares.sum()) ** 2 / parts if parts > 0 else math.inf
+    error = math.sqrt(float(squares.sum())) / len(found)
+    return _difference(
+        float(means.mean()),
+        error,
+        freedom,
+        max(one.p for one in found),
+        wilcoxon=_wilcoxon(means),
+        sign=_sign(means),
+        runs=min(one.runs for one in found),
+    )
+
+
+def _difference(
+    mean: float, error: float, freedom: float, otherwise: float, *, wilcoxon: float, sign: float, runs: int
+) -> Difference:
+    """Interval and p by Student's t; without any deviation p is 1 for no difference, else what others found."""
+    if error > 0:
+        p = float(2 * stats.t.sf(abs(mean) / error, freedom))
+        half = float(stats.t.ppf(0.975, freedom)) * error
+    else:
+        p, half = (1.0 if mean == 0 else otherwise), 0.0
+    return Difference(mean, mean - half, mean + half, p, wilcoxon, sign, runs, error, freedom)
+
+
+def _sign(d: np.ndarray) -> float:
+    """The exact sign test; differences of zero say nothing."""
+    above, other = int((d > 0).sum()), int((d != 0).sum())
+    return float(stats.binomtest(above, other).pvalue) if other else 1.0
+
+
+def _wilcoxon(d: np.ndarray) -> float:
+    """The exact signed-rank test, with ties: every choice of signs is counted. scipy is exact for few runs only."""
+    d = d[d != 0]
+    ranks = np.round(2 * stats.rankdata(abs(d))).astype(int)  # a shared rank is a whole number of halves
+    chance = np.ones(1)  # of each sum of the ranks above zero
+    for rank in ranks:
+        chance = (np.pad(chance, (0, rank)) + np.pad(chance, (rank, 0))) / 2
+    above = int(ranks[d > 0].sum())
+    return float(min(1.0, 2 * min(chance[: above + 1].sum(), chance[above:].sum())))
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    r"""Holm's correction: the i-th smallest of m is :math:`\max_{j \le i} \min(1, (m - j + 1) \, p_{(j)})`.
+
+    NaN, a comparison that was not made yet, stays NaN but is a member: once it is made, no other gets larger.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    corrected = [math.nan] * len(p)
+    largest = 0.0
+    made = sorted((value, place) for place, value in enumerate(p) if not math.isnan(value))
+    for smaller, (value, place) in enumerate(made):
+        largest = max(largest, min(1.0, (len(p) - smaller) * value))
+        corrected[place] = largest
+    return corrected
+
+
+@dataclass(frozen=True)
+class AgainstBest:
+    """A method beside the best baseline on the same splits; ``corrected`` is p among all comparisons of the set."""
+
+    method: str
+    baseline: str
+    difference: Difference
+    corrected: float
+
+
+def against_best(
+    runs: Mapping[str, Sequence[float]], baselines: Sequence[str], ratio: float = 0.0
+) -> list[AgainstBest]:
+    """Every method that is not a baseline, against the baseline with the highest mean.
+
+    Which baseline is best is seen in the same runs. So every method is compared with every baseline, Holm's correction
+    is over all of these, and only then is the best one looked up.
+
+    Args:
+        runs: The values of each method on one set, in the order of seeds; those with fewer than two are left out.
+        baselines: Which of them are baselines.
+        ratio: As :func:`paired` takes it.
+    """
+    enough = {name: values for name, values in runs.items() if len(values) > 1}
+    rivals = [name for name in baselines if name in enough]
+    methods = [name for name in enough if name not in baselines]
+    if not rivals:
+        return []
+    pairs = [(method, rival) for method in methods for rival in rivals]
+    found = [paired(enough[method], enough[rival], ratio) for method, rival in pairs]
+    corrected = holm([one.p for one in found])
+    best = max(rivals, key=lambda name: statistics.mean(enough[name]))
+    return [
+        AgainstBest(method, rival, one, p)
+        for (method, rival), one, p in zip(pairs, found, corrected, strict=True)
+        if rival == best
+    ]
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Average ranks of methods, 1 for the highest, ties shared.
+
+    Attributes:
+        ranks: Of each method, in the order they were named.
+        sets: Those that count: every method is there.
+        left_out: Those that do not, as some method is missing.
+        friedman: p of Friedman's test that all methods are alike; NaN with fewer than three methods or two sets.
+    """
+
+    ranks: Mapping[str, float]
+    sets: tuple[str, ...]
+    left_out: tuple[str, ...]
+    friedman: float
+
+
+def average_ranks(means: Mapping[str, Mapping[str, float]], methods: Sequence[str]) -> Ranks:
+    """Rank methods on every set that has them all.
+
+    Args:
+        means: For each set the mean of each method, higher is better; NaN where it was not run.
+        methods: Who is ranked.
+    """
+    whole = [name for name, row in means.items() if not any(math.isnan(row.get(m, math.nan)) for m in methods)]
+    left_out = tuple(name for name in means if name not in whole)
+    table = np.array([[means[name][method] for method in methods] for name in whole]).reshape(-1, len(methods))
+    if not whole:
+        return Ranks(dict.fromkeys(methods, math.nan), (), left_out, math.nan)
+    ranks = stats.rankdata(-table, axis=1).mean(axis=0)
+    friedman = math.nan
+    if len(methods) > 2 and len(whole) > 1:
+        # On sets where all methods tie there is nothing to test, and scipy divides by zero.
+        tied = all(len(set(row)) == 1 for row in table.tolist())
+        friedman = 1.0 if tied else float(stats.friedmanchisquare(*table.T).pvalue)
+    return Ranks(dict(zip(methods, ranks.tolist(), strict=True)), tuple(whole), left_out, friedman)
