@@ -36,7 +36,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Job:
-    """One run of a cell. Run ``i`` of every method has split (or fold) ``i`` and seed ``i``, so that runs are paired."""
+    """One run of a cell. Run ``i`` of every method has split (or fold) ``i`` and seed ``i``: runs are paired."""
 
     cell: Cell
     seed: int

@@ -1,0 +1,80 @@
+"""Runs that cost nothing, for drivers in real processes. Forked: a spawned one imports PyTorch for seconds."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from demonet.experiments.ledger.engine import Task
+from demonet.experiments.ledger.job import Cell, Job, Outcome, Stamp, canonical
+from demonet.experiments.ledger.store import Ledger
+from demonet.experiments.ledger.work import work
+
+FORK = multiprocessing.get_context("fork")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    cell: Cell
+    runs: int
+    alone: bool = False
+
+
+def cell(method: str = "a", dataset: str = "made", **options) -> Cell:
+    return Cell("fake", dataset, method, options=canonical(options), split="thirds")
+
+
+def stamped(kind: str, dataset: str, device: str) -> Stamp:
+    return Stamp("code", "{}", device, "")
+
+
+def value(job: Job) -> float:
+    """What a run gives: of the job alone."""
+    return sum(map(ord, job.cell.method)) + job.seed / 1000
+
+
+def perform(job: Job, device: str = "cpu") -> Outcome:
+    """As the options say: ``sleep``, ``log`` begin and end in a file, ``crash`` or ``fail`` at a seed."""
+    options = json.loads(job.cell.options)
+    _log(options, f"begin {job.cell.method} {job.seed} {time.monotonic()}")
+    time.sleep(options.get("sleep", 0.0))
+    if options.get("crash") == job.seed:
+        os._exit(7)
+    if options.get("kill") == job.seed:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if options.get("fail") == job.seed:
+        raise ValueError("no such luck")
+    _log(options, f"end {job.cell.method} {job.seed} {time.monotonic()}")
+    return Outcome(value(job), 0.25, 100.0, {"seed": job.seed, "pid": os.getpid()})
+
+
+def _log(options: dict, line: str) -> None:
+    if "log" in options:
+        handle = os.open(options["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.write(handle, f"{line}\n".encode())
+        os.close(handle)
+
+
+def lines(path: Path, word: str) -> list[list[str]]:
+    return [line.split() for line in path.read_text().splitlines() if line.startswith(word)] if path.exists() else []
+
+
+def drive(path: Path, wanted: list[Wanted], jobs: int = 2) -> None:
+    with Ledger(path) as ledger:
+        work(ledger, wanted, perform, jobs=jobs, stamped=stamped)
+
+
+def driver(path: Path, wanted: list[Wanted], jobs: int = 2):
+    """A driver in a process of its own, started."""
+    process = FORK.Process(target=drive, args=(path, wanted, jobs))
+    process.start()
+    return process
+
+
+def task(number: int = 0, **options) -> Task:
+    return Task(Job(cell(**options), number), stamped("fake", "made", "cpu"))

@@ -1,0 +1,209 @@
+"""The ledger: what is claimed, recorded, released, and what a table is given."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from dataclasses import replace
+
+import psutil
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from demonet.errors import DemonetError
+from demonet.experiments.ledger import owner as owners
+from demonet.experiments.ledger.job import Cell, Job, Outcome, Stamp
+from demonet.experiments.ledger.owner import SILENCE, Owner, this_process
+from demonet.experiments.ledger.record import key
+from demonet.experiments.ledger.store import Claim, Ledger
+
+CELL = Cell("accuracy", "brazil", "gcn", split="thirds")
+STAMP = Stamp("c0de", '{"torch":"2"}', "cpu", "da7a")
+OUTCOME = Outcome(0.5, 2.0, 300.0, {"epochs": 7})
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    with Ledger(tmp_path / "ledger.sqlite") as opened:
+        yield opened
+
+
+def put(ledger, seed, value=0.5, cell=CELL, stamp=STAMP):
+    job = Job(cell, seed)
+    assert ledger.claim(job, stamp) is Claim.OURS
+    assert ledger.record(job, stamp, replace(OUTCOME, value=value))
+
+
+def give_to(ledger, owner):
+    """As if another process had claimed what this one has."""
+    connection = sqlite3.connect(ledger.path)
+    with connection:
+        connection.execute("UPDATE runs SET host = ?, pid = ?, started = ?", (owner.host, owner.pid, owner.started))
+    connection.close()
+
+
+def test_a_run_that_is_done_is_not_given_again_and_not_written_again(ledger):
+    put(ledger, 0, 0.25)
+    assert ledger.claim(Job(CELL, 0), STAMP) is Claim.DONE
+    assert not ledger.record(Job(CELL, 0), STAMP, OUTCOME)
+    (result,) = ledger.results([CELL])[CELL]
+    assert (result.job, result.stamp) == (Job(CELL, 0), STAMP)
+    assert result.outcome == replace(OUTCOME, value=0.25)
+
+
+def test_the_claim_of_a_living_process_stands_and_that_of_a_dead_one_does_not(ledger):
+    me, job = this_process(), Job(CELL, 0)
+    ledger.claim(job, STAMP)
+    parent = psutil.Process().parent()
+    give_to(ledger, Owner(me.host, parent.pid, parent.create_time()))
+    assert ledger.claim(job, STAMP) is Claim.TAKEN
+    give_to(ledger, Owner(me.host, parent.pid, parent.create_time() - 60))  # its number was given again
+    assert ledger.claim(job, STAMP) is Claim.OURS
+    give_to(ledger, Owner(me.host, 2**22 + 1, 0.0))
+    assert ledger.claim(job, STAMP) is Claim.OURS
+
+
+def test_a_process_on_another_machine_lives_as_long_as_its_heart_beats(tmp_path, monkeypatch):
+    now = [1000.0]
+    with Ledger(tmp_path / "l", clock=lambda: now[0]) as here:
+        monkeypatch.setattr(owners.socket, "gethostname", lambda: "elsewhere")
+        with Ledger(tmp_path / "l", clock=lambda: now[0]) as there:
+            job = Job(CELL, 0)
+            assert there.claim(job, STAMP) is Claim.OURS
+            monkeypatch.undo()
+            now[0] += SILENCE - 1
+            assert here.claim(job, STAMP) is Claim.TAKEN
+            there.beat()
+            now[0] += SILENCE - 1
+            assert here.claim(job, STAMP) is Claim.TAKEN
+            now[0] += 2
+            assert here.claim(job, STAMP) is Claim.OURS
+            there.fail(job, STAMP, "late")  # no longer its own
+            assert here.failures([(job, STAMP)]) == []
+            assert there.record(job, STAMP, OUTCOME)  # but a finished run is a finished run
+            assert not here.record(job, STAMP, replace(OUTCOME, value=0.0))
+
+
+def test_what_runs_alone_runs_beside_nothing_of_another_process(ledger):
+    me, parent = this_process(), psutil.Process().parent()
+    other = Owner(me.host, parent.pid, parent.create_time())
+    first, second = Job(CELL, 0), Job(CELL, 1)
+    ledger.claim(first, STAMP)
+    give_to(ledger, other)
+    assert ledger.claim(second, STAMP, alone=True) is Claim.BLOCKED
+    assert ledger.claim(second, STAMP) is Claim.OURS
+    ledger.release()
+    assert ledger.record(first, STAMP, OUTCOME)
+    assert ledger.claim(second, STAMP, alone=True) is Claim.OURS
+    give_to(ledger, other)
+    assert ledger.claim(Job(CELL, 2), STAMP) is Claim.BLOCKED
+
+
+def test_a_failed_run_keeps_its_error_until_it_is_done(ledger):
+    run = (Job(CELL, 0), STAMP)
+    ledger.claim(*run)
+    ledger.fail(*run, "out of luck")
+    assert ledger.claim(*run) is Claim.FAILED
+    assert [failure.error for failure in ledger.failures([run])] == ["out of luck"]
+    assert ledger.failures([(Job(CELL, 1), STAMP)]) == []
+    ledger.retry([run])
+    assert [failure.error for failure in ledger.failures([run])] == ["out of luck"]
+    assert ledger.claim(*run) is Claim.OURS
+    ledger.record(*run, OUTCOME)
+    assert ledger.failures([run]) == []
+
+
+def test_release_frees_what_is_claimed_and_leaves_what_is_done(ledger):
+    put(ledger, 0)
+    ledger.claim(Job(CELL, 1), STAMP)
+    ledger.release()
+    states = sqlite3.connect(ledger.path).execute("SELECT seed, state FROM runs ORDER BY seed").fetchall()
+    assert states == [(0, "done"), (1, "waiting")]
+
+
+def test_a_number_that_is_none_comes_back_as_such(ledger):
+    put(ledger, 0, math.nan)
+    assert math.isnan(ledger.results([CELL])[CELL][0].outcome.value)
+
+
+def test_the_time_of_cells_is_summed(ledger):
+    put(ledger, 0)
+    put(ledger, 1)
+    assert ledger.seconds() == [(CELL, 2, 4.0)]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        (replace(CELL, options='{"hidden":8}'), STAMP),
+        (replace(CELL, split="train:0.3"), STAMP),
+        *((CELL, replace(STAMP, **{name: "x"})) for name in ("code", "libraries", "device", "data")),
+    ],
+)
+def test_any_other_configuration_is_another_run(ledger, other):
+    cell, stamp = other
+    put(ledger, 0, 0.1)
+    put(ledger, 0, 0.9, cell, stamp)
+    put(ledger, 1, 0.9, cell, stamp)
+    values = [result.outcome.value for result in ledger.results([cell])[cell]]
+    assert values == [0.9, 0.9]  # those of one stamp, never three in a mix
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.sampled_from("abc")), unique=True, max_size=12),
+)
+def test_results_are_the_longest_complete_run_of_seeds_of_one_stamp(tmp_path_factory, runs):
+    path = tmp_path_factory.mktemp("ledger") / "l"
+    clock = iter(range(10**6))
+    with Ledger(path, clock=lambda: next(clock)) as ledger:
+        for seed, code in runs:
+            put(ledger, seed, cell=CELL, stamp=replace(STAMP, code=code))
+        found = ledger.results([CELL])[CELL]
+    lengths, newest = {}, {}
+    for code in "abc":
+        seeds = {seed for seed, other in runs if other == code}
+        lengths[code] = next(n for n in range(6) if n not in seeds)
+        newest[code] = max((i for i, (s, c) in enumerate(runs) if c == code and s < lengths[code]), default=-1)
+    best = max("abc", key=lambda code: (lengths[code], newest[code]))
+    assert [result.job.seed for result in found] == list(range(lengths[best]))
+    assert all(result.stamp.code == best for result in found)
+
+
+@given(st.integers(0, 9), st.text(max_size=5), st.text(max_size=5))
+def test_keys_are_of_all_that_a_run_is(seed, method, code):
+    job, stamp = Job(replace(CELL, method=method), seed), replace(STAMP, code=code)
+    same = (seed, method, code) == (3, CELL.method, STAMP.code)
+    assert (key(job, stamp) == key(Job(CELL, 3), STAMP)) == same
+
+
+def test_a_file_that_is_not_a_ledger_is_refused(tmp_path):
+    text, foreign, newer, damaged = (tmp_path / name for name in ("text", "foreign", "newer", "damaged"))
+    text.write_text("value\n" * 1000)
+    with sqlite3.connect(foreign) as connection:
+        connection.execute("CREATE TABLE runs (key)")
+    Ledger(newer).close()
+    with sqlite3.connect(newer) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    with Ledger(damaged) as ledger:
+        for seed in range(200):
+            ledger.claim(Job(CELL, seed), STAMP)
+    whole = damaged.read_bytes()
+    damaged.write_bytes(whole[:5000] + b"\xff" * 9000 + whole[14000:])
+    for path, part in (
+        (text, "not a database"),
+        (foreign, "not a ledger"),
+        (newer, "version 99"),
+        (damaged, "damaged"),
+    ):
+        before = path.read_bytes()
+        with pytest.raises(DemonetError, match=part) as caught:
+            Ledger(path)
+        assert str(path) in str(caught.value)
+        assert path.read_bytes() == before
+
+
+def test_a_folder_that_cannot_be_written_is_said_plainly(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(DemonetError, match="file"):
+        Ledger(tmp_path / "file" / "ledger.sqlite")
