@@ -63,6 +63,8 @@ def test_sign_test_by_hand():
     """Five above, one below, a tie left out: twice the chance of at most one tail in six throws."""
     found = paired([1, 1, 1, 1, 1, 0, 0], [0.5, 0.4, 0.3, 0.2, 0.1, 0.1, 0])
     assert found.sign == pytest.approx(2 * (1 + 6) / 64)
+    assert found.sign == pytest.approx(stats.binomtest(5, 6).pvalue)
+    assert paired([1, 0, 0.5], [0, 1, 0.5]).sign == 1
 
 
 @pytest.mark.parametrize(
