@@ -17,7 +17,7 @@ from demonet.data.check import check_sides
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError
-from demonet.nn.check import check_options
+from demonet.nn.check import check_degrees, check_layout, check_options, check_weights
 from demonet.nn.dropout import Dropout
 from demonet.nn.weights import make_weights
 from demonet.ops import aggregate, conv, neighbour_lists
@@ -143,7 +143,7 @@ class DEMOConv(MessagePassing):
         a, pointer, neighbours = self._aggregate(source, edge_index, edge_weight, num_targets)
         if degree is None:
             degree = self._count(pointer, neighbours, bipartite=target is not source)
-        self._one_per("node", degree, num_targets)
+        check_degrees(self.tasks, degree, num_targets)
         return self.join(target, self.weights.by_row(a, degree), num_targets)
 
     def neighbourhood(self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None = None) -> Tensor:
@@ -152,7 +152,7 @@ class DEMOConv(MessagePassing):
 
     def update_rows(self, x: Tensor, folded: Tensor, layout: DegreeLayout, activation: str = "none") -> Tensor:
         """The part with the parameters: rows ``x`` and their :meth:`neighbourhood`, both in degree order."""
-        self._same_degree(layout)
+        check_layout(self.tasks, layout)
         matrices = self._fusible(x, layout)
         if matrices is None:
             return activate(self.join(x, self.weights.by_group(folded, layout), x.size(0)), activation)
@@ -180,7 +180,7 @@ class DEMOConv(MessagePassing):
         if self.flow != "source_to_target":
             raise DemonetError(f"flow={self.flow!r} with a layout", hint="lay out edge_index.flip(0) instead")
         self._same_width(x)
-        self._same_degree(layout)
+        check_layout(self.tasks, layout)
 
     def _fusible(self, x: Tensor, layout: DegreeLayout) -> Tensor | None:
         """The matrix of every group, where the layer can be one operator: not where each half has its own dropout."""
@@ -212,14 +212,14 @@ class DEMOConv(MessagePassing):
         rows = sparse_rows(x, layout.order) if is_sparse(x) else layout.enter(x)
         if degree is None:
             return layout.leave(self.rows(rows, layout, edge_weight))
-        self._one_per("node", degree, layout.num_nodes)
+        check_degrees(self.tasks, degree, layout.num_nodes)
         a = self._aggregate_rows(rows, layout, edge_weight)
         return layout.leave(self.join(rows, self.weights.by_row(a, layout.enter(degree)), x.size(0)))
 
     def _aggregate_rows(self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None) -> Tensor:
         """The aggregated neighbourhood of every row, rows in degree order."""
         if edge_weight is not None:
-            self._one_per("arc", edge_weight, layout.num_arcs)
+            check_weights(edge_weight, layout.num_arcs)
             edge_weight = edge_weight[layout.arc.long()]
         summed = sparse_aggregate if is_sparse(x) else aggregate
         return summed(x, layout, edge_weight, aggr=self.scaling)
@@ -247,7 +247,7 @@ class DEMOConv(MessagePassing):
             arcs = edge_index if forward else edge_index.flip(0)
             pointer, neighbours, arc = neighbour_lists(arcs, x.size(0), num_targets)
             if edge_weight is not None:
-                self._one_per("arc", edge_weight, arc.size(0))
+                check_weights(edge_weight, arc.size(0))
             weight = None if edge_weight is None else edge_weight[arc]
         if self.explain:
             # The explainer puts its mask on the messages, so here they have to exist one by one, in the given order.
@@ -278,13 +278,6 @@ class DEMOConv(MessagePassing):
         if x.size(1) != self.weights.in_channels:
             raise DemonetError(f"{x.size(1)} feature columns for in_channels={self.in_channels}")
 
-    def _one_per(self, what: str, values: Tensor, count: int) -> None:
-        name, dim = ("edge weights", 1) if what == "arc" else ("degrees", 2 if self.tasks.by == "pair" else 1)
-        if values.dim() != dim:
-            raise DemonetError(f"{name} of shape {list(values.shape)}", hint=f"{dim}-dimensional, one for each {what}")
-        if values.size(0) != count:
-            raise DemonetError(f"{values.size(0)} {name} for {count} {what}s", hint=f"one for each {what}")
-
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         """A width left open is that of the saved seed map: the hashed matrix itself does not know it."""
         seed = state_dict.get(f"{prefix}seed.weight")
@@ -293,13 +286,6 @@ class DEMOConv(MessagePassing):
         if seed is not None and self.weights.is_open and not isinstance(self.in_channels, tuple):
             self.weights.materialize(seed.size(1))
         super()._load_from_state_dict(state_dict, prefix, *rest)
-
-    def _same_degree(self, layout: DegreeLayout) -> None:
-        if layout.by != self.tasks.by:
-            raise DemonetError(
-                f"the layout is by {layout.by!r} degree, the tasks by {self.tasks.by!r}",
-                hint=f"build it with DegreeLayout.from_edge_index(..., by={self.tasks.by!r})",
-            )
 
     def __repr__(self) -> str:
         return (
