@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 import torch.nn.functional as F
 
-from demonet.degree import DegreeLayout
+from demonet.degree import DegreeLayout, DegreeTasks
+from demonet.nn import NodeDEMONet
 from demonet.ops import aggregate, conv, degree_linear, degree_pool, linear_cross_entropy, reference
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -109,6 +112,34 @@ def test_head_and_loss(dtype, classes):
     by = torch.autograd.grad(wanted * 3, wide)
     for ours, theirs in zip(torch.autograd.grad(found * 3, (h, weight, bias)), by, strict=True):
         assert error(ours, theirs) < 3 * TOLERANCE[dtype]
+
+
+STACKS = [("concat", "relu", "sum", True), ("add", "elu", "mean", False), ("concat", "elu", "sqrt", True)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("case", STACKS)
+def test_layers_head_and_loss(dtype, case):
+    """One function that writes over its own arrays: against float64, twice through one loss, the same bits."""
+    combine, activation, aggr, prepared = case
+    layout = graph(20_000, 15_000)
+    tasks = DegreeTasks.log2(int(layout.degree.max()))
+    options = {"combine": combine, "activation": activation, "aggr": aggr, "hidden": 64, "dropout": 0.0, "bias": True}
+    torch.manual_seed(0)
+    model = NodeDEMONet(48, 7, tasks, scheme="smooth", **options).cuda()
+    exact = copy.deepcopy(model).to(dtype).double()
+    model, x = model.to(dtype), draw(20_000, 48, seed=1).to(dtype)
+    target, share = torch.randint(0, 7, (20_000,)).cuda(), draw(20_000, seed=2).clamp(min=0).float() / 20_000
+    given = (model.prepare(x, layout), target, share) if prepared else (x, target, share, layout)
+    loss = model.loss(*given)
+    assert type(loss.grad_fn).__name__ == "_StackLossBackward"
+    wanted = F.cross_entropy(exact(x.double(), layout), target, reduction="none") @ share.double()
+    assert error(loss, wanted) < TOLERANCE[dtype]
+    found = torch.autograd.grad(loss, list(model.parameters()), retain_graph=True)
+    for ours, theirs in zip(found, torch.autograd.grad(wanted, list(exact.parameters())), strict=True):
+        assert error(ours, theirs) < 10 * TOLERANCE[dtype]
+    again = torch.autograd.grad(loss, list(model.parameters()))
+    assert all(torch.equal(a, b) for a, b in zip(found, again, strict=True))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

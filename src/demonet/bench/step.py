@@ -7,7 +7,6 @@ Nothing here knows whose network it is.
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +22,6 @@ Precision = Literal["float32", "tf32", "bfloat16", "autocast"]
 PRECISIONS: tuple[Precision, ...] = ("float32", "tf32", "bfloat16", "autocast")
 Mode = Literal["eager", "graphed", "compiled", "compiled+graphed"]
 MODES: tuple[Mode, ...] = ("eager", "graphed", "compiled", "compiled+graphed")
-WARM_UP = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,45 +105,18 @@ def training_step(built: Built, mode: Mode = "eager", precision: Precision = "fl
         optimizer.step()
         return loss.detach()
 
-    return capture(step) if graphed else step
+    return capture(step, y.device) if graphed else step
 
 
-def capture(step: Callable[[], Tensor]) -> Callable[[], Tensor]:
-    """The step as one CUDA graph."""
-    main, side = torch.cuda.current_stream(), torch.cuda.Stream()
-    side.wait_stream(main)
-    with torch.cuda.stream(side):
-        for _ in range(WARM_UP):
-            step()
-        _refuse_waiting(step)
-    main.wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    try:
-        with torch.cuda.graph(graph):
-            loss = step()
-    except BaseException:
-        torch.cuda.set_stream(main)  # torch leaves its own stream current when a capture breaks off
-        raise
+def capture(step: Callable[[], Tensor], device: torch.device) -> Callable[[], Tensor]:
+    """The step as one CUDA graph, as training has it."""
+    # Training keeps checkpoints, and with them comes a library that other modes do without.
+    from demonet.train.capture import WARM_UP, Captured
 
-    def replay() -> Tensor:
-        graph.replay()
-        return loss
-
-    replay.step = step  # type: ignore[attr-defined]  # what the graph reads and writes lives as long as the graph
-    return replay
-
-
-def _refuse_waiting(step: Callable[[], Tensor]) -> None:
-    """Find a step that waits for the GPU before the capture does: a broken capture leaves torch's allocator open."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the debug mode announces itself as a prototype
-        before = torch.cuda.get_sync_debug_mode()
-        torch.cuda.set_sync_debug_mode("error")
-        try:
-            step()
-        except RuntimeError as error:
-            if "synchroniz" not in str(error):
-                raise
-            raise DemonetError("it waits for the GPU, so it cannot be captured") from error
-        finally:
-            torch.cuda.set_sync_debug_mode(before)
+    captured = Captured(step, device)
+    for _ in range(WARM_UP):
+        captured()
+    if captured.waits:
+        raise DemonetError("it waits for the GPU, so it cannot be captured")
+    captured()
+    return captured

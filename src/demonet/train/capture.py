@@ -18,7 +18,7 @@ class Captured:
     """A step without arguments on a GPU: the first calls run as they are, the later ones replay a CUDA graph.
 
     Every call is one step, captured or not, and draws the same random numbers either way. A step that waits for the
-    GPU (it reads a value back) cannot be captured; it goes on as it is.
+    GPU (it reads a value back) cannot be captured; it goes on as it is, and after the warm-up ``waits`` says so.
 
     Args:
         step: Works on tensors that stay where they are, and returns one.
@@ -27,14 +27,14 @@ class Captured:
 
     def __init__(self, step: Callable[[], Tensor], device: torch.device) -> None:
         self._step, self._device = step, device
-        self._calls, self._waits = 0, False
+        self._calls, self.waits = 0, False
         self._graph: torch.cuda.CUDAGraph | None = None
         self._out: Tensor | None = None
 
     def __call__(self) -> Tensor:
         """One step; the result is overwritten by the next call."""
         self._calls += 1
-        if self._graph is None and (self._calls <= WARM_UP or self._waits):
+        if self._graph is None and (self._calls <= WARM_UP or self.waits):
             return self._run()
         if self._graph is None:
             self._graph = torch.cuda.CUDAGraph()
@@ -50,7 +50,7 @@ class Captured:
         side.wait_stream(main)
         with torch.cuda.stream(side):
             if self._calls == WARM_UP:
-                out, self._waits = _watched(self._step)
+                out, self.waits = _watched(self._step)
             else:
                 out = self._step()
         main.wait_stream(side)
