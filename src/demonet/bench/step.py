@@ -22,6 +22,7 @@ Precision = Literal["float32", "tf32", "bfloat16", "autocast"]
 PRECISIONS: tuple[Precision, ...] = ("float32", "tf32", "bfloat16", "autocast")
 Mode = Literal["eager", "graphed", "compiled", "compiled+graphed"]
 MODES: tuple[Mode, ...] = ("eager", "graphed", "compiled", "compiled+graphed")
+WARM_UP = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,10 +112,10 @@ def training_step(built: Built, mode: Mode = "eager", precision: Precision = "fl
 def capture(step: Callable[[], Tensor], device: torch.device) -> Callable[[], Tensor]:
     """The step as one CUDA graph, as training has it."""
     # Training keeps checkpoints, and with them comes a library that other modes do without.
-    from demonet.train.capture import WARM_UP, Captured
+    from demonet.train import capture as training
 
-    captured = Captured(step, device)
-    for _ in range(WARM_UP):
+    captured = training.Captured(step, device)
+    for _ in range(training.WARM_UP):
         captured()
     if captured.waits:
         raise DemonetError("it waits for the GPU, so it cannot be captured")
