@@ -10,7 +10,6 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from demonet.experiments.ledger.engine import Task
 from demonet.experiments.ledger.job import Cell, Job, Outcome, Stamp, canonical
 from demonet.experiments.ledger.store import Ledger
 from demonet.experiments.ledger.work import work
@@ -76,5 +75,9 @@ def driver(path: Path, wanted: list[Wanted], jobs: int = 2):
     return process
 
 
-def task(number: int = 0, **options) -> Task:
-    return Task(Job(cell(**options), number), stamped("fake", "made", "cpu"))
+def wait_for(condition, seconds: float = 20.0) -> None:
+    """Until something holds; a test that waits in vain fails."""
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "waited in vain"
+        time.sleep(0.01)

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from multiprocessing import connection, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import Literal
 
 from demonet.experiments.ledger.engine import Ended, Perform, Stamped, Task, carry_out
 
-START: Literal["spawn", "fork"] = "spawn"  # a forked worker would share threads and a GPU's state with who started it
+CONTEXT = multiprocessing.get_context("spawn")  # a forked worker would share threads and a GPU's state with its parent
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
@@ -69,9 +68,8 @@ class LocalEngine:
         self._workers.clear()
 
     def _hire(self) -> _Worker:
-        context = multiprocessing.get_context(START)
-        ours, theirs = context.Pipe()
-        process = context.Process(target=_serve, args=(theirs, *self._arguments), daemon=True)
+        ours, theirs = CONTEXT.Pipe()
+        process = CONTEXT.Process(target=_serve, args=(theirs, *self._arguments), daemon=True)
         with _quiet_children():
             process.start()
         theirs.close()  # else a dead worker's pipe would stay open here

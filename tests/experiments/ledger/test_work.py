@@ -1,0 +1,225 @@
+"""Drivers and workers as real processes: killed, together, interrupted, with runs that crash."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.experiments.ledger.fakes import FORK, Wanted, cell, driver, lines, perform, stamped, value, wait_for
+
+from demonet.errors import DemonetError
+from demonet.experiments.ledger import driver as driving
+from demonet.experiments.ledger import local
+from demonet.experiments.ledger.job import Job
+from demonet.experiments.ledger.store import Ledger
+from demonet.experiments.ledger.work import in_order, work
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """Workers by fork, and short naps."""
+    monkeypatch.setattr(local, "CONTEXT", FORK)
+    monkeypatch.setattr(driving, "POLL", 0.02)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    with Ledger(tmp_path / "ledger.sqlite") as opened:
+        yield opened
+
+
+def do(ledger, wanted, **options):
+    return work(ledger, wanted, perform, **{"jobs": 2, "stamped": stamped} | options)
+
+
+def values(ledger, wanted):
+    """Seeds and values of every cell."""
+    found = ledger.results([one.cell for one in wanted])
+    return {one: [(result.job.seed, result.outcome.value) for result in results] for one, results in found.items()}
+
+
+def expected(wanted):
+    return {one.cell: [(seed, value(Job(one.cell, seed))) for seed in range(one.runs)] for one in wanted}
+
+
+def test_seeds_come_first_and_what_runs_alone_last():
+    a, b, c = cell("a"), cell("b"), cell("c")
+    wanted = [Wanted(c, 1, alone=True), Wanted(a, 3), Wanted(b, 2), Wanted(a, 2)]
+    order = [(task.job.cell.method, task.job.seed, task.alone) for task in in_order(wanted, "cpu", stamped)]
+    assert order == [("a", 0, 0), ("b", 0, 0), ("a", 1, 0), ("b", 1, 0), ("a", 2, 0), ("c", 0, 1)]
+
+
+def test_all_is_done_once_and_the_next_start_does_nothing(ledger, tmp_path):
+    log = str(tmp_path / "log")
+    wanted = [Wanted(cell("a", log=log), 5), Wanted(cell("b", log=log), 3)]
+    told = []
+    worked = do(ledger, wanted, on_progress=told.append)
+    assert (worked.runs, worked.processor_seconds, worked.failures) == (8, 2.0, [])
+    assert values(ledger, wanted) == expected(wanted)
+    assert (told[0].done, told[-1].done, told[-1].wanted, told[-1].running) == (0, 8, 8, ())
+    assert (told[0].left, told[-1].left) == (None, 0.0)
+    assert do(ledger, wanted).runs == 0
+    assert do(ledger, [replace(wanted[0], runs=7)]).runs == 2
+    assert len(lines(Path(log), "end")) == 10
+
+
+def test_time_left_comes_from_what_runs_took(ledger):
+    do(ledger, [Wanted(cell("a"), 1), Wanted(cell("c"), 1)])
+    told = []
+    do(ledger, [Wanted(cell("a"), 5), Wanted(cell("b"), 2, alone=True)], on_progress=told.append)
+    assert told[0].left == pytest.approx(4 * 0.25 / 2 + 2 * 0.25, abs=0.2)
+
+
+def test_another_stamp_is_another_run_and_never_mixed_in(ledger):
+    wanted = [Wanted(cell("a"), 3)]
+    do(ledger, wanted)
+    changed = do(ledger, [Wanted(cell("a"), 2)], device="gpu")
+    assert changed.runs == 2
+    assert {result.stamp.device for result in ledger.results([cell("a")])[cell("a")]} == {"cpu"}
+    do(ledger, wanted, device="gpu")
+    results = ledger.results([cell("a")])[cell("a")]
+    assert ([result.stamp.device for result in results], len(results)) == (["gpu"] * 3, 3)
+
+
+def test_what_must_run_alone_does(ledger, tmp_path):
+    log = str(tmp_path / "log")
+    wanted = [Wanted(cell("a", log=log, sleep=0.4), 2), Wanted(cell("t", log=log, sleep=0.05), 3, alone=True)]
+    do(ledger, wanted)
+    spans = {
+        (method, seed): (float(begin), float(end))
+        for (_, method, seed, begin), (_, _, _, end) in zip(
+            *(sorted(lines(Path(log), word)) for word in ("begin", "end")), strict=True
+        )
+    }
+    assert _meet(spans["a", "0"], spans["a", "1"])
+    for run, span in spans.items():
+        assert run[0] == "a" or not any(_meet(span, other) for name, other in spans.items() if name != run)
+
+
+def _meet(one, two):
+    return one[0] < two[1] and two[0] < one[1]
+
+
+@pytest.mark.parametrize("way", ["crash", "kill", "fail"])
+def test_a_run_that_ends_badly_is_told_and_the_rest_goes_on(ledger, way):
+    wanted = [Wanted(cell("a", **{way: 1}), 3), Wanted(cell("b"), 3)]
+    worked = do(ledger, wanted)
+    (failure,) = worked.failures
+    assert (failure.job, worked.runs) == (Job(wanted[0].cell, 1), 5)
+    words = {"crash": "exit code 7", "kill": "SIGKILL", "fail": "ValueError: no such luck"}
+    assert words[way] in failure.error
+    assert values(ledger, wanted[1:]) == expected(wanted[1:])
+    again = do(ledger, wanted)  # tried again, told again
+    assert ([one.job for one in again.failures], again.runs) == ([failure.job], 0)
+
+
+def test_a_worker_that_died_while_idle_costs_one_run_and_no_more():
+    engine = local.LocalEngine(perform, stamped, 1, "cpu")
+    tasks = in_order([Wanted(cell("a"), 2)], "cpu", stamped)
+    engine.start(tasks[0])
+    assert engine.wait(10)[0].outcome is not None
+    engine._workers[0].process.kill()
+    engine._workers[0].process.join()
+    engine.start(tasks[1])
+    assert "SIGKILL" in engine.wait(10)[0].error
+    engine.start(tasks[1])
+    assert engine.wait(10)[0].outcome is not None
+    engine.close()
+
+
+def test_killed_ten_times_nothing_is_lost_and_nothing_is_done_twice(tmp_path):
+    """Each driver is killed at a random moment; its workers go with it, and the next one goes on."""
+    path, log, chance = tmp_path / "ledger.sqlite", tmp_path / "log", random.Random(0)
+    wanted = [Wanted(cell(name, log=str(log), sleep=0.02), 40) for name in "abc"]
+    recorded: dict = {}
+    for _ in range(10):
+        process = driver(path, wanted)
+        time.sleep(chance.uniform(0.05, 0.6))
+        workers = psutil.Process(process.pid).children()
+        process.kill()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL, "it was done before it could be killed: more runs"
+        wait_for(partial(_all_dead, workers))
+        with Ledger(path) as ledger:
+            now = _done(ledger)
+        assert recorded.items() <= now.items()  # what was finished is there still, by the same process
+        recorded = now
+    process = driver(path, wanted)
+    process.join()
+    assert process.exitcode == 0
+    with Ledger(path) as ledger:
+        assert recorded.items() <= _done(ledger).items()
+        assert values(ledger, wanted) == expected(wanted)
+    # A run may have been in work when the driver died, two at a time; one that was recorded has not begun again.
+    assert 120 <= len(lines(log, "end")) <= 120 + 2 * 10
+
+
+def _all_dead(processes):
+    """Gone, or waiting to be buried by the system."""
+    return not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in processes)
+
+
+def _done(ledger):
+    """Every finished run and the process that did it."""
+    rows = ledger._rows("SELECT method, seed, json_extract(extra, '$.pid') FROM runs WHERE state = 'done'")
+    return {(method, seed): pid for method, seed, pid in rows}
+
+
+def test_two_drivers_share_the_work(tmp_path):
+    path, log = tmp_path / "ledger.sqlite", tmp_path / "log"
+    wanted = [Wanted(cell(name, log=str(log), sleep=0.02), 20) for name in "abc"]
+    drivers = [driver(path, wanted), driver(path, wanted)]
+    for process in drivers:
+        process.join()
+        assert process.exitcode == 0
+    with Ledger(path) as ledger:
+        assert values(ledger, wanted) == expected(wanted)
+        assert len(set(_done(ledger).values())) == 4  # two workers of each
+    for word in ("begin", "end"):
+        runs = [tuple(line[1:3]) for line in lines(log, word)]
+        assert len(runs) == len(set(runs)) == 60
+
+
+def test_an_interrupt_keeps_what_is_finished_and_frees_the_rest(tmp_path):
+    path, log = tmp_path / "ledger.sqlite", tmp_path / "log"
+    wanted = [Wanted(cell("a", log=str(log), sleep=0.05), 200)]
+    process = driver(path, wanted)
+    wait_for(lambda: len(lines(log, "end")) >= 5)
+    os.kill(process.pid, signal.SIGINT)
+    process.join(10)
+    assert process.exitcode == 1  # KeyboardInterrupt, as in any program
+    with Ledger(path) as ledger:
+        states = dict(ledger._rows("SELECT state, count(*) FROM runs GROUP BY state"))
+    assert set(states) == {"done", "waiting"}
+    assert states["done"] >= 4
+    assert states["waiting"] <= 2
+
+
+def test_source_that_changes_meanwhile_stops_the_work(ledger):
+    asked = iter([stamped("", "", "cpu")] * 2 + [stamped("", "", "other")] * 99)
+    with pytest.raises(DemonetError, match="changed while"):
+        work(ledger, [Wanted(cell("a"), 5)], perform, stamped=lambda *_: next(asked))
+    assert len(ledger.results([cell("a")])[cell("a")]) <= 1
+
+
+def test_a_worker_with_other_code_does_not_count(ledger):
+    main = os.getpid()
+
+    def differs(kind, dataset, device):
+        return stamped(kind, dataset, "cpu" if os.getpid() == main else "other")
+
+    worked = work(ledger, [Wanted(cell("a"), 1)], perform, stamped=differs)
+    assert "other code" in worked.failures[0].error
+
+
+@pytest.mark.parametrize("options", [{"engine": "slurm"}, {"jobs": 0}])
+def test_what_there_is_not_is_refused(ledger, options):
+    with pytest.raises(DemonetError):
+        do(ledger, [Wanted(cell("a"), 1)], **options)
