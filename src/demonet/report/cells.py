@@ -57,11 +57,13 @@ class Column:
         name: What stands at its head.
         digits: How many digits a fraction shows after the point.
         best: Which number to mark, the largest or the smallest; none where there is nothing to win.
+        signed: Whether a number above zero has a plus, as differences have.
     """
 
     name: str
     digits: int = 3
     best: Literal["max", "min"] | None = None
+    signed: bool = False
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,11 @@ def show(cell: Cell, digits: int = 3) -> Shown:
 def show_column(column: Column, cells: Sequence[Cell]) -> list[Shown]:
     """A whole column, its best cells marked: all those that read the same as the best one."""
     shown = [show(cell, column.digits) for cell in cells]
+    if column.signed:
+        shown = [
+            replace(one, text=f"+{one.text}") if (number_of(cell) or 0) > 0 else one
+            for one, cell in zip(shown, cells, strict=True)
+        ]
     numbers = [value for cell in cells if (value := number_of(cell)) is not None and not math.isnan(value)]
     if not numbers:
         return shown

@@ -1,4 +1,4 @@
-"""A chart as a plotly figure, for the page."""
+"""A chart as a plotly figure, for the page; on a narrow screen ``page.js`` puts the panels one below another."""
 
 from __future__ import annotations
 
@@ -11,49 +11,65 @@ from demonet.report.palette import NEUTRAL, colour
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-PANEL, ENTRY = 300, 21
-"""Height of a row of panels and of a line of the legend, in pixels."""
+PANEL, NAME, GAP, ENTRY = 260, 22, 64, 22
+"""Heights in pixels: of a panel, of a name in a list, between panels, of a line of the legend."""
 
 
-def draw(chart: Chart, *, panel_height: int = PANEL) -> Figure:
+def draw(chart: Chart) -> Figure:
     """The figure. A name that occurs in several panels is one entry of the legend, and is hidden in all of them."""
-    from plotly.subplots import make_subplots
+    import plotly.graph_objects as go
 
+    figure = go.Figure()
     columns = min(chart.columns, len(chart.panels))
-    height = panel_height * chart.rows + 140
-    figure = make_subplots(
-        rows=chart.rows,
-        cols=columns,
-        subplot_titles=[plain(panel.title, 60) for panel in chart.panels],
-        horizontal_spacing=0.1 / columns,
-        vertical_spacing=70 / height if chart.rows > 1 else 0.0,
-        shared_yaxes=chart.y.names is not None,
-    )
+    panel = PANEL if chart.y.names is None else 24 + NAME * len(chart.y.names)
     told: set[str] = set()
-    for index, panel in enumerate(chart.panels):
-        place = {"row": index // columns + 1, "col": index % columns + 1}
-        if chart.origin is not None:
-            figure.add_vline(x=chart.origin, line={"color": NEUTRAL[0], "width": 1}, **place)
-        for series in panel.series:
-            _add(figure, series, chart, place, told)
-    figure.update_xaxes(**_axis(chart.x))
-    figure.update_yaxes(**_axis(chart.y))
-    figure.update_yaxes(title_text=plain(chart.y.title), col=1)
-    figure.update_xaxes(title_text=plain(chart.x.title), row=chart.rows)
-    if chart.y.names is not None:
-        figure.update_yaxes(autorange="reversed", showgrid=False)
-    if chart.square:
-        for index in range(len(chart.panels)):
-            figure.layout[f"yaxis{index + 1 if index else ''}"].scaleanchor = f"x{index + 1 if index else ''}"
-    figure.update_annotations(font_size=13)
+    for index, each in enumerate(chart.panels):
+        number = str(index + 1) if index else ""
+        _axes(figure, chart, number, first=index % columns == 0)
+        figure.add_annotation(
+            text=f"<b>{plain(each.title, 60)}</b>",
+            showarrow=False,
+            **{"xref": f"x{number} domain", "x": 0, "xanchor": "left"},
+            **{"yref": f"y{number} domain", "y": 1, "yanchor": "bottom", "yshift": 5},
+        )
+        for series in each.series:
+            _add(figure, series, chart, number, told)
+    _below(figure, chart.x.title)
     lines = -(-len(told) // 5) if chart.legend else 0
-    return finish(figure, "", height=height + ENTRY * lines, showlegend=chart.legend, margin_t=44)
+    return finish(
+        figure,
+        "",
+        grid={
+            **{"rows": chart.rows, "columns": columns, "pattern": "independent"},
+            **{"xgap": 0.06 if chart.y.names else 0.17, "ygap": GAP / (panel + GAP)},
+        },
+        meta={"panels": len(chart.panels), "panel": panel, "gap": GAP, "around": 110 + ENTRY * lines},
+        height=chart.rows * (panel + GAP) + 46 + ENTRY * lines,
+        margin={"t": 50, "b": 58 + ENTRY * lines},
+        showlegend=chart.legend,
+    )
 
 
-def _add(figure: Figure, series: Series, chart: Chart, place: dict[str, int], told: set[str]) -> None:
+def _axes(figure: Figure, chart: Chart, number: str, *, first: bool) -> None:
+    across, up = _axis(chart.x), _axis(chart.y)
+    if first and chart.y.title:
+        up["title"] = {"text": plain(chart.y.title)}
+    if chart.y.names is not None:
+        last = max(chart.y.names)
+        up |= {"range": [last + 0.6, -0.6], "showgrid": True, "showticklabels": first}
+    if chart.origin is not None:
+        across |= {"zeroline": chart.origin == 0, "zerolinecolor": NEUTRAL[0]}
+    if chart.square:
+        up["scaleanchor"] = f"x{number}"
+    figure.layout[f"xaxis{number}"] = across
+    figure.layout[f"yaxis{number}"] = up
+
+
+def _add(figure: Figure, series: Series, chart: Chart, number: str, told: set[str]) -> None:
     if not series.x:
         return
     stroke = NEUTRAL[0] if series.colour is None else colour(series.colour)
+    place = {"xaxis": f"x{number}", "yaxis": f"y{number}"}
     shared: dict[str, Any] = {"legendgroup": series.name, "name": plain(series.name, 40), **place}
     if series.mark == "line" and series.low:
         figure.add_scatter(
@@ -81,7 +97,7 @@ def _add(figure: Figure, series: Series, chart: Chart, place: dict[str, int], to
         marker={
             "color": stroke,
             "symbol": SYMBOLS[series.symbol % len(SYMBOLS)],
-            "size": 7 if series.mark == "line" else 10,
+            "size": 7 if series.mark == "line" else 9,
             "opacity": 0.8 if series.mark == "points" else 1,
         },
         showlegend=series.name not in told,
@@ -92,10 +108,16 @@ def _add(figure: Figure, series: Series, chart: Chart, place: dict[str, int], to
     told.add(series.name)
 
 
+def _below(figure: Figure, title: str) -> None:
+    """One title for the lower axes of all panels."""
+    centre = {"xref": "paper", "x": 0.5, "xanchor": "center", "yref": "paper", "y": 0, "yanchor": "top", "yshift": -26}
+    figure.add_annotation(text=plain(title), showarrow=False, **centre)
+
+
 def _hover(series: Series, chart: Chart) -> dict[str, Any]:
     if series.hover:
         return {"hoverinfo": "text", "hovertext": [plain(text, 200) for text in series.hover]}
-    kind = ".0%" if chart.x.share else ".4~g"
+    kind = ".0%" if chart.x.share else ",.4~g"
     return {"hovertemplate": f"{plain(series.name, 60)}<br>%{{y:.4~g}} at %{{x:{kind}}}<extra></extra>"}
 
 

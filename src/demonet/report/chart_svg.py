@@ -13,9 +13,18 @@ from demonet.report.svg import document, line, power_of_ten, text
 WIDTH, TOP, FOOT = 900, 44, 18
 FRAME, HEAD, BELOW, BESIDE = 230, 26, 40, 46
 """Height of a panel's frame, room for its title above, for its numbers below and beside it."""
-LETTER, ENTRY = 6.7, 22
+NAME = 22
+"""Height of a line of names on the upright axis."""
+LETTER, ENTRY = 7.3, 22
 """Width of a letter, nearly, and height of a line of the legend."""
 LONGEST = 34
+
+CORNERS: dict[int, tuple[tuple[float, float], ...]] = {
+    1: ((0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)),
+    2: ((-1, -1), (1, -1), (1, 1), (-1, 1)),
+    3: ((0, -1.2), (1.2, 1), (-1.2, 1)),
+}
+"""Of diamond, square and triangle, around their middle."""
 
 Place = Callable[[float, float], tuple[float, float]]
 
@@ -30,11 +39,12 @@ class Frame:
     height: float
 
 
-def draw(chart: Chart, *, frame_height: float = FRAME) -> str:
-    """The text of an SVG file; names and numbers of ours in colour, what they are compared with in grey."""
+def draw(chart: Chart) -> str:
+    """The text of an SVG file."""
+    frame_height: float = FRAME if chart.y.names is None else 20 + NAME * len(chart.y.names)
     columns = min(chart.columns, len(chart.panels))
     named = chart.y.names is not None
-    names = 20 + LETTER * max(len(_cut(name)) for name in chart.y.names.values()) if chart.y.names else 0
+    names = 12 + LETTER * max(len(_cut(name)) for name in chart.y.names.values()) if chart.y.names else 0.0
     margin = 30 + names  # the title of the upright axis, or the names that stand there
     wide = (WIDTH - margin - 16) / columns
     beside = 14 if named else 22 if chart.y.bare else BESIDE
@@ -75,7 +85,7 @@ def _panel(chart: Chart, panel: Panel, frame: Frame, *, first: bool) -> list[str
 
     right, bottom = frame.left + frame.width, frame.top + frame.height
     parts = [text(frame.left, frame.top - 10, panel.title, kind="panel")]
-    for value, words in _marks(chart.x, x_low, x_high):
+    for value, words in _marks(chart.x, x_low, x_high, 6 if frame.width > 200 else 3):
         x, _ = place(value, 10**y_low if chart.y.log else y_low)
         parts += [line(x, frame.top, x, bottom), text(x, bottom + 18, words, anchor="middle")]
     for value, words in _marks(chart.y, y_low, y_high):
@@ -111,23 +121,18 @@ def symbol(which: int, x: float, y: float, size: float, kind: str) -> str:
     """A point: circle, diamond, square or triangle, then these again."""
     if which % 4 == 0:
         return f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{size:g}"/>'
-    corners: list[tuple[float, float]] = {
-        1: [(0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)],
-        2: [(-1, -1), (1, -1), (1, 1), (-1, 1)],
-        3: [(0, -1.2), (1.2, 1), (-1.2, 1)],
-    }[which % 4]
-    path = " ".join(f"{x + size * across:.1f},{y + size * down:.1f}" for across, down in corners)
+    path = " ".join(f"{x + size * across:.1f},{y + size * down:.1f}" for across, down in CORNERS[which % 4])
     return f'<polygon class="dot {kind}" points="{path}"/>'
 
 
-def _marks(axis: Axis, low: float, high: float) -> list[tuple[float, str]]:
+def _marks(axis: Axis, low: float, high: float, most: int = 6) -> list[tuple[float, str]]:
     """Where an axis has lines, and what stands there."""
     if axis.names is not None:
         return [(place, _cut(name)) for place, name in axis.names.items()]
     if axis.log:
         return [(10.0**power, power_of_ten(power)) for power in range(math.ceil(low), math.floor(high) + 1)]
     words = "" if axis.bare else "{:.0%}" if axis.share else "{:g}"
-    return [(value, words.format(value)) for value in ticks(low, high)]
+    return [(value, words.format(value).replace("-", "−")) for value in ticks(low, high, most)]
 
 
 def _legend(chart: Chart, top: float) -> tuple[list[str], float]:
@@ -136,7 +141,7 @@ def _legend(chart: Chart, top: float) -> tuple[list[str], float]:
     every = {series.name: series for panel in chart.panels for series in panel.series}
     for name, series in every.items():
         words = _cut(name)
-        width = 30 + LETTER * len(words)
+        width = 34 + LETTER * len(words)
         if x + width > WIDTH - 16 and x > 30:
             x, y = 30.0, y + ENTRY
         parts += [symbol(series.symbol, x, y - 4, 4.5, _kind(series)), text(x + 11, y, words)]

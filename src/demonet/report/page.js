@@ -59,11 +59,26 @@
     toImageButtonOptions: { format: "svg", filename: name },
   });
 
+  // On a narrow screen the panels of a chart stand one below another, each with its own names and numbers.
+  const narrow = matchMedia("(max-width: 45rem)");
+  function arrange(plot, layout) {
+    const { panels, panel, gap, around } = layout.meta ?? {};
+    if (!panels) return;
+    plot.dataset.height ??= plot.style.height;
+    plot.style.height = narrow.matches ? `${panels * (panel + gap) + around}px` : plot.dataset.height;
+    if (!narrow.matches) return;
+    Object.assign(layout.grid, { rows: panels, columns: 1 });
+    for (const [name, axis] of Object.entries(layout)) {
+      if (name.startsWith("yaxis") && axis.ticktext) axis.showticklabels = true;
+    }
+  }
+
   async function draw(figure) {
     const { view } = figure.dataset;
     const plot = figure.querySelector(".plot");
     const { data, layout } = view ? await explorer.figure(view) : readFigure(figure.querySelector("script.figure").textContent);
     delete layout.height; // the page has set it aside; plotly then fills what there is
+    arrange(plot, layout);
     const name = (layout.title?.text ?? "figure").replace(/&#?\w+;|<[^>]*>|[^\p{L}\p{N}]+/gu, "-").replace(/^-+|-+$/g, "").toLowerCase();
     await Plotly.react(plot, data, { ...layout, template: themeTemplate() }, config(name));
     if (view) explorer.attach(view, plot);
@@ -126,6 +141,7 @@
     redraw();
   });
   systemDark.addEventListener("change", redraw);
+  narrow.addEventListener("change", redraw);
 
   if (figures.length) {
     loadPlotly().then(

@@ -49,7 +49,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Text(Section):
-    """Prose; an empty line starts a new paragraph."""
+    """Prose; an empty line starts a new paragraph, `what a machine reads` stands between backticks."""
 
     kind: ClassVar[str] = "text"
     text: str
@@ -75,9 +75,10 @@ class Facts(Section):
 
 @dataclass(frozen=True)
 class Legend(Section):
-    """What the marks and colours of cells mean."""
+    """What the marks and colours of cells mean, and first the two numbers of a cell."""
 
     kind: ClassVar[str] = "legend"
+    sample: str
     meanings: Mapping[Verdict, str]
 
     @property
@@ -189,7 +190,7 @@ def render(page: Page) -> str:
     import json
 
     from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
+    from markupsafe import Markup, escape
 
     environment = Environment(
         loader=PackageLoader("demonet.report", ""),
@@ -200,6 +201,7 @@ def render(page: Page) -> str:
     )
     environment.filters["script_json"] = lambda text: Markup(script_json(text))
     environment.filters["dump"] = json.dumps
+    environment.filters["code"] = lambda text: Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
     style, script = _asset("style.css"), "".join(map(_asset, ("explorer.js", "sort.js", "page.js")))
     library, library_hash = _plotly() if any(section.plots for section in page.sections) else ("", "")
     html = environment.get_template("template.html").render(

@@ -1,0 +1,146 @@
+"""The paper's experiments as a reader meets them: one page, and the same tables and figures as files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from demonet.atomic import replacing
+from demonet.experiments.hypotheses import answers, verdicts
+from demonet.experiments.parts import PARTS
+from demonet.report import chart_plotly, chart_svg, paper_figures, tables
+from demonet.report.cells import Cell, Verdict
+from demonet.report.chart import Chart
+from demonet.report.page import Facts, Figure, Legend, Page, Section, Text, write
+from demonet.report.paper_account import misses
+from demonet.report.paper_claims import claim_sections
+from demonet.report.paper_tables import against_best_table, count_table, miss_sections, part_tables, ranked
+from demonet.report.paper_words import OURS, group_of, row_name
+
+if TYPE_CHECKING:
+    from demonet.experiments.parts.row import Row
+
+TITLE = "DEMO-Net, reproduced"
+SUBTITLE = "The experiments of Wu, He and Xu (KDD'19), every cell beside the printed one, with floors"
+READING = """Every number is a mean over runs. Run i of every method has split i and seed i, so that methods are \
+compared run by run. What is chosen (an epoch, a setting) is chosen on the validation part; the test part is looked at \
+once. Floors are simple models that know the degree, some local structure or the attributes alone: a network that \
+is below them has not shown that it needs the graph.
+
+A cell is tinted and marked by how our mean lies to the number that the paper prints. Two deviations are those of the \
+runs, ours or the printed ones, whichever is larger; what rounding to three digits could have made counts as equal. A \
+cell that was not run is empty and says so; one with fewer runs than wanted says how many it has. A click on the head \
+of a column sorts it, and a second click turns it round."""
+SAMPLE = "ours, mean ± standard deviation; below it, what the paper prints"
+MEANING: dict[Verdict, str] = {
+    "same": "the printed mean is inside our 95\u00a0% interval",
+    "near": "less than two standard deviations away",
+    "above": "we are above by more than that",
+    "below": "we are below by more than that",
+}
+
+
+def write_paper(rows: Mapping[str, Sequence[Row]], out: Path, *, facts: Mapping[str, Any]) -> list[Path]:
+    """Write ``tables/<part>.md`` and ``.tex``, ``figures/<name>.svg`` and ``paper.html`` below ``out``.
+
+    Args:
+        rows: The rows of each part, in the order of the page.
+        out: A folder.
+        facts: What the head of the page says: names with a text or number each. ``points`` is not shown there: it
+            holds the pictures of the identity part, as :func:`paper_figures.identity` takes them.
+    """
+    told = {part: list(members) for part, members in rows.items() if members}
+    files = {}
+    for part, members in told.items():
+        title = part_title(part)
+        files[out / "tables" / f"{part}.md"] = tables.markdown(part, members, title)
+        files[out / "tables" / f"{part}.tex"] = tables.latex(part, members, title)
+    for name, chart in charts(told, facts).items():
+        files[out / "figures" / f"{name}.svg"] = chart_svg.draw(chart)
+    for path, content in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as draft:
+            draft.write_text(content, encoding="utf-8", newline="\n")
+    write(paper_page(told, facts=facts), out / "paper.html")
+    return [*files, out / "paper.html"]
+
+
+def charts(rows: Mapping[str, Sequence[Row]], facts: Mapping[str, Any]) -> dict[str, Chart]:
+    """The figures that can be drawn, by name."""
+    found: dict[str, Chart | None] = {}
+    for part, members in rows.items():
+        if part == "splits":
+            found[part] = paper_figures.splits(members)
+        elif part == "layers":
+            found[part] = paper_figures.layers(members)
+        elif part == "ablation":
+            for preset in dict.fromkeys(row.preset for row in members):
+                found[f"{part}-{preset}"] = paper_figures.ablation([row for row in members if row.preset == preset])
+        elif part == "speed":
+            found[part] = paper_figures.speed(members)
+        elif part == "identity":
+            found[part] = paper_figures.identity(facts.get("points", {}))
+        elif part in ("nodes", "graphs"):
+            average = ranked(_paper_splits(members))
+            ours = [row_name(row) for row in members if group_of(row.method) == OURS]
+            found[f"{part}-ranks"] = paper_figures.ranks(average.ranks, ours, average.sets)
+    return {name: chart for name, chart in found.items() if chart is not None}
+
+
+def paper_page(rows: Mapping[str, Sequence[Row]], *, facts: Mapping[str, Any]) -> Page:
+    """The page."""
+    shown: dict[str, Cell] = {name: value for name, value in facts.items() if name != "points"}
+    drawn = charts(rows, facts)
+    every = [row for members in rows.values() for row in members]
+    sections: list[Section] = [
+        Facts(shown),
+        Text(READING, title="How to read this page", anchor="reading"),
+        Legend(SAMPLE, MEANING),
+        _summary(rows),
+        *claim_sections(verdicts(every), answers(every)),
+    ]
+    for part, members in rows.items():
+        sections += _part(part, members, drawn)
+    sections += miss_sections(misses(printed_tables(rows)))
+    return Page(TITLE, SUBTITLE, sections, contents=True)
+
+
+def _part(part: str, rows: Sequence[Row], drawn: Mapping[str, Chart]) -> list[Section]:
+    protocol = PARTS[part].protocol if part in PARTS else ""
+    sections: list[Section] = [Text(protocol, title=part_title(part), anchor=part)]
+    sections += [_figure(name, chart) for name, chart in drawn.items() if name.partition("-")[0] == part]
+    sections += part_tables(part, rows)
+    if part in ("nodes", "graphs"):
+        against = against_best_table(_paper_splits(rows), anchor=f"{part}-best")
+        sections += [against] if against else []
+    return sections
+
+
+def _figure(name: str, chart: Chart) -> Section:
+    return Figure(chart_plotly.draw(chart), chart.alt, title=chart.title, anchor=f"{name}-figure", below=True)
+
+
+def printed_tables(rows: Mapping[str, Sequence[Row]]) -> list[Row]:
+    """The rows of Tables 4 and 5, which are those with printed numbers; other parts show some of them again."""
+    return [row for part in ("nodes", "graphs") for row in rows.get(part, ())]
+
+
+def _summary(rows: Mapping[str, Sequence[Row]]) -> Section:
+    every = printed_tables(rows)
+    kinds = {
+        "DEMO-Net, preset paper": [row for row in every if row.preset == "paper"],
+        "DEMO-Net, preset authors": [row for row in every if row.preset == "authors"],
+        "baselines": [row for row in every if not row.preset],
+    }
+    return count_table(kinds, anchor="summary", title="How many cells agree")
+
+
+def _paper_splits(rows: Sequence[Row]) -> list[Row]:
+    """The rows under the paper's own protocol; folds are a second table, of fewer methods."""
+    return [row for row in rows if not row.split.startswith("nested:")]
+
+
+def part_title(part: str) -> str:
+    """What stands above a part."""
+    return PARTS[part].title if part in PARTS else part.capitalize()

@@ -1,0 +1,58 @@
+"""Where DEMO-Net's presets do not match the paper, and the measured reason for each such cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from demonet.report.paper_grid import two_deviations, verdict
+from demonet.report.paper_reasons import REASONS, Reason
+from demonet.report.paper_words import method_name, set_name
+
+if TYPE_CHECKING:
+    from demonet.experiments.parts.row import Row
+
+NO_REASON = Reason("Not yet explained", "For these cells no reason has been measured yet.")
+
+
+@dataclass(frozen=True)
+class Miss:
+    """A cell that is more than two standard deviations off.
+
+    Attributes:
+        row: The cell.
+        deviations: How many standard deviations off, by the larger of ours and the printed one.
+        reason: Why.
+    """
+
+    row: Row
+    deviations: float
+    reason: Reason
+
+    @property
+    def name(self) -> str:
+        """The cell in words."""
+        return f"{set_name(self.row.dataset)}, {method_name(self.row.method, self.row.preset)}"
+
+
+def misses(rows: Sequence[Row], reasons: Sequence[Reason] = REASONS) -> list[Miss]:
+    """Every cell of the presets ``paper`` and ``authors`` that is above or below what the paper prints."""
+    return [
+        Miss(row, 2 * abs(row.mean - row.paper) / two_deviations(row), _reason(row, reasons))
+        for row in rows
+        if row.preset in ("paper", "authors") and not row.variant and verdict(row) in ("above", "below")
+    ]
+
+
+def counts(rows: Sequence[Row]) -> dict[str, int]:
+    """How many cells that the paper prints there are of each verdict, and how many are not there yet."""
+    printed = [row for row in rows if row.paper == row.paper]  # not NaN
+    found = dict.fromkeys(("same", "near", "above", "below", "not yet run"), 0)
+    for row in printed:
+        found[verdict(row) or "not yet run"] += 1
+    return found
+
+
+def _reason(row: Row, reasons: Sequence[Reason]) -> Reason:
+    return next((reason for reason in reasons if reason.covers(row)), NO_REASON)

@@ -1,0 +1,123 @@
+"""The tables of the page: grids of a part, differences from the best baseline, ranks, misses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from demonet.experiments.statistics import AgainstBest, Ranks, against_best, average_ranks, ratio_of
+from demonet.report.cells import Beside, Cell, Column, Verdict
+from demonet.report.page import Section, Table, Text
+from demonet.report.paper_account import Miss, counts
+from demonet.report.paper_grid import Grid, beside, grids
+from demonet.report.paper_words import OURS, group_of, row_name, set_name
+
+if TYPE_CHECKING:
+    from demonet.experiments.parts.row import Row
+
+LEVEL = 0.05
+MISSES = """Cells of the presets `paper` and `authors` whose mean is more than two standard deviations off the printed \
+one, by the larger of our deviation and the printed one, and why."""
+RUNS = "Mean ± standard deviation over the runs; below it what the paper prints. The best of each column is bold."
+
+
+def part_tables(part: str, rows: Sequence[Row]) -> list[Section]:
+    """A table for each grid of a part."""
+    found = grids(part, rows)
+    return [
+        grid_table(grid, title=grid.title, anchor=f"{part}-table{f'-{index}' if len(found) > 1 else ''}", caption=RUNS)
+        for index, grid in enumerate(found, start=1)
+    ]
+
+
+def grid_table(grid: Grid, *, title: str, anchor: str, caption: str) -> Section:
+    """A grid as it stands in the page: groups apart, a click sorts inside each."""
+    columns = [Column("method"), *(Column(name, digits=grid.digits, best=grid.best) for name in grid.columns)]
+    rows: list[list[Cell]] = [[line.name, *map(beside, line.rows)] for line in grid.lines]
+    groups = [(name, len(lines)) for name, lines in grid.groups.items()]
+    runs = sorted({row.runs for line in grid.lines for row in line.rows if row is not None and row.runs})
+    told = f"{caption} {_runs(runs)}" if runs else caption
+    return Table(columns, rows, told, groups, sortable=True, title=title, anchor=anchor, below=True)
+
+
+def _runs(runs: Sequence[int]) -> str:
+    return f"{runs[0]} runs a cell." if len(runs) == 1 else f"{runs[0]} to {runs[-1]} runs a cell."
+
+
+def against_best_table(rows: Sequence[Row], *, anchor: str) -> Section | None:
+    """Each of our methods beside the best baseline of a set, floors included, on the same splits."""
+    found: dict[tuple[str, str], AgainstBest] = {}
+    for dataset in dict.fromkeys(row.dataset for row in rows):
+        here = [row for row in rows if row.dataset == dataset]
+        values = {row_name(row): row.values for row in here}
+        rivals = [row_name(row) for row in here if group_of(row.method) != OURS]
+        for one in against_best(values, rivals, ratio_of(here[0].split)):
+            found[one.method, dataset] = one
+    if not found:
+        return None
+    sets = list(dict.fromkeys(dataset for _, dataset in found))
+    methods = list(dict.fromkeys(method for method, _ in found))
+    cells: list[list[Cell]] = [[method, *(_gap(found.get((method, name))) for name in sets)] for method in methods]
+    columns = [Column("method"), *(Column(set_name(name), signed=True) for name in sets)]
+    caption = (
+        "Mean difference of test accuracy from the best baseline of the set, floors included, run by run on the same "
+        "splits, ± half its 95 % interval by the corrected resampled t-test; p by Holm over all comparisons of a set. "
+        f"▲ and ▼: p below {LEVEL}."
+    )
+    title = "Against the best baseline"
+    return Table(columns, cells, caption, sortable=True, title=title, anchor=anchor, below=True)
+
+
+def _gap(found: AgainstBest | None) -> Cell:
+    if found is None:
+        return Beside(math.nan, math.nan, note="not yet run")
+    gap = found.difference
+    verdict: Verdict | None = None
+    if found.corrected < LEVEL:
+        verdict = "above" if gap.mean > 0 else "below"
+    note = f"p {in_words(found.corrected)}, {found.baseline}"
+    return Beside(gap.mean, (gap.high - gap.low) / 2, verdict=verdict, note=note)
+
+
+def in_words(p: float) -> str:
+    """A p value.
+
+    >>> in_words(0.0301), in_words(1e-9)
+    ('0.030', '< 0.001')
+    """
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def ranked(rows: Sequence[Row]) -> Ranks:
+    """Average ranks over the sets; methods that are not made for all of them stand aside."""
+    sets = list(dict.fromkeys(row.dataset for row in rows))
+    means = {name: {row_name(row): row.mean for row in rows if row.dataset == name} for name in sets}
+    methods = [name for name in dict.fromkeys(map(row_name, rows)) if all(name in means[each] for each in sets)]
+    return average_ranks({set_name(name): means[name] for name in sets}, methods)
+
+
+def count_table(parts: Mapping[str, Sequence[Row]], *, anchor: str, title: str) -> Section:
+    """How many printed cells are met, by part and by whose method it is."""
+    rows: list[list[Cell]] = []
+    for words, members in parts.items():
+        if found := counts(members):
+            rows.append([words, *found.values(), sum(found.values())])
+    columns = [Column(""), *(Column(name) for name in ("same", "near", "above", "below", "not yet run", "cells"))]
+    caption = "Cells of which the paper prints a number, by how ours lies to it."
+    return Table(columns, rows, caption, title=title, anchor=anchor, below=True)
+
+
+def miss_sections(missed: Sequence[Miss]) -> list[Section]:
+    """Every cell of a preset that is more than two deviations off, under the reason for it."""
+    intro = MISSES if missed else "Every cell that has been run is within two standard deviations of the printed one."
+    sections: list[Section] = [Text(intro, title="Where we do not match the paper", anchor="misses")]
+    for number, reason in enumerate(dict.fromkeys(miss.reason for miss in missed), start=1):
+        rows: list[list[Cell]] = [
+            [miss.name, beside(miss.row), miss.deviations] for miss in missed if miss.reason == reason
+        ]
+        columns = [Column("cell"), Column("here, and printed"), Column("deviations off", digits=1)]
+        anchor = f"misses-{number}"
+        sections.append(Text(reason.text, title=reason.title, anchor=anchor, below=True))
+        sections.append(Table(columns, rows, "", sortable=True))
+    return sections

@@ -1,0 +1,196 @@
+"""Tables for documents: rows of a part as Markdown and as LaTeX, printed numbers beside ours, the best in bold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from demonet.report.cells import MARKS
+from demonet.report.legible import legible
+from demonet.report.paper_grid import NOT_YET, Grid, grids, verdict
+from demonet.report.paper_words import FLOORS, group_of, method_name, set_name
+
+if TYPE_CHECKING:
+    from demonet.experiments.parts.row import Row
+
+KEY = (
+    "Mean ± standard deviation over the runs; in parentheses what the paper prints. "
+    "● inside our 95 % interval, ○ within two standard deviations, ▲ we are above, ▼ below."
+)
+_LATEX = {
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "±": r"$\pm$",
+    "●": r"$\bullet$",
+    "○": r"$\circ$",
+    "▲": r"$\blacktriangle$",
+    "▼": r"$\blacktriangledown$",
+    "−": "$-$",
+    "–": "--",
+    "…": r"\dots{}",
+    "×": r"$\times$",
+    "→": r"$\rightarrow$",
+}
+# What is left may mean something to Markdown, to HTML inside it, or to the table.
+_MARKDOWN = {character: f"\\{character}" for character in "\\`*_{}[]<>|#"} | {"&": "&amp;"}
+
+
+def markdown(part: str, rows: Sequence[Row], title: str) -> str:
+    """The tables of a part as Markdown."""
+    blocks = [f"# {escape_markdown(title)}", KEY]
+    for grid in grids(part, rows):
+        if grid.title:
+            blocks.append(f"## {escape_markdown(grid.title)}")
+        blocks.append("\n".join(_markdown_lines(grid)))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _markdown_lines(grid: Grid) -> list[str]:
+    lines = [_row(["", *map(escape_markdown, grid.columns)]), "|---" + "|--:" * len(grid.columns) + "|"]
+    best = _best(grid)
+    for group, members in grid.groups.items():
+        lines.append(_row([f"*{escape_markdown(group)}*", *[""] * len(grid.columns)]))
+        for line in members:
+            cells = [
+                _cell(row, grid.digits, row is not None and _mean(row, grid.digits) == best[i], _bold_markdown)
+                for i, row in enumerate(line.rows)
+            ]
+            lines.append(_row([escape_markdown(line.name), *cells]))
+    return lines
+
+
+def latex(part: str, rows: Sequence[Row], title: str) -> str:
+    """The tables of a part as LaTeX, with booktabs; the marks need amssymb."""
+    found = grids(part, rows)
+    blocks = [_latex_table(part, grid, f"{title}. {grid.title}" if grid.title else title) for grid in found]
+    return "% \\usepackage{amssymb, booktabs}\n" + "\n".join(blocks)
+
+
+def _latex_table(part: str, grid: Grid, title: str) -> str:
+    best = _best(grid)
+    lines = [
+        r"\begin{table}",
+        r"\centering\small",
+        rf"\caption{{{escape_latex(title)}. {escape_latex(KEY)}}}",
+        rf"\label{{tab:{'-'.join(filter(str.isalnum, (part, grid.title.lower().replace(' ', ''))))}}}",
+        rf"\begin{{tabular}}{{l{'r' * len(grid.columns)}}}",
+        r"\toprule",
+        " & ".join(["", *map(escape_latex, grid.columns)]) + r" \\",
+    ]
+    for group, members in grid.groups.items():
+        lines += [r"\midrule", rf"\multicolumn{{{1 + len(grid.columns)}}}{{l}}{{\textit{{{escape_latex(group)}}}}} \\"]
+        for line in members:
+            cells = [
+                _cell(row, grid.digits, row is not None and _mean(row, grid.digits) == best[i], _bold_latex)
+                for i, row in enumerate(line.rows)
+            ]
+            lines.append(" & ".join([escape_latex(line.name), *cells]) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
+
+
+def readme(nodes: Sequence[Row], graphs: Sequence[Row]) -> str:
+    """The short table of results: a line for each set, our presets, GIN, the best floor by name, and the paper."""
+    head = [
+        "set",
+        "default",
+        "paper, hash / weight",
+        "authors, hash / weight",
+        "GIN",
+        "best floor",
+        "printed, hash / weight",
+    ]
+    lines = [_row(head), "|---" + "|--:" * 6 + "|"]
+    for rows in (nodes, [row for row in graphs if not row.split.startswith("nested:")]):
+        sets = dict.fromkeys(row.dataset for row in rows)
+        lines += [_row(_short([row for row in rows if row.dataset == name])) for name in sets]
+    return "\n".join(lines) + "\n"
+
+
+def _short(rows: Sequence[Row]) -> list[str]:
+    found = {(row.method, row.preset): row for row in rows}
+
+    def mean(method: str, preset: str = "") -> str:
+        row = found.get((method, preset))
+        return "–" if row is None else _mean(row, 3) or NOT_YET
+
+    def both(preset: str) -> str:
+        return " / ".join(mean(f"demonet-{scheme}", preset) for scheme in ("hash", "weight"))
+
+    floors = [row for row in rows if group_of(row.method) == FLOORS and not math.isnan(row.mean)]
+    best = max(floors, key=lambda row: row.mean, default=None)
+    printed = [row.paper for scheme in ("hash", "weight") if (row := found.get((f"demonet-{scheme}", "paper")))]
+    return [
+        escape_markdown(set_name(rows[0].dataset)),
+        mean("demonet-default", "default"),
+        both("paper"),
+        both("authors"),
+        mean("gin"),
+        NOT_YET if best is None else f"{_mean(best, 3)} {escape_markdown(method_name(best.method))}",
+        " / ".join("–" if math.isnan(value) else f"{value:.3f}" for value in printed) or "–",
+    ]
+
+
+def escape_latex(words: str) -> str:
+    r"""Text that LaTeX prints as it is written.
+
+    >>> escape_latex("GCN_cheby & 50 %")
+    'GCN\\_cheby \\& 50 \\%'
+    """
+    return "".join(_LATEX.get(character, character) for character in legible(words))
+
+
+def escape_markdown(words: str) -> str:
+    r"""Text that Markdown shows as it is written, also inside a table.
+
+    >>> escape_markdown("DEMO-Net_m | x")
+    'DEMO-Net\\_m \\| x'
+    """
+    return "".join(_MARKDOWN.get(character, character) for character in legible(words))
+
+
+def _cell(row: Row | None, digits: int, best: bool, dress: Callable[[str, bool], str]) -> str:
+    """A number with all that belongs to it: deviation, what is printed, the mark, and how many runs are missing."""
+    if row is None:
+        return dress("–", False)
+    words = _mean(row, digits) or NOT_YET
+    if row.runs and not math.isnan(row.std):
+        words += f" ± {row.std:.{digits}f}"
+    after = ""
+    if not math.isnan(row.paper):
+        after = f" ({row.paper:.{digits}f})"
+    if found := verdict(row):
+        after += f" {MARKS[found]}"
+    if 0 < row.runs < row.wanted:
+        after += f", {row.runs} of {row.wanted} runs"
+    return dress(words, best) + dress(after, False)
+
+
+def _bold_markdown(words: str, best: bool) -> str:
+    return f"**{words}**" if best else words
+
+
+def _bold_latex(words: str, best: bool) -> str:
+    return rf"\textbf{{{escape_latex(words)}}}" if best else escape_latex(words)
+
+
+def _best(grid: Grid) -> list[str]:
+    """The best mean of each column as it is shown; what reads the same is as good."""
+    winners = []
+    for column in range(len(grid.columns)):
+        means = [row.mean for line in grid.lines if (row := line.rows[column]) and not math.isnan(row.mean)]
+        chosen = (max if grid.best == "max" else min)(means, default=math.nan)
+        winners.append("none" if grid.best is None or math.isnan(chosen) else f"{chosen:.{grid.digits}f}")
+    return winners
+
+
+def _mean(row: Row, digits: int) -> str:
+    return "" if math.isnan(row.mean) else f"{row.mean:.{digits}f}"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
