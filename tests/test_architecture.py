@@ -22,7 +22,7 @@ FLOOR = {
     **{"baselines": 6, "estimators": 6, "experiments": 6, "bench": 6, "runs": 7, "report": 8, "cli": 9},
 }
 # On one floor, and the door is open.
-BESIDE = {("experiments", "baselines"), ("experiments", "estimators"), ("bench", "experiments")}
+BESIDE = {("experiments", "baselines"), ("experiments", "estimators"), ("experiments", "bench")}
 
 
 def room(path: Path) -> str:

@@ -9,6 +9,7 @@ import torch
 from demonet.bench.graphs import node_set
 from demonet.bench.step import Built
 from demonet.data.features import FeatureMap
+from demonet.data.protocol import paper_split
 from demonet.degree.count import count_degree
 from demonet.nn.conv import Scheme
 from demonet.nn.models import NodeDEMONet
@@ -17,7 +18,6 @@ from demonet.nn.models import NodeDEMONet
 def build_preset(name: str, preset: str, scheme: Scheme, seed: int = 0) -> Built:
     """A preset's network with one of the schemes, on a set of the paper and its first training split."""
     # Training keeps checkpoints, and with them comes a library that timing on synthetic graphs does without.
-    from demonet.experiments.presets import split_of
     from demonet.train.presets import preset as find_preset
     from demonet.train.recipes import family_of
     from demonet.train.steps import parameter_groups
@@ -32,6 +32,6 @@ def build_preset(name: str, preset: str, scheme: Scheme, seed: int = 0) -> Built
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = NodeDEMONet(x.size(1), int(data.y.max()) + 1, tasks, config)
-    rows = split_of(name, data.y, seed).train
+    rows = paper_split(name, data.y, seed).train
     inputs = (model.prepare(x, data.edge_index),)
     return Built(model, inputs, data.y[rows], rows, parameter_groups(model, chosen.train))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from demonet.experiments.parts.ablation import ABLATION
 from demonet.experiments.parts.comparison import COMPARISON
 from demonet.experiments.parts.graphs import GRAPHS
 from demonet.experiments.parts.layers import DEPTH
@@ -13,4 +14,4 @@ from demonet.experiments.parts.splits import SPLITS
 __all__ = ["PARTS", "Entry", "Part", "Row", "Wanted", "spread"]
 
 # In the order of the paper; what it does not have stands last.
-PARTS: dict[str, Part] = {part.name: part for part in (NODES, SPLITS, GRAPHS, DEPTH, COMPARISON)}
+PARTS: dict[str, Part] = {part.name: part for part in (NODES, SPLITS, GRAPHS, DEPTH, ABLATION, COMPARISON)}

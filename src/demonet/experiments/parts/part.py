@@ -31,6 +31,7 @@ class Entry:
         variant: What differs within the method, in words.
         paper, paper_std: What the paper prints there; NaN where it prints nothing.
         alone: As in :class:`Wanted`.
+        method: Under which method it stands, where that is not the cell's own.
     """
 
     cell: Cell
@@ -39,6 +40,7 @@ class Entry:
     paper: float = math.nan
     paper_std: float = math.nan
     alone: bool = False
+    method: str = ""
 
     def wanted(self, runs: int | None = None) -> Wanted:
         """The runs of the cell, ``runs`` of them if that is given; a fold is tested once, so never more than folds."""
@@ -85,7 +87,7 @@ class Part:
         return Row(
             part=self.name,
             dataset=cell.dataset,
-            method=cell.method,
+            method=entry.method or cell.method,
             preset=cell.preset,
             variant=entry.variant,
             split=cell.split,

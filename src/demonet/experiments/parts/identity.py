@@ -1,0 +1,49 @@
+"""The identity figure: structurally equal nodes land together, or do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from demonet.experiments.identity import GRAPHS, IDENTITY
+from demonet.experiments.ledger.job import Cell, canonical
+from demonet.experiments.parts.nodes import PAPER_RUNS
+from demonet.experiments.parts.part import Entry, Part
+
+# Method, preset, and the features with what they are called: those of the preset are not named in the cell.
+NETWORKS = (
+    *((f"demonet-{scheme}", "paper", None, "degree") for scheme in ("hash", "weight")),
+    *((f"demonet-{scheme}", "authors", None, "adjacency") for scheme in ("hash", "weight")),
+    ("demonet-default", "default", None, "degree"),
+    ("gcn", "", "degree-onehot", "degree"),
+    ("gcn", "", IDENTITY, "identity"),
+)
+EMBEDDINGS = ("struc2vec", "graphwave")
+
+
+def _entries(graphs: Sequence[str], runs: int) -> list[Entry]:
+    return [Entry(cell, runs, variant) for graph in graphs for cell, variant in _cells(graph)]
+
+
+def _cells(graph: str) -> Iterator[tuple[Cell, str]]:
+    for trained, weights in ((False, "first weights"), (True, "trained")):
+        if trained and graph == "cycle":  # one role: nothing to train for
+            continue
+        for method, preset, features, name in NETWORKS:
+            options = {"trained": trained} | ({"features": features} if features else {})
+            yield Cell("identity", graph, method, preset, canonical(options)), f"{name}, {weights}"
+    for method in EMBEDDINGS:
+        yield Cell("identity", graph, method), ""
+
+
+ROLES = Part(
+    "identity",
+    "Figure: structurally equal nodes",
+    "Mean distance of nodes that a symmetry of the graph exchanges, over the mean distance of all pairs (on the cycle, "
+    "where all nodes are equal, over the mean length of a vector): 0 where equal nodes coincide, so lower is better, "
+    "provided that the others are told apart. Networks with their first weights, and trained to tell the roles of "
+    "one half of the graph, of which the other half is never labelled; each with features that know the degree only, "
+    "or that name every node (its row of the adjacency matrix, as in the authors' code, or of the unit matrix, as in "
+    "GCN's paper). The paper has no numbers for it.",
+    lambda: _entries(tuple(GRAPHS), PAPER_RUNS),
+    lambda: _entries(("mirrored-karate", "cycle"), 2),
+)
