@@ -13,6 +13,7 @@ from demonet.cli.export import export
 from demonet.cli.fit import fit
 from demonet.cli.predict import predict
 from demonet.cli.report import report
+from demonet.cli.reproduce import reproduce
 
 app = typer.Typer(
     name="demonet",
@@ -28,6 +29,7 @@ app.command("report")(report)
 app.command("export")(export)
 app.command("datasets")(datasets)
 app.command("bench")(bench)
+app.command("reproduce")(reproduce)
 
 
 def main() -> None:

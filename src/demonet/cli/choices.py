@@ -54,3 +54,10 @@ class Log(StrEnum):
     """Where the curves of training go."""
 
     TENSORBOARD = "tensorboard"
+
+
+class Engine(StrEnum):
+    """Where runs are done."""
+
+    LOCAL = "local"
+    RAY = "ray"

@@ -1,0 +1,70 @@
+"""What ``demonet reproduce`` writes: a CSV for each part, and all that is made of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from demonet.cli.run_bar import duration
+from demonet.experiments.rows import write_rows
+from demonet.report.paper import write_paper
+from demonet.report.paper_words import method_name
+
+if TYPE_CHECKING:
+    from demonet.experiments.ledger.job import Cell, Result
+    from demonet.experiments.ledger.store import Ledger
+    from demonet.experiments.ledger.work import Worked
+    from demonet.experiments.parts import Part
+
+Results = Mapping["Cell", Sequence["Result"]]
+
+
+def write_files(
+    ledger: Ledger, parts: Sequence[Part], out: Path, *, runs: int | None, quick: bool, worked: Worked | None
+) -> list[Path]:
+    """Write the tables of these parts from what is in the ledger. A cell that has no run is there, and empty."""
+    results = ledger.results(one.cell for part in parts for one in part.wanted(runs, quick))
+    rows = {part.name: part.rows(results, runs, quick) for part in parts}
+    tables = []
+    for name, members in rows.items():
+        write_rows(members, out / f"{name}.csv", without=("values",))
+        tables.append(out / f"{name}.csv")
+    shown = [result for found in results.values() for result in found]
+    return tables + write_paper(rows, out, facts=facts(shown, worked) | {"points": points(parts, results, quick)})
+
+
+def facts(shown: Sequence[Result], worked: Worked | None) -> dict[str, Any]:
+    """What the head of the page says about the runs behind it."""
+    versions = [json.loads(text) for text in _distinct(result.stamp.libraries for result in shown)]
+    found: dict[str, Any] = {
+        "runs behind these numbers": f"{len(shown):,}",
+        "their processor time": duration(sum(result.outcome.seconds for result in shown)),
+    }
+    if worked:
+        found["of these in the last start"] = f"{worked.runs:,} in {duration(worked.seconds)}"
+    found["device"] = ", ".join(_distinct(result.stamp.device for result in shown))
+    found["code"] = ", ".join(_distinct(result.stamp.code for result in shown))
+    for library in dict.fromkeys(name for version in versions for name in version):
+        found[library] = ", ".join(_distinct(version.get(library, "none") for version in versions))
+    return found
+
+
+def points(parts: Iterable[Part], results: Results, quick: bool) -> dict[str, dict[str, dict[str, Any]]]:
+    """The pictures of the identity part: of every graph and method, where the nodes of the first run landed.
+
+    Networks come with their first weights and then trained, under one name here: the later picture stays.
+    """
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for entry in (entry for part in parts if part.name == "identity" for entry in part.entries(quick)):
+        for result in results[entry.cell][:1]:
+            features, _, _ = entry.variant.partition(", ")
+            name = method_name(entry.cell.method, entry.cell.preset, features)
+            extra = result.outcome.extra
+            found.setdefault(entry.cell.dataset, {})[name] = {"xy": extra["points"], "roles": extra["roles"]}
+    return found
+
+
+def _distinct(values: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(values))

@@ -1,0 +1,82 @@
+"""How far the runs of the paper are: a live bar on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from demonet.experiments.ledger.driver import Progress
+    from demonet.experiments.ledger.job import Job
+
+SECONDS = 30.0  # between two lines where there is no terminal
+
+
+class RunBar:
+    """A context that is also the ``on_progress`` of :func:`~demonet.experiments.ledger.work.work`."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Bar
+
+        self.console, self.last = Console(stderr=True), 0.0
+        self.bar = Bar(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[shown]}", markup=False),
+            TimeElapsedColumn(),
+            console=self.console,
+            transient=True,
+            disable=not self.console.is_terminal,
+        )
+        self.task = self.bar.add_task("runs", total=None, shown="")
+
+    def __enter__(self) -> Self:
+        self.bar.start()
+        return self
+
+    def __call__(self, progress: Progress) -> None:
+        """Show where the work stands."""
+        shown = ", ".join(filter(None, (_left(progress), f"{progress.failed} failed" if progress.failed else "")))
+        now = run_name(progress.running[0]) if progress.running else "nothing in work here"
+        if self.console.is_terminal:
+            self.bar.update(self.task, description=now, completed=progress.done, total=progress.wanted, shown=shown)
+        elif time.monotonic() - self.last >= SECONDS or not progress.running:
+            self.last = time.monotonic()
+            line = f"{progress.done:,} of {progress.wanted:,} runs, {shown}; {now}"
+            self.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bar.stop()
+
+
+def run_name(job: Job) -> str:
+    """A run in words."""
+    cell = job.cell
+    what = " ".join(filter(None, (cell.method, cell.preset, cell.options.strip("{}").replace('"', ""))))
+    return f"{what} on {cell.dataset}{f', {cell.split}' if cell.split else ''}, seed {job.seed}"
+
+
+def duration(seconds: float) -> str:
+    """A time as one says it.
+
+    >>> duration(0.4), duration(75), duration(8000), duration(200000)
+    ('0 s', '1 min 15 s', '2 h 13 min', '2 d 8 h')
+    """
+    whole = round(seconds)
+    units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+    for (name, size), (below, part) in pairwise(units):
+        if whole >= size:
+            rest = whole % size // part
+            return f"{whole // size} {name}" + (f" {rest} {below}" if rest else "")
+    return f"{whole} s"
+
+
+def _left(progress: Progress) -> str:
+    return "time left not known yet" if progress.left is None else f"about {duration(progress.left)} left"

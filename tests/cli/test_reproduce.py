@@ -1,0 +1,209 @@
+"""``demonet reproduce``: runs what is missing, writes what is there, stops and goes on."""
+
+from __future__ import annotations
+
+import csv
+import os
+import signal
+import sys
+from dataclasses import replace
+
+import pytest
+from tests.experiments.ledger.fakes import FORK, lines, perform, value, wait_for
+from typer.testing import CliRunner
+
+from demonet.cli import app, main
+from demonet.cli.paper_files import points
+from demonet.cli.run_bar import duration
+from demonet.errors import DemonetError
+from demonet.experiments.ledger import driver, local, stamp
+from demonet.experiments.ledger.job import Cell, Job, Outcome, Result, Stamp, canonical
+from demonet.experiments.ledger.store import Ledger
+from demonet.experiments.parts import PARTS, Entry, Part
+
+METHODS = ("gcn", "majority", "demonet-hash")
+
+
+def part(name, options="{}"):
+    """A part with a few cells of real names and made-up numbers."""
+
+    def entries(sets):
+        cells = [Cell("accuracy", dataset, method, "", options, "thirds") for dataset in sets for method in METHODS]
+        return [Entry(cell, 2, paper=0.5, paper_std=0.1) for cell in cells]
+
+    return Part(name, name.title(), "By hand.", lambda: entries(("brazil", "usa")), lambda: entries(("brazil",)))
+
+
+@pytest.fixture(autouse=True)
+def cheap(monkeypatch, tmp_path):
+    """Runs that cost nothing, in forked workers."""
+    monkeypatch.setattr(local, "CONTEXT", FORK)
+    monkeypatch.setattr(driver, "POLL", 0.02)
+    monkeypatch.setattr("demonet.experiments.perform.perform", perform)
+    monkeypatch.setattr(stamp, "code", lambda kind: "c0de")
+    give(monkeypatch, part("nodes", canonical({"log": str(tmp_path / "log")})), part("graphs"))
+
+
+def give(monkeypatch, *parts):
+    """These parts and no others."""
+    monkeypatch.setattr("demonet.experiments.parts.PARTS", {one.name: one for one in parts})
+
+
+def run(tmp_path, *arguments):
+    return CliRunner().invoke(app, ["reproduce", *arguments, "--out", str(tmp_path / "out")], env={"COLUMNS": "200"})
+
+
+def table(tmp_path, name="nodes"):
+    with (tmp_path / "out" / f"{name}.csv").open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def ended(tmp_path):
+    return len(lines(tmp_path / "log", "end"))
+
+
+def test_it_does_what_is_missing_and_writes_everything(tmp_path):
+    first = run(tmp_path, "nodes", "--jobs", "2")
+    assert first.exit_code == 0, first.output
+    rows = table(tmp_path)
+    assert [(row["dataset"], row["method"]) for row in rows] == [(d, m) for d in ("brazil", "usa") for m in METHODS]
+    for row in rows:
+        cell = Cell("accuracy", row["dataset"], row["method"])
+        mean = (value(Job(cell, 0)) + value(Job(cell, 1))) / 2
+        assert float(row["mean"]) == pytest.approx(mean, rel=1e-3)
+        assert (row["runs"], row["wanted"], row["paper"], row["device"], row["code"]) == (
+            "2",
+            "2",
+            "0.5",
+            "cpu",
+            "c0de",
+        )
+    assert "values" not in rows[0]
+    assert "12 runs in" in first.stderr
+    for name in ("nodes.csv", "tables/nodes.md", "tables/nodes.tex", "paper.html", "ledger.parquet"):
+        assert (tmp_path / "out" / name).stat().st_size > 0
+        assert f"Wrote {tmp_path / 'out' / name}" in first.stdout
+    assert not (tmp_path / "out" / "graphs.csv").exists()
+    again = run(tmp_path, "nodes")
+    assert "No run was missing." in again.stderr
+    assert ended(tmp_path) == 12
+    more = run(tmp_path, "nodes", "--runs", "3")
+    assert "6 runs in" in more.stderr
+    assert {row["runs"] for row in table(tmp_path)} == {"3"}
+
+
+def test_all_is_all_parts_and_quick_is_less(tmp_path):
+    result = run(tmp_path, "all", "--quick", "--runs", "1")
+    assert result.exit_code == 0, result.output
+    assert "6 runs in" in result.stderr
+    assert [len(table(tmp_path, name)) for name in ("nodes", "graphs")] == [3, 3]
+
+
+def test_a_choice_of_sets_and_methods_leaves_the_other_cells_empty(tmp_path):
+    result = run(tmp_path, "nodes", "--sets", "brazil", "--methods", "gcn, majority")
+    assert result.exit_code == 0, result.output
+    done = {(row["dataset"], row["method"]): (int(row["runs"]), row["mean"]) for row in table(tmp_path)}
+    assert [runs for runs, _ in done.values()] == [2, 2, 0, 0, 0, 0]
+    assert done["usa", "gcn"] == (0, "nan")
+
+
+def test_render_only_does_no_run(tmp_path):
+    run(tmp_path, "nodes", "--sets", "brazil")
+    before = ended(tmp_path)
+    (tmp_path / "out" / "nodes.csv").unlink()
+    result = run(tmp_path, "all", "--render-only")
+    assert result.exit_code == 0, result.output
+    assert [row["runs"] for row in table(tmp_path)] == ["2"] * 3 + ["0"] * 3
+    assert [row["runs"] for row in table(tmp_path, "graphs")] == ["0"] * 6
+    assert ended(tmp_path) == before
+
+
+def test_runs_of_a_committed_export_count(tmp_path):
+    run(tmp_path, "nodes")
+    for path in (tmp_path / "out").glob("ledger.sqlite*"):
+        path.unlink()
+    result = run(tmp_path, "nodes", "--ledger", str(tmp_path / "other.sqlite"))
+    assert "No run was missing." in result.stderr
+    assert (tmp_path / "other.sqlite").exists()
+    assert not (tmp_path / "out" / "ledger.sqlite").exists()
+
+
+def test_a_failed_run_is_told_after_all_is_written(tmp_path, monkeypatch):
+    give(monkeypatch, part("nodes", canonical({"fail": 1})))
+    for _ in range(2):
+        result = run(tmp_path, "nodes")
+        assert result.exit_code == 1
+        assert "failed: gcn fail:1 on brazil, thirds, seed 1: ValueError: no such luck" in result.stderr
+        assert "6 runs failed" in result.stderr
+        assert {row["runs"] for row in table(tmp_path)} == {"1"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (("node",), "no part is called 'node' (did you mean 'nodes'?)"),
+        (("nodes", "--sets", "brasil"), "no set here is called 'brasil' (did you mean 'brazil'?)"),
+        (("nodes", "--methods", "xyz"), "no method here is called 'xyz' (there are demonet-hash, gcn, majority)"),
+        (("nodes", "--device", "gpu"), "no device 'gpu' here"),
+    ],
+)
+def test_names_that_are_not_there_are_expected_errors(tmp_path, arguments, part):
+    result = run(tmp_path, *arguments)
+    assert isinstance(result.exception, DemonetError)
+    assert part in str(result.exception)
+    assert ended(tmp_path) == 0
+
+
+def test_ctrl_c_ends_with_130_and_the_next_start_goes_on(tmp_path, monkeypatch):
+    log = tmp_path / "log"
+    give(monkeypatch, part("nodes", canonical({"log": str(log), "sleep": 0.2})))
+    monkeypatch.setattr(sys, "argv", ["demonet", "reproduce", "nodes", "--out", str(tmp_path / "out")])
+    process = FORK.Process(target=main)
+    process.start()
+    wait_for(lambda: ended(tmp_path) >= 2)
+    os.kill(process.pid, signal.SIGINT)
+    process.join(20)
+    assert process.exitcode == 130
+    assert not (tmp_path / "out" / "nodes.csv").exists()
+    begun, finished = (len(lines(log, word)) for word in ("begin", "end"))
+    assert finished < 12
+    with Ledger(tmp_path / "out" / "ledger.sqlite") as ledger:
+        done = sum(runs for _, runs, _ in ledger.seconds())
+    assert done in (finished, finished - 1)
+    result = run(tmp_path, "nodes")
+    assert f"{12 - done} runs in" in result.stderr
+    assert len(lines(log, "begin")) == begun + 12 - done
+
+
+def test_the_parts_are_those_that_the_help_names():
+    told = " ".join(CliRunner().invoke(app, ["reproduce", "--help"], env={"COLUMNS": "300"}).stdout.split())
+    assert f"{', '.join(PARTS)}, or all." in told
+
+
+def test_the_last_picture_of_a_network_is_the_one_that_is_drawn():
+    first, trained, alone = (
+        Entry(Cell("identity", "barbell", method, options=options), 1, variant)
+        for method, options, variant in (
+            ("gcn", "{}", "degree, first"),
+            ("gcn", "[]", "degree, trained"),
+            ("rolx", "{}", ""),
+        )
+    )
+    shown = Part("identity", "", "", lambda: [first, trained, alone], list)
+    results = {
+        entry.cell: [Result(Job(entry.cell, 0), Stamp("", "", ""), _landed(place))]
+        for place, entry in enumerate((first, trained))
+    }
+    found = points([shown, replace(shown, name="nodes")], results | {alone.cell: []}, quick=False)
+    assert found == {"barbell": {"GCN, degree": {"xy": [[1, 1]], "roles": [0]}}}
+
+
+def _landed(place):
+    return Outcome(0.0, 0.0, 0.0, {"points": [[place, place]], "roles": [0]})
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(0, "0 s"), (59.6, "1 min"), (3600, "1 h"), (3725, "1 h 2 min"), (90000, "1 d 1 h")]
+)
+def test_times_are_said_in_two_units(seconds, said):
+    assert duration(seconds) == said
