@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import csv
+import json
+import math
 
 import pytest
 
 from demonet.errors import DemonetError
-from demonet.experiments.properties import main, table_one_by_computation
+from demonet.experiments.ledger.job import Cell, Job, canonical
+from demonet.experiments.parts import PARTS
+from demonet.experiments.parts import properties as part
+from demonet.experiments.properties import main, properties, table_one_by_computation
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +107,36 @@ def test_the_same_seed_gives_the_same_table(table):
     assert table_one_by_computation(max_nodes=3, num_colours=3, draws=25) == table
 
 
+@pytest.mark.parametrize(("model", "name"), [("GCN", "seed-oriented"), ("GAT", "seed-oriented"), ("GCN", "order-free")])
+def test_a_run_of_the_ledger_is_one_mark(table, model, name):
+    options = canonical({"model": model, "max_nodes": 3, "num_colours": 3, "draws": 25})
+    done = properties(Job(Cell("properties", name, model, options=options), 0))
+    expected = mark(table, model, name)
+    assert done.value == float(expected.holds)
+    assert done.extra == {field: getattr(expected, field) for field in done.extra}
+    assert done.extra.keys() >= {"left", "right", "share"}
+
+
+def test_a_run_of_what_is_not_there():
+    options = canonical({"model": "GCN", "max_nodes": 3, "num_colours": 2, "draws": 1})
+    with pytest.raises(DemonetError, match="no property"):
+        properties(Job(Cell("properties", "beautiful", "gcn", options=options), 0))
+
+
+def test_the_part_is_table_one():
+    """Every layer and property once, beside the paper's mark: 1, 0, or none for its dash and for what is ours."""
+    entries = part.PROPERTIES.entries()
+    assert len(entries) == 3 * len(FOUND)
+    assert {json.loads(entry.cell.options)["model"] for entry in entries} == set(FOUND)
+    said = {(e.cell.method, e.variant, e.cell.dataset): e.paper for e in entries}
+    assert said["gcn", "", "seed-oriented"] == said["gcn", "", "degree-aware"] == 0
+    assert said["gcn", "", "order-free"] == said["demonet-hash", "", "degree-aware"] == 1
+    assert math.isnan(said["sage", "LSTM", "order-free"])
+    assert math.isnan(said["demonet-smooth", "", "order-free"])
+    assert {entry.wanted(50).runs for entry in entries} == {1}
+    assert PARTS["properties"] is part.PROPERTIES
+
+
 @pytest.mark.parametrize("size", [{"draws": 0}, {"max_nodes": 2}, {"num_colours": 1}])
 def test_too_little_to_compare_is_an_error(size):
     with pytest.raises(DemonetError, match=next(f"{name}={value}" for name, value in size.items())):
@@ -111,6 +146,6 @@ def test_too_little_to_compare_is_an_error(size):
 def test_files(tmp_path):
     main(["--out", str(tmp_path / "new"), "--draws", "1"])
     rows = {path.stem: list(csv.DictReader(path.open())) for path in (tmp_path / "new").iterdir()}
-    assert set(rows) == {"properties", "properties_pairs", "properties_reals"}
-    assert {row["holds"] for row in rows["properties"]} == {"yes", "no"}
+    assert set(rows) == {"properties_marks", "properties_pairs", "properties_reals"}
+    assert {row["holds"] for row in rows["properties_marks"]} == {"yes", "no"}
     assert {"left", "right", "share"} <= rows["properties_reals"][0].keys()

@@ -39,6 +39,12 @@ def test_spread_by_hand():
     assert half == pytest.approx(3.182446 * std / 2, rel=1e-6)  # t with three degrees of freedom
 
 
+def test_spread_of_too_few():
+    assert spread([0.25])[0] == 0.25
+    assert math.isnan(spread([0.25])[1])
+    assert all(map(math.isnan, spread([])))
+
+
 def test_folds_are_scipys_paired_test():
     first, second = [0.71, 0.80, 0.64, 0.9, 0.77], [0.70, 0.71, 0.66, 0.8, 0.7]
     found = paired(first, second)

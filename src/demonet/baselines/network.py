@@ -67,10 +67,7 @@ class Network(Baseline):
     def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> None:
         config = replace(self.chosen.train, seed=seed)
         ready, seen = self._featured(data, split)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            channels = int(seen[0].x.size(1))
-            model = self._module(channels, int(y.max()) + 1, seen, graphs=not isinstance(data, Data)).to(y.device)
+        model = self._first(seen, y, seed, graphs=not isinstance(data, Data))
         problem: NodeProblem | GraphProblem
         if isinstance(data, Data):
             inputs = self._inputs(ready[0])
@@ -82,10 +79,22 @@ class Network(Baseline):
         self.history = fit(model, problem, config)
         self._ask(model.eval(), everyone)
 
-    def _featured(self, data: Items, split: Split) -> tuple[list[Data], list[Data]]:
+    def _first(self, seen: list[Data], y: Tensor, seed: int, *, graphs: bool) -> Classifier:
+        """The network with its first weights."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return self._module(int(seen[0].x.size(1)), int(y.max()) + 1, seen, graphs=graphs).to(y.device)
+
+    @torch.no_grad()
+    def first_embeddings(self, data: Data, seed: int = 0) -> Tensor:
+        """The last hidden layer of every node before any training."""
+        ready, seen = self._featured(data, None)
+        return self._first(seen, data.y, seed, graphs=False).eval().embed(*self._inputs(ready[0]))
+
+    def _featured(self, data: Items, split: Split | None) -> tuple[list[Data], list[Data]]:
         """All graphs with their features, which know the training graphs alone; and those."""
         graphs = [data] if isinstance(data, Data) else list(data)
-        chosen = [0] if isinstance(data, Data) else split.train.tolist()
+        chosen = [0] if isinstance(data, Data) or split is None else split.train.tolist()
         features = FeatureMap(self.features or ("degree-onehot" if graphs[0].x is None else "attributes"))
         features.fit([graphs[i] for i in chosen])
         ready = [replace_features(graph, features.transform(graph)) for graph in graphs]

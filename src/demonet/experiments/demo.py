@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,6 +15,7 @@ from demonet.baselines.base import labels
 from demonet.baselines.gcn import GCN
 from demonet.data.splits import Split, thirds
 from demonet.data.synthetic import mirrored_karate, role_graph, small_graphs
+from demonet.experiments.statistics import spread
 from demonet.train import History, TrainConfig, family_of, preset, train_graphs, train_nodes
 
 SCHEMES = ("weight", "hash", "smooth")
@@ -36,9 +35,7 @@ class Comparison:
 
     def row(self, method: str) -> tuple[float, float, float]:
         """Mean, standard deviation and half the width of the 95 % interval."""
-        runs = self.accuracy[method]
-        deviation = statistics.stdev(runs) if len(runs) > 1 else math.nan
-        return statistics.mean(runs), deviation, _student(len(runs)) * deviation / math.sqrt(len(runs))
+        return spread(self.accuracy[method])
 
 
 @dataclass(frozen=True)
@@ -138,10 +135,3 @@ def mirror(seed: int = 0) -> Mirror:
         float(distance[others].mean()),
         trained.test_accuracy,
     )
-
-
-def _student(runs: int) -> float:
-    """The 97.5 % quantile of Student's distribution for that many runs."""
-    from scipy.stats import t
-
-    return float(t.ppf(0.975, runs - 1)) if runs > 1 else math.nan

@@ -1,15 +1,16 @@
 """The paper's Table 1 by computation: which convolutions are seed-oriented, degree-aware and order-free.
 
-``python -m demonet.experiments.properties [--out results]`` writes ``properties.csv`` (the marks),
+``python -m demonet.experiments.properties [--out results]`` writes ``properties_marks.csv`` (the marks),
 ``properties_pairs.csv`` (the deciding pairs under every model) and ``properties_reals.csv`` (see
-:mod:`demonet.experiments.reals`).
+:mod:`demonet.experiments.reals`). A single mark is a run of the ledger.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 
 from demonet.errors import DemonetError
 from demonet.experiments.convolutions import table_one
+from demonet.experiments.ledger.job import Job, Outcome
+from demonet.experiments.measure import Meter
 from demonet.experiments.pairs import Pairs, collision_shares, property_pairs
 from demonet.experiments.reals import real_collisions
 from demonet.experiments.rows import write_rows
@@ -102,6 +105,24 @@ def table_one_by_computation(
     return marks, pair_shares
 
 
+def properties(job: Job, device: str = "cpu") -> Outcome:
+    """One mark, on the CPU: the property is the cell's set, and the value is 1 where it holds, else 0.
+
+    Options are ``model``, a layer of :func:`~demonet.experiments.convolutions.table_one` by its name, ``max_nodes``,
+    ``num_colours`` and ``draws``, as above. Draws of the weights are part of a run; another seed is other draws.
+    """
+    meter, options = Meter(), json.loads(job.cell.options)
+    draws, colours, nodes = (options[name] for name in ("draws", "num_colours", "max_nodes"))
+    found = [p for p in property_pairs(all_subtrees(nodes, colours)) if p.name == job.cell.dataset]
+    models = [model for model in table_one(max_degree=nodes - 1) if model.name == options["model"]]
+    if not found or not models:
+        raise DemonetError(f"no property {job.cell.dataset!r} of a layer {options['model']!r}")
+    (share,) = collision_shares(models[0], found, num_colours=colours, draws=draws, seed=draws * job.seed)
+    mark, _ = _mark(models[0].name, "", found[0], "lemma", share)
+    kept = ("pairs", "always", "sometimes", "left", "right", "share")
+    return Outcome(float(mark.holds), meter.seconds, meter.peak_memory_mb, {name: asdict(mark)[name] for name in kept})
+
+
 def _mark(model: str, paper: str, pairs: Pairs, taken: str, share: NDArray[np.float64]) -> tuple[Mark, int]:
     """The mark and the pair that decides it: the first that collides most often (least often, if it should)."""
     among = np.flatnonzero(pairs.alone) if taken == "alone" else np.arange(len(share))
@@ -125,7 +146,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0, help="seed of the first draw")
     options = parser.parse_args(argv)
     marks, shares = table_one_by_computation(draws=options.draws, seed=options.seed)
-    write_rows(marks, options.out / "properties.csv")
+    write_rows(marks, options.out / "properties_marks.csv")
     write_rows(shares, options.out / "properties_pairs.csv")
     write_rows(real_collisions(draws=options.draws, seed=options.seed), options.out / "properties_reals.csv")
 

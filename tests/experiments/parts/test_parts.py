@@ -13,7 +13,7 @@ from demonet.data.catalog import CATALOG, find
 from demonet.data.protocol import folds_of, train_share
 from demonet.experiments.ledger.job import Cell, Job, Outcome, Result, Stamp, canonical
 from demonet.experiments.methods import OURS, DemoNet, applies, family_in_catalog, method
-from demonet.experiments.parts import PARTS, Entry, Part, Wanted, spread
+from demonet.experiments.parts import PARTS, Entry, Part, Wanted
 from demonet.experiments.parts.ablation import from_default, from_paper
 from demonet.experiments.printed import TABLE_4, TABLE_5
 
@@ -148,9 +148,3 @@ def test_rows_of_what_is_there():
     assert part.rows(done, runs=2)[0].values == (0.5, 0.6)
     assert [r.method for r in part.rows(done, quick=True)] == ["gcn"]
     assert part.wanted(5) == [Wanted(cell, 5), Wanted(empty, 5)]
-
-
-def test_spread_of_too_few():
-    assert spread([0.25])[0] == 0.25
-    assert math.isnan(spread([0.25])[1])
-    assert all(map(math.isnan, spread([])))

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from demonet.data.protocol import folds_of, train_share
 from demonet.experiments.ledger.job import Cell, Result
-from demonet.experiments.parts.row import Row, spread
+from demonet.experiments.parts.row import Row
+from demonet.experiments.statistics import spread
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Entry:
         paper, paper_std: What the paper prints there; NaN where it prints nothing.
         alone: As in :class:`Wanted`.
         method: Under which method it stands, where that is not the cell's own.
+        most: More runs than these are never made, whoever asks; None where more runs say more.
     """
 
     cell: Cell
@@ -41,12 +43,13 @@ class Entry:
     paper_std: float = math.nan
     alone: bool = False
     method: str = ""
+    most: int | None = None
 
     def wanted(self, runs: int | None = None) -> Wanted:
         """The runs of the cell, ``runs`` of them if that is given; a fold is tested once, so never more than folds."""
         asked = self.runs if runs is None else runs
-        folds = folds_of(self.cell.split)
-        return Wanted(self.cell, min(asked, folds) if folds else asked, self.alone)
+        most = folds_of(self.cell.split) or self.most
+        return Wanted(self.cell, min(asked, most) if most else asked, self.alone)
 
 
 @dataclass(frozen=True)

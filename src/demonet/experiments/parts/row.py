@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections.abc import Sequence
 from dataclasses import dataclass
-
-from scipy.stats import t
 
 
 @dataclass(frozen=True)
@@ -46,17 +41,3 @@ class Row:
     device: str
     code: str
     values: tuple[float, ...] = ()
-
-
-def spread(values: Sequence[float]) -> tuple[float, float, float]:
-    """Mean, standard deviation, and half the 95 % interval of the mean by Student's t; NaN where there are too few.
-
-    >>> spread([0.5, 0.7])[0], spread([0.5])[1:], spread([])
-    (0.6, (nan, nan), (nan, nan, nan))
-    """
-    runs = len(values)
-    mean = statistics.mean(values) if runs else math.nan
-    if runs < 2:
-        return mean, math.nan, math.nan
-    std = statistics.stdev(values)
-    return mean, std, float(t.ppf(0.975, runs - 1)) * std / math.sqrt(runs)

@@ -31,6 +31,7 @@ def _entries(sizes: Sequence[int], graphs: int) -> list[Entry]:
             graphs,
             form,
             alone=True,
+            most=GRAPHS,
         )
         for nodes in sizes
         for method, form, network in METHODS
