@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Literal, TypeAlias
@@ -58,12 +58,14 @@ class Column:
         digits: How many digits a fraction shows after the point.
         best: Which number to mark, the largest or the smallest; none where there is nothing to win.
         signed: Whether a number above zero has a plus, as differences have.
+        words: What stands for some numbers, such as "yes" for 1.
     """
 
     name: str
     digits: int = 3
     best: Literal["max", "min"] | None = None
     signed: bool = False
+    words: Mapping[float, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -120,12 +122,7 @@ def show(cell: Cell, digits: int = 3) -> Shown:
 
 def show_column(column: Column, cells: Sequence[Cell]) -> list[Shown]:
     """A whole column, its best cells marked: all those that read the same as the best one."""
-    shown = [show(cell, column.digits) for cell in cells]
-    if column.signed:
-        shown = [
-            replace(one, text=f"+{one.text}") if (number_of(cell) or 0) > 0 else one
-            for one, cell in zip(shown, cells, strict=True)
-        ]
+    shown = [_dressed(show(cell, column.digits), cell, column) for cell in cells]
     numbers = [value for cell in cells if (value := number_of(cell)) is not None and not math.isnan(value)]
     if not numbers:
         return shown
@@ -135,6 +132,16 @@ def show_column(column: Column, cells: Sequence[Cell]) -> list[Shown]:
         shown = [replace(cell, best=cell.number and cell.text == winner) for cell in shown]
     # An absent number stands where a number would.
     return [replace(cell, number=cell.number or cells[i] is None) for i, cell in enumerate(shown)]
+
+
+def _dressed(shown: Shown, cell: Cell, column: Column) -> Shown:
+    """With its sign, or with words for its numbers, where the column has them."""
+    if column.signed and (number_of(cell) or 0) > 0:
+        shown = replace(shown, text=f"+{shown.text}")
+    if column.words and isinstance(cell, Beside):
+        words = column.words
+        shown = replace(shown, text=words.get(cell.mean, shown.text), printed=words.get(cell.printed, shown.printed))
+    return shown
 
 
 def tsv(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> str:

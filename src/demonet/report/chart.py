@@ -37,7 +37,8 @@ class Series:
         name: What the legend says.
         x, y: Where the points are.
         low, high: The ends of each point's interval; none, where there is none.
-        mark: ``"line"`` (intervals upright, as a band), ``"points"``, or ``"intervals"`` (lying, one below another).
+        mark: ``"line"`` (intervals upright, as a band), ``"points"``, ``"intervals"`` (lying, one below another), or
+            ``"links"``: a thin line between the first two points, the next two, and so on.
         colour: Which category's colour; ``None`` for the grey of what is only there to compare with.
         symbol: Which shape the points have: a second way to tell series apart.
         hover: What is said of each point when it is pointed at; without, its coordinates.
@@ -48,7 +49,7 @@ class Series:
     y: Sequence[float]
     low: Sequence[float] = ()
     high: Sequence[float] = ()
-    mark: Literal["line", "points", "intervals"] = "line"
+    mark: Literal["line", "points", "intervals", "links"] = "line"
     colour: int | None = None
     symbol: int = 0
     hover: Sequence[str] = ()
@@ -115,7 +116,8 @@ def reach(axis: Axis, values: Iterable[float], *, room: float = 0.04) -> tuple[f
     low, high = (min(known), max(known)) if known else (0.0, 1.0)
     if axis.names is not None:
         return min(axis.names) - 0.6, max(axis.names) + 0.6
-    margin = room * (high - low) or 0.5 * (abs(high) or 1)
+    together = high - low <= 1e-9 * max(abs(low), abs(high))
+    margin = 0.5 * (abs(high) or 1) if together else room * (high - low)
     return low - margin, high + margin
 
 
@@ -133,5 +135,5 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
 
 def _said(series: Sequence[Series]) -> str:
     if any(one.mark == "points" for one in series):
-        return ", ".join(one.name for one in series)
+        return f"{sum(len(one.x) for one in series if one.mark == 'points')} points"
     return "; ".join(f"{one.name} {(one.x if one.mark == 'intervals' else one.y)[-1]:.3g}" for one in series if one.x)

@@ -84,6 +84,12 @@ def _add(figure: Figure, series: Series, chart: Chart, number: str, told: set[st
             showlegend=False,
             **shared,
         )
+    if series.mark == "links":
+        thin = {"color": stroke, "width": 1}
+        walk = [[(*pair, None) for pair in zip(ends[::2], ends[1::2], strict=True)] for ends in (series.x, series.y)]
+        x, y = ([place for pair in pairs for place in pair] for pairs in walk)
+        figure.add_scatter(x=x, y=y, mode="lines", line=thin, hoverinfo="skip", showlegend=False, **shared)
+        return
     bars = {}
     if series.mark == "intervals" and series.low:
         above = [high - x for x, high in zip(series.x, series.high, strict=True)]

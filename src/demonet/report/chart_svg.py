@@ -105,6 +105,8 @@ def _series(series: Series, place: Place) -> list[str]:
     kind = _kind(series)
     points = [place(x, y) for x, y in zip(series.x, series.y, strict=True)]
     parts = []
+    if series.mark == "links":
+        return [line(*one, *other, "link") for one, other in zip(points[::2], points[1::2], strict=True)]
     if series.mark == "line":
         if series.low:
             ends = [*zip(series.x, series.high, strict=True), *reversed([*zip(series.x, series.low, strict=True)])]
@@ -138,7 +140,7 @@ def _marks(axis: Axis, low: float, high: float, most: int = 6) -> list[tuple[flo
 def _legend(chart: Chart, top: float) -> tuple[list[str], float]:
     """The names of all series, as many on a line as there is room for, and where it ends."""
     parts, x, y = [], 30.0, top + 14
-    every = {series.name: series for panel in chart.panels for series in panel.series}
+    every = {series.name: series for panel in chart.panels for series in panel.series if series.mark != "links"}
     for name, series in every.items():
         words = _cut(name)
         width = 34 + LETTER * len(words)
@@ -173,7 +175,7 @@ def _kind(series: Series) -> str:
 
 def _rules(chart: Chart) -> dict[str, tuple[str, str]]:
     used = {_kind(series): series for panel in chart.panels for series in panel.series}
-    rules = {"panel": (".panel { font-weight: 600; } .origin { stroke: #868e99; stroke-width: 1.2; }", "")}
+    rules = {"panel": (".panel { font-weight: 600; } .origin, .link { stroke: #868e99; stroke-width: 1.2; }", "")}
     for kind, series in sorted(used.items()):
         pair = NEUTRAL if series.colour is None else CATEGORICAL[series.colour % len(CATEGORICAL)]
         rules[kind] = (_rule(kind, pair[0]), _rule(kind, pair[1]))

@@ -10,17 +10,19 @@ from demonet.atomic import replacing
 from demonet.experiments.hypotheses import answers, verdicts
 from demonet.experiments.parts import PARTS
 from demonet.report import chart_plotly, chart_svg, paper_figures, tables
-from demonet.report.cells import Cell, Verdict
+from demonet.report.cells import Verdict
 from demonet.report.chart import Chart
 from demonet.report.page import Facts, Figure, Legend, Page, Section, Text, write
 from demonet.report.paper_account import misses
 from demonet.report.paper_claims import claim_sections
+from demonet.report.paper_identity import identity_charts
 from demonet.report.paper_tables import against_best_table, count_table, miss_sections, part_tables, ranked
 from demonet.report.paper_words import OURS, group_of, row_name
 
 if TYPE_CHECKING:
     from demonet.experiments.parts.row import Row
 
+POINTS = "points"
 TITLE = "DEMO-Net, reproduced"
 SUBTITLE = "The experiments of Wu, He and Xu (KDD'19), every cell beside the printed one, with floors"
 READING = """Every number is a mean over runs. Run i of every method has split i and seed i, so that methods are \
@@ -47,8 +49,11 @@ def write_paper(rows: Mapping[str, Sequence[Row]], out: Path, *, facts: Mapping[
     Args:
         rows: The rows of each part, in the order of the page.
         out: A folder.
-        facts: What the head of the page says: names with a text or number each. ``points`` is not shown there: it
-            holds the pictures of the identity part, as :func:`paper_figures.identity` takes them.
+        facts: What the head of the page says: names with a text or number each. Only ``points`` is not shown there:
+            the pictures of the identity part, as :func:`~demonet.report.paper_identity.identity_charts` takes them.
+
+    Returns:
+        What was written, the page last.
     """
     told = {part: list(members) for part, members in rows.items() if members}
     files = {}
@@ -80,7 +85,7 @@ def charts(rows: Mapping[str, Sequence[Row]], facts: Mapping[str, Any]) -> dict[
         elif part == "speed":
             found[part] = paper_figures.speed(members)
         elif part == "identity":
-            found[part] = paper_figures.identity(facts.get("points", {}))
+            found |= {f"{part}-{graph}": chart for graph, chart in identity_charts(facts.get(POINTS, {})).items()}
         elif part in ("nodes", "graphs"):
             average = ranked(_paper_splits(members))
             ours = [row_name(row) for row in members if group_of(row.method) == OURS]
@@ -90,11 +95,10 @@ def charts(rows: Mapping[str, Sequence[Row]], facts: Mapping[str, Any]) -> dict[
 
 def paper_page(rows: Mapping[str, Sequence[Row]], *, facts: Mapping[str, Any]) -> Page:
     """The page."""
-    shown: dict[str, Cell] = {name: value for name, value in facts.items() if name != "points"}
     drawn = charts(rows, facts)
     every = [row for members in rows.values() for row in members]
     sections: list[Section] = [
-        Facts(shown),
+        Facts({name: value for name, value in facts.items() if name != POINTS}),
         Text(READING, title="How to read this page", anchor="reading"),
         Legend(SAMPLE, MEANING),
         _summary(rows),
@@ -108,13 +112,12 @@ def paper_page(rows: Mapping[str, Sequence[Row]], *, facts: Mapping[str, Any]) -
 
 def _part(part: str, rows: Sequence[Row], drawn: Mapping[str, Chart]) -> list[Section]:
     protocol = PARTS[part].protocol if part in PARTS else ""
+    figures = [_figure(name, chart) for name, chart in drawn.items() if name.partition("-")[0] == part]
     sections: list[Section] = [Text(protocol, title=part_title(part), anchor=part)]
-    sections += [_figure(name, chart) for name, chart in drawn.items() if name.partition("-")[0] == part]
-    sections += part_tables(part, rows)
-    if part in ("nodes", "graphs"):
-        against = against_best_table(_paper_splits(rows), anchor=f"{part}-best")
-        sections += [against] if against else []
-    return sections
+    if part not in ("nodes", "graphs"):  # a figure in the paper, or none there
+        return sections + figures + part_tables(part, rows)
+    against = against_best_table(_paper_splits(rows), anchor=f"{part}-best")
+    return sections + part_tables(part, rows) + ([against] if against else []) + figures
 
 
 def _figure(name: str, chart: Chart) -> Section:

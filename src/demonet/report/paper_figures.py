@@ -118,7 +118,7 @@ def _differences(points: Sequence[tuple[float, Any]], variants: Sequence[str]) -
 def ranks(average: Mapping[str, float], ours: Sequence[str], sets: Sequence[str]) -> Chart | None:
     """Average ranks of methods, best first."""
     known = sorted((rank, name) for name, rank in average.items() if not math.isnan(rank))
-    if not known:
+    if len(sets) < 2:  # on one set a rank says less than the table does
         return None
     names = {float(index): name for index, (_, name) in enumerate(known)}
     kinds = [
@@ -138,39 +138,8 @@ def ranks(average: Mapping[str, float], ours: Sequence[str], sets: Sequence[str]
         for name, places, mine in kinds
         if places
     ]
-    title = f"Average rank over {len(sets)} {'set' if len(sets) == 1 else 'sets'}; 1 is best"
+    title = f"Average rank over {', '.join(sets)}; 1 is best"
     return Chart(title, [Panel("", series)], Axis("average rank"), Axis("", names=names), columns=1)
-
-
-def identity(points: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Chart | None:
-    """Where structurally equal nodes land: a panel for each graph and method, a colour for each role.
-
-    Args:
-        points: For each graph and method ``xy``, coordinates of the nodes, and ``roles``, the role of each.
-    """
-    panels = []
-    for graph, methods in points.items():
-        for method, found in methods.items():
-            roles = list(dict.fromkeys(found["roles"]))
-            series = []
-            for index, role in enumerate(roles):
-                here = [xy for xy, own in zip(found["xy"], found["roles"], strict=True) if own == role]
-                series.append(
-                    Series(
-                        f"role {role}",
-                        [float(x) for x, _ in here],
-                        [float(y) for _, y in here],
-                        mark="points",
-                        colour=index,
-                        symbol=index // 8,
-                        hover=[f"role {role}"] * len(here),
-                    )
-                )
-            panels.append(Panel(f"{set_name(graph)}, {method_name(method)}", series))
-    if not panels:
-        return None
-    axes = Axis("", bare=True), Axis("", bare=True)
-    return Chart("Structurally equal nodes", panels, *axes, columns=4, square=True, legend=False)
 
 
 def speed(rows: Sequence[Row]) -> Chart | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -36,6 +36,7 @@ class Grid:
         groups: Lines that belong together; those without lines are left out.
         best: Whether the largest or the smallest of a column wins, or nothing does.
         digits: After the point.
+        words: What stands for some numbers, such as "yes" for 1.
     """
 
     title: str
@@ -43,6 +44,7 @@ class Grid:
     groups: dict[str, list[Line]]
     best: Literal["max", "min"] | None = "max"
     digits: int = 3
+    words: Mapping[float, str] | None = None
 
     @property
     def lines(self) -> list[Line]:
@@ -59,10 +61,18 @@ class Shape:
     line: Callable[[Row], str] = lambda row: method_name(row.method, row.preset)
     best: Literal["max", "min"] | None = "max"
     digits: int = 3
+    words: Mapping[float, str] | None = None
+
+
+def _with_variant(row: Row) -> str:
+    return method_name(row.method, row.preset, row.variant)
 
 
 _BY_SET = Shape(lambda row: "", lambda row: set_name(row.dataset))
 _SHAPES = {
+    "properties": Shape(
+        lambda row: "", lambda row: row.dataset, _with_variant, best=None, words={1.0: "yes", 0.0: "no"}
+    ),
     "graphs": Shape(lambda row: _protocol(row.split), lambda row: set_name(row.dataset)),
     "splits": Shape(lambda row: set_name(row.dataset), lambda row: f"{row.train_fraction:.0%}"),
     "layers": Shape(lambda row: set_name(row.dataset), lambda row: row.variant.removeprefix("layers=")),
@@ -74,11 +84,11 @@ _SHAPES = {
     "speed": Shape(
         lambda row: "",
         lambda row: f"{nodes_of(row):,.0f}",
-        lambda row: method_name(row.method, row.preset, row.variant),
+        _with_variant,
         best="min",
         digits=1,
     ),
-    "identity": Shape(lambda row: "", lambda row: set_name(row.dataset), best="min"),
+    "identity": Shape(lambda row: "", lambda row: set_name(row.dataset), _with_variant, best="min"),
 }
 
 
@@ -99,7 +109,7 @@ def _grid(title: str, rows: Sequence[Row], shape: Shape) -> Grid:
         names = dict.fromkeys(shape.line(row) for row in rows if group_of(row.method) == group)
         if names:
             groups[group] = [Line(name, tuple(places.get((name, column)) for column in columns)) for name in names]
-    return Grid(title, columns, groups, shape.best, shape.digits)
+    return Grid(title, columns, groups, shape.best, shape.digits, shape.words)
 
 
 def nodes_of(row: Row) -> float:
@@ -120,13 +130,13 @@ def verdict(row: Row) -> Verdict | None:
 
     ``"same"``: it is inside the 95 % interval of our mean; ``"near"``: less than two standard deviations away, by the
     larger of ours and theirs; else we are ``"above"`` or ``"below"``. None where one of the two or every deviation is
-    missing.
+    missing. Properties have no deviation: yes is yes.
     """
     away = row.mean - row.paper
-    spread = two_deviations(row)
+    spread = 0.0 if row.part == "properties" else two_deviations(row)
     if math.isnan(away) or math.isnan(spread):
         return None
-    if abs(away) <= row.ci95 + ROUNDING:
+    if abs(away) <= (0.0 if math.isnan(row.ci95) else row.ci95) + ROUNDING:
         return "same"
     if abs(away) <= spread + ROUNDING:
         return "near"

@@ -19,30 +19,47 @@ if TYPE_CHECKING:
 LEVEL = 0.05
 MISSES = """Cells of the presets `paper` and `authors` whose mean is more than two standard deviations off the printed \
 one, by the larger of our deviation and the printed one, and why."""
-RUNS = "Mean ± standard deviation over the runs; below it what the paper prints. The best of each column is bold."
 
 
 def part_tables(part: str, rows: Sequence[Row]) -> list[Section]:
     """A table for each grid of a part."""
     found = grids(part, rows)
+    anchors = [f"{part}-table{f'-{index}' if len(found) > 1 else ''}" for index in range(1, len(found) + 1)]
     return [
-        grid_table(grid, title=grid.title, anchor=f"{part}-table{f'-{index}' if len(found) > 1 else ''}", caption=RUNS)
-        for index, grid in enumerate(found, start=1)
+        _grid_table(grid, anchor=anchor, cost=part == "comparison") for grid, anchor in zip(found, anchors, strict=True)
     ]
 
 
-def grid_table(grid: Grid, *, title: str, anchor: str, caption: str) -> Section:
-    """A grid as it stands in the page: groups apart, a click sorts inside each."""
-    columns = [Column("method"), *(Column(name, digits=grid.digits, best=grid.best) for name in grid.columns)]
-    rows: list[list[Cell]] = [[line.name, *map(beside, line.rows)] for line in grid.lines]
+def _grid_table(grid: Grid, *, anchor: str, cost: bool) -> Section:
+    """A grid as it stands in the page: groups apart, a click sorts inside each; with ``cost``, seconds and memory."""
+    columns = [Column("method" if grid.groups.keys() - {OURS} else "")]
+    for name in grid.columns:
+        columns.append(Column(name, digits=grid.digits, best=grid.best, words=grid.words))
+        columns += [Column("s", digits=1), Column("MB", digits=0)] if cost else []
+    rows: list[list[Cell]] = [
+        [line.name, *(cell for row in line.rows for cell in (beside(row), *(_cost(row) if cost else ())))]
+        for line in grid.lines
+    ]
     groups = [(name, len(lines)) for name, lines in grid.groups.items()]
-    runs = sorted({row.runs for line in grid.lines for row in line.rows if row is not None and row.runs})
-    told = f"{caption} {_runs(runs)}" if runs else caption
-    return Table(columns, rows, told, groups, sortable=True, title=title, anchor=anchor, below=True)
+    return Table(columns, rows, _caption(grid), groups, sortable=True, title=grid.title, anchor=anchor, below=True)
 
 
-def _runs(runs: Sequence[int]) -> str:
-    return f"{runs[0]} runs a cell." if len(runs) == 1 else f"{runs[0]} to {runs[-1]} runs a cell."
+def _cost(row: Row | None) -> tuple[Cell, Cell]:
+    return (None, None) if row is None or not row.runs else (row.seconds, row.peak_memory_mb)
+
+
+def _caption(grid: Grid) -> str:
+    """What the numbers of a table are, as far as it has such numbers."""
+    rows = [row for line in grid.lines for row in line.rows if row is not None]
+    runs = sorted({row.runs for row in rows if row.runs})
+    said = {
+        "Mean ± standard deviation over the runs.": any(not math.isnan(row.std) for row in rows),
+        "Below it, smaller: what the paper prints.": any(not math.isnan(row.paper) for row in rows),
+        "The best of each column is bold.": grid.best is not None,
+        f"{runs[0]} to {runs[-1]} runs a cell." if runs else "": len(runs) > 1,
+        f"{runs[0]} runs a cell." if runs else "": len(runs) == 1 and runs[0] > 1,
+    }
+    return " ".join(words for words, holds in said.items() if holds)
 
 
 def against_best_table(rows: Sequence[Row], *, anchor: str) -> Section | None:

@@ -57,7 +57,7 @@ def _markdown_lines(grid: Grid) -> list[str]:
         lines.append(_row([f"*{escape_markdown(group)}*", *[""] * len(grid.columns)]))
         for line in members:
             cells = [
-                _cell(row, grid.digits, row is not None and _mean(row, grid.digits) == best[i], _bold_markdown)
+                _cell(row, grid, row is not None and _mean(row, grid.digits) == best[i], _bold_markdown)
                 for i, row in enumerate(line.rows)
             ]
             lines.append(_row([escape_markdown(line.name), *cells]))
@@ -86,7 +86,7 @@ def _latex_table(part: str, grid: Grid, title: str) -> str:
         lines += [r"\midrule", rf"\multicolumn{{{1 + len(grid.columns)}}}{{l}}{{\textit{{{escape_latex(group)}}}}} \\"]
         for line in members:
             cells = [
-                _cell(row, grid.digits, row is not None and _mean(row, grid.digits) == best[i], _bold_latex)
+                _cell(row, grid, row is not None and _mean(row, grid.digits) == best[i], _bold_latex)
                 for i, row in enumerate(line.rows)
             ]
             lines.append(" & ".join([escape_latex(line.name), *cells]) + r" \\")
@@ -153,21 +153,22 @@ def escape_markdown(words: str) -> str:
     return "".join(_MARKDOWN.get(character, character) for character in legible(words))
 
 
-def _cell(row: Row | None, digits: int, best: bool, dress: Callable[[str, bool], str]) -> str:
+def _cell(row: Row | None, grid: Grid, best: bool, dress: Callable[[str, bool], str]) -> str:
     """A number with all that belongs to it: deviation, what is printed, the mark, and how many runs are missing."""
     if row is None:
         return dress("–", False)
-    words = _mean(row, digits) or NOT_YET
-    if row.runs and not math.isnan(row.std):
-        words += f" ± {row.std:.{digits}f}"
+    words, digits = grid.words or {}, grid.digits
+    number = words.get(row.mean, _mean(row, digits)) or NOT_YET
+    if not math.isnan(row.std):
+        number += f" ± {row.std:.{digits}f}"
     after = ""
     if not math.isnan(row.paper):
-        after = f" ({row.paper:.{digits}f})"
+        after = f" ({words.get(row.paper, f'{row.paper:.{digits}f}')})"
     if found := verdict(row):
         after += f" {MARKS[found]}"
     if 0 < row.runs < row.wanted:
         after += f", {row.runs} of {row.wanted} runs"
-    return dress(words, best) + dress(after, False)
+    return dress(number, best) + dress(after, False)
 
 
 def _bold_markdown(words: str, best: bool) -> str:
