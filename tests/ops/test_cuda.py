@@ -122,7 +122,7 @@ STACKS = [("concat", "relu", "sum", True), ("add", "elu", "mean", False), ("conc
 def test_layers_head_and_loss(dtype, case):
     """One function that writes over its own arrays: against float64, twice through one loss, the same bits."""
     combine, activation, aggr, prepared = case
-    layout = graph(20_000, 15_000)
+    layout = graph(20_000, 500)
     tasks = DegreeTasks.log2(int(layout.degree.max()))
     options = {"combine": combine, "activation": activation, "aggr": aggr, "hidden": 64, "dropout": 0.0, "bias": True}
     torch.manual_seed(0)

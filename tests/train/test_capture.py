@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 import torch
 from tests.train import problems
@@ -43,6 +45,16 @@ def test_resumed_ends_in_the_same_bits(tmp_path):
     resumed = train("paper", checkpoint=tmp_path / "run")
     assert resumed.history.train_loss == whole.history.train_loss
     assert torch.equal(state(resumed), state(whole))
+
+
+def test_garbage_with_a_graph_in_it_does_not_break_the_next_capture():
+    before = gc.get_threshold()
+    gc.set_threshold(1, 1, 1)  # collect as often as possible
+    try:
+        first, second = train("paper"), train("paper")
+    finally:
+        gc.set_threshold(*before)
+    assert first.history.train_loss == second.history.train_loss
 
 
 def test_the_callers_random_numbers_are_not_spent():

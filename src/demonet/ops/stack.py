@@ -2,8 +2,8 @@ r"""Layers, a linear head and its loss as one function on a GPU: every array is 
 
 Layer by layer, autograd holds the output of a layer until its derivative is done, and that beside it. Here, going back,
 the derivative by what the last activation was given takes the place of :math:`h^K`; those by the sums take the place of
-the sums; and then the next one that of :math:`h^{K-1}`. For two layers that is three arrays of the size of ``x`` less,
-and no output of a layer has to be read once more for the slopes of its activation.
+the sums; and the derivative by :math:`h^{K-1}` that of the one before. For two layers that is three arrays of the size
+of ``x`` less, and the last output is read but once for the slopes of its activation.
 """
 
 from __future__ import annotations
@@ -147,6 +147,7 @@ def _down(
     back = (layout.back_pointer, layout.back_neighbours, stack.back_tiles)
     head = (weight, bias, stack.target, stack.share)
     g, by_weight, by_bias = cross_entropy.gradient(grad, outs[-1], *head, stack.activation, over=True)
+    slope = "none"  # the last layer's derivative is through its activation already
     found: list[Tensor | None] = []
     for k in range(len(triples) - 1, -1, -1):
         seed, matrices, own_bias = triples[k]
@@ -155,14 +156,15 @@ def _down(
             known = stack.first if k == 0 else None
             a = cuda.aggregate(h, *lists, None, stack.aggr, stack.tiles) if known is None else known
         has_bias = own_bias is not None
-        same = (g, g, h, a, seed, matrices, stack.groups, stack.combine, "none")  # g is before the activation already
-        by_seed, by_matrices, by_own = by_weights.weights_backward(*same, bias=has_bias)
+        same = (h, a, seed, matrices, stack.groups, stack.combine, slope)
+        by_seed, by_matrices, by_own = by_weights.weights_backward(g, outs[k], *same, bias=has_bias)
         found = [by_seed, by_matrices, by_own if has_bias else None, *found]
         if k == 0:
             break
         begin = 0 if stack.combine == "add" else seed.size(1)
-        z = by_input.half_backward(g, g, matrices, stack.groups, begin, "none", layout.pointer, stack.aggr, into=a)
-        g = by_input.input_backward(g, g, z, seed, "none", *back, over=h, before=stack.activation)
+        same = (stack.groups, begin, slope, layout.pointer, stack.aggr)
+        z = by_input.half_backward(g, outs[k], matrices, *same, into=a)
+        g, slope = by_input.input_backward(g, outs.pop(), z, seed, slope, *back, over=True), stack.activation
     return [by_weight, by_bias, *found]
 
 

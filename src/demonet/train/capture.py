@@ -5,8 +5,10 @@ On a small graph an epoch is shorter than the time it takes to start its kernels
 
 from __future__ import annotations
 
+import gc
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -38,7 +40,7 @@ class Captured:
             return self._run()
         if self._graph is None:
             self._graph = torch.cuda.CUDAGraph()
-            with torch.cuda.device(self._device), torch.cuda.graph(self._graph):
+            with _undisturbed(), torch.cuda.device(self._device), torch.cuda.graph(self._graph):
                 self._out = self._step()
         self._graph.replay()
         assert self._out is not None
@@ -56,6 +58,19 @@ class Captured:
         main.wait_stream(side)
         out.record_stream(main)
         return out
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Collect garbage before a capture and not during it: an old graph that is freed meanwhile breaks the new one."""
+    gc.collect()
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _watched(step: Callable[[], Tensor]) -> tuple[Tensor, bool]:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from demonet.degree.tiles import TILE, Groups, Tiles
 from demonet.ops.triton.blocks import ACTIVATIONS, block, on_device, precision
-from demonet.ops.triton.by_weights import load_gradient, times_slope
+from demonet.ops.triton.by_weights import load_gradient
 from demonet.ops.triton.gather import AGGR, gather_sum, list_scale, sum_long
 
 
@@ -116,7 +116,7 @@ def _input_kernel(
     OUT,
     COMPACT: tl.constexpr,
     ACTIVATION: tl.constexpr,
-    BEFORE: tl.constexpr,
+    OVER: tl.constexpr,
     HAS_ROWS: tl.constexpr,
     PRECISION: tl.constexpr,
     BM: tl.constexpr,
@@ -141,9 +141,7 @@ def _input_kernel(
     else:
         total = gather_sum(z, z, pointer, neighbours, row, inside, f, F, third.to(tl.int32), False, BM, BF)
     total += tl.dot(left, tl.trans(W0), input_precision=PRECISION)
-    if BEFORE > 0:
-        y = tl.load(by_x + row[:, None] * F + f[None, :], mask=whole, other=0).to(tl.float32)
-        total = times_slope(total, y, BEFORE)
+    if OVER:
         tl.debug_barrier()  # every thread has read these rows before any writes over them
     tl.store(by_x + row[:, None] * F + f[None, :], total.to(by_x.dtype.element_ty), mask=whole)
 
@@ -157,20 +155,20 @@ def input_backward(
     pointer: Tensor,
     neighbours: Tensor,
     tiles: Tiles,
-    over: Tensor | None = None,
-    before: str = "none",
+    *,
+    over: bool = False,
 ) -> Tensor:
     """By the input: ``z``, the derivatives by the sums, summed along reversed lists, and the seeds' part.
 
-    With ``over``, the input itself, the result is written over it; and back through ``before``, the activation whose
-    output the input was.
+    With ``over``, it is written over ``grad``, if that has as many columns.
     """
     grad, seed = grad.contiguous(), seed.contiguous()
     columns = z.size(1)
-    by_x = torch.empty_like(z) if over is None else over
+    over = over and grad.shape == z.shape
+    by_x = grad if over else torch.empty_like(z)
     same = {
         "ACTIVATION": ACTIVATIONS[activation],
-        "BEFORE": ACTIVATIONS[before],
+        "OVER": over,
         "HAS_ROWS": tiles.rows.numel() > 0,
         "PRECISION": precision(z.dtype),
         "BM": TILE,
