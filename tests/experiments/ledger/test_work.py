@@ -77,6 +77,13 @@ def test_time_left_comes_from_what_runs_took(ledger):
     assert told[0].left == pytest.approx(4 * 0.25 / 2 + 2 * 0.25, abs=0.2)
 
 
+def test_a_run_that_is_late_is_not_said_to_be_nearly_done(ledger):
+    do(ledger, [Wanted(cell("a", sleep=0.0), 1)])
+    told = []
+    do(ledger, [Wanted(cell("a", sleep=0.9), 1)], on_progress=told.append)
+    assert max(progress.left for progress in told) > 0.4  # 0.25 s were expected
+
+
 def test_another_stamp_is_another_run_and_never_mixed_in(ledger):
     wanted = [Wanted(cell("a"), 3)]
     do(ledger, wanted)

@@ -141,7 +141,8 @@ class Driver:
             expected = self.estimate.of(task.job.cell)
             if expected is None:
                 return None
-            expected = max(0.0, expected - (now - self.running.get(task, now)))
+            so_far = now - self.running.get(task, now)
+            expected = expected - so_far if so_far < expected else so_far  # one that is late may be half done
             if task.alone:
                 one_by_one += expected
             else:

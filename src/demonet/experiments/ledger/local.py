@@ -114,10 +114,10 @@ def _end_with_parent() -> None:
 def _quiet_children() -> Iterator[None]:
     """Processes that start meanwhile have one thread in every library, and do not hear Ctrl-C while they import."""
     before = {name: os.environ.get(name) for name in _THREADS}
-    can_mask = hasattr(signal, "pthread_sigmask")
-    resource_tracker.ensure_running()  # it would lift the mask
+    can_mask = hasattr(signal, "pthread_sigmask")  # not on Windows
     if can_mask:
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        resource_tracker.ensure_running()  # started later, it would lift the mask
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     os.environ.update(dict.fromkeys(_THREADS, "1"))
     try:
         yield
@@ -128,4 +128,4 @@ def _quiet_children() -> Iterator[None]:
             else:
                 os.environ[name] = value
         if can_mask:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)

@@ -26,7 +26,7 @@ class RayEngine:
         self._ray = ray = _import()
         self._started = not ray.is_initialized()
         if self._started:
-            ray.init(num_cpus=None, log_to_driver=False, logging_level=logging.WARNING, include_dashboard=False)
+            ray.init(log_to_driver=False, logging_level=logging.WARNING, include_dashboard=False)
         gpus = 0 if device == "cpu" else 1
         self.room = int(ray.cluster_resources().get("GPU" if gpus else "CPU", 1)) if jobs is None else jobs
         self._remote = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=0)(carry_out)
