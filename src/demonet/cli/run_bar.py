@@ -67,7 +67,7 @@ def duration(seconds: float) -> str:
     """A time as one says it.
 
     >>> duration(0.4), duration(75), duration(8000), duration(200000)
-    ('0 s', '1 min 15 s', '2 h 13 min', '2 d 8 h')
+    ('0 s', '1 min 15 s', '2 h 13 min', '2 d 7 h')
     """
     whole = round(seconds)
     units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
