@@ -52,7 +52,7 @@ def _whole() -> list[Entry]:
 
 def _brief() -> list[Entry]:
     return [
-        entry(dataset, method, preset, 3)
+        entry(dataset, method, preset, 2)
         for dataset in ("brazil", "europe")
         for method, preset in METHODS
         if applies(method, family_in_catalog(dataset))
