@@ -49,10 +49,10 @@ def made_up(empty: Row, random: np.random.Generator) -> Row:
     return filled(empty, np.clip(random.normal(centre, width, runs), 0, 1))
 
 
-def paper_rows(seed: int = 0) -> dict[str, list[Row]]:
-    """Every part."""
+def paper_rows(seed: int = 0, quick: bool = False) -> dict[str, list[Row]]:
+    """Every part, in full or as ``--quick`` has it."""
     random = np.random.default_rng(seed)
-    return {name: [made_up(empty, random) for empty in part.rows({})] for name, part in PARTS.items()}
+    return {name: [made_up(empty, random) for empty in part.rows({}, quick=quick)] for name, part in PARTS.items()}
 
 
 def points(seed: int = 0) -> dict[str, dict[str, dict]]:

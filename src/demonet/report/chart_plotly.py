@@ -11,8 +11,8 @@ from demonet.report.palette import NEUTRAL, colour
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-PANEL, NAME, GAP, ENTRY = 260, 22, 64, 22
-"""Heights in pixels: of a panel, of a name in a list, between panels, of a line of the legend."""
+PANEL, ALONE, NAME, GAP, ENTRY = 260, 400, 22, 64, 22
+"""Heights in pixels: of a panel, of a single one, of a name in a list, between panels, of a line of the legend."""
 
 
 def draw(chart: Chart) -> Figure:
@@ -21,7 +21,9 @@ def draw(chart: Chart) -> Figure:
 
     figure = go.Figure()
     columns = min(chart.columns, len(chart.panels))
-    panel = PANEL if chart.y.names is None else 24 + NAME * len(chart.y.names)
+    panel = ALONE if len(chart.panels) == 1 else PANEL
+    if chart.y.names is not None:
+        panel = 24 + NAME * len(chart.y.names)
     told: set[str] = set()
     for index, each in enumerate(chart.panels):
         number = str(index + 1) if index else ""
@@ -136,5 +138,5 @@ def _axis(axis: Axis) -> dict[str, Any]:
     if axis.names is not None:
         settings |= {"tickvals": list(axis.names), "ticktext": [f"{plain(name, 34)}  " for name in axis.names.values()]}
     if axis.bare:
-        settings |= {"showticklabels": False}
+        settings |= {"showticklabels": False, "showgrid": False}
     return settings

@@ -11,8 +11,8 @@ from demonet.report.palette import CATEGORICAL, NEUTRAL
 from demonet.report.svg import document, line, power_of_ten, text
 
 WIDTH, TOP, FOOT = 900, 44, 18
-FRAME, HEAD, BELOW, BESIDE = 230, 26, 40, 46
-"""Height of a panel's frame, room for its title above, for its numbers below and beside it."""
+FRAME, ALONE, HEAD, BELOW, BESIDE = 230, 380, 26, 40, 46
+"""Height of a panel's frame, and of a single one; room for its title above, for its numbers below and beside it."""
 NAME = 22
 """Height of a line of names on the upright axis."""
 LETTER, ENTRY = 7.3, 22
@@ -41,7 +41,9 @@ class Frame:
 
 def draw(chart: Chart) -> str:
     """The text of an SVG file."""
-    frame_height: float = FRAME if chart.y.names is None else 20 + NAME * len(chart.y.names)
+    frame_height: float = ALONE if len(chart.panels) == 1 else FRAME
+    if chart.y.names is not None:
+        frame_height = 20 + NAME * len(chart.y.names)
     columns = min(chart.columns, len(chart.panels))
     named = chart.y.names is not None
     names = 12 + LETTER * max(len(_cut(name)) for name in chart.y.names.values()) if chart.y.names else 0.0
@@ -133,7 +135,9 @@ def _marks(axis: Axis, low: float, high: float, most: int = 6) -> list[tuple[flo
         return [(place, _cut(name)) for place, name in axis.names.items()]
     if axis.log:
         return [(10.0**power, power_of_ten(power)) for power in range(math.ceil(low), math.floor(high) + 1)]
-    words = "" if axis.bare else "{:.0%}" if axis.share else "{:g}"
+    if axis.bare:
+        return []
+    words = "{:.0%}" if axis.share else "{:g}"
     return [(value, words.format(value).replace("-", "−")) for value in ticks(low, high, most)]
 
 

@@ -17,7 +17,7 @@ from demonet.report.paper_account import misses
 from demonet.report.paper_claims import claim_sections
 from demonet.report.paper_identity import identity_charts
 from demonet.report.paper_tables import against_best_table, count_table, miss_sections, part_tables, ranked
-from demonet.report.paper_words import OURS, group_of, row_name
+from demonet.report.paper_words import OURS, group_of, row_name, slug
 
 if TYPE_CHECKING:
     from demonet.experiments.parts.row import Row
@@ -81,11 +81,12 @@ def charts(rows: Mapping[str, Sequence[Row]], facts: Mapping[str, Any]) -> dict[
             found[part] = paper_figures.layers(members)
         elif part == "ablation":
             for preset in dict.fromkeys(row.preset for row in members):
-                found[f"{part}-{preset}"] = paper_figures.ablation([row for row in members if row.preset == preset])
+                changed = [row for row in members if row.preset == preset]
+                found[slug(f"{part} {preset}")] = paper_figures.ablation(changed)
         elif part == "speed":
             found[part] = paper_figures.speed(members)
         elif part == "identity":
-            found |= {f"{part}-{graph}": chart for graph, chart in identity_charts(facts.get(POINTS, {})).items()}
+            found |= {slug(f"{part} {graph}"): chart for graph, chart in identity_charts(facts.get(POINTS, {})).items()}
         elif part in ("nodes", "graphs"):
             average = ranked(_paper_splits(members))
             ours = [row_name(row) for row in members if group_of(row.method) == OURS]

@@ -69,8 +69,8 @@ def _cross(answers: Sequence[Answer]) -> tuple[list[Column], list[list[Cell]]]:
 def _cell(one: Answer) -> Cell:
     note = "" if math.isnan(one.corrected) else f"p {in_words(one.corrected)}"
     if one.verdict == "not yet run":
-        sets = len({*one.sets, *one.missing})
-        note = f"runs missing on {len(one.missing)} of {sets} sets" if one.runs else "not yet run"
+        sets = {*one.sets, *one.missing}
+        note = f"{len(sets) - len(one.missing)} of {len(sets)} sets" if one.runs else "not yet run"
     verdict = _CELL.get(one.verdict)
     return Beside(one.difference, (one.high - one.low) / 2, verdict=verdict, note=note)  # type: ignore[arg-type]
 

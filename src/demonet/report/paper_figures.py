@@ -46,13 +46,10 @@ def _lines(
     if not done:
         return None
     panels = []
+    walks = list(dict.fromkeys((row.method, row.preset) for row in done))
     for dataset in dict.fromkeys(row.dataset for row in done):
-        here = [row for row in done if row.dataset == dataset]
-        walks = dict.fromkeys((row.method, row.preset) for row in here)
-        series = [
-            _walk([row for row in here if (row.method, row.preset) == walk], across, symbol)
-            for symbol, walk in enumerate(walks)
-        ]
+        here = [[row for row in done if (row.dataset, row.method, row.preset) == (dataset, *walk)] for walk in walks]
+        series = [_walk(members, across, symbol) for symbol, members in enumerate(here) if members]
         panels.append(Panel(set_name(dataset), series))
     return Chart(title, panels, x, y, columns)
 

@@ -37,6 +37,7 @@ class Grid:
         best: Whether the largest or the smallest of a column wins, or nothing does.
         digits: After the point.
         words: What stands for some numbers, such as "yes" for 1.
+        head: What stands above the names of lines.
     """
 
     title: str
@@ -45,6 +46,7 @@ class Grid:
     best: Literal["max", "min"] | None = "max"
     digits: int = 3
     words: Mapping[float, str] | None = None
+    head: str = "method"
 
     @property
     def lines(self) -> list[Line]:
@@ -62,6 +64,7 @@ class Shape:
     best: Literal["max", "min"] | None = "max"
     digits: int = 3
     words: Mapping[float, str] | None = None
+    head: str = "method"
 
 
 def _with_variant(row: Row) -> str:
@@ -80,6 +83,7 @@ _SHAPES = {
         lambda row: method_name(row.method, row.preset),
         lambda row: set_name(row.dataset),
         lambda row: row.variant,
+        head="what is changed",
     ),
     "speed": Shape(
         lambda row: "",
@@ -109,7 +113,7 @@ def _grid(title: str, rows: Sequence[Row], shape: Shape) -> Grid:
         names = dict.fromkeys(shape.line(row) for row in rows if group_of(row.method) == group)
         if names:
             groups[group] = [Line(name, tuple(places.get((name, column)) for column in columns)) for name in names]
-    return Grid(title, columns, groups, shape.best, shape.digits, shape.words)
+    return Grid(title, columns, groups, shape.best, shape.digits, shape.words, shape.head)
 
 
 def nodes_of(row: Row) -> float:

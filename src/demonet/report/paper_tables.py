@@ -32,7 +32,7 @@ def part_tables(part: str, rows: Sequence[Row]) -> list[Section]:
 
 def _grid_table(grid: Grid, *, anchor: str, cost: bool) -> Section:
     """A grid as it stands in the page: groups apart, a click sorts inside each; with ``cost``, seconds and memory."""
-    columns = [Column("method" if grid.groups.keys() - {OURS} else "")]
+    columns = [Column(grid.head)]
     for name in grid.columns:
         columns.append(Column(name, digits=grid.digits, best=grid.best, words=grid.words))
         columns += [Column("s", digits=1), Column("MB", digits=0)] if cost else []
@@ -45,7 +45,8 @@ def _grid_table(grid: Grid, *, anchor: str, cost: bool) -> Section:
 
 
 def _cost(row: Row | None) -> tuple[Cell, Cell]:
-    return (None, None) if row is None or not row.runs else (row.seconds, row.peak_memory_mb)
+    known = [] if row is None else [row.seconds, row.peak_memory_mb]
+    return (None, None) if not known or any(map(math.isnan, known)) else (known[0], known[1])
 
 
 def _caption(grid: Grid) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from demonet.experiments.parts import graphs, nodes
@@ -86,6 +87,15 @@ def method_name(method: str, preset: str = "", variant: str = "") -> str:
 def set_name(dataset: str) -> str:
     """A set as the paper writes it."""
     return _SETS.get(dataset, dataset)
+
+
+def slug(words: str) -> str:
+    """A name for files and links.
+
+    >>> slug("Nested 10-fold")
+    'nested-10-fold'
+    """
+    return re.sub("[^a-z0-9]+", "-", words.lower()).strip("-")
 
 
 def group_of(method: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from demonet.report.cells import MARKS
 from demonet.report.legible import legible
 from demonet.report.paper_grid import NOT_YET, Grid, grids, verdict
-from demonet.report.paper_words import FLOORS, group_of, method_name, set_name
+from demonet.report.paper_words import FLOORS, group_of, method_name, set_name, slug
 
 if TYPE_CHECKING:
     from demonet.experiments.parts.row import Row
@@ -37,7 +37,8 @@ _LATEX = {
     "→": r"$\rightarrow$",
 }
 # What is left may mean something to Markdown, to HTML inside it, or to the table.
-_MARKDOWN = {character: f"\\{character}" for character in "\\`*_{}[]<>|#"} | {"&": "&amp;"}
+_MARKDOWN = {character: f"\\{character}" for character in "\\`*_{}[]|#"}
+_MARKDOWN |= {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
 def markdown(part: str, rows: Sequence[Row], title: str) -> str:
@@ -51,7 +52,7 @@ def markdown(part: str, rows: Sequence[Row], title: str) -> str:
 
 
 def _markdown_lines(grid: Grid) -> list[str]:
-    lines = [_row(["", *map(escape_markdown, grid.columns)]), "|---" + "|--:" * len(grid.columns) + "|"]
+    lines = [_row([grid.head, *map(escape_markdown, grid.columns)]), "|---" + "|--:" * len(grid.columns) + "|"]
     best = _best(grid)
     for group, members in grid.groups.items():
         lines.append(_row([f"*{escape_markdown(group)}*", *[""] * len(grid.columns)]))
@@ -77,10 +78,10 @@ def _latex_table(part: str, grid: Grid, title: str) -> str:
         r"\begin{table}",
         r"\centering\small",
         rf"\caption{{{escape_latex(title)}. {escape_latex(KEY)}}}",
-        rf"\label{{tab:{'-'.join(filter(str.isalnum, (part, grid.title.lower().replace(' ', ''))))}}}",
+        rf"\label{{tab:{slug(f'{part} {grid.title}')}}}",
         rf"\begin{{tabular}}{{l{'r' * len(grid.columns)}}}",
         r"\toprule",
-        " & ".join(["", *map(escape_latex, grid.columns)]) + r" \\",
+        " & ".join([grid.head, *map(escape_latex, grid.columns)]) + r" \\",
     ]
     for group, members in grid.groups.items():
         lines += [r"\midrule", rf"\multicolumn{{{1 + len(grid.columns)}}}{{l}}{{\textit{{{escape_latex(group)}}}}} \\"]

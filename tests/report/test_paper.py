@@ -1,0 +1,219 @@
+"""The paper's page and files: every cell beside the printed one, whatever is missing or hostile."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+from tests.report.conftest import HOSTILE
+from tests.report.paper_rows import FACTS, paper_rows, points, row
+
+from demonet.errors import DemonetError
+from demonet.experiments.parts import PARTS
+from demonet.report.page import Figure, Legend, Table, Text, render
+from demonet.report.paper import charts, paper_page, write_paper
+from demonet.report.paper_account import counts, misses
+from demonet.report.paper_grid import beside, grids, verdict
+from demonet.report.paper_identity import identity_charts
+from demonet.report.paper_reasons import Reason
+from demonet.report.paper_tables import against_best_table, part_tables, ranked
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return paper_rows(quick=True)
+
+
+@pytest.fixture(scope="module")
+def page(rows):
+    return paper_page(rows, facts=FACTS | {"points": points()})
+
+
+def titled(page, title):
+    return next(section for section in page.sections if section.title.startswith(title))
+
+
+def test_every_part_has_its_section_tables_and_files(rows, page, tmp_path):
+    written = write_paper({"nodes": rows["nodes"], "splits": rows["splits"]}, tmp_path, facts=FACTS)
+    names = {str(path.relative_to(tmp_path)) for path in written}
+    assert {f"tables/{part}.{kind}" for part in ("nodes", "splits") for kind in ("md", "tex")} < names
+    assert {"figures/splits.svg", "paper.html"} < names
+    assert all(path.stat().st_size for path in written)
+    anchors = [section.anchor for section in page.sections]
+    assert [name for name in anchors if name in PARTS] == list(PARTS)
+    assert {"reading", "summary", "claims", "misses", "nodes-best", "graphs-table-2"} < set(anchors)
+
+
+def test_protocols_and_the_legend_are_on_the_page(page):
+    told = [section.text for section in page.sections if isinstance(section, Text)]
+    assert all(part.protocol in told for part in PARTS.values())
+    (legend,) = [section for section in page.sections if isinstance(section, Legend)]
+    assert [mark for _, mark, _ in legend.entries] == ["●", "○", "▲", "▼"]
+
+
+@pytest.mark.parametrize(
+    ("values", "paper", "paper_std", "found"),
+    [
+        ([0.5, 0.6, 0.7], 0.65, math.nan, "same"),
+        ([0.59, 0.6, 0.61] * 10, 0.615, math.nan, "near"),
+        ([0.59, 0.6, 0.61] * 10, 0.5, math.nan, "above"),
+        ([0.59, 0.6, 0.61] * 10, 0.7, 0.001, "below"),
+        ([0.59, 0.6, 0.61] * 10, 0.7, 0.06, "near"),
+        ([0.9984, 0.9984], 0.998, 0.0, "same"),
+        ([0.6], 0.7, math.nan, None),
+        ([0.6], 0.7, 0.06, "near"),
+        ([], 0.7, 0.06, None),
+        ([0.6, 0.7], math.nan, math.nan, None),
+    ],
+)
+def test_how_a_cell_lies_to_the_printed_one(values, paper, paper_std, found):
+    assert verdict(row(values=values, paper=paper, paper_std=paper_std)) == found
+
+
+def test_properties_are_the_same_or_not():
+    assert verdict(row("properties", values=[1.0], paper=1.0)) == "same"
+    assert verdict(row("properties", values=[1.0], paper=0.0)) == "above"
+    (table,) = part_tables("properties", [row("properties", "order-free", values=[1.0], paper=0.0)])
+    assert [(cell.text, cell.printed) for cell in table.shown[0][1:]] == [("yes", "no")]
+
+
+def test_a_cell_says_what_is_missing():
+    assert beside(None) is None
+    assert beside(row(paper=0.7)).note == "not yet run"
+    assert beside(row(values=[0.5, 0.6], wanted=50)).note == "2 of 50 runs"
+    assert beside(row(values=[0.5, 0.6])).note == ""
+    shown = part_tables("nodes", [row(paper=0.7)])[0].shown[0][1]
+    assert (shown.text, shown.printed, shown.note, shown.order) == ("–", "0.700", "not yet run", "")
+
+
+def test_floors_stand_apart_and_may_win():
+    table = grids("nodes", [row(method=name) for name in ("majority", "gcn", "demonet-hash")])[0]
+    assert {group: [line.name for line in lines] for group, lines in table.groups.items()} == {
+        "DEMO-Net": ["DEMO-Net (hash)"],
+        "Compared with": ["GCN"],
+        "Floors": ["majority"],
+    }
+    (shown,) = part_tables("nodes", [row(method="gcn", values=[0.5, 0.6]), row(method="majority", values=[0.8, 0.9])])
+    assert [line[1].best for line in shown.shown] == [False, True]
+    assert shown.groups == [("Compared with", 1), ("Floors", 1)]
+
+
+def test_protocols_of_one_set_are_tables_of_their_own():
+    found = grids("graphs", [row("graphs", "MUTAG"), row("graphs", "MUTAG", split="nested:10")])
+    assert [grid.title for grid in found] == ["Thirds", "Nested 10-fold"]
+
+
+def test_differences_from_the_best_baseline_have_their_sign_p_and_rival():
+    high, low = [0.8, 0.81, 0.82, 0.8] * 3, [0.5, 0.52, 0.51, 0.5] * 3
+    table = against_best_table(
+        [row(values=low), row(method="gin", values=low[::-1]), row(method="demonet-hash", preset="paper", values=high)],
+        anchor="a",
+    )
+    ((name, cell),) = table.shown
+    assert (name.text, cell.text, cell.verdict) == ("DEMO-Net (hash), paper", "+0.300", "above")
+    assert cell.note.startswith("p < 0.001, G")
+    assert against_best_table([row(values=[0.5])], anchor="a") is None
+
+
+def test_ranks_are_over_the_sets_that_have_every_method(rows):
+    some = [row(dataset=name, method=who, values=[value, value])
+            for name in ("brazil", "usa") for who, value in (("gcn", 0.5), ("gin", 0.7))]  # fmt: skip
+    found = ranked([*some, row(dataset="europe", values=[0.5]), row(dataset="europe", method="gin")])
+    assert found.ranks == {"GCN": 2.0, "GIN": 1.0}
+    assert (found.sets, found.left_out) == (("Brazil", "USA"), ("Europe",))
+    assert list(charts({"nodes": some}, {})) == ["nodes-ranks"]
+
+
+def test_misses_are_those_beyond_two_deviations_each_with_its_reason():
+    tight = [0.59, 0.6, 0.61] * 10
+    off = row(method="demonet-hash", preset="paper", values=tight, paper=0.7)
+    other = replace(off, dataset="usa", preset="authors")
+    near = replace(off, dataset="europe", paper=0.615)
+    baseline = replace(off, method="gcn", preset="")
+    found = misses([off, other, near, baseline], [Reason("Loops", "measured", datasets=("usa",), presets=("authors",))])
+    assert [miss.name for miss in found] == ["Brazil, DEMO-Net (hash), paper", "USA, DEMO-Net (hash), authors"]
+    assert [miss.reason.title for miss in found] == ["Not yet explained", "Loops"]
+    assert found[0].deviations == pytest.approx(0.1 / off.std)
+    assert counts([off, near, row(paper=0.5), row(values=[0.4])]) == {
+        **{"same": 0, "near": 1, "above": 0, "below": 1, "not yet run": 1}
+    }
+
+
+def test_without_a_miss_the_page_says_so():
+    page = paper_page({"nodes": [row(values=[0.5, 0.6], paper=0.55)]}, facts={})
+    assert titled(page, "Where we do not match").text.startswith("Every cell that has been run is within two")
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_without_a_run_is_shown_empty(part, tmp_path):
+    empty = {part: PARTS[part].rows({})}
+    written = write_paper(empty, tmp_path, facts={})
+    assert not list(tmp_path.glob("figures/*"))
+    assert "not yet run" in (tmp_path / "paper.html").read_text(encoding="utf-8")
+    assert "not yet run" in written[0].read_text(encoding="utf-8")
+
+
+def test_nothing_at_all_is_still_a_page(tmp_path):
+    assert write_paper({"nodes": []}, tmp_path, facts={}) == [tmp_path / "paper.html"]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_one_run_draws_what_it_can(part, tmp_path):
+    once = [replace(one, mean=0.5, runs=1, values=(0.5,)) for one in PARTS[part].rows({}, quick=True)]
+    write_paper({part: once}, tmp_path, facts={})
+    text = (tmp_path / "paper.html").read_text(encoding="utf-8")
+    assert "± nan" not in text
+    assert ">nan" not in text
+
+
+def test_hostile_names_reach_no_markup(tmp_path):
+    hostile = [text.encode("utf-8", "replace").decode() for text in HOSTILE]
+    rows = [
+        row(dataset=name, method=method, variant=name, values=[0.5, 0.6, 0.7], paper=0.4, preset="paper")
+        for name in hostile
+        for method in ("demonet-hash", name)
+    ]
+    splits = [replace(one, part="splits", train_fraction=0.5, split="train:0.5") for one in rows]
+    facts = {name: name for name in hostile}
+    facts["points"] = {name: {name: {"xy": [[0.0, 1.0], [1.0, 0.0]], "roles": [0, 0]}} for name in hostile[:1]}
+    identity = [replace(one, part="identity") for one in rows]
+    for path in write_paper({"nodes": rows, "splits": splits, "identity": identity}, tmp_path, facts=facts):
+        text = path.read_text(encoding="utf-8")
+        assert "<script>alert" not in text
+        assert "<img" not in text
+        if path.suffix == ".svg":
+            assert {element.tag.split("}")[1] for element in ElementTree.fromstring(text).iter()} <= {
+                *("svg", "style", "rect", "text", "path", "polyline", "polygon", "circle")
+            }
+        if path.suffix == ".tex":
+            assert "$x^2$" not in text
+
+
+def test_every_figure_is_in_the_page_and_drawable(rows, page):
+    drawn = charts(rows, {"points": points()})
+    figures = [section for section in page.sections if isinstance(section, Figure)]
+    assert len(figures) == len(drawn)
+    assert {"splits", "speed", "layers", "ablation-paper", "ablation-default", "identity-cycle"} <= set(drawn)
+    assert all(len(figure.alt) > 30 for figure in figures)
+
+
+def test_equal_nodes_are_joined():
+    (chart,) = identity_charts({"barbell": {"GCN": {"xy": [[0, 0], [2, 0], [5, 5]], "roles": [0, 0, 1]}}}).values()
+    links, *roles = chart.panels[0].series
+    assert list(zip(links.x, links.y, strict=True)) == [(1, 0), (0, 0), (1, 0), (2, 0), (5, 5), (5, 5)]
+    assert [series.name for series in roles] == ["role 0", "role 1"]
+
+
+def test_claims_are_answered_for_each_of_our_methods(page):
+    table = titled(page, "Claim 1")
+    assert isinstance(table, Table)
+    assert [line[0].text for line in table.shown][-1] == "DEMO-Net, default"
+    assert {line[1].text for line in table.shown} <= {"holds", "does not hold", "undecided", "not yet run"}
+    assert [column.name for column in table.head][2:4] == ["GraphSAGE", "GCN"]
+
+
+def test_links_are_refused_where_they_could_not_lead():
+    with pytest.raises(DemonetError, match="no link can lead"):
+        render(replace(paper_page({}, facts={}), sections=[Text("", anchor="a b")]))
