@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 import torch
@@ -10,9 +11,9 @@ import torch
 from demonet.baselines.gcn import GCN
 from demonet.errors import DemonetError
 from demonet.experiments.identity import graph_of, half, identity
-from demonet.experiments.ledger.job import Cell, Job, canonical
+from demonet.experiments.ledger.job import Cell, Job, Result, Stamp, canonical
 from demonet.experiments.parts import PARTS
-from demonet.experiments.parts.identity import ROLES
+from demonet.experiments.parts.identity import ROLES, distances
 
 
 def run(dataset, method, preset="", seed=0, **options):
@@ -104,3 +105,14 @@ def test_the_part():
     }
     assert set(ROLES.wanted(quick=True)) != set(ROLES.wanted())
     assert PARTS["identity"] is ROLES
+
+
+def test_distances_are_means_over_the_runs():
+    cell = next(e.cell for e in ROLES.entries() if (e.cell.dataset, e.cell.preset) == ("cycle", "authors"))
+    done = [Result(job, Stamp("code", "{}", "cpu"), identity(job)) for job in (Job(cell, 0), Job(cell, 1))]
+    (row,) = distances({cell: done})
+    assert (row.dataset, row.method, row.runs) == (cell.dataset, cell.method, 2)
+    assert row.twins == pytest.approx(sum(one.outcome.value for one in done) / 2)
+    assert math.isnan(row.told_apart)  # on a cycle all nodes are twins
+    assert math.isnan(row.accuracy)
+    assert distances({}) == []

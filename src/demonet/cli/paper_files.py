@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from demonet.cli.run_bar import duration
+from demonet.experiments.parts.identity import ROLES, distances
 from demonet.experiments.rows import write_rows
 from demonet.report.paper import write_paper
 from demonet.report.paper_words import method_name
@@ -31,6 +32,9 @@ def write_files(
     for name, members in rows.items():
         write_rows(members, out / f"{name}.csv", without=("values",))
         tables.append(out / f"{name}.csv")
+    if ROLES in parts and (apart := distances(results, quick)):
+        write_rows(apart, out / "identity_distances.csv")
+        tables.append(out / "identity_distances.csv")
     shown = [result for found in results.values() for result in found]
     return tables + write_paper(rows, out, facts=facts(shown, worked) | {"points": points(parts, results, quick)})
 

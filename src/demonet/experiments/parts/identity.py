@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from demonet.experiments.identity import GRAPHS, IDENTITY
-from demonet.experiments.ledger.job import Cell, canonical
+from demonet.experiments.ledger.job import Cell, Result, canonical
 from demonet.experiments.parts.nodes import PAPER_RUNS
 from demonet.experiments.parts.part import Entry, Part
 
@@ -45,5 +48,38 @@ ROLES = Part(
     "or that name every node (its row of the adjacency matrix, as in the authors' code, or of the unit matrix, as in "
     "GCN's paper). The paper has no numbers for it.",
     lambda: _entries(tuple(GRAPHS), PAPER_RUNS),
-    lambda: _entries(("mirrored-karate", "cycle"), 2),
+    lambda: _entries(("mirrored-karate", "cycle"), 1),
 )
+
+
+@dataclass(frozen=True)
+class Distances:
+    """A method on a graph: means over the runs of what :class:`~demonet.experiments.twins.Nearness` says of each.
+
+    ``accuracy`` is that of the trained networks on the half that has no labels; NaN where a number does not apply.
+    """
+
+    dataset: str
+    method: str
+    preset: str
+    variant: str
+    runs: int
+    twins: float
+    others: float
+    nearest_other: float
+    told_apart: float
+    found: float
+    accuracy: float
+
+
+def distances(results: Mapping[Cell, Sequence[Result]], quick: bool = False) -> list[Distances]:
+    """Every cell that has runs: twins that coincide mean little where others do too."""
+    measured = ("twins", "others", "nearest_other", "told_apart", "found", "accuracy")
+    return [
+        Distances(
+            *(entry.cell.dataset, entry.cell.method, entry.cell.preset, entry.variant, len(done)),
+            *(statistics.mean(one.outcome.extra.get(name, math.nan) for one in done) for name in measured),
+        )
+        for entry in ROLES.entries(quick)
+        if (done := results.get(entry.cell, ()))
+    ]
