@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
-from demonet.report.cells import Column, Estimate, show, show_column, tsv
+from demonet.report.cells import Beside, Column, Estimate, show, show_column, tsv
 
 
 @pytest.mark.parametrize(
@@ -57,3 +59,20 @@ def test_tsv_keeps_every_digit_and_gives_a_deviation_its_own_column():
 def test_tsv_text_neither_breaks_cells_nor_runs_as_a_formula():
     lines = tsv([Column("=a")], [["x\ty\nz"], ["=HYPERLINK(1)"], ["@b"], ["\t+c"], [-1.5]]).splitlines()
     assert lines == ["'=a", "x y z", "'=HYPERLINK(1)", "'@b", "'+c", "-1.5"]
+
+
+def test_a_cell_beside_a_printed_one():
+    column = Column("Brazil", best="max", signed=True)
+    cells = [Beside(0.61, 0.1, 0.614, 0.069, "same"), Beside(math.nan, math.nan, 0.5, note="not yet run"), None]
+    first, second, third = show_column(column, cells)
+    assert (first.text, first.deviation, first.printed, first.mark) == ("+0.610", "0.100", "0.614 ± 0.069", "●")
+    assert (second.text, second.printed, second.note, second.order) == ("–", "0.500", "not yet run", "")
+    assert (first.best, second.best, third.best, third.number) == (True, False, False, True)
+    assert tsv([column], [[cell] for cell in cells]) == (
+        "Brazil\tBrazil ±\tBrazil printed\tBrazil printed ±\n0.61\t0.1\t0.614\t0.069\n\t\t0.5\t\n\t\t\t\n"
+    )
+
+
+def test_words_stand_for_numbers():
+    (shown,) = show_column(Column("order-free", words={1.0: "yes", 0.0: "no"}), [Beside(1.0, math.nan, 0.0)])
+    assert (shown.text, shown.printed, shown.order) == ("yes", "no", "1.0")

@@ -141,6 +141,18 @@ def test_misses_are_those_beyond_two_deviations_each_with_its_reason():
     }
 
 
+def test_the_account_for_documents(tmp_path):
+    off = row(method="demonet-m-hash", preset="paper", values=[0.59, 0.6, 0.61] * 10, paper=0.7)
+    rows = {"nodes": [row(values=[0.5, 0.6])], "graphs": [replace(off, part="graphs", dataset="PTC")]}
+    write_paper(rows, tmp_path, facts={})
+    account = (tmp_path / "tables" / "account.md").read_text(encoding="utf-8")
+    assert account.startswith("### Not yet explained\n")
+    assert r"| PTC, DEMO-Net\_m (hash), paper | 0.600 ± 0.008 | 0.700 | 12.0 |" in account
+    assert "| Brazil |" in (tmp_path / "tables" / "readme.md").read_text(encoding="utf-8")
+    write_paper(rows | {"graphs": [row("graphs", "PTC")]}, tmp_path, facts={})
+    assert (tmp_path / "tables" / "account.md").read_text(encoding="utf-8").startswith("Every cell that has been run")
+
+
 def test_without_a_miss_the_page_says_so():
     page = paper_page({"nodes": [row(values=[0.5, 0.6], paper=0.55)]}, facts={})
     assert titled(page, "Where we do not match").text.startswith("Every cell that has been run is within two")

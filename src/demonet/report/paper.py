@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from demonet.atomic import replacing
 from demonet.experiments.hypotheses import answers, verdicts
 from demonet.experiments.parts import PARTS
-from demonet.report import chart_plotly, chart_svg, paper_figures, tables
+from demonet.report import chart_plotly, chart_svg, paper_account, paper_figures, tables
 from demonet.report.cells import Verdict
 from demonet.report.chart import Chart
 from demonet.report.page import Facts, Figure, Legend, Page, Section, Text, write
@@ -46,6 +46,9 @@ MEANING: dict[Verdict, str] = {
 def write_paper(rows: Mapping[str, Sequence[Row]], out: Path, *, facts: Mapping[str, Any]) -> list[Path]:
     """Write ``tables/<part>.md`` and ``.tex``, ``figures/<name>.svg`` and ``paper.html`` below ``out``.
 
+    With both Tables 4 and 5 there is also ``tables/readme.md``, the short table of results, and ``tables/account.md``,
+    which says where the presets do not match the paper, and why.
+
     Args:
         rows: The rows of each part, in the order of the page.
         out: A folder.
@@ -61,6 +64,9 @@ def write_paper(rows: Mapping[str, Sequence[Row]], out: Path, *, facts: Mapping[
         title = part_title(part)
         files[out / "tables" / f"{part}.md"] = tables.markdown(part, members, title)
         files[out / "tables" / f"{part}.tex"] = tables.latex(part, members, title)
+    if "nodes" in told and "graphs" in told:
+        files[out / "tables" / "readme.md"] = tables.readme(told["nodes"], told["graphs"])
+        files[out / "tables" / "account.md"] = paper_account.markdown(misses(printed_tables(told)))
     for name, chart in charts(told, facts).items():
         files[out / "figures" / f"{name}.svg"] = chart_svg.draw(chart)
     for path, content in files.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from demonet.report.paper_grid import two_deviations, verdict
 from demonet.report.paper_reasons import REASONS, Reason
 from demonet.report.paper_words import method_name, set_name
+from demonet.report.tables import escape_markdown
 
 if TYPE_CHECKING:
     from demonet.experiments.parts.row import Row
@@ -45,9 +47,27 @@ def misses(rows: Sequence[Row], reasons: Sequence[Reason] = REASONS) -> list[Mis
     ]
 
 
+def markdown(missed: Sequence[Miss]) -> str:
+    """The account for documents: under each reason the cells that it explains."""
+    if not missed:
+        return "Every cell that has been run is within two standard deviations of the printed one.\n"
+    blocks = []
+    for reason in dict.fromkeys(miss.reason for miss in missed):
+        lines = ["| cell | here | printed | deviations off |", "|---|--:|--:|--:|"]
+        lines += [_line(miss) for miss in missed if miss.reason == reason]
+        blocks += [f"### {reason.title}", reason.text, "\n".join(lines)]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _line(miss: Miss) -> str:
+    row = miss.row
+    ours = f"{row.mean:.3f}" if math.isnan(row.std) else f"{row.mean:.3f} ± {row.std:.3f}"
+    return f"| {escape_markdown(miss.name)} | {ours} | {row.paper:.3f} | {miss.deviations:.1f} |"
+
+
 def counts(rows: Sequence[Row]) -> dict[str, int]:
     """How many cells that the paper prints there are of each verdict, and how many are not there yet."""
-    printed = [row for row in rows if row.paper == row.paper]  # not NaN
+    printed = [row for row in rows if not math.isnan(row.paper)]
     found = dict.fromkeys(("same", "near", "above", "below", "not yet run"), 0)
     for row in printed:
         found[verdict(row) or "not yet run"] += 1
