@@ -79,7 +79,8 @@ def test_it_does_what_is_missing_and_writes_everything(tmp_path):
             "c0de",
         )
     assert "values" not in rows[0]
-    assert "12 runs in" in first.stderr
+    assert first.stderr.startswith("0 of 12 runs, time left not known yet, gcn log:")
+    assert "\n12 of 12 runs\n12 runs in" in first.stderr
     for name in ("nodes.csv", "tables/nodes.md", "tables/nodes.tex", "paper.html", "ledger.parquet"):
         assert (tmp_path / "out" / name).stat().st_size > 0
         assert f"Wrote {tmp_path / 'out' / name}" in first.stdout
@@ -134,6 +135,7 @@ def test_a_failed_run_is_told_after_all_is_written(tmp_path, monkeypatch):
         result = run(tmp_path, "nodes")
         assert result.exit_code == 1
         assert "failed: gcn fail:1 on brazil, thirds, seed 1: ValueError: no such luck" in result.stderr
+        assert "6 of 12 runs, 6 failed\n" in result.stderr
         assert "6 runs failed" in result.stderr
         assert {row["runs"] for row in table(tmp_path)} == {"1"}
 

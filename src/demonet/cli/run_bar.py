@@ -41,13 +41,14 @@ class RunBar:
 
     def __call__(self, progress: Progress) -> None:
         """Show where the work stands."""
-        shown = ", ".join(filter(None, (_left(progress), f"{progress.failed} failed" if progress.failed else "")))
-        now = run_name(progress.running[0]) if progress.running else "nothing in work here"
+        failed = f"{progress.failed:,} failed" if progress.failed else ""
+        shown = ", ".join(filter(None, (failed, _left(progress))))
+        now = run_name(progress.running[0]) if progress.running else ""
         if self.console.is_terminal:
             self.bar.update(self.task, description=now, completed=progress.done, total=progress.wanted, shown=shown)
         elif time.monotonic() - self.last >= SECONDS or not progress.running:
             self.last = time.monotonic()
-            line = f"{progress.done:,} of {progress.wanted:,} runs, {shown}; {now}"
+            line = ", ".join(filter(None, (f"{progress.done:,} of {progress.wanted:,} runs", shown, now)))
             self.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def __exit__(
@@ -79,4 +80,6 @@ def duration(seconds: float) -> str:
 
 
 def _left(progress: Progress) -> str:
+    if progress.done + progress.failed == progress.wanted:
+        return ""
     return "time left not known yet" if progress.left is None else f"about {duration(progress.left)} left"

@@ -97,7 +97,7 @@ def test_another_stamp_is_another_run_and_never_mixed_in(ledger):
 
 def test_what_must_run_alone_does(ledger, tmp_path):
     log = str(tmp_path / "log")
-    wanted = [Wanted(cell("a", log=log, sleep=0.4), 2), Wanted(cell("t", log=log, sleep=0.05), 3, alone=True)]
+    wanted = [Wanted(cell("a", log=log, sleep=1.0), 2), Wanted(cell("t", log=log, sleep=0.05), 3, alone=True)]
     do(ledger, wanted)
     spans = {
         (method, seed): (float(begin), float(end))
@@ -144,7 +144,7 @@ def test_a_worker_that_died_while_idle_costs_one_run_and_no_more():
 def test_killed_ten_times_nothing_is_lost_and_nothing_is_done_twice(tmp_path):
     """Each driver is killed at a random moment; its workers go with it, and the next one goes on."""
     path, log, chance = tmp_path / "ledger.sqlite", tmp_path / "log", random.Random(0)
-    wanted = [Wanted(cell(name, log=str(log), sleep=0.02), 40) for name in "abc"]
+    wanted = [Wanted(cell(name, log=str(log), sleep=0.04), 80) for name in "abc"]
     recorded: dict = {}
     for _ in range(10):
         process = driver(path, wanted)
@@ -165,7 +165,7 @@ def test_killed_ten_times_nothing_is_lost_and_nothing_is_done_twice(tmp_path):
         assert recorded.items() <= _done(ledger).items()
         assert values(ledger, wanted) == expected(wanted)
     # A run may have been in work when the driver died, two at a time; one that was recorded has not begun again.
-    assert 120 <= len(lines(log, "end")) <= 120 + 2 * 10
+    assert 240 <= len(lines(log, "end")) <= 240 + 2 * 10
 
 
 def _all_dead(processes):

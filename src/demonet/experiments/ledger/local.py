@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -93,6 +94,7 @@ class LocalEngine:
 def _serve(pipe: Connection, perform: Perform, stamped: Stamped, device: str) -> None:
     """What a worker does: one run after the other, until nobody asks any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who started it
+    warnings.filterwarnings("ignore", message=".*Sparse CSR tensor support is in beta state")  # nobody can do anything
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         try:
