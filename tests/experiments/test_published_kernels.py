@@ -22,14 +22,22 @@ def graphs(monkeypatch):
     return made
 
 
-@pytest.mark.parametrize("measure", [kernels.wl_by_setting, kernels.wl_by_another_fold])
+def by_setting():
+    return kernels.best_setting([kernels.by_strength("made up", setting, 3) for setting in range(12)])
+
+
+def by_another_fold():
+    return [kernels.by_another_fold("made up", fold, 3) for fold in range(3)]
+
+
+@pytest.mark.parametrize("measure", [by_setting, by_another_fold])
 def test_an_easy_set(graphs, measure):
-    assert measure("made up", folds=3) == [1.0, 1.0, 1.0]
+    assert measure() == [1.0, 1.0, 1.0]
 
 
 def test_every_graph_is_tested_once_by_one_setting(graphs):
     """A path and a star have each other's class: the folds that test them are wrong once each, and nothing helps."""
     graphs[0].y, graphs[9].y = torch.tensor([1]), torch.tensor([0])
-    found = kernels.wl_by_setting("made up", folds=3)  # of equal size, so their mean is the share that is right
+    found = by_setting()  # of equal size, so their mean is the share that is right
     assert sum(found) / 3 == pytest.approx(16 / 18)
-    assert sum(found) >= sum(kernels.wl_by_another_fold("made up", folds=3))
+    assert sum(found) >= sum(by_another_fold())

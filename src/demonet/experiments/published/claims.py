@@ -5,16 +5,16 @@ from __future__ import annotations
 import csv
 import math
 import statistics
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from demonet.experiments.rows import write_rows
 
 # Where claims are kept: each module has a list CLAIMS.
-MODULES = ("networks", "kernels", "embeddings")
+MODULES = ("gin", "gcn", "kernels", "embeddings")
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,9 @@ class Claim:
         method, dataset: By the names they have here.
         protocol: How items were split and the result was chosen, and who printed it.
         published, published_std: Mean accuracy, and its deviation where one was printed, else NaN.
-        measure: The accuracies of all folds or runs under the same protocol.
+        pieces: How many folds, splits or settings there are that can be measured apart, in any order.
+        piece: Measures one of them; importable by name, as another process calls it, and its answer is plain JSON.
+        combine: From the answers of all pieces, in order, to the accuracies of all folds or runs.
     """
 
     method: str
@@ -33,7 +35,9 @@ class Claim:
     protocol: str
     published: float
     published_std: float
-    measure: Callable[[], list[float]]
+    pieces: int
+    piece: Callable[[int], Any]
+    combine: Callable[[list[Any]], list[float]] = list
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -43,7 +47,15 @@ class Claim:
 
 @dataclass(frozen=True)
 class Row:
-    """A claim beside what was measured; ``within`` is ``yes`` or ``no``, as :func:`is_within` has it."""
+    """A claim beside what was measured.
+
+    Attributes:
+        method, dataset, protocol, published, published_std: Those of the claim.
+        measured, std: Mean accuracy over the folds or runs, and its standard deviation.
+        runs: How many folds or runs.
+        seconds: Processor time of all of them.
+        within: ``yes`` or ``no``: see :func:`is_within`. Where no deviation was printed, the interval is our own.
+    """
 
     method: str
     dataset: str
@@ -68,7 +80,9 @@ def all_claims() -> list[Claim]:
 
 
 def is_within(published: float, published_std: float, measured: float, std: float) -> bool:
-    """Whether the measured mean is inside the printed interval, or has the printed mean inside its own.
+    """Whether the measured mean is at most one deviation from the printed one: the printed deviation, or else ours.
+
+    Where none was printed, our own tells how far runs lie apart, which is all that is known of how far theirs did.
 
     >>> is_within(0.80, 0.03, 0.77, 0.01), is_within(0.80, math.nan, 0.77, 0.01), is_within(0.80, math.nan, 0.79, 0.01)
     (True, False, True)
@@ -77,14 +91,12 @@ def is_within(published: float, published_std: float, measured: float, std: floa
     return abs(measured - published) <= half + 1e-9
 
 
-def measure(claim: Claim) -> Row:
-    """Measure a claim."""
-    start = time.perf_counter()
-    runs = claim.measure()
+def compare(claim: Claim, answers: list[Any], seconds: float) -> Row:
+    """The row of a claim whose pieces have all been measured."""
+    runs = claim.combine(answers)
     mean = statistics.mean(runs)
     std = statistics.stdev(runs) if len(runs) > 1 else math.nan
     within = "yes" if is_within(claim.published, claim.published_std, mean, std) else "no"
-    seconds = time.perf_counter() - start
     return Row(*claim.key, claim.published, claim.published_std, mean, std, len(runs), seconds, within)
 
 
