@@ -162,8 +162,8 @@ def _down(
         if k == 0:
             break
         begin = 0 if stack.combine == "add" else seed.size(1)
-        same = (stack.groups, begin, slope, layout.pointer, stack.aggr)
-        z = by_input.half_backward(g, outs[k], matrices, *same, into=a)
+        cut = (stack.groups, begin, slope, layout.pointer, stack.aggr)
+        z = by_input.half_backward(g, outs[k], matrices, *cut, into=a)
         g, slope = by_input.input_backward(g, outs.pop(), z, seed, slope, *back, over=True), stack.activation
     return [by_weight, by_bias, *found]
 

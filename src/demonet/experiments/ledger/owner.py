@@ -6,7 +6,7 @@ import os
 import socket
 from dataclasses import dataclass
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 
 SILENCE = 600.0  # seconds without a heartbeat after which a process on another machine counts as dead
 _SAME = 2.0  # seconds by which a start time may move, as the system derives it from a clock that is put right
