@@ -62,6 +62,7 @@ def test_protocols_and_the_legend_are_on_the_page(page):
         ([0.59, 0.6, 0.61] * 10, 0.7, 0.001, "below"),
         ([0.59, 0.6, 0.61] * 10, 0.7, 0.06, "near"),
         ([0.9984, 0.9984], 0.998, 0.0, "same"),
+        ([0.6, 0.61], 0.64, math.nan, "below"),
         ([0.6], 0.7, math.nan, None),
         ([0.6], 0.7, 0.06, "near"),
         ([], 0.7, 0.06, None),

@@ -132,7 +132,8 @@ def beside(row: Row | None) -> Beside | None:
 def verdict(row: Row) -> Verdict | None:
     """How ours lies to the printed number.
 
-    ``"same"``: it is inside the 95 % interval of our mean; ``"near"``: less than two standard deviations away, by the
+    ``"same"``: it is inside the 95 % interval of our mean (which of two or three runs is wider than two deviations: not
+    beyond those); ``"near"``: less than two standard deviations away, by the
     larger of ours and theirs; else we are ``"above"`` or ``"below"``. None where one of the two or every deviation is
     missing. Properties have no deviation: yes is yes.
     """
@@ -140,7 +141,7 @@ def verdict(row: Row) -> Verdict | None:
     spread = 0.0 if row.part == "properties" else two_deviations(row)
     if math.isnan(away) or math.isnan(spread):
         return None
-    if abs(away) <= (0.0 if math.isnan(row.ci95) else row.ci95) + ROUNDING:
+    if abs(away) <= (0.0 if math.isnan(row.ci95) else min(row.ci95, spread)) + ROUNDING:
         return "same"
     if abs(away) <= spread + ROUNDING:
         return "near"
