@@ -30,7 +30,7 @@ def _whole() -> list[Entry]:
 
 def _brief() -> list[Entry]:
     thirds = [entry(dataset, method, preset, 2) for dataset in SETS[:2] for method, preset in METHODS]
-    return thirds + [_nested("MUTAG", method, preset, 1) for method, preset in NESTED]
+    return [*thirds, _nested("MUTAG", "wl", "", 2)]  # a fold of a network with a grid takes minutes
 
 
 GRAPHS = Part(
