@@ -106,18 +106,21 @@ def test_empty_graphs_at_the_end_of_a_batch_are_counted():
 @pytest.mark.parametrize("scheme", ["weight", "hash", "smooth"])
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 def test_the_first_aggregate_is_computed_once_not_every_epoch(scheme, sparse, monkeypatch):
-    seen = []
-    original = DEMOConv.neighbourhood
+    seen = {"neighbourhood": [], "rows": []}
 
-    def counting(self, rows, *args):
-        seen.append(self)
-        return original(self, rows, *args)
+    def counting(name, original):
+        def call(self, *args):
+            seen[name].append(self)
+            return original(self, *args)
 
-    monkeypatch.setattr(DEMOConv, "neighbourhood", counting)
+        return call
+
+    for name in seen:
+        monkeypatch.setattr(DEMOConv, name, counting(name, getattr(DEMOConv, name)))
     model = nodes(scheme=scheme, hash_size=2)
     prepared = model.prepare(x().to_sparse_csr() if sparse else x(), PATH.edge_index)
     problem = NodeProblem((prepared,), torch.tensor([0, 1, 0, 1]), Split("s", 0, [0, 1], [2, 3], []))
     fit(model, problem, TrainConfig(epochs=5))
     first, second = (layer.conv for layer in model.layers)
-    assert [conv is first for conv in seen].count(True) == 1
-    assert [conv is second for conv in seen].count(True) == 10  # five epochs, each trained and validated
+    assert [conv is first for conv in seen["neighbourhood"]].count(True) == 1
+    assert seen["rows"] == [second] * 10  # five epochs, each trained and validated

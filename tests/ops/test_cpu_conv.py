@@ -39,9 +39,9 @@ def test_with_sums_that_are_known(monkeypatch, combine, activation, with_bias, s
     expected = reference.conv(x, a, seed, matrices, offsets, bias, combine, activation)
     grad = torch.randn_like(expected)
     with torch.no_grad():
-        found = cpu_conv.conv(x, a, seed, matrices, offsets, bias, combine, activation)
+        found = cpu_conv.conv(x, a, seed, matrices, layout.blocks, bias, combine, activation)
         needs = (True, True, True, True, with_bias)
-        by = cpu_conv.conv_backward(grad, found, x, a, seed, matrices, offsets, combine, activation, needs)
+        by = cpu_conv.conv_backward(grad, found, x, a, seed, matrices, layout.blocks, combine, activation, needs)
     check(found, by, expected, [x, a, seed, matrices, bias], grad)
 
 
@@ -58,9 +58,9 @@ def test_sums_included(graph, aggr, combine, activation):
     with torch.no_grad():
         options = (aggr, combine, activation)
         a = aggregate(x, layout, aggr=aggr)
-        found = cpu_conv.conv(x, a, seed, matrices, offsets, bias, combine, activation)
+        found = cpu_conv.conv(x, a, seed, matrices, layout.blocks, bias, combine, activation)
         by = cpu_conv.gather_conv_backward(
-            grad, found, x, a, seed, matrices, offsets, *options, (True,) * 4, pointer, *lists
+            grad, found, x, a, seed, matrices, layout.blocks, *options, (True,) * 4, pointer, *lists
         )
         plain = reference.gather_conv_backward(
             *(grad, found, x, a, seed, matrices, offsets, *options, pointer),
@@ -73,8 +73,8 @@ def test_sums_included(graph, aggr, combine, activation):
 def test_only_what_was_asked_for():
     layout = DegreeLayout.from_edge_index(*GRAPHS["undirected"])
     x, seed, matrices, bias = (one.detach() for one in arguments(layout, "concat", True))
-    out = cpu_conv.conv(x, x, seed, matrices, layout.offsets, bias, "concat", "relu")
+    out = cpu_conv.conv(x, x, seed, matrices, layout.blocks, bias, "concat", "relu")
     for asked in range(5):
         needs = tuple(place == asked for place in range(5))
-        by = cpu_conv.conv_backward(out, out, x, x, seed, matrices, layout.offsets, "concat", "relu", needs)
+        by = cpu_conv.conv_backward(out, out, x, x, seed, matrices, layout.blocks, "concat", "relu", needs)
         assert [gradient.numel() > 0 for gradient in by] == list(needs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import torch
@@ -13,6 +14,8 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from demonet.data.check import check_edge_index
+from demonet.degree.blocks import Blocks, cut_blocks
+from demonet.degree.buffers import Buffers
 from demonet.degree.count import By
 from demonet.degree.lists import NeighbourLists, counting_sort, neighbour_lists
 from demonet.degree.tiles import Groups, Tiles, cut_groups, cut_lists
@@ -140,7 +143,7 @@ class DegreeLayout:
 
     def sorted(self) -> DegreeLayout:
         """The same graph with its nodes numbered by row, so that nothing is left to reorder."""
-        return replace(self, order=None, rank=None)
+        return self if self.order is None else replace(self, order=None, rank=None)
 
     def ready(self) -> DegreeLayout:
         """The same graph, :meth:`cut` where a GPU holds it."""
@@ -152,6 +155,16 @@ class DegreeLayout:
         alike = self.is_undirected and self.by == "in"
         back_tiles = tiles if alike else cut_lists(self.back_pointer)
         return replace(self, tiles=tiles, back_tiles=back_tiles, groups=cut_groups(self.offsets, self.num_nodes))
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """The rows of each degree, cut as a CPU multiplies them."""
+        return cut_blocks(self.offsets)
+
+    @cached_property
+    def buffers(self) -> Buffers:
+        """Memory for large results, the same in every epoch."""
+        return Buffers()
 
     def slices(self) -> Iterator[DegreeSlice]:
         """The graph as dense blocks, one per run of rows of equal in-degree; for people to look at."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -35,6 +36,11 @@ class GraphInput:
     edge_weight: Tensor | None = None
     batch: Tensor | None = None
     num_graphs: int = 1
+
+    @cached_property
+    def rows(self) -> DegreeLayout:
+        """The layout of the rows as they stand here."""
+        return self.layout.sorted()
 
 
 class Inside(NamedTuple):
@@ -102,7 +108,8 @@ def enter(
     if isinstance(x, GraphInput):
         if any(given is not None for given in (edge_index, edge_weight, batch, num_graphs)):
             raise DemonetError("a prepared graph and parts of one", hint="prepare() takes all of them; pass it alone")
-        return Inside(x.x, x.layout.sorted(), x.edge_weight, x.folded, x.layout, x.batch, x.num_graphs)
+        layout = x.layout.sorted() if torch.compiler.is_compiling() else x.rows  # a traced program keeps nothing
+        return Inside(x.x, layout, x.edge_weight, x.folded, x.layout, x.batch, x.num_graphs)
     if edge_index is None:
         raise DemonetError("features alone are not a graph", hint="pass edge_index, or what prepare() returned")
     edge_index, edge_weight = _arcs(edge_index, edge_weight)

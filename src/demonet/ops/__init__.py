@@ -7,6 +7,7 @@ from torch import Tensor
 
 from demonet.degree.layout import DegreeLayout
 from demonet.ops.convolution import ops
+from demonet.ops.eager import Conv, Grouped, is_eager
 
 __all__ = [
     "aggregate",
@@ -14,6 +15,7 @@ __all__ = [
     "degree_linear",
     "degree_linear_rows",
     "degree_pool",
+    "grouped",
     "linear_cross_entropy",
     "neighbour_lists",
 ]
@@ -63,6 +65,21 @@ def degree_linear(x: Tensor, weight: Tensor, offsets: Tensor, task: Tensor) -> T
     return ops.degree_linear(x, weight, offsets, task)
 
 
+def grouped(x: Tensor, matrices: Tensor, layout: DegreeLayout) -> Tensor:
+    r"""Multiply each row by the matrix of its group, :math:`y_v = W_{g(v)}^\top x_v`.
+
+    Args:
+        x: ``[n, F]`` rows in degree order.
+        matrices: ``[groups, F, F']`` the matrix of every group of the layout.
+        layout: The graph.
+    """
+    x, matrices = _cast(x, matrices)
+    if is_eager(x, matrices):
+        out: Tensor = Grouped.apply(x, matrices, layout)
+        return out
+    return ops.degree_linear(x, matrices, layout.offsets, torch.arange(matrices.size(0), device=x.device))
+
+
 def conv(
     x: Tensor,
     a: Tensor | None,
@@ -92,13 +109,14 @@ def conv(
         activation: ``"none"``, ``"elu"`` or ``"relu"``.
         keep: Whether the sums are kept for the derivatives, or taken once more: less memory, more time.
     """
+    x, seed, matrices = _cast(x, seed, matrices)
+    a, bias = (None if tensor is None else tensor.to(x.dtype) for tensor in (a, bias))
+    if is_eager(x, seed, matrices):
+        out: Tensor = Conv.apply(x, a, seed, matrices, bias, layout, (aggr, combine, activation), keep)
+        return out
     groups = [*(layout.groups or ())]
     if a is not None:
-        x, a, seed, matrices = _cast(x, a, seed, matrices)
-        bias = None if bias is None else bias.to(x.dtype)
         return ops.conv(x, a, seed, matrices, layout.offsets, bias, combine, activation, groups)
-    x, seed, matrices = _cast(x, seed, matrices)
-    bias = None if bias is None else bias.to(x.dtype)
     lists = (layout.pointer, layout.neighbours, [*(layout.tiles or ())], groups)
     back = (layout.back_pointer, layout.back_neighbours, [*(layout.back_tiles or ())])
     options = (aggr, combine, activation, keep)

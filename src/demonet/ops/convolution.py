@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from demonet.degree.blocks import cut_blocks
 from demonet.ops import cpu_conv, cpu_head, cuda, reference
 from demonet.ops.dispatch import library, ops
 
@@ -42,7 +43,8 @@ def _conv(*args: Any) -> Tensor:
 
 
 def _conv_cpu(*args: Any) -> Tensor:
-    return cpu_conv.conv(*args[:-1])
+    x, a, seed, matrices, offsets, bias, combine, activation, _ = args
+    return cpu_conv.conv(x, a, seed, matrices, cut_blocks(offsets), bias, combine, activation)
 
 
 def _conv_backward(*args: Any) -> list[Tensor]:
@@ -50,7 +52,8 @@ def _conv_backward(*args: Any) -> list[Tensor]:
 
 
 def _conv_backward_cpu(*args: Any) -> list[Tensor]:
-    return cpu_conv.conv_backward(*args[:-1])
+    grad, out, x, a, seed, matrices, offsets, combine, activation, needs, _ = args
+    return cpu_conv.conv_backward(grad, out, x, a, seed, matrices, cut_blocks(offsets), combine, activation, needs)
 
 
 def _gather_conv(*args: Any) -> tuple[Tensor, Tensor]:
@@ -70,9 +73,10 @@ def _gather_conv_backward(*args: Any) -> list[Tensor]:
 
 
 def _gather_conv_backward_cpu(*args: Any) -> list[Tensor]:
-    pointer, *_, back_pointer, back_neighbours, _back_tiles = args[11:]
-    before = _with_sums(args)[:11]
-    return cpu_conv.gather_conv_backward(*before, pointer, back_pointer, back_neighbours)  # type: ignore[call-arg]
+    grad, out, x, a, seed, matrices, offsets, aggr, combine, activation, needs, *lists = _with_sums(args)
+    around = (lists[0], *lists[4:6])
+    options = (aggr, combine, activation, needs)
+    return cpu_conv.gather_conv_backward(grad, out, x, a, seed, matrices, cut_blocks(offsets), *options, *around)
 
 
 def _with_sums(args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -147,6 +151,47 @@ def _(grad: Tensor, h: Tensor, weight: Tensor, bias: Tensor, *rest: Tensor) -> t
 # ------------------------------------------------------------------------------------------------------ derivatives
 
 
+def conv_twice(
+    grad: Tensor,
+    out: Tensor,
+    x: Tensor,
+    a: Tensor,
+    seed: Tensor,
+    matrices: Tensor,
+    offsets: Tensor,
+    combine: str,
+    activation: str,
+) -> tuple[Tensor, ...]:
+    """The derivatives of a convolution that knows its sums, made of operators that have derivatives themselves."""
+    same = (x, a, seed, matrices, offsets, combine, activation, ops.degree_linear, ops.degree_outer)
+    return reference.conv_backward(grad, out, *same)
+
+
+def gather_conv_twice(
+    grad: Tensor,
+    out: Tensor,
+    x: Tensor,
+    seed: Tensor,
+    matrices: Tensor,
+    offsets: Tensor,
+    aggr: str,
+    combine: str,
+    activation: str,
+    lists: tuple[Any, ...],
+) -> tuple[Tensor, ...]:
+    """The same for one that takes its sums."""
+    pointer, neighbours, tiles, back_pointer, back_neighbours, back_tiles = lists
+    back_lists = (back_pointer, back_neighbours, None)
+    a = ops.aggregate(x, pointer, neighbours, None, aggr, *back_lists, tiles, back_tiles)
+
+    def back(z: Tensor) -> Tensor:
+        forth = (pointer, neighbours, None, back_tiles, tiles)
+        return ops.aggregate(z, back_pointer, back_neighbours, None, "sum", *forth)
+
+    same = (seed, matrices, offsets, aggr, combine, activation, pointer, back, ops.degree_linear, ops.degree_outer)
+    return reference.gather_conv_backward(grad, out, x, a, *same)
+
+
 def _conv_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     x, a, seed, matrices, offsets, bias, ctx.combine, ctx.activation, groups = inputs
     ctx.bias = bias is not None
@@ -157,8 +202,7 @@ def _conv_gradient(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     out, x, a, seed, matrices, offsets, *groups = ctx.saved_tensors
     same = (x, a, seed, matrices, offsets, ctx.combine, ctx.activation)
     if torch.is_grad_enabled():
-        linear, outer = ops.degree_linear, ops.degree_outer
-        by_x, by_a, by_seed, by_matrices, by_bias = reference.conv_backward(grad, out, *same, linear, outer)
+        by_x, by_a, by_seed, by_matrices, by_bias = conv_twice(grad, out, *same)
     else:
         needs = [*ctx.needs_input_grad[:4], ctx.bias and ctx.needs_input_grad[5]]
         by_x, by_a, by_seed, by_matrices, by_bias = ops.conv_backward(grad.contiguous(), out, *same, needs, groups)
@@ -184,16 +228,9 @@ def _gather_conv_gradient(ctx: Any, grad: Tensor, _by_a: None) -> tuple[Any, ...
     tiles, groups, back_tiles = cuts[:first], cuts[first:second], cuts[second:]
     weights = (seed, matrices, offsets)
     if torch.is_grad_enabled():
-        a = ops.aggregate(
-            x, pointer, neighbours, None, ctx.aggr, back_pointer, back_neighbours, None, tiles, back_tiles
-        )
-        forth = (pointer, neighbours, None, back_tiles, tiles)
-
-        def back(z: Tensor) -> Tensor:
-            return ops.aggregate(z, back_pointer, back_neighbours, None, "sum", *forth)
-
-        same = (*weights, ctx.aggr, ctx.combine, ctx.activation, pointer, back, ops.degree_linear, ops.degree_outer)
-        by_x, by_seed, by_matrices, by_bias = reference.gather_conv_backward(grad, out, x, a, *same)
+        around = (pointer, neighbours, tiles, back_pointer, back_neighbours, back_tiles)
+        same = (*weights, ctx.aggr, ctx.combine, ctx.activation, around)
+        by_x, by_seed, by_matrices, by_bias = gather_conv_twice(grad, out, x, *same)
     else:
         needs = [*ctx.needs_input_grad[:3], ctx.bias and ctx.needs_input_grad[4]]
         options = (ctx.aggr, ctx.combine, ctx.activation, needs)

@@ -8,12 +8,13 @@ by the sums, and one by the input.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import torch
 from torch import Tensor
 
-from demonet.ops import cpu, reference
+from demonet.degree.blocks import Blocks
+from demonet.degree.buffers import Buffers
+from demonet.ops import cpu, cpu_groups, reference
 
 SHARE = 8192  # rows of one share of a sum over all rows: torch gives each core its own shares
 
@@ -23,7 +24,7 @@ def conv(
     a: Tensor,
     seed: Tensor,
     matrices: Tensor,
-    offsets: Tensor,
+    blocks: Blocks,
     bias: Tensor | None,
     combine: str,
     activation: str,
@@ -35,7 +36,7 @@ def conv(
         a: ``[n, F']`` the sums over their neighbours.
         seed: ``[F, S]``.
         matrices: ``[groups, F', W]``, the matrix of every group.
-        offsets: ``[groups + 1]`` where each group begins and ends.
+        blocks: The groups.
         bias: ``[S + W]`` (``[W]`` when the halves are added), or None.
         combine: ``"concat"`` or ``"add"``.
         activation: ``"none"``, ``"elu"`` or ``"relu"``.
@@ -47,13 +48,9 @@ def conv(
         torch.mm(x, seed, out=left)
     else:
         torch.addmm(bias[:split], x, seed, out=left)
-    for group, (start, end) in enumerate(pairwise(offsets.tolist())):
-        if add:
-            right[start:end].addmm_(a[start:end], matrices[group])
-        elif bias is None:
-            torch.mm(a[start:end], matrices[group], out=right[start:end])
-        else:
-            torch.addmm(bias[split:], a[start:end], matrices[group], out=right[start:end])
+        if not add:
+            right.copy_(bias[split:])
+    cpu_groups.multiply(a, matrices, blocks, right, add=add or bias is not None)
     return activate_(out, activation)
 
 
@@ -64,18 +61,19 @@ def conv_backward(
     a: Tensor,
     seed: Tensor,
     matrices: Tensor,
-    offsets: Tensor,
+    blocks: Blocks,
     combine: str,
     activation: str,
     needs: Sequence[bool],
+    buffers: Buffers | None = None,
 ) -> list[Tensor]:
     """Its derivatives by x, a, the seed map, the matrices, the bias; empty where they are not needed."""
     before = activation_backward(grad, out, activation)
     left, right = _halves(before, seed, combine)
     nothing = x.new_empty(0)
     by_x = left @ seed.t() if needs[0] else nothing
-    by_a = _by_sums(right, matrices, offsets) if needs[1] else nothing
-    return [by_x, by_a, *_by_weights(x, a, before, left, right, matrices, offsets, needs[2:])]
+    by_a = _by_sums(right, matrices, blocks) if needs[1] else nothing
+    return [by_x, by_a, *_by_weights(x, a, before, left, right, blocks, needs[2:], buffers)]
 
 
 def gather_conv_backward(
@@ -85,7 +83,7 @@ def gather_conv_backward(
     a: Tensor,
     seed: Tensor,
     matrices: Tensor,
-    offsets: Tensor,
+    blocks: Blocks,
     aggr: str,
     combine: str,
     activation: str,
@@ -93,17 +91,18 @@ def gather_conv_backward(
     pointer: Tensor,
     back_pointer: Tensor,
     back_neighbours: Tensor,
+    buffers: Buffers | None = None,
 ) -> list[Tensor]:
     """The derivatives where ``a`` are sums over rows of x: by x, the seed map, the matrices, the bias."""
     before = activation_backward(grad, out, activation)
     left, right = _halves(before, seed, combine)
     by_x = x.new_empty(0)
     if needs[0]:
-        by_a = _by_sums(right, matrices, offsets)
+        by_a = _by_sums(right, matrices, blocks)
         scale = reference.aggregate_scale(pointer, aggr, by_a.dtype)
         by_a = by_a if scale is None else by_a.mul_(scale[:, None])
         by_x = cpu.aggregate(by_a, back_pointer, back_neighbours, None, "sum").addmm_(left, seed.t())
-    return [by_x, *_by_weights(x, a, before, left, right, matrices, offsets, needs[1:])]
+    return [by_x, *_by_weights(x, a, before, left, right, blocks, needs[1:], buffers)]
 
 
 def _halves(y: Tensor, seed: Tensor, combine: str) -> tuple[Tensor, Tensor]:
@@ -111,11 +110,9 @@ def _halves(y: Tensor, seed: Tensor, combine: str) -> tuple[Tensor, Tensor]:
     return (y, y) if combine == "add" else (y[:, : seed.size(1)], y[:, seed.size(1) :])
 
 
-def _by_sums(right: Tensor, matrices: Tensor, offsets: Tensor) -> Tensor:
+def _by_sums(right: Tensor, matrices: Tensor, blocks: Blocks) -> Tensor:
     by_a = right.new_empty(right.size(0), matrices.size(1))
-    for group, (start, end) in enumerate(pairwise(offsets.tolist())):
-        torch.mm(right[start:end], matrices[group].t(), out=by_a[start:end])
-    return by_a
+    return cpu_groups.multiply(right, matrices.transpose(1, 2), blocks, by_a)
 
 
 def _by_weights(
@@ -124,16 +121,13 @@ def _by_weights(
     before: Tensor,
     left: Tensor,
     right: Tensor,
-    matrices: Tensor,
-    offsets: Tensor,
+    blocks: Blocks,
     needs: Sequence[bool],
+    buffers: Buffers | None,
 ) -> list[Tensor]:
     """Derivatives by the seed map, the matrices and the bias."""
     nothing = x.new_empty(0)
-    by_matrices = torch.empty_like(matrices) if needs[1] else nothing
-    if needs[1]:
-        for group, (start, end) in enumerate(pairwise(offsets.tolist())):
-            torch.mm(a[start:end].t(), right[start:end], out=by_matrices[group])
+    by_matrices = cpu_groups.outer(a, right, blocks, buffers) if needs[1] else nothing
     return [outer(x, left) if needs[0] else nothing, by_matrices, before.sum(0) if needs[2] else nothing]
 
 

@@ -8,7 +8,9 @@ from torch import Tensor
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.nn.weights.base import ROWS_PER_TASK, DegreeWeights, glorot_, pays
-from demonet.ops import degree_linear, degree_linear_rows
+from demonet.ops import degree_linear, degree_linear_rows, grouped
+
+IN_CACHE = 2**20  # numbers: adding a matrix to so many costs a CPU less than a second product
 
 
 class IndependentWeights(DegreeWeights):
@@ -41,22 +43,27 @@ class IndependentWeights(DegreeWeights):
 
     def matrices(self, degree: Tensor) -> Tensor:
         """:math:`W_g + W_d`."""
-        return self._sums(self._own_task(degree))
+        return self.shared + self._chosen(self._own_task(degree))
 
-    def _sums(self, task: Tensor) -> Tensor:
+    def _chosen(self, task: Tensor) -> Tensor:
         if self.tasks.kind != "exact":  # several degrees a task: their derivatives are added, and in a fixed order
             chosen = torch.nn.functional.one_hot(task, self.own.size(0)).to(self.own.dtype)
-            return self.shared + (chosen @ self.own.flatten(1)).view(-1, *self.shared.shape)
+            return (chosen @ self.own.flatten(1)).view(-1, *self.shared.shape)
         # A matrix of zeros stands in for the degrees outside the tasks.
         own = torch.cat([self.own, torch.zeros_like(self.shared)[None]])
-        return self.shared + own.index_select(0, torch.where(task < 0, self.own.size(0), task))
+        return own.index_select(0, torch.where(task < 0, self.own.size(0), task))
 
     def for_groups(self, layout: DegreeLayout) -> Tensor | None:
-        """The sums :math:`W_g + W_d`, where degrees have enough rows."""
-        if not pays(ROWS_PER_TASK, layout):
+        """The sums :math:`W_g + W_d`, where degrees have enough rows, or few enough numbers."""
+        small = self.own.device.type == "cpu" and self.own.numel() <= IN_CACHE and not torch.compiler.is_exporting()
+        if not small and not pays(ROWS_PER_TASK, layout):
             return None
+        return self.shared + self._own(layout)
+
+    def _own(self, layout: DegreeLayout) -> Tensor:
+        """The own matrix of every group of rows."""
         task = self._constant(layout.degrees, self._places)
-        return self.shared + self.own if task.numel() == 0 else self._sums(task)
+        return self._chosen(task) if task.numel() or layout.num_nodes == 0 else self.own
 
     def _places(self, degree: Tensor) -> Tensor:
         """The task of every degree; empty where degrees and matrices are the same, one for one."""
@@ -68,6 +75,8 @@ class IndependentWeights(DegreeWeights):
 
     def by_group(self, a: Tensor, layout: DegreeLayout) -> Tensor:
         """Two products: the shared one, and one grouped by task."""
+        if a.device.type == "cpu" and not torch.compiler.is_compiling():
+            return a @ self.shared + grouped(a, self._own(layout), layout)
         return a @ self.shared + degree_linear(a, self.own, layout.offsets, self._own_task(layout.degrees))
 
     def by_row(self, a: Tensor, degree: Tensor) -> Tensor:

@@ -1,0 +1,116 @@
+"""Convolutions outside the registry: the operators' numbers, derivatives and second derivatives."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tests.reference.graphs import drawn_by_seed, features
+
+from demonet.degree import DegreeLayout
+from demonet.ops import conv, cpu_groups, eager, grouped, reference
+
+# Of the first, small degrees go together; of the second, one of them is long; the third has a large one alone.
+GRAPHS = {
+    "small": drawn_by_seed(60, 200, 0),
+    "mixed": drawn_by_seed(600, 900, 1, undirected=False),
+    "long": drawn_by_seed(300, 0, 2),
+}
+
+
+def layout_of(name):
+    return DegreeLayout.from_edge_index(*GRAPHS[name])
+
+
+def arguments(layout, combine, dtype=torch.float64):
+    n, groups, split = layout.num_nodes, len(layout.degrees), 2 if combine == "add" else 5
+    x, seed = features(n, 3, 0).to(dtype), features(3, split, 1).to(dtype)
+    matrices = features(groups * 3, 2, 2).view(groups, 3, 2).to(dtype)
+    bias = features(1, 2 if combine == "add" else 7, 3)[0].to(dtype)
+    return [one.requires_grad_() for one in (x, seed, matrices, bias)]
+
+
+def through(monkeypatch, by_registry, call, wanted):
+    """The output and the derivatives, by the functions here or by the registry's operators."""
+    with monkeypatch.context() as patch:
+        if by_registry:
+            patch.setattr("demonet.ops.is_eager", lambda *tensors: False)
+        out = call()
+        kind = type(out.grad_fn).__name__
+        assert kind.startswith("GeneratedBackwardFor" if by_registry else ("Conv", "Grouped"))
+        return out, *torch.autograd.grad(out, wanted, torch.sin(out.detach()), create_graph=True)
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("combine", ["concat", "add"])
+@pytest.mark.parametrize(("aggr", "activation"), [("sum", "elu"), ("mean", "relu"), ("sqrt", "none")])
+def test_as_the_operators(monkeypatch, graph, known, combine, aggr, activation):
+    layout = layout_of(graph)
+    x, seed, matrices, bias = arguments(layout, combine)
+    a = features(x.size(0), 3, 4).requires_grad_() if known else None
+    wanted = [x, seed, matrices, bias, *([a] if known else [])]
+    options = {"aggr": aggr, "combine": combine, "activation": activation}
+
+    def call():
+        return conv(x, a, seed, matrices, layout, bias, **options)
+
+    plain = call()
+    first = torch.autograd.grad(plain, wanted, torch.sin(plain.detach()))
+    found, expected = (through(monkeypatch, by_registry, call, wanted) for by_registry in (False, True))
+    torch.testing.assert_close(plain, expected[0])
+    for one, other in zip((*first, *found[1:]), (*expected[1:], *expected[1:]), strict=True):
+        torch.testing.assert_close(one, other)
+    sums = [sum(gradient.square().sum() for gradient in each[1:]) for each in (found, expected)]
+    second = [torch.autograd.grad(total, wanted, materialize_grads=True) for total in sums]
+    for one, other in zip(*second, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_sums_kept_or_taken_again_are_the_same_bits_twice(keep):
+    layout = layout_of("mixed")
+    x, seed, matrices, bias = arguments(layout, "concat", torch.float32)
+
+    def run():
+        out = conv(x, None, seed, matrices, layout, bias, activation="elu", keep=keep)
+        return out, *torch.autograd.grad(out.square().sum(), [x, seed, matrices, bias])
+
+    assert all(torch.equal(one, other) for one, other in zip(run(), run(), strict=True))
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("large", [1, 2**14])
+def test_grouped_products(monkeypatch, graph, large):
+    monkeypatch.setattr(cpu_groups, "LARGE", large)
+    layout = layout_of(graph)
+    x, _, matrices, _ = arguments(layout, "concat")
+    group = torch.arange(len(layout.degrees))
+    found, expected = (
+        through(monkeypatch, by_registry, lambda: grouped(x, matrices, layout), [x, matrices])
+        for by_registry in (False, True)
+    )
+    torch.testing.assert_close(found[0], reference.degree_linear(x.detach(), matrices.detach(), layout.offsets, group))
+    plain = torch.autograd.grad(grouped(x, matrices, layout), [x, matrices], torch.sin(found[0].detach()))
+    for one, other in zip((*found, *plain), (*expected, *expected[1:]), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_a_gradient_that_somebody_holds_is_not_written_over(monkeypatch):
+    monkeypatch.setattr("demonet.degree.buffers.LEAST", 1)
+    layout = layout_of("small")
+    x, _, matrices, _ = arguments(layout, "concat")
+    held = torch.autograd.grad(grouped(x, matrices, layout).sum(), matrices)[0]
+    before = held.clone()
+    torch.autograd.grad(grouped(x, matrices, layout).square().sum(), matrices)
+    assert torch.equal(held, before)
+
+
+def test_who_traces_maps_or_casts_gets_the_operators():
+    x = torch.zeros(2, 2)
+    assert eager.is_eager(x, torch.nn.Parameter(x))
+    seen = []
+    torch.vmap(lambda row: seen.append(eager.is_eager(row)) or row)(x)
+    torch.func.grad(lambda row: seen.append(eager.is_eager(row)) or row.sum())(x)
+    with torch._subclasses.FakeTensorMode() as mode:
+        seen.append(eager.is_eager(mode.from_tensor(x)))
+    assert seen == [False] * 3
