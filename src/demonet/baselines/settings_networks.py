@@ -139,6 +139,7 @@ class PatchySettings(LayerSettings):
             raise DemonetError(f"receptive field of {self.field} nodes", hint="at most 15")
 
 
+# They decay the first layer alone, stop after 200 epochs or 10 without a better loss, and divide rows by their sums.
 _GCN_TRAIN = TrainConfig(lr=0.01, weight_decay=5e-4)
 
 GCN = LayerSettings("Kipf and Welling, ICLR'17, section 5.2", _GCN_TRAIN, hidden=16, dropout=0.5)
@@ -182,7 +183,7 @@ DIFFPOOL = DiffPoolSettings(
     layers=3,
 )
 # They use AdaGrad with this rate.
-DCNN = DCNNSettings("Atwood and Towsley, NeurIPS'16, section 5", TrainConfig(lr=0.05, weight_decay=0.0))
+DCNN = DCNNSettings("Atwood and Towsley, NeurIPS'16, section 3", TrainConfig(lr=0.05, weight_decay=0.0))
 # They use RMSProp, and choose the number of epochs and the size of the batches.
 PATCHY_SAN = PatchySettings(
     "Niepert et al., ICML'16, section 6.3",

@@ -103,6 +103,10 @@ class Struc2vecSettings(Settings):
 GRAPHWAVE = GraphWaveSettings(
     "Donnat et al., KDD'18, sections 3 and 4; points, scales and order of the authors' program"
 )
-ROLX = RolXSettings("Henderson et al., KDD'12 (roles) and KDD'11 (ReFeX, bins of one half)")
+# Theirs prunes all features again in every recursion, and minimises squares where it factors.
+ROLX = RolXSettings(
+    "Henderson et al., KDD'12 (roles) and KDD'11 (ReFeX, bins of one half); here a feature that was kept once stays, "
+    "and both factors and their description go by the Kullback-Leibler divergence"
+)
 # The number of passes is gensim's own, which the authors' program leaves as it is.
 STRUC2VEC = Struc2vecSettings("Ribeiro et al., KDD'17, sections 3.5 and 4; chance to stay of the authors' program")
