@@ -27,13 +27,17 @@ def test_every_row_stands_in_one_place(sizes):
     assert sorted([*batch, *rest]) == list(range(bounds[-1]))
     assert blocks.num_groups == len(sizes)
     for group, start, end in [*blocks.rest, *blocks.whole]:
-        assert bounds[group] <= start < end == bounds[group + 1]
+        assert bounds[group] == start < end == bounds[group + 1]
+    assert blocks.filled.sum() == sum(min(size, blocks.height) for size in sizes if blocks.height)
+    assert blocks.gather[blocks.place].tolist() == (batch if blocks.height else [])
     for row, place in zip(batch if blocks.height else [], blocks.place.tolist(), strict=True):
         group, inside = divmod(place, blocks.height)
         assert bounds[group] + inside == row
 
 
-@pytest.mark.parametrize(("sizes", "height"), [([], 0), ([20_000] * 17, 0), ([3] * 40, 4), ([1, 2] * 70, 2)])
+@pytest.mark.parametrize(
+    ("sizes", "height"), [([], 0), ([20_000] * 17, 0), ([3] * 40, 4), ([1, 2] * 70, 2), ([0] + [3] * 40, 0)]
+)
 def test_small_groups_go_together(sizes, height):
     blocks = cut_blocks(offsets(sizes))
     assert blocks.height == height

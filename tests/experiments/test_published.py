@@ -9,11 +9,12 @@ from functools import partial
 
 import pytest
 from tests.experiments.far import process_and_number
+from tests.pages import ROOT
 
 from demonet import baselines
 from demonet.experiments.published import __main__ as script
 from demonet.experiments.published import claims
-from demonet.experiments.published.claims import Claim, all_claims, compare, is_within, keep, read
+from demonet.experiments.published.claims import Claim, all_claims, compare, is_within, keep, read, table
 from demonet.experiments.published.pieces import measure
 
 
@@ -83,6 +84,16 @@ def test_pieces_side_by_side(tmp_path):
     measure(made, tmp_path / "pieces", jobs=2)
     assert [number for _, number in seen] == [5, 6, 7]
     assert os.getpid() not in {process for process, _ in seen}
+
+
+def test_the_page_shows_the_file():
+    page = (ROOT / "docs" / "baselines.md").read_text(encoding="utf-8")
+    shown = page.split("<!-- published: results/published.csv -->\n")[1].split("\n<!-- end -->")[0]
+    assert shown == table(read(ROOT / "results" / "published.csv"))
+
+
+def test_no_row_is_of_a_claim_that_is_gone():
+    assert {found.key for found in read(ROOT / "results" / "published.csv")} <= {made.key for made in all_claims()}
 
 
 def test_every_claim_is_about_a_method_that_is_here():

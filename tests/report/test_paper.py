@@ -137,6 +137,8 @@ def test_misses_are_those_beyond_two_deviations_each_with_its_reason():
     assert [miss.name for miss in found] == ["Brazil, DEMO-Net (hash), paper", "USA, DEMO-Net (hash), authors"]
     assert [miss.reason.title for miss in found] == ["Not yet explained", "Loops"]
     assert found[0].deviations == pytest.approx(0.1 / off.std)
+    still = row(method="demonet-hash", preset="paper", values=[0.6] * 10, paper=0.7)  # no run differs from another
+    assert misses([replace(still, paper_std=0.0)])[0].deviations == float("inf")
     assert counts([off, near, row(paper=0.5), row(values=[0.4])]) == {
         **{"same": 0, "near": 1, "above": 0, "below": 1, "not yet run": 1}
     }

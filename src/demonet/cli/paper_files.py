@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from demonet.cli.run_bar import duration
+from demonet.experiments import parts as paper
 from demonet.experiments.parts.identity import ROLES, distances
 from demonet.experiments.rows import write_rows
 from demonet.report.paper import write_paper
@@ -25,18 +26,24 @@ Results = Mapping["Cell", Sequence["Result"]]
 def write_files(
     ledger: Ledger, parts: Sequence[Part], out: Path, *, runs: int | None, quick: bool, worked: Worked | None
 ) -> list[Path]:
-    """Write the tables of these parts from what is in the ledger. A cell that has no run is there, and empty."""
-    results = ledger.results(one.cell for part in parts for one in part.wanted(runs, quick))
-    rows = {part.name: part.rows(results, runs, quick) for part in parts}
+    """Write these parts from what is in the ledger; the page has every other part too of which something was run.
+
+    A cell that has no run is there, and empty.
+    """
+    results = ledger.results(one.cell for part in paper.PARTS.values() for one in part.wanted(runs, quick))
+    begun = [
+        part for part in paper.PARTS.values() if part in parts or any(results[e.cell] for e in part.entries(quick))
+    ]
+    rows = {part.name: part.rows(results, runs, quick) for part in begun}
     tables = []
-    for name, members in rows.items():
-        write_rows(members, out / f"{name}.csv", without=("values",))
-        tables.append(out / f"{name}.csv")
+    for part in parts:
+        write_rows(rows[part.name], out / f"{part.name}.csv", without=("values",))
+        tables.append(out / f"{part.name}.csv")
     if ROLES in parts and (apart := distances(results, quick)):
         write_rows(apart, out / "identity_distances.csv")
         tables.append(out / "identity_distances.csv")
     shown = [result for found in results.values() for result in found]
-    return tables + write_paper(rows, out, facts=facts(shown, worked) | {"points": points(parts, results, quick)})
+    return tables + write_paper(rows, out, facts=facts(shown, worked) | {"points": points(begun, results, quick)})
 
 
 def facts(shown: Sequence[Result], worked: Worked | None) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """Blocks: the rows of each degree as a CPU multiplies them, small degrees together and large ones on their own.
 
 A call of a matrix product costs a few microseconds, however small the matrices are. Graphs of a thousand nodes have a
-hundred degrees with a handful of nodes each: one call a degree would be nearly all the time that they take. So the
-first few rows of every degree go into one batched product, padded to equal height, and only what is left of the larger
-degrees is multiplied degree by degree.
+hundred degrees with a handful of nodes each: one call a degree would be nearly all the time that they take. So the first few
+rows of every degree go into one batched product, padded to equal height, and only the larger degrees are multiplied on
+their own, over what the batch made of their beginnings.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor
 
 HEIGHTS = (0, 2, 4, 8, 16, 32)
 # Measured on one core with matrices of 64 by 32: what a call costs, and a batch before it begins, in padded rows.
-CALL, BATCH = 200, 500
+CALL, BATCH = 40, 200
 
 
 class Blocks(NamedTuple):
@@ -24,14 +24,18 @@ class Blocks(NamedTuple):
 
     Attributes:
         height: How many rows of each group are in the batch; 0 where there is none.
-        rows: ``[k]`` the rows in the batch, or None where all rows are, in their order.
-        place: ``[k]`` where they stand in it: row ``i`` of group ``g`` at ``g * height + i``.
-        rest: Group, first row and last row (exclusive) of what is left.
+        gather: ``[groups * height]`` the row at each place of the batch; below a group's last row, that row again.
+        filled: ``[groups * height, 1]`` whether the place is a row's own.
+        rows: ``[k]`` the rows of the groups that are in the batch as a whole, or None where that is all rows.
+        place: ``[k]`` where they stand in it.
+        rest: Group, first row and last row (exclusive) of the groups that are not.
         whole: The same of all groups that have rows, as if there were no batch.
         num_groups: Number of groups.
     """
 
     height: int
+    gather: Tensor
+    filled: Tensor
     rows: Tensor | None
     place: Tensor
     rest: list[tuple[int, int, int]]
@@ -51,13 +55,15 @@ def cut_blocks(offsets: Tensor) -> Blocks:
     def cost(height: int) -> int:
         return CALL * sum(size > height for size in sizes) + (BATCH + height * len(sizes) if height else 0)
 
-    height = min(HEIGHTS, key=cost)
+    height = min(HEIGHTS, key=cost) if 0 not in sizes else 0  # a group without rows has none to repeat
     whole = [(g, start, end) for g, (start, end) in enumerate(bounds) if end > start]
     if height == 0:
-        return Blocks(0, None, offsets[:0], whole, whole, len(sizes))
-    rest = [(g, start + height, end) for g, start, end in whole if end - start > height]
+        nothing = offsets[:0]
+        return Blocks(0, nothing, nothing.bool(), None, nothing, whole, whole, len(sizes))
     first = offsets[:-1, None] + torch.arange(height)
-    inside = first < offsets[1:, None]
-    rows = first[inside]
-    place = inside.flatten().nonzero()[:, 0]
-    return Blocks(height, rows if rest else None, place, rest, whole, len(sizes))
+    filled = first < offsets[1:, None]
+    gather = torch.minimum(first, offsets[1:, None] - 1).flatten()
+    rest = [(g, start, end) for g, start, end in whole if end - start > height]
+    inside = filled & (offsets.diff() <= height)[:, None]
+    rows, place = first[inside] if rest else None, inside.flatten().nonzero()[:, 0]
+    return Blocks(height, gather, filled.view(-1, 1), rows, place, rest, whole, len(sizes))

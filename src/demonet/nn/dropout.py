@@ -16,7 +16,7 @@ def draw_noise(size: int, p: float, dtype: torch.dtype, generator: torch.Generat
     a number between 0 and 1 and compared with p. Compared as whole numbers, all at once, they take a third of the time.
     """
     bits = torch.empty(size, dtype=torch.int64).random_(generator=generator).bitwise_and_(2**53 - 1)
-    return (bits < math.ceil((1 - p) * 2**53)).to(dtype).div_(1 - p)
+    return (bits < math.ceil((1 - p) * 2**53)) * torch.ones((), dtype=dtype).div_(1 - p)
 
 
 class Dropout(nn.Module):

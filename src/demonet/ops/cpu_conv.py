@@ -44,13 +44,10 @@ def conv(
     add, split = combine == "add", seed.size(1)
     out = x.new_empty(x.size(0), matrices.size(2) + (0 if add else split))
     left, right = _halves(out, seed, combine)
-    if bias is None:
-        torch.mm(x, seed, out=left)
-    else:
-        torch.addmm(bias[:split], x, seed, out=left)
-        if not add:
-            right.copy_(bias[split:])
-    cpu_groups.multiply(a, matrices, blocks, right, add=add or bias is not None)
+    torch.mm(x, seed, out=left)
+    cpu_groups.multiply(a, matrices, blocks, right, add=add)
+    if bias is not None:
+        out.add_(bias)
     return activate_(out, activation)
 
 

@@ -23,7 +23,7 @@ def multiply(a: Tensor, matrices: Tensor, blocks: Blocks, out: Tensor, *, add: b
     """
     blocks = _for(matrices, blocks)
     if blocks.height:
-        batch = torch.bmm(padded(a, blocks), matrices).flatten(0, 1).index_select(0, blocks.place)
+        batch = torch.bmm(_padded(a, blocks), matrices).flatten(0, 1).index_select(0, blocks.place)
         if blocks.rows is None:
             out = out.add_(batch) if add else out.copy_(batch)
         elif add:
@@ -31,8 +31,10 @@ def multiply(a: Tensor, matrices: Tensor, blocks: Blocks, out: Tensor, *, add: b
         else:
             out.index_copy_(0, blocks.rows, batch)
     for group, start, end in blocks.rest:
-        rows = out[start:end]
-        torch.addmm(rows, a[start:end], matrices[group], beta=int(add), out=rows)
+        if add:
+            out[start:end].addmm_(a[start:end], matrices[group])
+        else:
+            torch.mm(a[start:end], matrices[group], out=out[start:end])
     return out
 
 
@@ -42,11 +44,12 @@ def outer(a: Tensor, b: Tensor, blocks: Blocks, buffers: Buffers | None = None) 
     out = a.new_empty(shape) if buffers is None else buffers.empty(shape, a)
     blocks = _for(out, blocks)
     if blocks.height:
-        torch.bmm(padded(a, blocks).transpose(1, 2), padded(b, blocks), out=out)
+        once = _padded(b, blocks).mul_(blocks.filled.view(blocks.num_groups, blocks.height, 1))  # repeated rows: zero
+        torch.bmm(_padded(a, blocks).transpose(1, 2), once, out=out)
     elif len(blocks.rest) < blocks.num_groups:
         out.zero_()  # groups without rows
     for group, start, end in blocks.rest:
-        torch.addmm(out[group], a[start:end].t(), b[start:end], beta=int(blocks.height > 0), out=out[group])
+        torch.mm(a[start:end].t(), b[start:end], out=out[group])
     return out
 
 
@@ -56,8 +59,6 @@ def _for(matrices: Tensor, blocks: Blocks) -> Blocks:
     return blocks._replace(height=0, rest=blocks.whole) if large and blocks.height else blocks
 
 
-def padded(a: Tensor, blocks: Blocks) -> Tensor:
-    """``[groups, height, F]``: the rows in the batch, zeros below them."""
-    rows = a if blocks.rows is None else a.index_select(0, blocks.rows)
-    out = a.new_zeros(blocks.num_groups * blocks.height, a.size(1)).index_copy_(0, blocks.place, rows)
-    return out.view(blocks.num_groups, blocks.height, a.size(1))
+def _padded(a: Tensor, blocks: Blocks) -> Tensor:
+    """``[groups, height, F]``: the rows in the batch, the last of each group repeated."""
+    return a.index_select(0, blocks.gather).view(blocks.num_groups, blocks.height, a.size(1))

@@ -41,10 +41,16 @@ class Miss:
 def misses(rows: Sequence[Row], reasons: Sequence[Reason] = REASONS) -> list[Miss]:
     """Every cell of the presets ``paper`` and ``authors`` that is above or below what the paper prints."""
     return [
-        Miss(row, 2 * abs(row.mean - row.paper) / two_deviations(row), _reason(row, reasons))
+        Miss(row, _deviations(row), _reason(row, reasons))
         for row in rows
         if row.preset in ("paper", "authors") and not row.variant and verdict(row) in ("above", "below")
     ]
+
+
+def _deviations(row: Row) -> float:
+    """How many standard deviations a cell is off; infinitely many where no run differs from another, here or there."""
+    both = two_deviations(row)
+    return 2 * abs(row.mean - row.paper) / both if both else math.inf
 
 
 def markdown(missed: Sequence[Miss]) -> str:

@@ -120,6 +120,17 @@ def keep(row: Row, path: Path, order: Sequence[Claim]) -> None:
     write_rows(rows, path)
 
 
+def table(rows: Iterable[Row]) -> str:
+    """The rows in Markdown."""
+    lines = ["| method | set | protocol | printed | measured | within |", "|---|---|---|---|---|---|"]
+    for row in rows:
+        spread = "" if math.isnan(row.published_std) else f" ± {row.published_std:.3f}"
+        measured = f"{row.measured:.3f} ± {row.std:.3f}"
+        printed = f"{row.published:.3f}{spread}"
+        lines.append(f"| `{row.method}` | {row.dataset} | {row.protocol} | {printed} | {measured} | {row.within} |")
+    return "\n".join(lines)
+
+
 def select(claims: Iterable[Claim], methods: Sequence[str], sets: Sequence[str]) -> list[Claim]:
     """Claims about some methods and sets; about all where none is named."""
     return [c for c in claims if (not methods or c.method in methods) and (not sets or c.dataset in sets)]
