@@ -21,7 +21,7 @@ from demonet.bench.rows import Row, read_rows
 from demonet.experiments.rows import write_rows
 
 SETS = ["brazil", "usa", "flickr"]
-LINES = ["weight", "hash", "smooth", "mlp", "gcn", "gcn-csr", "sage-csr", "gin-csr", "gat", "mfconv"]
+LINES = ["weight", "hash", "smooth", "mlp", "gcn", "gcn-csr", "sage-csr", "gin-csr", "gat", "gat-8", "mfconv"]
 # Which numbers of threads: the paper's sets are so small that one core is the usual case.
 PARTS = {"epoch": (2, 1), "sizes": (2,), "sets": (1, 2)}
 

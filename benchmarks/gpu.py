@@ -22,7 +22,7 @@ from demonet.bench.rows import Row
 from demonet.experiments.rows import write_rows
 
 OURS = ["weight", "hash", "smooth"]
-FEW = [*OURS, "gcn", "gcn-csr", "sage-csr", "gin-csr", "graphconv", "gat", "mfconv"]
+FEW = [*OURS, "gcn", "gcn-csr", "sage-csr", "gin-csr", "graphconv", "gat", "gat-8", "mfconv"]
 BOTH = ("eager", "graphed")
 MILLION = GraphSpec("uniform", nodes=1_000_000)
 

@@ -47,6 +47,14 @@ def test_all_have_the_same_shape():
         assert built.model(*built.inputs).shape == (60, 16)
 
 
+def test_gat_has_one_head_or_eight_of_the_same_width_together():
+    heads = {name: build(METHODS[name], GRAPH, "float32").model.convolutions[1] for name in ("gat", "gat-8")}
+    assert {name: (conv.heads, conv.heads * conv.out_channels) for name, conv in heads.items()} == {
+        "gat": (1, 64),
+        "gat-8": (8, 64),
+    }
+
+
 def test_bfloat16_holds_everything_in_it():
     for name in ("weight", "mlp"):
         built = build(METHODS[name], GRAPH, "bfloat16")

@@ -98,6 +98,7 @@ _ALL = (
     Method("gin-csr", "peer", "CSR", _peer(peers.gin, peers.csr)),
     Method("graphconv", "peer", "sorted EdgeIndex", _peer(peers.graph_conv, peers.sorted_arcs)),
     Method("gat", "peer", "edge_index", _peer(peers.gat, peers.edge_index)),
+    Method("gat-8", "peer", "edge_index", _peer(peers.gat_heads, peers.edge_index)),
     Method("pna", "peer", "sorted EdgeIndex", _peer(peers.pna, peers.sorted_arcs)),
     Method("mfconv", "peer", "edge_index", _peer(peers.mf, peers.edge_index)),
     Method("dgl", "peer", "DGL graph", _peer(peers.dgl_conv, peers.dgl_graph)),

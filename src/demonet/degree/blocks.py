@@ -1,9 +1,9 @@
 """Blocks: the rows of each degree as a CPU multiplies them, small degrees together and large ones on their own.
 
 A call of a matrix product costs a few microseconds, however small the matrices are. Graphs of a thousand nodes have a
-hundred degrees with a handful of nodes each: one call a degree would be nearly all the time that they take. So the first few
-rows of every degree go into one batched product, padded to equal height, and only the larger degrees are multiplied on
-their own, over what the batch made of their beginnings.
+hundred degrees with a handful of nodes each: one call a degree would be nearly all the time that they take. So the
+first few rows of every degree go into one batched product, padded to equal height, and only the larger degrees are
+multiplied on their own, over what the batch made of their beginnings.
 """
 
 from __future__ import annotations
