@@ -77,8 +77,7 @@ def _ours(scheme: Scheme, *, prepared: bool) -> Callable[[Graph, torch.dtype], B
         model = NodeDEMONet(x.size(1), graph.num_classes, tasks, config).to(x.device, dtype)
         share = torch.full((y.numel(),), 1 / y.numel(), device=y.device)
         inputs = (model.prepare(x, layout),) if prepared else (x, layout)
-        # On a GPU head and loss are one operator; on a CPU torch's own cross-entropy is as good.
-        loss = partial(model.loss, inputs[0], y, share, *inputs[1:]) if y.is_cuda else None
+        loss = partial(model.loss, inputs[0], y, share, *inputs[1:])
         return Built(model if prepared else model.save_memory(), inputs, y, loss=loss)
 
     return make

@@ -18,7 +18,7 @@ from demonet.nn.door import GraphInput, Inside, enter, prepare
 from demonet.nn.dropout import Dropout
 from demonet.nn.pool import DegreePooling
 from demonet.nn.without import leave_out
-from demonet.ops import degree_pool, linear_cross_entropy
+from demonet.ops import cpu_stack, degree_pool, linear_cross_entropy
 from demonet.ops.reference import activate
 from demonet.ops.sparse import is_sparse, sparse_linear
 from demonet.ops.stack import Layers, Stack, stack_loss, stacks
@@ -175,19 +175,23 @@ class NodeDEMONet(DEMONet):
         if inside.outer is not None:
             target, share = inside.outer.enter(target), inside.outer.enter(share)
         if (stack := self._stack(inside, target, share)) is not None:
-            return stack_loss(*stack, self.head.weight, self.head.bias)
+            whole = stack_loss if target.is_cuda else cpu_stack.stack_loss
+            return whole(*stack, self.head.weight, self.head.bias)
         read = self._read(self._levels(inside))
         return linear_cross_entropy(read, self.head.weight, self.head.bias, target, share)
 
     def _stack(self, inside: Inside, target: Tensor, share: Tensor) -> tuple[Stack, Tensor, Layers] | None:
-        """What one function on a GPU takes for all layers, where there is nothing between them."""
+        """What one function takes for all layers, where there is nothing between them."""
         graph, convs = inside.graph, [cast(Layer, layer).conv for layer in self.layers]
         between = self.config.jump or self.config.refine or inside.edge_weight is not None
-        if between or not convs or not isinstance(graph, DegreeLayout) or graph.tiles is None or is_sparse(inside.x):
+        if between or not convs or not isinstance(graph, DegreeLayout) or is_sparse(inside.x):
+            return None
+        head = cast(nn.Linear, self.head).weight
+        if graph.tiles is None and not (convs[0].keep_sums and cpu_stack.stacks(inside.x, head)):
             return None
         convs[0].takes(inside.x, graph)
         layers = [fused for conv in convs if (fused := conv.fused(graph)) is not None]
-        if len(layers) < len(convs) or not stacks(inside.x, layers, cast(nn.Linear, self.head).weight):
+        if len(layers) < len(convs) or (graph.tiles is not None and not stacks(inside.x, layers, head)):
             return None
         options = (convs[0].scaling, self.config.combine, self.config.activation, convs[0].keep_sums)
         return Stack(graph, target, share, inside.folded, *options), inside.x, layers

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from demonet.degree.layout import DegreeLayout
+from demonet.ops import reference
 from demonet.ops.convolution import ops
 from demonet.ops.eager import Conv, Grouped, is_eager
 
@@ -21,6 +22,7 @@ __all__ = [
 ]
 
 Lists = tuple[Tensor, Tensor, Tensor]
+FEW_ROWS = 4096  # below, scores cost less than calling an operator
 
 
 def neighbour_lists(edge_index: Tensor, num_sources: int, num_targets: int) -> Lists:
@@ -135,6 +137,8 @@ def linear_cross_entropy(h: Tensor, weight: Tensor, bias: Tensor, target: Tensor
         share: ``[n]`` float32, how much each row counts; zero leaves it out.
     """
     h, weight, bias = _cast(h, weight, bias)
+    if h.size(0) < FEW_ROWS and is_eager(h, weight):
+        return reference.linear_cross_entropy(h, weight, bias, target, share)
     return ops.linear_cross_entropy(h, weight, bias, target, share)
 
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from demonet.nn.door import GraphInput
 from demonet.nn.models import NodeDEMONet
+from demonet.ops.cpu_stack import LEAST
 from demonet.train.capture import Captured
 from demonet.train.config import TrainConfig
 from demonet.train.loss import part_loss
@@ -70,10 +71,12 @@ class Steps:
 
 
 def _loss(model: nn.Module, part: Part) -> Tensor:
-    """Mean cross-entropy of a part; on a GPU, without writing the scores."""
-    if not part.y.is_cuda or not isinstance(model, NodeDEMONet) or not isinstance(part.inputs[0], GraphInput):
-        return part_loss(model(*part.inputs)[part.rows], part)
-    return model.loss(part.inputs[0], *part.spread)
+    """Mean cross-entropy of a part; on a GPU, or for many nodes without dropout, without writing the scores."""
+    if isinstance(model, NodeDEMONet) and isinstance(part.inputs[0], GraphInput):
+        many = part.inputs[0].layout.num_nodes >= LEAST and model.config.dropout == 0
+        if part.y.is_cuda or many:
+            return model.loss(part.inputs[0], *part.spread)
+    return part_loss(model(*part.inputs)[part.rows], part)
 
 
 @torch.no_grad()
