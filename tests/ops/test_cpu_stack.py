@@ -58,7 +58,7 @@ def parts(stack, x, flat):
 @pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize("combine", ["concat", "add"])
 @pytest.mark.parametrize(("aggr", "activation"), [("sum", "relu"), ("mean", "elu"), ("sqrt", "none")])
-@pytest.mark.parametrize(("known", "bias", "piece"), [(True, True, 3), (False, False, 4096)])
+@pytest.mark.parametrize(("known", "bias", "piece"), [(True, True, 3), (False, False, 8192)])
 def test_the_loss_and_its_derivatives(monkeypatch, graph, depth, combine, aggr, activation, known, bias, piece):
     monkeypatch.setattr(cpu_stack, "PIECE", piece)
     layout = DegreeLayout.from_edge_index(*GRAPHS[graph]).sorted()

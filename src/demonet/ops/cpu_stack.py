@@ -21,7 +21,7 @@ from demonet.ops.cpu_conv import activate_
 from demonet.ops.eager import is_eager
 from demonet.ops.stack import Layers, Stack
 
-PIECE = 4096  # rows: a few arrays of them and of usual width are in a core's cache together
+PIECE = 8192  # rows: a few arrays of them and of usual width are in the cores' caches together
 LEAST = 16384  # rows below which there is nothing to gain: all of them are in the cache anyway
 
 
