@@ -30,11 +30,10 @@ docs: $(READY)
 
 check: lint types docs test
 
-# Accuracy on the paper's sets: about an hour on two cores.
+# Every table and figure of the paper, beside what it prints: days on two cores. Stop when you like, it goes on later.
 results: $(READY)
-	$(BIN)/python -m demonet.experiments.properties
 	$(BIN)/python -m demonet.experiments.atlas
-	OMP_NUM_THREADS=1 $(BIN)/python -m demonet.experiments.presets
+	OMP_NUM_THREADS=1 $(BIN)/demonet reproduce all --jobs 2
 
 # Speed beside other networks, on the CPU: about half an hour, with nothing else running. The GPU tables come from
 # benchmarks/gpu.py on a machine that has one. Both end up in docs/performance.md.

@@ -17,7 +17,7 @@ class Row:
             Student's t. NaN where there are too few.
         runs, wanted: How many runs are there, and how many there will be.
         paper, paper_std: What is printed in the paper, NaN where nothing is.
-        seconds, peak_memory_mb: Mean processor time of a run, and the highest peak of all.
+        seconds, peak_memory_mb: Mean processor time of a run, and the least peak of all.
         device, code: Of the stamp that all these runs share.
         values: Every run, in the order of seeds; not in the file.
     """
