@@ -129,6 +129,17 @@ def test_runs_of_a_committed_export_count(tmp_path):
     assert not (tmp_path / "out" / "ledger.sqlite").exists()
 
 
+def test_whole_cells_outlive_other_code_and_parts_of_cells_do_not(tmp_path, monkeypatch):
+    run(tmp_path, "nodes", "--sets", "brazil")
+    run(tmp_path, "nodes", "--sets", "usa", "--runs", "1")
+    monkeypatch.setattr(stamp, "code", lambda kind: "other")
+    result = run(tmp_path, "nodes")
+    assert "6 runs in" in result.stderr  # both of each cell that was not whole
+    assert [row["code"] for row in table(tmp_path)] == ["c0de"] * 3 + ["other"] * 3
+    assert "6 runs in" in run(tmp_path, "nodes", "--fresh").stderr  # the whole ones, with the code as it is now
+    assert [row["code"] for row in table(tmp_path)] == ["other"] * 6
+
+
 def test_a_failed_run_is_told_after_all_is_written(tmp_path, monkeypatch):
     give(monkeypatch, part("nodes", canonical({"fail": 1})))
     for _ in range(2):

@@ -35,6 +35,9 @@ def reproduce(
     sets: Annotated[list[str] | None, typer.Option(help="Do runs on these sets only, with commas.")] = None,
     methods: Annotated[list[str] | None, typer.Option(help="Do runs of these methods only, with commas.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="The small tables: a quarter of an hour.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Do whole cells again that were made with other code or libraries.")
+    ] = False,
     render_only: Annotated[bool, typer.Option("--render-only", help="Do no runs; write what is there.")] = False,
     ledger: Annotated[Path | None, typer.Option(dir_okay=False, help="Default: OUT/ledger.sqlite.")] = None,
     out: Annotated[Path, typer.Option(file_okay=False, help="Where tables, figures and paper.html go.")] = Path(
@@ -44,7 +47,8 @@ def reproduce(
     """Do the runs that are missing, then write every table and figure, each cell beside the paper's.
 
     Every finished run is kept in the ledger: stop whenever you like, the same command goes on. Several at once share
-    the work. Runs in OUT/ledger.parquet count too.
+    the work. Runs in OUT/ledger.parquet count too. A cell that has all its runs stays as it is, with whatever code
+    they were made; one that has not is never mixed: with other code it begins anew.
     """
     from demonet.cli.paper_files import write_files
     from demonet.cli.run_bar import RunBar
@@ -59,6 +63,9 @@ def reproduce(
     with Ledger(ledger or out / "ledger.sqlite") as opened:
         if exported.exists():
             opened.take(exported)
+        if not fresh:
+            found = opened.results(one.cell for one in wanted)
+            wanted = [one for one in wanted if len(found[one.cell]) < one.runs]
         if not render_only:
             try:
                 with RunBar() as bar:
