@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import torch
+import torch.nn.functional as F
 
 from demonet.bench.graphs import node_set
 from demonet.bench.step import Built
@@ -34,4 +35,12 @@ def build_preset(name: str, preset: str, scheme: Scheme, seed: int = 0) -> Built
         model = NodeDEMONet(x.size(1), int(data.y.max()) + 1, tasks, config)
     rows = paper_split(name, data.y, seed).train
     inputs = (model.prepare(x, data.edge_index),)
-    return Built(model, inputs, data.y[rows], rows, parameter_groups(model, chosen.train))
+    y = data.y[rows]
+    return Built(
+        model,
+        inputs,
+        y,
+        rows,
+        parameter_groups(model, chosen.train),
+        loss=lambda: F.cross_entropy(model.scores(inputs[0], rows), y),
+    )

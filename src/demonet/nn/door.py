@@ -12,6 +12,7 @@ from torch_geometric.utils import is_torch_sparse_tensor, to_edge_index
 
 from demonet.data.check import check_edge_index, check_features
 from demonet.degree.layout import DegreeLayout
+from demonet.degree.tiers import Tiers, cut_tiers
 from demonet.errors import DemonetError
 from demonet.nn.conv import DEMOConv
 from demonet.ops.sparse import is_sparse, sparse_rows
@@ -41,6 +42,18 @@ class GraphInput:
     def rows(self) -> DegreeLayout:
         """The layout of the rows as they stand here."""
         return self.layout.sorted()
+
+    @cached_property
+    def tiers(self) -> tuple[Tiers, Tensor, Tensor]:
+        """The rows standing apart in tiers, for a small graph in main memory: the graph, ``x`` and ``folded``."""
+        lists, back = (self.rows.pointer, self.rows.neighbours), (self.rows.back_pointer, self.rows.back_neighbours)
+        tiers = cut_tiers(self.rows.offsets, lists, back)
+        return tiers, tiers.pad(self.x), tiers.pad(self.folded)
+
+    @cached_property
+    def places(self) -> Tensor:
+        """``[n]`` where each node stands in the tiers, in the caller's order."""
+        return self.layout.leave(self.tiers[0].place)
 
 
 class Inside(NamedTuple):

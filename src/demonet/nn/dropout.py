@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from demonet.degree.buffers import Buffers
+
 
 def draw_noise(size: int, p: float, dtype: torch.dtype, generator: torch.Generator | None = None) -> Tensor:
     """``[size]`` factors 0 (with probability p) or ``1 / (1 - p)``, in main memory.
@@ -15,8 +17,41 @@ def draw_noise(size: int, p: float, dtype: torch.dtype, generator: torch.Generat
     They are the ones that ``F.dropout`` draws there from the same state of the generator: 53 random bits each, read as
     a number between 0 and 1 and compared with p. Compared as whole numbers, all at once, they take a third of the time.
     """
-    bits = torch.empty(size, dtype=torch.int64).random_(generator=generator).bitwise_and_(2**53 - 1)
-    return (bits < math.ceil((1 - p) * 2**53)) * torch.ones((), dtype=dtype).div_(1 - p)
+    return _stays(torch.empty(size, dtype=torch.int64).random_(generator=generator), p) * _factor(p, dtype)
+
+
+def draw_apart(
+    rows: int, halves: list[tuple[int, int]], p: float, like: Tensor, source: Tensor, buffers: Buffers
+) -> list[Tensor]:
+    """The factors of all layers for rows that stand apart, drawn at once: for each, those of its left half come first.
+
+    Args:
+        rows: How many rows there are.
+        halves: How many columns the halves of each layer have.
+        p: The probability.
+        like: Of the type of the factors.
+        source: The row at each place.
+        buffers: Memory.
+    """
+    widths = [width for pair in halves for width in pair]
+    size, places = rows * sum(widths), source.numel()
+    stays = _stays(buffers.empty((size,), source).random_(), p)
+    noise = torch.mul(stays, _factor(p, like.dtype), out=buffers.empty((size,), like))
+    if len(set(widths)) == 1:
+        apart = buffers.empty((len(widths), places, widths[0]), like)
+        torch.index_select(noise.view(len(widths), rows, -1), 1, source, out=apart)
+        return list(apart.view(len(halves), -1))
+    parts = [part.view(rows, -1).index_select(0, source) for part in noise.split([rows * width for width in widths])]
+    return [torch.cat([left.view(-1), right.view(-1)]) for left, right in zip(parts[::2], parts[1::2], strict=True)]
+
+
+def _stays(bits: Tensor, p: float) -> Tensor:
+    """Which entries stay, by random bits that are written over."""
+    return bits.bitwise_and_(2**53 - 1) < math.ceil((1 - p) * 2**53)
+
+
+def _factor(p: float, dtype: torch.dtype) -> Tensor:
+    return torch.ones((), dtype=dtype).div_(1 - p)
 
 
 class Dropout(nn.Module):

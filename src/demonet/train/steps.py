@@ -76,6 +76,7 @@ def _loss(model: nn.Module, part: Part) -> Tensor:
         many = part.inputs[0].layout.num_nodes >= LEAST and model.config.dropout == 0
         if part.y.is_cuda or many:
             return model.loss(part.inputs[0], *part.spread)
+        return part_loss(model.scores(part.inputs[0], part.rows), part)
     return part_loss(model(*part.inputs)[part.rows], part)
 
 

@@ -20,6 +20,7 @@ from demonet.degree.tasks import DegreeTasks
 # Adding a shared matrix to every task's costs memory traffic; a second product costs arithmetic. Measured on CPU, the
 # first is cheaper once a task has this many rows.
 ROWS_PER_TASK = 32
+IN_CACHE = 2**20  # numbers: adding a matrix to so many costs a CPU less than a second product
 
 
 class DegreeWeights(nn.Module):
@@ -55,6 +56,11 @@ class DegreeWeights(nn.Module):
     def for_groups(self, layout: DegreeLayout) -> Tensor | None:
         """``[groups, in_channels, width]``: the matrix of every group of rows, or None where another way costs less."""
         raise NotImplementedError
+
+    def terms(self, layout: DegreeLayout) -> tuple[Tensor | None, Tensor] | None:
+        """A matrix that all groups share, if there is one, and one for every group to add to it; None as above."""
+        matrices = self.for_groups(layout)
+        return None if matrices is None else (None, matrices)
 
     def fold(self, a: Tensor, layout: DegreeLayout) -> Tensor:
         """The part of the work that no parameter takes part in; for a constant input it is done once."""

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.nn.hashing import SHARED_KEY, hash_functions, hash_map
-from demonet.nn.weights.base import DegreeWeights, glorot_, pays
+from demonet.nn.picks import Picked, Picks
+from demonet.nn.weights.base import IN_CACHE, DegreeWeights, glorot_, pays
 
 ROWS_PER_HASH = 4  # from so many rows a degree on, a matrix for each of them is cheaper than hashing every row
 LARGEST_MAP = 2**25  # entries of the hash functions written out as one map
@@ -32,6 +33,7 @@ class HashedWeights(DegreeWeights):
     ) -> None:
         super().__init__(in_channels, width, tasks)
         self.hash_size, self.seed = hash_size, seed
+        self._picks: tuple[Tensor, Picks] | None = None
         self.weight = nn.Parameter(torch.empty(hash_size, width))
         self.reset_parameters()
 
@@ -95,6 +97,15 @@ class HashedWeights(DegreeWeights):
             return self.matrices(layout.degrees)
         signs = self._constant(layout.degrees, self.signs).to(self.weight.dtype)
         return (signs @ self.weight).view(-1, self.in_channels, self.width)
+
+    def terms(self, layout: DegreeLayout) -> tuple[Tensor | None, Tensor] | None:
+        """The matrices, each row of them picked from W with the hash functions written down once."""
+        if self.folds or layout.degrees.size(0) * self.in_channels * self.width > IN_CACHE:
+            return super().terms(layout)
+        if self._picks is None or self._picks[0] is not layout.degrees:
+            self._picks = (layout.degrees, Picks.of(self.hashes(layout.degrees), self.shared_hash, self.weight))
+        rows: Tensor = Picked.apply(self.weight, self._picks[1])
+        return None, rows.view(-1, self.in_channels, self.width)
 
     def signs(self, degree: Tensor) -> Tensor:
         r"""``[len(degree) * in_channels, hash_size]``: both hash functions as one map, so that every matrix is ``S W``.

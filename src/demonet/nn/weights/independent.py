@@ -7,10 +7,8 @@ from torch import Tensor
 
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
-from demonet.nn.weights.base import ROWS_PER_TASK, DegreeWeights, glorot_, pays
+from demonet.nn.weights.base import IN_CACHE, ROWS_PER_TASK, DegreeWeights, glorot_, pays
 from demonet.ops import degree_linear, degree_linear_rows, grouped
-
-IN_CACHE = 2**20  # numbers: adding a matrix to so many costs a CPU less than a second product
 
 
 class IndependentWeights(DegreeWeights):
@@ -59,6 +57,10 @@ class IndependentWeights(DegreeWeights):
         if not small and not pays(ROWS_PER_TASK, layout):
             return None
         return self.shared + self._own(layout)
+
+    def terms(self, layout: DegreeLayout) -> tuple[Tensor | None, Tensor] | None:
+        """:math:`W_g`, and :math:`W_d` of every group."""
+        return (self.shared, self._own(layout)) if self.own.numel() <= IN_CACHE else super().terms(layout)
 
     def _own(self, layout: DegreeLayout) -> Tensor:
         """The own matrix of every group of rows."""

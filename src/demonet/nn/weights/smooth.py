@@ -12,6 +12,7 @@ from demonet.degree.tasks import DegreeTasks
 from demonet.nn.weights.base import DegreeWeights, glorot_, pays
 
 ROWS_PER_MIX = 20  # from so many rows a degree on, mixing matrices is cheaper than mixing products
+FEW_NUMBERS = 2**18  # of all matrices together: so many are mixed in less time than the products take to call
 
 
 class SmoothWeights(DegreeWeights):
@@ -64,6 +65,13 @@ class SmoothWeights(DegreeWeights):
         if not pays(ROWS_PER_MIX, layout):
             return None
         return self._mixed(self._constant(layout.degrees, self.basis).to(self.own.dtype))
+
+    def terms(self, layout: DegreeLayout) -> tuple[Tensor | None, Tensor] | None:
+        r""":math:`W_s`, and :math:`\sum_b B_b V_b` of every group."""
+        basis = self._constant(layout.degrees, self.basis).to(self.own.dtype)
+        if basis.size(0) * self.in_channels * self.width > FEW_NUMBERS:
+            return super().terms(layout)
+        return self.shared, (basis @ self.own.flatten(1)).view(-1, self.in_channels, self.width)
 
     def by_group(self, a: Tensor, layout: DegreeLayout) -> Tensor:
         """All products, mixed afterwards."""

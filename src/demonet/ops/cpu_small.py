@@ -1,0 +1,182 @@
+r"""Layers and a linear head of a small graph as one function on a CPU, dropout included.
+
+A graph of a thousand nodes takes less time to compute than its operators take to call, and autograd to keep account of
+them. Here rows stand in tiers (:mod:`demonet.degree.tiers`), both halves of a layer one after the other in one array,
+as dropout draws its factors; and going back, every array is overwritten by its own derivative.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from demonet.degree.buffers import Buffers
+from demonet.degree.tiers import Tiers
+from demonet.errors import DemonetError
+from demonet.ops import cpu
+from demonet.ops.cpu_conv import activate_
+
+
+class Small(NamedTuple):
+    """What stays the same from epoch to epoch.
+
+    Attributes:
+        tiers: The graph.
+        buffers: Memory for large derivatives.
+        x: ``[places, F]`` the input, zero at empty places.
+        first: ``[places, F]`` the sums of the first layer.
+        scale: ``[places, 1]`` what sums are multiplied by, or None.
+        combine, activation: As every layer has them.
+    """
+
+    tiers: Tiers
+    buffers: Buffers
+    x: Tensor
+    first: Tensor
+    scale: Tensor | None
+    combine: str
+    activation: str
+
+
+Layers = list[tuple[Tensor, Tensor | None, Tensor, Tensor | None]]
+
+
+def head_scores(
+    small: Small, at: Tensor, noises: list[Tensor] | None, layers: Layers, weight: Tensor, bias: Tensor
+) -> Tensor:
+    """``[len(at), classes]`` scores of a linear head on layers.
+
+    Args:
+        small: What stays the same.
+        at: The places to score.
+        noises: What dropout multiplies the halves of each layer by, first all of the left one; or None.
+        layers: Of each, ``[S, F]`` the seed map; ``[F, W]`` a matrix that all groups share, or None, and
+            ``[groups, F, W]`` what every group adds to it; the bias, or None.
+        weight, bias: Of the head.
+    """
+    flat = [tensor for layer in layers for tensor in layer]
+    scores: Tensor = _Scores.apply(small, at, noises, weight, bias, *flat)
+    return scores
+
+
+class _Level(NamedTuple):
+    """What a layer leaves behind.
+
+    Attributes:
+        matrices: ``[groups, F, W]`` the matrix of every group, shared and own.
+        sums: ``[places, F]``.
+        left, right: ``[places, S]`` and ``[places, W]``, its halves.
+        by_tier: Sums and right half of every tier, ``[groups, height, F]`` and ``[groups, height, W]``.
+        out: ``[places, S + W]`` (``[places, W]`` when the halves are added).
+    """
+
+    matrices: Tensor
+    sums: Tensor
+    left: Tensor
+    right: Tensor
+    by_tier: list[tuple[Tensor, Tensor]]
+    out: Tensor
+
+
+class _Scores(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, small: Small, at: Tensor, noises: list[Tensor] | None, weight: Tensor, bias: Tensor, *flat: Tensor
+    ) -> Tensor:
+        ctx.small, ctx.at, ctx.noises = small, at, noises
+        ctx.save_for_backward(weight, bias, *flat)
+        ctx.kept = levels = _up(small, noises, flat)
+        return torch.addmm(bias, levels[-1].out.index_select(0, at), weight.t())
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        if torch.is_grad_enabled():
+            raise DemonetError("these scores have no second derivative", hint="take model(x)[rows] instead")
+        weight, _, *flat = ctx.saved_tensors
+        # What was kept is written over: a second time, it is made again.
+        levels, ctx.kept = ctx.kept or _up(ctx.small, ctx.noises, flat), None
+        read = levels[-1].out.index_select(0, ctx.at)
+        by_out = torch.zeros_like(levels[-1].out).index_add_(0, ctx.at, grad @ weight)
+        needs = ctx.needs_input_grad[3:]
+        found = [grad.t() @ read, grad.sum(0), *_down(ctx.small, ctx.noises, flat, levels, by_out)]
+        return None, None, None, *[one if need else None for one, need in zip(found, needs, strict=True)]
+
+
+def _up(small: Small, noises: list[Tensor] | None, flat: Any) -> list[_Level]:
+    """Every layer, from the first to the last."""
+    tiers, buffers, levels = small.tiers, small.buffers, []
+    h, sums = small.x, small.first
+    for k, (seed, shared, own, bias) in enumerate(_layers(flat)):
+        if k:
+            sums = cpu.aggregate(h, tiers.pointer, tiers.neighbours, None, "sum")
+            sums = sums if small.scale is None else sums.mul_(small.scale)
+        matrices = own if shared is None else torch.add(own, shared, out=buffers.empty(tuple(own.shape), own))
+        width = seed.size(0) + own.size(2)
+        halves = buffers.empty((h.size(0) * width,), h)
+        left, right = _cut(halves, h.size(0), seed)
+        torch.mm(h, seed.t(), out=left)
+        by_tier = list(zip(tiers.blocks(sums), tiers.blocks(right), strict=True))
+        for (a, b), group in zip(by_tier, tiers.groups(matrices), strict=True):
+            torch.bmm(a, group, out=b)
+        if noises is not None:
+            halves.mul_(noises[k])
+        if small.combine == "add":
+            h = torch.add(left, right, out=buffers.empty((h.size(0), own.size(2)), h))
+        else:
+            h = torch.cat((left, right), 1, out=buffers.empty((h.size(0), width), h))
+        activate_(h if bias is None else h.add_(bias), small.activation)
+        levels.append(_Level(matrices, sums, left, right, by_tier, h))
+    return levels
+
+
+def _down(
+    small: Small,
+    noises: list[Tensor] | None,
+    flat: Any,
+    levels: list[_Level],
+    by_out: Tensor,
+) -> list[Tensor | None]:
+    """The derivatives by every layer's parameters, from the last layer to the first; over what the layers left."""
+    tiers, layers = small.tiers, _layers(flat)
+    found: list[Tensor | None] = []
+    for k in range(len(levels) - 1, -1, -1):
+        (seed, shared, _, bias), (matrices, sums, left, right, by_tier, out) = layers[k], levels[k]
+        before = _before(by_out, out, small.activation)
+        split = 0 if small.combine == "add" else seed.size(0)
+        parts = (before, before) if small.combine == "add" else (before[:, :split], before[:, split:])
+        if noises is None:
+            left.copy_(parts[0]), right.copy_(parts[1])
+        else:
+            for half, part, factor in zip((left, right), parts, _cut(noises[k], out.size(0), seed), strict=True):
+                torch.mul(part, factor, out=half)
+        h = levels[k - 1].out if k else small.x
+        by_own = small.buffers.empty(tuple(matrices.shape), matrices)
+        for (a, b), group in zip(by_tier, tiers.groups(by_own), strict=True):
+            torch.bmm(a.transpose(1, 2), b, out=group)
+        by_shared = None if shared is None else by_own.sum(0)
+        found = [left.t() @ h, by_shared, by_own, None if bias is None else before.sum(0), *found]
+        if k:
+            for (a, b), group in zip(by_tier, tiers.groups(matrices.transpose(1, 2)), strict=True):
+                torch.bmm(b, group, out=a)
+            by_sums = sums if small.scale is None else sums.mul_(small.scale)
+            by_out = cpu.aggregate(by_sums, tiers.back_pointer, tiers.back_neighbours, None, "sum").addmm_(left, seed)
+    return found
+
+
+def _before(by_out: Tensor, out: Tensor, activation: str) -> Tensor:
+    """The derivative before the activation, over the output."""
+    if activation == "elu":
+        return torch.ops.aten.elu_backward.grad_input(by_out, 1, 1, 1, True, out, grad_input=out)
+    return torch.ops.aten.threshold_backward.grad_input(by_out, out, 0, grad_input=out)
+
+
+def _cut(halves: Tensor, places: int, seed: Tensor) -> tuple[Tensor, Tensor]:
+    """The half of the seed and that of the neighbourhood."""
+    split = places * seed.size(0)
+    return halves[:split].view(places, -1), halves[split:].view(places, -1)
+
+
+def _layers(flat: Any) -> Any:
+    return [flat[i : i + 4] for i in range(0, len(flat), 4)]
