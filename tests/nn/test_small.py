@@ -11,6 +11,7 @@ from demonet.degree import DegreeLayout, DegreeTasks
 from demonet.errors import DemonetError
 from demonet.nn import NodeDEMONet
 from demonet.nn.small import small_scores
+from demonet.ops import cpu
 from demonet.train.problem import Part
 from demonet.train.steps import _loss
 
@@ -123,6 +124,16 @@ def test_who_gets_it(monkeypatch):
     monkeypatch.setattr("demonet.nn.small.LEAST", 40)
     assert small_scores(model, inputs, rows) is None
     assert model.scores(inputs, rows).shape == (3, 3)
+
+
+def test_the_first_sums_are_not_taken_again(monkeypatch):
+    model, inputs = made(GRAPHS["undirected"], layers=3)
+    taken = []
+    monkeypatch.setattr(cpu, "aggregate", lambda *args, whole=cpu.aggregate: taken.append(args) or whole(*args))
+    loss = small_scores(model, inputs, torch.arange(40)).sum()
+    assert len(taken) == 2
+    loss.backward()
+    assert len(taken) == 4
 
 
 def test_training_takes_it():

@@ -132,11 +132,7 @@ def _up(small: Small, noises: list[Tensor] | None, flat: Any) -> list[_Level]:
 
 
 def _down(
-    small: Small,
-    noises: list[Tensor] | None,
-    flat: Any,
-    levels: list[_Level],
-    by_out: Tensor,
+    small: Small, noises: list[Tensor] | None, flat: Any, levels: list[_Level], by_out: Tensor
 ) -> list[Tensor | None]:
     """The derivatives by every layer's parameters, from the last layer to the first; over what the layers left."""
     tiers, layers = small.tiers, _layers(flat)
@@ -147,7 +143,8 @@ def _down(
         split = 0 if small.combine == "add" else seed.size(0)
         parts = (before, before) if small.combine == "add" else (before[:, :split], before[:, split:])
         if noises is None:
-            left.copy_(parts[0]), right.copy_(parts[1])
+            left.copy_(parts[0])
+            right.copy_(parts[1])
         else:
             for half, part, factor in zip((left, right), parts, _cut(noises[k], out.size(0), seed), strict=True):
                 torch.mul(part, factor, out=half)
