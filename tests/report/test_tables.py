@@ -65,10 +65,10 @@ def test_the_short_table_of_the_readme():
         row(method="demonet-weight", preset="paper", paper=0.543),
         row(method="gin", values=[0.7, 0.7]),
         row(method="degree-svm", values=[0.76, 0.76]),
-        row(method="majority", values=[0.25, 0.25]),
+        row(method="majority", values=[0.25, 0.25, 0.25]),
     ]
     graphs = [row("graphs", "MUTAG", "gin", [0.8], split="nested:10"), row("graphs", "PTC", "gin", [0.6, 0.6])]
     assert readme(nodes, graphs).splitlines()[2:] == [
-        "| Brazil | 0.750 | 0.600 / not yet run | – / – | 0.700 | 0.760 SVM by degree | 0.614 / 0.543 |",
-        "| PTC | – | – / – | – / – | 0.600 | not yet run | – |",
+        "| Brazil | 0.750 | 0.600 / not yet run | – / – | 0.700 | 0.760 SVM by degree | 0.614 / 0.543 | 2 |",
+        "| PTC | – | – / – | – / – | 0.600 | not yet run | – | 2 |",
     ]

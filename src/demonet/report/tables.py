@@ -94,8 +94,11 @@ def _latex_table(part: str, grid: Grid, title: str) -> str:
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
 
 
+_SHORT = ("demonet-default", "demonet-hash", "demonet-weight", "gin")
+
+
 def readme(nodes: Sequence[Row], graphs: Sequence[Row]) -> str:
-    """The short table of results: a line for each set, our presets, GIN, the best floor by name, and the paper."""
+    """The short table of results: a line for each set, our presets, GIN, the best floor, the paper, how many runs."""
     head = [
         "set",
         "default",
@@ -104,8 +107,9 @@ def readme(nodes: Sequence[Row], graphs: Sequence[Row]) -> str:
         "GIN",
         "best floor",
         "printed, hash / weight",
+        "runs",
     ]
-    lines = [_row(head), "|---" + "|--:" * 6 + "|"]
+    lines = [_row(head), "|---" + "|--:" * 7 + "|"]
     for rows in (nodes, [row for row in graphs if not row.split.startswith("nested:")]):
         sets = dict.fromkeys(row.dataset for row in rows)
         lines += [_row(_short([row for row in rows if row.dataset == name])) for name in sets]
@@ -125,6 +129,7 @@ def _short(rows: Sequence[Row]) -> list[str]:
     floors = [row for row in rows if group_of(row.method) == FLOORS and not math.isnan(row.mean)]
     best = max(floors, key=lambda row: row.mean, default=None)
     printed = [row.paper for scheme in ("hash", "weight") if (row := found.get((f"demonet-{scheme}", "paper")))]
+    ours = [row.runs for row in rows if row.runs and (row is best or row.method in _SHORT)]
     return [
         escape_markdown(set_name(rows[0].dataset)),
         mean("demonet-default", "default"),
@@ -133,6 +138,7 @@ def _short(rows: Sequence[Row]) -> list[str]:
         mean("gin"),
         NOT_YET if best is None else f"{_mean(best, 3)} {escape_markdown(method_name(best.method))}",
         " / ".join("–" if math.isnan(value) else f"{value:.3f}" for value in printed) or "–",
+        " to ".join(map(str, sorted({min(ours), max(ours)}))) if ours else "0",
     ]
 
 
