@@ -6,6 +6,7 @@ fewer bytes. A derivative of their derivatives is made of the smaller operators.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -151,20 +152,8 @@ def _(grad: Tensor, h: Tensor, weight: Tensor, bias: Tensor, *rest: Tensor) -> t
 # ------------------------------------------------------------------------------------------------------ derivatives
 
 
-def conv_twice(
-    grad: Tensor,
-    out: Tensor,
-    x: Tensor,
-    a: Tensor,
-    seed: Tensor,
-    matrices: Tensor,
-    offsets: Tensor,
-    combine: str,
-    activation: str,
-) -> tuple[Tensor, ...]:
-    """The derivatives of a convolution that knows its sums, made of operators that have derivatives themselves."""
-    same = (x, a, seed, matrices, offsets, combine, activation, ops.degree_linear, ops.degree_outer)
-    return reference.conv_backward(grad, out, *same)
+# The derivatives of a convolution that knows its sums, made of operators that have derivatives themselves.
+conv_twice = partial(reference.conv_backward, linear=ops.degree_linear, outer=ops.degree_outer)
 
 
 def gather_conv_twice(

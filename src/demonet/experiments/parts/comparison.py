@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from demonet import baselines
-from demonet.experiments.methods import OURS, applies, family_in_catalog
-from demonet.experiments.parts.nodes import PAPER_RUNS, entry
-from demonet.experiments.parts.part import Entry, Part
+from demonet.experiments.methods import OURS
+from demonet.experiments.parts.nodes import PAPER_RUNS, table
+from demonet.experiments.parts.part import Part
 
 SETS = ("brazil", "MUTAG")
 # Method and preset, in the order of the table.
@@ -18,20 +18,11 @@ METHODS = (
 )
 
 
-def _entries(runs: int) -> list[Entry]:
-    return [
-        entry(dataset, method, preset, runs)
-        for dataset in SETS
-        for method, preset in METHODS
-        if applies(method, family_in_catalog(dataset))
-    ]
-
-
 COMPARISON = Part(
     "comparison",
     "Every method side by side",
     "Thirds; run i of every method has split i and seed i. Seconds are of one processor core, reading the set "
     "included; memory is the most that a run's process had resident, libraries included.",
-    lambda: _entries(PAPER_RUNS),
-    lambda: _entries(1),
+    lambda: table(SETS, METHODS, lambda _: PAPER_RUNS),
+    lambda: table(SETS, METHODS, lambda _: 1),
 )

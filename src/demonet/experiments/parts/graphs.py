@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from demonet.experiments.ledger.job import Cell
-from demonet.experiments.parts.nodes import entry, runs_of
+from demonet.experiments.parts.nodes import table
 from demonet.experiments.parts.part import Entry, Part
 
 SETS = ("MUTAG", "PTC", "PROTEINS", "ENZYMES")
@@ -24,12 +24,13 @@ def _nested(dataset: str, method: str, preset: str, runs: int) -> Entry:
 
 
 def _whole() -> list[Entry]:
-    thirds = [entry(dataset, method, preset, runs_of(dataset)) for dataset in SETS for method, preset in METHODS]
-    return thirds + [_nested(dataset, method, preset, FOLDS) for dataset in SETS for method, preset in NESTED]
+    return table(SETS, METHODS) + [
+        _nested(dataset, method, preset, FOLDS) for dataset in SETS for method, preset in NESTED
+    ]
 
 
 def _brief() -> list[Entry]:
-    thirds = [entry(dataset, method, preset, 2) for dataset in SETS[:2] for method, preset in METHODS]
+    thirds = table(SETS[:2], METHODS, lambda _: 2)
     return [*thirds, _nested("MUTAG", "wl", "", 2)]  # a fold of a network with a grid takes minutes
 
 

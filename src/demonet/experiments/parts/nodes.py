@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from demonet.data.catalog import find
 from demonet.experiments.ledger.job import Cell
 from demonet.experiments.methods import applies, family_in_catalog
@@ -41,20 +43,14 @@ def entry(dataset: str, method: str, preset: str, runs: int) -> Entry:
     return Entry(cell, runs, "", *printed(dataset, method))
 
 
-def _whole() -> list[Entry]:
+def table(
+    sets: Sequence[str], methods: Sequence[tuple[str, str]] = METHODS, runs: Callable[[str], int] = runs_of
+) -> list[Entry]:
+    """Every method that applies on every set, set by set; ``runs`` says how often on a set."""
     return [
-        entry(dataset, method, preset, runs_of(dataset))
-        for dataset in SETS
-        for method, preset in METHODS
-        if applies(method, family_in_catalog(dataset))
-    ]
-
-
-def _brief() -> list[Entry]:
-    return [
-        entry(dataset, method, preset, 2)
-        for dataset in ("brazil", "europe")
-        for method, preset in METHODS
+        entry(dataset, method, preset, runs(dataset))
+        for dataset in sets
+        for method, preset in methods
         if applies(method, family_in_catalog(dataset))
     ]
 
@@ -66,6 +62,6 @@ NODES = Part(
     "has split i and seed i. Epoch and settings are chosen on validation; each run is tested once. The classes of "
     "facebook and wiki-vote are quartiles of the degree, which every network is given: a check, not evidence. The "
     "preset `authors` keeps self loops, all others drop them.",
-    _whole,
-    _brief,
+    lambda: table(SETS),
+    lambda: table(("brazil", "europe"), runs=lambda _: 2),
 )
