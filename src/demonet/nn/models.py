@@ -186,11 +186,16 @@ class NodeDEMONet(DEMONet):
         read = self._read(self._levels(inside))
         return linear_cross_entropy(read, self.head.weight, self.head.bias, target, share)
 
+    def chain(self, edge_weight: Tensor | None) -> list[DEMOConv]:
+        """The convolutions, where each takes what the one before it gives and sums are plain; otherwise none."""
+        if self.config.jump or self.config.refine or edge_weight is not None:
+            return []
+        return [cast(Layer, layer).conv for layer in self.layers]
+
     def _stack(self, inside: Inside, target: Tensor, share: Tensor) -> tuple[Stack, Tensor, Layers] | None:
         """What one function takes for all layers, where there is nothing between them."""
-        graph, convs = inside.graph, [cast(Layer, layer).conv for layer in self.layers]
-        between = self.config.jump or self.config.refine or inside.edge_weight is not None
-        if between or not convs or not isinstance(graph, DegreeLayout) or is_sparse(inside.x):
+        graph, convs = inside.graph, self.chain(inside.edge_weight)
+        if not convs or not isinstance(graph, DegreeLayout) or is_sparse(inside.x):
             return None
         head = cast(nn.Linear, self.head).weight
         if graph.tiles is None and not (convs[0].keep_sums and cpu_stack.stacks(inside.x, head)):

@@ -16,16 +16,13 @@ from demonet.ops.eager import is_eager
 from demonet.ops.sparse import is_sparse
 
 if TYPE_CHECKING:
-    from demonet.nn.conv import DEMOConv
     from demonet.nn.models import NodeDEMONet
 
 
 def small_scores(model: NodeDEMONet, graph: GraphInput, rows: Tensor) -> Tensor | None:
     """``model(graph)[rows]``, with the same random numbers; None where one function does not do, or not pay."""
-    config, head = model.config, model.head
-    convs: list[DEMOConv] = [layer.conv for layer in model.layers]  # type: ignore[misc]
-    between = config.jump or config.refine or graph.edge_weight is not None
-    if between or not convs or not isinstance(head, nn.Linear) or not _suits(graph, head.weight):
+    config, head, convs = model.config, model.head, model.chain(graph.edge_weight)
+    if not convs or not isinstance(head, nn.Linear) or not _suits(graph, head.weight):
         return None
     convs[0].takes(graph.x, graph.rows)
     layers: Layers = []
