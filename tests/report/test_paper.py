@@ -13,12 +13,12 @@ from tests.report.paper_rows import FACTS, paper_rows, points, row
 from demonet.errors import DemonetError
 from demonet.experiments.parts import PARTS
 from demonet.report.page import Figure, Legend, Table, Text, render
-from demonet.report.paper import charts, paper_page, write_paper
-from demonet.report.paper_account import counts, misses
-from demonet.report.paper_grid import beside, grids, verdict
-from demonet.report.paper_identity import identity_charts
-from demonet.report.paper_reasons import Reason
-from demonet.report.paper_tables import against_best_table, part_tables, ranked
+from demonet.report.paper.account import counts, misses
+from demonet.report.paper.grid import beside, grids, verdict
+from demonet.report.paper.identity import identity_charts
+from demonet.report.paper.page import charts, paper_page, write_paper
+from demonet.report.paper.reasons import Reason
+from demonet.report.paper.tables import against_best_table, part_tables, ranked
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 from tests.report.browsing import opened, overflow
 from tests.report.paper_rows import FACTS, paper_rows, points
 
-from demonet.report.paper import write_paper
+from demonet.report.paper.page import write_paper
 
 pytestmark = pytest.mark.browser
 

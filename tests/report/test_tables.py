@@ -8,7 +8,7 @@ import pytest
 from tests.report.conftest import HOSTILE
 from tests.report.paper_rows import paper_rows, row
 
-from demonet.report.tables import escape_latex, escape_markdown, latex, markdown, readme
+from demonet.report.paper.markup import escape_latex, escape_markdown, latex, markdown, readme
 
 ROWS = [
     row(method="demonet-hash", preset="paper", values=[0.6, 0.7], paper=0.614, paper_std=0.069),

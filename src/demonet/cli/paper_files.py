@@ -11,8 +11,8 @@ from demonet.cli.run_bar import duration
 from demonet.experiments import parts as paper
 from demonet.experiments.parts.identity import ROLES, distances
 from demonet.experiments.rows import write_rows
-from demonet.report.paper import write_paper
-from demonet.report.paper_words import method_name
+from demonet.report.paper.page import write_paper
+from demonet.report.paper.words import method_name
 
 if TYPE_CHECKING:
     from demonet.experiments.ledger.job import Cell, Result

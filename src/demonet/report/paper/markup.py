@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from demonet.report.cells import MARKS
 from demonet.report.legible import legible
-from demonet.report.paper_grid import NOT_YET, Grid, grids, verdict
-from demonet.report.paper_words import FLOORS, group_of, method_name, set_name, slug
+from demonet.report.paper.grid import NOT_YET, Grid, grids, verdict
+from demonet.report.paper.words import FLOORS, group_of, method_name, set_name, slug
 
 if TYPE_CHECKING:
     from demonet.experiments.parts.row import Row

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from demonet.experiments.statistics import AgainstBest, Ranks, against_best, average_ranks, ratio_of
 from demonet.report.cells import Beside, Cell, Column, Verdict
 from demonet.report.page import Section, Table, Text
-from demonet.report.paper_account import Miss, counts
-from demonet.report.paper_grid import Grid, beside, grids
-from demonet.report.paper_words import OURS, group_of, row_name, set_name
+from demonet.report.paper.account import Miss, counts
+from demonet.report.paper.grid import Grid, beside, grids
+from demonet.report.paper.words import OURS, group_of, row_name, set_name
 
 if TYPE_CHECKING:
     from demonet.experiments.parts.row import Row

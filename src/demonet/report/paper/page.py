@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 from demonet.atomic import replacing
 from demonet.experiments.hypotheses import answers, verdicts
 from demonet.experiments.parts import PARTS
-from demonet.report import chart_plotly, chart_svg, paper_account, paper_figures, tables
+from demonet.report import chart_plotly, chart_svg
 from demonet.report.cells import Verdict
 from demonet.report.chart import Chart
 from demonet.report.page import Facts, Figure, Legend, Page, Section, Text, write
-from demonet.report.paper_account import misses
-from demonet.report.paper_claims import claim_sections
-from demonet.report.paper_identity import identity_charts
-from demonet.report.paper_tables import against_best_table, count_table, miss_sections, part_tables, ranked
-from demonet.report.paper_words import OURS, group_of, row_name, slug
+from demonet.report.paper import account, figures, markup
+from demonet.report.paper.account import misses
+from demonet.report.paper.claims import claim_sections
+from demonet.report.paper.identity import identity_charts
+from demonet.report.paper.tables import against_best_table, count_table, miss_sections, part_tables, ranked
+from demonet.report.paper.words import OURS, group_of, row_name, slug
 
 if TYPE_CHECKING:
     from demonet.experiments.parts.row import Row
@@ -53,7 +54,7 @@ def write_paper(rows: Mapping[str, Sequence[Row]], out: Path, *, facts: Mapping[
         rows: The rows of each part, in the order of the page.
         out: A folder.
         facts: What the head of the page says: names with a text or number each. Only ``points`` is not shown there:
-            the pictures of the identity part, as :func:`~demonet.report.paper_identity.identity_charts` takes them.
+            the pictures of the identity part, as :func:`~demonet.report.paper.identity.identity_charts` takes them.
 
     Returns:
         What was written, the page last.
@@ -62,11 +63,11 @@ def write_paper(rows: Mapping[str, Sequence[Row]], out: Path, *, facts: Mapping[
     files = {}
     for part, members in told.items():
         title = part_title(part)
-        files[out / "tables" / f"{part}.md"] = tables.markdown(part, members, title)
-        files[out / "tables" / f"{part}.tex"] = tables.latex(part, members, title)
+        files[out / "tables" / f"{part}.md"] = markup.markdown(part, members, title)
+        files[out / "tables" / f"{part}.tex"] = markup.latex(part, members, title)
     if "nodes" in told and "graphs" in told:
-        files[out / "tables" / "readme.md"] = tables.readme(told["nodes"], told["graphs"])
-        files[out / "tables" / "account.md"] = paper_account.markdown(misses(printed_tables(told)))
+        files[out / "tables" / "readme.md"] = markup.readme(told["nodes"], told["graphs"])
+        files[out / "tables" / "account.md"] = account.markdown(misses(printed_tables(told)))
     for name, chart in charts(told, facts).items():
         files[out / "figures" / f"{name}.svg"] = chart_svg.draw(chart)
     for path, content in files.items():
@@ -82,21 +83,21 @@ def charts(rows: Mapping[str, Sequence[Row]], facts: Mapping[str, Any]) -> dict[
     found: dict[str, Chart | None] = {}
     for part, members in rows.items():
         if part == "splits":
-            found[part] = paper_figures.splits(members)
+            found[part] = figures.splits(members)
         elif part == "layers":
-            found[part] = paper_figures.layers(members)
+            found[part] = figures.layers(members)
         elif part == "ablation":
             for preset in dict.fromkeys(row.preset for row in members):
                 changed = [row for row in members if row.preset == preset]
-                found[slug(f"{part} {preset}")] = paper_figures.ablation(changed)
+                found[slug(f"{part} {preset}")] = figures.ablation(changed)
         elif part == "speed":
-            found[part] = paper_figures.speed(members)
+            found[part] = figures.speed(members)
         elif part == "identity":
             found |= {slug(f"{part} {graph}"): chart for graph, chart in identity_charts(facts.get(POINTS, {})).items()}
         elif part in ("nodes", "graphs"):
             average = ranked(_paper_splits(members))
             ours = [row_name(row) for row in members if group_of(row.method) == OURS]
-            found[f"{part}-ranks"] = paper_figures.ranks(average.ranks, ours, average.sets)
+            found[f"{part}-ranks"] = figures.ranks(average.ranks, ours, average.sets)
     return {name: chart for name, chart in found.items() if chart is not None}
 
 
@@ -119,12 +120,12 @@ def paper_page(rows: Mapping[str, Sequence[Row]], *, facts: Mapping[str, Any]) -
 
 def _part(part: str, rows: Sequence[Row], drawn: Mapping[str, Chart]) -> list[Section]:
     protocol = PARTS[part].protocol if part in PARTS else ""
-    figures = [_figure(name, chart) for name, chart in drawn.items() if name.partition("-")[0] == part]
+    pictures = [_figure(name, chart) for name, chart in drawn.items() if name.partition("-")[0] == part]
     sections: list[Section] = [Text(protocol, title=part_title(part), anchor=part)]
     if part not in ("nodes", "graphs"):  # a figure in the paper, or none there
-        return sections + figures + part_tables(part, rows)
+        return sections + pictures + part_tables(part, rows)
     against = against_best_table(_paper_splits(rows), anchor=f"{part}-best")
-    return sections + part_tables(part, rows) + ([against] if against else []) + figures
+    return sections + part_tables(part, rows) + ([against] if against else []) + pictures
 
 
 def _figure(name: str, chart: Chart) -> Section:

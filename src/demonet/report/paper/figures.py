@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from demonet.experiments.parts.ablation import FULL
 from demonet.experiments.statistics import paired, ratio_of
 from demonet.report.chart import Axis, Chart, Panel, Series
-from demonet.report.paper_grid import nodes_of
-from demonet.report.paper_words import colour_of, method_name, set_name
+from demonet.report.paper.grid import nodes_of
+from demonet.report.paper.words import colour_of, method_name, set_name
 
 if TYPE_CHECKING:
     from demonet.experiments.parts.row import Row

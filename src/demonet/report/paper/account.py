@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from demonet.report.paper_grid import two_deviations, verdict
-from demonet.report.paper_reasons import REASONS, Reason
-from demonet.report.paper_words import method_name, set_name
-from demonet.report.tables import escape_markdown
+from demonet.report.paper.grid import two_deviations, verdict
+from demonet.report.paper.markup import escape_markdown
+from demonet.report.paper.reasons import REASONS, Reason
+from demonet.report.paper.words import method_name, set_name
 
 if TYPE_CHECKING:
     from demonet.experiments.parts.row import Row

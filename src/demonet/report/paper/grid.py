@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from demonet.report.cells import Beside, Verdict
-from demonet.report.paper_words import COMPARED, FLOORS, OURS, group_of, method_name, set_name
+from demonet.report.paper.words import COMPARED, FLOORS, OURS, group_of, method_name, set_name
 
 if TYPE_CHECKING:
     from demonet.experiments.parts.row import Row

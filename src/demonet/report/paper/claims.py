@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from demonet.experiments.hypotheses import ALL, CLAIMS, Answer, Claim, Method, Verdict
 from demonet.report.cells import Beside, Cell, Column
 from demonet.report.page import Section, Table, Text
-from demonet.report.paper_tables import in_words
-from demonet.report.paper_words import method_name, set_name
+from demonet.report.paper.tables import in_words
+from demonet.report.paper.words import method_name, set_name
 
 INTRODUCTION = """The paper claims three things. Each is a list of comparisons, fixed before any run was looked at. A \
 comparison is made over the splits that both methods have, by the corrected resampled t-test of Nadeau and Bengio, on \

@@ -7,7 +7,7 @@ from typing import TypedDict
 
 from demonet.report.chart import Axis, Chart, Panel, Series
 from demonet.report.palette import CATEGORICAL
-from demonet.report.paper_words import set_name
+from demonet.report.paper.words import set_name
 
 
 class Picture(TypedDict):

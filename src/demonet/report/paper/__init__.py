@@ -1,0 +1,1 @@
+"""The paper's experiments as one page: ``page.py`` puts together what the other files make of the rows."""
