@@ -10,12 +10,13 @@ from tests.experiments.tiny import tiny, tiny_sets  # noqa: F401  (a fixture)
 
 from demonet import DemonetError
 from demonet.baselines.base import labels
+from demonet.baselines.graphwave import GraphWave
 from demonet.data.protocol import split_by
 from demonet.experiments import accuracy as room
 from demonet.experiments.accuracy import GRIDS, accuracy
 from demonet.experiments.ledger.job import Cell, Job, canonical
 from demonet.experiments.measure import Meter
-from demonet.experiments.methods import DemoNet, Fit, applies, family_in_catalog, method
+from demonet.experiments.methods import DemoNet, Fit, Structural, applies, family_in_catalog, method
 from demonet.experiments.perform import perform
 
 pytestmark = pytest.mark.usefixtures("tiny_sets")
@@ -182,3 +183,22 @@ def test_memory_is_that_of_this_run():
     assert meter.peak_memory_mb > before + 150
     assert len(block) > 0
     assert meter.seconds > 0
+
+
+def test_an_embedding_serves_every_split_and_its_time_counts_in_each(monkeypatch):
+    made = []
+    monkeypatch.setattr(Structural, "_kept", None)
+    embed = GraphWave.embed
+    monkeypatch.setattr(GraphWave, "embed", lambda self, data, seed=0: made.append(seed) or embed(self, data, seed))
+    first, second, other = (
+        perform(job("brazil", "graphwave", split=split, seed=seed))
+        for split, seed in (("train:0.3", 0), ("train:0.6", 0), ("train:0.6", 1))
+    )
+    assert made == [0, 1]
+    assert len({first.extra["split"], second.extra["split"], other.extra["split"]}) == 3
+    kept, fresh = method("graphwave"), GraphWave()
+    data = kept.read("brazil", "cpu")
+    split, y = split_by("train:0.6", labels(data), 1), labels(data)
+    again = kept.fit(data, split, 1)
+    assert again.earlier > 0
+    assert (other.value, again.test) == (fresh.fit(data, split, 1).score(split.test, y),) * 2

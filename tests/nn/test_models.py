@@ -286,3 +286,8 @@ def test_a_readout_of_sparse_features_says_what_to_do():
     model = graph_model()
     with pytest.raises(DemonetError, match="dense"):
         model(features(7, 3, 0).to_sparse_csr(), GRAPH.edge_index)
+
+
+def test_no_two_layers_of_models_with_other_seeds_share_their_hash_functions():
+    options = [ModelConfig(scheme="hash", seed=seed).conv_options(layer) for seed in range(5) for layer in range(6)]
+    assert len({option["seed"] for option in options}) == len(options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import torch
@@ -35,13 +35,19 @@ class Embedding(Baseline):
 
     def __init__(self, **changes: Any) -> None:
         self.settings = changed(self.defaults, self.name, changes)
+        self._given: Float | None = None
+
+    def given(self, z: Float) -> Self:
+        """Fit what comes after ``z``, which :meth:`embed` has made before, instead of making it again."""
+        self._given = z
+        return self
 
     @abstractmethod
     def embed(self, data: Data, seed: int = 0) -> Float:
         """``[nodes, width]``, the same for the same graph and seed."""
 
     def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> None:
-        z = self.embed(cast(Data, data), seed)
+        z = self.embed(cast(Data, data), seed) if self._given is None else self._given
         self._embeddings = torch.from_numpy(z)
         self._prediction = classify(z, y, split)
 

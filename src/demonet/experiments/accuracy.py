@@ -47,7 +47,7 @@ def accuracy(job: Job, device: str = "cpu") -> Outcome:
     grid = GRIDS.get(cell.method, []) if folds_of(cell.split) else []
     chosen = _best(cell, options, grid, data, split, job.seed) if grid else {}
     done = _with(cell, options, chosen).fit(data, split, job.seed)
-    return Outcome(done.test, meter.seconds, meter.peak_memory_mb, _beside(done, split, chosen))
+    return Outcome(done.test, meter.seconds + done.earlier, meter.peak_memory_mb, _beside(done, split, chosen))
 
 
 def _best(cell: Cell, options: Options, grid: list[Options], data: Items, split: Split, seed: int) -> Options:

@@ -19,6 +19,8 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "without": ("none", "seed", "shared", "degree"),
 }
 
+_LAYERS = 1024  # more than any network has
+
 
 @dataclass(frozen=True)
 class ModelConfig:
@@ -80,7 +82,8 @@ class ModelConfig:
     def conv_options(self, layer: int) -> dict[str, Any]:
         """The options of the convolution of one layer."""
         names = ("scheme", "aggr", "combine", "bias", "dropout", "hash_size", "basis_size", "degree_scale")
-        options = {name: getattr(self, name) for name in names} | {"seed": self.seed + layer}
+        # Models with seeds side by side share no hash functions.
+        options = {name: getattr(self, name) for name in names} | {"seed": self.seed * _LAYERS + layer}
         return options | {"dropout": 0.0} if self.refine else options
 
     def changed(self, **changes: Any) -> ModelConfig:
