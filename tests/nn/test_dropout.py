@@ -1,46 +1,84 @@
-"""Dropout drops what torch's would, for one matrix and for two halves of a layer."""
+"""Dropout drops each entry by itself and as often as it says, and two halves of a layer as if they were one."""
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
-import torch.nn.functional as F
 from tests.reference.graphs import features
 
-from demonet.nn.dropout import Dropout, draw_noise
+from demonet.degree.buffers import Buffers
+from demonet.nn.dropout import Dropout, draw_apart, draw_noise
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("p", [0.1, 0.5, 0.6])
+@pytest.mark.parametrize("p", [1e-9, 0.1, 0.5, 0.6, 0.999])
+def test_factors_are_nothing_or_what_keeps_the_mean(dtype, p):
+    size = 200_001
+    noise = draw_noise(size, p, dtype, torch.Generator().manual_seed(3))
+    kept = torch.ones((), dtype=dtype).div_(1 - p)
+    assert noise.dtype == dtype
+    assert bool(((noise == 0) | (noise == kept)).all())
+    dropped = int((noise == 0).sum())
+    assert abs(dropped - p * size) <= 5 * math.sqrt(p * (1 - p) * size) + 1  # five deviations
+
+
+def test_the_four_of_a_number_are_drawn_apart():
+    """Neighbours, and those four apart, are both dropped as often as two that know nothing of each other."""
+    dropped = (draw_noise(400_000, 0.5, torch.float64, torch.Generator().manual_seed(4)) == 0).double()
+    for lag in (1, 2, 3, 4):
+        both = float((dropped[:-lag] * dropped[lag:]).mean())
+        assert abs(both - 0.25) < 0.005
+    by_place = dropped.view(-1, 4).mean(0)
+    assert bool((by_place - 0.5).abs().max() < 0.01)
+
+
 @pytest.mark.parametrize("rows", [0, 1, 7, 300])
-def test_the_same_bits_as_torch(dtype, p, rows):
-    x = features(rows, 5, 0).to(dtype)
+def test_a_matrix_is_multiplied_by_what_is_drawn_for_it(rows):
+    x = features(rows, 5, 0)
     torch.manual_seed(1)
-    expected = F.dropout(x, p), F.dropout(x[:, :2], p)
+    found, after = Dropout(0.4)(x), torch.rand(1)
     torch.manual_seed(1)
-    drop = Dropout(p)
-    found = drop(x), drop(x[:, :2])
-    assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
+    expected = x * draw_noise(x.numel(), 0.4, x.dtype).view(x.shape)
+    assert torch.equal(found, expected)
+    assert torch.equal(after, torch.rand(1))
 
 
 def test_halves_apart_and_side_by_side():
     left, right = features(6, 3, 0), features(6, 2, 1)
-    torch.manual_seed(1)
-    expected = F.dropout(left, 0.4), F.dropout(right, 0.4)
     drop = Dropout(0.4)
+    torch.manual_seed(1)
+    noise = draw_noise(30, 0.4, left.dtype)
+    expected = left * noise[:18].view(6, 3), right * noise[18:].view(6, 2)
     torch.manual_seed(1)
     assert all(torch.equal(one, other) for one, other in zip(drop.halves(left, right), expected, strict=True))
     torch.manual_seed(1)
     assert torch.equal(drop.beside(torch.cat([left, right], 1), 3), torch.cat(expected, 1))
 
 
+@pytest.mark.parametrize("halves", [[(4, 4), (4, 4)], [(3, 3), (3, 3)], [(3, 2), (1, 2), (5, 4)], [(1, 1)]])
+def test_all_layers_at_once_are_the_layers_one_by_one(halves):
+    rows, source = 7, torch.tensor([0, 1, 2, 2, 3, 4, 5, 6, 6])
+    like = torch.empty(0, dtype=torch.float64)
+    torch.manual_seed(2)
+    found = draw_apart(rows, halves, 0.4, like, source, Buffers())
+    torch.manual_seed(2)
+    for (left, right), both in zip(halves, found, strict=True):
+        noise = draw_noise(rows * (left + right), 0.4, like.dtype)
+        parts = noise[: rows * left].view(rows, left)[source], noise[rows * left :].view(rows, right)[source]
+        assert torch.equal(both, torch.cat([part.reshape(-1) for part in parts]))
+
+
 def test_noise_that_is_brought_along():
     x = features(6, 3, 0)
     drop = Dropout(0.4)
     drop.noise = draw_noise(18, 0.4, x.dtype, torch.Generator().manual_seed(5))
-    assert torch.equal(drop(x), drop(x))
+    found = drop(x)
+    assert torch.equal(found, drop(x))
     torch.manual_seed(5)
-    assert torch.equal(drop(x), F.dropout(x, 0.4))
+    drop.noise = None
+    assert torch.equal(found, drop(x))
 
 
 def test_nothing_is_dropped_without_training_or_probability():

@@ -48,7 +48,7 @@ def test_every_preset(monkeypatch, name, weighted):
 
 
 def test_runs_that_stop_early_leave_the_others_alone():
-    found, single = both(problems.quick("paper", "nodes", epochs=40, patience=2), problems.nodes()[0])
+    found, single = both(problems.quick("paper", "nodes", epochs=40, patience=1), problems.nodes()[0])
     assert len({trained.history.epochs for trained in single}) > 1, "they should stop at different times"
     same(found, single)
 

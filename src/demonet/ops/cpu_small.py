@@ -65,14 +65,12 @@ class _Level(NamedTuple):
     """What a layer leaves behind.
 
     Attributes:
-        matrices: ``[groups, F, W]`` the matrix of every group, shared and own.
         sums: ``[places, F]``.
         left, right: ``[places, S]`` and ``[places, W]``, its halves.
         by_tier: Sums and right half of every tier, ``[groups, height, F]`` and ``[groups, height, W]``.
         out: ``[places, S + W]`` (``[places, W]`` when the halves are added).
     """
 
-    matrices: Tensor
     sums: Tensor
     left: Tensor
     right: Tensor
@@ -112,14 +110,15 @@ def _up(small: Small, noises: list[Tensor] | None, flat: Any) -> list[_Level]:
         if k:
             sums = cpu.aggregate(h, tiers.pointer, tiers.neighbours, None, "sum")
             sums = sums if small.scale is None else sums.mul_(small.scale)
-        matrices = own if shared is None else torch.add(own, shared, out=buffers.empty(tuple(own.shape), own))
         width = seed.size(0) + own.size(2)
         halves = buffers.empty((h.size(0) * width,), h)
         left, right = _cut(halves, h.size(0), seed)
         torch.mm(h, seed.t(), out=left)
         by_tier = list(zip(tiers.blocks(sums), tiers.blocks(right), strict=True))
-        for (a, b), group in zip(by_tier, tiers.groups(matrices), strict=True):
-            torch.bmm(a, group, out=b)
+        if shared is not None:  # rows are few: one product more costs less than to add it to every group's matrix
+            torch.mm(sums, shared, out=right)
+        for (a, b), group in zip(by_tier, tiers.groups(own), strict=True):
+            torch.baddbmm(b, a, group, beta=0 if shared is None else 1, out=b)
         if noises is not None:
             halves.mul_(noises[k])
         if small.combine == "add":
@@ -127,7 +126,7 @@ def _up(small: Small, noises: list[Tensor] | None, flat: Any) -> list[_Level]:
         else:
             h = torch.cat((left, right), 1, out=buffers.empty((h.size(0), width), h))
         activate_(h if bias is None else h.add_(bias), small.activation)
-        levels.append(_Level(matrices, sums, left, right, by_tier, h))
+        levels.append(_Level(sums, left, right, by_tier, h))
     return levels
 
 
@@ -138,7 +137,7 @@ def _down(
     tiers, layers = small.tiers, _layers(flat)
     found: list[Tensor | None] = []
     for k in range(len(levels) - 1, -1, -1):
-        (seed, shared, _, bias), (matrices, sums, left, right, by_tier, out) = layers[k], levels[k]
+        (seed, shared, own, bias), (sums, left, right, by_tier, out) = layers[k], levels[k]
         before = _before(by_out, out, small.activation)
         split = 0 if small.combine == "add" else seed.size(0)
         parts = (before, before) if small.combine == "add" else (before[:, :split], before[:, split:])
@@ -149,14 +148,16 @@ def _down(
             for half, part, factor in zip((left, right), parts, _cut(noises[k], out.size(0), seed), strict=True):
                 torch.mul(part, factor, out=half)
         h = levels[k - 1].out if k else small.x
-        by_own = small.buffers.empty(tuple(matrices.shape), matrices)
+        by_own = small.buffers.empty(tuple(own.shape), own)
         for (a, b), group in zip(by_tier, tiers.groups(by_own), strict=True):
             torch.bmm(a.transpose(1, 2), b, out=group)
-        by_shared = None if shared is None else by_own.sum(0)
+        by_shared = None if shared is None else sums.t() @ right
         found = [left.t() @ h, by_shared, by_own, None if bias is None else before.sum(0), *found]
         if k:
-            for (a, b), group in zip(by_tier, tiers.groups(matrices.transpose(1, 2)), strict=True):
+            for (a, b), group in zip(by_tier, tiers.groups(own.transpose(1, 2)), strict=True):
                 torch.bmm(b, group, out=a)
+            if shared is not None:
+                sums.addmm_(right, shared.t())
             by_sums = sums if small.scale is None else sums.mul_(small.scale)
             by_out = cpu.aggregate(by_sums, tiers.back_pointer, tiers.back_neighbours, None, "sum").addmm_(left, seed)
     return found
