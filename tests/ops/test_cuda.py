@@ -9,7 +9,8 @@ import torch
 import torch.nn.functional as F
 
 from demonet.degree import DegreeLayout, DegreeTasks
-from demonet.nn import NodeDEMONet
+from demonet.nn import DEMOConv, NodeDEMONet
+from demonet.nn.weights import hashed
 from demonet.ops import aggregate, conv, degree_linear, degree_pool, linear_cross_entropy, reference
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -155,6 +156,33 @@ def test_the_same_bits_twice(dtype):
     first = once()
     for _ in range(3):
         assert all(torch.equal(a, b) for a, b in zip(first, once(), strict=True))
+
+
+@pytest.mark.parametrize("case", ["a map", "row by row", "large matrices", "folded"])
+def test_hashing_gives_the_same_bits_twice(case, monkeypatch):
+    """Collisions of three and more are added up in one order, and as a CPU has them."""
+    n, width = 300, 300 if case == "folded" else 40
+    layout = graph(n, 100)
+    if case in ("row by row", "large matrices"):
+        monkeypatch.setattr(hashed, "LARGEST_MAP", 0)
+        monkeypatch.setattr(hashed, "ROWS_PER_HASH", 1 if case == "large matrices" else n)
+    torch.manual_seed(0)
+    conv = DEMOConv(width, 16, DegreeTasks.exact(layout.degree), scheme="hash", hash_size=8).double()
+    x = draw(n, width, seed=1)
+    wanted = once(conv, x.cpu().double(), layout.to("cpu"))
+    conv = conv.float().cuda()
+    first = once(conv, x.float(), layout)
+    for found, exact in zip(first, wanted, strict=True):
+        assert error(found, exact.cuda()) < 1e-5
+    for _ in range(5):
+        assert all(torch.equal(a, b) for a, b in zip(first, once(conv, x.float(), layout), strict=True))
+
+
+def once(conv, x, layout):
+    """The output of a convolution, and the derivatives of its square."""
+    x = x.detach().requires_grad_()
+    out = conv(x, layout)
+    return [out.detach(), *torch.autograd.grad(out.square().sum(), [x, *conv.parameters()])]
 
 
 def test_full_precision_also_where_torch_allows_less():

@@ -7,6 +7,7 @@ training or not, has its own functions, the same in every process and on every d
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from demonet.ops.dispatch import library, ops
@@ -53,7 +54,12 @@ def hash_map(x: Tensor, xi1: Tensor, xi2: Tensor, size: int) -> Tensor:
         size: ``H``, the length of the hashed vectors.
     """
     signed = x * xi2.to(x.dtype)
+    if xi1.dim() == 1 and x.is_cuda:
+        return signed @ F.one_hot(xi1, size).to(x.dtype)
     out = x.new_zeros(x.size(0), size)
     if xi1.dim() == 1:
         return out.index_add(1, xi1, signed)
+    if x.is_cuda:  # sorts what it adds up, where scatter_add has another order every time
+        row = torch.arange(x.size(0), device=x.device)[:, None]
+        return out.index_put((row, xi1), signed, accumulate=True)
     return out.scatter_add(1, xi1, signed)

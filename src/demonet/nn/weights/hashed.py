@@ -56,7 +56,9 @@ class HashedWeights(DegreeWeights):
         return xi1[0], xi2[0]
 
     def _rows(self, xi1: Tensor, xi2: Tensor) -> Tensor:
-        chosen = self.weight.index_select(0, xi1.flatten()).view(*xi1.shape, self.width)
+        # On a GPU the derivative of index_select is added up in another order every time.
+        rows = self.weight[xi1.flatten()] if self.weight.is_cuda else self.weight.index_select(0, xi1.flatten())
+        chosen = rows.view(*xi1.shape, self.width)
         return chosen * xi2.to(self.weight.dtype)[..., None]
 
     @property
@@ -89,11 +91,11 @@ class HashedWeights(DegreeWeights):
 
     def for_groups(self, layout: DegreeLayout) -> Tensor | None:
         """The matrices, where the aggregate is not hashed and degrees have enough rows."""
-        if self.folds or not pays(ROWS_PER_HASH, layout):
+        # A GPU multiplies by a small map sooner than it sorts what is hashed row by row.
+        mapped = self.weight.is_cuda and layout.degrees.size(0) * self.in_channels * self.hash_size <= LARGEST_MAP
+        if self.folds or not (mapped or pays(ROWS_PER_HASH, layout)):
             return None
-        # A CPU picks rows of W one by one; a GPU would add up their derivatives in a different order every time.
-        large = layout.degrees.size(0) * self.in_channels * self.hash_size > LARGEST_MAP
-        if large or self.weight.device.type == "cpu":
+        if not mapped:
             return self.matrices(layout.degrees)
         signs = self._constant(layout.degrees, self.signs).to(self.weight.dtype)
         return (signs @ self.weight).view(-1, self.in_channels, self.width)
