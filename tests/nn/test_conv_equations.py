@@ -13,7 +13,7 @@ from demonet.degree import DegreeLayout, DegreeTasks
 from demonet.nn import DEMOConv
 
 SCHEMES = ("weight", "hash", "smooth")
-CASES = [(s, a, c) for s in SCHEMES for a in ("sum", "mean", "sqrt") for c in ("concat", "add")]
+CASES = [(s, a, c) for s in SCHEMES for a in ("sum", "mean", "sqrt", "unit") for c in ("concat", "add")]
 
 
 @st.composite

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from demonet.errors import DemonetError
@@ -26,6 +27,11 @@ def aggregate_scale(pointer: Tensor, aggr: str, dtype: torch.dtype) -> Tensor | 
     if aggr == "sqrt":
         return count.rsqrt().to(dtype)
     raise DemonetError(f"aggr={aggr!r} is not one of 'sum', 'mean', 'sqrt'")
+
+
+def half_length(a: Tensor) -> Tensor:
+    """Rows scaled to length one half; a row of zeros stays."""
+    return F.normalize(a, dim=1) * 0.5
 
 
 def aggregate(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, aggr: str) -> Tensor:
