@@ -6,20 +6,21 @@ import csv
 import os
 import signal
 import sys
-from dataclasses import replace
 
 import pytest
 from tests.experiments.ledger.fakes import FORK, lines, perform, value, wait_for
 from typer.testing import CliRunner
 
 from demonet.cli import app, main
-from demonet.cli.paper_files import points
+from demonet.cli.paper_files import points, write_files
 from demonet.cli.run_bar import duration
 from demonet.errors import DemonetError
 from demonet.experiments.ledger import driver, local, stamp
 from demonet.experiments.ledger.job import Cell, Job, Outcome, Result, Stamp, canonical
 from demonet.experiments.ledger.store import Ledger
 from demonet.experiments.parts import PARTS, Entry, Part
+from demonet.experiments.parts.comparison import COMPARISON
+from demonet.experiments.parts.nodes import NODES, entry
 
 METHODS = ("gcn", "majority", "demonet-hash")
 
@@ -202,13 +203,29 @@ def test_the_last_picture_of_a_network_is_the_one_that_is_drawn():
             ("rolx", "{}", ""),
         )
     )
-    shown = Part("identity", "", "", lambda: [first, trained, alone], list)
     results = {
         entry.cell: [Result(Job(entry.cell, 0), Stamp("", "", ""), _landed(place))]
         for place, entry in enumerate((first, trained))
     }
-    found = points([shown, replace(shown, name="nodes")], results | {alone.cell: []}, quick=False)
+    found = points([first, trained, alone], results | {alone.cell: []})
     assert found == {"barbell": {"GCN, degree": {"xy": [[1, 1]], "roles": [0]}}}
+
+
+def test_time_is_compared_on_one_kind_of_device(tmp_path, monkeypatch):
+    """A run on a GPU counts for the accuracy of Table 4 and not for what a method costs beside others."""
+    monkeypatch.setattr("demonet.experiments.parts.PARTS", {part.name: part for part in (NODES, COMPARISON)})
+    cell = entry("brazil", "gcn", "", 1).cell
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        for seed, device in ((0, "a GPU"), (1, "a GPU"), (0, "cpu")):
+            job, stamp = Job(cell, seed), Stamp("", "{}", device)
+            ledger.claim(job, stamp)
+            ledger.record(job, stamp, Outcome(0.5, 1.0, 1.0))
+        write_files(ledger, [NODES, COMPARISON], tmp_path, runs=None, quick=False, worked=None)
+    counted = {}
+    for part in ("nodes", "comparison"):
+        with (tmp_path / f"{part}.csv").open(encoding="utf-8") as lines:
+            counted[part] = {(row["runs"], row["device"]) for row in csv.DictReader(lines) if int(row["runs"])}
+    assert counted == {"nodes": {("2", "a GPU")}, "comparison": {("1", "cpu")}}
 
 
 def _landed(place):

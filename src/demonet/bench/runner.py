@@ -162,5 +162,5 @@ def quartiles(samples: Iterable[float]) -> tuple[float, float, float]:
 
 
 def _one_line(error: BaseException) -> str:
-    text = " ".join(str(error).split())
+    text = " ".join(str(error).split()).partition(" from user code")[0]  # where that stood is nobody's concern
     return f"{type(error).__name__}: {text}"[:160]

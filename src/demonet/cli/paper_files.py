@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from demonet.experiments.ledger.store import Ledger
     from demonet.experiments.ledger.work import Worked
     from demonet.experiments.parts import Part
+    from demonet.experiments.parts.part import Entry
 
 Results = Mapping["Cell", Sequence["Result"]]
 
@@ -30,20 +31,20 @@ def write_files(
 
     A cell that has no run is there, and empty.
     """
-    results = ledger.results(one.cell for part in paper.PARTS.values() for one in part.wanted(runs, quick))
-    begun = [
-        part for part in paper.PARTS.values() if part in parts or any(results[e.cell] for e in part.entries(quick))
-    ]
-    rows = {part.name: part.rows(results, runs, quick) for part in begun}
+    every = paper.PARTS.values()
+    found = {part.name: ledger.results((entry.cell for entry in part.entries(quick)), part.device) for part in every}
+    begun = [part for part in every if part in parts or any(found[part.name].values())]
+    rows = {part.name: part.rows(found[part.name], runs, quick) for part in begun}
     tables = []
     for part in parts:
         write_rows(rows[part.name], out / f"{part.name}.csv", without=("values",))
         tables.append(out / f"{part.name}.csv")
-    if ROLES in parts and (apart := distances(results, quick)):
+    if ROLES in parts and (apart := distances(found[ROLES.name], quick)):
         write_rows(apart, out / "identity_distances.csv")
         tables.append(out / "identity_distances.csv")
-    shown = [result for found in results.values() for result in found]
-    return tables + write_paper(rows, out, facts=facts(shown, worked) | {"points": points(begun, results, quick)})
+    shown = {(r.job, r.stamp): r for results in found.values() for several in results.values() for r in several}
+    pictures = points(ROLES.entries(quick), found[ROLES.name]) if ROLES in begun else {}
+    return tables + write_paper(rows, out, facts=facts(list(shown.values()), worked) | {"points": pictures})
 
 
 def facts(shown: Sequence[Result], worked: Worked | None) -> dict[str, Any]:
@@ -62,13 +63,13 @@ def facts(shown: Sequence[Result], worked: Worked | None) -> dict[str, Any]:
     return found
 
 
-def points(parts: Iterable[Part], results: Results, quick: bool) -> dict[str, dict[str, dict[str, Any]]]:
+def points(entries: Iterable[Entry], results: Results) -> dict[str, dict[str, dict[str, Any]]]:
     """The pictures of the identity part: of every graph and method, where the nodes of the first run landed.
 
     Networks come with their first weights and then trained, under one name here: the later picture stays.
     """
     found: dict[str, dict[str, dict[str, Any]]] = {}
-    for entry in (entry for part in parts if part.name == "identity" for entry in part.entries(quick)):
+    for entry in entries:
         for result in results[entry.cell][:1]:
             features, _, _ = entry.variant.partition(", ")
             name = method_name(entry.cell.method, entry.cell.preset, features)

@@ -57,15 +57,17 @@ def reproduce(
     from demonet.experiments.perform import perform
 
     asked = _parts(parts)
-    wanted = _only([one for part in asked for one in part.wanted(runs, quick)], sets, methods)
+    chosen = set(_only([one for part in asked for one in part.wanted(runs, quick)], sets, methods))
     exported = out / "ledger.parquet"
     worked: Worked | None = None
     with Ledger(ledger or out / "ledger.sqlite") as opened:
         if exported.exists():
             opened.take(exported)
-        if not fresh:
-            found = opened.results(one.cell for one in wanted)
-            wanted = [one for one in wanted if len(found[one.cell]) < one.runs]
+        wanted = []
+        for part in asked:
+            ones = [one for one in part.wanted(runs, quick) if one in chosen]
+            have = {} if fresh else opened.results((one.cell for one in ones), part.device)
+            wanted += [one for one in ones if len(have.get(one.cell, ())) < one.runs]
         if not render_only:
             try:
                 with RunBar() as bar:

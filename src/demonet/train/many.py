@@ -35,7 +35,7 @@ from demonet.train.steps import evaluate, loss_and_accuracy, parameter_groups
 
 # Measured on one core: below both, ten runs at once take less than ten runs in a row.
 MOST_NODES = 2000
-MOST_NUMBERS = 2**24  # parameters of all runs together
+MOST_NUMBERS = 2**23  # parameters of all runs together
 
 
 def train_many(

@@ -150,6 +150,15 @@ def test_any_other_configuration_is_another_run(ledger, other):
     assert values == [0.9, 0.9]  # those of one stamp, never three in a mix
 
 
+def test_runs_of_one_device_alone(ledger):
+    for seed in range(3):
+        put(ledger, seed, 0.9, CELL, replace(STAMP, device="gpu"))
+    put(ledger, 0, 0.1)
+    assert [result.outcome.value for result in ledger.results([CELL])[CELL]] == [0.9] * 3
+    assert [result.outcome.value for result in ledger.results([CELL], STAMP.device)[CELL]] == [0.1]
+    assert ledger.results([CELL], "another")[CELL] == []
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 4), st.sampled_from("abc")), unique=True, max_size=12),
 )

@@ -143,13 +143,13 @@ class Ledger:
         why = {(job_of(row), stamp_of(row)): row[-1] for row in rows}
         return [Failure(*run, why[run]) for run in dict.fromkeys(runs) if run in why]
 
-    def results(self, cells: Iterable[Cell]) -> dict[Cell, list[Result]]:
+    def results(self, cells: Iterable[Cell], device: str = "") -> dict[Cell, list[Result]]:
         """Finished runs of each cell: seeds 0, 1, ... without a gap, all of one stamp; none where none are there.
 
         Where runs were made with several stamps, those of the one with the most seeds count, and of the newest where
-        several have as many.
+        several have as many; with a device, only those that were made on it.
         """
-        return {cell: self._longest(cell) for cell in cells}
+        return {cell: self._longest(cell, device) for cell in cells}
 
     def seconds(self) -> list[tuple[Cell, int, float]]:
         """Of every cell with finished runs, with whatever stamp: how many there are, and their processor time."""
@@ -174,7 +174,7 @@ class Ledger:
         exchange.write_parquet(rows, Path(path))
         return len(rows)
 
-    def _longest(self, cell: Cell) -> list[Result]:
+    def _longest(self, cell: Cell, device: str) -> list[Result]:
         names = ", ".join((*JOB, *STAMP, *OUTCOME, "ended"))
         where = " AND ".join(f"{name} = ?" for name in _CELL)
         query = f"SELECT {names} FROM runs WHERE {where} AND state = 'done' ORDER BY seed"
@@ -182,6 +182,8 @@ class Ledger:
         newest: dict[Stamp, float] = {}
         for row in self._rows(query, astuple(cell)):
             result = result_of(row)
+            if device not in ("", result.stamp.device):
+                continue
             prefix = prefixes.setdefault(result.stamp, [])
             if result.job.seed == len(prefix):
                 prefix.append(result)

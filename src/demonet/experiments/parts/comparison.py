@@ -25,4 +25,5 @@ COMPARISON = Part(
     "included; memory is the most that a run's process had resident, libraries included.",
     lambda: table(SETS, METHODS, lambda _: PAPER_RUNS),
     lambda: table(SETS, METHODS, lambda _: 1),
+    device="cpu",
 )

@@ -61,6 +61,7 @@ class Part:
         title: What stands above it.
         protocol: How its numbers are made, in words.
         whole, brief: The entries in full, and those that are done in minutes.
+        device: Where its runs must have been made, where time and memory are compared; empty for anywhere.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Part:
     protocol: str
     whole: Callable[[], list[Entry]]
     brief: Callable[[], list[Entry]]
+    device: str = ""
 
     def entries(self, quick: bool = False) -> list[Entry]:
         """All cells in the order of the table."""
