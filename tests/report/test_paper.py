@@ -13,6 +13,7 @@ from tests.report.paper_rows import FACTS, paper_rows, points, row
 from demonet.errors import DemonetError
 from demonet.experiments.parts import PARTS
 from demonet.report.page import Figure, Legend, Table, Text, render
+from demonet.report.paper import figures
 from demonet.report.paper.account import counts, misses
 from demonet.report.paper.grid import beside, grids, verdict
 from demonet.report.paper.identity import identity_charts
@@ -232,3 +233,14 @@ def test_claims_are_answered_for_each_of_our_methods(page):
 def test_links_are_refused_where_they_could_not_lead():
     with pytest.raises(DemonetError, match="no link can lead"):
         render(replace(paper_page({}, facts={}), sections=[Text("", anchor="a b")]))
+
+
+def test_bands_stay_within_what_an_accuracy_can_be():
+    shares = [
+        row("splits", values=values, split=f"train:{share}", train_fraction=share)
+        for share, values in ((0.1, (0.4, 0.9)), (0.5, (0.1, 0.9, 1.0)), (0.9, (0.6, 0.61, 0.62)))
+    ]
+    (series,) = figures.splits(shares).panels[0].series
+    assert series.low[0] == series.y[0] == series.high[0]  # of two runs
+    assert (series.low[1], series.high[1]) == (0.0, 1.0)
+    assert series.low[2] == pytest.approx(shares[2].mean - shares[2].ci95)

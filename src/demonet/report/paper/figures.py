@@ -55,16 +55,16 @@ def _lines(
 
 
 def _walk(rows: Sequence[Row], across: Callable[[Row], float], symbol: int) -> Series:
-    """A method over an axis; an interval that is not known yet is a point."""
+    """A method over an axis; an interval that is not known yet, or of two runs, wider than the axis, is a point."""
     walk = sorted(rows, key=across)
-    half = [0.0 if math.isnan(row.ci95) else row.ci95 for row in walk]
+    half = [row.ci95 if row.runs > 2 else 0.0 for row in walk]
     first = walk[0]
     return Series(
         method_name(first.method, first.preset),
         [across(row) for row in walk],
         [row.mean for row in walk],
-        [row.mean - width for row, width in zip(walk, half, strict=True)],
-        [row.mean + width for row, width in zip(walk, half, strict=True)],
+        [max(row.mean - width, 0.0) for row, width in zip(walk, half, strict=True)],
+        [min(row.mean + width, 1.0) for row, width in zip(walk, half, strict=True)],
         colour=colour_of(first),
         symbol=symbol,
         hover=[
