@@ -201,4 +201,7 @@ def test_an_embedding_serves_every_split_and_its_time_counts_in_each(monkeypatch
     split, y = split_by("train:0.6", labels(data), 1), labels(data)
     again = kept.fit(data, split, 1)
     assert again.earlier > 0
+    key, z, _ = Structural._kept
+    monkeypatch.setattr(Structural, "_kept", (key, z, 1000.0))
+    assert perform(job("brazil", "graphwave", split="train:0.5", seed=1)).seconds > 1000
     assert (other.value, again.test) == (fresh.fit(data, split, 1).score(split.test, y),) * 2

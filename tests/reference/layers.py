@@ -89,7 +89,9 @@ def convolution(conv, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None 
                 weight = 1.0 if edge_weight is None else edge_weight[arc]
                 total, around, count = total + weight * message, around + weight * x[source], count + 1
         scales = {"sum": 1.0, "mean": 1.0 / max(count, 1), "sqrt": max(count, 1) ** -0.5}
-        total = total * (0.5 / around.norm() if conv.scaling == "unit" and count else scales.get(conv.scaling, 1.0))
+        if conv.scaling == "unit" and bool(around.any()):
+            scales["unit"] = 0.5 / around.norm()
+        total = total * scales.get(conv.scaling, 1.0)
         seed = conv.seed.weight @ x[v]  # Eq. 6
         row = torch.cat([seed, total]) if conv.combine == "concat" else seed + total
         rows.append(row if conv.bias is None else row + conv.bias)

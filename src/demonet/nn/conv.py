@@ -88,7 +88,7 @@ class DEMOConv(MessagePassing):
         **kwargs: Any,
     ) -> None:
         check_options(in_channels, out_channels, tasks, scheme, aggr, combine, dropout, hash_size, basis_size)
-        super().__init__(aggr="sum", node_dim=0, **kwargs)  # the scale of 'mean' and 'sqrt' is applied here, not there
+        super().__init__(aggr="sum", node_dim=0, **kwargs)  # other scales are applied here, not there
         self.in_channels, self.out_channels = in_channels, out_channels
         self.tasks, self.scheme, self.scaling, self.combine = tasks, scheme, aggr, combine
         self.drop, self.keep_sums, self.reversed = Dropout(dropout), True, Reversed()

@@ -12,8 +12,8 @@ from demonet.degree.buffers import Buffers
 def draw_noise(size: int, p: float, dtype: torch.dtype, generator: torch.Generator | None = None) -> Tensor:
     """``[size]`` factors 0 (with probability p) or ``1 / (1 - p)``, in main memory.
 
-    A random number costs more than what is done with it here. So each is cut into four of 16 bits, and p is met to
-    within 2**-17; ``F.dropout`` draws a number for every factor.
+    A random number costs more than what is done with it here. So each is cut into four of 16 bits, and p is rounded to
+    a multiple of 2**-16; ``F.dropout`` draws a number for every factor.
     """
     words = torch.empty(_words(size), dtype=torch.int64)
     return _stays(_fill(words, generator)[:size], p) * _factor(p, dtype)
@@ -61,11 +61,16 @@ def _fill(words: Tensor, generator: torch.Generator | None = None) -> Tensor:
 
 def _stays(bits: Tensor, p: float) -> Tensor:
     """Which entries stay, by 16 random bits each."""
-    return bits <= max(round((1 - p) * 2**16), 1) - 2**15 - 1
+    return bits <= _chances(p) - 2**15 - 1
 
 
 def _factor(p: float, dtype: torch.dtype) -> Tensor:
-    return torch.ones((), dtype=dtype).div_(1 - p)
+    return torch.ones((), dtype=dtype).mul_(2**16 / _chances(p))
+
+
+def _chances(p: float) -> int:
+    """Of 2**16 numbers, how many mean that an entry stays."""
+    return max(round((1 - p) * 2**16), 1)
 
 
 class Dropout(nn.Module):

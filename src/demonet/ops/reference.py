@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from demonet.errors import DemonetError
@@ -31,7 +30,8 @@ def aggregate_scale(pointer: Tensor, aggr: str, dtype: torch.dtype) -> Tensor | 
 
 def half_length(a: Tensor) -> Tensor:
     """Rows scaled to length one half; a row of zeros stays."""
-    return F.normalize(a, dim=1) * 0.5
+    length = a.norm(dim=1, keepdim=True)
+    return a * (0.5 / torch.where(length > 0, length, torch.inf))
 
 
 def aggregate(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, aggr: str) -> Tensor:

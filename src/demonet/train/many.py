@@ -33,7 +33,7 @@ from demonet.train.problem import NodeProblem, Part
 from demonet.train.recipes import Trained, checked, node_model, train_nodes
 from demonet.train.steps import evaluate, loss_and_accuracy, parameter_groups
 
-# Measured on one core: below both, ten runs at once take less than ten runs in a row.
+# Measured on one core: below both, ten runs at once take no longer than ten runs in a row, and mostly less.
 MOST_NODES = 2000
 MOST_NUMBERS = 2**23  # parameters of all runs together
 

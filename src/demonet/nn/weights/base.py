@@ -20,7 +20,7 @@ from demonet.degree.tasks import DegreeTasks
 # Adding a shared matrix to every task's costs memory traffic; a second product costs arithmetic. Measured on CPU, the
 # first is cheaper once a task has this many rows.
 ROWS_PER_TASK = 32
-IN_CACHE = 2**20  # numbers: adding a matrix to so many costs a CPU less than a second product
+IN_CACHE = 2**20  # numbers: to add a matrix to so many costs a layer on a CPU less than a second product
 
 
 class DegreeWeights(nn.Module):

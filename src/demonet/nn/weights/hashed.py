@@ -77,12 +77,14 @@ class HashedWeights(DegreeWeights):
 
     def _hash(self, a: Tensor, degree: Tensor) -> Tensor:
         r""":math:`\phi_g(a) + \phi_d(a)`, a block of columns at a time: all functions at once outgrow ``a`` itself."""
-        out = hash_map(a, *self.shared_hash, self.hash_size)
-        key = self.tasks.key(degree)
+        out = a.new_zeros(a.size(0), self.hash_size)
+        key, shared = self.tasks.key(degree), self.shared_hash
         for start in range(0, self.in_channels, COLUMNS):
             block = a[:, start : start + COLUMNS]
-            functions = self._functions(key, start, start + block.size(1))
-            out = out + hash_map(block, *functions, self.hash_size)
+            end = start + block.size(1)
+            own = self._functions(key, start, end)
+            out = out + hash_map(block, *(xi[start:end] for xi in shared), self.hash_size)
+            out = out + hash_map(block, *own, self.hash_size)
         return out
 
     def fold(self, a: Tensor, layout: DegreeLayout) -> Tensor:
@@ -90,9 +92,10 @@ class HashedWeights(DegreeWeights):
         return self._hash(a, layout.key) if self.folds else a
 
     def for_groups(self, layout: DegreeLayout) -> Tensor | None:
-        """The matrices, where the aggregate is not hashed and degrees have enough rows."""
+        """The matrices, where the aggregate is not hashed and degrees have enough rows, or a GPU has a small map."""
         # A GPU multiplies by a small map sooner than it sorts what is hashed row by row.
-        mapped = self.weight.is_cuda and layout.degrees.size(0) * self.in_channels * self.hash_size <= LARGEST_MAP
+        here = self.weight.is_cuda and not torch.compiler.is_exporting()
+        mapped = here and layout.degrees.size(0) * self.in_channels * self.hash_size <= LARGEST_MAP
         if self.folds or not (mapped or pays(ROWS_PER_HASH, layout)):
             return None
         if not mapped:

@@ -55,8 +55,8 @@ REASONS: tuple[Reason, ...] = (
         "Mean pooling, trained to the end",
         "The printed number is two points above always naming the larger class (0.596). On three splits that no table "
         "has, DEMO-Net_m (weight) reaches 0.681; 0.650 when the nodes do not know their labels, and 0.655 when it is "
-        "stopped after ten epochs: both within two deviations of the print. So mean pooling can do more here than is "
-        "printed for it, which makes degree pooling gain less.",
+        "stopped after ten epochs: both within two of our deviations (0.026) of the print. So mean pooling can do more "
+        "here than is printed for it, which makes degree pooling gain less.",
         datasets=("PROTEINS",),
         methods=("demonet-m-hash", "demonet-m-weight"),
         presets=("paper",),
