@@ -78,12 +78,12 @@ class HashedWeights(DegreeWeights):
     def _hash(self, a: Tensor, degree: Tensor) -> Tensor:
         r""":math:`\phi_g(a) + \phi_d(a)`, a block of columns at a time: all functions at once outgrow ``a`` itself."""
         out = a.new_zeros(a.size(0), self.hash_size)
-        key, shared = self.tasks.key(degree), self.shared_hash
+        key, (place, sign) = self.tasks.key(degree), self.shared_hash
         for start in range(0, self.in_channels, COLUMNS):
             block = a[:, start : start + COLUMNS]
             end = start + block.size(1)
             own = self._functions(key, start, end)
-            out = out + hash_map(block, *(xi[start:end] for xi in shared), self.hash_size)
+            out = out + hash_map(block, place[start:end], sign[start:end], self.hash_size)
             out = out + hash_map(block, *own, self.hash_size)
         return out
 
