@@ -152,7 +152,7 @@ class Graphs(_SaysTable, DEMONetGraphClassifier):
 AS_THEY_ARE = [Nodes(graph=nx.path_graph(50), epochs=2), Graphs(epochs=2)]
 IN_A_COAT = [
     NodesOfATable(features="attributes", epochs=30, lr=0.5),
-    GraphsOfATable(preset="paper", epochs=10, lr=0.05, hidden=16),
+    GraphsOfATable(preset="paper", epochs=10, lr=0.05, hidden=8),
 ]
 
 

@@ -48,9 +48,8 @@ class DEMOConv(MessagePassing):
         tasks: Which degrees share a matrix.
         scheme: ``"weight"``, ``"hash"`` or ``"smooth"``.
         aggr: ``"sum"`` (:math:`s = 1`, the paper), ``"mean"`` (:math:`1/d`) or ``"sqrt"`` (:math:`1/\sqrt d`), where
-            d counts the arcs that are summed. ``"unit"`` scales every sum to length one half: beside a seed of length
-            one, such as tf-idf, the neighbourhood counts half, however many neighbours agree. It is not linear, and
-            has no kernel of its own: for features that do not change, which are summed once.
+            d counts the arcs that are summed. ``"unit"`` scales every sum to length one half, beside a seed of length
+            one, such as tf-idf. It is not linear and has no kernel of its own: for features that do not change.
         combine: :math:`\circ`: ``"concat"`` (the paper) or ``"add"``.
         bias: One vector, added last.
         dropout: Probability with which entries of the two halves are dropped while training.
