@@ -65,12 +65,11 @@ SHAPES = [
     {"aggr": "mean", "combine": "add", "bias": True, "head": "degree"},  # the authors'
     {"combine": "add", "bias": True, "activation": "relu", "refine": True, "aggr": "sqrt", "jump": True},
     {"head": "mlp", "layers": 1},
-    {"aggr": "unit", "bias": True},
 ]
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("shape", SHAPES, ids=["paper", "authors", "refined", "mlp", "unit"])
+@pytest.mark.parametrize("shape", SHAPES, ids=["paper", "authors", "refined", "mlp"])
 def test_a_node_model_is_its_equations(scheme, shape):
     model = node_model(scheme=scheme, **shape).eval()
     x = features(7, 3, 1).requires_grad_()
@@ -85,7 +84,7 @@ def test_a_node_model_is_its_equations(scheme, shape):
 
 @given(graphs(), seeds)
 def test_a_node_model_on_any_graph(graph, seed):
-    model = node_model(seed, scheme=SCHEMES[seed % 3], **SHAPES[seed % 5]).eval()
+    model = node_model(seed, scheme=SCHEMES[seed % 3], **SHAPES[seed % 4]).eval()
     x = features(graph.num_nodes, 3, seed)
     expected = node_scores(model, x, graph.edge_index)
     assert_same(model(x, graph.edge_index), expected)

@@ -82,16 +82,13 @@ def convolution(conv, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None 
     degree = node_degrees(edge_index, num_nodes, conv.tasks.by) if degree is None else degree
     rows = []
     for v in range(num_nodes):
-        total, count, around = x.new_zeros(conv.weights.width), 0, x.new_zeros(x.size(1))
+        total, count = x.new_zeros(conv.weights.width), 0
         for arc, (source, target) in enumerate(edge_index.t().tolist()):
             if target == v:
                 message = neighbour_map(conv, degree[v], x[source])
-                weight = 1.0 if edge_weight is None else edge_weight[arc]
-                total, around, count = total + weight * message, around + weight * x[source], count + 1
-        scales = {"sum": 1.0, "mean": 1.0 / max(count, 1), "sqrt": max(count, 1) ** -0.5}
-        if conv.scaling == "unit" and bool(around.any()):
-            scales["unit"] = 0.5 / around.norm()
-        total = total * scales.get(conv.scaling, 1.0)
+                total = total + (message if edge_weight is None else edge_weight[arc] * message)
+                count += 1
+        total = total * {"sum": 1.0, "mean": 1.0 / max(count, 1), "sqrt": max(count, 1) ** -0.5}[conv.scaling]
         seed = conv.seed.weight @ x[v]  # Eq. 6
         row = torch.cat([seed, total]) if conv.combine == "concat" else seed + total
         rows.append(row if conv.bias is None else row + conv.bias)

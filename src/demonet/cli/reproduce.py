@@ -63,15 +63,15 @@ def reproduce(
     with Ledger(ledger or out / "ledger.sqlite") as opened:
         if exported.exists():
             opened.take(exported)
-        wanted = []
-        for part in asked:
-            if part.device not in ("", device):
-                typer.echo(f"No runs for {part.name}: it compares what runs cost on {part.device}.", err=True)
-                continue
-            ones = [one for one in part.wanted(runs, quick) if one in chosen]
-            have = {} if fresh else opened.results((one.cell for one in ones), part.device)
-            wanted += [one for one in ones if len(have.get(one.cell, ())) < one.runs]
         if not render_only:
+            wanted = []
+            for part in asked:
+                if part.device not in ("", device):
+                    typer.echo(f"No runs for {part.name}: it compares what runs cost on {part.device}.", err=True)
+                    continue
+                ones = [one for one in part.wanted(runs, quick) if one in chosen]
+                have = {} if fresh else opened.results((one.cell for one in ones), part.device)
+                wanted += [one for one in ones if len(have.get(one.cell, ())) < one.runs]
             try:
                 with RunBar() as bar:
                     worked = work(

@@ -27,8 +27,8 @@ def check_options(
         raise DemonetError(f"in_channels={in_channels}: at least 1, or -1 to read it from the first input")
     if scheme not in ("weight", "hash", "smooth"):
         raise DemonetError(f"scheme={scheme!r} is not one of 'weight', 'hash', 'smooth'")
-    if aggr not in ("sum", "mean", "sqrt", "unit"):
-        raise DemonetError(f"aggr={aggr!r} is not one of 'sum', 'mean', 'sqrt', 'unit'")
+    if aggr not in ("sum", "mean", "sqrt"):
+        raise DemonetError(f"aggr={aggr!r} is not one of 'sum', 'mean', 'sqrt'")
     if combine not in ("concat", "add"):
         raise DemonetError(f"combine={combine!r} is not one of 'concat', 'add'")
     if combine == "concat" and out_channels < 2:

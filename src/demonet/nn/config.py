@@ -11,7 +11,7 @@ from demonet.nn.conv import Scheme
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "scheme": ("weight", "hash", "smooth"),
-    "aggr": ("sum", "mean", "sqrt", "unit"),
+    "aggr": ("sum", "mean", "sqrt"),
     "combine": ("concat", "add"),
     "activation": ("elu", "relu"),
     "head": ("linear", "degree", "mlp"),
@@ -43,7 +43,7 @@ class ModelConfig:
     """
 
     scheme: Scheme = "weight"
-    aggr: Literal["sum", "mean", "sqrt", "unit"] = "sum"
+    aggr: Literal["sum", "mean", "sqrt"] = "sum"
     combine: Literal["concat", "add"] = "concat"
     bias: bool = False
     dropout: float = 0.6

@@ -21,12 +21,11 @@ from demonet.nn.check import check_degrees, check_layout, check_options, check_w
 from demonet.nn.dropout import Dropout
 from demonet.nn.weights import make_weights
 from demonet.ops import aggregate, conv, neighbour_lists
-from demonet.ops.reference import activate, aggregate_scale, half_length, owner
+from demonet.ops.reference import activate, aggregate_scale, owner
 from demonet.ops.sparse import Reversed, is_sparse, sparse_aggregate, sparse_linear, sparse_rows
 
 Scheme = Literal["weight", "hash", "smooth"]
 Features = Tensor | tuple[Tensor, Tensor | None]
-UNIT = "unit"
 
 
 class DEMOConv(MessagePassing):
@@ -48,8 +47,7 @@ class DEMOConv(MessagePassing):
         tasks: Which degrees share a matrix.
         scheme: ``"weight"``, ``"hash"`` or ``"smooth"``.
         aggr: ``"sum"`` (:math:`s = 1`, the paper), ``"mean"`` (:math:`1/d`) or ``"sqrt"`` (:math:`1/\sqrt d`), where
-            d counts the arcs that are summed. ``"unit"`` scales every sum to length one half, beside a seed of length
-            one, such as tf-idf. It is not linear and has no kernel of its own: for features that do not change.
+            d counts the arcs that are summed.
         combine: :math:`\circ`: ``"concat"`` (the paper) or ``"add"``.
         bias: One vector, added last.
         dropout: Probability with which entries of the two halves are dropped while training.
@@ -76,7 +74,7 @@ class DEMOConv(MessagePassing):
         tasks: DegreeTasks,
         *,
         scheme: Scheme = "weight",
-        aggr: Literal["sum", "mean", "sqrt", "unit"] = "sum",
+        aggr: Literal["sum", "mean", "sqrt"] = "sum",
         combine: Literal["concat", "add"] = "concat",
         bias: bool = False,
         dropout: float = 0.0,
@@ -87,7 +85,7 @@ class DEMOConv(MessagePassing):
         **kwargs: Any,
     ) -> None:
         check_options(in_channels, out_channels, tasks, scheme, aggr, combine, dropout, hash_size, basis_size)
-        super().__init__(aggr="sum", node_dim=0, **kwargs)  # other scales are applied here, not there
+        super().__init__(aggr="sum", node_dim=0, **kwargs)  # the scale of 'mean' and 'sqrt' is applied here, not there
         self.in_channels, self.out_channels = in_channels, out_channels
         self.tasks, self.scheme, self.scaling, self.combine = tasks, scheme, aggr, combine
         self.drop, self.keep_sums, self.reversed = Dropout(dropout), True, Reversed()
@@ -172,7 +170,7 @@ class DEMOConv(MessagePassing):
 
     def fused(self, layout: DegreeLayout) -> tuple[Tensor, Tensor, Tensor | None] | None:
         """The seed map, the matrix of every group and the bias, where these are all of the layer; otherwise None."""
-        matrices = None if self.drop.acts or self.scaling == UNIT else self.weights.for_groups(layout)
+        matrices = None if self.drop.acts else self.weights.for_groups(layout)
         return None if matrices is None else (self.seed.weight.t(), matrices, self.bias)
 
     def takes(self, x: Tensor, layout: DegreeLayout) -> None:
@@ -187,7 +185,7 @@ class DEMOConv(MessagePassing):
     def _fusible(self, x: Tensor, layout: DegreeLayout) -> Tensor | None:
         """The matrix of every group, where the layer can be one operator: not where each half has its own dropout."""
         apart = self.drop.acts and self.combine == "add"
-        return None if apart or is_sparse(x) or self.scaling == UNIT else self.weights.for_groups(layout)
+        return None if apart or is_sparse(x) else self.weights.for_groups(layout)
 
     def _fused(self, x: Tensor, a: Tensor | None, matrices: Tensor, layout: DegreeLayout, activation: str) -> Tensor:
         whole = partial(conv, x, a, self.seed.weight.t(), matrices, layout, aggr=self.scaling, keep=self.keep_sums)
@@ -223,13 +221,8 @@ class DEMOConv(MessagePassing):
         if edge_weight is not None:
             check_weights(edge_weight, layout.num_arcs)
             edge_weight = edge_weight[layout.arc.long()]
-        return self._sum(x, layout, edge_weight)
-
-    def _sum(self, x: Tensor, lists: DegreeLayout | tuple[Tensor, Tensor], weight: Tensor | None) -> Tensor:
         summed = sparse_aggregate if is_sparse(x) else aggregate
-        if self.scaling == UNIT:
-            return half_length(summed(x, lists, weight, aggr="sum"))
-        return summed(x, lists, weight, aggr=self.scaling)
+        return summed(x, layout, edge_weight, aggr=self.scaling)
 
     def _aggregate(
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, num_targets: int
@@ -260,10 +253,11 @@ class DEMOConv(MessagePassing):
             # The explainer puts its mask on the messages, so here they have to exist one by one, in the given order.
             size = (x.size(0), num_targets) if forward else (num_targets, x.size(0))
             a = self.propagate(edge_index, x=x, edge_weight=edge_weight, size=size)
-            scale = None if self.scaling == UNIT else aggregate_scale(pointer, self.scaling, a.dtype)
-            a = half_length(a) if self.scaling == UNIT else a if scale is None else a * scale[:, None]
+            scale = aggregate_scale(pointer, self.scaling, a.dtype)
+            a = a if scale is None else a * scale[:, None]
         else:
-            a = self._sum(x, (pointer, neighbours), weight)
+            summed = sparse_aggregate if is_sparse(x) else aggregate
+            a = summed(x, (pointer, neighbours), weight, aggr=self.scaling)
         return a, pointer, neighbours
 
     def message(self, x_j: Tensor, edge_weight: Tensor | None) -> Tensor:

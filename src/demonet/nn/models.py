@@ -13,7 +13,7 @@ from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError
 from demonet.nn.config import ModelConfig
-from demonet.nn.conv import UNIT, DEMOConv
+from demonet.nn.conv import DEMOConv
 from demonet.nn.door import GraphInput, Inside, enter, prepare
 from demonet.nn.dropout import Dropout
 from demonet.nn.pool import DegreePooling
@@ -188,7 +188,7 @@ class NodeDEMONet(DEMONet):
 
     def chain(self, edge_weight: Tensor | None) -> list[DEMOConv]:
         """The convolutions, where each takes what the one before it gives and sums are plain; otherwise none."""
-        if self.config.jump or self.config.refine or self.config.aggr == UNIT or edge_weight is not None:
+        if self.config.jump or self.config.refine or edge_weight is not None:
             return []
         return [cast(Layer, layer).conv for layer in self.layers]
 

@@ -28,12 +28,6 @@ def aggregate_scale(pointer: Tensor, aggr: str, dtype: torch.dtype) -> Tensor | 
     raise DemonetError(f"aggr={aggr!r} is not one of 'sum', 'mean', 'sqrt'")
 
 
-def half_length(a: Tensor) -> Tensor:
-    """Rows scaled to length one half; a row of zeros stays."""
-    length = a.norm(dim=1, keepdim=True)
-    return a * (0.5 / torch.where(length > 0, length, torch.inf))
-
-
 def aggregate(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, aggr: str) -> Tensor:
     r""":math:`a_v = s(d_v) \sum_{u \in N(v)} w_{vu} x_u`, with :math:`s(d) = 1, 1/d` or :math:`1/\sqrt d`."""
     message = x[neighbours.long()]
