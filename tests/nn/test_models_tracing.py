@@ -10,7 +10,7 @@ from tests.nn.test_models import PIECES, SCHEMES, SHAPES, assert_same, graph_mod
 from tests.reference.graphs import drawn_by_seed, features
 from torch.export import Dim
 
-from demonet import DegreeLayout
+from demonet import DegreeLayout, DegreeTasks, NodeDEMONet
 
 TRACED = drawn_by_seed(12, 20, 0), drawn_by_seed(60, 150, 1)
 
@@ -24,6 +24,15 @@ def test_node_models_compile_in_one_graph(number, form):
     layout = DegreeLayout.from_edge_index(*TRACED[0])
     given_as = {"arcs": (x, TRACED[0].edge_index), "layout": (x, layout), "prepared": (model.prepare(x, layout),)}
     assert_same(compiled(*given_as[form]), model(*given_as[form]))
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_matrix_for_every_degree_at_hand_compiles_in_one_graph(scheme):
+    torch._dynamo.reset()
+    layout = DegreeLayout.from_edge_index(*TRACED[0])
+    model = NodeDEMONet(3, 2, DegreeTasks.exact(layout.degree), scheme=scheme).eval()
+    prepared = model.prepare(features(12, 3, 0).float(), layout)
+    assert_same(torch.compile(model, fullgraph=True, backend="aot_eager")(prepared), model(prepared))
 
 
 @pytest.mark.parametrize("pooling", ["degree", "mean"])

@@ -20,6 +20,7 @@ from demonet.degree.tasks import DegreeTasks
 # Adding a shared matrix to every task's costs memory traffic; a second product costs arithmetic. Measured on CPU, the
 # first is cheaper once a task has this many rows.
 ROWS_PER_TASK = 32
+TELLS_APART = torch.__version__ >= "2.13"  # older versions say of what they compile that it is exported, too
 IN_CACHE = 2**20  # numbers: to add a matrix to so many costs a layer on a CPU less than a second product
 
 
@@ -123,7 +124,12 @@ def pays(rows_per_degree: int, layout: DegreeLayout) -> bool:
 
     An exported program serves graphs of every size: there the sizes at hand decide nothing.
     """
-    return not torch.compiler.is_exporting() and layout.degrees.size(0) * rows_per_degree <= layout.num_nodes
+    return not exporting() and layout.degrees.size(0) * rows_per_degree <= layout.num_nodes
+
+
+def exporting() -> bool:
+    """Whether a program is being made for graphs of every size, not for the one at hand."""
+    return torch.compiler.is_exporting() and (TELLS_APART or not torch.compiler.is_dynamo_compiling())
 
 
 def glorot_(matrix: Tensor, scale: float = 1.0) -> None:

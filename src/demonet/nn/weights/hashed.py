@@ -9,7 +9,7 @@ from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.nn.hashing import SHARED_KEY, hash_functions, hash_map
 from demonet.nn.picks import Picked, Picks
-from demonet.nn.weights.base import IN_CACHE, DegreeWeights, glorot_, pays
+from demonet.nn.weights.base import IN_CACHE, DegreeWeights, exporting, glorot_, pays
 
 ROWS_PER_HASH = 4  # from so many rows a degree on, a matrix for each of them is cheaper than hashing every row
 LARGEST_MAP = 2**25  # entries of the hash functions written out as one map
@@ -94,7 +94,7 @@ class HashedWeights(DegreeWeights):
     def for_groups(self, layout: DegreeLayout) -> Tensor | None:
         """The matrices, where the aggregate is not hashed and degrees have enough rows, or a GPU has a small map."""
         # A GPU multiplies by a small map sooner than it sorts what is hashed row by row.
-        here = self.weight.is_cuda and not torch.compiler.is_exporting()
+        here = self.weight.is_cuda and not exporting()
         mapped = here and layout.degrees.size(0) * self.in_channels * self.hash_size <= LARGEST_MAP
         if self.folds or not (mapped or pays(ROWS_PER_HASH, layout)):
             return None

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
-from demonet.nn.weights.base import IN_CACHE, ROWS_PER_TASK, DegreeWeights, glorot_, pays
+from demonet.nn.weights.base import IN_CACHE, ROWS_PER_TASK, DegreeWeights, exporting, glorot_, pays
 from demonet.ops import degree_linear, degree_linear_rows, grouped
 
 
@@ -53,7 +53,7 @@ class IndependentWeights(DegreeWeights):
 
     def for_groups(self, layout: DegreeLayout) -> Tensor | None:
         """The sums :math:`W_g + W_d`, where degrees have enough rows, or few enough numbers."""
-        small = self.own.device.type == "cpu" and self.own.numel() <= IN_CACHE and not torch.compiler.is_exporting()
+        small = self.own.device.type == "cpu" and self.own.numel() <= IN_CACHE and not exporting()
         if not small and not pays(ROWS_PER_TASK, layout):
             return None
         return self.shared + self._own(layout)
@@ -70,6 +70,8 @@ class IndependentWeights(DegreeWeights):
     def _places(self, degree: Tensor) -> Tensor:
         """The task of every degree; empty where degrees and matrices are the same, one for one."""
         task = self._own_task(degree)
+        if torch.compiler.is_compiling():  # a traced program cannot look at values
+            return task
         alike = task.numel() == self.own.size(0) and bool(
             (task == torch.arange(task.numel(), device=task.device)).all()
         )
