@@ -60,7 +60,7 @@ def parts(stack, x, flat):
 @pytest.mark.parametrize(("aggr", "activation"), [("sum", "relu"), ("mean", "elu"), ("sqrt", "none")])
 @pytest.mark.parametrize(("known", "bias", "piece"), [(True, True, 3), (False, False, 8192)])
 def test_the_loss_and_its_derivatives(monkeypatch, graph, depth, combine, aggr, activation, known, bias, piece):
-    monkeypatch.setattr(cpu_stack, "PIECE", piece)
+    monkeypatch.setattr("demonet.degree.pieces.ROWS", piece)
     layout = DegreeLayout.from_edge_index(*GRAPHS[graph]).sorted()
     flat, target, share = problem(layout, depth, combine, bias)
     x = features(40, WIDTHS[0], 40)

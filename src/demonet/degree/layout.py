@@ -18,6 +18,7 @@ from demonet.degree.blocks import Blocks, cut_blocks
 from demonet.degree.buffers import Buffers
 from demonet.degree.count import By
 from demonet.degree.lists import NeighbourLists, counting_sort, neighbour_lists
+from demonet.degree.pieces import Piece, cut_pieces
 from demonet.degree.tiles import Groups, Tiles, cut_groups, cut_lists
 from demonet.errors import DemonetError
 
@@ -160,6 +161,12 @@ class DegreeLayout:
     def blocks(self) -> Blocks:
         """The rows of each degree, cut as a CPU multiplies them."""
         return cut_blocks(self.offsets)
+
+    @cached_property
+    def pieces(self) -> list[Piece]:
+        """The rows as a CPU goes through a large graph."""
+        back = (self.back_pointer, self.back_neighbours)
+        return cut_pieces(self.offsets, (self.pointer, self.neighbours), back)
 
     @cached_property
     def buffers(self) -> Buffers:

@@ -142,6 +142,15 @@ def activation_backward(grad: Tensor, out: Tensor, activation: str) -> Tensor:
     return torch.ops.aten.threshold_backward(grad, out, 0) if activation == "relu" else grad
 
 
+def activation_backward_(grad: Tensor, out: Tensor, activation: str) -> Tensor:
+    """The same, over the output."""
+    if activation == "elu":
+        return torch.ops.aten.elu_backward.grad_input(grad, 1, 1, 1, True, out, grad_input=out)
+    if activation == "relu":
+        return torch.ops.aten.threshold_backward.grad_input(grad, out, 0, grad_input=out)
+    return out.copy_(grad)
+
+
 def outer(x: Tensor, y: Tensor) -> Tensor:
     r""":math:`\sum_v x_v y_v^\top`, in shares of rows."""
     whole = x.size(0) // SHARE * SHARE

@@ -16,7 +16,7 @@ from demonet.degree.buffers import Buffers
 from demonet.degree.tiers import Tiers
 from demonet.errors import DemonetError
 from demonet.ops import cpu
-from demonet.ops.cpu_conv import activate_
+from demonet.ops.cpu_conv import activate_, activation_backward_
 
 
 class Small(NamedTuple):
@@ -138,7 +138,7 @@ def _down(
     found: list[Tensor | None] = []
     for k in range(len(levels) - 1, -1, -1):
         (seed, shared, own, bias), (sums, left, right, by_tier, out) = layers[k], levels[k]
-        before = _before(by_out, out, small.activation)
+        before = activation_backward_(by_out, out, small.activation)
         split = 0 if small.combine == "add" else seed.size(0)
         parts = (before, before) if small.combine == "add" else (before[:, :split], before[:, split:])
         if noises is None:
@@ -161,13 +161,6 @@ def _down(
             by_sums = sums if small.scale is None else sums.mul_(small.scale)
             by_out = cpu.aggregate(by_sums, tiers.back_pointer, tiers.back_neighbours, None, "sum").addmm_(left, seed)
     return found
-
-
-def _before(by_out: Tensor, out: Tensor, activation: str) -> Tensor:
-    """The derivative before the activation, over the output."""
-    if activation == "elu":
-        return torch.ops.aten.elu_backward.grad_input(by_out, 1, 1, 1, True, out, grad_input=out)
-    return torch.ops.aten.threshold_backward.grad_input(by_out, out, 0, grad_input=out)
 
 
 def _cut(halves: Tensor, places: int, seed: Tensor) -> tuple[Tensor, Tensor]:

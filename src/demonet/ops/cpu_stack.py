@@ -3,25 +3,24 @@ r"""Layers, a linear head and its loss as one function on a CPU, with all deriva
 Layer by layer, every product reads rows that have left the cache since they were written. Here a piece of rows goes
 through a whole layer while it is in the cache; of the last layer, also through the head, the loss and back through all
 products of that layer. Arrays are overwritten by their own derivatives: :math:`h^k` by the one before its activation,
-sums by those by the sums. The derivatives are ready with the loss; going back only multiplies them.
+sums by those by the sums; and they are the same memory in every epoch. The derivatives are ready with the loss; going
+back only multiplies them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from demonet.degree.blocks import Blocks
+from demonet.degree.pieces import Piece
 from demonet.errors import DemonetError
 from demonet.ops import cpu, reference
-from demonet.ops.cpu_conv import activate_
+from demonet.ops.cpu_conv import activate_, activation_backward_, outer
 from demonet.ops.eager import is_eager
 from demonet.ops.stack import Layers, Stack
 
-PIECE = 8192  # rows: a few arrays of them and of usual width are in the cores' caches together
 LEAST = 16384  # rows below which there is nothing to gain: all of them are in the cache anyway
 
 
@@ -73,28 +72,38 @@ class _Layer(NamedTuple):
         by_bias = None if bias is None else torch.zeros_like(bias)
         return cls(seed, matrices, bias, torch.zeros_like(seed), torch.zeros_like(matrices), by_bias)
 
+    def width(self, combine: str) -> int:
+        """How many columns come out."""
+        return self.matrices.size(2) + (0 if combine == "add" else self.seed.size(1))
+
     def halves(self, y: Tensor, combine: str) -> tuple[Tensor, Tensor]:
         """The columns of the seed and those of the neighbourhood."""
         return (y, y) if combine == "add" else (y[:, : self.seed.size(1)], y[:, self.seed.size(1) :])
 
-    def up(self, h: Tensor, a: Tensor, group: int, stack: Stack, out: Tensor) -> Tensor:
-        """The output for rows of one group."""
+    def up(self, h: Tensor, a: Tensor, piece: Piece, stack: Stack, out: Tensor) -> Tensor:
+        """The output for a piece of rows."""
         left, right = self.halves(out, stack.combine)
         torch.mm(h, self.seed, out=left)
-        if stack.combine == "add":
-            right.addmm_(a, self.matrices[group])
-        else:
-            torch.mm(a, self.matrices[group], out=right)
+        for group, rows in piece.groups:
+            if stack.combine == "add":
+                right[rows].addmm_(a[rows], self.matrices[group])
+            else:
+                torch.mm(a[rows], self.matrices[group], out=right[rows])
         return activate_(out if self.bias is None else out.add_(self.bias), stack.activation)
 
-    def down(self, before: Tensor, h: Tensor, a: Tensor, group: int, stack: Stack) -> Tensor:
-        """From the derivative before the activation to those by the parameters; what is left for the sums."""
+    def down(self, before: Tensor, h: Tensor, a: Tensor, piece: Piece, stack: Stack, by_sums: Tensor | None) -> None:
+        """From the derivative before the activation to those by the parameters, and by the sums if there is room."""
         left, right = self.halves(before, stack.combine)
-        self.by_seed.addmm_(h.t(), left)
-        self.by_matrices[group].addmm_(a.t(), right)
+        self.by_seed.add_(outer(h, left))
+        for group, rows in piece.groups:
+            self.by_matrices[group].addmm_(a[rows].t(), right[rows])
+            if by_sums is not None:
+                torch.mm(right[rows], self.matrices[group].t(), out=by_sums[rows])
         if self.by_bias is not None:
             self.by_bias.add_(before.sum(0))
-        return right
+        scale = None if by_sums is None else reference.aggregate_scale(piece.lists[0], stack.aggr, before.dtype)
+        if by_sums is not None and scale is not None:
+            by_sums.mul_(scale[:, None])
 
 
 class _Head(NamedTuple):
@@ -119,66 +128,32 @@ class _Head(NamedTuple):
 
 def _derive(stack: Stack, x: Tensor, layers: list[_Layer], head: _Head) -> tuple[Tensor, Tensor, Tensor]:
     """The loss and the derivatives by the head; those by the layers are written where they keep them."""
-    layout = stack.layout
-    pieces = list(_pieces(layout.blocks))
-    outs: list[Tensor] = []
-    sums: list[Tensor] = []
+    layout, last = stack.layout, len(layers) - 1
+    outs = [layout.buffers.empty((x.size(0), layer.width(stack.combine)), x) for layer in layers]
+    inputs = [x, *outs[:-1]]
+    # Of the last layer, only what the derivatives by its sums are written to: its sums go by piece by piece.
+    sums = [layout.buffers.empty(tuple(h.shape), x) for h in inputs]
+    if stack.first is not None:
+        sums[0] = stack.first
     loss, by_weight, by_bias = x.new_zeros(()), torch.zeros_like(head.weight), torch.zeros_like(head.bias)
     for k, layer in enumerate(layers):
-        h = outs[-1] if outs else x
-        known = stack.first if k == 0 else None
-        a = cpu.aggregate(h, layout.pointer, layout.neighbours, None, stack.aggr) if known is None else known
-        out = x.new_empty(x.size(0), _width(layer, stack))
-        outs.append(out)
-        sums.append(a)
-        for group, rows in pieces:
-            up = layer.up(h[rows], a[rows], group, stack, out[rows])
-            if k == len(layers) - 1:
-                part, by_up = head.down(up, rows, by_weight, by_bias)
+        known = k == 0 and stack.first is not None
+        for piece in layout.pieces:
+            h, a, out = inputs[k][piece.rows], sums[k][piece.rows], outs[k][piece.rows]
+            if not known:
+                found = cpu.aggregate(inputs[k], *piece.lists, None, stack.aggr)
+                a = found if k == last else a.copy_(found)
+            layer.up(h, a, piece, stack, out)
+            if k == last:
+                part, by_out = head.down(out, piece.rows, by_weight, by_bias)
                 loss += part
-                _back(stack, layers, k, group, rows, by_up, x, outs, sums)
-    for k in range(len(layers) - 2, -1, -1):
-        above, by_sums = layers[k + 1], sums[k + 1]
-        scale = reference.aggregate_scale(layout.pointer, stack.aggr, x.dtype)
-        by_sums = by_sums if scale is None else by_sums.mul_(scale[:, None])
-        by_out = cpu.aggregate(by_sums, layout.back_pointer, layout.back_neighbours, None, "sum")
-        for group, rows in pieces:
-            left = above.halves(outs[k + 1][rows], stack.combine)[0]
-            _back(stack, layers, k, group, rows, by_out[rows].addmm_(left, above.seed.t()), x, outs, sums)
+                before = activation_backward_(by_out, out, stack.activation)
+                layer.down(before, h, a, piece, stack, sums[k][piece.rows] if k else None)
+    for k in range(last - 1, -1, -1):
+        above = layers[k + 1]
+        for piece in layout.pieces:
+            h, a, out = inputs[k][piece.rows], sums[k][piece.rows], outs[k][piece.rows]
+            left, _ = above.halves(outs[k + 1][piece.rows], stack.combine)
+            by_out = cpu.aggregate(sums[k + 1], *piece.back, None, "sum").addmm_(left, above.seed.t())
+            layers[k].down(activation_backward_(by_out, out, stack.activation), h, a, piece, stack, a if k else None)
     return loss, by_weight, by_bias
-
-
-def _width(layer: _Layer, stack: Stack) -> int:
-    return layer.matrices.size(2) + (0 if stack.combine == "add" else layer.seed.size(1))
-
-
-def _back(
-    stack: Stack,
-    layers: list[_Layer],
-    k: int,
-    group: int,
-    rows: slice,
-    by_out: Tensor,
-    x: Tensor,
-    outs: list[Tensor],
-    sums: list[Tensor],
-) -> None:
-    """Rows of one group back through layer k: over its output and, but for the first layer's, over its sums."""
-    out, a = outs[k][rows], sums[k][rows]
-    if stack.activation == "elu":
-        torch.ops.aten.elu_backward.grad_input(by_out, 1, 1, 1, True, out, grad_input=out)
-    elif stack.activation == "relu":
-        torch.ops.aten.threshold_backward.grad_input(by_out, out, 0, grad_input=out)
-    else:
-        out.copy_(by_out)
-    right = layers[k].down(out, (outs[k - 1] if k else x)[rows], a, group, stack)
-    if k:
-        torch.mm(right, layers[k].matrices[group].t(), out=a)
-
-
-def _pieces(blocks: Blocks) -> Iterator[tuple[int, slice]]:
-    """Groups of rows in equal pieces."""
-    for group, start, end in blocks.whole:
-        count = -(-(end - start) // PIECE)
-        step = -(-(end - start) // count)
-        yield from ((group, slice(first, min(first + step, end))) for first in range(start, end, step))
