@@ -31,7 +31,7 @@ def epoch(size: float, command: str) -> list[Row]:
     rows = []
     for precision in ("float32", "bfloat16"):
         spec = GraphSpec("uniform", nodes=round(100_000 * size))
-        rows += bench(spec, list(METHODS), precision=precision, command=command, on_step=say)
+        rows += bench(spec, list(METHODS), precision=precision, apart=True, command=command, on_step=say)
     return rows
 
 
@@ -40,14 +40,14 @@ def sizes(size: float, command: str) -> list[Row]:
     rows = []
     for nodes in (1_000, 10_000, 100_000, 1_000_000):
         spec = GraphSpec("uniform", nodes=max(100, round(nodes * size)))
-        rows += bench(spec, LINES, memory=False, seconds=10.0, command=command, on_step=say)
+        rows += bench(spec, LINES, apart=True, seconds=10.0, command=command, on_step=say)
     return rows
 
 
 def sets(size: float, command: str) -> list[Row]:
     """Presets on the paper's sets, one after the other: in turns, they would push each other out of the caches."""
     names = SETS if size == 1 else SETS[:1]
-    return bench_sets(names, memory=size == 1, together=False, command=command, on_step=say)
+    return bench_sets(names, together=False, command=command, on_step=say)
 
 
 def say(what: str) -> None:

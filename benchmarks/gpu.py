@@ -83,7 +83,7 @@ def measure(part: str, size: float, device: torch.device) -> list[Row]:
     bandwidth = copy_bandwidth(device, 1024 if size == 1 else 16)
     for spec, methods, options in PARTS[part](size):
         try:
-            rows += bench(spec, methods, device=device, memory=False, bandwidth=bandwidth, on_step=say, **options)
+            rows += bench(spec, methods, device=device, bandwidth=bandwidth, on_step=say, **options)
         except Exception as error:  # a graph too large for this GPU: the others still count
             say(f"{spec}: {type(error).__name__}: {error}")
     return rows

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import math
 import subprocess
+import sys
 from dataclasses import asdict, replace
 
 import pytest
 import torch
 
 from demonet.bench import METHODS, GraphSpec, bench, methods
+from demonet.bench.child import RESET
 from demonet.bench.floor import copy_bandwidth, floor_bytes
-from demonet.bench.memory import RESET, order_method, peak_mib
 from demonet.bench.rows import read_rows
 from demonet.bench.step import products
 from demonet.errors import DemonetError
 from demonet.experiments.rows import write_rows
 
 SPEC = GraphSpec("uniform", nodes=40)
-FAST = {"repeats": 3, "seconds": 0.0, "memory": False, "bandwidth": 1e10, "command": "bench"}
+FAST = {"repeats": 3, "seconds": 0.0, "bandwidth": 1e10, "command": "bench"}
 
 
 @pytest.mark.parametrize("together", [True, False])
@@ -76,12 +77,35 @@ def test_modes_that_cannot_run_here_are_rows_too():
     assert "CUDA" in rows[1].error
 
 
-def test_a_compiled_network_that_ends_its_process_is_a_row_too(monkeypatch):
-    dead = subprocess.CompletedProcess([], returncode=-11, stdout="", stderr="")
-    monkeypatch.setattr(subprocess, "run", lambda *_, **__: dead)
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [("import os; os.kill(os.getpid(), 11)", "SIGSEGV"), ("print('{}'); raise SystemExit(3)", "parameters")],
+)
+def test_a_compiled_network_that_ends_its_process_is_a_row_too(monkeypatch, code, words):
+    popen = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **options: popen([sys.executable, "-c", code], **options))
     eager, compiled = bench(SPEC, ["mlp"], modes=("eager", "compiled"), **FAST)
     assert not eager.failed
-    assert compiled.error == "DemonetError: it ends the process: SIGSEGV"
+    assert words in compiled.error
+
+
+def test_processes_of_their_own_take_turns():
+    """20,000 nodes: features alone are 5 MB, activations and gradients several times that."""
+    told = []
+    spec = GraphSpec("uniform", nodes=20_000)
+    rows = bench(spec, ["mlp", "weight"], apart=True, on_step=told.append, **FAST)
+    assert len(told) == 2
+    for row in rows:
+        assert (row.samples, row.error) == (3, "")
+        assert 0 < row.q1 <= row.ms <= row.q3
+        assert row.setup_ms > 0
+        assert 10 < row.memory_mib < 500 if RESET.exists() else math.isnan(row.memory_mib)
+    assert rows[1].floor_ms > 0
+
+
+def test_what_fails_in_a_process_of_its_own_says_why_here():
+    (row,) = bench(SPEC, ["weight"], apart=True, precision="tf32", **FAST)
+    assert row.error == "tf32 products are a GPU's (use float32 or bfloat16)"
 
 
 def test_dgl_says_that_it_is_absent():
@@ -148,10 +172,3 @@ def test_the_users_precision_is_given_back():
     with products("tf32"):
         assert torch.get_float32_matmul_precision() == "high"
     assert torch.get_float32_matmul_precision() == before
-
-
-@pytest.mark.skipif(not RESET.exists(), reason="only Linux tells a process its peak")
-def test_memory_is_that_of_the_method():
-    """20,000 nodes: features alone are 5 MB, activations and gradients several times that."""
-    peak = peak_mib(order_method(GraphSpec("uniform", nodes=20_000), "mlp", "float32"))
-    assert 10 < peak < 500

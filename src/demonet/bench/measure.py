@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from demonet.bench.child import order_method, order_preset
 from demonet.bench.floor import copy_bandwidth, floor_bytes
 from demonet.bench.graphs import WIDTH, Graph, GraphSpec, node_set
-from demonet.bench.memory import order_method, order_preset, peak_mib, try_out
 from demonet.bench.methods import Method, build, find
 from demonet.bench.rows import Row, machine
 from demonet.bench.runner import Entry, run
@@ -34,7 +34,7 @@ def bench(
     device: torch.device | str = "cpu",
     precision: Precision = "float32",
     modes: Sequence[Mode] = ("eager",),
-    memory: bool = True,
+    apart: bool = False,
     bandwidth: float | None = None,
     command: str | None = None,
     on_step: Callable[[str], None] = _silent,
@@ -48,7 +48,8 @@ def bench(
         device: Where.
         precision: In which numbers.
         modes: How; every method in every mode.
-        memory: Whether to find out the peak on a CPU, which takes a process for each method, after the timing.
+        apart: Whether each method on a CPU has a process of its own, in which its peak of memory is known, too. What
+            is compiled there always has: machine code may take its process with it.
         bandwidth: Bytes a second of a copy on that device; measured unless said.
         command: What to type to get the same; as the process was called unless said.
         on_step: Told what is being done.
@@ -61,14 +62,9 @@ def bench(
     plan = [(method, mode) for mode in modes for method in chosen]
     entries = [Entry(f"{title}: {m.name}", partial(build, m, graph, precision), mode) for m, mode in plan]
     for entry, (method, mode) in zip(entries, plan, strict=True):
-        if mode == "compiled" and device.type == "cpu":  # machine code may take the process with it
-            entry.check = partial(try_out, order_method(spec, method.name, precision, mode))
+        if device.type == "cpu" and (apart or mode == "compiled"):
+            entry.order = order_method(spec, method.name, precision, mode)
     run(entries, device, precision=precision, on_step=on_step, **options)
-    if memory and device.type == "cpu":
-        for entry, (method, mode) in zip(entries, plan, strict=True):
-            if entry.samples and mode == "eager":
-                on_step(f"{entry.name}, memory")
-                entry.memory_mib = peak_mib(order_method(spec, method.name, precision))
     shared = (
         _size(spec.name, graph.degree, graph.num_arcs) | {"precision": precision} | asdict(machine(device, command))
     )
@@ -88,7 +84,7 @@ def bench_sets(
     presets: Sequence[str] = ("paper", "authors", "default"),
     schemes: Sequence[Scheme] = ("weight", "hash", "smooth"),
     *,
-    memory: bool = True,
+    apart: bool = True,
     command: str | None = None,
     on_step: Callable[[str], None] = _silent,
     **options: Any,
@@ -102,12 +98,16 @@ def bench_sets(
         data = node_set(name)
         size = _size(name, count_degree(data.edge_index, data.num_nodes), data.edge_index.size(1))
         plan = [(preset, scheme) for preset in presets for scheme in schemes]
-        entries = [Entry(f"{name}: {p}, {s}", partial(build_preset, name, p, s)) for p, s in plan]
+        entries = [
+            Entry(
+                f"{name}: {p}, {s}",
+                partial(build_preset, name, p, s),
+                order=order_preset(name, p, s) if apart else None,
+            )
+            for p, s in plan
+        ]
         run(entries, torch.device("cpu"), on_step=on_step, **options)
         for entry, (preset, scheme) in zip(entries, plan, strict=True):
-            if memory and entry.samples:
-                on_step(f"{entry.name}, memory")
-                entry.memory_mib = peak_mib(order_preset(name, preset, scheme))
             shared = size | {"precision": "float32", "floor_ms": math.nan, "step_floor_ms": math.nan}
             where = asdict(machine(torch.device("cpu"), command))
             rows.append(Row(**shared, **where, **entry.found(), method=f"{preset}, {scheme}"))

@@ -8,11 +8,13 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
 
-from demonet.bench.step import WARM_UP, Built, Mode, Precision, products, training_step, wait
+from demonet.bench.child import Child, Order
+from demonet.bench.step import WARM_UP, Built, Mode, Precision, one_line, products, timed, training_step, wait
 
 SAMPLE_SECONDS = 0.02  # a sample is as many epochs as take about so long: the clock's own cost vanishes in it
 
@@ -25,18 +27,18 @@ class Entry:
         name: What progress calls it.
         build: Makes the network and its inputs, from nothing that is on the device already.
         mode: How it runs.
-        check: Called before anything else; what it raises is why there are no samples.
+        order: For a process of its own, what that is to build instead.
         samples: Seconds of an epoch, one for each turn.
         parameters: How many numbers it trains.
         setup_ms: How long ``build`` took.
-        memory_mib: Peak while training, inputs included, on a GPU.
+        memory_mib: Peak while training, inputs included, on a GPU or in a process of its own.
         error: Why there are no samples.
     """
 
     name: str
     build: Callable[[], Built]
     mode: Mode = "eager"
-    check: Callable[[], None] | None = None
+    order: Order | None = None
     samples: list[float] = field(default_factory=list)
     parameters: int = 0
     setup_ms: float = math.nan
@@ -60,12 +62,13 @@ class Entry:
 
 @dataclass
 class Ready:
-    """An entry that is built and warm: a sample is ``epochs`` calls of ``step``, and ``rounds`` of them are taken."""
+    """An entry that is built and warm: ``time(epochs)`` is a sample, and ``rounds`` of them are taken."""
 
     entry: Entry
-    step: Callable[[], Any]
+    time: Callable[[int], float]
     epochs: int
     rounds: int
+    close: Callable[[], None] = lambda: None
 
 
 def run(
@@ -91,20 +94,40 @@ def run(
     """
     with products(precision):
         for group in [entries] if together else [[entry] for entry in entries]:
-            ready = []
-            for entry in group:
-                on_step(f"{entry.name}, {entry.mode}")
-                try:
-                    ready.append(_start(entry, device, precision, repeats, seconds))
-                except Exception as error:  # a peer that cannot is a finding, not the end
-                    entry.error = _one_line(error)
-            _take_turns(ready, device)
+            ready: list[Ready] = []
+            try:
+                for entry in group:
+                    on_step(f"{entry.name}, {entry.mode}")
+                    try:
+                        ready.append(_start(entry, device, precision, repeats, seconds))
+                    except Exception as error:  # a peer that cannot is a finding, not the end
+                        entry.error = one_line(error)
+                _take_turns(ready)
+            finally:
+                for one in ready:
+                    one.close()
 
 
 def _start(entry: Entry, device: torch.device, precision: Precision, repeats: int, seconds: float) -> Ready:
     """Build and warm up; decide how many epochs a sample has and how many samples there will be."""
-    if entry.check is not None:
-        entry.check()
+    if entry.order is not None:
+        child = Child(entry.order)
+        entry.parameters, entry.setup_ms, entry.memory_mib = child.parameters, child.setup_ms, child.memory_mib
+        ready = Ready(entry, child.time, 1, 0, child.close)
+    else:
+        ready = Ready(entry, partial(timed, _build(entry, device, precision), device=device), 1, 0)
+    try:
+        once = ready.time(1)
+    except Exception:
+        ready.close()
+        raise
+    ready.epochs = max(1, min(200, round(SAMPLE_SECONDS / once)))
+    ready.rounds = max(3, min(repeats, int(seconds / (once * ready.epochs))))
+    return ready
+
+
+def _build(entry: Entry, device: torch.device, precision: Precision) -> Callable[[], Any]:
+    """The network in this process, warm: a call that trains one epoch."""
     gc.collect()
     before = 0
     if device.type == "cuda":
@@ -121,31 +144,19 @@ def _start(entry: Entry, device: torch.device, precision: Precision, repeats: in
         step()
     if device.type == "cuda":
         entry.memory_mib = (torch.cuda.max_memory_allocated(device) - before) / 2**20
-    once = _time(step, 1, device)
-    epochs = max(1, min(200, round(SAMPLE_SECONDS / once)))
-    return Ready(entry, step, epochs, max(3, min(repeats, int(seconds / (once * epochs)))))
+    return step
 
 
-def _take_turns(entries: Sequence[Ready], device: torch.device) -> None:
+def _take_turns(entries: Sequence[Ready]) -> None:
     for turn in range(max((ready.rounds for ready in entries), default=0)):
         for ready in entries:
             entry = ready.entry
             if entry.error or turn >= ready.rounds:
                 continue
             try:
-                entry.samples.append(_time(ready.step, ready.epochs, device))
+                entry.samples.append(ready.time(ready.epochs))
             except Exception as error:
-                entry.error, entry.samples = _one_line(error), []
-
-
-def _time(step: Callable[[], Any], epochs: int, device: torch.device) -> float:
-    """Seconds of one epoch."""
-    wait(device)
-    start = time.perf_counter()
-    for _ in range(epochs):
-        step()
-    wait(device)
-    return (time.perf_counter() - start) / epochs
+                entry.error, entry.samples = one_line(error), []
 
 
 def quartiles(samples: Iterable[float]) -> tuple[float, float, float]:
@@ -159,8 +170,3 @@ def quartiles(samples: Iterable[float]) -> tuple[float, float, float]:
         return (values[0],) * 3 if values else (math.nan,) * 3
     low, median, high = statistics.quantiles(values, n=4, method="inclusive")
     return low, median, high
-
-
-def _one_line(error: BaseException) -> str:
-    text = " ".join(str(error).split()).partition(" from user code")[0]  # where that stood is nobody's concern
-    return f"{type(error).__name__}: {text}"[:160]

@@ -7,6 +7,7 @@ Nothing here knows whose network it is.
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -66,6 +67,22 @@ def wait(device: torch.device) -> None:
     """Until everything that was started on the device is done."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
+
+
+def timed(step: Callable[[], Any], epochs: int, device: torch.device) -> float:
+    """Seconds of one epoch."""
+    wait(device)
+    start = time.perf_counter()
+    for _ in range(epochs):
+        step()
+    wait(device)
+    return (time.perf_counter() - start) / epochs
+
+
+def one_line(error: BaseException) -> str:
+    """What was raised, short enough for a table."""
+    text = " ".join(str(error).split()).partition(" from user code")[0]  # where that stood is nobody's concern
+    return (text if isinstance(error, DemonetError) else f"{type(error).__name__}: {text}")[:160]
 
 
 def training_step(built: Built, mode: Mode = "eager", precision: Precision = "float32") -> Callable[[], Tensor]:

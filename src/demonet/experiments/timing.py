@@ -31,7 +31,6 @@ def speed(job: Job, device: str = "cpu") -> Outcome:
             spec_of(job.cell.dataset, job.seed),
             [options["network"]],
             device=device,
-            memory=False,
             bandwidth=float("nan"),  # the floors are the bench's own affair
             command="",
             repeats=REPEATS,
