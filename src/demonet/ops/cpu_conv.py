@@ -152,10 +152,11 @@ def activation_backward_(grad: Tensor, out: Tensor, activation: str) -> Tensor:
 
 
 def outer(x: Tensor, y: Tensor) -> Tensor:
-    r""":math:`\sum_v x_v y_v^\top`, in shares of rows."""
-    whole = x.size(0) // SHARE * SHARE
-    rest = x[whole:].t() @ y[whole:]
-    if whole == 0:
-        return rest
-    shares = torch.bmm(x[:whole].view(-1, SHARE, x.size(1)).transpose(1, 2), y[:whole].unflatten(0, (-1, SHARE)))
-    return rest.add_(shares.sum(0))
+    r""":math:`\sum_v x_v y_v^\top`, in equal shares of rows."""
+    count = -(-x.size(0) // SHARE)
+    if count < 2:
+        return x.t() @ y
+    size = x.size(0) // count
+    whole = count * size
+    shares = torch.bmm(x[:whole].unflatten(0, (count, size)).transpose(1, 2), y[:whole].unflatten(0, (count, size)))
+    return torch.addmm(shares.sum(0), x[whole:].t(), y[whole:])

@@ -100,7 +100,7 @@ class _Layer(NamedTuple):
             if by_sums is not None:
                 torch.mm(right[rows], self.matrices[group].t(), out=by_sums[rows])
         if self.by_bias is not None:
-            self.by_bias.add_(before.sum(0))
+            self.by_bias.addmv_(before.t(), before.new_ones(before.size(0)))  # sooner done than sum(0)
         scale = None if by_sums is None else reference.aggregate_scale(piece.lists[0], stack.aggr, before.dtype)
         if by_sums is not None and scale is not None:
             by_sums.mul_(scale[:, None])
@@ -132,15 +132,13 @@ def _derive(stack: Stack, x: Tensor, layers: list[_Layer], head: _Head) -> tuple
     outs = [layout.buffers.empty((x.size(0), layer.width(stack.combine)), x) for layer in layers]
     inputs = [x, *outs[:-1]]
     # Of the last layer, only what the derivatives by its sums are written to: its sums go by piece by piece.
-    sums = [layout.buffers.empty(tuple(h.shape), x) for h in inputs]
-    if stack.first is not None:
-        sums[0] = stack.first
+    known = [stack.first, *[None] * last]
+    sums = [layout.buffers.empty(tuple(h.shape), x) if a is None else a for a, h in zip(known, inputs, strict=True)]
     loss, by_weight, by_bias = x.new_zeros(()), torch.zeros_like(head.weight), torch.zeros_like(head.bias)
     for k, layer in enumerate(layers):
-        known = k == 0 and stack.first is not None
         for piece in layout.pieces:
             h, a, out = inputs[k][piece.rows], sums[k][piece.rows], outs[k][piece.rows]
-            if not known:
+            if known[k] is None:
                 found = cpu.aggregate(inputs[k], *piece.lists, None, stack.aggr)
                 a = found if k == last else a.copy_(found)
             layer.up(h, a, piece, stack, out)
