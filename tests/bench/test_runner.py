@@ -79,7 +79,7 @@ def test_modes_that_cannot_run_here_are_rows_too():
 
 @pytest.mark.parametrize(
     ("code", "words"),
-    [("import os; os.kill(os.getpid(), 11)", "SIGSEGV"), ("print('{}'); raise SystemExit(3)", "parameters")],
+    [("import os; os.kill(os.getpid(), 11)", "SIGSEGV"), ("print('hello'); raise SystemExit(3)", "exit code 3")],
 )
 def test_a_compiled_network_that_ends_its_process_is_a_row_too(monkeypatch, code, words):
     popen = subprocess.Popen
