@@ -1,17 +1,22 @@
 """One hypothesis profile for all tests: no deadlines, few examples, and the same ones every time in CI.
 
-Without a GPU, Triton interprets its kernels; it has to know before it is imported for the first time.
+Without a GPU, Triton interprets its kernels; it has to know before it is imported for the first time. What a shell puts
+into the background is deaf to Ctrl-C, and so would be every process that a test starts in order to interrupt it.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 
 import torch
 from hypothesis import HealthCheck, settings
 
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "demonet",
