@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from demonet.bench import METHODS, GraphSpec, bench, bench_sets
@@ -22,8 +23,6 @@ from demonet.experiments.rows import write_rows
 
 SETS = ["brazil", "usa", "flickr"]
 LINES = ["weight", "hash", "smooth", "mlp", "gcn", "gcn-csr", "sage-csr", "gin-csr", "gat", "gat-8", "mfconv"]
-# Which numbers of threads: the paper's sets are so small that one core is the usual case.
-PARTS = {"epoch": (2, 1), "compiled": (2,), "sizes": (2,), "sets": (1, 2)}
 
 
 def epoch(size: float, command: str) -> list[Row]:
@@ -57,6 +56,15 @@ def sets(size: float, command: str) -> list[Row]:
     return bench_sets(names, together=False, command=command, on_step=say)
 
 
+# With which numbers of threads: the paper's sets are so small that one core is the usual case.
+PARTS: dict[str, tuple[Callable[[float, str], list[Row]], tuple[int, ...]]] = {
+    "epoch": (epoch, (2, 1)),
+    "compiled": (compiled, (2,)),
+    "sizes": (sizes, (2,)),
+    "sets": (sets, (1, 2)),
+}
+
+
 def say(what: str) -> None:
     print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
 
@@ -70,16 +78,11 @@ def main() -> None:
     options = parser.parse_args()
     if options.one:
         part, path = options.one
-        write_rows(
-            {"epoch": epoch, "compiled": compiled, "sizes": sizes, "sets": sets}[part](
-                options.size, f"cpu.py --only {part}"
-            ),
-            Path(path),
-        )
+        write_rows(PARTS[part][0](options.size, f"cpu.py --only {part}"), Path(path))
         return
     for part in options.only:
         rows: list[Row] = []
-        for threads in PARTS[part]:
+        for threads in PARTS[part][1]:
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "rows.csv"
                 command = [sys.executable, __file__, "--one", part, str(path), "--size", str(options.size)]

@@ -101,9 +101,10 @@ class _Layer(NamedTuple):
                 torch.mm(right[rows], self.matrices[group].t(), out=by_sums[rows])
         if self.by_bias is not None:
             self.by_bias.addmv_(before.t(), before.new_ones(before.size(0)))  # sooner done than sum(0)
-        scale = None if by_sums is None else reference.aggregate_scale(piece.lists[0], stack.aggr, before.dtype)
-        if by_sums is not None and scale is not None:
-            by_sums.mul_(scale[:, None])
+        if by_sums is not None:
+            scale = reference.aggregate_scale(piece.lists[0], stack.aggr, before.dtype)
+            if scale is not None:
+                by_sums.mul_(scale[:, None])
 
 
 class _Head(NamedTuple):
