@@ -1,16 +1,17 @@
-"""All layers and the head of a small graph as one function, against the same made of parts."""
+"""All layers, the head and the loss of a small graph as one function, against the same made of parts."""
 
 from __future__ import annotations
 
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given, settings
 from tests.reference.graphs import drawn_by_seed, features, graphs, seeds
 
 from demonet.degree import DegreeLayout, DegreeTasks
 from demonet.errors import DemonetError
 from demonet.nn import NodeDEMONet
-from demonet.nn.small import small_scores
+from demonet.nn.small import small_loss
 from demonet.ops import cpu
 from demonet.train.problem import Part
 from demonet.train.steps import _loss
@@ -29,15 +30,25 @@ def made(graph, dtype=torch.float64, **config):
     return model, model.prepare(features(graph.num_nodes, 5, 3, dtype), graph.edge_index)
 
 
+def classes(rows, num_nodes=40):
+    """A class for every node, and shares: the nodes that were given count as often as they were given."""
+    share = torch.zeros(num_nodes).index_add_(0, rows, torch.linspace(0.5, 1.5, len(rows)))
+    return torch.arange(num_nodes) * 7 % 3, share
+
+
+def by_scores(model, inputs, target, share):
+    """The loss by way of forward."""
+    return F.cross_entropy(model(inputs), target, reduction="none") @ share.to(inputs.x.dtype)
+
+
 def compare(model, inputs, rows):
-    """The same scores, derivatives and random numbers as forward has."""
+    """The same loss, derivatives and random numbers as by way of forward."""
     wanted, found = list(model.parameters()), []
-    for way in (small_scores, lambda model, inputs, rows: model(inputs)[rows]):
+    for way in (small_loss, by_scores):
         torch.manual_seed(7)
-        scores = way(model, inputs, rows)
-        assert scores is not None
-        loss = (scores * features(*scores.shape, 5)).sum()
-        found.append((scores, torch.rand(1), *torch.autograd.grad(loss, wanted)))
+        loss = way(model, inputs, *classes(rows, inputs.layout.num_nodes))
+        assert loss is not None
+        found.append((loss, torch.rand(1), *torch.autograd.grad(3 * loss, wanted)))
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other)
 
@@ -47,7 +58,7 @@ def compare(model, inputs, rows):
 @pytest.mark.parametrize(("combine", "bias", "hidden"), [("concat", False, 6), ("concat", True, 7), ("add", True, 5)])
 @pytest.mark.parametrize(("aggr", "activation", "layers"), [("sum", "elu", 2), ("mean", "relu", 1), ("sqrt", "elu", 3)])
 @pytest.mark.parametrize("dropout", [0.0, 0.6])
-def test_scores_and_derivatives(graph, scheme, combine, bias, hidden, aggr, activation, layers, dropout):
+def test_the_loss_and_its_derivatives(graph, scheme, combine, bias, hidden, aggr, activation, layers, dropout):
     config = {"combine": combine, "bias": bias, "hidden": hidden, "aggr": aggr, "activation": activation}
     model, inputs = made(GRAPHS[graph], scheme=scheme, layers=layers, dropout=dropout, **config)
     compare(model, inputs, torch.tensor([3, 0, 39, 3, 17]))
@@ -77,11 +88,11 @@ def test_twice_the_same_bits_backward_twice_and_no_second_derivative():
     wanted, rows = list(model.parameters()), torch.arange(0, 40, 3)
     x, folded = inputs.x.clone(), inputs.folded.clone()
     torch.manual_seed(1)
-    loss = small_scores(model, inputs, rows).square().sum()
-    other = small_scores(model, inputs, rows).square().sum()  # alive together: they share no memory
+    loss = small_loss(model, inputs, *classes(rows))
+    other = small_loss(model, inputs, *classes(rows))  # alive together: they share no memory
     runs = [torch.autograd.grad(loss, wanted, retain_graph=True) for _ in range(2)]
     torch.manual_seed(1)
-    runs.append(torch.autograd.grad(small_scores(model, inputs, rows).square().sum(), wanted))
+    runs.append(torch.autograd.grad(small_loss(model, inputs, *classes(rows)), wanted))
     assert all(torch.equal(one, two) for run in runs[1:] for one, two in zip(runs[0], run, strict=True))
     assert torch.equal(inputs.x, x)
     assert torch.equal(inputs.folded, folded)
@@ -97,7 +108,7 @@ def test_large_arrays_in_kept_memory(monkeypatch):
     for alive in (True, False):
         torch.manual_seed(2)
         for _ in range(3):
-            loss = small_scores(model, inputs, rows).square().sum()
+            loss = small_loss(model, inputs, *classes(rows))
             if alive:
                 losses.append(loss)
             else:
@@ -107,30 +118,33 @@ def test_large_arrays_in_kept_memory(monkeypatch):
 
 
 def test_who_gets_it(monkeypatch):
-    rows = torch.arange(3)
+    given = classes(torch.arange(3))
     model, inputs = made(GRAPHS["undirected"], torch.float32)
-    assert small_scores(model, inputs, rows) is not None
+    assert small_loss(model, inputs, *given) is not None
     with torch.autocast("cpu"):
-        assert small_scores(model, inputs, rows) is None
+        assert small_loss(model, inputs, *given) is None
     for config in ({"jump": True}, {"refine": True}, {"head": "mlp"}, {"layers": 0, "head": "degree"}):
-        assert small_scores(*made(GRAPHS["undirected"], **config), rows) is None
-    assert small_scores(*made(GRAPHS["undirected"], torch.bfloat16), rows) is None
+        assert small_loss(*made(GRAPHS["undirected"], **config), *given) is None
+    assert small_loss(*made(GRAPHS["undirected"], torch.bfloat16), *given) is None
     weighted = model.prepare(
         inputs.layout.leave(inputs.x),
         GRAPHS["undirected"].edge_index,
         edge_weight=torch.ones(GRAPHS["undirected"].edge_index.size(1)),
     )
-    assert small_scores(model, weighted, rows) is None
+    assert small_loss(model, weighted, *given) is None
     monkeypatch.setattr("demonet.nn.small.LEAST", 40)
-    assert small_scores(model, inputs, rows) is None
-    assert model.scores(inputs, rows).shape == (3, 3)
+    assert small_loss(model, inputs, *given) is None
+    torch.manual_seed(7)
+    loss = model.loss(inputs, *given)
+    torch.manual_seed(7)
+    torch.testing.assert_close(loss, by_scores(model, inputs, *given))
 
 
 def test_the_first_sums_are_not_taken_again(monkeypatch):
     model, inputs = made(GRAPHS["undirected"], layers=3)
     taken = []
     monkeypatch.setattr(cpu, "aggregate", lambda *args, whole=cpu.aggregate: taken.append(args) or whole(*args))
-    loss = small_scores(model, inputs, torch.arange(40)).sum()
+    loss = small_loss(model, inputs, *classes(torch.arange(40)))
     assert len(taken) == 2
     loss.backward()
     assert len(taken) == 4
@@ -140,4 +154,8 @@ def test_training_takes_it():
     model, inputs = made(GRAPHS["undirected"], torch.float32)
     rows = torch.arange(0, 40, 3)
     loss = _loss(model, Part((inputs,), rows, rows % 3))
-    assert type(loss.grad_fn.next_functions[0][0].next_functions[0][0]).__name__ == "_ScoresBackward"
+    assert type(loss.grad_fn).__name__ == "_LossBackward"
+    torch.manual_seed(7)
+    loss = _loss(model, Part((inputs,), rows, rows % 3))
+    torch.manual_seed(7)
+    torch.testing.assert_close(loss, F.cross_entropy(model(inputs)[rows], rows % 3))

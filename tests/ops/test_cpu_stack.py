@@ -25,7 +25,7 @@ WIDTHS = (5, 6, 8, 4)
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
     monkeypatch.setattr(cpu_stack, "LEAST", 1)
-    monkeypatch.setattr("demonet.train.steps.LEAST", 1)
+    monkeypatch.setattr("demonet.nn.small.LEAST", 1)
 
 
 def problem(layout, depth, combine, bias, dtype=torch.float64):
@@ -103,7 +103,7 @@ def test_who_gets_it():
         assert not cpu_stack.stacks(x, head)
 
 
-@pytest.mark.parametrize(("dropout", "kind"), [(0.0, "_StackLossBackward"), (0.5, "NllLossBackward0")])
+@pytest.mark.parametrize(("dropout", "kind"), [(0.0, "_StackLossBackward"), (0.5, "DotBackward0")])
 def test_training_and_timing_take_it_without_dropout(dropout, kind):
     graph = GRAPHS["undirected"]
     layout = DegreeLayout.from_edge_index(*graph)

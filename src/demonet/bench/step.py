@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from demonet.errors import DemonetError
+from demonet.ops.adam import adam
 
 Precision = Literal["float32", "tf32", "bfloat16", "autocast"]
 PRECISIONS: tuple[Precision, ...] = ("float32", "tf32", "bfloat16", "autocast")
@@ -104,9 +105,8 @@ def training_step(built: Built, mode: Mode = "eager", precision: Precision = "fl
         raise DemonetError("a CUDA graph needs a CUDA device", hint="use 'eager' or 'compiled'")
     model.train()
     graphed = "graphed" in mode
-    optimizer = torch.optim.Adam(
-        built.groups or [{"params": list(model.parameters())}], lr=0.001, fused=True, capturable=graphed
-    )
+    groups = built.groups or [{"params": list(model.parameters())}]
+    optimizer = adam(groups, 0.001, y.device, capturable=graphed)
     network = torch.compile(model) if "compiled" in mode else model
     # A captured graph would read the casts that autocast keeps after they are gone.
     cast = partial(torch.autocast, y.device.type, torch.bfloat16, precision == "autocast", cache_enabled=not graphed)

@@ -51,9 +51,11 @@ class GraphInput:
         return tiers, tiers.pad(self.x), tiers.pad(self.folded)
 
     @cached_property
-    def places(self) -> Tensor:
-        """``[n]`` where each node stands in the tiers, in the caller's order."""
-        return self.layout.leave(self.tiers[0].place)
+    def places(self) -> tuple[Tensor, Tensor]:
+        """The node at each place of the tiers, numbered as the caller does; and 1, or 0 where in truth none stands."""
+        tiers, x, _ = self.tiers
+        nodes = self.layout.enter(torch.arange(self.layout.num_nodes))
+        return nodes[tiers.source], x.new_zeros(len(x)).index_fill_(0, tiers.place, 1)
 
 
 class Inside(NamedTuple):

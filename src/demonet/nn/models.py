@@ -17,7 +17,7 @@ from demonet.nn.conv import DEMOConv
 from demonet.nn.door import GraphInput, Inside, enter, prepare
 from demonet.nn.dropout import Dropout
 from demonet.nn.pool import DegreePooling
-from demonet.nn.small import small_scores
+from demonet.nn.small import small_loss
 from demonet.nn.without import leave_out
 from demonet.ops import cpu_stack, degree_pool, linear_cross_entropy
 from demonet.ops.reference import activate
@@ -161,11 +161,6 @@ class NodeDEMONet(DEMONet):
             out = out + (sparse_linear(inside.x, self.skip.weight.t()) if is_sparse(inside.x) else self.skip(inside.x))
         return inside.leave(out)
 
-    def scores(self, x: GraphInput, rows: Tensor) -> Tensor:
-        """``model(x)[rows]``: on a small graph in main memory by one function, which takes less time to call."""
-        found = small_scores(self, x, rows)
-        return self(x)[rows] if found is None else found
-
     def loss(self, x: Tensor | GraphInput, target: Tensor, share: Tensor, edge_index: Graph = None) -> Tensor:
         r"""Cross-entropy of all nodes, :math:`\sum_v s_v \, \mathrm{CE}_v`: a linear head never writes its scores.
 
@@ -177,6 +172,8 @@ class NodeDEMONet(DEMONet):
         if not isinstance(self.head, nn.Linear) or self.skip is not None:
             scores = self(x, edge_index)
             return F.cross_entropy(scores, target, reduction="none") @ share.to(scores.dtype)
+        if isinstance(x, GraphInput) and (found := small_loss(self, x, target, share)) is not None:
+            return found
         inside = enter(x, edge_index)
         if inside.outer is not None:
             target, share = inside.outer.enter(target), inside.outer.enter(share)

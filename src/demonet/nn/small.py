@@ -1,8 +1,8 @@
-"""A model of nodes on a small graph in main memory: all its layers and its linear head as one function."""
+"""A model of nodes on a small graph in main memory: all its layers, its linear head and its loss as one function."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from demonet.nn.door import GraphInput
 from demonet.nn.dropout import draw_apart
 from demonet.ops import reference
-from demonet.ops.cpu_small import Layers, Small, head_scores
+from demonet.ops.cpu_head import Head
+from demonet.ops.cpu_small import Layers, Small, head_loss
 from demonet.ops.cpu_stack import LEAST
 from demonet.ops.eager import is_eager
 from demonet.ops.sparse import is_sparse
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from demonet.nn.models import NodeDEMONet
 
 
-def small_scores(model: NodeDEMONet, graph: GraphInput, rows: Tensor) -> Tensor | None:
-    """``model(graph)[rows]``, with the same random numbers; None where one function does not do, or not pay."""
+def small_loss(model: NodeDEMONet, graph: GraphInput, target: Tensor, share: Tensor) -> Tensor | None:
+    """:meth:`NodeDEMONet.loss`, with the random numbers of forward; None where one function does not do, or not pay."""
     config, head, convs = model.config, model.head, model.chain(graph.edge_weight)
     if not convs or not isinstance(head, nn.Linear) or not _suits(graph, head.weight):
         return None
@@ -40,7 +41,9 @@ def small_scores(model: NodeDEMONet, graph: GraphInput, rows: Tensor) -> Tensor 
     scale = reference.aggregate_scale(tiers.pointer, convs[0].scaling, x.dtype)
     scale = None if scale is None else scale[:, None]
     small = Small(tiers, graph.rows.buffers, x, folded, scale, config.combine, config.activation)
-    return head_scores(small, graph.places.index_select(0, rows), noises, layers, head.weight, cast(Tensor, head.bias))
+    nodes, taken = graph.places
+    share = share.index_select(0, nodes).to(x.dtype).mul_(taken)
+    return head_loss(small, noises, layers, Head(head.weight, head.bias, target.index_select(0, nodes), share))
 
 
 def _suits(graph: GraphInput, head: Tensor) -> bool:

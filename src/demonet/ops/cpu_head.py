@@ -6,6 +6,8 @@ the same softmax goes along whole vectors of nodes.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
@@ -39,3 +41,26 @@ def linear_cross_entropy_backward(
 def _scores(h: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """``[classes, n]``, in at least 32 bits."""
     return torch.addmm(bias[:, None], weight, h.t()).to(torch.promote_types(h.dtype, torch.float32))
+
+
+class Head(NamedTuple):
+    """A linear head, the class of every row, and how much the row counts."""
+
+    weight: Tensor
+    bias: Tensor
+    target: Tensor
+    share: Tensor
+
+    def down(self, h: Tensor, rows: slice, by_weight: Tensor, by_bias: Tensor) -> tuple[Tensor, Tensor]:
+        """The loss of some rows, and the derivative by them; those by the head are added to."""
+        target, share = self.target[rows], self.share[rows]
+        if self.weight.size(0) < FEW:
+            scores = torch.log_softmax(_scores(h, self.weight, self.bias), 0)
+        else:
+            scores = torch.log_softmax(torch.addmm(self.bias, h, self.weight.t()), 1).t()
+        loss = -(scores.gather(0, target[None])[0] @ share)
+        by_scores = scores.exp_().mul_(share)
+        by_scores.scatter_add_(0, target[None], -share[None])
+        by_weight.addmm_(by_scores, h)
+        by_bias.add_(by_scores.sum(1))
+        return loss, by_scores.t() @ self.weight

@@ -1,4 +1,4 @@
-r"""Layers and a linear head of a small graph as one function on a CPU, dropout included.
+r"""Layers, a linear head and its loss on a small graph as one function on a CPU, dropout included.
 
 A graph of a thousand nodes takes less time to compute than its operators take to call, and autograd to keep account of
 them. Here rows stand in tiers (:mod:`demonet.degree.tiers`), both halves of a layer one after the other in one array,
@@ -17,6 +17,7 @@ from demonet.degree.tiers import Tiers
 from demonet.errors import DemonetError
 from demonet.ops import cpu
 from demonet.ops.cpu_conv import activate_, activation_backward_
+from demonet.ops.cpu_head import Head
 
 
 class Small(NamedTuple):
@@ -43,22 +44,19 @@ class Small(NamedTuple):
 Layers = list[tuple[Tensor, Tensor | None, Tensor, Tensor | None]]
 
 
-def head_scores(
-    small: Small, at: Tensor, noises: list[Tensor] | None, layers: Layers, weight: Tensor, bias: Tensor
-) -> Tensor:
-    """``[len(at), classes]`` scores of a linear head on layers.
+def head_loss(small: Small, noises: list[Tensor] | None, layers: Layers, head: Head) -> Tensor:
+    """The loss of a linear head on layers.
 
     Args:
         small: What stays the same.
-        at: The places to score.
         noises: What dropout multiplies the halves of each layer by, first all of the left one; or None.
         layers: Of each, ``[S, F]`` the seed map; ``[F, W]`` a matrix that all groups share, or None, and
             ``[groups, F, W]`` what every group adds to it; the bias, or None.
-        weight, bias: Of the head.
+        head: Its classes and shares are those of every place; an empty one has no share.
     """
     flat = [tensor for layer in layers for tensor in layer]
-    scores: Tensor = _Scores.apply(small, at, noises, weight, bias, *flat)
-    return scores
+    loss: Tensor = _Loss.apply(small, noises, head.target, head.share, head.weight, head.bias, *flat)
+    return loss
 
 
 class _Level(NamedTuple):
@@ -78,28 +76,44 @@ class _Level(NamedTuple):
     out: Tensor
 
 
-class _Scores(torch.autograd.Function):
+class _Loss(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, small: Small, at: Tensor, noises: list[Tensor] | None, weight: Tensor, bias: Tensor, *flat: Tensor
+        ctx: Any, small: Small, noises: list[Tensor] | None, target: Tensor, share: Tensor, *parameters: Tensor
     ) -> Tensor:
-        ctx.small, ctx.at, ctx.noises = small, at, noises
-        ctx.save_for_backward(weight, bias, *flat)
-        ctx.kept = levels = _up(small, noises, flat)
-        return torch.addmm(bias, levels[-1].out.index_select(0, at), weight.t())
+        ctx.given = small, noises, target, share
+        ctx.save_for_backward(*parameters)
+        ctx.kept = kept = _loss(*ctx.given, *parameters)
+        return kept[0]
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         if torch.is_grad_enabled():
-            raise DemonetError("these scores have no second derivative", hint="take model(x)[rows] instead")
-        weight, _, *flat = ctx.saved_tensors
+            raise DemonetError("this loss has no second derivative", hint="take cross_entropy(model(...), y) instead")
         # What was kept is written over: a second time, it is made again.
-        levels, ctx.kept = ctx.kept or _up(ctx.small, ctx.noises, flat), None
-        read = levels[-1].out.index_select(0, ctx.at)
-        by_out = torch.zeros_like(levels[-1].out).index_add_(0, ctx.at, grad @ weight)
-        needs = ctx.needs_input_grad[3:]
-        found = [grad.t() @ read, grad.sum(0), *_down(ctx.small, ctx.noises, flat, levels, by_out)]
-        return None, None, None, *[one if need else None for one, need in zip(found, needs, strict=True)]
+        kept, ctx.kept = ctx.kept or _loss(*ctx.given, *ctx.saved_tensors), None
+        _, levels, *by_head = kept
+        by_out, by_weight, by_bias = (by.mul_(grad) for by in by_head)
+        small, noises, *_ = ctx.given
+        found = [by_weight, by_bias, *_down(small, noises, ctx.saved_tensors[2:], levels, by_out)]
+        needs = ctx.needs_input_grad[4:]
+        return None, None, None, None, *[one if need else None for one, need in zip(found, needs, strict=True)]
+
+
+def _loss(
+    small: Small,
+    noises: list[Tensor] | None,
+    target: Tensor,
+    share: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    *flat: Tensor,
+) -> tuple[Tensor, list[_Level], Tensor, Tensor, Tensor]:
+    """The loss, what every layer leaves, and the derivatives by the last of them and by the head."""
+    levels = _up(small, noises, flat)
+    by_weight, by_bias = torch.zeros_like(weight), torch.zeros_like(bias)
+    loss, by_out = Head(weight, bias, target, share).down(levels[-1].out, slice(None), by_weight, by_bias)
+    return loss, levels, by_out, by_weight, by_bias
 
 
 def _up(small: Small, noises: list[Tensor] | None, flat: Any) -> list[_Level]:

@@ -18,6 +18,7 @@ from demonet.degree.pieces import Piece
 from demonet.errors import DemonetError
 from demonet.ops import cpu, reference
 from demonet.ops.cpu_conv import activate_, activation_backward_, outer
+from demonet.ops.cpu_head import Head
 from demonet.ops.eager import is_eager
 from demonet.ops.stack import Layers, Stack
 
@@ -42,7 +43,7 @@ class _StackLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, stack: Stack, x: Tensor, weight: Tensor, bias: Tensor, *flat: Tensor) -> Tensor:
         layers = [_Layer.of(*flat[i : i + 3]) for i in range(0, len(flat), 3)]
-        head = _Head(weight, bias, stack.target, stack.share.to(x.dtype))
+        head = Head(weight, bias, stack.target, stack.share.to(x.dtype))
         loss, by_weight, by_bias = _derive(stack, x, layers, head)
         found = [by for layer in layers for by in (layer.by_seed, layer.by_matrices, layer.by_bias)]
         ctx.found = (by_weight, by_bias, *found)
@@ -107,27 +108,7 @@ class _Layer(NamedTuple):
                 by_sums.mul_(scale[:, None])
 
 
-class _Head(NamedTuple):
-    """A linear head, the class of every row, and how much the row counts."""
-
-    weight: Tensor
-    bias: Tensor
-    target: Tensor
-    share: Tensor
-
-    def down(self, h: Tensor, rows: slice, by_weight: Tensor, by_bias: Tensor) -> tuple[Tensor, Tensor]:
-        """The loss of some rows, and the derivative by them; those by the head are added to."""
-        target, share = self.target[rows, None], self.share[rows, None]
-        scores = torch.log_softmax(torch.addmm(self.bias, h, self.weight.t()), 1)
-        loss = -(scores.gather(1, target) * share).sum()
-        by_scores = scores.exp_().mul_(share)
-        by_scores.scatter_add_(1, target, -share)
-        by_weight.addmm_(by_scores.t(), h)
-        by_bias.add_(by_scores.sum(0))
-        return loss, by_scores @ self.weight
-
-
-def _derive(stack: Stack, x: Tensor, layers: list[_Layer], head: _Head) -> tuple[Tensor, Tensor, Tensor]:
+def _derive(stack: Stack, x: Tensor, layers: list[_Layer], head: Head) -> tuple[Tensor, Tensor, Tensor]:
     """The loss and the derivatives by the head; those by the layers are written where they keep them."""
     layout, last = stack.layout, len(layers) - 1
     outs = [layout.buffers.empty((x.size(0), layer.width(stack.combine)), x) for layer in layers]

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from demonet.nn.door import GraphInput
 from demonet.nn.models import NodeDEMONet
-from demonet.ops.cpu_stack import LEAST
+from demonet.ops.adam import adam
 from demonet.train.capture import Captured
 from demonet.train.config import TrainConfig
 from demonet.train.loss import part_loss
@@ -31,8 +31,7 @@ class Steps:
         self.model, self.device = model, device
         self.generators = [device] if device.type == "cuda" else []
         on_gpu = device.type == "cuda"
-        lr = torch.tensor(config.lr, device=device) if on_gpu else config.lr  # a captured step reads it anew each time
-        self.optimizer = torch.optim.Adam(parameter_groups(model, config), lr=lr, fused=True, capturable=on_gpu)
+        self.optimizer = adam(parameter_groups(model, config), config.lr, device, capturable=on_gpu)
         self._captured: dict[str, tuple[Part, Captured]] = {}
 
     def set_lr(self, lr: float) -> None:
@@ -71,12 +70,9 @@ class Steps:
 
 
 def _loss(model: nn.Module, part: Part) -> Tensor:
-    """Mean cross-entropy of a part; on a GPU, or for many nodes without dropout, without writing the scores."""
+    """Mean cross-entropy of a part; a DEMO-Net of nodes knows a shorter way to it than by its scores."""
     if isinstance(model, NodeDEMONet) and isinstance(part.inputs[0], GraphInput):
-        many = part.inputs[0].layout.num_nodes >= LEAST and model.config.dropout == 0
-        if part.y.is_cuda or many:
-            return model.loss(part.inputs[0], *part.spread)
-        return part_loss(model.scores(part.inputs[0], part.rows), part)
+        return model.loss(part.inputs[0], *part.spread)
     return part_loss(model(*part.inputs)[part.rows], part)
 
 
