@@ -44,20 +44,26 @@ def test_every_preset(monkeypatch, name, weighted):
     splits = [thirds(data.y, seed, stratified=True) for seed in SEEDS]
     single = [train_nodes(data, split, chosen, seed=seed, **options) for split, seed in zip(splits, SEEDS, strict=True)]
     monkeypatch.setattr(many, "train_nodes", None)
+    monkeypatch.setattr(many, "_pays", lambda *_: True)
     same(train_many(data, splits, chosen, SEEDS, **options), single)
 
 
-def test_runs_that_stop_early_leave_the_others_alone():
+def test_runs_that_stop_early_leave_the_others_alone(monkeypatch):
+    monkeypatch.setattr(many, "_pays", lambda *_: True)
     found, single = both(problems.quick("paper", "nodes", epochs=40, patience=1), problems.nodes()[0])
     assert len({trained.history.epochs for trained in single}) > 1, "they should stop at different times"
     same(found, single)
 
 
-@pytest.mark.parametrize(("limit", "value"), [("MOST_NODES", 3), ("MOST_NUMBERS", 3)])
-def test_what_does_not_pay_runs_one_by_one(monkeypatch, limit, value):
-    monkeypatch.setattr(many, limit, value)
+@pytest.mark.parametrize(
+    ("preset", "limit", "value"), [("default", "MOST_NODES", 3), ("default", "MOST_NUMBERS", 3), ("paper", "", 0)]
+)
+def test_what_does_not_pay_runs_one_by_one(monkeypatch, preset, limit, value):
+    """Too many nodes, too many parameters, or a network whose step is one function."""
+    if limit:
+        monkeypatch.setattr(many, limit, value)
     monkeypatch.setattr(many, "fit_many", None)
-    found, single = both(problems.quick("paper", "nodes", epochs=2), problems.nodes()[0])
+    found, single = both(problems.quick(preset, "nodes", epochs=2), problems.nodes()[0])
     assert [trained.history.train_loss for trained in found] == [trained.history.train_loss for trained in single]
 
 
@@ -71,4 +77,4 @@ def test_bad_input():
     with pytest.raises(DemonetError, match="1 splits for 2 seeds"):
         train_many(data, [split], problems.quick("paper", "nodes"), [0, 1])
     with pytest.raises(DemonetError, match=r"a loss of .*(nan|inf)"):
-        train_many(data, [split] * 2, problems.quick("paper", "nodes", epochs=20, lr=1e30), [0, 1])
+        train_many(data, [split] * 2, problems.quick("authors", "nodes", epochs=20, lr=1e30), [0, 1])

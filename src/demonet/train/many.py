@@ -43,8 +43,9 @@ def train_many(
 ) -> list[Trained]:
     """What :func:`train_nodes` returns for every pair of a split and a seed; at once where that is faster.
 
-    At once means on a CPU, on a small graph, and not for the hash scheme, whose functions are each run's own. Such runs
-    take the steps of single runs up to rounding, since a batched product may add in another order.
+    At once means on a CPU, on a small graph, not for a network whose single step is one function already (such as the
+    paper's), and not for the hash scheme, whose functions are each run's own. Such runs take the steps of single runs
+    up to rounding, since a batched product may add in another order.
 
     Args:
         data: The graph, with labels in ``y``.
@@ -59,14 +60,22 @@ def train_many(
         features = FeatureMap(preset.features)
         x = features.fit_transform(data)
         models = [node_model(data, x, preset, seed) for seed in seeds]
-        numbers = sum(parameter.numel() for parameter in models[0].parameters()) * len(models)
-        if x.size(0) <= MOST_NODES and numbers <= MOST_NUMBERS:
-            inputs = (models[0].prepare(x, data.edge_index, edge_weight=data.get("edge_weight")),)
+        edge_weight = data.get("edge_weight")
+        if _pays(models, x.size(0), edge_weight):
+            inputs = (models[0].prepare(x, data.edge_index, edge_weight=edge_weight),)
             problems = [NodeProblem(inputs, checked(data, split), split, class_weight) for split in splits]
             histories = fit_many(models, problems, preset.train, seeds)
             runs = zip(models, problems, histories, strict=True)
             return [Trained(m, features, preset, h, h.best_accuracy, _tested(m, p), inputs) for m, p, h in runs]
     return [train_nodes(data, split, preset, seed=seed, class_weight=class_weight) for split, seed in pairs]
+
+
+def _pays(models: Sequence[NodeDEMONet], num_nodes: int, edge_weight: Tensor | None) -> bool:
+    """Whether they take less time at once than one by one."""
+    one = models[0]
+    numbers = sum(parameter.numel() for parameter in one.parameters()) * len(models)
+    one_function = bool(one.chain(edge_weight)) and isinstance(one.head, nn.Linear)
+    return num_nodes <= MOST_NODES and numbers <= MOST_NUMBERS and not one_function
 
 
 @dataclass
