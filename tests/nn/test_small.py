@@ -150,6 +150,17 @@ def test_the_first_sums_are_not_taken_again(monkeypatch):
     assert len(taken) == 4
 
 
+def test_a_loss_that_nobody_differentiates_is_forgotten(monkeypatch):
+    monkeypatch.setattr("demonet.degree.buffers.LEAST", 1)
+    model, inputs = made(GRAPHS["undirected"], torch.float32)
+    for _ in range(5):
+        small_loss(model, inputs, *classes(torch.arange(40)))
+    kept = [len(storages) for storages in inputs.rows.buffers._kept.values()]
+    small_loss(model, inputs, *classes(torch.arange(40)))
+    assert [len(storages) for storages in inputs.rows.buffers._kept.values()] == kept
+    assert max(kept) < 10  # of one loss alone, whose layers have arrays of the same size
+
+
 def test_training_takes_it():
     model, inputs = made(GRAPHS["undirected"], torch.float32)
     rows = torch.arange(0, 40, 3)

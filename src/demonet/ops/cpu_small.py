@@ -83,16 +83,15 @@ class _Loss(torch.autograd.Function):
     ) -> Tensor:
         ctx.given = small, noises, target, share
         ctx.save_for_backward(*parameters)
-        ctx.kept = kept = _loss(*ctx.given, *parameters)
-        return kept[0]
+        loss, *ctx.kept = _loss(*ctx.given, *parameters)
+        return loss
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         if torch.is_grad_enabled():
             raise DemonetError("this loss has no second derivative", hint="take cross_entropy(model(...), y) instead")
         # What was kept is written over: a second time, it is made again.
-        kept, ctx.kept = ctx.kept or _loss(*ctx.given, *ctx.saved_tensors), None
-        _, levels, *by_head = kept
+        (levels, *by_head), ctx.kept = ctx.kept or _loss(*ctx.given, *ctx.saved_tensors)[1:], None
         by_out, by_weight, by_bias = (by.mul_(grad) for by in by_head)
         small, noises, *_ = ctx.given
         found = [by_weight, by_bias, *_down(small, noises, ctx.saved_tensors[2:], levels, by_out)]
