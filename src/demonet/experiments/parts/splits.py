@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from demonet.experiments.ledger.job import Cell
-from demonet.experiments.parts.nodes import AIRPORTS, PAPER_RUNS
+from demonet.experiments.parts.nodes import AIRPORTS, MANY_RUNS
 from demonet.experiments.parts.part import Entry, Part
 
 FRACTIONS = tuple(tenths / 10 for tenths in range(1, 10))
@@ -34,6 +34,6 @@ SPLITS = Part(
     "The share of the nodes that the axis names is for training, all others are tested. A fifth of the training nodes "
     "is set aside to choose epoch and settings, for every method. Embeddings are classified by one-vs-rest logistic "
     "regression with L2. The paper prints the figure without numbers, for Brazil and USA.",
-    lambda: _entries(AIRPORTS, FRACTIONS, PAPER_RUNS),
+    lambda: _entries(AIRPORTS, FRACTIONS, MANY_RUNS),
     lambda: _entries(("brazil",), (0.1, 0.5, 0.9), 2),
 )
