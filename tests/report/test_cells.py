@@ -45,6 +45,13 @@ def test_cells_that_read_the_same_as_the_best_are_all_marked():
     assert marked("max", [0.7541, 0.7539, 0.75], digits=3) == [0, 1]
 
 
+def test_a_cell_whose_runs_are_missing_does_not_compete():
+    few = Beside(0.9, 0.1, note="3 of 10 runs")
+    assert marked("max", [few, 0.7, Beside(0.8, 0.1), 0.9]) == [3]
+    assert marked("max", [few, Beside(0.8, 0.1), 0.7]) == [1]
+    assert marked("max", [few, None]) == []
+
+
 def test_an_absent_number_is_aligned_with_the_numbers_and_absent_text_is_not():
     assert [cell.number for cell in show_column(Column("a"), [1.0, None, "x"])] == [True, True, False]
     assert [cell.number for cell in show_column(Column("a"), ["x", None])] == [False, False]

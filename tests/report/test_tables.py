@@ -72,3 +72,12 @@ def test_the_short_table_of_the_readme():
         "| Brazil | 0.750 | 0.600 / not yet run | – / – | 0.700 | 0.760 SVM by degree | 0.614 / 0.543 | 2 |",
         "| PTC | – | – / – | – / – | 0.600 | not yet run | – | 2 |",
     ]
+
+
+@pytest.mark.parametrize(("write", "bold"), [(markdown, "**0.700"), (latex, r"\textbf{0.700")])
+def test_a_cell_whose_runs_are_missing_is_not_the_best(write, bold):
+    few, whole = row(values=[0.9, 0.9], wanted=10), row(method="gat", values=[0.6, 0.8])
+    text = write("nodes", [few, whole], "Table")
+    assert bold in text
+    assert "0.900" in text
+    assert bold.replace("700", "900") not in text

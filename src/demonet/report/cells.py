@@ -121,15 +121,18 @@ def show(cell: Cell, digits: int = 3) -> Shown:
 
 
 def show_column(column: Column, cells: Sequence[Cell]) -> list[Shown]:
-    """A whole column, its best cells marked: all those that read the same as the best one."""
+    """A whole column, its best cells marked: all those that read the same as the best one.
+
+    A cell with a note, such as that runs are missing, does not compete.
+    """
     shown = [_dressed(show(cell, column.digits), cell, column) for cell in cells]
-    numbers = [value for cell in cells if (value := number_of(cell)) is not None and not math.isnan(value)]
-    if not numbers:
+    numbers = [number_of(cell) for cell in cells]
+    if not any(value is not None and not math.isnan(value) for value in numbers):
         return shown
-    if column.best is not None:
-        best = max(numbers) if column.best == "max" else min(numbers)
-        winner = shown[[number_of(cell) for cell in cells].index(best)].text
-        shown = [replace(cell, best=cell.number and cell.text == winner) for cell in shown]
+    competing = {i: v for i, v in enumerate(numbers) if v is not None and not math.isnan(v) and not shown[i].note}
+    if column.best is not None and competing:
+        best = (max if column.best == "max" else min)(competing, key=competing.__getitem__)
+        shown = [replace(cell, best=i in competing and cell.text == shown[best].text) for i, cell in enumerate(shown)]
     # An absent number stands where a number would.
     return [replace(cell, number=cell.number or cells[i] is None) for i, cell in enumerate(shown)]
 

@@ -58,7 +58,9 @@ def _markdown_lines(grid: Grid) -> list[str]:
         lines.append(_row([f"*{escape_markdown(group)}*", *[""] * len(grid.columns)]))
         for line in members:
             cells = [
-                _cell(row, grid, row is not None and _mean(row, grid.digits) == best[i], _bold_markdown)
+                _cell(
+                    row, grid, row is not None and _competes(row) and _mean(row, grid.digits) == best[i], _bold_markdown
+                )
                 for i, row in enumerate(line.rows)
             ]
             lines.append(_row([escape_markdown(line.name), *cells]))
@@ -87,7 +89,7 @@ def _latex_table(part: str, grid: Grid, title: str) -> str:
         lines += [r"\midrule", rf"\multicolumn{{{1 + len(grid.columns)}}}{{l}}{{\textit{{{escape_latex(group)}}}}} \\"]
         for line in members:
             cells = [
-                _cell(row, grid, row is not None and _mean(row, grid.digits) == best[i], _bold_latex)
+                _cell(row, grid, row is not None and _competes(row) and _mean(row, grid.digits) == best[i], _bold_latex)
                 for i, row in enumerate(line.rows)
             ]
             lines.append(" & ".join([escape_latex(line.name), *cells]) + r" \\")
@@ -187,13 +189,17 @@ def _bold_latex(words: str, best: bool) -> str:
 
 
 def _best(grid: Grid) -> list[str]:
-    """The best mean of each column as it is shown; what reads the same is as good."""
+    """The best mean of each column as it is shown; what reads the same is as good, what lacks runs does not compete."""
     winners = []
     for column in range(len(grid.columns)):
-        means = [row.mean for line in grid.lines if (row := line.rows[column]) and not math.isnan(row.mean)]
+        means = [row.mean for line in grid.lines if (row := line.rows[column]) and _competes(row)]
         chosen = (max if grid.best == "max" else min)(means, default=math.nan)
         winners.append("none" if grid.best is None or math.isnan(chosen) else f"{chosen:.{grid.digits}f}")
     return winners
+
+
+def _competes(row: Row) -> bool:
+    return not math.isnan(row.mean) and row.runs >= row.wanted
 
 
 def _mean(row: Row, digits: int) -> str:
