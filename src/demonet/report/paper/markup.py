@@ -58,10 +58,7 @@ def _markdown_lines(grid: Grid) -> list[str]:
         lines.append(_row([f"*{escape_markdown(group)}*", *[""] * len(grid.columns)]))
         for line in members:
             cells = [
-                _cell(
-                    row, grid, row is not None and _competes(row) and _mean(row, grid.digits) == best[i], _bold_markdown
-                )
-                for i, row in enumerate(line.rows)
+                _cell(row, grid, _wins(row, grid.digits, best[i]), _bold_markdown) for i, row in enumerate(line.rows)
             ]
             lines.append(_row([escape_markdown(line.name), *cells]))
     return lines
@@ -88,10 +85,7 @@ def _latex_table(part: str, grid: Grid, title: str) -> str:
     for group, members in grid.groups.items():
         lines += [r"\midrule", rf"\multicolumn{{{1 + len(grid.columns)}}}{{l}}{{\textit{{{escape_latex(group)}}}}} \\"]
         for line in members:
-            cells = [
-                _cell(row, grid, row is not None and _competes(row) and _mean(row, grid.digits) == best[i], _bold_latex)
-                for i, row in enumerate(line.rows)
-            ]
+            cells = [_cell(row, grid, _wins(row, grid.digits, best[i]), _bold_latex) for i, row in enumerate(line.rows)]
             lines.append(" & ".join([escape_latex(line.name), *cells]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
 
@@ -200,6 +194,10 @@ def _best(grid: Grid) -> list[str]:
 
 def _competes(row: Row) -> bool:
     return not math.isnan(row.mean) and row.runs >= row.wanted
+
+
+def _wins(row: Row | None, digits: int, best: str) -> bool:
+    return row is not None and _competes(row) and _mean(row, digits) == best
 
 
 def _mean(row: Row, digits: int) -> str:
