@@ -19,7 +19,7 @@ from demonet.report.paper.grid import beside, grids, verdict
 from demonet.report.paper.identity import identity_charts
 from demonet.report.paper.page import charts, paper_page, write_paper
 from demonet.report.paper.reasons import Reason
-from demonet.report.paper.tables import against_best_table, part_tables, ranked
+from demonet.report.paper.tables import against_best_table, changes_table, part_tables, ranked
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +117,19 @@ def test_differences_from_the_best_baseline_have_their_sign_p_and_rival():
     assert (name.text, cell.text, cell.verdict) == ("DEMO-Net (hash), paper", "+0.300", "above")
     assert cell.note.startswith("p < 0.001, G")
     assert against_best_table([row(values=[0.5])], anchor="a") is None
+
+
+def test_changes_over_a_kind_of_sets_have_their_sign_and_say_what_is_missing():
+    low, high = [0.5, 0.51, 0.5, 0.52] * 3, [0.8, 0.82, 0.81, 0.8] * 3
+    full, changed = (row("ablation", variant=name, values=some) for name, some in (("full", high), ("less", low)))
+    short = [replace(one, dataset="MUTAG", wanted=50) for one in (full, changed)]
+    table = changes_table([full, changed, *short, row("ablation", "PTC", variant="less", wanted=10)], anchor="a")
+    ((name, air, graphs),) = table.shown
+    assert [column.name for column in table.head] == ["what is changed", "airports", "graphs"]
+    assert (name.text, air.text, air.verdict, air.note) == ("less", "−0.300", "below", "p < 0.001")
+    assert (graphs.text, graphs.verdict, graphs.note) == ("−0.300", None, "MUTAG, PTC: runs missing")
+    assert "Airports: Brazil. Graphs: MUTAG, PTC." in table.caption
+    assert changes_table([full], anchor="a") is None
 
 
 def test_ranks_are_over_the_sets_that_have_every_method(rows):

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from demonet.experiments.changes import on_sets
 from demonet.experiments.parts.ablation import FULL
-from demonet.experiments.statistics import paired, ratio_of
 from demonet.report.chart import Axis, Chart, Panel, Series
 from demonet.report.paper.grid import nodes_of
 from demonet.report.paper.words import colour_of, method_name, set_name
 
 if TYPE_CHECKING:
     from demonet.experiments.parts.row import Row
+    from demonet.experiments.statistics import Difference
 
 
 def splits(rows: Sequence[Row]) -> Chart | None:
@@ -76,27 +77,21 @@ def _walk(rows: Sequence[Row], across: Callable[[Row], float], symbol: int) -> S
 
 def ablation(rows: Sequence[Row]) -> Chart | None:
     """What each part of one model brings: paired differences of every variant from the full one, with intervals."""
-    whole = {row.dataset: row for row in rows if row.variant == FULL}
-    variants = list(dict.fromkeys(row.variant for row in rows if row.variant != FULL))
-    place = {variant: float(index) for index, variant in enumerate(variants)}
-    panels = []
-    for dataset in dict.fromkeys(row.dataset for row in rows):
-        points = []
-        for row in (row for row in rows if row.dataset == dataset and row.variant != FULL):
-            full = whole.get(dataset)
-            if full is not None and min(len(row.values), len(full.values)) > 1:
-                points.append((place[row.variant], paired(row.values, full.values, ratio_of(row.split))))
-        if points:
-            panels.append(Panel(set_name(dataset), [_differences(points, variants)]))
-    if not panels:
+    found = on_sets(rows)
+    if not found:
         return None
-    names = {place[variant]: variant for variant in variants}
-    x, y = Axis("difference of accuracy from the full model, run by run"), Axis("", names=names)
+    variants = list(dict.fromkeys(row.variant for row in rows if row.variant != FULL))
+    panels = []
+    for dataset in dict.fromkeys(dataset for _, dataset in found):
+        points = [(float(i), found[name, dataset]) for i, name in enumerate(variants) if (name, dataset) in found]
+        panels.append(Panel(set_name(dataset), [_differences(points, variants)]))
+    x = Axis("difference of accuracy from the full model, run by run")
+    y = Axis("", names={float(i): name for i, name in enumerate(variants)})
     title = f"What each part brings: {method_name(rows[0].method, rows[0].preset)}"
     return Chart(title, panels, x, y, columns=4, origin=0.0, legend=False)
 
 
-def _differences(points: Sequence[tuple[float, Any]], variants: Sequence[str]) -> Series:
+def _differences(points: Sequence[tuple[float, Difference]], variants: Sequence[str]) -> Series:
     return Series(
         "difference from the full model",
         [found.mean for _, found in points],

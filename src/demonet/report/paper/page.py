@@ -17,7 +17,14 @@ from demonet.report.paper import account, figures, markup
 from demonet.report.paper.account import misses
 from demonet.report.paper.claims import claim_sections
 from demonet.report.paper.identity import identity_charts
-from demonet.report.paper.tables import against_best_table, count_table, miss_sections, part_tables, ranked
+from demonet.report.paper.tables import (
+    against_best_table,
+    changes_table,
+    count_table,
+    miss_sections,
+    part_tables,
+    ranked,
+)
 from demonet.report.paper.words import OURS, group_of, row_name, slug
 
 if TYPE_CHECKING:
@@ -122,6 +129,10 @@ def _part(part: str, rows: Sequence[Row], drawn: Mapping[str, Chart]) -> list[Se
     protocol = PARTS[part].protocol if part in PARTS else ""
     pictures = [_figure(name, chart) for name, chart in drawn.items() if name.partition("-")[0] == part]
     sections: list[Section] = [Text(protocol, title=part_title(part), anchor=part)]
+    if part == "ablation":
+        by_preset = {row.preset: [one for one in rows if one.preset == row.preset] for row in rows}
+        together = [changes_table(some, anchor=f"{part}-{slug(name)}-kinds") for name, some in by_preset.items()]
+        sections += [table for table in together if table]
     if part not in ("nodes", "graphs"):  # a figure in the paper, or none there
         return sections + pictures + part_tables(part, rows)
     against = against_best_table(_paper_splits(rows), anchor=f"{part}-best")

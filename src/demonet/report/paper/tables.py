@@ -6,11 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from demonet.experiments.statistics import AgainstBest, Ranks, against_best, average_ranks, ratio_of
+from demonet.experiments.changes import Change, kind_of, over_kinds
+from demonet.experiments.statistics import AgainstBest, Difference, Ranks, against_best, average_ranks, ratio_of
 from demonet.report.cells import Beside, Cell, Column, Verdict
 from demonet.report.page import Section, Table, Text
 from demonet.report.paper.account import Miss, counts
-from demonet.report.paper.grid import Grid, beside, grids
+from demonet.report.paper.grid import NOT_YET, Grid, beside, grids
 from demonet.report.paper.words import OURS, group_of, row_name, set_name
 
 if TYPE_CHECKING:
@@ -89,13 +90,46 @@ def against_best_table(rows: Sequence[Row], *, anchor: str) -> Section | None:
 
 def _gap(found: AgainstBest | None) -> Cell:
     if found is None:
-        return Beside(math.nan, math.nan, note="not yet run")
-    gap = found.difference
+        return Beside(math.nan, math.nan, note=NOT_YET)
+    return _tested(found.difference, found.corrected, f"p {in_words(found.corrected)}, {found.baseline}")
+
+
+def _tested(gap: Difference, p: float, note: str) -> Beside:
+    """A difference, ± half its interval, marked where p is small."""
     verdict: Verdict | None = None
-    if found.corrected < LEVEL:
+    if p < LEVEL:
         verdict = "above" if gap.mean > 0 else "below"
-    note = f"p {in_words(found.corrected)}, {found.baseline}"
     return Beside(gap.mean, (gap.high - gap.low) / 2, verdict=verdict, note=note)
+
+
+def changes_table(rows: Sequence[Row], *, anchor: str) -> Section | None:
+    """What each change to one model brings over the sets of a kind."""
+    found = {(one.variant, one.kind): one for one in over_kinds(rows)}
+    if not found:
+        return None
+    variants, kinds = (list(dict.fromkeys(key[i] for key in found)) for i in (0, 1))
+    cells: list[list[Cell]] = [
+        [variant, *(_brings(found.get((variant, kind))) for kind in kinds)] for variant in variants
+    ]
+    columns = [Column("what is changed"), *(Column(kind, signed=True) for kind in kinds)]
+    members = {kind: list(dict.fromkeys(row.dataset for row in rows if kind_of(row.dataset) == kind)) for kind in kinds}
+    caption = (
+        "Mean difference of test accuracy from the full model, run by run on the same splits, each set counting once, "
+        "± half its 95 % interval by the corrected resampled t-test; p by Holm over the whole table. "
+        f"▲ and ▼: p below {LEVEL}. "
+        + " ".join(f"{kind.capitalize()}: {', '.join(map(set_name, sets))}." for kind, sets in members.items())
+    )
+    title = f"Over the sets of a kind: {row_name(rows[0])}"
+    return Table(columns, cells, caption, sortable=True, title=title, anchor=anchor, below=True)
+
+
+def _brings(found: Change | None) -> Cell:
+    if found is None:
+        return None
+    if found.difference is None:
+        return Beside(math.nan, math.nan, note=NOT_YET)
+    lacking = f"{', '.join(map(set_name, found.missing))}: runs missing"
+    return _tested(found.difference, found.p, lacking if found.missing else f"p {in_words(found.p)}")
 
 
 def in_words(p: float) -> str:
