@@ -15,9 +15,11 @@ from demonet.experiments.ledger.job import Cell, Job, Outcome, Result, Stamp, ca
 from demonet.experiments.methods import OURS, DemoNet, applies, family_in_catalog, method
 from demonet.experiments.parts import PARTS, Entry, Part, Wanted
 from demonet.experiments.parts.ablation import from_default, from_paper
+from demonet.experiments.parts.graphs import FLOORS
+from demonet.experiments.parts.reasons import AS_PUBLISHED
 from demonet.experiments.printed import TABLE_4, TABLE_5
 
-ACCURACY = ("nodes", "splits", "graphs", "layers", "ablation", "comparison")
+ACCURACY = ("nodes", "splits", "graphs", "layers", "ablation", "comparison", "reasons")
 STAMP = Stamp("c0de", "{}", "cpu")
 
 
@@ -90,13 +92,14 @@ def test_runs():
     assert {runs for cell, runs in asked.items() if folds_of(cell.split)} == {10}
     assert {runs for cell, runs in asked.items() if not folds_of(cell.split)} == {100}
     nested = {(c.dataset, c.method) for c in wanted if folds_of(c.split)}
-    assert nested == {(s, m) for s in ("MUTAG", "PTC", "PROTEINS", "ENZYMES") for m in ("demonet-default", "gin", "wl")}
+    named = ("demonet-default", "gin", "wl", *FLOORS)
+    assert nested == {(s, m) for s in ("MUTAG", "PTC", "PROTEINS", "ENZYMES") for m in named}
 
 
 def test_what_two_parts_share_is_one_cell():
     tables = {*cells("nodes"), *cells("graphs")}
-    for part in ("layers", "ablation"):
-        same = [entry for entry in PARTS[part].entries() if entry.variant in ("layers=2", "full")]
+    for part in ("layers", "ablation", "reasons"):
+        same = [entry for entry in PARTS[part].entries() if entry.variant in ("layers=2", "full", AS_PUBLISHED)]
         assert same
         assert {entry.cell for entry in same} <= tables
     shared = [cell for cell in cells("comparison") if cell in tables]

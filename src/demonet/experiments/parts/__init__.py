@@ -10,6 +10,7 @@ from demonet.experiments.parts.layers import DEPTH
 from demonet.experiments.parts.nodes import NODES
 from demonet.experiments.parts.part import Entry, Part, Wanted
 from demonet.experiments.parts.properties import PROPERTIES
+from demonet.experiments.parts.reasons import MEASURED
 from demonet.experiments.parts.row import Row
 from demonet.experiments.parts.speed import SPEED
 from demonet.experiments.parts.splits import SPLITS
@@ -17,6 +18,5 @@ from demonet.experiments.parts.splits import SPLITS
 __all__ = ["PARTS", "Entry", "Part", "Row", "Wanted"]
 
 # In the order of the paper; what it does not have stands last.
-PARTS: dict[str, Part] = {
-    part.name: part for part in (PROPERTIES, NODES, SPLITS, GRAPHS, SPEED, DEPTH, ROLES, ABLATION, COMPARISON)
-}
+_ALL = (PROPERTIES, NODES, SPLITS, GRAPHS, SPEED, DEPTH, ROLES, ABLATION, COMPARISON, MEASURED)
+PARTS: dict[str, Part] = {part.name: part for part in _ALL}

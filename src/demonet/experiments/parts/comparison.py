@@ -22,7 +22,9 @@ COMPARISON = Part(
     "comparison",
     "Every method side by side",
     "Thirds; run i of every method has split i and seed i. Seconds are of one processor core, reading the set "
-    "included; memory is the most that a run's process had resident, libraries included.",
+    "included; memory is the most that a run's process had resident, libraries included. All of it is done on the CPU, "
+    "ten runs a cell. Tables 4 and 5 may have more runs, or runs on a GPU, where the same seed draws other numbers: on "
+    "a small set the means of ten runs differ by a few points then.",
     lambda: table(SETS, METHODS, lambda _: PAPER_RUNS),
     lambda: table(SETS, METHODS, lambda _: 1),
     device="cpu",

@@ -1,4 +1,4 @@
-"""The identity figure: structurally equal nodes land together, or do not."""
+"""The study of identity: structurally equal nodes land together, or do not."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def _cells(graph: str) -> Iterator[tuple[Cell, str]]:
 
 ROLES = Part(
     "identity",
-    "Figure: structurally equal nodes",
+    "Structurally equal nodes",
     "Mean distance of nodes that a symmetry of the graph exchanges, over the mean distance of all pairs (on the cycle, "
     "where all nodes are equal, over the mean length of a vector): 0 where equal nodes coincide, so lower is better, "
     "provided that the others are told apart. Networks with their first weights, and trained to tell the roles of "
     "one half of the graph, of which the other half is never labelled; each with features that know the degree only, "
     "or that name every node (its row of the adjacency matrix, as in the authors' code, or of the unit matrix, as in "
-    "GCN's paper). The paper has no numbers for it.",
+    "GCN's paper). The published paper has no such study; its source names cycle and mirrored karate in a comment.",
     lambda: _entries(tuple(GRAPHS), PAPER_RUNS),
     lambda: _entries(("mirrored-karate", "cycle"), 1),
 )

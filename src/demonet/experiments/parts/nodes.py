@@ -59,7 +59,8 @@ NODES = Part(
     "nodes",
     "Table 4: accuracy of node classification",
     "Social networks: 10 % of the nodes train, 20 % validate, 70 % are tested. Airports: thirds. Run i of every method "
-    "has split i and seed i. Epoch and settings are chosen on validation; each run is tested once. The classes of "
+    "has split i and seed i. The epoch of a network and the settings of floors are chosen on "
+    "validation, other settings are those of each method's paper; each run is tested once. The classes of "
     "facebook and wiki-vote are quartiles of the degree, which every network is given: a check, not evidence. The "
     "preset `authors` keeps self loops, all others drop them.",
     lambda: table(SETS),

@@ -92,6 +92,7 @@ _SHAPES = {
         best="min",
         digits=1,
     ),
+    "reasons": Shape(lambda row: "", lambda row: set_name(row.dataset), _with_variant, best=None),
     "identity": Shape(lambda row: "", lambda row: set_name(row.dataset), _with_variant, best="min"),
 }
 
