@@ -238,6 +238,8 @@ def test_ranks_always_sum_to_the_same(table):
     assert sum(average_ranks(means, list("abcd")).ranks.values()) == pytest.approx(10)
 
 
-@pytest.mark.parametrize(("split", "ratio"), [("10/20/70", 7 / 3), ("thirds", 0.5), ("train:0.1", 9), ("nested:10", 0)])
+@pytest.mark.parametrize(
+    ("split", "ratio"), [("10/20/70", 7 / 3), ("thirds", 0.5), ("train:0.1", 9), ("nested:10", 1 / 9)]
+)
 def test_what_is_tested_over_what_is_known(split, ratio):
     assert ratio_of(split) == pytest.approx(ratio)

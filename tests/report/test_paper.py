@@ -12,11 +12,12 @@ from tests.report.paper_rows import FACTS, paper_rows, points, row
 
 from demonet.errors import DemonetError
 from demonet.experiments.parts import PARTS
+from demonet.experiments.parts.identity import Distances
 from demonet.report.page import Figure, Legend, Table, Text, render
 from demonet.report.paper import figures
 from demonet.report.paper.account import counts, misses
 from demonet.report.paper.grid import beside, grids, verdict
-from demonet.report.paper.identity import identity_charts
+from demonet.report.paper.identity import distances_table, identity_charts
 from demonet.report.paper.page import charts, paper_page, write_paper
 from demonet.report.paper.reasons import Reason
 from demonet.report.paper.tables import against_best_table, changes_table, part_tables, ranked
@@ -141,6 +142,40 @@ def test_ranks_are_over_the_sets_that_have_every_method(rows):
     assert list(charts({"nodes": some}, {})) == ["nodes-ranks"]
 
 
+def test_the_figure_of_ranks_says_who_stands_aside_and_what_is_no_evidence():
+    three = [("gcn", 0.5), ("gin", 0.7), ("demonet-hash", 0.6)]
+    some = [
+        row(dataset=name, method=who, values=[value, value]) for name in ("brazil", "facebook") for who, value in three
+    ]
+    only = row(dataset="brazil", method="attribute-lr", values=[0.9, 0.9])
+    note = charts({"nodes": [*some, only]}, {})["nodes-ranks"].note
+    assert note == (
+        "Not ranked, as not made for all of these sets: regression, attributes. "
+        "Facebook: a check, not evidence. Friedman's test that all are alike: p 0.135."
+    )
+
+
+def test_equal_nodes_are_shown_beside_what_they_are_worth():
+    together = Distances("barbell", "gcn", "", "degree, trained", 10, 0.0, 1.0, 0.0, 0.9, 0.8, 0.75)
+    apart = replace(together, method="graphwave", variant="", told_apart=1.0, accuracy=math.nan)
+    table = distances_table([together, apart, replace(apart, dataset="cycle")], anchor="a")
+    assert table.groups == [("barbell", 2), ("cycle", 1)]
+    assert [cell.text for cell in table.shown[0]] == [
+        "GCN, degree, trained",
+        *("0.000", "0.000", "0.900", "0.800", "0.750"),
+    ]
+    assert table.shown[1][-1].text == "–"
+    assert distances_table([], anchor="a") is None
+
+
+def test_the_legend_shows_a_cell_of_the_page():
+    (legend,) = (section for section in paper_page({}, facts={}).sections if isinstance(section, Legend))
+    assert legend.shown is None
+    some = {"nodes": [row(values=[0.5, 0.6]), row(method="gat", values=[0.5, 0.7], paper=0.4)]}
+    (legend,) = (section for section in paper_page(some, facts={}).sections if isinstance(section, Legend))
+    assert (legend.shown.text, legend.shown.deviation, legend.shown.printed) == ("0.600", "0.141", "0.400")
+
+
 def test_misses_are_those_beyond_two_deviations_each_with_its_reason():
     tight = [0.59, 0.6, 0.61] * 10
     off = row(method="demonet-hash", preset="paper", values=tight, paper=0.7)
@@ -241,6 +276,10 @@ def test_claims_are_answered_for_each_of_our_methods(page):
     assert [line[0].text for line in table.shown][-1] == "DEMO-Net, default"
     assert {line[1].text for line in table.shown} <= {"holds", "does not hold", "undecided", "not yet run"}
     assert [column.name for column in table.head][2:4] == ["GraphSAGE", "GCN"]
+    single = page.sections[page.sections.index(table) + 1]
+    assert (single.title, [column.name for column in single.head][:2]) == ("On each set", ["against", "Facebook"])
+    assert [name for name, _ in single.groups] == [line[0].text for line in table.shown]
+    assert len(single.shown) == 6 * len(table.shown)
 
 
 def test_links_are_refused_where_they_could_not_lead():

@@ -39,12 +39,14 @@ def write_files(
     for part in parts:
         write_rows(rows[part.name], out / f"{part.name}.csv", without=("values",))
         tables.append(out / f"{part.name}.csv")
-    if ROLES in parts and (apart := distances(found[ROLES.name], quick)):
+    apart = distances(found[ROLES.name], quick)
+    if ROLES in parts and apart:
         write_rows(apart, out / "identity_distances.csv")
         tables.append(out / "identity_distances.csv")
     shown = {(r.job, r.stamp): r for results in found.values() for several in results.values() for r in several}
     pictures = points(ROLES.entries(quick), found[ROLES.name]) if ROLES in begun else {}
-    return tables + write_paper(rows, out, facts=facts(list(shown.values()), worked) | {"points": pictures})
+    said = facts(list(shown.values()), worked) | {"points": pictures, "distances": apart}
+    return tables + write_paper(rows, out, facts=said)
 
 
 def facts(shown: Sequence[Result], worked: Worked | None) -> dict[str, Any]:

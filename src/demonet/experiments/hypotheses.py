@@ -1,4 +1,4 @@
-"""The paper's three claims as hypotheses: stated before any run is looked at, answered as the runs come out.
+"""Three of the paper's claims as hypotheses: comparisons fixed before any run is looked at, answered as they come out.
 
 A claim is a list of comparisons. Each is made on every set by the corrected test of
 :mod:`~demonet.experiments.statistics` over the splits that both methods have, and over all sets by the mean of the
@@ -142,7 +142,7 @@ CLAIMS = (
     ),
     Claim(
         "embeddings",
-        "DEMO-Net is above embeddings of structural roles, whatever the share of training nodes.",
+        "DEMO-Net is above embeddings of structural roles, on average over shares of training nodes.",
         "splits",
         nodes.AIRPORTS,
         lambda dataset: tuple(f"train:{share}" for share in splits.FRACTIONS),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def write_rows(rows: Sequence[DataclassInstance], path: Path, *, without: Collection[str] = ()) -> None:
-    """Write the rows under a line of their field names; numbers keep four figures that carry meaning.
+    """Write the rows under a line of their field names; numbers keep six figures.
 
     Args:
         rows: One dataclass.
@@ -37,4 +37,4 @@ def write_rows(rows: Sequence[DataclassInstance], path: Path, *, without: Collec
 def _cell(value: object) -> object:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:.4g}" if isinstance(value, float) else value
+    return f"{value:.6g}" if isinstance(value, float) else value

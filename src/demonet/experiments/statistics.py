@@ -4,10 +4,10 @@ Runs of two methods are paired: run i of either has split i. Random splits of on
 are not independent, and an ordinary t-test finds too much. The corrected resampled t-test (Nadeau and Bengio, Machine
 Learning 2003) widens the variance of the mean of k differences by how much of the data is tested:
 
-.. math:: t = \frac{\bar d}{\sqrt{(1/k + n_{test} / n_{train}) \, s^2}}, \qquad k - 1 \text{ degrees of freedom}
+.. math:: t = \frac{\bar d}{\sqrt{(1/k + n_{test} / n_{known}) \, s^2}}, \qquad k - 1 \text{ degrees of freedom}
 
-Folds have no item in two test sets; for them the ratio is 0, and that is the ordinary paired t-test. The two tests
-that know nothing of the size of a difference (sign) or only its rank (Wilcoxon) stand beside it and are not corrected.
+They write n_train; here it is all that a method knows, training and validation part. The two tests that know nothing of
+the size of a difference (sign) or only its rank (Wilcoxon) are there to compare with and are not corrected.
 """
 
 from __future__ import annotations
@@ -39,15 +39,16 @@ def spread(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def ratio_of(split: str) -> float:
-    """Items tested over items that a method knows, of a protocol by its name; 0 for folds.
+    """Items tested over items that a method knows, of a protocol by its name.
 
-    What it chooses its epoch or its settings by is known to it: validation counts as training here.
+    What it chooses its epoch or its settings by is known to it: validation counts as training here. Folds share no
+    tested item, but nearly all that is known.
 
     >>> [round(ratio_of(split), 3) for split in ("thirds", "10/20/70", "train:0.8", "nested:10")]
-    [0.5, 2.333, 0.25, 0.0]
+    [0.5, 2.333, 0.25, 0.111]
     """
-    if folds_of(split):
-        return 0.0
+    if folds := folds_of(split):
+        return 1 / (folds - 1)
     if split == "thirds":
         return 0.5
     share = train_share(split)
@@ -89,7 +90,7 @@ def paired(first: Sequence[float], second: Sequence[float], ratio: float = 0.0) 
 
     Args:
         first, second: A value for each run, in the order of seeds.
-        ratio: Items tested over items known to the methods, for random splits; 0 for folds.
+        ratio: Items tested over items known to the methods; 0 where runs share none.
 
     >>> found = paired([0.8, 0.9, 0.7], [0.6, 0.8, 0.7])
     >>> round(found.mean, 3), round(found.p, 4)

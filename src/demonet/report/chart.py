@@ -82,6 +82,7 @@ class Chart:
         origin: A place on the x axis to draw a line at, such as "no difference"; none without.
         square: Whether a unit is as long on either axis.
         legend: Whether series are named below the chart.
+        note: What a reader must know about it, below it in the page.
     """
 
     title: str
@@ -92,6 +93,7 @@ class Chart:
     origin: float | None = None
     square: bool = False
     legend: bool = True
+    note: str = ""
 
     def __post_init__(self) -> None:
         if not any(series.x for panel in self.panels for series in panel.series):
@@ -104,7 +106,7 @@ class Chart:
 
     @property
     def alt(self) -> str:
-        """What the chart shows, in words: the last value of every series."""
+        """What the chart shows, in words: the last value of every line, how far apart the others lie."""
         return f"{self.title}. " + " ".join(f"{panel.title}: {_said(panel.series)}." for panel in self.panels)
 
 
@@ -136,4 +138,8 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
 def _said(series: Sequence[Series]) -> str:
     if any(one.mark == "points" for one in series):
         return f"{sum(len(one.x) for one in series if one.mark == 'points')} points"
-    return "; ".join(f"{one.name} {(one.x if one.mark == 'intervals' else one.y)[-1]:.3g}" for one in series if one.x)
+    return "; ".join(
+        f"{one.name} {min(one.x):.3g} to {max(one.x):.3g}" if one.mark == "intervals" else f"{one.name} {one.y[-1]:.3g}"
+        for one in series
+        if one.x
+    )

@@ -75,11 +75,17 @@ class Facts(Section):
 
 @dataclass(frozen=True)
 class Legend(Section):
-    """What the marks and colours of cells mean, and first the two numbers of a cell."""
+    """What the marks and colours of cells mean, and first the numbers of a cell, on one that there is."""
 
     kind: ClassVar[str] = "legend"
     sample: str
     meanings: Mapping[Verdict, str]
+    example: Cell = None
+
+    @property
+    def shown(self) -> Shown | None:
+        """The example in words."""
+        return None if self.example is None else show(self.example)
 
     @property
     def entries(self) -> list[tuple[Verdict, str, str]]:

@@ -107,7 +107,7 @@ def _differences(points: Sequence[tuple[float, Difference]], variants: Sequence[
     )
 
 
-def ranks(average: Mapping[str, float], ours: Sequence[str], sets: Sequence[str]) -> Chart | None:
+def ranks(average: Mapping[str, float], ours: Sequence[str], sets: Sequence[str], note: str = "") -> Chart | None:
     """Average ranks of methods, best first."""
     known = sorted((rank, name) for name, rank in average.items() if not math.isnan(rank))
     if len(sets) < 2:  # on one set a rank says less than the table does
@@ -131,7 +131,7 @@ def ranks(average: Mapping[str, float], ours: Sequence[str], sets: Sequence[str]
         if places
     ]
     title = f"Average rank over {', '.join(sets)}; 1 is best"
-    return Chart(title, [Panel("", series)], Axis("average rank"), Axis("", names=names), columns=1)
+    return Chart(title, [Panel("", series)], Axis("average rank"), Axis("", names=names), columns=1, note=note)
 
 
 def speed(rows: Sequence[Row]) -> Chart | None:

@@ -10,19 +10,21 @@ from demonet.atomic import replacing
 from demonet.experiments.hypotheses import answers, verdicts
 from demonet.experiments.parts import PARTS
 from demonet.report import chart_plotly, chart_svg
-from demonet.report.cells import Verdict
+from demonet.report.cells import Beside, Verdict
 from demonet.report.chart import Chart
 from demonet.report.page import Facts, Figure, Legend, Page, Section, Text, write
 from demonet.report.paper import account, figures, markup
 from demonet.report.paper.account import misses
 from demonet.report.paper.claims import claim_sections
-from demonet.report.paper.identity import identity_charts
+from demonet.report.paper.grid import beside, verdict
+from demonet.report.paper.identity import distances_table, identity_charts
 from demonet.report.paper.tables import (
     against_best_table,
     changes_table,
     count_table,
     miss_sections,
     part_tables,
+    rank_note,
     ranked,
 )
 from demonet.report.paper.words import OURS, group_of, row_name, slug
@@ -30,13 +32,14 @@ from demonet.report.paper.words import OURS, group_of, row_name, slug
 if TYPE_CHECKING:
     from demonet.experiments.parts.row import Row
 
-POINTS = "points"
+POINTS, DISTANCES = "points", "distances"
 TITLE = "DEMO-Net, reproduced"
 SUBTITLE = "The experiments of Wu, He and Xu (KDD'19), every cell beside the printed one, with floors"
 READING = """Every number is a mean over runs. Run i of every method has split i and seed i, so that methods are \
 compared run by run. What is chosen (an epoch, a setting) is chosen on the validation part; the test part is looked at \
-once. Floors are simple models that know the degree, some local structure or the attributes alone: a network that \
-is below them has not shown that it needs the graph.
+once. Floors are simple models without a network: some know the degree, some local structure or the attributes \
+alone, some add the neighbours' attributes or count Weisfeiler-Lehman colours. A network that is below them has not \
+shown that it is needed.
 
 A cell is tinted and marked by how our mean lies to the number that the paper prints. Two deviations are those of the \
 runs, ours or the printed ones, whichever is larger; what rounding to three digits could have made counts as equal. A \
@@ -60,8 +63,9 @@ def write_paper(rows: Mapping[str, Sequence[Row]], out: Path, *, facts: Mapping[
     Args:
         rows: The rows of each part, in the order of the page.
         out: A folder.
-        facts: What the head of the page says: names with a text or number each. Only ``points`` is not shown there:
-            the pictures of the identity part, as :func:`~demonet.report.paper.identity.identity_charts` takes them.
+        facts: What the head of the page says: names with a text or number each. Not shown there, but in the identity
+            part, are ``points`` and ``distances``, as :func:`~demonet.report.paper.identity.identity_charts` and
+            :func:`~demonet.report.paper.identity.distances_table` take them.
 
     Returns:
         What was written, the page last.
@@ -102,9 +106,10 @@ def charts(rows: Mapping[str, Sequence[Row]], facts: Mapping[str, Any]) -> dict[
         elif part == "identity":
             found |= {slug(f"{part} {graph}"): chart for graph, chart in identity_charts(facts.get(POINTS, {})).items()}
         elif part in ("nodes", "graphs"):
-            average = ranked(_paper_splits(members))
-            ours = [row_name(row) for row in members if group_of(row.method) == OURS]
-            found[f"{part}-ranks"] = figures.ranks(average.ranks, ours, average.sets)
+            compared = _paper_splits(members)
+            average = ranked(compared)
+            ours = [row_name(row) for row in compared if group_of(row.method) == OURS]
+            found[f"{part}-ranks"] = figures.ranks(average.ranks, ours, average.sets, rank_note(compared, average))
     return {name: chart for name, chart in found.items() if chart is not None}
 
 
@@ -113,14 +118,16 @@ def paper_page(rows: Mapping[str, Sequence[Row]], *, facts: Mapping[str, Any]) -
     drawn = charts(rows, facts)
     every = [row for members in rows.values() for row in members]
     sections: list[Section] = [
-        Facts({name: value for name, value in facts.items() if name != POINTS}),
+        Facts({name: value for name, value in facts.items() if name not in (POINTS, DISTANCES)}),
         Text(READING, title="How to read this page", anchor="reading"),
-        Legend(SAMPLE, MEANING),
+        Legend(SAMPLE, MEANING, _example(printed_tables(rows))),
         _summary(rows),
         *claim_sections(verdicts(every), answers(every)),
     ]
     for part, members in rows.items():
         sections += _part(part, members, drawn)
+        if part == "identity" and (table := distances_table(facts.get(DISTANCES, ()), anchor=f"{part}-distances")):
+            sections.append(table)
     sections += miss_sections(misses(printed_tables(rows)))
     return Page(TITLE, SUBTITLE, sections, contents=True)
 
@@ -140,12 +147,18 @@ def _part(part: str, rows: Sequence[Row], drawn: Mapping[str, Chart]) -> list[Se
 
 
 def _figure(name: str, chart: Chart) -> Section:
-    return Figure(chart_plotly.draw(chart), chart.alt, title=chart.title, anchor=f"{name}-figure", below=True)
+    drawn = chart_plotly.draw(chart)
+    return Figure(drawn, chart.alt, chart.note, title=chart.title, anchor=f"{name}-figure", below=True)
 
 
 def printed_tables(rows: Mapping[str, Sequence[Row]]) -> list[Row]:
     """The rows of Tables 4 and 5, which are those with printed numbers; other parts show some of them again."""
     return [row for part in ("nodes", "graphs") for row in rows.get(part, ())]
+
+
+def _example(rows: Sequence[Row]) -> Beside | None:
+    """The first cell that has both our runs and a printed number."""
+    return next((beside(row) for row in rows if verdict(row)), None)
 
 
 def _summary(rows: Mapping[str, Sequence[Row]]) -> Section:

@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from demonet.experiments.changes import Change, kind_of, over_kinds
+from demonet.data.catalog import CATALOG
+from demonet.experiments.changes import BY_DEGREE, Change, kind_of, over_kinds
 from demonet.experiments.statistics import AgainstBest, Difference, Ranks, against_best, average_ranks, ratio_of
 from demonet.report.cells import Beside, Cell, Column, Verdict
 from demonet.report.page import Section, Table, Text
@@ -149,6 +150,19 @@ def ranked(rows: Sequence[Row]) -> Ranks:
     return average_ranks({set_name(name): means[name] for name in sets}, methods)
 
 
+def rank_note(rows: Sequence[Row], found: Ranks) -> str:
+    """Who is not ranked, which sets say little, and whether there is anything to rank."""
+    aside = [name for name in dict.fromkeys(map(row_name, rows)) if name not in found.ranks]
+    sets = [name for name in dict.fromkeys(row.dataset for row in rows) if name in CATALOG]
+    checks = [set_name(name) for name in sets if kind_of(name) == BY_DEGREE]
+    said = {
+        f"Not ranked, as not made for all of these sets: {', '.join(aside)}.": aside,
+        f"{' and '.join(checks)}: a check, not evidence.": checks,
+        f"Friedman's test that all are alike: p {in_words(found.friedman)}.": not math.isnan(found.friedman),
+    }
+    return " ".join(words for words, holds in said.items() if holds)
+
+
 def count_table(parts: Mapping[str, Sequence[Row]], *, anchor: str, title: str) -> Section:
     """How many printed cells are met, by part and by whose method it is."""
     rows: list[list[Cell]] = []
@@ -156,7 +170,10 @@ def count_table(parts: Mapping[str, Sequence[Row]], *, anchor: str, title: str) 
         if found := counts(members):
             rows.append([words, *found.values(), sum(found.values())])
     columns = [Column(""), *(Column(name) for name in ("same", "near", "above", "below", "not yet run", "cells"))]
-    caption = "Cells of which the paper prints a number, by how ours lies to it."
+    caption = (
+        "Cells of which the paper prints a number, by how ours lies to it. Near goes by the deviation of single runs, "
+        "which is wider than that of a mean: two means that are near may still differ."
+    )
     return Table(columns, rows, caption, title=title, anchor=anchor, below=True)
 
 
