@@ -6,6 +6,7 @@ import csv
 import os
 import signal
 import sys
+from dataclasses import replace
 
 import pytest
 from tests.experiments.ledger.fakes import FORK, lines, perform, value, wait_for
@@ -99,6 +100,14 @@ def test_all_is_all_parts_and_quick_is_less(tmp_path):
     assert result.exit_code == 0, result.output
     assert "6 runs in" in result.stderr
     assert [len(table(tmp_path, name)) for name in ("nodes", "graphs")] == [3, 3]
+
+
+def test_a_part_of_which_nothing_is_quick_is_left_out(tmp_path, monkeypatch):
+    give(monkeypatch, part("nodes"), replace(part("reasons"), brief=list))
+    result = run(tmp_path, "all", "--quick")
+    assert result.exit_code == 0, result.output
+    assert not (tmp_path / "out" / "reasons.csv").exists()
+    assert len(table(tmp_path)) == 3
 
 
 def test_a_choice_of_sets_and_methods_leaves_the_other_cells_empty(tmp_path):

@@ -36,10 +36,10 @@ def write_files(
     begun = [part for part in every if part in parts or any(found[part.name].values())]
     rows = {part.name: part.rows(found[part.name], runs, quick) for part in begun}
     tables = []
-    for part in parts:
+    for part in (part for part in parts if rows[part.name]):  # of some, nothing is quick
         write_rows(rows[part.name], out / f"{part.name}.csv", without=("values",))
         tables.append(out / f"{part.name}.csv")
-    apart = distances(found[ROLES.name], quick)
+    apart = distances(found[ROLES.name], quick) if ROLES in begun else []
     if ROLES in parts and apart:
         write_rows(apart, out / "identity_distances.csv")
         tables.append(out / "identity_distances.csv")

@@ -25,7 +25,7 @@ def reproduce(
         list[str],
         typer.Argument(
             metavar="PART...",
-            help="properties, nodes, splits, graphs, speed, layers, identity, ablation, comparison, or all.",
+            help="properties, nodes, splits, graphs, speed, layers, identity, ablation, comparison, reasons, or all.",
         ),
     ],
     runs: Annotated[int | None, typer.Option(min=1, help="Runs of each cell, instead of each one's own.")] = None,
