@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from demonet.cli import app, main
 from demonet.cli.paper_files import points, write_files
+from demonet.cli.reproduce import _take
 from demonet.cli.run_bar import duration
 from demonet.errors import DemonetError
 from demonet.experiments.ledger import driver, local, stamp
@@ -129,6 +130,44 @@ def test_render_only_does_no_run(tmp_path):
     assert ended(tmp_path) == before
 
 
+def test_other_parts_stay_whole_whatever_is_asked_of_one(tmp_path):
+    run(tmp_path, "all")
+    before = (tmp_path / "out" / "tables" / "graphs.md").read_text(encoding="utf-8")
+    for option in (("--runs", "1"), ("--quick",)):
+        result = run(tmp_path, "nodes", "--render-only", *option)
+        assert result.exit_code == 0, result.output
+        assert (tmp_path / "out" / "tables" / "graphs.md").read_text(encoding="utf-8") == before
+    assert [len(table(tmp_path, name)) for name in ("nodes", "graphs")] == [3, 6]
+
+
+def test_fresh_runs_are_shown_even_if_the_old_code_has_more(tmp_path, monkeypatch):
+    run(tmp_path, "nodes", "--sets", "brazil")
+    monkeypatch.setattr(stamp, "code", lambda kind: "other")
+    assert "3 runs in" in run(tmp_path, "nodes", "--sets", "brazil", "--fresh", "--runs", "1").stderr
+    assert [(row["code"], row["runs"]) for row in table(tmp_path)][:3] == [("other", "1")] * 3
+
+
+def test_a_file_that_another_command_writes_meanwhile_is_not_lost(tmp_path):
+    run(tmp_path, "nodes", "--sets", "brazil")
+    exported = tmp_path / "out" / "ledger.parquet"
+    first = exported.read_bytes()
+    exported.unlink()
+    with Ledger(tmp_path / "other.sqlite") as ledger:
+        taken = _take(ledger, exported, None)
+        exported.write_bytes(first)
+        assert _take(ledger, exported, taken) is not None
+        assert len(ledger.seconds()) == 3
+
+
+def test_a_ledger_that_is_named_and_not_there_empties_no_table(tmp_path):
+    run(tmp_path, "nodes")
+    before = (tmp_path / "out" / "nodes.csv").read_bytes()
+    result = run(tmp_path, "nodes", "--render-only", "--ledger", str(tmp_path / "ledgr.sqlite"))
+    assert isinstance(result.exception, DemonetError)
+    assert not (tmp_path / "ledgr.sqlite").exists()
+    assert (tmp_path / "out" / "nodes.csv").read_bytes() == before
+
+
 def test_runs_of_a_committed_export_count(tmp_path):
     run(tmp_path, "nodes")
     for path in (tmp_path / "out").glob("ledger.sqlite*"):
@@ -166,6 +205,7 @@ def test_a_failed_run_is_told_after_all_is_written(tmp_path, monkeypatch):
     [
         (("node",), "no part is called 'node' (did you mean 'nodes'?)"),
         (("nodes", "--sets", "brasil"), "no set here is called 'brasil' (did you mean 'brazil'?)"),
+        (("nodes", "--methods", "GNC,"), "no method here is called 'GNC' (did you mean 'gcn'?)"),
         (("nodes", "--methods", "xyz"), "no method here is called 'xyz' (there are demonet-hash, gcn, majority)"),
         (("nodes", "--device", "gpu"), "no device 'gpu' here"),
     ],

@@ -18,6 +18,7 @@ from demonet.report.paper import figures
 from demonet.report.paper.account import counts, misses
 from demonet.report.paper.grid import beside, grids, verdict
 from demonet.report.paper.identity import distances_table, identity_charts
+from demonet.report.paper.markup import markdown, readme
 from demonet.report.paper.page import charts, paper_page, write_paper
 from demonet.report.paper.reasons import Reason
 from demonet.report.paper.tables import against_best_table, changes_table, part_tables, ranked
@@ -89,6 +90,23 @@ def test_a_cell_says_what_is_missing():
     assert beside(row(values=[0.5, 0.6])).note == ""
     shown = part_tables("nodes", [row(paper=0.7)])[0].shown[0][1]
     assert (shown.text, shown.printed, shown.note, shown.order) == ("–", "0.700", "not yet run", "")
+
+
+def test_what_lacks_runs_is_nobodys_best():
+    """Neither the best floor of the short table, nor the best baseline that others are compared with, nor ranked."""
+    whole = [row(method=name, values=[value, value + 0.01, value]) for name, value in (("majority", 0.3), ("gin", 0.5))]
+    short = row(method="degree-knn", values=[0.9, 0.91], wanted=50)
+    ours = row(method="demonet-hash", preset="paper", values=[0.6, 0.61, 0.62])
+    assert "0.303 majority" in readme([*whole, short, ours], [])
+    (line,) = against_best_table([*whole, short, ours], anchor="a").shown
+    assert line[1].note.endswith("GIN")
+    assert ranked([*whole, short, ours]).sets == ()
+
+
+def test_a_run_without_a_number_is_not_called_missing():
+    none = row(values=[math.nan, 0.5])
+    assert beside(none).note == "a run gave no number"
+    assert "a run gave no number" in markdown("nodes", [none], "Nodes")
 
 
 def test_floors_stand_apart_and_may_win():
@@ -174,6 +192,11 @@ def test_the_legend_shows_a_cell_of_the_page():
     some = {"nodes": [row(values=[0.5, 0.6]), row(method="gat", values=[0.5, 0.7], paper=0.4)]}
     (legend,) = (section for section in paper_page(some, facts={}).sections if isinstance(section, Legend))
     assert (legend.shown.text, legend.shown.deviation, legend.shown.printed) == ("0.600", "0.141", "0.400")
+
+
+def test_one_run_can_be_off_too():
+    one = row(method="demonet-hash", preset="paper", values=[0.9], paper=0.5, paper_std=0.1)
+    assert [miss.deviations for miss in misses([one])] == [pytest.approx(4.0)]
 
 
 def test_misses_are_those_beyond_two_deviations_each_with_its_reason():

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from demonet.experiments.ledger.job import Cell, Result
     from demonet.experiments.ledger.store import Ledger
     from demonet.experiments.ledger.work import Worked
-    from demonet.experiments.parts import Part
+    from demonet.experiments.parts import Part, Wanted
     from demonet.experiments.parts.part import Entry
 
 Results = Mapping["Cell", Sequence["Result"]]
@@ -29,24 +29,44 @@ def write_files(
 ) -> list[Path]:
     """Write these parts from what is in the ledger; the page has every other part too of which something was run.
 
-    A cell that has no run is there, and empty.
+    A cell that has no run is there, and empty. ``runs`` and ``quick`` are for these parts; once there are tables of
+    another, it stays whole.
     """
     every = paper.PARTS.values()
-    found = {part.name: ledger.results((entry.cell for entry in part.entries(quick)), part.device) for part in every}
+    asked = {part.name: (runs, quick) for part in parts}
+    ways = {part.name: asked.get(part.name, (None, quick and not _written(out, part))) for part in every}
+    wanted = {part.name: part.wanted(*ways[part.name]) for part in every}
+    enough: dict[Cell, int] = {}
+    for one in (one for several in wanted.values() for one in several):
+        enough[one.cell] = max(one.runs, enough.get(one.cell, 0))
+    found = {
+        part.name: _cut(ledger.results((one.cell for one in wanted[part.name]), part.device, enough), wanted[part.name])
+        for part in every
+    }
     begun = [part for part in every if part in parts or any(found[part.name].values())]
-    rows = {part.name: part.rows(found[part.name], runs, quick) for part in begun}
+    rows = {part.name: part.rows(found[part.name], *ways[part.name]) for part in begun}
     tables = []
     for part in (part for part in parts if rows[part.name]):  # of some, nothing is quick
         write_rows(rows[part.name], out / f"{part.name}.csv", without=("values",))
         tables.append(out / f"{part.name}.csv")
-    apart = distances(found[ROLES.name], quick) if ROLES in begun else []
+    small = ways[ROLES.name][1] if ROLES in begun else False
+    apart = distances(found[ROLES.name], small) if ROLES in begun else []
     if ROLES in parts and apart:
         write_rows(apart, out / "identity_distances.csv")
         tables.append(out / "identity_distances.csv")
     shown = {(r.job, r.stamp): r for results in found.values() for several in results.values() for r in several}
-    pictures = points(ROLES.entries(quick), found[ROLES.name]) if ROLES in begun else {}
+    pictures = points(ROLES.entries(small), found[ROLES.name]) if ROLES in begun else {}
     said = facts(list(shown.values()), worked) | {"points": pictures, "distances": apart}
     return tables + write_paper(rows, out, facts=said)
+
+
+def _written(out: Path, part: Part) -> bool:
+    return (out / f"{part.name}.csv").exists()
+
+
+def _cut(results: Results, wanted: Iterable[Wanted]) -> dict[Cell, list[Result]]:
+    """No more runs of each cell than are wanted."""
+    return {one.cell: list(results[one.cell][: one.runs]) for one in wanted}
 
 
 def facts(shown: Sequence[Result], worked: Worked | None) -> dict[str, Any]:

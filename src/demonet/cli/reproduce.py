@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from demonet.cli.choices import Engine
+from demonet.errors import DemonetError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from demonet.experiments.ledger.store import Failure
+    from demonet.experiments.ledger.store import Failure, Ledger
     from demonet.experiments.ledger.work import Worked
     from demonet.experiments.parts import Part, Wanted
 
@@ -60,14 +61,16 @@ def reproduce(
     chosen = set(_only([one for part in asked for one in part.wanted(runs, quick)], sets, methods))
     exported = out / "ledger.parquet"
     worked: Worked | None = None
+    if render_only and ledger is not None and not ledger.exists():
+        raise DemonetError("there is no such ledger", file=ledger, hint="nothing would be left in the tables")
     with Ledger(ledger or out / "ledger.sqlite") as opened:
-        if exported.exists():
-            opened.take(exported)
+        taken = _take(opened, exported, None)
         if not render_only:
-            wanted = []
+            wanted, elsewhere = [], False
             for part in asked:
                 if part.device not in ("", device):
                     typer.echo(f"No runs for {part.name}: it compares what runs cost on {part.device}.", err=True)
+                    elsewhere = True
                     continue
                 ones = [one for one in part.wanted(runs, quick) if one in chosen]
                 have = {} if fresh else opened.results((one.cell for one in ones), part.device)
@@ -80,13 +83,25 @@ def reproduce(
             except KeyboardInterrupt:
                 typer.echo("Interrupted. Finished runs are kept; the same command goes on from here.", err=True)
                 raise typer.Exit(130) from None
-            _say_worked(worked)
+            if wanted or not elsewhere:
+                _say_worked(worked)
+        _take(opened, exported, taken)
         written = write_files(opened, asked, out, runs=runs, quick=quick, worked=worked)
         opened.export(exported)
     typer.echo("\n".join(f"Wrote {path}" for path in [*written, exported]))
     if worked and worked.failures:
         _say_failures(worked.failures)
         raise typer.Exit(1)
+
+
+def _take(ledger: Ledger, path: Path, before: tuple[int, int] | None) -> tuple[int, int] | None:
+    """Take in the runs of a file, if it is there and is not the one that was taken before: others may write it, too."""
+    if not path.exists():
+        return None
+    version = path.stat().st_mtime_ns, path.stat().st_size
+    if version != before:
+        ledger.take(path)
+    return version
 
 
 def _parts(names: Sequence[str]) -> list[Part]:
@@ -111,17 +126,16 @@ def _only(wanted: list[Wanted], sets: Sequence[str] | None, methods: Sequence[st
 
 
 def _names(values: Sequence[str] | None) -> list[str]:
-    return [name.strip() for value in values or () for name in value.split(",")]
+    return [name.strip() for value in values or () for name in value.split(",") if name.strip()]
 
 
 def _check(what: str, names: Iterable[str], there: Iterable[str]) -> None:
-    from demonet.errors import DemonetError
-
     known = sorted(there)
+    small = {name.lower(): name for name in known}
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+            near = difflib.get_close_matches(name.lower(), small, n=1)
+            hint = f"did you mean {small[near[0]]!r}?" if near else f"there are {', '.join(known)}"
             raise DemonetError(f"no {what} is called {name!r}", hint=hint)
 
 

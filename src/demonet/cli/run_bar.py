@@ -23,6 +23,7 @@ class RunBar:
         from rich.progress import Progress as Bar
 
         self.console, self.last = Console(stderr=True), 0.0
+        self.said = (-1, -1)
         self.bar = Bar(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
@@ -43,11 +44,13 @@ class RunBar:
         """Show where the work stands."""
         failed = f"{progress.failed:,} failed" if progress.failed else ""
         shown = ", ".join(filter(None, (failed, _left(progress))))
-        now = run_name(progress.running[0]) if progress.running else ""
+        counts = progress.done, progress.failed
+        ended = sum(counts) == progress.wanted
+        now = run_name(progress.running[0]) if progress.running else "" if ended else "waiting for another process"
         if self.console.is_terminal:
             self.bar.update(self.task, description=now, completed=progress.done, total=progress.wanted, shown=shown)
-        elif time.monotonic() - self.last >= SECONDS or not progress.running:
-            self.last = time.monotonic()
+        elif time.monotonic() - self.last >= SECONDS or (not progress.running and counts != self.said):
+            self.last, self.said = time.monotonic(), counts
             line = ", ".join(filter(None, (f"{progress.done:,} of {progress.wanted:,} runs", shown, now)))
             self.console.print(line, markup=False, highlight=False, soft_wrap=True)
 

@@ -31,6 +31,8 @@ def spread(values: Sequence[float]) -> tuple[float, float, float]:
     (0.6, (nan, nan), (nan, nan, nan))
     """
     runs = len(values)
+    if not all(map(math.isfinite, values)):
+        return math.nan, math.nan, math.nan
     mean = statistics.mean(values) if runs else math.nan
     if runs < 2:
         return mean, math.nan, math.nan

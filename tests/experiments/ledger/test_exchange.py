@@ -10,6 +10,7 @@ import pyarrow.parquet
 import pytest
 
 from demonet.errors import DemonetError, DemonetWarning
+from demonet.experiments.ledger.exchange import read_parquet
 from demonet.experiments.ledger.job import Cell, Job, Outcome, Stamp
 from demonet.experiments.ledger.store import Claim, Ledger
 
@@ -101,3 +102,54 @@ def test_files_of_something_else_are_refused(tmp_path):
             ledger.merge(tmp_path / "none.sqlite")
         assert not (tmp_path / "none.sqlite").exists()
         assert len(ledger.results([replace(CELL)])[CELL]) == 1
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "why"),
+    [
+        ("extra", ["[]", "{}"], "run 1 of 2 has '\\[\\]' for what stands beside its value"),
+        ("extra", ["{}", "{"], "run 2 of 2 has '{'"),
+        ("value", [0.5, None], "run 2 of 2 has no value"),
+        ("value", [math.inf, 0.5], "run 1 of 2 has inf for its value"),
+        ("ended", [None, 1.0], "run 1 of 2 has no ended"),
+        ("value", ["0.5", "0.5"], "not of runs"),
+        ("value", [0.5, 0.75], "not those that were written"),
+    ],
+)
+def test_a_damaged_file_names_the_run_and_leaves_nothing_behind(tmp_path, column, values, why):
+    with Ledger(fill(tmp_path / "a", [0, 1])) as source:
+        source.export(tmp_path / "runs.parquet")
+    table = pyarrow.parquet.read_table(tmp_path / "runs.parquet")
+    place = table.column_names.index(column)
+    pyarrow.parquet.write_table(table.set_column(place, column, pyarrow.array(values)), tmp_path / "bad.parquet")
+    with Ledger(tmp_path / "b") as ledger:
+        with pytest.raises(DemonetError, match=why) as caught:
+            ledger.take(tmp_path / "bad.parquet")
+        assert str(tmp_path / "bad.parquet") in str(caught.value)
+        assert ledger.results([CELL])[CELL] == []
+
+
+def test_a_run_that_is_there_twice_is_refused(tmp_path):
+    with Ledger(fill(tmp_path / "a", [0])) as source:
+        source.export(tmp_path / "runs.parquet")
+        table = pyarrow.parquet.read_table(tmp_path / "runs.parquet")
+        pyarrow.parquet.write_table(pyarrow.concat_tables([table, table]), tmp_path / "twice.parquet")
+        with pytest.raises(DemonetError, match="twice"):
+            source.take(tmp_path / "twice.parquet")
+
+
+def test_no_flipped_bit_changes_a_number(tmp_path):
+    """Whatever bit of the file turns over: it is refused, or reads as it was."""
+    with Ledger(fill(tmp_path / "a", [0])) as source:
+        source.export(tmp_path / "runs.parquet")
+    whole, rows = (tmp_path / "runs.parquet").read_bytes(), read_parquet(tmp_path / "runs.parquet")
+    refused = 0
+    for place in range(0, 8 * len(whole), 61):
+        flipped = bytearray(whole)
+        flipped[place // 8] ^= 1 << place % 8
+        (tmp_path / "bad.parquet").write_bytes(flipped)
+        try:
+            assert read_parquet(tmp_path / "bad.parquet") == rows
+        except DemonetError:
+            refused += 1
+    assert refused > 20

@@ -57,6 +57,13 @@ def test_where_the_package_lies_and_how_lines_end_does_not_matter(source):
     assert code("accuracy") == here
 
 
+@pytest.mark.parametrize("name", ["data/splits.py", "experiments/accuracy.py"])
+def test_a_file_that_is_being_written_is_an_expected_error(source, name):
+    add(source / name, "\ndef (\n")
+    with pytest.raises(DemonetError, match=rf"{name}.*cannot be read now"):
+        code("accuracy")
+
+
 def test_only_what_is_said_to_python_counts():
     assert meaning('class A:\n    "doc"\n    x = 1') == meaning("class A: x = 1  # b")
     assert meaning("x = 'a'") != meaning("x = 'b'")

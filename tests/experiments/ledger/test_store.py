@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 import sqlite3
 from dataclasses import replace
 
+import numpy as np
 import psutil
 import pytest
 from hypothesis import given
@@ -13,8 +15,9 @@ from hypothesis import strategies as st
 
 from demonet.errors import DemonetError
 from demonet.experiments.ledger import owner as owners
+from demonet.experiments.ledger import schema
 from demonet.experiments.ledger.job import Cell, Job, Outcome, Stamp
-from demonet.experiments.ledger.owner import SILENCE, Owner, this_process
+from demonet.experiments.ledger.owner import SILENCE, Owner, process, this_process
 from demonet.experiments.ledger.record import key
 from demonet.experiments.ledger.store import Claim, Ledger
 
@@ -55,10 +58,10 @@ def test_a_run_that_is_done_is_not_given_again_and_not_written_again(ledger):
 def test_the_claim_of_a_living_process_stands_and_that_of_a_dead_one_does_not(ledger):
     me, job = this_process(), Job(CELL, 0)
     ledger.claim(job, STAMP)
-    parent = psutil.Process().parent()
-    give_to(ledger, Owner(me.host, parent.pid, parent.create_time()))
+    parent = process(os.getppid())
+    give_to(ledger, parent)
     assert ledger.claim(job, STAMP) is Claim.TAKEN
-    give_to(ledger, Owner(me.host, parent.pid, parent.create_time() - 60))  # its number was given again
+    give_to(ledger, replace(parent, started=parent.started - 60))  # its number was given again
     assert ledger.claim(job, STAMP) is Claim.OURS
     give_to(ledger, Owner(me.host, 2**22 + 1, 0.0))
     assert ledger.claim(job, STAMP) is Claim.OURS
@@ -85,9 +88,28 @@ def test_a_process_on_another_machine_lives_as_long_as_its_heart_beats(tmp_path,
             assert not here.record(job, STAMP, replace(OUTCOME, value=0.0))
 
 
+def test_a_step_of_the_clock_kills_nobody(monkeypatch):
+    """Start times count from the machine's start, and a heartbeat from the future is none."""
+    me = this_process()
+    monkeypatch.setattr(psutil.Process, "create_time", lambda self: 0.0)  # which goes by the clock
+    assert me.is_alive(0.0, 1e9)
+    assert this_process() == me
+    far = Owner("elsewhere", 1, 0.0)
+    assert far.is_alive(1000.0, 1000.0 + SILENCE - 1)
+    assert not far.is_alive(1e9, 1000.0)
+
+
+def test_the_numbers_of_another_container_mean_nothing_here(ledger):
+    """It lives as long as its heart beats, and is on this machine all the same."""
+    job, me = Job(CELL, 0), this_process()
+    ledger.claim(job, STAMP)
+    give_to(ledger, Owner(f"{me.machine} pid:[1]", 2**22 + 1, 0.0))
+    assert ledger.claim(job, STAMP) is Claim.TAKEN
+    assert ledger.claim(Job(CELL, 1), STAMP, alone=True) is Claim.BLOCKED
+
+
 def test_what_runs_alone_runs_beside_nothing_of_another_process(ledger):
-    me, parent = this_process(), psutil.Process().parent()
-    other = Owner(me.host, parent.pid, parent.create_time())
+    other = process(os.getppid())
     first, second = Job(CELL, 0), Job(CELL, 1)
     ledger.claim(first, STAMP)
     give_to(ledger, other)
@@ -122,9 +144,40 @@ def test_release_frees_what_is_claimed_and_leaves_what_is_done(ledger):
     assert states == [(0, "done"), (1, "waiting")]
 
 
-def test_a_number_that_is_none_comes_back_as_such(ledger):
-    put(ledger, 0, math.nan)
-    assert math.isnan(ledger.results([CELL])[CELL][0].outcome.value)
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_run_that_gives_no_number_is_not_recorded(ledger, value):
+    with pytest.raises(DemonetError, match=f"the run gave {value}"):
+        put(ledger, 0, value)
+    assert ledger.results([CELL])[CELL] == []
+
+
+def test_what_a_library_calls_a_number_is_kept_as_one(ledger, tmp_path):
+    put(ledger, 0, np.float32(0.5))
+    assert ledger.export(tmp_path / "runs.parquet") == 1
+    assert ledger.results([CELL])[CELL][0].outcome.value == 0.5
+
+
+def test_of_stamps_that_have_enough_the_newest_counts(ledger):
+    new = replace(STAMP, code="new")
+    for seed in range(3):
+        put(ledger, seed, 0.1)
+    for seed in range(2):
+        put(ledger, seed, 0.9, stamp=new)
+    assert [len(ledger.results([CELL], enough={CELL: n})[CELL]) for n in (2, 3)] == [2, 3]
+    assert ledger.results([CELL], enough={CELL: 2})[CELL][0].stamp == new
+    assert ledger.results([CELL])[CELL][0].stamp == STAMP
+
+
+def test_a_ledger_that_is_locked_is_not_to_be_moved_away(tmp_path, monkeypatch):
+    monkeypatch.setattr(schema, "_WAIT", 0.05)
+    with Ledger(tmp_path / "l") as ledger:
+        other = sqlite3.connect(tmp_path / "l", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(DemonetError, match=r"database is locked.*another process") as caught:
+            ledger.claim(Job(CELL, 0), STAMP)
+        other.close()
+        assert "move" not in str(caught.value)
+        assert ledger.claim(Job(CELL, 0), STAMP) is Claim.OURS
 
 
 def test_the_time_of_cells_is_summed(ledger):

@@ -87,8 +87,15 @@ class LocalEngine:
             self._workers.remove(worker)
             worker.pipe.close()
             code = worker.process.exitcode or 0
-            how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+            how = f"by {_signal(-code)}" if code < 0 else f"with exit code {code}"
             return Ended(task, None, f"its process was ended {how}" + (", memory?" if code == -9 else ""))
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # one of those without a name
+        return f"signal {number}"
 
 
 def _serve(pipe: Connection, perform: Perform, stamped: Stamped, device: str) -> None:

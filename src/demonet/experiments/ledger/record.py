@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, astuple
 from typing import Any
 
+from demonet.errors import DemonetError
 from demonet.experiments.ledger.job import Cell, Job, Outcome, Result, Stamp, canonical
 from demonet.experiments.ledger.schema import JOB, STAMP
 
@@ -31,9 +32,15 @@ def job_row(job: Job) -> tuple[Any, ...]:
 
 
 def outcome_row(outcome: Outcome) -> tuple[float, float, float, str]:
-    """The columns of ``OUTCOME``. SQLite keeps a NaN as NULL."""
+    """The columns of ``OUTCOME``. SQLite keeps a NaN as NULL.
+
+    Raises:
+        DemonetError: When the value is no number that a mean can be taken of.
+    """
+    if not math.isfinite(outcome.value):
+        raise DemonetError(f"the run gave {outcome.value}", hint="a run has to give a number")
     extra = json.dumps(outcome.extra, sort_keys=True, separators=(",", ":"))
-    return outcome.value, outcome.seconds, outcome.peak_memory_mb, extra
+    return float(outcome.value), float(outcome.seconds), float(outcome.peak_memory_mb), extra
 
 
 def job_of(row: Sequence[Any]) -> Job:

@@ -74,8 +74,15 @@ def plain_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (sqlite3.Error, OSError) as error:
-        hint = "move it away to begin a new one" if isinstance(error, sqlite3.DatabaseError) else None
-        raise DemonetError(f"not a ledger that can be used: {error}", file=path, hint=hint) from error
+        raise DemonetError(f"not a ledger that can be used: {error}", file=path, hint=_hint(error)) from error
+
+
+def _hint(error: Exception) -> str | None:
+    """Only a file that is no ledger is to be moved away; what is locked or has no room is as good as before."""
+    if "locked" in str(error):
+        return "another process writes to it; what is recorded is safe, start again"
+    passing = not isinstance(error, sqlite3.DatabaseError) or isinstance(error, sqlite3.OperationalError)
+    return None if passing else "move it away to begin a new one"
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
@@ -85,7 +92,8 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
         raise DemonetError("a database, but not a ledger of runs", file=path)
     version = _number(connection, "user_version")
     if version != VERSION:
-        raise DemonetError(f"a ledger of version {version}, not {VERSION}", file=path, hint="a newer demonet made it")
+        hint = "a newer demonet made it" if version > VERSION else None
+        raise DemonetError(f"a ledger of version {version}, not {VERSION}", file=path, hint=hint)
     (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
     if mode != "wal":
         raise DemonetError(f"no write-ahead log here, only {mode!r}", file=path, hint="put it on a local disk")

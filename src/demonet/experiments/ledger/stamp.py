@@ -8,7 +8,8 @@ from __future__ import annotations
 import ast
 import hashlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache, lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -111,19 +112,33 @@ def _hash(files: tuple[tuple[str, int, int], ...]) -> str:
 
 @cache
 def _meaning(name: str, *version: int) -> str:
-    return meaning((SOURCE / name).read_text(encoding="utf-8"))
+    with _legible(SOURCE / name) as source:
+        return meaning(source)
 
 
 @cache
 def _imports(name: str, *version: int) -> list[str]:
     """The files that one imports, at its top or inside a function."""
     modules: set[str] = set()
-    for node in ast.walk(ast.parse((SOURCE / name).read_text(encoding="utf-8"))):
+    with _legible(SOURCE / name) as source:
+        tree = ast.parse(source)
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             modules |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
     return [place for module in sorted(modules) for place in _places(module)]
+
+
+@contextmanager
+def _legible(path: Path) -> Iterator[str]:
+    """The text of a file, which somebody may be changing at this moment."""
+    try:
+        yield path.read_text(encoding="utf-8")
+    except SyntaxError as error:
+        raise DemonetError(f"the source cannot be read now: {error.msg}", file=path, line=error.lineno) from error
+    except UnicodeDecodeError as error:
+        raise DemonetError(f"the source cannot be read now: {error}", file=path) from error
 
 
 def _places(module: str) -> list[str]:

@@ -7,12 +7,14 @@ a claim whose owner is dead is free again; what is recorded as done is never wri
 from __future__ import annotations
 
 import math
+import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from enum import Enum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 from demonet.experiments.ledger import exchange
@@ -143,13 +145,20 @@ class Ledger:
         why = {(job_of(row), stamp_of(row)): row[-1] for row in rows}
         return [Failure(*run, why[run]) for run in dict.fromkeys(runs) if run in why]
 
-    def results(self, cells: Iterable[Cell], device: str = "") -> dict[Cell, list[Result]]:
+    def results(
+        self, cells: Iterable[Cell], device: str = "", enough: Mapping[Cell, int] = MappingProxyType({})
+    ) -> dict[Cell, list[Result]]:
         """Finished runs of each cell: seeds 0, 1, ... without a gap, all of one stamp; none where none are there.
 
         Where runs were made with several stamps, those of the one with the most seeds count, and of the newest where
-        several have as many; with a device, only those that were made on it.
+        several have as many.
+
+        Args:
+            cells: Which.
+            device: Only those that were made on it; empty for any.
+            enough: How many runs of a cell are all that is wanted: stamps that have them are equals.
         """
-        return {cell: self._longest(cell, device) for cell in cells}
+        return {cell: self._longest(cell, device, enough.get(cell, sys.maxsize)) for cell in cells}
 
     def seconds(self) -> list[tuple[Cell, int, float]]:
         """Of every cell with finished runs, with whatever stamp: how many there are, and their processor time."""
@@ -174,7 +183,7 @@ class Ledger:
         exchange.write_parquet(rows, Path(path))
         return len(rows)
 
-    def _longest(self, cell: Cell, device: str) -> list[Result]:
+    def _longest(self, cell: Cell, device: str, enough: int) -> list[Result]:
         names = ", ".join((*JOB, *STAMP, *OUTCOME, "ended"))
         where = " AND ".join(f"{name} = ?" for name in _CELL)
         query = f"SELECT {names} FROM runs WHERE {where} AND state = 'done' ORDER BY seed"
@@ -188,7 +197,7 @@ class Ledger:
             if result.job.seed == len(prefix):
                 prefix.append(result)
                 newest[result.stamp] = max(newest.get(result.stamp, -math.inf), row[-1])
-        best = max(newest, key=lambda stamp: (len(prefixes[stamp]), newest[stamp]), default=None)
+        best = max(newest, key=lambda stamp: (min(len(prefixes[stamp]), enough), newest[stamp]), default=None)
         return [] if best is None else prefixes[best]
 
     def _is_others(self, host: str, pid: int, started: float, heartbeat: float) -> bool:
@@ -197,11 +206,9 @@ class Ledger:
 
     def _is_in_the_way(self, alone: bool) -> bool:
         """Whether on this machine a living process does what must run alone, or anything where this must."""
-        claims = "FROM runs WHERE state = 'claimed' AND host = ? AND alone >= ?"
-        rows = self._rows(
-            f"SELECT DISTINCT host, pid, started, heartbeat {claims}", (self.owner.host, 0 if alone else 1)
-        )
-        return any(self._is_others(*row) for row in rows)
+        claims = "FROM runs WHERE state = 'claimed' AND alone >= ?"
+        rows = self._rows(f"SELECT DISTINCT host, pid, started, heartbeat {claims}", (0 if alone else 1,))
+        return any(Owner(*row[:3]).machine == self.owner.machine and self._is_others(*row) for row in rows)
 
     def _add(self, rows: Sequence[tuple[Any, ...]], source: str | Path) -> int:
         with self._writing():

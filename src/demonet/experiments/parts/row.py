@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
@@ -41,3 +42,8 @@ class Row:
     device: str
     code: str
     values: tuple[float, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Whether every run is there that was wanted, and a mean of them: what is not whole wins nothing yet."""
+        return self.runs >= self.wanted and not math.isnan(self.mean)

@@ -48,4 +48,5 @@ SPEED = Part(
     "where they take one, on the faster sparse matrix. The paper prints the figure without numbers.",
     lambda: _entries(SIZES, GRAPHS),
     lambda: _entries((1_000, 10_000), 1),
+    device="cpu",
 )

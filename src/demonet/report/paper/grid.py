@@ -127,8 +127,15 @@ def beside(row: Row | None) -> Beside | None:
     """A row as a cell of the page."""
     if row is None:
         return None
-    note = NOT_YET if not row.runs else f"{row.runs} of {row.wanted} runs" if row.runs < row.wanted else ""
+    note = f"{row.runs} of {row.wanted} runs" if 0 < row.runs < row.wanted else ""
+    if math.isnan(row.mean):
+        note = nothing(row)
     return Beside(row.mean, row.std, row.paper, row.paper_std, verdict(row), note)
+
+
+def nothing(row: Row) -> str:
+    """Why a cell has no number."""
+    return "a run gave no number" if row.runs else NOT_YET
 
 
 def verdict(row: Row) -> Verdict | None:

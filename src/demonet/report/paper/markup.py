@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from demonet.report.cells import MARKS
 from demonet.report.legible import legible
-from demonet.report.paper.grid import NOT_YET, Grid, grids, verdict
+from demonet.report.paper.grid import NOT_YET, Grid, grids, nothing, verdict
 from demonet.report.paper.words import FLOORS, group_of, method_name, set_name, slug
 
 if TYPE_CHECKING:
@@ -117,12 +117,12 @@ def _short(rows: Sequence[Row]) -> list[str]:
 
     def mean(method: str, preset: str = "") -> str:
         row = found.get((method, preset))
-        return "–" if row is None else _mean(row, 3) or NOT_YET
+        return "–" if row is None else _mean(row, 3) or nothing(row)
 
     def both(preset: str) -> str:
         return " / ".join(mean(f"demonet-{scheme}", preset) for scheme in ("hash", "weight"))
 
-    floors = [row for row in rows if group_of(row.method) == FLOORS and not math.isnan(row.mean)]
+    floors = [row for row in rows if group_of(row.method) == FLOORS and row.whole]
     best = max(floors, key=lambda row: row.mean, default=None)
     printed = [row.paper for scheme in ("hash", "weight") if (row := found.get((f"demonet-{scheme}", "paper")))]
     ours = [row.runs for row in rows if row.runs and (row is best or row.method in _SHORT)]
@@ -161,7 +161,7 @@ def _cell(row: Row | None, grid: Grid, best: bool, dress: Callable[[str, bool], 
     if row is None:
         return dress("–", False)
     words, digits = grid.words or {}, grid.digits
-    number = words.get(row.mean, _mean(row, digits)) or NOT_YET
+    number = words.get(row.mean, _mean(row, digits)) or nothing(row)
     if not math.isnan(row.std):
         number += f" ± {row.std:.{digits}f}"
     after = ""
@@ -186,18 +186,14 @@ def _best(grid: Grid) -> list[str]:
     """The best mean of each column as it is shown; what reads the same is as good, what lacks runs does not compete."""
     winners = []
     for column in range(len(grid.columns)):
-        means = [row.mean for line in grid.lines if (row := line.rows[column]) and _competes(row)]
+        means = [row.mean for line in grid.lines if (row := line.rows[column]) and row.whole]
         chosen = (max if grid.best == "max" else min)(means, default=math.nan)
         winners.append("none" if grid.best is None or math.isnan(chosen) else f"{chosen:.{grid.digits}f}")
     return winners
 
 
-def _competes(row: Row) -> bool:
-    return not math.isnan(row.mean) and row.runs >= row.wanted
-
-
 def _wins(row: Row | None, digits: int, best: str) -> bool:
-    return row is not None and _competes(row) and _mean(row, digits) == best
+    return row is not None and row.whole and _mean(row, digits) == best
 
 
 def _mean(row: Row, digits: int) -> str:

@@ -70,9 +70,10 @@ def against_best_table(rows: Sequence[Row], *, anchor: str) -> Section | None:
     found: dict[tuple[str, str], AgainstBest] = {}
     for dataset in dict.fromkeys(row.dataset for row in rows):
         here = [row for row in rows if row.dataset == dataset]
-        values = {row_name(row): row.values for row in here}
-        rivals = [row_name(row) for row in here if group_of(row.method) != OURS]
-        for one in against_best(values, rivals, ratio_of(here[0].split)):
+        ours = [row for row in here if group_of(row.method) == OURS]
+        rivals = [row for row in here if row not in ours and row.whole]
+        values = {row_name(row): row.values for row in (*ours, *rivals)}
+        for one in against_best(values, [row_name(row) for row in rivals], ratio_of(here[0].split)):
             found[one.method, dataset] = one
     if not found:
         return None
@@ -145,7 +146,10 @@ def in_words(p: float) -> str:
 def ranked(rows: Sequence[Row]) -> Ranks:
     """Average ranks over the sets; methods that are not made for all of them stand aside."""
     sets = list(dict.fromkeys(row.dataset for row in rows))
-    means = {name: {row_name(row): row.mean for row in rows if row.dataset == name} for name in sets}
+    means = {
+        name: {row_name(row): row.mean if row.whole else math.nan for row in rows if row.dataset == name}
+        for name in sets
+    }
     methods = [name for name in dict.fromkeys(map(row_name, rows)) if all(name in means[each] for each in sets)]
     return average_ranks({set_name(name): means[name] for name in sets}, methods)
 
