@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from demonet.experiments.ledger.job import Cell, Result
     from demonet.experiments.ledger.store import Ledger
     from demonet.experiments.ledger.work import Worked
-    from demonet.experiments.parts import Part, Wanted
+    from demonet.experiments.parts import Part
     from demonet.experiments.parts.part import Entry
 
 Results = Mapping["Cell", Sequence["Result"]]
@@ -35,21 +35,14 @@ def write_files(
     every = paper.PARTS.values()
     asked = {part.name: (runs, quick) for part in parts}
     ways = {part.name: asked.get(part.name, (None, quick and not _written(out, part))) for part in every}
-    wanted = {part.name: part.wanted(*ways[part.name]) for part in every}
-    enough: dict[Cell, int] = {}
-    for one in (one for several in wanted.values() for one in several):
-        enough[one.cell] = max(one.runs, enough.get(one.cell, 0))
-    found = {
-        part.name: _cut(ledger.results((one.cell for one in wanted[part.name]), part.device, enough), wanted[part.name])
-        for part in every
-    }
+    found = _found(ledger, ways)
     begun = [part for part in every if part in parts or any(found[part.name].values())]
     rows = {part.name: part.rows(found[part.name], *ways[part.name]) for part in begun}
     tables = []
     for part in (part for part in parts if rows[part.name]):  # of some, nothing is quick
         write_rows(rows[part.name], out / f"{part.name}.csv", without=("values",))
         tables.append(out / f"{part.name}.csv")
-    small = ways[ROLES.name][1] if ROLES in begun else False
+    small = ROLES in begun and ways[ROLES.name][1]
     apart = distances(found[ROLES.name], small) if ROLES in begun else []
     if ROLES in parts and apart:
         write_rows(apart, out / "identity_distances.csv")
@@ -64,9 +57,17 @@ def _written(out: Path, part: Part) -> bool:
     return (out / f"{part.name}.csv").exists()
 
 
-def _cut(results: Results, wanted: Iterable[Wanted]) -> dict[Cell, list[Result]]:
-    """No more runs of each cell than are wanted."""
-    return {one.cell: list(results[one.cell][: one.runs]) for one in wanted}
+def _found(ledger: Ledger, ways: Mapping[str, tuple[int | None, bool]]) -> dict[str, dict[Cell, list[Result]]]:
+    """What the ledger has of every part, no more runs of a cell than are wanted, by how many runs and whether quick."""
+    wanted = {name: paper.PARTS[name].wanted(*way) for name, way in ways.items()}
+    enough: dict[Cell, int] = {}  # a cell that several parts show has one stamp in all of them
+    for one in (one for several in wanted.values() for one in several):
+        enough[one.cell] = max(one.runs, enough.get(one.cell, 0))
+    found = {}
+    for name, several in wanted.items():
+        results = ledger.results((one.cell for one in several), paper.PARTS[name].device, enough)
+        found[name] = {one.cell: results[one.cell][: one.runs] for one in several}
+    return found
 
 
 def facts(shown: Sequence[Result], worked: Worked | None) -> dict[str, Any]:
