@@ -98,7 +98,8 @@ def _take(ledger: Ledger, path: Path, before: tuple[int, int] | None) -> tuple[i
     """Take in the runs of a file, if it is there and is not the one that was taken before: others may write it, too."""
     if not path.exists():
         return None
-    version = path.stat().st_mtime_ns, path.stat().st_size
+    found = path.stat()
+    version = found.st_mtime_ns, found.st_size
     if version != before:
         ledger.take(path)
     return version

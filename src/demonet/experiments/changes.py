@@ -65,7 +65,7 @@ def on_sets(rows: Sequence[Row]) -> dict[tuple[str, str], Difference]:
 def over_kinds(rows: Sequence[Row]) -> list[Change]:
     """Of one model's rows: every change over every kind of sets on which it can be made."""
     found = on_sets(rows)
-    lacking = {(row.variant, row.dataset) for row in rows if row.runs < row.wanted}
+    lacking = {(row.variant, row.dataset) for row in rows if not row.whole}
     changes = []
     for variant in dict.fromkeys(row.variant for row in rows if row.variant != FULL):
         sets = [row.dataset for row in rows if row.variant == variant]

@@ -219,7 +219,7 @@ def _on_set(
     )
     ratios = [ratio_of(protocol) for protocol in protocols]
     tested = math.fsum(ratio / (1 + ratio) for ratio in ratios) / len(ratios)
-    return paired(first, second, tested / (1 - tested)), all(row.runs >= row.wanted for row in there)
+    return paired(first, second, tested / (1 - tested)), all(row.whole for row in there)
 
 
 def _answer(

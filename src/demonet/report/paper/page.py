@@ -125,25 +125,26 @@ def paper_page(rows: Mapping[str, Sequence[Row]], *, facts: Mapping[str, Any]) -
         *claim_sections(verdicts(every), answers(every)),
     ]
     for part, members in rows.items():
-        sections += _part(part, members, drawn)
-        if part == "identity" and (table := distances_table(facts.get(DISTANCES, ()), anchor=f"{part}-distances")):
-            sections.append(table)
+        sections += _part(part, members, drawn, facts)
     sections += miss_sections(misses(printed_tables(rows)))
     return Page(TITLE, SUBTITLE, sections, contents=True)
 
 
-def _part(part: str, rows: Sequence[Row], drawn: Mapping[str, Chart]) -> list[Section]:
+def _part(part: str, rows: Sequence[Row], drawn: Mapping[str, Chart], facts: Mapping[str, Any]) -> list[Section]:
     protocol = PARTS[part].protocol if part in PARTS else ""
     pictures = [_figure(name, chart) for name, chart in drawn.items() if name.partition("-")[0] == part]
-    sections: list[Section] = [Text(protocol, title=part_title(part), anchor=part)]
-    if part == "ablation":
+    tables = part_tables(part, rows)
+    if part in ("nodes", "graphs"):  # a table in the paper
+        shown = [*tables, against_best_table(_paper_splits(rows), anchor=f"{part}-best"), *pictures]
+    elif part == "ablation":
         by_preset = {row.preset: [one for one in rows if one.preset == row.preset] for row in rows}
-        together = [changes_table(some, anchor=f"{part}-{slug(name)}-kinds") for name, some in by_preset.items()]
-        sections += [table for table in together if table]
-    if part not in ("nodes", "graphs"):  # a figure in the paper, or none there
-        return sections + pictures + part_tables(part, rows)
-    against = against_best_table(_paper_splits(rows), anchor=f"{part}-best")
-    return sections + part_tables(part, rows) + ([against] if against else []) + pictures
+        kinds = [changes_table(some, anchor=f"{part}-{slug(name)}-kinds") for name, some in by_preset.items()]
+        shown = [*kinds, *pictures, *tables]
+    elif part == "identity":
+        shown = [*pictures, *tables, distances_table(facts.get(DISTANCES, ()), anchor=f"{part}-distances")]
+    else:
+        shown = [*pictures, *tables]
+    return [Text(protocol, title=part_title(part), anchor=part), *(section for section in shown if section)]
 
 
 def _figure(name: str, chart: Chart) -> Section:
