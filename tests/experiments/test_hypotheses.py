@@ -10,6 +10,7 @@ import pytest
 from demonet.experiments.hypotheses import ALL, CLAIMS, Method, answers, verdicts
 from demonet.experiments.parts import PARTS
 from demonet.experiments.parts.row import Row
+from demonet.experiments.statistics import spread
 from demonet.experiments.statistics import holm, paired, ratio_of
 
 RUNS = 10
@@ -18,7 +19,7 @@ RUNS = 10
 def row(part, dataset, method, preset, split, values, wanted=RUNS):
     nan = math.nan
     return Row(
-        *(part, dataset, method, preset, "", split, nan, nan, nan, nan),
+        *(part, dataset, method, preset, "", split, nan, *spread(list(values))),
         *(len(values), wanted, nan, nan, nan, nan, "cpu", "code", tuple(values)),
     )
 
