@@ -10,8 +10,7 @@ import pytest
 from demonet.experiments.hypotheses import ALL, CLAIMS, Method, answers, verdicts
 from demonet.experiments.parts import PARTS
 from demonet.experiments.parts.row import Row
-from demonet.experiments.statistics import spread
-from demonet.experiments.statistics import holm, paired, ratio_of
+from demonet.experiments.statistics import holm, paired, ratio_of, spread
 
 RUNS = 10
 
