@@ -80,7 +80,7 @@ def test_tf32_needs_a_gpu():
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("name", ["mlp", "gcn-csr", "weight"])
+@pytest.mark.parametrize("name", ["mlp", "gin", "weight"])
 def test_a_captured_epoch_is_the_epoch(name):
     graph = GraphSpec("uniform", nodes=500).make("cuda")
     losses = []
@@ -90,3 +90,10 @@ def test_a_captured_epoch_is_the_epoch(name):
         losses.append([float(step()) for _ in range(30)])
     eager, graphed = (torch.tensor(curve) for curve in losses)
     torch.testing.assert_close(graphed[:20], eager[4:24], rtol=1e-3, atol=1e-3)  # four epochs went into the capture
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_an_epoch_that_waits_for_the_gpu_is_not_captured():
+    built = build(METHODS["gcn-csr"], GraphSpec("uniform", nodes=500).make("cuda"), "float32")
+    with pytest.raises(DemonetError, match="waits for the GPU"):
+        training_step(built, mode="graphed")
