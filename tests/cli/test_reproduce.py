@@ -13,7 +13,7 @@ from tests.experiments.ledger.fakes import FORK, lines, perform, value, wait_for
 from typer.testing import CliRunner
 
 from demonet.cli import app, main
-from demonet.cli.paper_files import points, write_files
+from demonet.cli.paper_files import pictures, write_files
 from demonet.cli.reproduce import _take
 from demonet.cli.run_bar import duration
 from demonet.errors import DemonetError
@@ -256,7 +256,7 @@ def test_the_last_picture_of_a_network_is_the_one_that_is_drawn():
         entry.cell: [Result(Job(entry.cell, 0), Stamp("", "", ""), _landed(place))]
         for place, entry in enumerate((first, trained))
     }
-    found = points([first, trained, alone], results | {alone.cell: []})
+    found = pictures([first, trained, alone], results | {alone.cell: []})
     assert found == {"barbell": {"GCN, degree": {"xy": [[1, 1]], "roles": [0]}}}
 
 

@@ -38,11 +38,11 @@ def ours_above(by):
 
 
 def said(rows, claim):
-    return {verdict.subject: verdict for verdict in verdicts(rows) if verdict.claim.name == claim}
+    return {verdict.subject: verdict for verdict in verdicts(answers(rows)) if verdict.claim.name == claim}
 
 
 def test_without_runs_nothing_is_said():
-    assert {verdict.verdict for verdict in verdicts([])} == {"not yet run"}
+    assert {verdict.verdict for verdict in verdicts(answers([]))} == {"not yet run"}
     for answer in answers([]):
         assert answer.verdict == "not yet run"
         assert answer.missing

@@ -14,7 +14,7 @@ from demonet.experiments.parts import PARTS
 from demonet.report.page import Figure, Legend, Table, Text, render
 from demonet.report.paper import figures
 from demonet.report.paper.account import counts, misses
-from demonet.report.paper.identity import identity_charts
+from demonet.report.paper.identity import Landed, identity_charts
 from demonet.report.paper.page import charts, paper_page, write_paper
 from demonet.report.paper.reasons import Reason
 
@@ -26,7 +26,7 @@ def rows():
 
 @pytest.fixture(scope="module")
 def page(rows):
-    return paper_page(rows, facts=FACTS | {"points": points()})
+    return paper_page(rows, facts=FACTS, landed=Landed(points()))
 
 
 def titled(page, title):
@@ -129,9 +129,10 @@ def test_hostile_names_reach_no_markup(tmp_path):
     ]
     splits = [replace(one, part="splits", train_fraction=0.5, split="train:0.5") for one in rows]
     facts = {name: name for name in hostile}
-    facts["points"] = {name: {name: {"xy": [[0.0, 1.0], [1.0, 0.0]], "roles": [0, 0]}} for name in hostile[:1]}
+    landed = Landed({name: {name: {"xy": [[0.0, 1.0], [1.0, 0.0]], "roles": [0, 0]}} for name in hostile[:1]})
     identity = [replace(one, part="identity") for one in rows]
-    for path in write_paper({"nodes": rows, "splits": splits, "identity": identity}, tmp_path, facts=facts):
+    parts = {"nodes": rows, "splits": splits, "identity": identity}
+    for path in write_paper(parts, tmp_path, facts=facts, landed=landed):
         text = path.read_text(encoding="utf-8")
         assert "<script>alert" not in text
         assert "<img" not in text
@@ -144,7 +145,7 @@ def test_hostile_names_reach_no_markup(tmp_path):
 
 
 def test_every_figure_is_in_the_page_and_drawable(rows, page):
-    drawn = charts(rows, {"points": points()})
+    drawn = charts(rows, Landed(points()))
     figures = [section for section in page.sections if isinstance(section, Figure)]
     assert len(figures) == len(drawn)
     assert {"splits", "speed", "layers", "ablation-paper", "ablation-default", "identity-cycle"} <= set(drawn)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from demonet.atomic import replacing
 from demonet.cli.run_bar import duration
 from demonet.experiments import parts as paper
 from demonet.experiments.parts.identity import ROLES, distances
 from demonet.experiments.rows import write_rows
+from demonet.report.paper.identity import Landed, Picture
 from demonet.report.paper.page import write_paper
 from demonet.report.paper.words import method_name
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from demonet.experiments.parts.part import Entry
 
 Results = Mapping["Cell", Sequence["Result"]]
+RUNS, TIME, DEVICE = "runs behind these numbers", "their processor time", "device"
 
 
 def write_files(
@@ -48,9 +51,22 @@ def write_files(
         write_rows(apart, out / "identity_distances.csv")
         tables.append(out / "identity_distances.csv")
     shown = {(r.job, r.stamp): r for results in found.values() for several in results.values() for r in several}
-    pictures = points(ROLES.entries(small), found[ROLES.name]) if ROLES in begun else {}
-    said = facts(list(shown.values()), worked) | {"points": pictures, "distances": apart}
-    return tables + write_paper(rows, out, facts=said)
+    landed = Landed(pictures(ROLES.entries(small), found[ROLES.name]) if ROLES in begun else {}, apart)
+    said = facts(list(shown.values()), worked)
+    return [*tables, _write_total(said, out), *write_paper(rows, out, facts=said, landed=landed)]
+
+
+def _write_total(said: Mapping[str, str], out: Path) -> Path:
+    """How many runs stand behind all tables and figures, and how long they took, for documents."""
+    path = out / "tables" / "total.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as draft:
+        draft.write_text(
+            f"{said[RUNS]} runs, {said[TIME]} of processor time; devices: {said[DEVICE]}.\n",
+            encoding="utf-8",
+            newline="\n",
+        )
+    return path
 
 
 def _written(out: Path, part: Part) -> bool:
@@ -70,28 +86,29 @@ def _found(ledger: Ledger, ways: Mapping[str, tuple[int | None, bool]]) -> dict[
     return found
 
 
-def facts(shown: Sequence[Result], worked: Worked | None) -> dict[str, Any]:
+def facts(shown: Sequence[Result], worked: Worked | None) -> dict[str, str]:
     """What the head of the page says about the runs behind it."""
     versions = [json.loads(text) for text in _distinct(result.stamp.libraries for result in shown)]
-    found: dict[str, Any] = {
-        "runs behind these numbers": f"{len(shown):,}",
-        "their processor time": duration(sum(result.outcome.seconds for result in shown)),
+    found = {
+        RUNS: f"{len(shown):,}",
+        TIME: duration(sum(result.outcome.seconds for result in shown)),
     }
     if worked:
         found["of these in the last start"] = f"{worked.runs:,} in {duration(worked.seconds)}"
-    found["device"] = ", ".join(_distinct(result.stamp.device for result in shown))
-    found["code"] = ", ".join(_distinct(result.stamp.code for result in shown))
+    found[DEVICE] = ", ".join(_distinct(result.stamp.device for result in shown))
+    codes = _distinct(result.stamp.code for result in shown)
+    found["code"] = ", ".join(codes) if len(codes) < 2 else f"{len(codes)} versions; each cell's in its CSV"
     for library in dict.fromkeys(name for version in versions for name in version):
         found[library] = ", ".join(_distinct(version.get(library, "none") for version in versions))
     return found
 
 
-def points(entries: Iterable[Entry], results: Results) -> dict[str, dict[str, dict[str, Any]]]:
+def pictures(entries: Iterable[Entry], results: Results) -> dict[str, dict[str, Picture]]:
     """The pictures of the identity part: of every graph and method, where the nodes of the first run landed.
 
     Networks come with their first weights and then trained, under one name here: the later picture stays.
     """
-    found: dict[str, dict[str, dict[str, Any]]] = {}
+    found: dict[str, dict[str, Picture]] = {}
     for entry in entries:
         for result in results[entry.cell][:1]:
             features, _, _ = entry.variant.partition(", ")

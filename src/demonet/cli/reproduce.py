@@ -35,7 +35,7 @@ def reproduce(
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...")] = "cpu",
     sets: Annotated[list[str] | None, typer.Option(help="Do runs on these sets only, with commas.")] = None,
     methods: Annotated[list[str] | None, typer.Option(help="Do runs of these methods only, with commas.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="The small tables: seven minutes on two cores.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="The small tables: ten minutes on two cores.")] = False,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Do whole cells again that were made with other code or libraries.")
     ] = False,

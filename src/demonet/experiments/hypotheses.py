@@ -160,9 +160,8 @@ CLAIMS = (
 )
 
 
-def verdicts(rows: Sequence[Row]) -> list[Verdict]:
-    """Every claim, for each of our methods that it speaks of."""
-    found = answers(rows)
+def verdicts(found: Sequence[Answer]) -> list[Verdict]:
+    """Every claim, for each of our methods that it speaks of, by all that :func:`answers` found."""
     return [
         _verdict(claim, subject, [a for a in found if (a.claim, a.subject, a.over) == (claim.name, subject, ALL)])
         for claim in CLAIMS

@@ -6,8 +6,7 @@ Learning 2003) widens the variance of the mean of k differences by how much of t
 
 .. math:: t = \frac{\bar d}{\sqrt{(1/k + n_{test} / n_{known}) \, s^2}}, \qquad k - 1 \text{ degrees of freedom}
 
-They write n_train; here it is all that a method knows, training and validation part. The two tests that know nothing of
-the size of a difference (sign) or only its rank (Wilcoxon) are there to compare with and are not corrected.
+They write n_train; here it is all that a method knows, training and validation part.
 """
 
 from __future__ import annotations
@@ -68,7 +67,6 @@ class Difference:
         mean: Mean of the differences.
         low, high: The 95 % interval of that mean.
         p: Two-sided, of the (corrected) t-test.
-        wilcoxon, sign: Two-sided, of the signed-rank and of the exact sign test; NaN where they do not apply.
         runs: Pairs; the fewest on any set where several sets are taken together.
         error: Standard error of the mean, as the t-test has it.
         freedom: Its degrees of freedom.
@@ -78,8 +76,6 @@ class Difference:
     low: float
     high: float
     p: float
-    wilcoxon: float
-    sign: float
     runs: int
     error: float
     freedom: float
@@ -88,7 +84,8 @@ class Difference:
 def paired(first: Sequence[float], second: Sequence[float], ratio: float = 0.0) -> Difference:
     """How far ``first`` is above ``second``, run by run; where one has more runs, those that both have count.
 
-    Where every difference is the same the t-test has no deviation to go by, and the sign test speaks for it.
+    Where every difference is the same the t-test has no deviation to go by, and the exact sign test speaks for it: as
+    likely as that many throws of a coin that all fall alike.
 
     Args:
         first, second: A value for each run, in the order of seeds.
@@ -105,17 +102,15 @@ def paired(first: Sequence[float], second: Sequence[float], ratio: float = 0.0) 
         raise DemonetError(f"ratio={ratio}: items tested for each that is known", hint="at least 0")
     # Accuracies are fractions: differences that are equal in exact arithmetic are made equal again.
     d = np.round(np.asarray(first[:runs], float) - np.asarray(second[:runs], float), 12)
-    sign = _sign(d)
     error = math.sqrt((1 / runs + ratio) * float(d.var(ddof=1)))
-    return _difference(float(d.mean()), error, runs - 1, sign, wilcoxon=_wilcoxon(d), sign=sign, runs=runs)
+    return _difference(float(d.mean()), error, runs - 1, 2 * 0.5**runs, runs)
 
 
 def pooled(found: Sequence[Difference]) -> Difference:
     r"""The mean difference over sets, each set counting once: what is said of these sets, not of all there could be.
 
     Sets are independent, so the error of the mean of m is :math:`\sqrt{\sum_i e_i^2} / m`, with the degrees of freedom
-    of Welch and Satterthwaite, :math:`(\sum e_i^2)^2 / \sum (e_i^4 / f_i)`. The sign and signed-rank tests take each
-    set's mean as one observation.
+    of Welch and Satterthwaite, :math:`(\sum e_i^2)^2 / \sum (e_i^4 / f_i)`.
     """
     if not found:
         raise DemonetError("no set to pool")
@@ -124,44 +119,18 @@ def pooled(found: Sequence[Difference]) -> Difference:
     parts = float((squares**2 / np.array([one.freedom for one in found])).sum())
     freedom = float(squares.sum()) ** 2 / parts if parts > 0 else math.inf
     error = math.sqrt(float(squares.sum())) / len(found)
-    return _difference(
-        float(means.mean()),
-        error,
-        freedom,
-        max(one.p for one in found),
-        wilcoxon=_wilcoxon(means),
-        sign=_sign(means),
-        runs=min(one.runs for one in found),
-    )
+    otherwise, runs = max(one.p for one in found), min(one.runs for one in found)
+    return _difference(float(means.mean()), error, freedom, otherwise, runs)
 
 
-def _difference(
-    mean: float, error: float, freedom: float, otherwise: float, *, wilcoxon: float, sign: float, runs: int
-) -> Difference:
+def _difference(mean: float, error: float, freedom: float, otherwise: float, runs: int) -> Difference:
     """Interval and p by Student's t; without any deviation p is 1 for no difference, else what others found."""
     if error > 0:
         p = float(2 * special.stdtr(freedom, -abs(mean) / error))
         half = float(special.stdtrit(freedom, 0.975)) * error
     else:
         p, half = (1.0 if mean == 0 else otherwise), 0.0
-    return Difference(mean, mean - half, mean + half, p, wilcoxon, sign, runs, error, freedom)
-
-
-def _sign(d: np.ndarray) -> float:
-    """The exact sign test; differences of zero say nothing."""
-    above, below = int((d > 0).sum()), int((d < 0).sum())
-    return min(1.0, 2 * float(special.bdtr(min(above, below), above + below, 0.5)))
-
-
-def _wilcoxon(d: np.ndarray) -> float:
-    """The exact signed-rank test, with ties: every choice of signs is counted. scipy is exact for few runs only."""
-    d = d[d != 0]
-    ranks = np.round(2 * stats.rankdata(abs(d))).astype(int)  # a shared rank is a whole number of halves
-    chance = np.ones(1)  # of each sum of the ranks above zero
-    for rank in ranks:
-        chance = (np.pad(chance, (0, rank)) + np.pad(chance, (rank, 0))) / 2
-    above = int(ranks[d > 0].sum())
-    return float(min(1.0, 2 * min(chance[: above + 1].sum(), chance[above:].sum())))
+    return Difference(mean, mean - half, mean + half, p, runs, error, freedom)
 
 
 def holm(p: Sequence[float]) -> list[float]:

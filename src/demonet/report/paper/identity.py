@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
 from demonet.report.cells import Cell, Column
@@ -21,6 +22,22 @@ class Picture(TypedDict):
 
     xy: Sequence[Sequence[float]]
     roles: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Landed:
+    """What the identity part shows beside its rows.
+
+    Attributes:
+        pictures: Of each graph and method, where the nodes landed.
+        distances: How near to each other equal nodes landed, and others.
+    """
+
+    pictures: Mapping[str, Mapping[str, Picture]] = field(default_factory=dict)
+    distances: Sequence[Distances] = ()
+
+
+NOWHERE = Landed()
 
 
 def distances_table(found: Sequence[Distances], *, anchor: str) -> Section | None:
@@ -55,10 +72,10 @@ def _of(found: Distances) -> tuple[float, ...]:
     return found.twins, found.nearest_other, found.told_apart, found.found, found.accuracy
 
 
-def identity_charts(points: Mapping[str, Mapping[str, Picture]]) -> dict[str, Chart]:
+def identity_charts(pictures: Mapping[str, Mapping[str, Picture]]) -> dict[str, Chart]:
     """A chart for each graph that has pictures, a panel for each method."""
     charts = {}
-    for graph, shown in points.items():
+    for graph, shown in pictures.items():
         panels = [_panel(name, picture) for name, picture in shown.items()]
         title = f"Structurally equal nodes: {set_name(graph)}"
         axes = Axis("", bare=True), Axis("", bare=True)

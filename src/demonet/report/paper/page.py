@@ -17,7 +17,7 @@ from demonet.report.paper import account, figures, markup
 from demonet.report.paper.account import misses
 from demonet.report.paper.claims import claim_sections
 from demonet.report.paper.grid import beside, verdict
-from demonet.report.paper.identity import distances_table, identity_charts
+from demonet.report.paper.identity import NOWHERE, Landed, distances_table, identity_charts
 from demonet.report.paper.tables import (
     against_best_table,
     changes_table,
@@ -32,7 +32,6 @@ from demonet.report.paper.words import OURS, group_of, row_name, slug
 if TYPE_CHECKING:
     from demonet.experiments.parts.row import Row
 
-POINTS, DISTANCES = "points", "distances"
 TITLE = "DEMO-Net, reproduced"
 SUBTITLE = "The experiments of Wu, He and Xu (KDD'19), every cell beside the printed one, with floors"
 READING = """Every number is a mean over runs. Run i of every method has split i and seed i, so that methods are \
@@ -54,7 +53,9 @@ MEANING: dict[Verdict, str] = {
 }
 
 
-def write_paper(rows: Mapping[str, Sequence[Row]], out: Path, *, facts: Mapping[str, Any]) -> list[Path]:
+def write_paper(
+    rows: Mapping[str, Sequence[Row]], out: Path, *, facts: Mapping[str, Any], landed: Landed = NOWHERE
+) -> list[Path]:
     """Write ``tables/<part>.md`` and ``.tex``, ``figures/<name>.svg`` and ``paper.html`` below ``out``.
 
     With both Tables 4 and 5 there is also ``tables/readme.md``, the short table of results, and ``tables/account.md``,
@@ -63,9 +64,8 @@ def write_paper(rows: Mapping[str, Sequence[Row]], out: Path, *, facts: Mapping[
     Args:
         rows: The rows of each part, in the order of the page.
         out: A folder.
-        facts: What the head of the page says: names with a text or number each. Not shown there, but in the identity
-            part, are ``points`` and ``distances``, as :func:`~demonet.report.paper.identity.identity_charts` and
-            :func:`~demonet.report.paper.identity.distances_table` take them.
+        facts: What the head of the page says: names with a text or number each.
+        landed: What the identity part shows beside its rows.
 
     Returns:
         What was written, the page last.
@@ -79,17 +79,17 @@ def write_paper(rows: Mapping[str, Sequence[Row]], out: Path, *, facts: Mapping[
     if "nodes" in told and "graphs" in told:
         files[out / "tables" / "readme.md"] = markup.readme(told["nodes"], told["graphs"])
         files[out / "tables" / "account.md"] = account.markdown(misses(printed_tables(told)))
-    for name, chart in charts(told, facts).items():
+    for name, chart in charts(told, landed).items():
         files[out / "figures" / f"{name}.svg"] = chart_svg.draw(chart)
     for path, content in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as draft:
             draft.write_text(content, encoding="utf-8", newline="\n")
-    write(paper_page(told, facts=facts), out / "paper.html")
+    write(paper_page(told, facts=facts, landed=landed), out / "paper.html")
     return [*files, out / "paper.html"]
 
 
-def charts(rows: Mapping[str, Sequence[Row]], facts: Mapping[str, Any]) -> dict[str, Chart]:
+def charts(rows: Mapping[str, Sequence[Row]], landed: Landed = NOWHERE) -> dict[str, Chart]:
     """The figures that can be drawn, by name."""
     found: dict[str, Chart | None] = {}
     for part, members in rows.items():
@@ -98,13 +98,12 @@ def charts(rows: Mapping[str, Sequence[Row]], facts: Mapping[str, Any]) -> dict[
         elif part == "layers":
             found[part] = figures.layers(members)
         elif part == "ablation":
-            for preset in dict.fromkeys(row.preset for row in members):
-                changed = [row for row in members if row.preset == preset]
+            for preset, changed in _by_preset(members).items():
                 found[slug(f"{part} {preset}")] = figures.ablation(changed)
         elif part == "speed":
             found[part] = figures.speed(members)
         elif part == "identity":
-            found |= {slug(f"{part} {graph}"): chart for graph, chart in identity_charts(facts.get(POINTS, {})).items()}
+            found |= {slug(f"{part} {graph}"): chart for graph, chart in identity_charts(landed.pictures).items()}
         elif part in ("nodes", "graphs"):
             compared = _paper_splits(members)
             average = ranked(compared)
@@ -113,38 +112,42 @@ def charts(rows: Mapping[str, Sequence[Row]], facts: Mapping[str, Any]) -> dict[
     return {name: chart for name, chart in found.items() if chart is not None}
 
 
-def paper_page(rows: Mapping[str, Sequence[Row]], *, facts: Mapping[str, Any]) -> Page:
+def paper_page(rows: Mapping[str, Sequence[Row]], *, facts: Mapping[str, Any], landed: Landed = NOWHERE) -> Page:
     """The page."""
-    drawn = charts(rows, facts)
-    every = [row for members in rows.values() for row in members]
+    drawn = charts(rows, landed)
+    found = answers([row for members in rows.values() for row in members])
     sections: list[Section] = [
-        Facts({name: value for name, value in facts.items() if name not in (POINTS, DISTANCES)}),
+        Facts(facts),
         Text(READING, title="How to read this page", anchor="reading"),
         Legend(SAMPLE, MEANING, _example(printed_tables(rows))),
         _summary(rows),
-        *claim_sections(verdicts(every), answers(every)),
+        *claim_sections(verdicts(found), found),
     ]
     for part, members in rows.items():
-        sections += _part(part, members, drawn, facts)
+        sections += _part(part, members, drawn, landed)
     sections += miss_sections(misses(printed_tables(rows)))
     return Page(TITLE, SUBTITLE, sections, contents=True)
 
 
-def _part(part: str, rows: Sequence[Row], drawn: Mapping[str, Chart], facts: Mapping[str, Any]) -> list[Section]:
+def _part(part: str, rows: Sequence[Row], drawn: Mapping[str, Chart], landed: Landed) -> list[Section]:
     protocol = PARTS[part].protocol if part in PARTS else ""
     pictures = [_figure(name, chart) for name, chart in drawn.items() if name.partition("-")[0] == part]
     tables = part_tables(part, rows)
     if part in ("nodes", "graphs"):  # a table in the paper
         shown = [*tables, against_best_table(_paper_splits(rows), anchor=f"{part}-best"), *pictures]
     elif part == "ablation":
-        by_preset = {row.preset: [one for one in rows if one.preset == row.preset] for row in rows}
-        kinds = [changes_table(some, anchor=f"{part}-{slug(name)}-kinds") for name, some in by_preset.items()]
+        kinds = [changes_table(some, anchor=f"{part}-{slug(name)}-kinds") for name, some in _by_preset(rows).items()]
         shown = [*kinds, *pictures, *tables]
     elif part == "identity":
-        shown = [*pictures, *tables, distances_table(facts.get(DISTANCES, ()), anchor=f"{part}-distances")]
+        shown = [*pictures, *tables, distances_table(landed.distances, anchor=f"{part}-distances")]
     else:
         shown = [*pictures, *tables]
     return [Text(protocol, title=part_title(part), anchor=part), *(section for section in shown if section)]
+
+
+def _by_preset(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    presets = dict.fromkeys(row.preset for row in rows)
+    return {preset: [row for row in rows if row.preset == preset] for preset in presets}
 
 
 def _figure(name: str, chart: Chart) -> Section:

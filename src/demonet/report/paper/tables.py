@@ -157,8 +157,8 @@ def ranked(rows: Sequence[Row]) -> Ranks:
 def rank_note(rows: Sequence[Row], found: Ranks) -> str:
     """Who is not ranked, which sets say little, and whether there is anything to rank."""
     aside = [name for name in dict.fromkeys(map(row_name, rows)) if name not in found.ranks]
-    sets = [name for name in dict.fromkeys(row.dataset for row in rows) if name in CATALOG]
-    checks = [set_name(name) for name in sets if kind_of(name) == BY_DEGREE]
+    sets = {row.dataset for row in rows}
+    checks = [set_name(name) for name in CATALOG if name in sets and kind_of(name) == BY_DEGREE]
     said = {
         f"Not ranked, as not made for all of these sets: {', '.join(aside)}.": aside,
         f"{' and '.join(checks)}: a check, not evidence.": checks,
