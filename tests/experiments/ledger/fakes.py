@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import multiprocessing
 import os
 import signal
@@ -38,10 +39,14 @@ def value(job: Job) -> float:
 
 
 def perform(job: Job, device: str = "cpu") -> Outcome:
-    """As the options say: ``sleep``, ``log`` begin and end in a file, ``crash`` or ``fail`` at a seed."""
+    """As the options say: ``sleep``, ``log`` begin and end in a file, ``crash``, ``kill`` or ``fail`` at a seed; from
+    the seed ``hold`` on, none ends while the log's neighbour ``hold`` is there.
+    """
     options = json.loads(job.cell.options)
     _log(options, f"begin {job.cell.method} {job.seed} {time.monotonic()}")
     time.sleep(options.get("sleep", 0.0))
+    while job.seed >= options.get("hold", math.inf) and Path(options["log"]).with_name("hold").exists():
+        time.sleep(0.01)
     if options.get("crash") == job.seed:
         os._exit(7)
     if options.get("kill") == job.seed:

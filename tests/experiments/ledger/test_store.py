@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sqlite3
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -178,6 +179,24 @@ def test_a_ledger_that_is_locked_is_not_to_be_moved_away(tmp_path, monkeypatch):
         other.close()
         assert "move" not in str(caught.value)
         assert ledger.claim(Job(CELL, 0), STAMP) is Claim.OURS
+
+
+def test_a_new_ledger_that_another_process_is_making_is_waited_for(tmp_path, monkeypatch):
+    """A writer keeps SQLite from turning the write-ahead log on, and SQLite itself does not wait for its end."""
+    with Ledger(tmp_path / "l"):
+        pass
+    writer = sqlite3.connect(tmp_path / "l", isolation_level=None, check_same_thread=False)
+    writer.execute("PRAGMA journal_mode = DELETE")  # as a new one is, before the log is turned on
+    writer.execute("BEGIN IMMEDIATE")
+    monkeypatch.setattr(schema, "_WAIT", 0.05)
+    with pytest.raises(DemonetError, match="locked"):
+        Ledger(tmp_path / "l")
+    monkeypatch.setattr(schema, "_WAIT", 60.0)
+    leaving = threading.Timer(0.2, writer.close)
+    leaving.start()
+    with Ledger(tmp_path / "l") as ledger:
+        put(ledger, 0)
+    leaving.join()
 
 
 def test_the_time_of_cells_is_summed(ledger):

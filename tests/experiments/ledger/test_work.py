@@ -9,6 +9,7 @@ import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -70,11 +71,14 @@ def test_all_is_done_once_and_the_next_start_does_nothing(ledger, tmp_path):
     assert len(lines(Path(log), "end")) == 10
 
 
-def test_time_left_comes_from_what_runs_took(ledger):
+def test_time_left_comes_from_what_runs_took(ledger, monkeypatch):
+    monkeypatch.setattr(
+        driving, "time", SimpleNamespace(monotonic=lambda: 0.0, sleep=time.sleep)
+    )  # a clock that stands
     do(ledger, [Wanted(cell("a"), 1), Wanted(cell("c"), 1)])
     told = []
     do(ledger, [Wanted(cell("a"), 5), Wanted(cell("b"), 2, alone=True)], on_progress=told.append)
-    assert told[0].left == pytest.approx(4 * 0.25 / 2 + 2 * 0.25, abs=0.2)
+    assert told[0].left == 4 * 0.25 / 2 + 2 * 0.25
 
 
 def test_a_run_that_is_late_is_not_said_to_be_nearly_done(ledger):
@@ -144,7 +148,7 @@ def test_a_worker_that_died_while_idle_costs_one_run_and_no_more():
 def test_killed_ten_times_nothing_is_lost_and_nothing_is_done_twice(tmp_path):
     """Each driver is killed at a random moment; its workers go with it, and the next one goes on."""
     path, log, chance = tmp_path / "ledger.sqlite", tmp_path / "log", random.Random(0)
-    wanted = [Wanted(cell(name, log=str(log), sleep=0.04), 80) for name in "abc"]
+    wanted = [Wanted(cell(name, log=str(log), sleep=0.04), 120) for name in "abc"]
     recorded: dict = {}
     for _ in range(10):
         process = driver(path, wanted)
@@ -165,7 +169,7 @@ def test_killed_ten_times_nothing_is_lost_and_nothing_is_done_twice(tmp_path):
         assert recorded.items() <= _done(ledger).items()
         assert values(ledger, wanted) == expected(wanted)
     # A run may have been in work when the driver died, two at a time; one that was recorded has not begun again.
-    assert 240 <= len(lines(log, "end")) <= 240 + 2 * 10
+    assert 360 <= len(lines(log, "end")) <= 360 + 2 * 10
 
 
 def _all_dead(processes):
@@ -181,7 +185,7 @@ def _done(ledger):
 
 def test_two_drivers_share_the_work(tmp_path):
     path, log = tmp_path / "ledger.sqlite", tmp_path / "log"
-    wanted = [Wanted(cell(name, log=str(log), sleep=0.02), 20) for name in "abc"]
+    wanted = [Wanted(cell(name, log=str(log), sleep=0.05), 20) for name in "abc"]
     drivers = [driver(path, wanted), driver(path, wanted)]
     for process in drivers:
         process.join()
@@ -195,18 +199,42 @@ def test_two_drivers_share_the_work(tmp_path):
 
 
 def test_an_interrupt_keeps_what_is_finished_and_frees_the_rest(tmp_path):
+    """Five runs are recorded, two are in work and would be for ever."""
     path, log = tmp_path / "ledger.sqlite", tmp_path / "log"
-    wanted = [Wanted(cell("a", log=str(log), sleep=0.05), 200)]
+    (tmp_path / "hold").touch()
+    wanted = [Wanted(cell("a", log=str(log), hold=5), 200)]
     process = driver(path, wanted)
-    wait_for(lambda: len(lines(log, "end")) >= 5)
-    os.kill(process.pid, signal.SIGINT)
-    process.join(10)
-    assert process.exitcode == 1  # KeyboardInterrupt, as in any program
     with Ledger(path) as ledger:
-        states = dict(ledger._rows("SELECT state, count(*) FROM runs GROUP BY state"))
-    assert set(states) == {"done", "waiting"}
-    assert states["done"] >= 4
-    assert states["waiting"] <= 2
+        wait_for(lambda: len(_done(ledger)) == 5 and len(lines(log, "begin")) == 7)
+        os.kill(process.pid, signal.SIGINT)
+        process.join(10)
+        assert process.exitcode == 1  # KeyboardInterrupt, as in any program
+        assert _states(ledger) == {"done": 5, "waiting": 2}
+
+
+def test_an_interrupt_while_runs_are_recorded_waits_for_the_last_of_them(ledger, monkeypatch):
+    """Two workers have handed over what they did; Ctrl-C comes while the first is written, and again."""
+    record = ledger.record
+
+    def interrupted(*arguments):
+        os.kill(os.getpid(), signal.SIGINT)
+        return record(*arguments)
+
+    class Both(local.LocalEngine):
+        def wait(self, seconds):
+            return [ended for _ in range(2) for ended in super(Both, self).wait(10)] if seconds else super().wait(0)
+
+    monkeypatch.setattr(ledger, "record", interrupted)
+    monkeypatch.setattr("demonet.experiments.ledger.work.LocalEngine", Both)
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        do(ledger, [Wanted(cell("a"), 9)])
+    assert _states(ledger)["done"] == 2
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def _states(ledger):
+    return dict(ledger._rows("SELECT state, count(*) FROM runs GROUP BY state"))
 
 
 def test_source_that_changes_meanwhile_stops_the_work(ledger):

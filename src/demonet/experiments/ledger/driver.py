@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from demonet.errors import DemonetError
 from demonet.experiments.ledger.engine import Ended, Engine, Stamped, Task
 from demonet.experiments.ledger.estimate import Estimate
+from demonet.experiments.ledger.interrupt import uninterrupted
 from demonet.experiments.ledger.job import Job
 from demonet.experiments.ledger.store import Claim, Ledger
 
@@ -72,12 +73,12 @@ class Driver:
                 self._fill(engine)
                 self.on_progress(self.progress(engine.room))
                 if self.running:
-                    self._record(engine.wait(POLL))
+                    self._hear(engine, POLL)
                 elif self.pending or self.elsewhere:
                     time.sleep(POLL)
             self.on_progress(self.progress(engine.room))
         except KeyboardInterrupt:
-            self._record(engine.wait(0))  # what is finished is kept
+            self._hear(engine, 0)  # what has ended is kept
             raise
         finally:
             engine.close()
@@ -116,6 +117,11 @@ class Driver:
         if now - self._beaten >= BEAT:
             self.ledger.beat()
             self._beaten = now
+
+    def _hear(self, engine: Engine, seconds: float) -> None:
+        """Record what ends. Between a worker's word and the ledger a run is nowhere: no Ctrl-C may lose it there."""
+        with uninterrupted():
+            self._record(engine.wait(seconds))
 
     def _record(self, all_ended: list[Ended]) -> None:
         for ended in all_ended:

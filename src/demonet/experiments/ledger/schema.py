@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -94,13 +95,27 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     if version != VERSION:
         hint = "a newer demonet made it" if version > VERSION else None
         raise DemonetError(f"a ledger of version {version}, not {VERSION}", file=path, hint=hint)
-    (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+    mode = _write_ahead(connection)
     if mode != "wal":
         raise DemonetError(f"no write-ahead log here, only {mode!r}", file=path, hint="put it on a local disk")
     connection.execute("PRAGMA synchronous = FULL")  # what is recorded survives a power cut, too
     (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
         raise DemonetError(f"a damaged ledger: {found}", file=path, hint="move it away to begin a new one")
+
+
+def _write_ahead(connection: sqlite3.Connection) -> str:
+    """Turn the write-ahead log on. SQLite waits for others in every statement but this one: it says "locked" at once
+    where another process has a new ledger in work, too.
+    """
+    until = time.monotonic() + _WAIT
+    while True:
+        try:
+            return str(connection.execute("PRAGMA journal_mode = WAL").fetchone()[0])
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
 
 
 def _make(connection: sqlite3.Connection, path: Path) -> None:
