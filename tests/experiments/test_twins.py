@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch_geometric.utils import from_networkx, to_networkx
 
 from demonet.data.synthetic import barbell, cycle, mirrored_karate
-from demonet.experiments.partitions import same_partition
+from demonet.experiments.expressive.partitions import same_partition
 from demonet.experiments.twins import nearness, orbits, plane
 
 

@@ -2,7 +2,7 @@
 
 ``python -m demonet.experiments.properties [--out results]`` writes ``properties_marks.csv`` (the marks),
 ``properties_pairs.csv`` (the deciding pairs under every model) and ``properties_reals.csv`` (see
-:mod:`demonet.experiments.reals`). A single mark is a run of the ledger.
+:mod:`demonet.experiments.expressive.reals`). A single mark is a run of the ledger.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demonet.errors import DemonetError
-from demonet.experiments.convolutions import table_one
+from demonet.experiments.expressive.convolutions import table_one
+from demonet.experiments.expressive.pairs import Pairs, collision_shares, property_pairs
+from demonet.experiments.expressive.reals import real_collisions
+from demonet.experiments.expressive.subtrees import all_subtrees
 from demonet.experiments.ledger.job import Job, Outcome
 from demonet.experiments.measure import Meter
-from demonet.experiments.pairs import Pairs, collision_shares, property_pairs
-from demonet.experiments.reals import real_collisions
 from demonet.experiments.rows import write_rows
-from demonet.experiments.subtrees import all_subtrees
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,9 @@ def table_one_by_computation(
 def properties(job: Job, device: str = "cpu") -> Outcome:
     """One mark, on the CPU: the property is the cell's set, and the value is 1 where it holds, else 0.
 
-    Options are ``model``, a layer of :func:`~demonet.experiments.convolutions.table_one` by its name, ``max_nodes``,
-    ``num_colours`` and ``draws``, as above. Draws of the weights are part of a run; another seed is other draws.
+    Options are ``model``, a layer of :func:`~demonet.experiments.expressive.convolutions.table_one` by its name,
+    ``max_nodes``, ``num_colours`` and ``draws``, as above. Draws of the weights are part of a run; another seed is
+    other draws.
     """
     meter, options = Meter(), json.loads(job.cell.options)
     draws, colours, nodes = (options[name] for name in ("draws", "num_colours", "max_nodes"))

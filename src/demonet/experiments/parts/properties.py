@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from demonet.experiments.convolutions import Convolution, table_one
+from demonet.experiments.expressive.convolutions import Convolution, table_one
 from demonet.experiments.ledger.job import Cell, canonical
 from demonet.experiments.parts.part import Entry, Part
 

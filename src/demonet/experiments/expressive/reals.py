@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from demonet.degree import DegreeTasks
 from demonet.errors import DemonetError
-from demonet.experiments.convolutions import WIDTH
-from demonet.experiments.partitions import alike
+from demonet.experiments.expressive.convolutions import WIDTH
+from demonet.experiments.expressive.partitions import alike
 from demonet.nn import DEMOConv
 from demonet.nn.conv import Scheme
 

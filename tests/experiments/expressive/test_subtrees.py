@@ -8,7 +8,7 @@ import networkx as nx
 import torch
 from torch_geometric.utils import degree
 
-from demonet.experiments.subtrees import Subtree, all_subtrees, forest
+from demonet.experiments.expressive.subtrees import Subtree, all_subtrees, forest
 
 
 def rooted(tree):

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from demonet.experiments.convolutions import Convolution
-from demonet.experiments.partitions import alike
-from demonet.experiments.subtrees import Subtree, forest
+from demonet.experiments.expressive.convolutions import Convolution
+from demonet.experiments.expressive.partitions import alike
+from demonet.experiments.expressive.subtrees import Subtree, forest
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ NetworkX's graph atlas holds all 1,253 graphs with up to seven nodes, the empty 
 weights and a readout give each a vector; graphs with equal vectors are a class; the classes are compared with those
 of one, two and three rounds of WL refinement (Lemma 4.1, Theorem 4.3).
 
-``python -m demonet.experiments.atlas [--out results]`` writes ``atlas.csv``.
+``python -m demonet.experiments.expressive.atlas [--out results]`` writes ``atlas.csv``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from torch_geometric.utils import degree, to_undirected
 
 from demonet.degree import DegreeTasks
 from demonet.errors import DemonetError
-from demonet.experiments.partitions import classes, same_partition
+from demonet.experiments.expressive.partitions import classes, same_partition
 from demonet.experiments.rows import write_rows
 from demonet.kernels import wl_classes
 from demonet.nn import DegreePooling, DEMOConv
@@ -174,7 +174,7 @@ def separate(networks: Sequence[Network] = NETWORKS, *, draws: int = 3, seed: in
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Write ``atlas.csv``."""
-    parser = argparse.ArgumentParser(prog="python -m demonet.experiments.atlas", description=main.__doc__)
+    parser = argparse.ArgumentParser(prog="python -m demonet.experiments.expressive.atlas", description=main.__doc__)
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder for the file")
     parser.add_argument("--draws", type=int, default=3, help="draws of the weights")
     parser.add_argument("--seed", type=int, default=0, help="seed of the first draw")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from demonet.experiments.convolutions import DCNNConv
+from demonet.experiments.expressive.convolutions import DCNNConv
 
 
 @pytest.mark.parametrize("first_hop", [0, 1])

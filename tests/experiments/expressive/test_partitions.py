@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from demonet.experiments.partitions import alike, classes, same_partition
+from demonet.experiments.expressive.partitions import alike, classes, same_partition
 
 
 def test_rows_nearer_than_a_billionth_of_the_largest_entry_are_one_class():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from demonet.errors import DemonetError
-from demonet.experiments.reals import KINDS, kind, multisets, real_collisions
+from demonet.experiments.expressive.reals import KINDS, kind, multisets, real_collisions
 
 SCHEMES = ("weight", "hash", "smooth", "shared")
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from demonet.errors import DemonetError
-from demonet.experiments.atlas import NETWORKS, Network, atlas, main, readout, separate
+from demonet.experiments.expressive.atlas import NETWORKS, Network, atlas, main, readout, separate
 from demonet.experiments.rows import write_rows
 from demonet.kernels import wl_classes
 
