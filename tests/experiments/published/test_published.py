@@ -8,7 +8,7 @@ import sys
 from functools import partial
 
 import pytest
-from tests.experiments.far import process_and_number
+from tests.experiments.published.far import process_and_number
 from tests.pages import ROOT
 
 from demonet import baselines
