@@ -13,7 +13,7 @@ endif
 demo: $(READY)
 	$(BIN)/demonet demo
 
-# Two workers with one thread each: faster than one worker with two, and the same bits on every machine.
+# Two workers with one thread each: faster than one worker with two, and the same bits however many cores there are.
 test: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 $(ARGS)
 
