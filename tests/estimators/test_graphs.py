@@ -88,6 +88,8 @@ def test_degrees_never_seen_and_size_of_the_batch(monkeypatch):
     strangers = [*graphs, nx.star_graph(60), nx.empty_graph(3)]
     probability = fitted.predict_proba(strangers)
     assert np.isfinite(probability).all()
+    one_by_one = np.concatenate([fitted.predict_proba([graph]) for graph in strangers])
+    np.testing.assert_allclose(one_by_one, probability, atol=1e-6)
     monkeypatch.setattr(module, "BATCH", 5)
     np.testing.assert_allclose(fitted.predict_proba(strangers), probability, atol=1e-6)
     np.testing.assert_allclose(fitted.transform(strangers[::-1])[::-1], fitted.transform(strangers), atol=1e-4)

@@ -72,9 +72,8 @@ def test_all_is_done_once_and_the_next_start_does_nothing(ledger, tmp_path):
 
 
 def test_time_left_comes_from_what_runs_took(ledger, monkeypatch):
-    monkeypatch.setattr(
-        driving, "time", SimpleNamespace(monotonic=lambda: 0.0, sleep=time.sleep)
-    )  # a clock that stands
+    stopped = SimpleNamespace(monotonic=lambda: 0.0, sleep=time.sleep)
+    monkeypatch.setattr(driving, "time", stopped)
     do(ledger, [Wanted(cell("a"), 1), Wanted(cell("c"), 1)])
     told = []
     do(ledger, [Wanted(cell("a"), 5), Wanted(cell("b"), 2, alone=True)], on_progress=told.append)
