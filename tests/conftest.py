@@ -9,8 +9,11 @@ from __future__ import annotations
 import os
 import signal
 
+import pytest
 import torch
 from hypothesis import HealthCheck, settings
+
+from demonet.errors import DemonetError
 
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
@@ -26,3 +29,17 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("demonet")
+
+
+@pytest.fixture
+def refuses():
+    """Check that a call ends in a DemonetError that says all of the given words, in any order."""
+
+    def check(call, *words: str) -> DemonetError:
+        with pytest.raises(DemonetError) as caught:
+            call()
+        for word in words:
+            assert word in str(caught.value), f"{word!r} is not in {str(caught.value)!r}"
+        return caught.value
+
+    return check

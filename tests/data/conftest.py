@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from demonet.errors import DemonetError
-
 
 @pytest.fixture(scope="session")
 def paper_data() -> Path:
@@ -34,17 +32,3 @@ def write(tmp_path: Path):
         return path
 
     return write_file
-
-
-@pytest.fixture
-def refuses():
-    """Check that a call ends in a DemonetError that says all of the given words, in any order."""
-
-    def check(call, *words: str) -> DemonetError:
-        with pytest.raises(DemonetError) as caught:
-            call()
-        for word in words:
-            assert word in str(caught.value), f"{word!r} is not in {str(caught.value)!r}"
-        return caught.value
-
-    return check

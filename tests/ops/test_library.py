@@ -6,7 +6,6 @@ import pytest
 import torch
 from tests.reference.graphs import drawn_by_seed, features
 
-import demonet.ops.many  # noqa: F401  (its operators are checked too)
 from demonet.degree import DegreeLayout
 from demonet.ops.dispatch import library, ops
 
@@ -92,12 +91,6 @@ CALLS = {
     "degree_linear": [
         lambda: (x(), matrices(), OFFSETS, TASK),
         lambda: (x().double().detach().requires_grad_(), matrices().double(), OFFSETS, TASK),
-    ],
-    "degree_linear_many": [
-        lambda: (torch.stack([x(), x(seed=4)]), torch.stack([matrices(), matrices()]), OFFSETS, TASK),
-    ],
-    "degree_outer_many": [
-        lambda: (torch.stack([x(), x(seed=4)]), torch.stack([x(seed=5), x(seed=6)]), OFFSETS, TASK, 2),
     ],
     "degree_outer": [lambda: (x(), x(width=5, seed=4), OFFSETS, TASK, 2)],
     "degree_pool": [

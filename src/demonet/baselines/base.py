@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, Self, TypeAlias
 from torch import Tensor
 from torch_geometric.data import Data
 
-from demonet.data.check import check_split
+from demonet.checks import check_split
 from demonet.data.splits import Split
 from demonet.errors import DemonetError
 from demonet.train.problem import labels

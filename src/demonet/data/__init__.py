@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from demonet.checks import check_edge_index, check_features, check_labels, check_split
 from demonet.data.catalog import CATALOG
-from demonet.data.check import check_edge_index, check_features, check_labels, check_split
 from demonet.data.edges import simple_edges
 from demonet.data.features import FeatureMap
 from demonet.data.files import read_graph

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler, normalize
 from torch import Tensor
 from torch_geometric.data import Data
 
-from demonet.data.check import check_features
+from demonet.checks import check_features
 from demonet.data.encodings import Block, Features, adjacency
 from demonet.data.sparse import to_scipy
 from demonet.errors import DemonetError

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from torch_geometric.data import Data
 
-from demonet.data.check import check_edge_index, check_features, check_labels
+from demonet.checks import check_edge_index, check_features, check_labels
 from demonet.data.edges import SelfLoops, simple_edges
 from demonet.data.ids import Ids, Numbering, as_attribute, id_at, number_ends, number_listed
 from demonet.data.node_features import Featured, from_matrix_rows, read_features

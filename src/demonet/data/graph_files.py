@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from demonet.data.check import check_labels
+from demonet.checks import check_labels
 from demonet.data.edges import SelfLoops
 from demonet.data.files import read_graph
 from demonet.data.graph_set import GraphSet

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from demonet.data.check import check_edge_index, check_features, check_labels
+from demonet.checks import check_edge_index, check_features, check_labels
 from demonet.errors import DemonetError
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from demonet.data.check import check_edge_index, check_labels
+from demonet.checks import check_edge_index, check_labels
 from demonet.data.edges import simple_edges
 from demonet.errors import DemonetError
 

@@ -13,7 +13,7 @@ from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
-from demonet.data.check import check_edge_index
+from demonet.checks import check_edge_index
 from demonet.degree.blocks import Blocks, cut_blocks
 from demonet.degree.buffers import Buffers
 from demonet.degree.count import By

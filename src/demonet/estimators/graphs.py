@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from demonet.data.check import check_split
+from demonet.checks import check_split
 from demonet.data.files import read_graph
 from demonet.data.graph_files import read_graphs
 from demonet.data.splits import Split

@@ -12,7 +12,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 from torch_geometric.data import Data
 
-from demonet.data.check import check_split
+from demonet.checks import check_split
 from demonet.data.files import read_graph
 from demonet.data.splits import Split
 from demonet.errors import DemonetError

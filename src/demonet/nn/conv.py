@@ -13,7 +13,7 @@ from torch_geometric.nn import MessagePassing
 from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.utils import is_torch_sparse_tensor
 
-from demonet.data.check import check_sides
+from demonet.checks import check_sides
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import is_torch_sparse_tensor, to_edge_index
 
-from demonet.data.check import check_edge_index, check_features
+from demonet.checks import check_edge_index, check_features
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tiers import Tiers, cut_tiers
 from demonet.errors import DemonetError

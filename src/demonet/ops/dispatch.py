@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from demonet.data.check import check_edge_index
+from demonet.checks import check_edge_index
 from demonet.degree.lists import neighbour_lists
 from demonet.ops import cpu, cuda, reference
 

@@ -13,7 +13,7 @@ from sklearn.metrics import f1_score
 from torch_geometric.data import Data
 
 from demonet.baselines.attribute_rows import are_counts
-from demonet.data.check import check_split
+from demonet.checks import check_split
 from demonet.data.splits import Split, fractions
 from demonet.data.statistics import degrees
 from demonet.errors import DemonetError

@@ -2,7 +2,6 @@
 
 from demonet.train.config import TrainConfig
 from demonet.train.loop import Epoch, History, fit
-from demonet.train.many import train_many
 from demonet.train.presets import Preset, preset
 from demonet.train.problem import GraphProblem, NodeProblem, Part
 from demonet.train.recipes import Trained, family_of, train_graphs, train_nodes
@@ -23,6 +22,5 @@ __all__ = [
     "predict",
     "preset",
     "train_graphs",
-    "train_many",
     "train_nodes",
 ]

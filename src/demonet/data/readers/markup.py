@@ -11,7 +11,7 @@ import numpy as np
 from torch import Tensor
 from torch_geometric.data import Data
 
-from demonet.data.check import check_edge_index
+from demonet.checks import check_edge_index
 from demonet.data.ids import Ids, make_ids
 from demonet.data.readers.listing import Listing
 from demonet.data.readers.raw import read_text

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from demonet.data.check import check_room
+from demonet.checks import check_room
 from demonet.data.readers.listing import Listing
 from demonet.data.readers.matlab import read_matlab
 from demonet.data.readers.raw import check_expansion, read_bytes

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from demonet.data.check import check_room
+from demonet.checks import check_room
 from demonet.data.readers.columns import Kind
 from demonet.data.readers.raw import read_text
 from demonet.data.readers.text import TextTable

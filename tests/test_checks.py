@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from demonet.checks import check_room
 from demonet.data import Split, check_edge_index, check_features, check_labels, check_split
-from demonet.data.check import check_room
 from demonet.data.sparse import to_scipy, to_torch
 
 EDGES = torch.tensor([[0, 1, 2], [1, 2, 0]])

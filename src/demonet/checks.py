@@ -1,17 +1,35 @@
-"""Every rule about bad input, in one place: readers, layers and training all come here."""
+"""Input validation, shared by readers, layers, training and estimators."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from demonet.errors import DemonetError
 
-if TYPE_CHECKING:
-    from demonet.data.splits import Split
+
+class Split(Protocol):
+    """What is checked of a :class:`demonet.data.Split`."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def train(self) -> Tensor:
+        """Indices of the training items."""
+
+    @property
+    def val(self) -> Tensor:
+        """Indices of the validation items."""
+
+    @property
+    def test(self) -> Tensor:
+        """Indices of the test items."""
+
 
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
