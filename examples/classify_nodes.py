@@ -1,4 +1,4 @@
-"""From a graph to a tested model: a preset covers features, model and training together."""
+"""Train and test a node classifier. The preset sets features, model and training."""
 
 from demonet.data.splits import thirds
 from demonet.data.synthetic import role_graph

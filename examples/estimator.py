@@ -1,4 +1,4 @@
-"""A graph, a few labels, and scikit-learn: fit, predict, embed, search, save, explain."""
+"""Use the scikit-learn estimator: fit, score, embed, search, save, load, explain."""
 
 import networkx as nx
 from sklearn.model_selection import GridSearchCV
@@ -15,8 +15,8 @@ print(f"embedding of {len(classifier.transform())} people in {classifier.transfo
 search = GridSearchCV(DEMONetClassifier(club, epochs=20), {"scheme": ["weight", "hash", "smooth"]}, scoring="f1_macro")
 print(f"best scheme {search.fit(people, side).best_params_['scheme']}, macro-F1 {search.best_score_:.3f}")
 
-classifier.save("club.safetensors")  # weights and facts, no pickle; the graph stays yours
+classifier.save("club.safetensors")  # weights and settings, no pickle; the graph is not included
 loaded = DEMONetClassifier.load("club.safetensors", graph=club)
 why = loaded.explain(8)
-print(f"person 8: {why.prediction} ({why.confidence:.3f}), most of all by the arc {why.arcs[0][:2]}")
-print(f"of a score of {why.network.score:.2f} the degree's own weights have {why.network.own:.2f}")
+print(f"person 8: {why.prediction} ({why.confidence:.3f}), most important edge {why.arcs[0][:2]}")
+print(f"score {why.network.score:.2f}, of which the degree-specific weights contribute {why.network.own:.2f}")

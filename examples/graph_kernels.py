@@ -1,4 +1,4 @@
-"""Graph kernels in a support vector machine."""
+"""Classify graphs with graph kernels and a support vector machine."""
 
 import numpy as np
 from sklearn.svm import SVC

@@ -1,4 +1,4 @@
-"""DEMOConv inside a network of your own, like any PyTorch Geometric layer."""
+"""Use DEMOConv in your own network, like any PyTorch Geometric layer."""
 
 import torch
 import torch.nn.functional as F
