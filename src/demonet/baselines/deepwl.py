@@ -18,7 +18,7 @@ from demonet.baselines.kernel import KernelSettings, KernelSVM
 from demonet.errors import DemonetError
 from demonet.kernels import WLSubtreeKernel
 from demonet.kernels.base import Expansion
-from demonet.kernels.union import Float, GraphUnion
+from demonet.kernels.graph_union import Float, GraphUnion
 
 _POSITIVE = Interval(Integral, 1, None, closed="left")
 
