@@ -112,7 +112,7 @@ def pool(z: Tensor, s: Tensor, buckets: list[Bucket]) -> tuple[Tensor, Tensor, T
     return x, adj, link, rows.sum() / sizes.sum()
 
 
-class Stack(nn.Module):
+class _SAGEStack(nn.Module):
     """GraphSAGE layers with normalised outputs, which are concatenated; relu and batch norm after all but the last."""
 
     def __init__(self, in_channels: int, hidden: int, out_channels: int, layers: int, *, dense: bool) -> None:
@@ -143,10 +143,10 @@ class DiffPoolNetwork(Classifier):
     def __init__(self, in_channels: int, num_classes: int, clusters: int, settings: DiffPoolSettings) -> None:
         super().__init__()
         hidden, layers = settings.hidden, settings.layers
-        self.before = Stack(in_channels, hidden, hidden, layers, dense=False)
-        self.assign = Stack(in_channels, hidden, clusters, layers, dense=False)
+        self.before = _SAGEStack(in_channels, hidden, hidden, layers, dense=False)
+        self.assign = _SAGEStack(in_channels, hidden, clusters, layers, dense=False)
         self.assigned = nn.Linear(self.assign.out_channels, clusters)
-        self.after = Stack(self.before.out_channels, hidden, hidden, layers, dense=True)
+        self.after = _SAGEStack(self.before.out_channels, hidden, hidden, layers, dense=True)
         self.read = nn.Linear(self.before.out_channels + self.after.out_channels, _READOUT_WIDTH)
         self.head = nn.Linear(_READOUT_WIDTH, num_classes)
         self.dropout = settings.dropout

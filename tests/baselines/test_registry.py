@@ -1,4 +1,4 @@
-"""Baselines: the interface, and the two floors worked out by hand."""
+"""The registry, the interface, and two simple baselines worked out by hand."""
 
 from __future__ import annotations
 
