@@ -8,7 +8,7 @@ from tests.reference.graphs import from_arcs
 from torch_geometric.data import Batch, Data
 
 from demonet import DemonetError
-from demonet.baselines.diffpool import DiffPool, buckets, pool
+from demonet.baselines.diffpool import DiffPool, make_buckets, pool
 from demonet.data.splits import thirds
 from demonet.data.synthetic import small_graphs
 
@@ -32,7 +32,7 @@ def test_by_hand():
     graph = Batch.from_data_list([path(3)])
     s = torch.tensor([[60.0, 0.0], [60.0, 0.0], [0.0, 60.0]])
     z = torch.tensor([[1.0], [2.0], [4.0]])
-    x, adj, link, entropy = pool(z, s, buckets(graph.edge_index, graph.batch, 1))
+    x, adj, link, entropy = pool(z, s, make_buckets(graph.edge_index, graph.batch, 1))
     torch.testing.assert_close(x[0], torch.tensor([[3.0], [4.0]]))
     torch.testing.assert_close(adj[0], torch.tensor([[2.0, 1.0], [1.0, 0.0]]))
     assert float(link) == pytest.approx(5**0.5 / 9)
@@ -45,7 +45,7 @@ def test_the_losses_of_unequal_graphs_against_their_formulas():
     batch = Batch.from_data_list(graphs)
     generator = torch.Generator().manual_seed(0)
     s, z = torch.randn(19, 4, generator=generator), torch.randn(19, 2, generator=generator)
-    laid = buckets(batch.edge_index, batch.batch, 4)
+    laid = make_buckets(batch.edge_index, batch.batch, 4)
     assert sorted(bucket.adj.size(1) for bucket in laid) == [2, 4, 8, 16]
     x, adj, link, entropy = pool(z, s, laid)
     square = 0.0
@@ -64,7 +64,7 @@ def test_a_graph_has_the_same_scores_in_any_company():
     graphs = [path(n) for n in (3, 9, 2, 5)]
     method = DiffPool(clusters=2)
     torch.manual_seed(0)
-    model = method._module(3, 2, graphs, graphs=True).eval()
+    model = method._build(3, 2, graphs, graphs=True).eval()
     together = model(*method._inputs(Batch.from_data_list(graphs)))
     alone = torch.cat([model(*method._inputs(Batch.from_data_list([graph]))) for graph in graphs])
     torch.testing.assert_close(together, alone)
@@ -74,7 +74,7 @@ def test_both_losses_are_in_the_objective():
     graphs = small_graphs(15)
     method = DiffPool()
     batch = Batch.from_data_list([Data(x=torch.ones(g.num_nodes, 3), edge_index=g.edge_index) for g in graphs])
-    model = method._module(3, 5, graphs, graphs=True)
+    model = method._build(3, 5, graphs, graphs=True)
     inputs = method._inputs(batch)
     model(*inputs)
     model.auxiliary_loss.backward()
@@ -85,10 +85,10 @@ def test_both_losses_are_in_the_objective():
 def test_more_clusters_than_nodes():
     graphs = small_graphs(15, smallest=8, largest=12)
     y = torch.cat([graph.y for graph in graphs])
-    with pytest.raises(DemonetError, match="13 clusters of graphs with at most 12 nodes"):
+    with pytest.raises(DemonetError, match=r"clusters=13.* 12 nodes"):
         DiffPool(clusters=13).fit(graphs, thirds(y, 0, stratified=True))
     for ratio in (0.0, 1.5):
         with pytest.raises(DemonetError, match="ratio"):
             DiffPool(ratio=ratio)
-    with pytest.raises(DemonetError, match="clusters of 0"):
+    with pytest.raises(DemonetError, match=r"clusters .*0"):
         DiffPool(clusters=0)

@@ -75,8 +75,8 @@ def test_fitted_as_every_baseline(name):
     graph = role_graph(0, motifs=12)
     split = thirds(graph.y, 0, stratified=True)
     method = quick(name).fit(graph, split, seed=1)
-    floor = baselines.get("majority")().fit(graph, split)
-    assert method.score(split.test, graph.y) > floor.score(split.test, graph.y) + 0.05
+    majority = baselines.get("majority")().fit(graph, split)
+    assert method.score(split.test, graph.y) > majority.score(split.test, graph.y) + 0.05
     assert np.array_equal(method.embeddings().numpy(), quick(name).embed(graph, seed=1))
     with pytest.raises(DemonetError, match=f"{name} classifies nodes, not graphs"):
         quick(name).fit(small_graphs(10), split)

@@ -8,8 +8,7 @@ from tests.reference.graphs import drawn_by_seed, features
 from torch_geometric.data import Data
 
 from demonet.baselines.gcn import GCN
-from demonet.baselines.layers import gcn_product
-from demonet.baselines.products import Product
+from demonet.baselines.layers import Product, gcn_product
 from demonet.data.splits import Split, thirds
 from demonet.data.synthetic import mirrored_karate, role_graph, small_graphs
 from demonet.train import TrainConfig
@@ -42,7 +41,7 @@ def graph():
 
 def test_nodes_against_the_equation(graph):
     edge_index, n = graph
-    network = GCN()._module(3, 4, [], graphs=False).double().eval()
+    network = GCN()._build(3, 4, [], graphs=False).double().eval()
     for bias in (network.first.bias, network.second.bias):
         torch.nn.init.normal_(bias)
     x = features(n, 3, 0)
@@ -53,7 +52,7 @@ def test_nodes_against_the_equation(graph):
 
 def test_graphs_against_the_equation(graph):
     edge_index, n = graph
-    network = GCN()._module(3, 4, [], graphs=True).double().eval()
+    network = GCN()._build(3, 4, [], graphs=True).double().eval()
     x, two = features(n, 3, 0), features(2, 3, 1)
     alone = torch.relu(dense(network, x, edge_index)).mean(0)
     empty = torch.relu(dense(network, two, edge_index[:, :0])).mean(0)

@@ -11,7 +11,7 @@ from demonet.baselines.gin import GIN
 
 def network(channels=3):
     torch.manual_seed(0)
-    return GIN(hidden=6, layers=3)._module(channels, 4, [], graphs=True).double().eval()
+    return GIN(hidden=6, layers=3)._build(channels, 4, [], graphs=True).double().eval()
 
 
 def by_hand(model, x, edge_index):

@@ -9,10 +9,9 @@ from tests.reference.graphs import drawn_by_seed, graphs
 from torch_geometric.data import Data
 
 from demonet import DemonetError
-from demonet.baselines import heat
-from demonet.baselines.graphwave import GraphWave
-from demonet.baselines.heat import chebyshev, heat_blocks, heat_exact, laplacian
-from demonet.baselines.structure import simple_adjacency
+from demonet.baselines import graphwave
+from demonet.baselines.graphwave import GraphWave, chebyshev, heat_blocks, heat_exact, laplacian
+from demonet.baselines.structural import simple_adjacency
 
 
 def data(graph):
@@ -47,7 +46,7 @@ def test_wavelets_are_those_of_the_eigendecomposition(graph):
 def test_blocks_of_any_width_give_the_same(monkeypatch):
     graph = data(drawn_by_seed(60, 150))
     whole = GraphWave().embed(graph)
-    monkeypatch.setattr(heat, "CELLS", 7 * 60)
+    monkeypatch.setattr(graphwave, "_CELLS", 7 * 60)
     assert len(list(heat_blocks(laplacian(simple_adjacency(graph)), [1.0], 30))) == 9
     np.testing.assert_allclose(GraphWave().embed(graph), whole, atol=1e-12)
 
@@ -84,12 +83,12 @@ def test_coefficients_sum_to_the_exponential():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"order": 0}, "Chebyshev order of 0"),
-        ({"scales": 0}, "scales of 0"),
-        ({"points": 1}, "points of 1"),
-        ({"kept": (0.5, 0.9)}, r"shares \(0.5, 0.9\) of heat kept"),
-        ({"last": 0.0}, "0.0 as the last point"),
-        ({"orders": 3}, r"graphwave has no setting 'orders' \(there are scales, points"),
+        ({"order": 0}, r"Chebyshev order .*0"),
+        ({"scales": 0}, r"scales .*0"),
+        ({"points": 1}, r"points .*1"),
+        ({"kept": (0.5, 0.9)}, r"kept .*0\.5, 0\.9"),
+        ({"last": 0.0}, "last .*0.0"),
+        ({"orders": 3}, r"graphwave has no setting 'orders'.*scales, points"),
     ],
 )
 def test_bad_settings(changes, message):
@@ -99,5 +98,5 @@ def test_bad_settings(changes, message):
 
 def test_too_low_an_order_is_refused_not_used():
     graph = data(drawn_by_seed(2000, 4000))
-    with pytest.raises(DemonetError, match=r"Chebyshev order of 2 for heat at scale .*\(an order of \d+ would do"):
+    with pytest.raises(DemonetError, match=r"order 2 .*order=\d+"):
         GraphWave(order=2).embed(graph)

@@ -106,11 +106,10 @@ def test_deepwl_without_similarities_is_wl(fitted, others, h):
 
 @settings(max_examples=15)
 @given(fitted=lists_of(drawn_graphs()), seed=st.integers(0, 1000))
-def test_deepwl_similarities_are_a_gram_matrix(fitted, seed):
+def test_deepwl_weighs_pairs_of_colours_by_the_products_of_their_vectors(fitted, seed):
     kernel = DeepWLKernel(2, dimensions=4, epochs=2, seed=seed).fit(fitted)
-    m, counts = kernel.similarity, WLSubtreeKernel(2).fit(fitted).features_.toarray()
-    np.testing.assert_array_equal(m, m.T)
-    assert np.linalg.eigvalsh(m).min(initial=0.0) >= -1e-12
+    counts = WLSubtreeKernel(2).fit(fitted).features_.toarray()
+    m = kernel.vectors_ @ kernel.vectors_.T
     np.testing.assert_allclose(kernel.transform(fitted), counts @ m @ counts.T, atol=1e-12)
 
 
@@ -140,7 +139,7 @@ def test_deepwl_with_vectors_from_before():
     learned = DeepWLKernel(1, seed=3).fit(graphs)
     given = DeepWLKernel(1, vectors=learned.vectors_).fit(graphs)
     np.testing.assert_array_equal(given.transform(graphs), learned.transform(graphs))
-    with pytest.raises(DemonetError, match=r"vectors of shape \(2, 2\) for 3 colours"):
+    with pytest.raises(DemonetError, match=r"\(2, 2\).*3"):
         DeepWLKernel(1, vectors=np.eye(2)).fit([path(2), path(3)])
 
 
@@ -155,9 +154,9 @@ def test_deepwl_finds_what_occurs_together():
     for number in range(20):
         colour = [2 * (number % 2) + (v + number // 2) % 2 for v in range(6)]
         rings.append(graph(6, [(v, (v + 1) % 6) for v in range(6)], torch.eye(4)[colour]))
-    m = DeepWLKernel(0, dimensions=8, epochs=100).fit(rings).similarity
-    length = np.sqrt(np.diagonal(m))
-    cosine = m / np.outer(length, length)
+    vectors = DeepWLKernel(0, dimensions=8, epochs=100).fit(rings).vectors_
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosine = vectors @ vectors.T
     # Colours are numbered by the bytes of their rows: yellow, blue, green, red.
     together, apart = [cosine[0, 1], cosine[2, 3]], [cosine[0, 2], cosine[0, 3], cosine[1, 2], cosine[1, 3]]
     assert min(together) > max(apart) + 0.2
@@ -232,11 +231,11 @@ def test_a_single_class(name):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_bad_settings(name, families):
-    with pytest.raises(DemonetError, match=f"{name} has no setting 'height' \\(there are rounds, untuned"):
+    with pytest.raises(DemonetError, match=f"{name} has no setting 'height'.*rounds, untuned"):
         made(name, height=3)
-    with pytest.raises(DemonetError, match="no rounds to choose from"):
+    with pytest.raises(DemonetError, match="rounds"):
         made(name, rounds=())
-    with pytest.raises(DemonetError, match=r"rounds of -1 \(a whole number of at least 0\)"):
+    with pytest.raises(DemonetError, match=r"rounds .*0.*-1"):
         made(name, rounds=(-1,))
     with pytest.raises(DemonetError, match=f"{name} classifies graphs, not nodes"):
         made(name).fit(Data(edge_index=families[0].edge_index, num_nodes=3, y=torch.tensor([0, 1, 0])), SPLIT)
@@ -244,13 +243,13 @@ def test_bad_settings(name, families):
 
 def test_bad_settings_of_machines():
     for name in MACHINES:
-        with pytest.raises(DemonetError, match=r"C of 0.0 \(a number above 0\)"):
+        with pytest.raises(DemonetError, match=r"C .*0\.0"):
             made(name, strengths=(0.0,))
-    with pytest.raises(DemonetError, match="trees of 0"):
+    with pytest.raises(DemonetError, match=r"trees .*0"):
         baselines.get("wl-rf")(trees=0)
-    with pytest.raises(DemonetError, match="dimensions of 0"):
+    with pytest.raises(DemonetError, match=r"dimensions .*0"):
         baselines.get("deepwl")(dimensions=(0,))
-    with pytest.raises(DemonetError, match="window of 0"):
+    with pytest.raises(DemonetError, match=r"window .*0"):
         baselines.get("deepwl")(windows=(0,))
     with pytest.raises(DemonetError, match="'dimensions' parameter of DeepWLKernel must be an int"):
         DeepWLKernel(dimensions=0).fit([path(2)])

@@ -7,8 +7,7 @@ import torch
 from tests.reference.graphs import drawn_by_seed, features
 from torch_geometric.nn import ChebConv, GCNConv, SAGEConv
 
-from demonet.baselines.layers import LinearFirstCheb, LinearFirstSAGE, ProductGCN, drop, gcn_product
-from demonet.baselines.products import Product
+from demonet.baselines.layers import LinearFirstCheb, LinearFirstSAGE, Product, ProductGCN, dropout, gcn_product
 
 
 @pytest.fixture
@@ -76,8 +75,8 @@ def test_dropout_of_sparse_rows(kind):
 
     x = torch.bernoulli(torch.full((100, 100), 0.2), generator=torch.Generator().manual_seed(0))
     torch.manual_seed(0)
-    found = given(drop(kind(x.to_sparse_csr()), 0.75, True))
+    found = given(dropout(kind(x.to_sparse_csr()), 0.75, True))
     assert set(found.unique().tolist()) == {0.0, 4.0}
     assert bool((found[x == 0] == 0).all())
     assert float(found.sum()) == pytest.approx(float(x.sum()), rel=0.15)
-    assert torch.equal(given(drop(kind(x.to_sparse_csr()), 0.75, False)), x)
+    assert torch.equal(given(dropout(kind(x.to_sparse_csr()), 0.75, False)), x)

@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from demonet import DemonetError, baselines
-from demonet.baselines.network import Network
-from demonet.baselines.settings_networks import LayerSettings
+from demonet.baselines.network import LayerSettings, Network
 from demonet.data.splits import thirds
 from demonet.data.synthetic import role_graph, small_graphs
 
@@ -61,22 +60,22 @@ def test_nobody_looks_at_test_labels(name, kind):
 def test_settings(name):
     method = baselines.get(name)
     assert method.defaults.source
-    with pytest.raises(DemonetError, match=f"{name} has no setting 'witdh' \\(there are train, "):
+    with pytest.raises(DemonetError, match=f"{name} has no setting 'witdh'.*train"):
         method(witdh=3)
     if isinstance(method.defaults, LayerSettings):
-        with pytest.raises(DemonetError, match="hidden of 0"):
+        with pytest.raises(DemonetError, match=r"hidden .*0"):
             method(hidden=0)
-        with pytest.raises(DemonetError, match="dropout of 1"):
+        with pytest.raises(DemonetError, match=r"dropout .*1"):
             method(dropout=1.0)
-        assert method(hidden=25).chosen.hidden == 25
+        assert method(hidden=25).settings.hidden == 25
 
 
 def test_bad_settings():
-    with pytest.raises(DemonetError, match="Chebyshev order of 0"):
+    with pytest.raises(DemonetError, match=r"Chebyshev order .*0"):
         baselines.get("gcn-cheby")(order=0)
-    with pytest.raises(DemonetError, match="heads of 0"):
+    with pytest.raises(DemonetError, match=r"heads .*0"):
         baselines.get("gat")(heads=0)
-    with pytest.raises(DemonetError, match="5 towers of 64 hidden units"):
+    with pytest.raises(DemonetError, match=r"hidden=64.*towers=5"):
         baselines.get("pna")(hidden=64)
 
 

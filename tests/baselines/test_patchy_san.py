@@ -12,8 +12,7 @@ from tests.reference.graphs import from_arcs
 from torch_geometric.data import Batch, Data
 
 from demonet import DemonetError
-from demonet.baselines.labelling import canonical_order, wl_ranks
-from demonet.baselines.patchy_san import PatchyNetwork, PatchySan, receptive_fields
+from demonet.baselines.patchy_san import PatchyNetwork, PatchySan, canonical_order, receptive_fields, wl_ranks
 from demonet.data.encodings import adjacency
 
 # A triangle 0 1 2, with a tail 2 - 3 - 4 and a leaf 5 at node 1; 6 is alone.
@@ -56,7 +55,7 @@ def test_numbers_of_nodes_do_not_matter(seed):
     """All ranks of this graph differ, so what the network is given is the same for every numbering."""
     order = torch.randperm(N, generator=torch.Generator().manual_seed(seed))
     method = PatchySan(field=4, width=5)
-    one, two = method._layout([GRAPH, renumbered(GRAPH, order)], [GRAPH])
+    one, two = method._preprocess([GRAPH, renumbered(GRAPH, order)], [GRAPH])
     assert torch.equal(one.x, two.x)
 
 
@@ -101,8 +100,8 @@ def test_the_convolution_reads_one_field_at_a_time():
     """Changing one field's nodes changes that field's column alone."""
     torch.manual_seed(0)
     method = PatchySan(field=4, width=5, reach=2)
-    inputs = method._inputs(Batch.from_data_list(method._layout([GRAPH], [GRAPH])))
-    model = method._module(7, 2, [GRAPH], graphs=True)
+    inputs = method._inputs(Batch.from_data_list(method._preprocess([GRAPH], [GRAPH])))
+    model = method._build(7, 2, [GRAPH], graphs=True)
     assert isinstance(model, PatchyNetwork)
     assert inputs[0].shape == (1, 7, 20)
     other = inputs[0].clone()
@@ -112,7 +111,7 @@ def test_the_convolution_reads_one_field_at_a_time():
 
 
 def test_bad_settings():
-    with pytest.raises(DemonetError, match="receptive field of 0"):
+    with pytest.raises(DemonetError, match=r"receptive field .*0"):
         PatchySan(field=0)
-    with pytest.raises(DemonetError, match="receptive field of 16 nodes"):
+    with pytest.raises(DemonetError, match=r"receptive field .*16"):
         PatchySan(field=16)

@@ -14,7 +14,7 @@ ARCS, N = from_arcs(5, [(0, 1), (0, 2), (0, 3), (3, 4)], undirected=True)
 def network():
     torch.manual_seed(0)
     seen = [Data(edge_index=ARCS, num_nodes=N), Data(edge_index=ARCS[:, :0], num_nodes=2)]
-    return PNA(hidden=4, towers=1, layers=1)._module(3, 2, seen, graphs=False).double().eval()
+    return PNA(hidden=4, towers=1, layers=1)._build(3, 2, seen, graphs=False).double().eval()
 
 
 def test_the_mean_log_degree_is_that_of_all_training_graphs():

@@ -8,10 +8,20 @@ from tests.reference.graphs import from_arcs
 from torch_geometric.data import Data
 
 from demonet import DemonetError
-from demonet.baselines.description import description_length, divergence, huffman, lloyd_max, quantised
-from demonet.baselines.refex import bins, distinct, local_features, recursive_features, refex
-from demonet.baselines.rolx import RolX
-from demonet.baselines.structure import simple_adjacency
+from demonet.baselines.rolx import (
+    RolX,
+    bins,
+    description_length,
+    distinct,
+    divergence,
+    huffman,
+    lloyd_max,
+    local_features,
+    quantised,
+    recursive_features,
+    refex,
+)
+from demonet.baselines.structural import simple_adjacency
 from demonet.data.synthetic import barbell, role_graph
 
 
@@ -119,11 +129,11 @@ def test_roles_of_a_star_forest():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"roles": 0}, "roles of 0"),
-        ({"most_roles": 0}, "most roles of 0"),
-        ({"share": 1.0}, "share of 1.0 for each bin"),
-        ({"bits": ()}, "bits of 0"),
-        ({"rounds": -1}, "rounds of -1"),
+        ({"roles": 0}, r"roles .*0"),
+        ({"most_roles": 0}, r"most roles .*0"),
+        ({"share": 1.0}, "share .*1.0"),
+        ({"bits": ()}, r"bits .*0"),
+        ({"rounds": -1}, r"rounds .*-1"),
         ({"role": 3}, "rolx has no setting 'role'"),
     ],
 )
@@ -133,5 +143,5 @@ def test_bad_settings(changes, message):
 
 
 def test_more_roles_than_features_are_refused():
-    with pytest.raises(DemonetError, match=r"9 roles of 6 nodes with \d features"):
+    with pytest.raises(DemonetError, match=r"roles=9.*6"):
         RolX(roles=9).embed(TAILED)

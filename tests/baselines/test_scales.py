@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from demonet.baselines.graphwave import GraphWave
-from demonet.baselines.heat import heat_blocks, laplacian
-from demonet.baselines.refex import refex
+from demonet.baselines.graphwave import GraphWave, heat_blocks, laplacian
+from demonet.baselines.rolx import refex
 
 NODES, EDGES = 7_575, 239_738
 DENSE = NODES * NODES * 8  # bytes of one dense matrix of nodes by nodes: 459 MB

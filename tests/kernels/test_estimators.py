@@ -99,20 +99,20 @@ BAD_GRAPHS = {
     "one Data": (path(2), "list of torch_geometric Data"),
     "a Batch": (Batch.from_data_list([path(2), path(3)]), "list of torch_geometric Data"),
     "a number": (3, "list of torch_geometric Data"),
-    "not Data": ([path(2), "path"], "graph 1 is not"),
-    "widths": ([path(2, np.ones((2, 1))), path(2, np.ones((2, 3)))], "graph 1: x has 3 columns where 1"),
+    "not Data": ([path(2), "path"], "graph 1 .*str"),
+    "widths": ([path(2, np.ones((2, 1))), path(2, np.ones((2, 3)))], "graph 1: .*3 .*1"),
     "some without x": ([path(2, np.ones((2, 1))), path(2)], "graph 1 has no x"),
-    "NaN": ([path(3, [[0], [np.nan], [1]])], "graph 0: x holds NaN or infinity, first at node 1"),
+    "NaN": ([path(3, [[0], [np.nan], [1]])], "graph 0: x .*NaN.*node 1"),
     "infinity": ([path(2, [[0], [np.inf]])], "NaN or infinity"),
     "flat x": ([Data(x=torch.ones(2), edge_index=EDGE)], r"shape \[2\]"),
     "no columns": ([Data(x=torch.ones(2, 0), edge_index=EDGE)], r"shape \[2, 0\]"),
     "complex x": ([Data(x=torch.ones(2, 1, dtype=torch.cfloat), edge_index=EDGE)], "real"),
     "sparse x": ([Data(x=torch.eye(2).to_sparse(), edge_index=EDGE)], "dense"),
-    "huge labels": ([Data(x=torch.tensor([[2**53 + 1], [2**53]]), edge_index=EDGE)], "cannot tell apart"),
+    "huge labels": ([Data(x=torch.tensor([[2**53 + 1], [2**53]]), edge_index=EDGE)], "float64"),
     "no arcs given": ([Data(x=torch.ones(2, 1))], "edge_index"),
     "real arcs": ([Data(x=torch.ones(2, 1), edge_index=EDGE.float())], "edge_index"),
-    "stray arc": ([Data(x=torch.ones(1, 1), edge_index=EDGE)], "names node 1, the graph has 1 nodes"),
-    "negative arc": ([Data(x=torch.ones(2, 1), edge_index=-EDGE)], "names node -1"),
+    "stray arc": ([Data(x=torch.ones(1, 1), edge_index=EDGE)], "node 1, .* 1 nodes"),
+    "negative arc": ([Data(x=torch.ones(2, 1), edge_index=-EDGE)], "node -1"),
     "nothing": ([Data()], "number of nodes"),
 }
 
@@ -135,11 +135,11 @@ def test_bad_graphs_have_no_class(graphs, message):
 @CLASSES
 def test_attributes_must_be_those_of_fit(kernel_class):
     kernel = kernel_class(n_iter=1).fit([path(2, [[1], [1]])])
-    with pytest.raises(DemonetError, match="had x, these have none"):
+    with pytest.raises(DemonetError, match="fitted graphs have x"):
         kernel.transform([path(2)])
-    with pytest.raises(DemonetError, match=r"columns|wide"):
+    with pytest.raises(DemonetError, match=r"columns|widths"):
         kernel.transform([path(2, np.ones((2, 2)))])
-    with pytest.raises(DemonetError, match="had no x, these have one"):
+    with pytest.raises(DemonetError, match="fitted graphs have no x"):
         kernel_class(n_iter=1).fit([path(2)]).transform([path(2, [[1], [1]])])
 
 

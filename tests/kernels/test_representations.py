@@ -88,13 +88,13 @@ def test_an_isolated_node_halves():
 @pytest.mark.parametrize(
     ("representations", "message"),
     [
-        (lambda data: [torch.ones(data.num_nodes, 2)], "n_iter=1 asks for 2"),
-        (lambda data: torch.ones(2, data.num_nodes, 2), "not a list"),
+        (lambda data: [torch.ones(data.num_nodes, 2)], "1 levels .*n_iter=1 .*2"),
+        (lambda data: torch.ones(2, data.num_nodes, 2), "list of tensors.*Tensor"),
         (lambda data: [torch.ones(data.num_nodes, 2), torch.ones(1, 2)], r"level 1 of graph 0 has shape \[1, 2\]"),
         (lambda data: [torch.ones(data.num_nodes)] * 2, "shape"),
         (lambda data: [np.ones((data.num_nodes, 2))] * 2, "numpy.ndarray"),
         (lambda data: [torch.full((data.num_nodes, 2), torch.nan)] * 2, "NaN"),
-        (lambda data: [torch.ones(data.num_nodes, data.num_nodes)] * 2, r"different widths .*\[2, 3\]"),
+        (lambda data: [torch.ones(data.num_nodes, data.num_nodes)] * 2, r"level 0 .*\[2, 3\]"),
     ],
 )
 def test_bad_representations(kernel_class, representations, message):
@@ -105,5 +105,5 @@ def test_bad_representations(kernel_class, representations, message):
 @VECTOR_KERNELS
 def test_widths_must_be_those_of_fit(kernel_class):
     kernel = kernel_class(n_iter=0, representations=lambda data: [torch.ones(data.num_nodes, data.num_nodes)])
-    with pytest.raises(DemonetError, match=r"\[3\] wide, those of the fitted graphs were \[2\]"):
+    with pytest.raises(DemonetError, match=r"\[3\].*\[2\]"):
         kernel.fit([path(2)]).transform([path(3)])

@@ -1,56 +1,65 @@
-"""One file for each method that a result is compared with, one interface: ``get(name)().fit(data, split, seed)``."""
+"""Methods that DEMO-Net is compared with: published systems and simple baselines, with one interface.
+
+Public:
+
+- :func:`names` lists the baselines in the order of the tables.
+- :func:`get` returns the class of a name. ``get(name)().fit(data, split, seed)`` trains it. The class also carries
+  its description (the docstring), ``kinds``, its default settings (``defaults``) and their citation
+  (``defaults.source``).
+- :class:`Baseline` and :class:`Settings` are the base classes, :func:`register` the decorator that adds a baseline.
+
+To add a baseline, write a module with a subclass of :class:`Baseline` under ``@register`` and add the name of the
+module to ``_MODULES`` below. ``docs/extending/baseline.md`` shows each step.
+
+Modules shared by several baselines: ``base`` (interface, settings, registry), ``selection`` (choosing a scikit-learn
+model on the validation part), ``network`` and ``layers`` (neural networks), ``embedding`` (unsupervised embeddings of
+nodes), ``kernel`` (graph kernels).
+"""
 
 from __future__ import annotations
 
 from importlib import import_module
 
-from demonet.baselines.base import Baseline
+from demonet.baselines.base import REGISTRY, Baseline, Settings, register
 from demonet.errors import DemonetError
 
-__all__ = ["Baseline", "get", "names"]
+__all__ = ["Baseline", "Settings", "get", "names", "register"]
 
-# Where each method lives, in the order of the tables. A method is imported when it is asked for: some need gensim.
-_METHODS: dict[str, tuple[str, str]] = {
-    "majority": ("majority", "Majority"),
-    "degree-knn": ("degree_knn", "DegreeKNN"),
-    "degree-svm": ("degree_svm", "DegreeSVM"),
-    "structural-lr": ("structural_lr", "StructuralLR"),
-    "structural-rf": ("structural_rf", "StructuralRF"),
-    "attribute-lr": ("attribute_lr", "AttributeLR"),
-    "attribute-neighbour-lr": ("attribute_neighbour_lr", "AttributeNeighbourLR"),
-    "attribute-adjacency-lr": ("attribute_adjacency_lr", "AttributeAdjacencyLR"),
-    "wl-lr": ("wl_lr", "WLLR"),
-    "wl-rf": ("wl_rf", "WLRF"),
-    "wl-1nn": ("wl_1nn", "WL1NN"),
-    "gcn": ("gcn", "GCN"),
-    "gcn-cheby": ("gcn_cheby", "GCNCheby"),
-    "sage": ("sage", "GraphSAGE"),
-    "gat": ("gat", "GAT"),
-    "union": ("union", "Union"),
-    "intersection": ("intersection", "Intersection"),
-    "gin": ("gin", "GIN"),
-    "pna": ("pna", "PNA"),
-    "rolx": ("rolx", "RolX"),
-    "struc2vec": ("struc2vec", "Struc2vec"),
-    "graphwave": ("graphwave", "GraphWave"),
-    "dcnn": ("dcnn", "DCNN"),
-    "patchy-san": ("patchy_san", "PatchySan"),
-    "diffpool": ("diffpool", "DiffPool"),
-    "deepwl": ("deepwl", "DeepWL"),
-    "wl": ("wl", "WL"),
-    "degree-wl": ("degree_wl", "DegreeWL"),
-}
+# In the order of the tables; a module with several baselines registers them in that order, too.
+_MODULES = (
+    "majority",
+    "degree",
+    "structural",
+    "attributes",
+    "wl_histogram",
+    "gcn",
+    "gcn_cheby",
+    "sage",
+    "gat",
+    "co_training",
+    "gin",
+    "pna",
+    "rolx",
+    "struc2vec",
+    "graphwave",
+    "dcnn",
+    "patchy_san",
+    "diffpool",
+    "deepwl",
+    "wl",
+    "degree_wl",
+)
+for _module in _MODULES:  # imported now, so that the registry has this order whatever is imported next
+    import_module(f"{__name__}.{_module}")
 
 
 def names() -> list[str]:
-    """The names of all methods."""
-    return list(_METHODS)
+    """The names of all registered baselines, in the order of the tables."""
+    return list(REGISTRY)
 
 
 def get(name: str) -> type[Baseline]:
-    """The method of that name."""
-    if name not in _METHODS:
-        raise DemonetError(f"no baseline {name!r}", hint=f"there are {', '.join(_METHODS)}")
-    module, method = _METHODS[name]
-    found: type[Baseline] = getattr(import_module(f"demonet.baselines.{module}"), method)
-    return found
+    """The baseline with this name."""
+    if name not in REGISTRY:
+        raise DemonetError(f"unknown baseline {name!r}", hint=f"available: {', '.join(REGISTRY)}")
+    return REGISTRY[name]

@@ -1,10 +1,11 @@
-"""The one interface that every baseline has."""
+"""The interface of a baseline, its settings, and the registry of baselines."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, Literal, Self, TypeAlias
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 
 from torch import Tensor
 from torch_geometric.data import Data
@@ -14,43 +15,115 @@ from demonet.data.splits import Split
 from demonet.errors import DemonetError
 from demonet.train.problem import labels
 
-__all__ = ["Baseline", "Items", "Kind", "labels"]
+__all__ = ["Baseline", "Items", "Kind", "Settings", "check_at_least", "check_not_empty", "labels", "register"]
 
 Kind: TypeAlias = Literal["nodes", "graphs"]
 Items: TypeAlias = Data | Sequence[Data]
 
 
-class Baseline(ABC):
-    """A method to compare with: fitted on the training part, tuned on the validation part, asked for everyone.
+@dataclass(frozen=True)
+class Settings:
+    """The hyper-parameters of a baseline. Subclasses add fields and check them in ``__post_init__``.
 
-    ``fit`` takes a graph whose nodes are classified, or a sequence of graphs that are; ``kinds`` says which of the two
-    a method is made for.
+    Attributes:
+        source: The publication or program that the values come from.
+    """
+
+    source: str
+
+
+class Baseline(ABC):
+    """A method to compare with: trained on the training part, tuned on the validation part, applied to all items.
+
+    A subclass sets ``name`` and ``defaults``, and implements :meth:`_fit`.
+
+    Args:
+        changes: Settings that differ from ``defaults``, by name.
+
+    Attributes:
+        name: The name in the registry, the results and the tables.
+        kinds: Whether it classifies the nodes of a graph, graphs, or both.
+        defaults: The settings that its paper suggests; ``defaults.source`` is the citation.
+        settings: The settings of this object.
     """
 
     name: ClassVar[str]
     kinds: ClassVar[tuple[Kind, ...]] = ("nodes", "graphs")
+    defaults: ClassVar[Settings]
+    settings: Settings
+
+    def __init__(self, **changes: Any) -> None:
+        known = [field.name for field in fields(self.defaults) if field.name != "source"]
+        for name in changes:
+            if name not in known:
+                hint = f"available settings: {', '.join(known)}" if known else f"{self.name} has no settings"
+                raise DemonetError(f"{self.name} has no setting {name!r}", hint=hint)
+        self.settings = replace(self.defaults, **changes)
 
     def fit(self, data: Items, split: Split, seed: int = 0) -> Self:
-        """Learn from ``split.train``, choose by ``split.val``; ``split.test`` is not looked at."""
+        """Train on ``split.train`` and tune on ``split.val``; ``split.test`` is never used.
+
+        Args:
+            data: A graph whose nodes are classified, or a sequence of graphs that are classified.
+            split: Indices of the nodes or graphs of each part.
+            seed: Seed of everything random.
+        """
         kind: Kind = "nodes" if isinstance(data, Data) else "graphs"
         if kind not in self.kinds:
             raise DemonetError(f"{self.name} classifies {' and '.join(self.kinds)}, not {kind}")
         y = labels(data)
         check_split(split, y)
-        self._fit(data, y, split, seed)
+        self._prediction = self._fit(data, y, split, seed)
         return self
 
     @abstractmethod
-    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> None: ...
+    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Tensor:
+        """Train, and return the predicted class of every item.
 
-    @abstractmethod
+        Args:
+            data: As given to :meth:`fit`.
+            y: ``[items]`` the class of each item, -1 where it is unknown.
+            split: Indices of the items of each part.
+            seed: Seed of everything random.
+        """
+
     def predict(self) -> Tensor:
-        """The predicted class of every item that ``fit`` was given."""
+        """``[items]`` the predicted class of every item that :meth:`fit` was given."""
+        return self._prediction
 
     def embeddings(self) -> Tensor:
-        """``[items, width]`` what the method knows of every item before it decides, where it has such a thing."""
+        """``[items, width]`` the representation of every item, for baselines that compute one."""
         raise DemonetError(f"{self.name} has no embeddings")
 
-    def score(self, rows: Tensor, y: Tensor) -> float:
-        """Accuracy on some of the items."""
-        return float((self.predict()[rows] == y[rows]).double().mean())
+    def score(self, items: Tensor, y: Tensor) -> float:
+        """Accuracy on the items with these indices."""
+        return float((self.predict()[items] == y[items]).double().mean())
+
+
+REGISTRY: dict[str, type[Baseline]] = {}
+B = TypeVar("B", bound=Baseline)
+
+
+def register(baseline: type[B]) -> type[B]:
+    """Class decorator that makes a baseline available by its name."""
+    known = REGISTRY.setdefault(baseline.name, baseline)
+    if known is not baseline:
+        raise DemonetError(
+            f"baseline name {baseline.name!r} is taken by {known.__module__}.{known.__qualname__}",
+            hint="choose another name",
+        )
+    return baseline
+
+
+def check_at_least(minimum: int, **values: int) -> None:
+    """Raise an error for each named setting that is not an integer of at least ``minimum``."""
+    for name, value in values.items():
+        if not isinstance(value, int) or value < minimum:
+            raise DemonetError(f"{name.replace('_', ' ')} must be an integer of at least {minimum}, got {value!r}")
+
+
+def check_not_empty(**values: Sequence[object]) -> None:
+    """Raise an error for each named setting that is an empty list of candidates."""
+    for name, candidates in values.items():
+        if not candidates:
+            raise DemonetError(f"{name} is empty", hint="give at least one value to select from")

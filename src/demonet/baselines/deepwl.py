@@ -1,9 +1,10 @@
-"""Deep Graph Kernels of Yanardag and Vishwanathan (KDD'15), on Weisfeiler-Lehman sub-structures."""
+"""``deepwl``: deep graph kernels of Yanardag and Vishwanathan (KDD'15), on Weisfeiler-Lehman substructures."""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import product
 from numbers import Integral
 from typing import Any, ClassVar
@@ -12,35 +13,35 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils._param_validation import Interval
 
-from demonet.baselines import settings_kernels as settings
-from demonet.baselines.kernel import KernelSVM
+from demonet.baselines.base import check_at_least, check_not_empty, register
+from demonet.baselines.kernel import KernelSettings, KernelSVM
 from demonet.errors import DemonetError
 from demonet.kernels import WLSubtreeKernel
 from demonet.kernels.base import Expansion
-from demonet.kernels.union import Float, GraphUnion
+from demonet.kernels.graph_union import Float, GraphUnion
 
 _POSITIVE = Interval(Integral, 1, None, closed="left")
 
 
 class DeepWLKernel(WLSubtreeKernel):
-    r"""The subtree kernel with similarities between sub-structures.
+    r"""The subtree kernel with similarities between substructures.
 
     .. math::
         K(G, G') = \varphi(G)^\top M \varphi(G'), \qquad M_{ij} = \langle w_i, w_j \rangle
 
-    where :math:`\varphi` counts colours as the subtree kernel does (which is :math:`M = I`) and :math:`w_i` is the
-    skip-gram vector of colour :math:`i`, learned with a hierarchical softmax. Colours are words; the colours of a graph
-    are a sentence, round by round and in the order of their numbers within a round, so that the order of nodes does
-    not matter. A colour that the fitted graphs do not have has no vector and counts for nothing.
+    where :math:`\varphi` counts colours as the subtree kernel does (the case :math:`M = I`) and :math:`w_i` is the
+    skip-gram vector of colour :math:`i`, learned with a hierarchical softmax. Colours are words, and the colours of a
+    graph are a sentence: round by round, ordered by index within a round, so the order of nodes does not matter. A
+    colour that the fitted graphs do not have has no vector and is ignored.
 
     Args:
         n_iter: Rounds of refinement.
         normalize: Divide by :math:`\sqrt{K(G, G) K(G', G')}`.
         dimensions: The width of a vector.
-        window: How many words to either side a vector has to predict.
-        epochs: How often the sentences are read.
-        seed: Of the first vectors and of what is drawn while reading.
-        vectors: Vectors that were learned before from the same graphs, a row a colour; then none are learned.
+        window: Number of words to either side that skip-gram predicts.
+        epochs: Of skip-gram.
+        seed: Of skip-gram.
+        vectors: Vectors learned earlier from the same graphs, one row per colour, to be used instead of learning.
 
     Attributes:
         vectors_: ``[colours, dimensions]`` the vectors :math:`w_i`.
@@ -72,16 +73,11 @@ class DeepWLKernel(WLSubtreeKernel):
         self.seed = seed
         self.vectors = vectors
 
-    @property
-    def similarity(self) -> Float:
-        """The matrix M, ``[colours, colours]``: symmetric and positive semidefinite, being a Gram matrix."""
-        return self.vectors_ @ self.vectors_.T
-
     def _learn(self, union: GraphUnion) -> Expansion:
         counts = super()._learn(union).features
         self.vectors_ = self._embed(counts) if self.vectors is None else self.vectors
         if self.vectors_.ndim != 2 or len(self.vectors_) != counts.shape[1]:
-            raise DemonetError(f"vectors of shape {self.vectors_.shape} for {counts.shape[1]} colours")
+            raise DemonetError(f"vectors has shape {self.vectors_.shape}, expected [{counts.shape[1]}, width]")
         return self._deep(counts)
 
     def _expand(self, union: GraphUnion) -> Expansion:
@@ -92,7 +88,7 @@ class DeepWLKernel(WLSubtreeKernel):
         return Expansion(features, np.square(features).sum(axis=1))
 
     def _embed(self, counts: sparse.csr_array) -> Float:
-        """Skip-gram vectors of the columns of a matrix of counts, a row a sentence."""
+        """Skip-gram vectors of the columns of a matrix of counts, one sentence per row."""
         try:
             from gensim.models import Word2Vec
         except ImportError:
@@ -109,16 +105,16 @@ class DeepWLKernel(WLSubtreeKernel):
             hs=1,
             negative=0,
             min_count=1,
-            sample=0,  # the commonest colours are as good as any
+            sample=0,  # frequent colours are not downsampled
             seed=self.seed,
-            workers=1,  # with more, the vectors depend on who comes first
+            workers=1,  # with more, the result depends on scheduling
             hashfxn=_stable_hash,
         )
         return model.wv[[str(colour) for colour in range(width)]].astype(np.float64)
 
 
 def sentences(counts: sparse.csr_array) -> Iterator[list[str]]:
-    """Each row's columns in order, as often as they are counted.
+    """The columns of each row in order, each repeated as often as its count.
 
     >>> list(sentences(sparse.csr_array([[2, 0, 1], [0, 1, 0]])))
     [['0', '0', '2'], ['1']]
@@ -130,29 +126,52 @@ def sentences(counts: sparse.csr_array) -> Iterator[list[str]]:
         yield [str(word) for word in words]
 
 
-class DeepWL(KernelSVM):
-    """A support vector machine on the deep kernel; width of the vectors and window are chosen on validation.
+@dataclass(frozen=True)
+class DeepWLSettings(KernelSettings):
+    """Settings of the deep kernel.
 
-    Needs gensim: ``pip install demonet[baselines]``.
+    Attributes:
+        dimensions: Candidate widths of the vectors.
+        windows: Candidate numbers of words to either side that skip-gram predicts.
+        epochs: Of skip-gram.
+    """
+
+    dimensions: tuple[int, ...] = (2, 5, 10, 25, 50)
+    windows: tuple[int, ...] = (2, 5, 10, 25, 50)
+    epochs: int = 5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_not_empty(dimensions=self.dimensions, windows=self.windows)
+        for dimensions, window in product(self.dimensions, self.windows):
+            check_at_least(1, dimensions=dimensions, window=window, epochs=self.epochs)
+
+
+@register
+class DeepWL(KernelSVM):
+    """Support vector machine on the deep kernel; width of the vectors and window are selected on validation.
+
+    Needs gensim: ``pip install demonet[baselines]``. Two rounds and the hierarchical softmax are those of the authors'
+    program, five epochs are gensim's default.
     """
 
     name = "deepwl"
-    defaults = settings.DEEP_WL
-    chosen: settings.DeepWLSettings
+    defaults = DeepWLSettings("Yanardag and Vishwanathan, KDD'15, and the authors' program", rounds=(2,))
+    settings: DeepWLSettings
 
     def _kernels(self, seed: int) -> Iterator[DeepWLKernel]:
-        chosen = self.chosen
-        for n_iter, dimensions, window in product(chosen.rounds, chosen.dimensions, chosen.windows):
+        settings = self.settings
+        for n_iter, dimensions, window in product(settings.rounds, settings.dimensions, settings.windows):
             vectors = None
-            for normalize in chosen.normalize:
-                kernel = DeepWLKernel(n_iter, normalize, dimensions, window, chosen.epochs, seed, vectors)
+            for normalize in settings.normalize:
+                kernel = DeepWLKernel(n_iter, normalize, dimensions, window, settings.epochs, seed, vectors)
                 yield kernel
-                vectors = kernel.vectors_  # fitted by now: whether graphs are scaled changes nothing in them
+                vectors = kernel.vectors_  # fitted by now; normalisation does not change them
 
-    def _untuned(self, seed: int) -> DeepWLKernel:
-        return DeepWLKernel(self.chosen.untuned, epochs=self.chosen.epochs, seed=seed)
+    def _default_kernel(self, seed: int) -> DeepWLKernel:
+        return DeepWLKernel(self.settings.untuned, epochs=self.settings.epochs, seed=seed)
 
 
 def _stable_hash(word: str) -> int:
-    """Python's own hash of a string differs from process to process."""
+    """Python's own hash of a string differs between processes."""
     return zlib.crc32(word.encode())

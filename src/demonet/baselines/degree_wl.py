@@ -1,28 +1,23 @@
-"""The degree-specific Weisfeiler-Lehman kernel of the paper with a support vector machine."""
+"""``degree-wl``: the degree-specific Weisfeiler-Lehman kernel of the DEMO-Net paper."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from demonet.baselines import settings_kernels as settings
-from demonet.baselines.kernel import KernelSVM
+from demonet.baselines.base import register
+from demonet.baselines.kernel import KernelSettings, KernelSVM
 from demonet.kernels import DegreeWLKernel
 
 
+@register
 class DegreeWL(KernelSVM):
-    """Graphs are alike by their nodes of equal degree, by inner products of averaged attributes.
+    r"""Support vector machine on the degree-specific kernel, which compares nodes of equal degree (Eq. 13 to 15).
 
-    The kernel is :class:`~demonet.kernels.DegreeWLKernel`, Eq. 13 to 15 of the paper; the levels are chosen on
-    validation.
+    .. math::
+        K(G, G') = \sum_{k=0}^{h} \sum_{v \in V} \sum_{v' \in V'}
+            \delta(deg(v), deg(v')) \, \langle h_v^k, h_{v'}^k \rangle
+
+    The last level h is selected on validation; see :class:`~demonet.kernels.DegreeWLKernel`.
     """
 
     name = "degree-wl"
-    defaults = settings.DEGREE_WL
-
-    def _kernels(self, seed: int) -> Iterator[DegreeWLKernel]:
-        for n_iter in self.chosen.rounds:
-            for normalize in self.chosen.normalize:
-                yield DegreeWLKernel(n_iter, normalize)
-
-    def _untuned(self, seed: int) -> DegreeWLKernel:
-        return DegreeWLKernel(self.chosen.untuned)
+    kernel_class = DegreeWLKernel
+    defaults = KernelSettings("this project: as the subtree kernel", rounds=(0, 1, 2, 3, 4, 5, 6))

@@ -1,8 +1,9 @@
-"""Differentiable pooling of Ying et al. (NeurIPS'18), on PyTorch Geometric's layers."""
+"""``diffpool``: differentiable pooling of Ying et al. (NeurIPS'18)."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -12,37 +13,63 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import DenseSAGEConv, dense_diff_pool, global_max_pool
 
-from demonet.baselines import settings_networks as settings
+from demonet.baselines.base import check_at_least, register
 from demonet.baselines.layers import LinearFirstSAGE
-from demonet.baselines.network import Classifier, Network
+from demonet.baselines.network import Classifier, DeepSettings, Network
 from demonet.errors import DemonetError
+from demonet.train.config import TrainConfig
 
-READ = 50  # units between the readout and the scores, as in the authors' program
+_READOUT_WIDTH = 50  # units between the readout and the scores, as in the authors' program
 
 
+@dataclass(frozen=True)
+class DiffPoolSettings(DeepSettings):
+    """``clusters`` is the size of the pooled graph; None for ``ratio`` of the nodes of the largest training graph."""
+
+    ratio: float = 0.1
+    clusters: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 < self.ratio <= 1.0:
+            raise DemonetError(f"ratio of clusters to nodes must be in (0, 1], got {self.ratio!r}")
+        if self.clusters is not None:
+            check_at_least(1, clusters=self.clusters)
+
+
+@register
 class DiffPool(Network):
-    """One pooling into clusters that are learned: GraphSAGE layers before, beside and after it."""
+    """GraphSAGE layers, one pooling into learned clusters ``S = softmax(GNN(A, X))``, and layers on the clusters.
+
+    ``X' = Sᵀ Z`` and ``A' = Sᵀ A S``. The paper finds one pooling as good as two on small sets; there are then 10 %
+    as many clusters as nodes, instead of 25 %.
+    """
 
     name = "diffpool"
     kinds = ("graphs",)
-    defaults = settings.DIFFPOOL
-    chosen: settings.DiffPoolSettings
+    defaults = DiffPoolSettings(
+        "Ying et al., NeurIPS'18, section 4.1; width, rate and batches as in the authors' example for ENZYMES",
+        TrainConfig(lr=0.001, weight_decay=0.0, batch_size=20),
+        hidden=30,
+        layers=3,
+    )
+    settings: DiffPoolSettings
 
-    def _module(self, in_channels: int, num_classes: int, seen: list[Data], *, graphs: bool) -> Classifier:
-        largest = max(int(graph.num_nodes or 0) for graph in seen)
-        clusters = self.chosen.clusters or math.ceil(self.chosen.ratio * largest)
+    def _build(self, in_channels: int, num_classes: int, training: list[Data], *, graphs: bool) -> Classifier:
+        largest = max(int(graph.num_nodes or 0) for graph in training)
+        clusters = self.settings.clusters or math.ceil(self.settings.ratio * largest)
         if clusters > largest:
             raise DemonetError(
-                f"{clusters} clusters of graphs with at most {largest} nodes", hint="fewer clusters, or none given"
+                f"clusters={clusters}, but training graphs have at most {largest} nodes", hint="use fewer clusters"
             )
-        return DiffPoolNetwork(in_channels, num_classes, clusters, self.chosen)
+        return DiffPoolNetwork(in_channels, num_classes, clusters, self.settings)
 
     def _inputs(self, data: Data) -> tuple[Any, ...]:
-        return *super()._inputs(data), buckets(data.edge_index, data.batch, data.num_graphs)
+        return *super()._inputs(data), make_buckets(data.edge_index, data.batch, data.num_graphs)
 
 
 class Bucket(NamedTuple):
-    """Graphs of nearly one size, laid out densely: ``nodes[b, i]`` is a node where ``mask[b, i]``."""
+    """Graphs of similar size in a dense layout: ``nodes[b, i]`` is a node where ``mask[b, i]`` is true."""
 
     graphs: Tensor
     nodes: Tensor
@@ -50,8 +77,8 @@ class Bucket(NamedTuple):
     adj: Tensor
 
 
-def buckets(edge_index: Tensor, batch: Tensor, num_graphs: int) -> list[Bucket]:
-    """Graphs by the power of two that their nodes fit in: one large graph does not make all others as large."""
+def make_buckets(edge_index: Tensor, batch: Tensor, num_graphs: int) -> list[Bucket]:
+    """Group graphs by size, rounded up to a power of two, so that one large graph does not pad all others."""
     sizes = torch.bincount(batch, minlength=num_graphs)
     first = sizes.cumsum(0) - sizes
     power = sizes.clamp(min=1).double().log2().ceil().long()
@@ -70,23 +97,23 @@ def buckets(edge_index: Tensor, batch: Tensor, num_graphs: int) -> list[Bucket]:
     return found
 
 
-def pool(z: Tensor, s: Tensor, laid: list[Bucket]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """``Sᵀ Z``, ``Sᵀ A S`` and the two losses, of node embeddings and assignments before their softmax.
+def pool(z: Tensor, s: Tensor, buckets: list[Bucket]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """``Sᵀ Z``, ``Sᵀ A S`` and the two auxiliary losses, from node embeddings and assignments before their softmax.
 
-    The losses are those of the paper, of all graphs as one with A in blocks: ``||A - S Sᵀ||_F`` over the blocks,
-    divided by their number of entries, and the mean entropy of a row of S. Padding counts in neither.
+    The losses are those of the paper on the disjoint union of all graphs: ``||A - S Sᵀ||_F`` over the diagonal blocks,
+    divided by their number of entries, and the mean entropy of a row of S. Both ignore padding.
     """
-    pooled = [dense_diff_pool(z[b.nodes], b.adj, s[b.nodes], b.mask, normalize=False) for b in laid]
-    order = torch.cat([b.graphs for b in laid]).argsort()
+    pooled = [dense_diff_pool(z[b.nodes], b.adj, s[b.nodes], b.mask, normalize=False) for b in buckets]
+    order = torch.cat([b.graphs for b in buckets]).argsort()
     x, adj = (torch.cat([part[i] for part in pooled])[order] for i in (0, 1))
-    sizes = torch.cat([b.mask.sum(1) for b in laid])
+    sizes = torch.cat([b.mask.sum(1) for b in buckets])
     link = torch.stack([part[2] for part in pooled]).norm() / sizes.square().sum()
-    rows = torch.stack([part[3] * b.mask.numel() for part, b in zip(pooled, laid, strict=True)])
+    rows = torch.stack([part[3] * b.mask.numel() for part, b in zip(pooled, buckets, strict=True)])
     return x, adj, link, rows.sum() / sizes.sum()
 
 
-class Stack(nn.Module):
-    """GraphSAGE layers of length one; all but the last with relu and batch norm; outputs side by side."""
+class _SAGEStack(nn.Module):
+    """GraphSAGE layers with normalised outputs, which are concatenated; relu and batch norm after all but the last."""
 
     def __init__(self, in_channels: int, hidden: int, out_channels: int, layers: int, *, dense: bool) -> None:
         super().__init__()
@@ -97,7 +124,7 @@ class Stack(nn.Module):
         self.out_channels = sum(widths[1:])
 
     def forward(self, x: Tensor, edges: Tensor) -> Tensor:
-        """Nodes, by ``edge_index``, or clusters, by their dense adjacency."""
+        """``edges`` is the ``edge_index`` of nodes, or the dense adjacency of clusters."""
         found = []
         for number, conv in enumerate(self.convs):
             x = F.normalize(conv(x, edges), dim=-1)
@@ -109,29 +136,29 @@ class Stack(nn.Module):
 
 
 class DiffPoolNetwork(Classifier):
-    """The maximum over nodes and the maximum over clusters, side by side, then a perceptron."""
+    """The maximum over nodes and the maximum over clusters, concatenated, then a perceptron."""
 
     auxiliary_loss: Tensor
 
-    def __init__(self, in_channels: int, num_classes: int, clusters: int, chosen: settings.DiffPoolSettings) -> None:
+    def __init__(self, in_channels: int, num_classes: int, clusters: int, settings: DiffPoolSettings) -> None:
         super().__init__()
-        hidden, layers = chosen.hidden, chosen.layers
-        self.before = Stack(in_channels, hidden, hidden, layers, dense=False)
-        self.assign = Stack(in_channels, hidden, clusters, layers, dense=False)
+        hidden, layers = settings.hidden, settings.layers
+        self.before = _SAGEStack(in_channels, hidden, hidden, layers, dense=False)
+        self.assign = _SAGEStack(in_channels, hidden, clusters, layers, dense=False)
         self.assigned = nn.Linear(self.assign.out_channels, clusters)
-        self.after = Stack(self.before.out_channels, hidden, hidden, layers, dense=True)
-        self.read = nn.Linear(self.before.out_channels + self.after.out_channels, READ)
-        self.head = nn.Linear(READ, num_classes)
-        self.dropout = chosen.dropout
+        self.after = _SAGEStack(self.before.out_channels, hidden, hidden, layers, dense=True)
+        self.read = nn.Linear(self.before.out_channels + self.after.out_channels, _READOUT_WIDTH)
+        self.head = nn.Linear(_READOUT_WIDTH, num_classes)
+        self.dropout = settings.dropout
 
-    def embed(self, x: Tensor, edge_index: Tensor, batch: Tensor, num_graphs: int, laid: list[Bucket]) -> Tensor:
+    def embed(self, x: Tensor, edge_index: Tensor, batch: Tensor, num_graphs: int, buckets: list[Bucket]) -> Tensor:
         """Graphs."""
         z = self.before(x, edge_index)
-        clusters, adj, link, entropy = pool(z, self.assigned(self.assign(x, edge_index)), laid)
+        clusters, adj, link, entropy = pool(z, self.assigned(self.assign(x, edge_index)), buckets)
         self.auxiliary_loss = link + entropy
         highest = [global_max_pool(z, batch, num_graphs), self.after(clusters, adj).amax(1)]
         return F.relu(self.read(torch.cat(highest, 1)))
 
     def forward(self, *inputs: Any) -> Tensor:
-        """Scores; the two losses are left in ``auxiliary_loss``."""
+        """Scores; the sum of the two losses is stored in ``auxiliary_loss``."""
         return self.head(F.dropout(self.embed(*inputs), self.dropout, self.training))

@@ -1,4 +1,4 @@
-"""Graph isomorphism network of Xu et al. (ICLR'19), GIN-0, on PyTorch Geometric's layer."""
+"""``gin``: the graph isomorphism network of Xu et al. (ICLR'19), in its variant GIN-0."""
 
 from __future__ import annotations
 
@@ -7,32 +7,44 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GINConv, global_add_pool
 
-from demonet.baselines import settings_networks as settings
-from demonet.baselines.network import Classifier, Network
+from demonet.baselines.base import register
+from demonet.baselines.network import Classifier, DeepSettings, Network
+from demonet.train.config import TrainConfig
 
 
+@register
 class GIN(Network):
-    """Sums and two-layer perceptrons; every layer's sum over a graph has its say. Nodes speak for themselves."""
+    """Sums over neighbours and two-layer perceptrons; graphs are read out by the sums of every layer.
+
+    The paper counts the input as one of five layers, so there are four sums. Its batches have 32 or 128 graphs, its
+    hidden layers 16, 32 (molecules) or 64 (social networks) units.
+    """
 
     name = "gin"
-    defaults = settings.GIN
-    chosen: settings.DeepSettings
+    defaults = DeepSettings(
+        "Xu et al., ICLR'19, section 7",
+        TrainConfig(lr=0.01, weight_decay=0.0, batch_size=32, halve_lr_every=50),
+        hidden=64,
+        layers=4,
+        dropout=0.5,
+    )
+    settings: DeepSettings
 
-    def _module(self, in_channels: int, num_classes: int, seen: list[Data], *, graphs: bool) -> Classifier:
-        return GINNetwork(in_channels, num_classes, self.chosen)
+    def _build(self, in_channels: int, num_classes: int, training: list[Data], *, graphs: bool) -> Classifier:
+        return GINNetwork(in_channels, num_classes, self.settings)
 
 
 class GINNetwork(Classifier):
     """``h' = relu(bn(MLP(h_v + Σ_u h_u)))``, ``MLP = W_2 relu(bn(W_1 ·))``; scores are ``Σ_k dropout(V_k h_k)``.
 
-    ``W_1`` stands before the sum, with which it commutes, so that wide and sparse attributes are never summed; its
-    bias would be lost in the batch norm anyway.
+    ``W_1`` is applied before the sum, with which it commutes: wide and sparse attributes are never summed. It has no
+    bias, which batch normalisation would remove.
     """
 
-    def __init__(self, in_channels: int, num_classes: int, chosen: settings.DeepSettings) -> None:
+    def __init__(self, in_channels: int, num_classes: int, settings: DeepSettings) -> None:
         super().__init__()
-        width, self.dropout = chosen.hidden, chosen.dropout
-        widths = [in_channels] + [width] * chosen.layers
+        width, self.dropout = settings.hidden, settings.dropout
+        widths = [in_channels] + [width] * settings.layers
         self.lins = nn.ModuleList(nn.Linear(before, width, bias=False) for before in widths[:-1])
         self.convs = nn.ModuleList(
             GINConv(nn.Sequential(nn.BatchNorm1d(width), nn.ReLU(), nn.Linear(width, width), nn.BatchNorm1d(width)))

@@ -1,9 +1,11 @@
-"""What all methods on graph kernels have in common: fitted on the training graphs, chosen on validation."""
+"""Base classes of baselines on graph kernels: fitted on the training graphs, selected on validation."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,88 +15,126 @@ from sklearn.svm import SVC
 from torch import Tensor
 from torch_geometric.data import Data
 
-from demonet.baselines.base import Baseline, Items
-from demonet.baselines.choice import Choice, Rows, choose
-from demonet.baselines.settings import changed
-from demonet.baselines.settings_kernels import KernelSettings, SubtreeSettings
+from demonet.baselines.base import Baseline, Items, Settings, check_at_least, check_not_empty
+from demonet.baselines.selection import Rows, Selected, select
 from demonet.data.splits import Split
+from demonet.errors import DemonetError
+from demonet.kernels import DegreeWLKernel, WLSubtreeKernel
 from demonet.kernels.base import GraphKernel
 
 
-class KernelMethod(Baseline):
-    """A classifier on what a kernel makes of graphs; of several kernels the best on validation is kept.
-
-    The kernels know the training graphs alone: a sub-structure that none of those has is met by nothing.
-
-    Args:
-        changes: Any of the method's settings, such as ``rounds``, where the default ones are not wanted.
+@dataclass(frozen=True)
+class SubtreeSettings(Settings):
+    """Settings of a method on Weisfeiler-Lehman iterations.
 
     Attributes:
-        kernel: After ``fit``, the kernel that was chosen.
-        model: The classifier that was chosen with it.
+        rounds: Candidate numbers of iterations, the smallest first.
+        untuned: The number of iterations where a split has no validation part.
+    """
+
+    rounds: tuple[int, ...]
+    untuned: int = 2
+
+    def __post_init__(self) -> None:
+        check_not_empty(rounds=self.rounds)
+        for rounds in (*self.rounds, self.untuned):
+            check_at_least(0, rounds=rounds)
+
+
+@dataclass(frozen=True)
+class KernelSettings(SubtreeSettings):
+    """Settings of a support vector machine on a kernel.
+
+    Attributes:
+        strengths: Candidate values of C.
+        normalize: Candidates for whether graphs are scaled to length one.
+    """
+
+    strengths: tuple[float, ...] = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
+    normalize: tuple[bool, ...] = (False, True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_not_empty(strengths=self.strengths, normalize=self.normalize)
+        for strength in self.strengths:
+            if not strength > 0:
+                raise DemonetError(f"C must be positive, got {strength!r}")
+
+
+class KernelMethod(Baseline):
+    """A classifier on a graph kernel; the kernel is selected on validation.
+
+    Kernels are fitted on the training graphs: a substructure that none of them has contributes nothing.
+
+    Attributes:
+        kernel: The selected kernel, after ``fit``.
+        model: The classifier selected with it.
     """
 
     kinds = ("graphs",)
     defaults: ClassVar[SubtreeSettings]
+    settings: SubtreeSettings
     kernel: GraphKernel
     model: Any
 
-    def __init__(self, **changes: Any) -> None:
-        self.chosen = changed(self.defaults, self.name, changes)
-
     @abstractmethod
     def _kernels(self, seed: int) -> Iterable[GraphKernel]:
-        """The kernels to choose from, the plainest first."""
+        """The candidate kernels, the simplest first."""
 
     @abstractmethod
-    def _untuned(self, seed: int) -> GraphKernel:
+    def _default_kernel(self, seed: int) -> GraphKernel:
         """The kernel for a split without a validation part."""
 
     @abstractmethod
-    def _classify(self, rows: Rows, y: Tensor, split: Split, seed: int) -> Choice:
+    def _classify(self, rows: Rows, y: Tensor, split: Split, seed: int) -> Selected:
         """The best classifier on the rows of one kernel."""
 
     def _rows(self, kernel: GraphKernel, graphs: list[Data], split: Split) -> Rows:
-        """What the classifier sees of every graph: its explicit features."""
+        """The input of the classifier, one row per graph: by default the explicit features."""
         return kernel.features(graphs)
 
-    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> None:
+    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Tensor:
         graphs = list(data)
-        seen = [graphs[i] for i in split.train.tolist()]
+        training = [graphs[i] for i in split.train.tolist()]
         best = -1.0
-        for kernel in self._kernels(seed) if split.val.numel() else [self._untuned(seed)]:
-            rows = self._rows(kernel.fit(seen), graphs, split)
-            choice = self._classify(rows, y, split, seed)
-            if choice.accuracy > best:  # the first of equals
-                best, self.kernel, self.model = choice.accuracy, kernel, choice.model
-                self._prediction = choice.predict(rows)
+        for kernel in self._kernels(seed) if split.val.numel() else [self._default_kernel(seed)]:
+            rows = self._rows(kernel.fit(training), graphs, split)
+            selected = self._classify(rows, y, split, seed)
+            if selected.accuracy > best:  # the first among equals
+                best, self.kernel, self.model = selected.accuracy, kernel, selected.model
+                prediction = selected.predict(rows)
         self._graphs = graphs
-
-    def predict(self) -> Tensor:
-        """The class that the chosen classifier gives."""
-        return self._prediction
+        return prediction
 
     def embeddings(self) -> Tensor:
-        """The explicit features of the chosen kernel, a column a sub-structure of the training graphs."""
+        """The explicit features of the selected kernel, one column per substructure of the training graphs."""
         features = self.kernel.features(self._graphs)
         return torch.from_numpy(features.toarray() if isinstance(features, sparse.csr_array) else features)
 
 
 class KernelSVM(KernelMethod):
-    """A support vector machine on the Gram matrix; C and the scaling of graphs to length one are chosen too."""
+    """A support vector machine on the Gram matrix; C and whether graphs are scaled to length one are selected too."""
 
     defaults: ClassVar[KernelSettings]
-    chosen: KernelSettings
+    settings: KernelSettings
+    kernel_class: ClassVar[type[WLSubtreeKernel | DegreeWLKernel]]
+
+    def _kernels(self, seed: int) -> Iterable[GraphKernel]:
+        for n_iter, normalize in product(self.settings.rounds, self.settings.normalize):
+            yield self.kernel_class(n_iter, normalize)
+
+    def _default_kernel(self, seed: int) -> GraphKernel:
+        return self.kernel_class(self.settings.untuned)
 
     def _rows(self, kernel: GraphKernel, graphs: list[Data], split: Split) -> Rows:
-        """The kernel with every training graph, in units of a training graph's mean kernel with itself.
+        """The kernel with every training graph, divided by the mean kernel of a training graph with itself.
 
-        The unit is only a scale for C: counts of sub-structures grow with graphs, and so would the C that suits them.
+        The divisor only sets the scale of C: counts of substructures grow with the graphs, and the best C with them.
         """
         gram = kernel.transform(graphs)
         unit = float(np.mean(np.diagonal(gram[split.train.numpy()])))
         return gram / unit if unit > 0 else gram
 
-    def _classify(self, rows: Rows, y: Tensor, split: Split, seed: int) -> Choice:
-        machines = [SVC(C=strength, kernel="precomputed") for strength in self.chosen.strengths]
-        return choose(machines, rows, y, split, untuned=SVC(C=1.0, kernel="precomputed"))
+    def _classify(self, rows: Rows, y: Tensor, split: Split, seed: int) -> Selected:
+        machines = [SVC(C=strength, kernel="precomputed") for strength in self.settings.strengths]
+        return select(machines, rows, y, split, default=SVC(C=1.0, kernel="precomputed"))

@@ -1,7 +1,8 @@
-"""Principal neighbourhood aggregation of Corso et al. (NeurIPS'20), on PyTorch Geometric's layer."""
+"""``pna``: principal neighbourhood aggregation of Corso et al. (NeurIPS'20)."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -10,42 +11,68 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import PNAConv, global_add_pool
 
-from demonet.baselines import settings_networks as settings
-from demonet.baselines.network import Classifier, Network
+from demonet.baselines.base import check_at_least, register
+from demonet.baselines.network import Classifier, DeepSettings, Network
 from demonet.degree.count import count_degree
+from demonet.errors import DemonetError
+from demonet.train.config import TrainConfig
 
-AGGREGATORS = ["mean", "max", "min", "std"]
-SCALERS = ["identity", "amplification", "attenuation"]
+_AGGREGATORS = ["mean", "max", "min", "std"]
+_SCALERS = ["identity", "amplification", "attenuation"]
 
 
+@dataclass(frozen=True)
+class PNASettings(DeepSettings):
+    """``towers`` is the number of towers; each gets an equal share of the hidden units."""
+
+    towers: int = 5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_at_least(1, towers=self.towers)
+        if self.hidden % self.towers:
+            raise DemonetError(f"hidden={self.hidden} is not divisible by towers={self.towers}")
+
+
+@register
 class PNA(Network):
-    """Four aggregators times three scalers, which know the degrees of the training graphs."""
+    """Four aggregators times three degree scalers, fitted to the degrees of the training graphs.
+
+    The settings are those of the paper's classifier of images as graphs.
+    """
 
     name = "pna"
-    defaults = settings.PNA
-    chosen: settings.PNASettings
+    defaults = PNASettings(
+        "Corso et al., NeurIPS'20, and the authors' command for CIFAR10",
+        TrainConfig(lr=0.001, weight_decay=3e-6, batch_size=128),
+        hidden=75,
+        layers=4,
+        dropout=0.1,
+    )
+    settings: PNASettings
 
-    def _module(self, in_channels: int, num_classes: int, seen: list[Data], *, graphs: bool) -> Classifier:
-        degrees = [count_degree(graph.edge_index, int(graph.num_nodes or 0)) for graph in seen]
-        return PNANetwork(in_channels, num_classes, torch.bincount(torch.cat(degrees)), self.chosen)
+    def _build(self, in_channels: int, num_classes: int, training: list[Data], *, graphs: bool) -> Classifier:
+        degrees = [count_degree(graph.edge_index, int(graph.num_nodes or 0)) for graph in training]
+        return PNANetwork(in_channels, num_classes, torch.bincount(torch.cat(degrees)), self.settings)
 
 
 class PNANetwork(Classifier):
-    """``h' = h + dropout(relu(bn(PNA(h))))`` after a linear map of the input, then a perceptron that halves twice.
+    """``h' = h + dropout(relu(bn(PNA(h))))`` after a linear layer, then a perceptron that halves the width twice.
 
     Args:
-        in_channels, num_classes: Features and classes.
-        histogram: How many training nodes have degree 0, 1, 2 and so on.
-        chosen: The other settings.
+        in_channels: Number of features.
+        num_classes: Number of classes.
+        histogram: The number of training nodes of degree 0, 1, 2 and so on.
+        settings: The settings of the baseline.
     """
 
-    def __init__(self, in_channels: int, num_classes: int, histogram: Tensor, chosen: settings.PNASettings) -> None:
+    def __init__(self, in_channels: int, num_classes: int, histogram: Tensor, settings: PNASettings) -> None:
         super().__init__()
-        width, self.dropout = chosen.hidden, chosen.dropout
+        width, self.dropout = settings.hidden, settings.dropout
         self.input = nn.Linear(in_channels, width)
-        options: dict[str, Any] = {"towers": chosen.towers, "divide_input": True}
+        options: dict[str, Any] = {"towers": settings.towers, "divide_input": True}
         self.convs = nn.ModuleList(
-            PNAConv(width, width, AGGREGATORS, SCALERS, histogram, **options) for _ in range(chosen.layers)
+            PNAConv(width, width, _AGGREGATORS, _SCALERS, histogram, **options) for _ in range(settings.layers)
         )
         self.norms = nn.ModuleList(nn.BatchNorm1d(width) for _ in self.convs)
         half, quarter = max(1, width // 2), max(1, width // 4)

@@ -1,4 +1,4 @@
-"""GraphSAGE of Hamilton et al. (NeurIPS'17) with its mean aggregator, on PyTorch Geometric's layer."""
+"""``sage``: GraphSAGE of Hamilton et al. (NeurIPS'17) with the mean aggregator."""
 
 from __future__ import annotations
 
@@ -10,38 +10,47 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import global_mean_pool
 
-from demonet.baselines import settings_networks as settings
-from demonet.baselines.layers import LinearFirstSAGE, drop
-from demonet.baselines.network import Classifier, Network
+from demonet.baselines.base import register
+from demonet.baselines.layers import LinearFirstSAGE, dropout
+from demonet.baselines.network import Classifier, DeepSettings, Network
+from demonet.train.config import TrainConfig
 
 
+@register
 class GraphSAGE(Network):
-    """Whole neighbourhoods, where the paper samples 25 and 10; graphs by the mean of their nodes."""
+    """Algorithm 1 of the paper on whole neighbourhoods, without sampling; graphs are the mean of their nodes.
+
+    The paper samples 25 and 10 neighbours and trains on batches of 512 nodes.
+    """
 
     name = "sage"
-    defaults = settings.SAGE
-    chosen: settings.DeepSettings
+    defaults = DeepSettings(
+        "Hamilton et al., NeurIPS'17, section 4; width as in the authors' supervised trainer",
+        TrainConfig(lr=0.01, weight_decay=0.0),
+        hidden=128,
+    )
+    settings: DeepSettings
 
-    def _module(self, in_channels: int, num_classes: int, seen: list[Data], *, graphs: bool) -> Classifier:
-        return SAGENetwork(in_channels, num_classes, self.chosen)
+    def _build(self, in_channels: int, num_classes: int, training: list[Data], *, graphs: bool) -> Classifier:
+        return SAGENetwork(in_channels, num_classes, self.settings)
 
 
 class SAGENetwork(Classifier):
-    """Algorithm 1: ``relu(W [h_v, mean_u h_u])`` layer upon layer, embeddings of length one, then a linear layer."""
+    """Layers ``relu(W [h_v, mean_u h_u])``, embeddings normalised to length one, then a linear layer."""
 
-    def __init__(self, in_channels: int, num_classes: int, chosen: settings.DeepSettings) -> None:
+    def __init__(self, in_channels: int, num_classes: int, settings: DeepSettings) -> None:
         super().__init__()
-        widths = [in_channels] + [chosen.hidden] * chosen.layers
+        widths = [in_channels] + [settings.hidden] * settings.layers
         self.convs = nn.ModuleList(LinearFirstSAGE(a, b) for a, b in pairwise(widths))
-        self.head = nn.Linear(chosen.hidden, num_classes)
-        self.dropout = chosen.dropout
+        self.head = nn.Linear(settings.hidden, num_classes)
+        self.dropout = settings.dropout
 
     def embed(
         self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None, num_graphs: int | None = None
     ) -> Tensor:
         """Nodes, or graphs."""
         for conv in self.convs:
-            x = F.relu(conv(drop(x, self.dropout, self.training), edge_index))
+            x = F.relu(conv(dropout(x, self.dropout, self.training), edge_index))
         x = F.normalize(x)
         return x if batch is None else global_mean_pool(x, batch, num_graphs)
 

@@ -1,4 +1,4 @@
-"""What the three kernels share: parameters, Gram matrices and normalisation, given an explicit feature map."""
+"""Base class of the kernels: parameters, Gram matrices and normalisation, given an explicit feature map."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch_geometric.data import Data
 
 from demonet.errors import DemonetError
-from demonet.kernels.union import Float, GraphUnion
+from demonet.kernels.graph_union import Float, GraphUnion
 
 Features = Any  # a float64 array, or a scipy CSR array where most features are zero
 
@@ -24,8 +24,8 @@ class Expansion(NamedTuple):
     """Graphs in feature space.
 
     Attributes:
-        features: One row a graph, over the columns learned in ``fit``.
-        self_kernel: ``k(G, G)`` of each graph, with what lies outside those columns counted too.
+        features: One row per graph, over the columns learned in ``fit``.
+        self_kernel: ``k(G, G)`` of each graph, including what lies outside those columns.
     """
 
     features: Features
@@ -43,7 +43,7 @@ class GraphKernel(TransformerMixin, BaseEstimator, ABC):
     normalize: bool
 
     def fit(self, graphs: Iterable[Data], y: object = None) -> Self:
-        """Learn the feature columns that the graphs span, and keep their features.
+        """Learn the feature columns of the graphs, and store their features.
 
         Args:
             graphs: A list of ``torch_geometric.data.Data``.
@@ -63,20 +63,21 @@ class GraphKernel(TransformerMixin, BaseEstimator, ABC):
         return _inner_products(self.features(graphs), self.features_)
 
     def fit_transform(self, graphs: Iterable[Data], y: object = None) -> Float:
-        """The symmetric Gram matrix of the graphs, which become the fitted ones."""
+        """Fit the graphs and return their symmetric Gram matrix."""
         self.fit(graphs, y)
         return _inner_products(self.features_, self.features_)
 
     def features(self, graphs: Iterable[Data]) -> Features:
         """The explicit feature map ``[len(graphs), columns]``, over the columns learned in ``fit``.
 
-        ``transform(graphs)`` is ``features(graphs) @ features(fitted).T``. What the fitted graphs do not have (a
-        degree, a colour) meets nothing in them and has no column; :meth:`self_kernel` and normalisation count it.
+        ``transform(graphs)`` is ``features(graphs) @ features(fitted).T``. A degree or colour that no
+        fitted graph has contributes nothing to that product and has no column; :meth:`self_kernel` and normalisation
+        include it.
         """
         return self._scaled(self._expanded(graphs))
 
     def self_kernel(self, graphs: Iterable[Data]) -> Float:
-        """``k(G, G)`` of each graph by the literal equation, before any normalisation."""
+        """``k(G, G)`` of each graph by the equation, without normalisation."""
         return self._expanded(graphs).self_kernel
 
     @abstractmethod
@@ -85,20 +86,20 @@ class GraphKernel(TransformerMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _expand(self, union: GraphUnion) -> Expansion:
-        """Expand graphs over the columns that were learned, without learning."""
+        """Expand graphs over the learned columns."""
 
     def _expanded(self, graphs: Iterable[Data]) -> Expansion:
         check_is_fitted(self, "features_")
         union = GraphUnion.of(graphs)
         if union.with_x != self.with_x_:
-            fitted, given = ("had", "have none") if self.with_x_ else ("had no", "have one")
+            fitted, given = ("have", "do not") if self.with_x_ else ("have no", "do")
             raise DemonetError(f"the fitted graphs {fitted} x, these {given}", hint="give x to all graphs or to none")
         return self._expand(union)
 
     def _scaled(self, expansion: Expansion) -> Features:
         if not self.normalize:
             return expansion.features
-        # Where k(G, G) = 0 all features are zero, and any finite scale keeps them so.
+        # Where k(G, G) = 0 all features are zero at any finite scale.
         norm = np.sqrt(np.where(expansion.self_kernel > 0, expansion.self_kernel, 1.0))
         if isinstance(expansion.features, sparse.csr_array):
             return sparse.diags_array(1.0 / norm) @ expansion.features

@@ -1,15 +1,15 @@
-"""The degree-specific WL kernel."""
+"""The degree-specific WL kernel, Eq. 13 to 15."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from demonet.kernels.base import Expansion
-from demonet.kernels.union import Float, GraphUnion, sum_rows
-from demonet.kernels.vectors import VectorKernel
+from demonet.kernels.graph_union import Float, GraphUnion, sum_rows
+from demonet.kernels.representations import RepresentationKernel
 
 
-class DegreeWLKernel(VectorKernel):
+class DegreeWLKernel(RepresentationKernel):
     r"""Inner products of all pairs of nodes of equal degree, Eq. 13 summed over levels ``0 .. n_iter``.
 
     .. math::
@@ -38,7 +38,7 @@ class DegreeWLKernel(VectorKernel):
         return super()._learn(union)
 
     def _pool(self, union: GraphUnion, levels: list[Float]) -> Expansion:
-        # Only the pairs (graph, degree) that occur get a sum, degrees that fit has not seen among them.
+        # One sum for each pair (graph, degree) that occurs, including degrees that fit has not seen.
         degree, num_graphs = union.degree, len(union.graphs)
         span = int(degree.max(initial=0)) + 1
         cells, cell = np.unique(union.graph * span + degree, return_inverse=True)

@@ -1,22 +1,23 @@
-"""The mean WL kernel."""
+"""The mean WL kernel, Eq. 16."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from demonet.kernels.base import Expansion
-from demonet.kernels.union import Float, GraphUnion, sum_rows
-from demonet.kernels.vectors import VectorKernel
+from demonet.kernels.graph_union import Float, GraphUnion, sum_rows
+from demonet.kernels.representations import RepresentationKernel
 
 
-class MeanWLKernel(VectorKernel):
+class MeanWLKernel(RepresentationKernel):
     r"""Inner products of all pairs of nodes, Eq. 16 summed over levels ``0 .. n_iter``.
 
     .. math::
         K(G, G') = \sum_{k=0}^{h} \sum_{v \in V} \sum_{v' \in V'} \langle h_v^k, h_{v'}^k \rangle
 
-    The kernel space of sum pooling: the features are :math:`\sum_v h_v^k`, one block a level. The name is the paper's;
-    the equation has sums and no mean, and ``normalize=True`` takes the number of nodes out of it.
+    The kernel space of sum pooling: the features are :math:`\sum_v h_v^k`, one block per level. The name is the
+    paper's, although the equation has sums and no mean; ``normalize=True`` removes the dependence on the number of
+    nodes.
 
     Args:
         n_iter: The last level :math:`h`; ``h + 1`` levels are summed.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import f1_score
 from torch_geometric.data import Data
 
-from demonet.baselines.attribute_rows import are_counts
+from demonet.baselines.attributes import are_counts
 from demonet.checks import check_split
 from demonet.data.splits import Split, fractions
 from demonet.data.statistics import degrees

@@ -9,8 +9,8 @@ import torch
 from scipy import sparse
 from scipy.linalg import expm
 
-from demonet.baselines.heat import laplacian
-from demonet.baselines.structure import simple_adjacency
+from demonet.baselines.graphwave import laplacian
+from demonet.baselines.structural import simple_adjacency
 from demonet.data.synthetic import role_graph
 from demonet.experiments.published import embeddings
 from demonet.experiments.published.embeddings import CLAIMS, PRINTED, our_way, their_embedding, their_way, weighed

@@ -47,7 +47,7 @@ def test_against_dense_matrices():
 
 
 def present_values(x):
-    from demonet.baselines.products import Product
+    from demonet.baselines.layers import Product
 
     return Product.of(x.to_sparse_csr())
 

@@ -20,9 +20,8 @@ from torch_geometric.data import Data
 from demonet import baselines
 from demonet.baselines.base import labels
 from demonet.baselines.embedding import Embedding, Float, classify
-from demonet.baselines.graphwave import GraphWave
-from demonet.baselines.heat import heat_exact, laplacian
-from demonet.baselines.structure import simple_adjacency
+from demonet.baselines.graphwave import GraphWave, heat_exact, laplacian
+from demonet.baselines.structural import simple_adjacency
 from demonet.data import load
 from demonet.data.splits import fractions
 from demonet.experiments.published.claims import Claim

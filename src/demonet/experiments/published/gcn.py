@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 
 from demonet.baselines.base import labels
 from demonet.baselines.gcn import GCN
-from demonet.baselines.products import Product
+from demonet.baselines.layers import Product
 from demonet.data import load
 from demonet.data.splits import Split
 from demonet.experiments.published.claims import Claim

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.utils import add_self_loops, degree
 
-from demonet.baselines.products import Product
+from demonet.baselines.layers import Product
 
 WIDTH, DROPOUT, RATE, DECAY, EPOCHS = 16, 0.5, 0.01, 5e-4, 200
 

@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from scipy import sparse
 
-from demonet.baselines.refex import recursive_features
-from demonet.baselines.structure import two_steps
+from demonet.baselines.rolx import recursive_features
+from demonet.baselines.structural import two_steps
 
 Float = NDArray[np.float64]
 

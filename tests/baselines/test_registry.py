@@ -1,4 +1,4 @@
-"""Baselines: the interface, and the two floors worked out by hand."""
+"""The registry, the interface, and two simple baselines worked out by hand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from tests.reference.graphs import from_arcs
 from torch_geometric.data import Data
 
 from demonet import DemonetError, baselines
+from demonet.baselines.base import REGISTRY, register
 from demonet.baselines.gcn import GCN
+from demonet.baselines.majority import Majority
 from demonet.data.splits import Split, thirds
 from demonet.data.synthetic import role_graph, small_graphs
 from demonet.train import TrainConfig
@@ -18,13 +20,66 @@ def made(name):
     return GCN(train=TrainConfig(lr=0.01, epochs=10)) if name == "gcn" else baselines.get(name)()
 
 
-def test_the_names():
-    assert {"majority", "degree-knn", "gcn"} <= set(baselines.names())
-    for name in baselines.names():
-        assert baselines.get(name).name == name
-        assert issubclass(baselines.get(name), baselines.Baseline)
-    with pytest.raises(DemonetError, match=r"no baseline 'gnc' \(there are majority, degree-knn, "):
+# In the order of the tables and of results/comparison.csv.
+NAMES = [
+    "majority",
+    "degree-knn",
+    "degree-svm",
+    "structural-lr",
+    "structural-rf",
+    "attribute-lr",
+    "attribute-neighbour-lr",
+    "attribute-adjacency-lr",
+    "wl-lr",
+    "wl-rf",
+    "wl-1nn",
+    "gcn",
+    "gcn-cheby",
+    "sage",
+    "gat",
+    "union",
+    "intersection",
+    "gin",
+    "pna",
+    "rolx",
+    "struc2vec",
+    "graphwave",
+    "dcnn",
+    "patchy-san",
+    "diffpool",
+    "deepwl",
+    "wl",
+    "degree-wl",
+]
+
+
+def test_names_and_their_order():
+    assert [name for name in baselines.names() if name in NAMES] == NAMES
+    with pytest.raises(DemonetError, match=r"'gnc'.*majority, degree-knn, "):
         baselines.get("gnc")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_registry_has_class_description_settings_and_citation(name):
+    found = baselines.get(name)
+    assert issubclass(found, baselines.Baseline)
+    assert found.name == name
+    assert found.__doc__
+    assert found.defaults.source
+    assert found().settings == found.defaults
+    with pytest.raises(DemonetError, match=f"{name} has no setting 'colour'"):
+        found(colour=1)
+
+
+def test_a_name_is_registered_once(monkeypatch):
+    monkeypatch.setattr("demonet.baselines.base.REGISTRY", dict(REGISTRY))
+
+    class Other(Majority):
+        name = "other"
+
+    assert register(Other) is register(Other)
+    with pytest.raises(DemonetError, match=r"'majority'.*demonet\.baselines\.majority\.Majority"):
+        register(type("Again", (Majority,), {}))
 
 
 # A star of four leaves, a path of three, an isolated node: degrees 4 1 1 1 1 | 1 2 1 | 0.

@@ -8,10 +8,28 @@ from hypothesis import given
 from tests.reference.graphs import drawn_by_seed, graphs
 from torch_geometric.data import Data
 
-from demonet.baselines import structure
-from demonet.baselines.structural_lr import structural_rows
-from demonet.baselines.structure import NAMES, pagerank, simple_adjacency, structural_features, two_steps
+from demonet.baselines import structural
+from demonet.baselines.structural import (
+    pagerank,
+    simple_adjacency,
+    structural_features,
+    structural_rows,
+    two_steps,
+)
 from demonet.data.synthetic import small_graphs
+
+NAMES = (
+    "log degree",
+    "mean log degree of neighbours",
+    "least log degree of neighbours",
+    "largest log degree of neighbours",
+    "clustering coefficient",
+    "log edges inside the egonet",
+    "log edges that leave the egonet",
+    "log nodes within two steps",
+    "log core number",
+    "log PageRank",
+)
 
 
 @given(graphs(max_nodes=9))
@@ -46,7 +64,7 @@ def test_blocks_of_any_size_give_the_same(monkeypatch):
     graph = drawn_by_seed(50, 300)
     adjacency = simple_adjacency(Data(edge_index=graph.edge_index, num_nodes=50))
     whole = two_steps(adjacency)
-    monkeypatch.setattr(structure, "PAIRS", 30)
+    monkeypatch.setattr(structural, "_PAIRS", 30)
     for part, expected in zip(two_steps(adjacency), whole, strict=True):
         np.testing.assert_array_equal(part, expected)
 

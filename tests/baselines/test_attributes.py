@@ -1,4 +1,4 @@
-"""The floors on attributes and on local structure: what they must get right, and what they must not look at."""
+"""Simple baselines on attributes and on local structure: what they must get right, and what they must not use."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from tests.reference.graphs import drawn_by_seed
 from torch_geometric.data import Data
 
 from demonet import DemonetError, baselines
-from demonet.baselines.attribute_rows import are_counts, graph_attributes, node_attributes
-from demonet.baselines.choice import choose
-from demonet.baselines.degree_svm import _Machine
+from demonet.baselines.attributes import are_counts, graph_attributes, node_attributes
+from demonet.baselines.degree import _DistinctSVC
+from demonet.baselines.selection import select
 from demonet.data.sparse import to_scipy, to_torch
 from demonet.data.splits import Split, thirds
 from demonet.data.synthetic import role_graph, small_graphs
@@ -45,7 +45,7 @@ def test_neighbours_help_where_they_must():
 
 
 def test_neighbours_are_left_out_where_they_mislead():
-    """Edges at random and words that decide: the scale is chosen on validation, and the floor stays high."""
+    """Random edges and decisive words: the scale is selected on validation, and the accuracy stays high."""
     graph = neighbourly()
     graph.x = torch.nn.functional.one_hot(graph.y).float()
     graph.edge_index = drawn_by_seed(120, 600).edge_index
@@ -89,7 +89,7 @@ def test_graphs_are_known_by_their_label_counts():
 @pytest.mark.parametrize("name", ATTRIBUTES)
 def test_without_attributes(name):
     graph = role_graph(0, motifs=8)
-    with pytest.raises(DemonetError, match=r"there are no attributes to regress on \(structural-lr needs none\)"):
+    with pytest.raises(DemonetError, match=r"attributes.*structural-lr"):
         baselines.get(name)().fit(graph, thirds(graph.y, 0, stratified=True))
 
 
@@ -99,9 +99,9 @@ def test_structure_beats_the_majority_where_it_must(name, kind):
     items = role_graph(0) if kind == "nodes" else small_graphs(60)
     y = items.y if kind == "nodes" else torch.cat([graph.y for graph in items])
     split = thirds(y, 0, stratified=True)
-    floor = baselines.get("majority")().fit(items, split).score(split.test, y)
+    majority = baselines.get("majority")().fit(items, split).score(split.test, y)
     found = baselines.get(name)().fit(items, split)
-    assert found.score(split.test, y) > floor + 0.15
+    assert found.score(split.test, y) > majority + 0.15
     changed = y.clone()
     changed[split.test] = (y[split.test] + 1) % (int(y.max()) + 1)
     if kind == "nodes":
@@ -125,7 +125,7 @@ def test_weights_stand_for_equal_rows():
     x = generator.integers(0, 6, (200, 1)).astype(float)
     y = (x[:, 0] + generator.integers(-1, 2, 200) > 2).astype(int)
     everyone = SVC(C=3.0, gamma=0.7).fit(x, y).decision_function(np.arange(6.0)[:, None])
-    weighted = _Machine(C=3.0, gamma=0.7).fit(x, y).decision_function(np.arange(6.0)[:, None])
+    weighted = _DistinctSVC(C=3.0, gamma=0.7).fit(x, y).decision_function(np.arange(6.0)[:, None])
     np.testing.assert_allclose(weighted, everyone, atol=2e-3)
 
 
@@ -140,4 +140,4 @@ def test_one_class_and_no_validation(name):
 
 def test_nothing_to_choose_from():
     with pytest.raises(ValueError, match="no model"):
-        choose([], np.zeros((3, 1)), torch.tensor([0, 1, 0]), Split("s", 0, [0, 1], [2], []), untuned=None)
+        select([], np.zeros((3, 1)), torch.tensor([0, 1, 0]), Split("s", 0, [0, 1], [2], []), default=None)

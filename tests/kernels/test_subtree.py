@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 
 from demonet.errors import DemonetError
 from demonet.kernels import wl_classes, wl_colours
-from demonet.kernels.colours import SignatureBook
+from demonet.kernels.subtree import SignatureIndex
 
 
 def partition(labels):
@@ -62,7 +62,7 @@ def test_numbers_do_not_depend_on_the_order_of_nodes(data, h, shuffle):
 @given(parts=st.lists(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 300)), min_size=1), max_size=5))
 def test_a_book_extended_many_times_is_a_dictionary(parts):
     """Old signatures keep their numbers, new ones get the next, wherever they fall in byte order."""
-    book, known = SignatureBook(), {}
+    book, known = SignatureIndex(), {}
     for part in parts:
         (numbers,), book = book.extended([np.array(part)])
         for signature, number in zip(part, numbers.tolist(), strict=True):
