@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 
-from demonet.report.legible import legible
+from demonet.report.escape import visible
 from demonet.report.palette import GROUND
 
 _STYLE = """
@@ -33,7 +33,7 @@ def document(width: float, height: float, *, alt: str, rules: Mapping[str, tuple
     """
     light, dark = ("\n".join(rule[theme] for rule in rules.values()) for theme in (0, 1))
     style = _STYLE % {"light": GROUND[0], "dark": GROUND[1], "rules": light, "dark_rules": dark}
-    described = escape(legible(alt), quote=True)
+    described = escape(visible(alt), quote=True)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img" '
         f'aria-label="{described}">\n<style>{style}</style>\n'
@@ -51,7 +51,7 @@ def text(x: float, y: float, words: str, *, anchor: str = "start", kind: str = "
     """A line of text."""
     extra = f' class="{kind}"' if kind else ""
     extra += f" {more}" if more else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{extra}>{escape(legible(words))}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{extra}>{escape(visible(words))}</text>'
 
 
 def power_of_ten(power: int) -> str:

@@ -17,7 +17,7 @@ from demonet.baselines.base import labels
 from demonet.baselines.gin import GIN
 from demonet.data import load
 from demonet.data.splits import Split, k_fold, nested_k_fold
-from demonet.experiments.published.claims import Claim
+from demonet.experiments.published.results import PublishedResult
 
 FOLDS = 10
 NONE = torch.empty(0, dtype=torch.int64)
@@ -76,8 +76,10 @@ def _with_attributes(data: Sequence[Data], split: Split) -> list[Data]:
 _BY_EPOCH = "10-fold, epoch by mean test (Xu et al. 2019)"
 _NESTED = "nested 10-fold, attributes (Errica et al. 2020)"
 
-CLAIMS = [
-    Claim("gin", "MUTAG", _BY_EPOCH, 0.894, 0.056, FOLDS, partial(epoch_by_epoch, "MUTAG", 32), best_epoch),
-    Claim("gin", "PROTEINS", _BY_EPOCH, 0.762, 0.028, FOLDS, partial(epoch_by_epoch, "PROTEINS", 128), best_epoch),
-    Claim("gin", "ENZYMES", _NESTED, 0.596, 0.045, FOLDS, partial(nested, "ENZYMES")),
+RESULTS = [
+    PublishedResult("gin", "MUTAG", _BY_EPOCH, 0.894, 0.056, FOLDS, partial(epoch_by_epoch, "MUTAG", 32), best_epoch),
+    PublishedResult(
+        "gin", "PROTEINS", _BY_EPOCH, 0.762, 0.028, FOLDS, partial(epoch_by_epoch, "PROTEINS", 128), best_epoch
+    ),
+    PublishedResult("gin", "ENZYMES", _NESTED, 0.596, 0.045, FOLDS, partial(nested, "ENZYMES")),
 ]

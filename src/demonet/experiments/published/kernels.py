@@ -13,7 +13,7 @@ from demonet.baselines.base import labels
 from demonet.baselines.wl import WL
 from demonet.data import load
 from demonet.data.splits import k_fold
-from demonet.experiments.published.claims import Claim
+from demonet.experiments.published.results import PublishedResult
 from demonet.kernels import WLSubtreeKernel
 
 FOLDS = 10
@@ -58,13 +58,13 @@ _BY_TEST = "10-fold, rounds and C by mean test (Xu et al. 2019)"
 _BY_FOLD = "10-fold, rounds and C by another fold (stricter than Xu et al. 2019)"
 PRINTED = {"MUTAG": (0.904, 0.057), "PROTEINS": (0.750, 0.031)}
 
-CLAIMS = [
+RESULTS = [
     *(
-        Claim("wl", dataset, _BY_TEST, *printed, len(SETTINGS), partial(by_strength, dataset), best_setting)
+        PublishedResult("wl", dataset, _BY_TEST, *printed, len(SETTINGS), partial(by_strength, dataset), best_setting)
         for dataset, printed in PRINTED.items()
     ),
     *(
-        Claim("wl", dataset, _BY_FOLD, *printed, FOLDS, partial(by_another_fold, dataset))
+        PublishedResult("wl", dataset, _BY_FOLD, *printed, FOLDS, partial(by_another_fold, dataset))
         for dataset, printed in PRINTED.items()
     ),
 ]
