@@ -9,9 +9,9 @@ from demonet.bench.methods import METHODS
 from demonet.bench.rows import Row
 from demonet.bench.tables import OURS, best, slope
 from demonet.report import chart_plotly, chart_svg
-from demonet.report.cells import Cell, Column
 from demonet.report.chart import Axis, Chart, Panel, Series
 from demonet.report.page import Facts, Figure, Page, Section, Table, Text
+from demonet.report.table_cells import Cell, Column
 
 MEASURED = """An epoch is the forward pass, the cross-entropy over all nodes, the backward pass and a step of Adam. \
 Every network has two layers of width 64 and a linear head, ReLU, no dropout, and gets its input in the format listed. \

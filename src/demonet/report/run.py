@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from demonet.report.cells import Cell, Column
 from demonet.report.escape import visible
 from demonet.report.explorer import Explorer, View
 from demonet.report.figures import learning_curves
@@ -14,6 +13,7 @@ from demonet.report.page import Facts, Figure, Page, Section, Table, Text
 from demonet.report.run_accuracy import by_size, classes, floor_shares, floors, is_number, share_right, verdict
 from demonet.report.run_figures import degree_tasks
 from demonet.report.run_tables import least_sure, most_wrong, settings, tasks_table
+from demonet.report.table_cells import Cell, Column
 from demonet.runs.run import Run
 
 KEPT = "model"

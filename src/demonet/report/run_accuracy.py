@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demonet.report.accuracy import Share, bin_of, percent, size_bins
-from demonet.report.cells import Cell, Column
 from demonet.report.escape import visible
 from demonet.report.figures import interval_bars
 from demonet.report.page import Figure, Section, Table
 from demonet.report.run_figures import accuracy_by_size, confusion
+from demonet.report.table_cells import Cell, Column
 from demonet.runs.floors import student
 from demonet.runs.run import Run
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from demonet.report.accuracy import ranges
-from demonet.report.cells import Cell, Column
 from demonet.report.escape import visible
 from demonet.report.page import Section, Table
 from demonet.report.run_accuracy import tested
+from demonet.report.table_cells import Cell, Column
 from demonet.runs.run import Run
 
 MOST_ROWS = 20

@@ -1,4 +1,4 @@
-"""What was printed of struc2vec, GraphWave and RolX on the airports: Jiao et al., 2021, Table 5.
+"""Published results of struc2vec, GraphWave and RolX on the airports: Jiao et al., 2021, Table 5.
 
 The survey's own program (its repository is RONE) tells how: 20 times, 70 % of the nodes train one-vs-rest regressions
 in which classes weigh the same, on the embedding as it is, and the others are tested. Of struc2vec it takes the
@@ -37,7 +37,7 @@ from demonet.experiments.published.results import PublishedResult
 SCALES = (19.0, 20.0)
 RUNS = 20
 
-# By the order of the columns of the table there.
+# In the order of the columns of that table.
 SETS = ("brazil", "europe", "usa")
 PRINTED = {"struc2vec": (0.766, 0.577, 0.599), "graphwave": (0.762, 0.526, 0.517), "rolx": (0.749, 0.556, 0.623)}
 
@@ -50,7 +50,7 @@ def their_way(method: str, dataset: str, _piece: int, runs: int = RUNS) -> list[
 
 
 def their_embedding(method: str, data: Data) -> Float:
-    """A graph embedded with the survey's settings of a method."""
+    """Embed a graph with the survey's settings of a method."""
     adjacency = simple_adjacency(data)
     if method == "graphwave":
         kernels = heat_exact(laplacian(adjacency), SCALES)
@@ -61,7 +61,7 @@ def their_embedding(method: str, data: Data) -> Float:
 
 
 def weighed(z: Float, y: Tensor, seed: int, share: float = 0.7) -> float:
-    """Train on a share of the nodes, drawn without regard to their classes, and test on the rest."""
+    """Train on a random share of the nodes, not stratified, and test on the rest."""
     target = y.numpy()
     train, test = np.split(np.random.default_rng(seed).permutation(target.size), [int(share * target.size)])
     regression = LogisticRegression(class_weight="balanced", solver="liblinear", max_iter=3000)
@@ -69,7 +69,7 @@ def weighed(z: Float, y: Tensor, seed: int, share: float = 0.7) -> float:
 
 
 def our_way(method: str, dataset: str, _piece: int, runs: int = RUNS) -> list[float]:
-    """The baselines as they are, on one embedding: columns scaled, C = 1 as nothing can choose one."""
+    """Our baselines on one embedding: columns scaled, and C = 1 because there is no validation part."""
     data = cast(Data, load(dataset))
     y = labels(data)
     z = cast(Embedding, baselines.get(method)()).embed(data, seed=0)
@@ -78,26 +78,26 @@ def our_way(method: str, dataset: str, _piece: int, runs: int = RUNS) -> list[fl
 
 
 def only(answers: list[list[float]]) -> list[float]:
-    """A graph is embedded once for all splits, so that there is a single piece."""
+    """The answer of the single piece: a graph is embedded once for all splits."""
     (found,) = answers
     return found
 
 
 ROUNDS, ALIKE, QUARTERS = 3, 0.5, 4
 DIMENSIONS, EPOCHS, BATCH = 128, 170, 16
-RATES = (0.01, 0.001)  # of Adam, at the first and at the last step
+RATES = (0.01, 0.001)  # learning rate of Adam at the first and the last step
 
 
 def quarters(adjacency: sparse.csr_array) -> Float:
-    """``[nodes, bits]``: for every feature of every round, the quarter that a node is in.
+    """``[nodes, bits]``: for every feature of every round, the quartile of each node, one-hot.
 
-    A round keeps what is correlated by no more than one half with any feature of the round before. Features that do not
-    split the nodes into four are left out.
+    A round keeps features whose correlation with every feature of the previous round is at most one half. Features
+    without four distinct quartiles are left out.
     """
     rounds = [_local(adjacency)]
     for _ in range(ROUNDS):
         known, fresh = rounds[-1], recursive_features(adjacency, rounds[-1])
-        with np.errstate(invalid="ignore", divide="ignore"):  # a constant feature is correlated with none
+        with np.errstate(invalid="ignore", divide="ignore"):  # the correlation of a constant feature is NaN
             alike = np.abs(np.corrcoef(known.T, fresh.T)[: known.shape[1], known.shape[1] :])
         rounds.append(fresh[:, ~(alike > ALIKE).any(0)])
     bits = []
@@ -109,7 +109,7 @@ def quarters(adjacency: sparse.csr_array) -> Float:
 
 
 def _local(adjacency: sparse.csr_array) -> Float:
-    """Edges inside the egonet, arcs of its nodes, the two shares of them, degree and clustering."""
+    """Edges inside the egonet, edges of its nodes, the two shares of these, degree and clustering coefficient."""
     degree = np.diff(adjacency.indptr).astype(np.float64)
     triangles, _ = two_steps(adjacency)
     inside, arcs = degree + triangles, adjacency @ degree + degree
@@ -130,7 +130,7 @@ def factored(bits: Float, seed: int, epochs: int = EPOCHS, dimensions: int = DIM
     )
     for _ in range(epochs):
         order = torch.randperm(n, generator=generator)
-        for rows in order[: n - n % BATCH].split(BATCH):  # what does not fill a batch waits for the next shuffle
+        for rows in order[: n - n % BATCH].split(BATCH):  # an incomplete batch is dropped
             optimizer.zero_grad()
             F.binary_cross_entropy_with_logits(z[rows] @ w.T, target[rows]).backward()
             optimizer.step()

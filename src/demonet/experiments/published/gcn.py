@@ -1,4 +1,4 @@
-"""What was printed of GCN with few labels on BlogCatalog and Flickr, by Wang et al. (AM-GCN, KDD'20), Table 2.
+"""Published results of GCN with few labels on BlogCatalog and Flickr, by Wang et al. (AM-GCN, KDD'20), Table 2.
 
 Their paper leaves open how it was obtained, but what they told those who asked (issues 9, 11 and 16 of their
 repository) and the files that their data come from say: attributes are present or absent, not counted, and not scaled;
@@ -29,14 +29,14 @@ from demonet.data.splits import Split
 from demonet.experiments.published.results import PublishedResult
 
 RUNS = 10
-FIRST = 20  # the seed of their partition; ours are this one and those after it
+FIRST = 20  # the seed of their partition; ours start from it
 TESTED = 1000
 PRINTED = {"blogcatalog": (0.698, 0.713, 0.727), "flickr": (0.414, 0.455, 0.480)}
 EACH = (20, 40, 60)
 
 
 def their_way(dataset: str, each: int, run: int) -> float:
-    """Their protocol. They ran one partition five times; here every run has another, as one may be lucky."""
+    """Their protocol. They ran one partition five times; here every run has its own."""
     data = cast(Data, load(dataset))
     y = labels(data)
     rows, test = partition(y, each, FIRST + run)
@@ -45,7 +45,7 @@ def their_way(dataset: str, each: int, run: int) -> float:
 
 
 def partition(y: Tensor, each: int, seed: int, tested: int = TESTED) -> tuple[Tensor, Tensor]:
-    """Nodes shuffled as they did it: the first ``each`` of every class, and the last ``tested``."""
+    """Shuffle nodes as they do: train on the first ``each`` of every class, test on the last ``tested``."""
     shuffled = list(range(y.numel()))
     np.random.RandomState(seed).shuffle(shuffled)
     order = torch.tensor(shuffled)
@@ -54,13 +54,13 @@ def partition(y: Tensor, each: int, seed: int, tested: int = TESTED) -> tuple[Te
 
 
 def present(x: Tensor) -> Product:
-    """Sparse attributes with a one for every count."""
+    """Binary attributes from counts."""
     ones = torch.ones_like(x.values())
     return Product.of(torch.sparse_csr_tensor(x.crow_indices(), x.col_indices(), ones, x.shape, check_invariants=False))
 
 
 def our_way(dataset: str, each: int, run: int) -> float:
-    """The baseline as it is: counts, the paper's symmetric matrix, and 500 other nodes to stop the training."""
+    """Our baseline: counts, the symmetric matrix of GCN's paper, and early stopping on 500 other nodes."""
     data = load(dataset)
     y = labels(data)
     split = few_labels(y, each, run)
@@ -68,7 +68,7 @@ def our_way(dataset: str, each: int, run: int) -> float:
 
 
 def few_labels(y: Tensor, each: int, seed: int, validation: int = 500, test: int = TESTED) -> Split:
-    """``each`` items of every class to train on; of the rest so many to validate and to test."""
+    """``each`` items of every class for training; of the rest, ``validation`` and ``test`` items."""
     order = torch.randperm(y.numel(), generator=torch.Generator().manual_seed(seed))
     train = torch.cat([order[y[order] == label][:each] for label in range(int(y.max()) + 1)])
     rest = order[~torch.isin(order, train)]
@@ -87,7 +87,7 @@ def neighbour_mean(edge_index: Tensor, num_nodes: int) -> Product:
 
 
 class PyGCN(nn.Module):
-    """``P dropout(relu(P X W_1 + b_1)) W_2 + b_2``; all parameters uniform, up to one over the root of the width."""
+    """``P dropout(relu(P X W_1 + b_1)) W_2 + b_2``; parameters uniform within one over the root of the width."""
 
     def __init__(self, in_channels: int, num_classes: int) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ class PyGCN(nn.Module):
 
 
 def train(x: Product, arcs: Product, y: Tensor, rows: Tensor, seed: int, epochs: int = EPOCHS) -> Tensor:
-    """Scores of all nodes after the last epoch on some labelled rows."""
+    """Train on some rows and return the scores of all nodes after the last epoch."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = PyGCN(x.matrix.size(1), int(y.max()) + 1)

@@ -1,4 +1,4 @@
-"""What was printed of GIN."""
+"""Published results of GIN."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NONE = torch.empty(0, dtype=torch.int64)
 
 
 def epoch_by_epoch(dataset: str, batch_size: int, fold: int, folds: int = FOLDS, epochs: int = 350) -> list[float]:
-    """Xu et al.: nine folds train, the tenth is tested after every epoch.
+    """Xu et al.: train on nine folds, test on the tenth after every epoch.
 
     One pass over the training graphs is an epoch here; of their widths, 32.
     """
@@ -37,7 +37,7 @@ def epoch_by_epoch(dataset: str, batch_size: int, fold: int, folds: int = FOLDS,
 
 
 def best_epoch(curves: list[list[float]]) -> list[float]:
-    """All folds at the epoch of the best mean: they have no validation set, so it is chosen on what is tested."""
+    """All folds at the epoch of the best mean test accuracy: they have no validation set."""
     by_epoch = np.array(curves)
     found: list[float] = by_epoch[:, by_epoch.mean(0).argmax()].tolist()
     return found
@@ -46,7 +46,7 @@ def best_epoch(curves: list[list[float]]) -> list[float]:
 def nested(
     dataset: str, fold: int, folds: int = FOLDS, runs: int = 3, grid: Sequence[tuple[int, float]] | None = None
 ) -> float:
-    """Errica et al.: in each fold width and dropout by a tenth of the rest held out, then three runs, tested once.
+    """Errica et al.: in each fold, a tenth of the rest selects width and dropout; then three runs, tested once.
 
     Their grid has more of everything. Attributes stand beside the node labels, scaled by the fold's training graphs.
     """

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from demonet.report.cells import Beside, Cell, Column
 from demonet.report.page import Section, Table, Text
 from demonet.report.paper.grid import p_text
 from demonet.report.paper.hypotheses import ALL, CLAIMS, Answer, Claim, MethodPreset, Verdict
 from demonet.report.paper.names import method_name, set_name
+from demonet.report.table_cells import Beside, Cell, Column
 
 INTRODUCTION = """Three of the paper's claims as hypotheses. Each is a list of comparisons that was fixed before any \
 run was looked at. For the second claim the number of runs was not: it was raised from 10 to 50 after its verdict with \

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 
 from demonet.data.catalog import CATALOG
 from demonet.experiments.statistics import AgainstBest, Ranks, against_best, average_ranks, ratio_of
-from demonet.report.cells import Beside, Cell, Column
 from demonet.report.chart import Axis, Chart, Panel, Series
 from demonet.report.page import Section, Table
 from demonet.report.paper.grid import LEVEL, NOT_YET, ResultRow, difference_cell, p_text
 from demonet.report.paper.names import BY_DEGREE, OURS, colour_of, group_of, kind_of, set_name
+from demonet.report.table_cells import Beside, Cell, Column
 
 
 def under_paper_splits(rows: Sequence[ResultRow]) -> list[ResultRow]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from demonet.experiments.statistics import Difference
-from demonet.report.cells import Beside, Verdict
 from demonet.report.paper.names import COMPARED, FLOORS, OURS, group_of, method_name, set_name
+from demonet.report.table_cells import Beside, Verdict
 
 ROUNDING = 0.0005
 """Printed numbers have three digits; smaller differences count as none."""

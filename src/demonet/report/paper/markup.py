@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from demonet.report.cells import MARKS
 from demonet.report.escape import visible
 from demonet.report.paper.grid import NOT_YET, Grid, Layout, ResultRow, grids, verdict, why_empty
 from demonet.report.paper.names import FLOORS, group_of, method_name, set_name, slug
+from demonet.report.table_cells import MARKS
 
 KEY = (
     "Mean ± standard deviation over the runs; in parentheses what the paper prints. "

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from demonet.report import chart_plotly
-from demonet.report.cells import Beside, Cell, Column, Verdict
 from demonet.report.chart import Chart
 from demonet.report.page import Facts, Figure, Legend, Page, Section, Table, Text
 from demonet.report.paper import parts as registry
@@ -16,6 +15,7 @@ from demonet.report.paper.grid import Grid, ResultRow, beside, grids, verdict
 from demonet.report.paper.hypotheses import answers, verdicts
 from demonet.report.paper.parts.part import Part, Shown
 from demonet.report.paper.reasons import count_table, miss_sections, misses
+from demonet.report.table_cells import Beside, Cell, Column, Verdict
 
 Rows = Mapping[str, Sequence[ResultRow]]  # of each part
 Extras = Mapping[str, Any]  # the extra data of the parts that have any

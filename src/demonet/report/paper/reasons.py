@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from demonet.report.cells import Cell, Column
 from demonet.report.page import Section, Table, Text
 from demonet.report.paper.grid import ResultRow, beside, two_deviations, verdict
 from demonet.report.paper.markup import escape_markdown
 from demonet.report.paper.names import set_name
+from demonet.report.table_cells import Cell, Column
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,6 @@ from demonet.data.catalog import find
 from demonet.experiments.ledger.job import Cell, canonical
 from demonet.experiments.methods import family_in_catalog
 from demonet.experiments.statistics import Difference, holm, paired, pooled, ratio_of
-from demonet.report.cells import Beside, Column
-from demonet.report.cells import Cell as TableCell
 from demonet.report.chart import Axis, Chart, Panel, Series
 from demonet.report.page import Section, Table
 from demonet.report.paper.grid import LEVEL, NOT_YET, Layout, ResultRow, difference_cell, p_text
@@ -26,6 +24,8 @@ from demonet.report.paper.parts.graphs import SETS as GRAPH_SETS
 from demonet.report.paper.parts.nodes import PAPER_RUNS
 from demonet.report.paper.parts.nodes import SETS as NODE_SETS
 from demonet.report.paper.parts.part import Entry, Part, Rows, Shown
+from demonet.report.table_cells import Beside, Column
+from demonet.report.table_cells import Cell as TableCell
 from demonet.train.presets import Family
 
 Options = dict[str, Any]

@@ -10,8 +10,6 @@ from typing import TypedDict
 
 from demonet.experiments.ledger.job import Cell, canonical
 from demonet.experiments.twins import GRAPHS, ONE_HOT_NODES
-from demonet.report.cells import Cell as TableCell
-from demonet.report.cells import Column
 from demonet.report.chart import Axis, Chart, Panel, Series
 from demonet.report.page import Section, Table
 from demonet.report.palette import CATEGORICAL
@@ -19,6 +17,8 @@ from demonet.report.paper.grid import Layout
 from demonet.report.paper.names import method_name, set_name, slug
 from demonet.report.paper.parts.nodes import PAPER_RUNS
 from demonet.report.paper.parts.part import Entry, Part, Results, Shown
+from demonet.report.table_cells import Cell as TableCell
+from demonet.report.table_cells import Column
 
 # Method, preset, features (None for those of the preset), and the name of the features.
 NETWORKS = (

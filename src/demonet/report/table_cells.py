@@ -1,4 +1,4 @@
-"""What stands in the cells of a table: how it is shown, which one is best, and how it is copied."""
+"""Cells of tables: their values, how they are formatted, which one is best, and how they are copied."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Literal, TypeAlias
 
 ABSENT = "–"
 MOST_TEXT = 80
-"""A longer text is cut where it is shown, not where it is copied."""
+"""Longer texts are cut on the page, but not when copied."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over runs with its deviation, shown as mean ± deviation."""
+    """A mean over runs with its standard deviation."""
 
     mean: float
     deviation: float
@@ -23,18 +23,18 @@ class Estimate:
 
 Verdict = Literal["same", "near", "above", "below"]
 MARKS: dict[Verdict, str] = {"same": "●", "near": "○", "above": "▲", "below": "▼"}
-"""A shape for each verdict: colours alone would not reach every reader."""
+"""A shape for each verdict, for readers who cannot tell the colours apart."""
 
 
 @dataclass(frozen=True)
 class Beside:
-    """An estimate beside the one that somebody printed.
+    """An estimate, and the number that the paper prints.
 
     Args:
-        mean, deviation: Ours; NaN where there is none yet.
-        printed, printed_deviation: Theirs; NaN where they printed none.
-        verdict: How the two lie to each other; none where one is missing.
-        note: What a reader must know about this cell: that it has too few runs, or why it is empty.
+        mean, deviation: Ours; NaN if there is none yet.
+        printed, printed_deviation: The printed numbers; NaN if there are none.
+        verdict: How the two compare; ``None`` if one is missing.
+        note: A remark, such as that the cell has too few runs or why it is empty.
     """
 
     mean: float
@@ -46,7 +46,7 @@ class Beside:
 
 
 Cell: TypeAlias = str | float | Estimate | Beside | None
-"""Text, a number, an estimate, one beside a printed one, or nothing."""
+"""Text, a number, an estimate, an estimate with a printed number, or nothing."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ class Column:
     """A column of a table.
 
     Args:
-        name: What stands at its head.
-        digits: How many digits a fraction shows after the point.
-        best: Which number to mark, the largest or the smallest; none where there is nothing to win.
-        signed: Whether a number above zero has a plus, as differences have.
-        words: What stands for some numbers, such as "yes" for 1.
+        name: The heading.
+        digits: Digits after the decimal point.
+        best: Whether the largest or the smallest number is marked; by default none.
+        signed: Whether positive numbers have a plus sign.
+        words: Texts that replace some numbers, such as "yes" for 1.
     """
 
     name: str
@@ -70,17 +70,17 @@ class Column:
 
 @dataclass(frozen=True)
 class Shown:
-    """A cell as the page shows it."""
+    """A formatted cell."""
 
     text: str
     deviation: str = ""
-    whole: str = ""  # the text before it was cut
+    whole: str = ""  # the full text, if it was cut
     number: bool = False
     best: bool = False
     printed: str = ""
     verdict: Verdict | None = None
     note: str = ""
-    order: str = ""  # the number by which a column is sorted
+    order: str = ""  # the number to sort by
 
     @property
     def mark(self) -> str:
@@ -89,13 +89,13 @@ class Shown:
 
 
 def number_of(cell: Cell) -> float | None:
-    """The number by which a cell is compared; ``None`` where there is none."""
+    """The number to compare a cell by; ``None`` if it has none."""
     value: object = cell.mean if isinstance(cell, Estimate | Beside) else cell
     return None if isinstance(value, bool) or not isinstance(value, Real) else float(value)
 
 
 def show(cell: Cell, digits: int = 3) -> Shown:
-    """A cell in words: whole numbers with separators, fractions rounded, a true minus sign.
+    """Format a cell: integers with separators, fractions rounded, a true minus sign.
 
     >>> show(Estimate(0.7543, 0.0612)).text, show(-12345).text, show(None).text
     ('0.754', '−12,345', '–')
@@ -121,11 +121,11 @@ def show(cell: Cell, digits: int = 3) -> Shown:
 
 
 def show_column(column: Column, cells: Sequence[Cell]) -> list[Shown]:
-    """A whole column, its best cells marked: all those that read the same as the best one.
+    """Format a column and mark its best cells: all whose text equals that of the best one.
 
-    A cell with a note, such as that runs are missing, does not compete.
+    Cells with a note, such as that runs are missing, are never marked.
     """
-    shown = [_dressed(show(cell, column.digits), cell, column) for cell in cells]
+    shown = [_formatted(show(cell, column.digits), cell, column) for cell in cells]
     numbers = [number_of(cell) for cell in cells]
     if not any(value is not None and not math.isnan(value) for value in numbers):
         return shown
@@ -133,12 +133,12 @@ def show_column(column: Column, cells: Sequence[Cell]) -> list[Shown]:
     if column.best is not None and competing:
         best = (max if column.best == "max" else min)(competing, key=competing.__getitem__)
         shown = [replace(cell, best=i in competing and cell.text == shown[best].text) for i, cell in enumerate(shown)]
-    # An absent number stands where a number would.
+    # A missing number is aligned as a number.
     return [replace(cell, number=cell.number or cells[i] is None) for i, cell in enumerate(shown)]
 
 
-def _dressed(shown: Shown, cell: Cell, column: Column) -> Shown:
-    """With its sign, or with words for its numbers, where the column has them."""
+def _formatted(shown: Shown, cell: Cell, column: Column) -> Shown:
+    """Apply the sign or the words of a column."""
     if column.signed and (number_of(cell) or 0) > 0:
         shown = replace(shown, text=f"+{shown.text}")
     if column.words and isinstance(cell, Beside):
@@ -148,7 +148,7 @@ def _dressed(shown: Shown, cell: Cell, column: Column) -> Shown:
 
 
 def tsv(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> str:
-    """The table for a spreadsheet: every digit of every number, deviations and printed ones in columns of their own."""
+    """The table as tab-separated values: all digits, with deviations and printed numbers in separate columns."""
     wide = [max((len(_fields(row[i])) for row in rows), default=1) for i in range(len(columns))]
     lines = [[part for column, width in zip(columns, wide, strict=True) for part in _header(column, width)]]
     for row in rows:
@@ -179,7 +179,7 @@ def _field(cell: Cell) -> str:
     if number_of(cell) is not None:
         return str(cell)
     text = " ".join(str(cell).split())
-    # A spreadsheet runs text that starts like this as a formula.
+    # A spreadsheet would take such text for a formula.
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
 
@@ -193,5 +193,5 @@ def _known(value: float, digits: int) -> str:
 
 
 def _spread(mean: float, deviation: float, digits: int) -> str:
-    """A printed number, with its deviation where it has one."""
+    """A printed number with its deviation, if it has one."""
     return " ± ".join(filter(None, (_known(mean, digits), _known(deviation, digits))))

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from demonet.report.cells import Beside, Column, Estimate, show, show_column, tsv
+from demonet.report.table_cells import Beside, Column, Estimate, show, show_column, tsv
 
 
 @pytest.mark.parametrize(
