@@ -12,7 +12,12 @@ from demonet import baselines
 from demonet.data.catalog import CATALOG, find
 from demonet.data.protocol import folds_of, train_share
 from demonet.experiments.ledger.job import Cell, Job, Outcome, Result, Stamp, Wanted, canonical
+from demonet.experiments.ledger.store import Ledger
 from demonet.experiments.methods import OURS, DemoNet, applies, family_in_catalog, method
+from demonet.report.chart import Axis, Chart, Panel, Series
+from demonet.report.page import Text
+from demonet.report.paper.files import write_files
+from demonet.report.paper.grid import Layout
 from demonet.report.paper.names import GRAPH_FLOORS as FLOORS
 from demonet.report.paper.parts import PARTS, Entry, Part
 from demonet.report.paper.parts.ablation import from_default, from_paper
@@ -151,3 +156,33 @@ def test_rows_of_what_is_there():
     assert part.rows(done, runs=2)[0].values == (0.5, 0.6)
     assert [r.method for r in part.rows(done, quick=True)] == ["gcn"]
     assert part.wanted(5) == [Wanted(cell, 5), Wanted(empty, 5)]
+
+
+def test_a_new_part_is_one_entry_of_the_registry(tmp_path, monkeypatch):
+    """Its runs, table, figure, further CSV file and page sections come from the part alone."""
+    cell = Cell("accuracy", "brazil", "gcn", split="thirds")
+    new = Part(
+        "new",
+        "A new table",
+        "How it is made.",
+        lambda: [Entry(cell, 2, "as it is")],
+        list,
+        layout=Layout(line=lambda row: row.variant, head="what"),
+        charts=lambda rows, extra: {
+            "new": Chart("New", [Panel("", [Series("a", [0, 1], list(rows[0].values))])], Axis("x"), Axis("y"))
+        },
+        sections=lambda shown: [*shown.tables, *shown.figures, Text(f"{len(shown.extra)} runs", anchor="new-text")],
+        extra=lambda entries, results: [result.job for result in results[entries[0].cell]],
+        files=lambda extra: {"new_jobs.csv": extra},
+    )
+    monkeypatch.setattr("demonet.report.paper.parts.PARTS", {"new": new})
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        for seed, value in enumerate((0.25, 0.75)):
+            ledger.claim(Job(cell, seed), Stamp("", "{}", "cpu"))
+            ledger.record(Job(cell, seed), Stamp("", "{}", "cpu"), Outcome(value, 1.0, 1.0))
+        written = write_files(ledger, [new], tmp_path, runs=None, quick=False, summary=None)
+    names = ["new.csv", "new_jobs.csv", "tables/total.md", "tables/new.md", "tables/new.tex", "figures/new.svg"]
+    assert [path.relative_to(tmp_path).as_posix() for path in written] == [*names, "paper.html"]
+    assert "| as it is | **0.500 ± 0.354** |" in (tmp_path / "tables" / "new.md").read_text(encoding="utf-8")
+    page = (tmp_path / "paper.html").read_text(encoding="utf-8")
+    assert all(text in page for text in ("How it is made.", 'id="new-figure"', "2 runs"))
