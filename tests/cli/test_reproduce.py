@@ -13,16 +13,17 @@ from tests.experiments.ledger.fakes import FORK, lines, perform, value, wait_for
 from typer.testing import CliRunner
 
 from demonet.cli import app, main
-from demonet.cli.paper_files import pictures, write_files
-from demonet.cli.reproduce import _take
-from demonet.cli.run_bar import duration
+from demonet.cli.reproduce import _import
 from demonet.errors import DemonetError
-from demonet.experiments.ledger import driver, local, stamp
+from demonet.experiments.ledger import engines, job
+from demonet.experiments.ledger import work as working
 from demonet.experiments.ledger.job import Cell, Job, Outcome, Result, Stamp, canonical
 from demonet.experiments.ledger.store import Ledger
-from demonet.experiments.parts import PARTS, Entry, Part
-from demonet.experiments.parts.comparison import COMPARISON
-from demonet.experiments.parts.nodes import NODES, entry
+from demonet.report.paper.files import duration, write_files
+from demonet.report.paper.parts import PARTS, Entry, Part
+from demonet.report.paper.parts.comparison import COMPARISON
+from demonet.report.paper.parts.identity import embeddings
+from demonet.report.paper.parts.nodes import NODES, entry
 
 METHODS = ("gcn", "majority", "demonet-hash")
 
@@ -40,16 +41,16 @@ def part(name, options="{}"):
 @pytest.fixture(autouse=True)
 def cheap(monkeypatch, tmp_path):
     """Runs that cost nothing, in forked workers."""
-    monkeypatch.setattr(local, "CONTEXT", FORK)
-    monkeypatch.setattr(driver, "POLL", 0.02)
-    monkeypatch.setattr("demonet.experiments.perform.perform", perform)
-    monkeypatch.setattr(stamp, "code", lambda kind: "c0de")
+    monkeypatch.setattr(engines, "CONTEXT", FORK)
+    monkeypatch.setattr(working, "POLL", 0.02)
+    monkeypatch.setattr(job, "perform", perform)
+    monkeypatch.setattr(job, "code", lambda kind: "c0de")
     give(monkeypatch, part("nodes", canonical({"log": str(tmp_path / "log")})), part("graphs"))
 
 
 def give(monkeypatch, *parts):
     """These parts and no others."""
-    monkeypatch.setattr("demonet.experiments.parts.PARTS", {one.name: one for one in parts})
+    monkeypatch.setattr("demonet.report.paper.parts.PARTS", {one.name: one for one in parts})
 
 
 def run(tmp_path, *arguments):
@@ -142,7 +143,7 @@ def test_other_parts_stay_whole_whatever_is_asked_of_one(tmp_path):
 
 def test_fresh_runs_are_shown_even_if_the_old_code_has_more(tmp_path, monkeypatch):
     run(tmp_path, "nodes", "--sets", "brazil")
-    monkeypatch.setattr(stamp, "code", lambda kind: "other")
+    monkeypatch.setattr(job, "code", lambda kind: "other")
     assert "3 runs in" in run(tmp_path, "nodes", "--sets", "brazil", "--fresh", "--runs", "1").stderr
     assert [(row["code"], row["runs"]) for row in table(tmp_path)][:3] == [("other", "1")] * 3
 
@@ -153,9 +154,9 @@ def test_a_file_that_another_command_writes_meanwhile_is_not_lost(tmp_path):
     first = exported.read_bytes()
     exported.unlink()
     with Ledger(tmp_path / "other.sqlite") as ledger:
-        taken = _take(ledger, exported, None)
+        taken = _import(ledger, exported, None)
         exported.write_bytes(first)
-        assert _take(ledger, exported, taken) is not None
+        assert _import(ledger, exported, taken) is not None
         assert len(ledger.seconds()) == 3
 
 
@@ -181,7 +182,7 @@ def test_runs_of_a_committed_export_count(tmp_path):
 def test_whole_cells_outlive_other_code_and_parts_of_cells_do_not(tmp_path, monkeypatch):
     run(tmp_path, "nodes", "--sets", "brazil")
     run(tmp_path, "nodes", "--sets", "usa", "--runs", "1")
-    monkeypatch.setattr(stamp, "code", lambda kind: "other")
+    monkeypatch.setattr(job, "code", lambda kind: "other")
     result = run(tmp_path, "nodes")
     assert "6 runs in" in result.stderr  # both of each cell that was not whole
     assert [row["code"] for row in table(tmp_path)] == ["c0de"] * 3 + ["other"] * 3
@@ -201,19 +202,19 @@ def test_a_failed_run_is_told_after_all_is_written(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "part"),
+    ("arguments", "facts"),
     [
-        (("node",), "no part is called 'node' (did you mean 'nodes'?)"),
-        (("nodes", "--sets", "brasil"), "no set here is called 'brasil' (did you mean 'brazil'?)"),
-        (("nodes", "--methods", "GNC,"), "no method here is called 'GNC' (did you mean 'gcn'?)"),
-        (("nodes", "--methods", "xyz"), "no method here is called 'xyz' (there are demonet-hash, gcn, majority)"),
-        (("nodes", "--device", "gpu"), "no device 'gpu' here"),
+        (("node",), ("'node'", "'nodes'")),
+        (("nodes", "--sets", "brasil"), ("'brasil'", "'brazil'")),
+        (("nodes", "--methods", "GNC,"), ("'GNC'", "'gcn'")),
+        (("nodes", "--methods", "xyz"), ("'xyz'", "demonet-hash, gcn, majority")),
+        (("nodes", "--device", "gpu"), ("'gpu'",)),
     ],
 )
-def test_names_that_are_not_there_are_expected_errors(tmp_path, arguments, part):
+def test_names_that_are_not_there_are_expected_errors(tmp_path, arguments, facts):
     result = run(tmp_path, *arguments)
     assert isinstance(result.exception, DemonetError)
-    assert part in str(result.exception)
+    assert all(fact in str(result.exception) for fact in facts)
     assert ended(tmp_path) == 0
 
 
@@ -256,20 +257,20 @@ def test_the_last_picture_of_a_network_is_the_one_that_is_drawn():
         entry.cell: [Result(Job(entry.cell, 0), Stamp("", "", ""), _landed(place))]
         for place, entry in enumerate((first, trained))
     }
-    found = pictures([first, trained, alone], results | {alone.cell: []})
+    found = embeddings([first, trained, alone], results | {alone.cell: []})
     assert found == {"barbell": {"GCN, degree": {"xy": [[1, 1]], "roles": [0]}}}
 
 
 def test_time_is_compared_on_one_kind_of_device(tmp_path, monkeypatch):
     """A run on a GPU counts for the accuracy of Table 4 and not for what a method costs beside others."""
-    monkeypatch.setattr("demonet.experiments.parts.PARTS", {part.name: part for part in (NODES, COMPARISON)})
+    monkeypatch.setattr("demonet.report.paper.parts.PARTS", {part.name: part for part in (NODES, COMPARISON)})
     cell = entry("brazil", "gcn", "", 1).cell
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
         for seed, device in ((0, "a GPU"), (1, "a GPU"), (0, "cpu")):
-            job, stamp = Job(cell, seed), Stamp("", "{}", device)
-            ledger.claim(job, stamp)
-            ledger.record(job, stamp, Outcome(0.5, 1.0, 1.0))
-        write_files(ledger, [NODES, COMPARISON], tmp_path, runs=None, quick=False, worked=None)
+            run, stamp = Job(cell, seed), Stamp("", "{}", device)
+            ledger.claim(run, stamp)
+            ledger.record(run, stamp, Outcome(0.5, 1.0, 1.0))
+        write_files(ledger, [NODES, COMPARISON], tmp_path, runs=None, quick=False, summary=None)
     counted = {}
     for part in ("nodes", "comparison"):
         with (tmp_path / f"{part}.csv").open(encoding="utf-8") as lines:

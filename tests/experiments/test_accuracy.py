@@ -14,10 +14,9 @@ from demonet.baselines.graphwave import GraphWave
 from demonet.data.protocol import split_by
 from demonet.experiments import accuracy as room
 from demonet.experiments.accuracy import GRIDS, accuracy
-from demonet.experiments.ledger.job import Cell, Job, canonical
+from demonet.experiments.ledger.job import Cell, Job, canonical, perform
 from demonet.experiments.measure import Meter
 from demonet.experiments.methods import DemoNet, Fit, Structural, applies, family_in_catalog, method
-from demonet.experiments.perform import perform
 
 pytestmark = pytest.mark.usefixtures("tiny_sets")
 SHORT = {"train": {"epochs": 3}}

@@ -10,14 +10,14 @@ import torch
 
 from demonet.baselines.gcn import GCN
 from demonet.errors import DemonetError
-from demonet.experiments.identity import graph_of, half, identity
 from demonet.experiments.ledger.job import Cell, Job, Result, Stamp, canonical
-from demonet.experiments.parts import PARTS
-from demonet.experiments.parts.identity import ROLES, distances
+from demonet.experiments.twins import graph_of, half, measure_twins
+from demonet.report.paper.parts import PARTS
+from demonet.report.paper.parts.identity import IDENTITY, distances
 
 
 def run(dataset, method, preset="", seed=0, **options):
-    return identity(Job(Cell("identity", dataset, method, preset, canonical(options)), seed))
+    return measure_twins(Job(Cell("identity", dataset, method, preset, canonical(options)), seed))
 
 
 @pytest.mark.parametrize(
@@ -97,22 +97,22 @@ def test_what_has_no_twins_or_no_embedding(dataset, method):
 
 
 def test_the_part():
-    cells = [entry.cell for entry in ROLES.entries()]
+    cells = [entry.cell for entry in IDENTITY.entries()]
     assert len(set(cells)) == len(cells)
     assert {cell.dataset for cell in cells} == {"mirrored-karate", "barbell", "cycle"}
     assert {"gcn", "struc2vec", "graphwave", "demonet-hash", "demonet-weight", "demonet-default"} == {
         cell.method for cell in cells
     }
-    assert set(ROLES.wanted(quick=True)) != set(ROLES.wanted())
-    assert PARTS["identity"] is ROLES
+    assert set(IDENTITY.wanted(quick=True)) != set(IDENTITY.wanted())
+    assert PARTS["identity"] is IDENTITY
 
 
 def test_distances_are_means_over_the_runs():
-    cell = next(e.cell for e in ROLES.entries() if (e.cell.dataset, e.cell.preset) == ("cycle", "authors"))
-    done = [Result(job, Stamp("code", "{}", "cpu"), identity(job)) for job in (Job(cell, 0), Job(cell, 1))]
-    (row,) = distances({cell: done})
+    cell = next(e.cell for e in IDENTITY.entries() if (e.cell.dataset, e.cell.preset) == ("cycle", "authors"))
+    done = [Result(job, Stamp("code", "{}", "cpu"), measure_twins(job)) for job in (Job(cell, 0), Job(cell, 1))]
+    (row,) = distances(IDENTITY.entries(), {cell: done})
     assert (row.dataset, row.method, row.runs) == (cell.dataset, cell.method, 2)
     assert row.twins == pytest.approx(sum(one.outcome.value for one in done) / 2)
     assert math.isnan(row.told_apart)  # on a cycle all nodes are twins
     assert math.isnan(row.accuracy)
-    assert distances({}) == []
+    assert distances(IDENTITY.entries(), {}) == []

@@ -10,9 +10,9 @@ import pytest
 
 from demonet.errors import DemonetError
 from demonet.experiments.ledger.job import Cell, Job, canonical
-from demonet.experiments.parts import PARTS
-from demonet.experiments.parts import properties as part
 from demonet.experiments.properties import main, properties, table_one_by_computation
+from demonet.report.paper.parts import PARTS
+from demonet.report.paper.parts import properties as part
 
 
 @pytest.fixture(scope="module")

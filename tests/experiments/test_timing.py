@@ -9,9 +9,9 @@ from demonet.bench import METHODS as NETWORKS
 from demonet.errors import DemonetError
 from demonet.experiments import timing
 from demonet.experiments.ledger.job import Cell, Job, canonical
-from demonet.experiments.parts import PARTS
-from demonet.experiments.parts.speed import METHODS, SPEED
 from demonet.experiments.timing import spec_of, speed, threads
+from demonet.report.paper.parts import PARTS
+from demonet.report.paper.parts.speed import METHODS, SPEED
 
 
 def job(dataset, network, seed=0):

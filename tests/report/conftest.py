@@ -8,9 +8,9 @@ import shutil
 import numpy as np
 import pytest
 
-from demonet.report.cells import Column, Estimate
 from demonet.report.figures import accuracy_bars, embedding_scatter, learning_curves
 from demonet.report.page import Facts, Figure, Page, Table, Text
+from demonet.report.table_cells import Column, Estimate
 from demonet.runs.run import Run
 
 HOSTILE = (

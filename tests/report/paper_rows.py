@@ -7,30 +7,30 @@ from dataclasses import replace
 
 import numpy as np
 
-from demonet.experiments.parts import PARTS
-from demonet.experiments.parts.row import Row
 from demonet.experiments.statistics import spread
+from demonet.report.paper.grid import ResultRow
+from demonet.report.paper.parts import PARTS
 
 LEVEL = {"demonet-default": 0.1, "majority": -0.35, "gin": 0.06, "gcn": -0.08, "sage": -0.12}
 FACTS = {"runs behind these numbers": "4,213", "their processor time": "31 h", "device": "cpu", "code": "9f86d081"}
 
 
-def filled(row: Row, values) -> Row:
+def filled(row: ResultRow, values) -> ResultRow:
     """The row with these runs."""
     mean, std, ci95 = spread(list(values))
     made = {"seconds": 1.5, "peak_memory_mb": 300.0, "device": "cpu", "code": "9f86d081"} if len(values) else {}
     return replace(row, mean=mean, std=std, ci95=ci95, runs=len(values), values=tuple(map(float, values)), **made)
 
 
-def row(part="nodes", dataset="brazil", method="gcn", values=(), **changes) -> Row:
+def row(part="nodes", dataset="brazil", method="gcn", values=(), **changes) -> ResultRow:
     """One row by hand; as many runs are wanted as there are values."""
     nothing = dict.fromkeys(("train_fraction", "mean", "std", "ci95", "paper", "paper_std"), math.nan)
     cost = {"seconds": math.nan, "peak_memory_mb": math.nan, "device": "", "code": ""}
     place = {"part": part, "dataset": dataset, "method": method, "preset": "", "variant": "", "split": "thirds"}
-    return filled(Row(**place | nothing | cost | {"runs": 0, "wanted": len(values)} | changes), values)
+    return filled(ResultRow(**place | nothing | cost | {"runs": 0, "wanted": len(values)} | changes), values)
 
 
-def made_up(empty: Row, random: np.random.Generator) -> Row:
+def made_up(empty: ResultRow, random: np.random.Generator) -> ResultRow:
     """Runs around the printed number or around a guess; one cell in 25 has none, one in 16 too few."""
     if random.random() < 0.04:
         return empty
@@ -49,7 +49,7 @@ def made_up(empty: Row, random: np.random.Generator) -> Row:
     return filled(empty, np.clip(random.normal(centre, width, runs), 0, 1))
 
 
-def paper_rows(seed: int = 0, quick: bool = False) -> dict[str, list[Row]]:
+def paper_rows(seed: int = 0, quick: bool = False) -> dict[str, list[ResultRow]]:
     """Every part, in full or as ``--quick`` has it."""
     random = np.random.default_rng(seed)
     return {name: [made_up(empty, random) for empty in part.rows({}, quick=quick)] for name, part in PARTS.items()}

@@ -6,8 +6,8 @@ import pytest
 from tests.report.browsing import opened, overflow
 from tests.report.paper_rows import FACTS, paper_rows, points
 
-from demonet.report.paper.identity import Landed
-from demonet.report.paper.page import write_paper
+from demonet.report.paper.files import write_paper
+from demonet.report.paper.parts.identity import Embedded
 
 pytestmark = pytest.mark.browser
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.browser
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
     out = tmp_path_factory.mktemp("results")
-    return write_paper(paper_rows(quick=True), out, facts=FACTS, landed=Landed(points()))[-1]
+    return write_paper(paper_rows(quick=True), out, facts=FACTS, extras={"identity": Embedded(points())})[-1]
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.report.browsing import opened, overflow
 
-from demonet.report.legible import legible
+from demonet.report.escape import visible
 from demonet.report.page import Table, write
 from demonet.report.run import run_page
 
@@ -102,9 +102,9 @@ def point_at(page, view, place):
 
 def described(run, item):
     return [
-        legible(run.ids[item])[:59],
-        f"true class: {legible(run.class_names[run.y[item]])[:59]}",
-        f"prediction: {legible(run.class_names[run.prediction[item]])[:59]}",
+        visible(run.ids[item])[:59],
+        f"true class: {visible(run.class_names[run.y[item]])[:59]}",
+        f"prediction: {visible(run.class_names[run.prediction[item]])[:59]}",
         f"confidence: {run.confidence[item]:.3f}",
         f"degree: {run.degree[item]:,}",
         f"part: {('training', 'validation', 'test')[run.part[item]]}",
@@ -149,7 +149,7 @@ def test_the_switch_recolours_both_views(desk):
 
 @pytest.mark.parametrize("item", [*range(5), 40])
 def test_every_id_is_found_and_ringed(desk, run, item):
-    shown = legible(run.ids[item])
+    shown = visible(run.ids[item])
     answer = find(desk.page, shown)
     assert answer.startswith(f"Found node {shown[:59]}")
     desk.page.wait_for_function(

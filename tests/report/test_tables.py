@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import pytest
 from tests.report.conftest import HOSTILE
 from tests.report.paper_rows import paper_rows, row
 
+from demonet.report.paper.grid import Layout
 from demonet.report.paper.markup import escape_latex, escape_markdown, latex, markdown, readme
+from demonet.report.paper.parts import PARTS
 
 ROWS = [
     row(method="demonet-hash", preset="paper", values=[0.6, 0.7], paper=0.614, paper_std=0.069),
@@ -19,7 +22,7 @@ ROWS = [
 
 
 def test_markdown_by_hand():
-    table = markdown("nodes", ROWS, "Table 4").split("\n\n")[-1]
+    table = markdown(Layout(), ROWS, "Table 4").split("\n\n")[-1]
     assert table.splitlines() == [
         "| method | Brazil | USA |",
         "|---|--:|--:|",
@@ -33,7 +36,7 @@ def test_markdown_by_hand():
 
 
 def test_latex_by_hand():
-    text = latex("nodes", ROWS, "Table 4")
+    text = latex("nodes", Layout(), ROWS, "Table 4")
     assert r"\begin{tabular}{lrr}" in text
     assert r"DEMO-Net (hash), paper & \textbf{0.650 $\pm$ 0.071} (0.614) $\bullet$ & -- \\" in text
     assert r"GCN\_cheby & 0.550 $\pm$ 0.071, 2 of 50 runs & not yet run \\" in text
@@ -41,7 +44,7 @@ def test_latex_by_hand():
 
 
 def test_every_table_of_a_part_has_its_own_label():
-    text = latex("graphs", paper_rows(quick=True)["graphs"], "Table 5")
+    text = latex("graphs", PARTS["graphs"].layout, paper_rows(quick=True)["graphs"], "Table 5")
     assert re.findall(r"\\label{(.*)}", text) == ["tab:graphs-thirds", "tab:graphs-nested-10-fold"]
     assert text.count(r"\begin{table}") == text.count(r"\end{table}") == 2
 
@@ -55,7 +58,7 @@ def test_hostile_text_is_escaped(text):
 
 def test_fewer_milliseconds_are_better():
     speed = [row("speed", "uniform-1000", method, values) for method, values in (("gcn", [2.0]), ("gat", [9.0]))]
-    assert "| GCN | **2.0** |" in markdown("speed", speed, "Figure")
+    assert "| GCN | **2.0** |" in markdown(PARTS["speed"].layout, speed, "Figure")
 
 
 def test_the_short_table_of_the_readme():
@@ -74,10 +77,10 @@ def test_the_short_table_of_the_readme():
     ]
 
 
-@pytest.mark.parametrize(("write", "bold"), [(markdown, "**0.700"), (latex, r"\textbf{0.700")])
+@pytest.mark.parametrize(("write", "bold"), [(markdown, "**0.700"), (partial(latex, "nodes"), r"\textbf{0.700")])
 def test_a_cell_whose_runs_are_missing_is_not_the_best(write, bold):
     few, whole = row(values=[0.9, 0.9], wanted=10), row(method="gat", values=[0.6, 0.8])
-    text = write("nodes", [few, whole], "Table")
+    text = write(Layout(), [few, whole], "Table")
     assert bold in text
     assert "0.900" in text
     assert bold.replace("700", "900") not in text

@@ -1,4 +1,4 @@
-"""``demonet bench``: our schemes against their peers on this machine."""
+"""``demonet bench``: time DEMO-Net and its peers on this machine."""
 
 from __future__ import annotations
 
@@ -18,17 +18,21 @@ if TYPE_CHECKING:
 
 def bench(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, ...")] = "auto",
-    sizes: Annotated[str, typer.Option(help="Numbers of nodes, 2n random edges each.")] = "1000,10000,100000",
-    graph: Annotated[str, typer.Option(help="uniform, pairs, power-law, or a node set of the paper.")] = "uniform",
-    methods: Annotated[str, typer.Option(help="Names, or all.")] = "all",
+    sizes: Annotated[
+        str, typer.Option(help="Numbers of nodes n; each graph has 2n random edges.")
+    ] = "1000,10000,100000",
+    graph: Annotated[str, typer.Option(help="uniform, pairs, power-law, or a network of the paper.")] = "uniform",
+    methods: Annotated[str, typer.Option(help="Comma-separated names, or all.")] = "all",
     dtype: Annotated[str, typer.Option(help="float32, tf32, bfloat16 (tensors), autocast (to bfloat16).")] = "float32",
     compile: Annotated[bool, typer.Option("--compile", help="Also with torch.compile.")] = False,
-    apart: Annotated[bool, typer.Option("--apart", help="On a CPU, a process each: peak memory, too.")] = False,
-    repeats: Annotated[int, typer.Option(min=3, help="Samples of each.")] = 9,
-    quick: Annotated[bool, typer.Option("--quick", help="Two small sizes, few samples: under a minute.")] = False,
-    out: Annotated[Path, typer.Option(file_okay=False, help="Where bench.csv and bench.html go.")] = Path("bench"),
+    apart: Annotated[
+        bool, typer.Option("--apart", help="On a CPU: one process per method, which also measures peak memory.")
+    ] = False,
+    repeats: Annotated[int, typer.Option(min=3, help="Samples per method.")] = 9,
+    quick: Annotated[bool, typer.Option("--quick", help="Two small sizes and few samples: under a minute.")] = False,
+    out: Annotated[Path, typer.Option(file_okay=False, help="Folder for bench.csv and bench.html.")] = Path("bench"),
 ) -> None:
-    """Time an epoch of DEMO-Net and of its peers side by side; print ratios, write a CSV and a page."""
+    """Time an epoch of DEMO-Net and of its peers; print ratios, write a CSV file and a page."""
     from rich.console import Console
 
     from demonet.bench import METHODS, GraphSpec
@@ -43,12 +47,12 @@ def bench(
     from demonet.report.page import write
 
     if dtype not in PRECISIONS:
-        raise DemonetError(f"--dtype {dtype}", hint=f"one of {', '.join(PRECISIONS)}")
+        raise DemonetError(f"--dtype {dtype}", hint=f"expected one of {', '.join(PRECISIONS)}")
     where = _device(device)
     left_out = [word for word, wanted in (("compiled", compile), ("graphed", where.type == "cuda")) if not wanted]
     modes = [mode for mode in MODES if not any(word in mode for word in left_out)]
     names = list(METHODS) if methods == "all" else [name.strip() for name in methods.split(",")]
-    find(names)  # a name that is not there is told before anything is timed
+    find(names)  # fails early on an unknown name
     numbers = [1000, 5000] if quick else _sizes(sizes)
     specs = [GraphSpec(graph, nodes=n) for n in numbers] if graph in KINDS else [GraphSpec(graph)]
     out.mkdir(parents=True, exist_ok=True)
@@ -76,7 +80,7 @@ def bench(
                 if row.failed:
                     line = f"{row.method}, {row.mode}: {row.error}"
                     console.print(line, style="dim", highlight=False, markup=False, soft_wrap=True)
-            write_rows(rows, out / "bench.csv")  # after every size: a long run that is cut short keeps what it has
+            write_rows(rows, out / "bench.csv")  # after every size, so that an interrupted command keeps its results
     write(bench_page(rows), out / "bench.html")
     console.print(f"Wrote {out}/bench.csv and {out}/bench.html.", highlight=False, markup=False, soft_wrap=True)
 
@@ -89,9 +93,9 @@ def _device(name: str) -> torch.device:
     try:
         device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name)
     except RuntimeError as error:
-        raise DemonetError(f"no device {name!r}", hint="auto, cpu, cuda or cuda:1") from error
+        raise DemonetError(f"unknown device {name!r}", hint="expected auto, cpu, cuda or cuda:1") from error
     if device.type not in ("cpu", "cuda") or (device.type == "cuda" and not torch.cuda.is_available()):
-        raise DemonetError(f"no device {name!r} here", hint="auto takes what there is")
+        raise DemonetError(f"device {name!r} is not available", hint="use auto")
     return device
 
 
@@ -101,7 +105,7 @@ def _sizes(text: str) -> list[int]:
     try:
         return [int(float(part)) for part in text.split(",")]
     except ValueError as error:
-        raise DemonetError(f"--sizes {text}", hint="numbers of nodes, such as 1000,1e4") from error
+        raise DemonetError(f"--sizes {text}", hint="expected numbers of nodes, such as 1000,1e4") from error
 
 
 def _table(rows: Sequence[Row]) -> Table:
@@ -112,7 +116,7 @@ def _table(rows: Sequence[Row]) -> Table:
     fastest = best(rows)
     ours = [name for name in OURS if name in fastest]
     first = rows[0]
-    title = f"{first.graph}, {first.nodes:,} nodes, {first.arcs:,} arcs, {first.precision}, {first.device}"
+    title = f"{first.graph}, {first.nodes:,} nodes, {first.arcs:,} edges, {first.precision}, {first.device}"
     table = Table(title=title, title_justify="left")
     for name in ("method", "mode"):
         table.add_column(name)

@@ -1,4 +1,4 @@
-"""``demonet reproduce``: the tables and figures of the paper, from runs that are in the ledger or are done now."""
+"""``demonet reproduce``: the paper's tables and figures, from runs in the ledger and runs made now."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from demonet.errors import DemonetError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from demonet.experiments.ledger.job import Wanted
     from demonet.experiments.ledger.store import Failure, Ledger
-    from demonet.experiments.ledger.work import Worked
-    from demonet.experiments.parts import Part, Wanted
+    from demonet.experiments.ledger.work import WorkSummary
+    from demonet.report.paper.parts import Part
 
 ALL = "all"
 
@@ -29,94 +30,95 @@ def reproduce(
             help="properties, nodes, splits, graphs, speed, layers, identity, ablation, comparison, reasons, or all.",
         ),
     ],
-    runs: Annotated[int | None, typer.Option(min=1, help="Runs of each cell, instead of each one's own.")] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Runs at once: 1, with Ray as many as fit.")] = None,
-    engine: Annotated[Engine, typer.Option(help="Processes here, or a Ray cluster ($RAY_ADDRESS).")] = Engine.LOCAL,
+    runs: Annotated[int | None, typer.Option(min=1, help="Runs per cell, instead of each cell's own number.")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Runs at once: by default 1, with Ray all that fit.")] = None,
+    engine: Annotated[Engine, typer.Option(help="Local processes, or a Ray cluster ($RAY_ADDRESS).")] = Engine.LOCAL,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...")] = "cpu",
-    sets: Annotated[list[str] | None, typer.Option(help="Do runs on these sets only, with commas.")] = None,
-    methods: Annotated[list[str] | None, typer.Option(help="Do runs of these methods only, with commas.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="The small tables: ten minutes on two cores.")] = False,
+    sets: Annotated[list[str] | None, typer.Option(help="Make runs on these data sets only (comma-separated).")] = None,
+    methods: Annotated[
+        list[str] | None, typer.Option(help="Make runs of these methods only (comma-separated).")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Small tables: ten minutes on two cores.")] = False,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Do whole cells again that were made with other code or libraries.")
+        bool, typer.Option("--fresh", help="Repeat complete cells that were made with other code or libraries.")
     ] = False,
-    render_only: Annotated[bool, typer.Option("--render-only", help="Do no runs; write what is there.")] = False,
+    render_only: Annotated[bool, typer.Option("--render-only", help="Make no runs; write what is there.")] = False,
     ledger: Annotated[Path | None, typer.Option(dir_okay=False, help="Default: OUT/ledger.sqlite.")] = None,
-    out: Annotated[Path, typer.Option(file_okay=False, help="Where tables, figures and paper.html go.")] = Path(
+    out: Annotated[Path, typer.Option(file_okay=False, help="Folder for tables, figures and paper.html.")] = Path(
         "results"
     ),
 ) -> None:
-    """Do the runs that are missing, then write every table and figure, each cell beside the paper's.
+    """Make the runs that are missing, then write every table and figure, with the paper's numbers beside ours.
 
-    Every finished run is kept in the ledger: stop whenever you like, the same command goes on. Several at once share
-    the work. Runs in OUT/ledger.parquet count too. A cell that has all its runs stays as it is, with whatever code
-    they were made; one that has not is never mixed: with other code it begins anew.
+    Finished runs are kept in the ledger: interrupt the command at any time, and run it again to resume. Several
+    commands can share one ledger. Runs in OUT/ledger.parquet count, too. A cell that has all its runs is kept, whatever
+    code they were made with. A cell that lacks runs is never mixed: if the code has changed, all its runs are repeated.
     """
-    from demonet.cli.paper_files import write_files
     from demonet.cli.run_bar import RunBar
+    from demonet.experiments.ledger import job
     from demonet.experiments.ledger.store import Ledger
     from demonet.experiments.ledger.work import work
-    from demonet.experiments.perform import perform
+    from demonet.report.paper.files import write_files
 
     asked = _parts(parts)
     chosen = set(_only([one for part in asked for one in part.wanted(runs, quick)], sets, methods))
     exported = out / "ledger.parquet"
-    worked: Worked | None = None
+    summary: WorkSummary | None = None
     if render_only and ledger is not None and not ledger.exists():
-        raise DemonetError("there is no such ledger", file=ledger, hint="nothing would be left in the tables")
+        raise DemonetError("no such ledger", file=ledger, hint="--render-only would write empty tables")
     with Ledger(ledger or out / "ledger.sqlite") as opened:
-        taken = _take(opened, exported, None)
+        imported = _import(opened, exported, None)
         if not render_only:
             wanted, elsewhere = [], False
             for part in asked:
                 if part.device not in ("", device):
-                    typer.echo(f"No runs for {part.name}: it compares what runs cost on {part.device}.", err=True)
+                    typer.echo(f"No runs for {part.name}: it compares the cost of runs on {part.device}.", err=True)
                     elsewhere = True
                     continue
                 ones = [one for one in part.wanted(runs, quick) if one in chosen]
-                have = {} if fresh else opened.results((one.cell for one in ones), part.device)
-                wanted += [one for one in ones if len(have.get(one.cell, ())) < one.runs]
+                wanted += ones if fresh else opened.incomplete(ones, part.device)
             try:
                 with RunBar() as bar:
-                    worked = work(
-                        opened, wanted, perform, jobs=jobs, engine=engine.value, device=device, on_progress=bar
+                    summary = work(
+                        opened, wanted, job.perform, jobs=jobs, engine=engine.value, device=device, on_progress=bar
                     )
             except KeyboardInterrupt:
-                typer.echo("Interrupted. Finished runs are kept; the same command goes on from here.", err=True)
+                typer.echo("Interrupted. Finished runs are kept; run the same command to resume.", err=True)
                 raise typer.Exit(130) from None
             if wanted or not elsewhere:
-                _say_worked(worked)
-        _take(opened, exported, taken)
-        written = write_files(opened, asked, out, runs=runs, quick=quick, worked=worked)
-        opened.export(exported)
+                _print_summary(summary)
+        _import(opened, exported, imported)
+        written = write_files(opened, asked, out, runs=runs, quick=quick, summary=summary)
+        opened.export_runs(exported)
     typer.echo("\n".join(f"Wrote {path}" for path in [*written, exported]))
-    if worked and worked.failures:
-        _say_failures(worked.failures)
+    if summary and summary.failures:
+        _print_failures(summary.failures)
         raise typer.Exit(1)
 
 
-def _take(ledger: Ledger, path: Path, before: tuple[int, int] | None) -> tuple[int, int] | None:
-    """Take in the runs of a file, if it is there and is not the one that was taken before: others may write it, too."""
+def _import(ledger: Ledger, path: Path, before: tuple[int, int] | None) -> tuple[int, int] | None:
+    """Import the runs of a file if it exists and has changed: another command may write it meanwhile."""
     if not path.exists():
         return None
     found = path.stat()
     version = found.st_mtime_ns, found.st_size
     if version != before:
-        ledger.take(path)
+        ledger.import_runs(path)
     return version
 
 
 def _parts(names: Sequence[str]) -> list[Part]:
-    """The parts of these names, each once, in the order of the paper."""
-    from demonet.experiments.parts import PARTS
+    """The parts with these names, each once, in the order of the paper."""
+    from demonet.report.paper.parts import PARTS
 
     _check("part", names, [*PARTS, ALL])
     return [part for name, part in PARTS.items() if name in names or ALL in names]
 
 
 def _only(wanted: list[Wanted], sets: Sequence[str] | None, methods: Sequence[str] | None) -> list[Wanted]:
-    """What is left of the runs by the user's choice of sets and methods."""
+    """The wanted runs on the chosen data sets and of the chosen methods."""
     chosen_sets, chosen_methods = _names(sets), _names(methods)
-    _check("set here", chosen_sets, {one.cell.dataset for one in wanted})
+    _check("data set here", chosen_sets, {one.cell.dataset for one in wanted})
     _check("method here", chosen_methods, {one.cell.method for one in wanted})
     return [
         one
@@ -132,28 +134,28 @@ def _names(values: Sequence[str] | None) -> list[str]:
 
 def _check(what: str, names: Iterable[str], there: Iterable[str]) -> None:
     known = sorted(there)
-    small = {name.lower(): name for name in known}
+    lower = {name.lower(): name for name in known}
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(name.lower(), small, n=1)
-            hint = f"did you mean {small[near[0]]!r}?" if near else f"there are {', '.join(known)}"
+            near = difflib.get_close_matches(name.lower(), lower, n=1)
+            hint = f"did you mean {lower[near[0]]!r}?" if near else f"expected one of {', '.join(known)}"
             raise DemonetError(f"no {what} is called {name!r}", hint=hint)
 
 
-def _say_worked(worked: Worked) -> None:
-    from demonet.cli.run_bar import duration
+def _print_summary(summary: WorkSummary) -> None:
+    from demonet.report.paper.files import duration
 
-    if worked.runs:
-        took, spent = duration(worked.seconds), duration(worked.processor_seconds)
-        typer.echo(f"{worked.runs:,} runs in {took}, {spent} of processor time.", err=True)
+    if summary.runs:
+        elapsed, processor = duration(summary.seconds), duration(summary.processor_seconds)
+        typer.echo(f"{summary.runs:,} runs in {elapsed}, {processor} of processor time.", err=True)
     else:
-        typer.echo("No run was missing." if not worked.failures else "No run ended well.", err=True)
+        typer.echo("No run succeeded." if summary.failures else "No run was missing.", err=True)
 
 
-def _say_failures(failures: Sequence[Failure]) -> None:
+def _print_failures(failures: Sequence[Failure]) -> None:
     from demonet.cli.run_bar import run_name
 
     for failure in failures:
         lines = failure.error.strip().splitlines()
         typer.echo(f"failed: {run_name(failure.job)}: {lines[-1] if lines else 'no reason given'}", err=True)
-    typer.echo(f"{len(failures):,} runs failed, and are tried again the next time.", err=True)
+    typer.echo(f"{len(failures):,} runs failed. The next command tries them again.", err=True)

@@ -1,21 +1,20 @@
-"""How far the runs of the paper are: a live bar on a terminal, a line now and then elsewhere."""
+"""Progress of ``demonet reproduce``: a bar on a terminal, otherwise a line every half minute."""
 
 from __future__ import annotations
 
 import time
-from itertools import pairwise
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from demonet.experiments.ledger.driver import Progress
     from demonet.experiments.ledger.job import Job
+    from demonet.experiments.ledger.work import Progress
 
-SECONDS = 30.0  # between two lines where there is no terminal
+SECONDS = 30.0  # between two lines without a terminal
 
 
 class RunBar:
-    """A context that is also the ``on_progress`` of :func:`~demonet.experiments.ledger.work.work`."""
+    """A context manager, and the ``on_progress`` callback of :func:`~demonet.experiments.ledger.work.work`."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -41,7 +40,7 @@ class RunBar:
         return self
 
     def __call__(self, progress: Progress) -> None:
-        """Show where the work stands."""
+        """Show the progress."""
         failed = f"{progress.failed:,} failed" if progress.failed else ""
         shown = ", ".join(filter(None, (failed, _left(progress))))
         counts = progress.done, progress.failed
@@ -61,28 +60,15 @@ class RunBar:
 
 
 def run_name(job: Job) -> str:
-    """A run in words."""
+    """A run as text: method, preset, options, data set, split and seed."""
     cell = job.cell
     what = " ".join(filter(None, (cell.method, cell.preset, cell.options.strip("{}").replace('"', ""))))
     return f"{what} on {cell.dataset}{f', {cell.split}' if cell.split else ''}, seed {job.seed}"
 
 
-def duration(seconds: float) -> str:
-    """A time as one says it.
-
-    >>> duration(0.4), duration(75), duration(8000), duration(200000)
-    ('0 s', '1 min 15 s', '2 h 13 min', '2 d 7 h')
-    """
-    whole = round(seconds)
-    units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
-    for (name, size), (below, part) in pairwise(units):
-        if whole >= size:
-            rest = whole % size // part
-            return f"{whole // size} {name}" + (f" {rest} {below}" if rest else "")
-    return f"{whole} s"
-
-
 def _left(progress: Progress) -> str:
+    from demonet.report.paper.files import duration
+
     if progress.done + progress.failed == progress.wanted:
         return ""
     return "time left not known yet" if progress.left is None else f"about {duration(progress.left)} left"

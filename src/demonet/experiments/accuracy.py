@@ -1,8 +1,8 @@
-"""One run that gives an accuracy: a method on a split, tested once.
+"""One run of kind ``accuracy``: a method on a split, tested once.
 
-Under a nested protocol a method may have a grid: each of its settings is fitted without the test part in sight, the
-best on validation (the first of equals) is fitted once more and tested. Methods without a grid either choose on
-validation by themselves (kernels, floors) or have settings that nothing is chosen from.
+Under a nested protocol a method may have a grid of settings. Each is fitted without the test part; the best on
+validation (the first of equals) is fitted once more and tested. Methods without a grid either select on validation by
+themselves (kernels, simple baselines) or have fixed settings.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from demonet.experiments.measure import Meter
 from demonet.experiments.methods import Fit, Method, method
 
 Options = dict[str, Any]
-# Width and dropout, of which Errica et al. (ICLR'20) have more; the same for both networks.
+# Width and dropout, the same for both networks; Errica et al. (ICLR'20) have a larger grid.
 _WIDTHS, _DROPOUTS = (32, 64), (0.0, 0.5)
 GRIDS: dict[str, list[Options]] = {
     "gin": [{"hidden": hidden, "dropout": dropout} for hidden, dropout in product(_WIDTHS, _DROPOUTS)],
@@ -36,8 +36,8 @@ GRIDS: dict[str, list[Options]] = {
 def accuracy(job: Job, device: str = "cpu") -> Outcome:
     """Run ``seed`` of a cell: split (or fold) ``seed`` and seed ``seed``.
 
-    The value is the test accuracy; beside it stand the validation accuracy, the hash of the split, the epochs of a
-    network, and what a grid has chosen. Reading the set counts as part of the time.
+    The value is the test accuracy. The extra values are the validation accuracy, the hash of the split, the epochs of a
+    network, and the settings selected from a grid. The time includes reading the data.
     """
     meter, cell = Meter(), job.cell
     options = json.loads(cell.options)
@@ -56,12 +56,12 @@ def _best(cell: Cell, options: Options, grid: list[Options], data: Items, split:
 
 
 def _with(cell: Cell, options: Options, changes: Options) -> Method:
-    """The cell's method; what the cell itself fixes is not changed."""
+    """The cell's method with some settings changed; options of the cell take precedence."""
     return method(cell.method, cell.preset, joined(changes, options))
 
 
 def joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> Options:
-    """Both together, level by level; the other has the last word.
+    """Merge nested options; the second argument takes precedence.
 
     >>> joined({"model": {"hidden": 32, "dropout": 0.5}}, {"model": {"hidden": 8}, "tasks": "log2"})
     {'model': {'hidden': 8, 'dropout': 0.5}, 'tasks': 'log2'}

@@ -1,4 +1,4 @@
-"""The demo: three small problems with a known answer, five methods on the same splits."""
+"""The computations of ``demonet demo``: three small problems with a known answer, five methods, the same splits."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from demonet.experiments.statistics import spread
 from demonet.train import History, TrainConfig, family_of, preset, train_graphs, train_nodes
 
 SCHEMES = ("weight", "hash", "smooth")
-FEATURES = "degree-rbf+degree-onehot"  # no attributes in any of these: every network starts from the degree
+FEATURES = "degree-rbf+degree-onehot"  # there are no attributes: every network starts from the degree
 METHODS = (*(f"demonet-{scheme}" for scheme in SCHEMES), "gcn", "degree-knn")
 EPOCHS, PATIENCE = 300, 30
-NOISE = 0.2  # share of moved edges, so that the degrees alone do not decide
+NOISE = 0.2  # share of moved edges, so that degrees alone are not enough
 
 
 @dataclass
 class Comparison:
-    """The accuracies of every method on one problem, one for each split, and the learning curves of the first."""
+    """The accuracies of every method on one problem, one per split, and the learning curves on the first split."""
 
     title: str
     accuracy: dict[str, list[float]] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Mirror:
-    """The mirrored karate club: where each node lands, and how far mirrored nodes are apart."""
+    """The mirrored karate club: coordinates of the nodes, and distances between mirrored nodes."""
 
     data: Data
     xy: Tensor
@@ -59,7 +59,7 @@ class Demo:
 
 
 def run(splits: int = 3, seed: int = 0, on_step: Callable[[str], None] = lambda step: None) -> Demo:
-    """Train everything; ``on_step`` is told what comes next."""
+    """Train everything; ``on_step`` is called with the name of each step before it starts."""
     roles = _compare("Roles in a graph", role_graph(seed), splits, seed, on_step)
     graphs = _compare("Families of small graphs", small_graphs(120, seed, noise=NOISE), splits, seed, on_step)
     on_step("Mirrored karate club: demonet-smooth")
@@ -108,12 +108,12 @@ def _one(method: str, data: Data | Sequence[Data], y: Tensor, split: Split, seed
 
 
 def _training(data: Data | Sequence[Data]) -> TrainConfig:
-    """The same for every network: all items at once, early stopping, few epochs."""
+    """The training settings of every network: full batch, early stopping, few epochs."""
     return replace(preset("default", family_of(data)).train, epochs=EPOCHS, patience=PATIENCE, batch_size=None)
 
 
 def mirror(seed: int = 0) -> Mirror:
-    """Train on one copy of the karate club to tell its 34 members apart, and look where the other copy lands."""
+    """Train on one copy of the karate club to tell its 34 members apart, and embed the other copy."""
     data = mirrored_karate()
     half = data.y.numel() // 2
     other = half + torch.randperm(half, generator=torch.Generator().manual_seed(seed))

@@ -1,4 +1,4 @@
-"""What a run costs: its processor time, and the most memory that its process had resident."""
+"""The cost of a run: processor time and peak resident memory."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ _STATUS = Path("/proc/self/status")
 
 
 class Meter:
-    """Starts to measure when it is made.
+    """Starts measuring when it is created.
 
-    Time is the processor's, so that it does not matter what else the machine is doing. Linux can forget the highest
-    mark of memory, so there it is this run's; elsewhere it is the highest since the process began.
+    Processor time does not depend on what else the machine is doing. On Linux the peak memory is reset first, so it is
+    that of this run; elsewhere it is that of the process since its start.
     """
 
     def __init__(self) -> None:
-        with suppress(OSError):  # not Linux, or a container that keeps the mark
+        with suppress(OSError):  # not Linux, or a container without the permission
             _RESET.write_text("5", encoding="ascii")
         self._start = time.process_time()
 
     @property
     def seconds(self) -> float:
-        """Processor seconds until now."""
+        """Processor seconds so far."""
         return time.process_time() - self._start
 
     @property
     def peak_memory_mb(self) -> float:
-        """The highest mark until now, libraries included, in units of 10^6 bytes."""
-        if _STATUS.exists():  # what the other clock says includes the process that started this one
+        """Peak resident memory so far, libraries included, in 10^6 bytes."""
+        if _STATUS.exists():  # ru_maxrss would include the parent process
             lines = _STATUS.read_text(encoding="ascii").splitlines()
             return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) * 1024 / 1e6
-        import resource  # Windows has neither
+        import resource  # not on Windows
 
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6

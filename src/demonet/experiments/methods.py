@@ -1,4 +1,4 @@
-"""Every method of the tables, baselines and ours, as one thing: read a set as the method wants it, fit, score."""
+"""One interface for all methods of the tables, baselines and ours: load a data set, fit, score."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from demonet.train import TrainConfig, family_of, train_graphs, train_nodes
 from demonet.train import preset as find_preset
 from demonet.train.presets import Family, Preset
 
-# DEMO-Net_m reads graphs out by the mean of their nodes, and is for graphs only.
+# DEMO-Net_m has mean pooling, and is for graphs only.
 OURS: dict[str, dict[str, str]] = {
     "demonet-hash": {"scheme": "hash"},
     "demonet-weight": {"scheme": "weight"},
@@ -38,9 +38,9 @@ OURS: dict[str, dict[str, str]] = {
 
 @dataclass(frozen=True)
 class Fit:
-    """What came of one fit: accuracies on the parts of the split, NaN for an empty one, and epochs where it has any.
+    """The result of a fit: test and validation accuracy (NaN for an empty part), and the epochs of a network.
 
-    ``earlier`` are the processor seconds of a part of it that an earlier run had already done.
+    ``earlier`` are the processor seconds of the part that an earlier run had already computed.
     """
 
     test: float
@@ -54,19 +54,19 @@ class Method(ABC):
 
     @abstractmethod
     def read(self, dataset: str, device: str) -> Items:
-        """A set as the method wants it, where the method works."""
+        """Load a data set as the method needs it, on its device."""
 
     @abstractmethod
     def fit(self, data: Items, split: Split, seed: int) -> Fit:
-        """Train on one part, choose on another, and score both that and the test part."""
+        """Train, select on validation, and score the validation and test parts."""
 
 
-class Compared(Method):
-    """A baseline; ``options`` are changes of its settings."""
+class BaselineMethod(Method):
+    """A baseline; ``options`` are changes to its settings."""
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         self._class, self._options = baselines.get(name), dict(options)
-        self._make()  # a wrong setting is an error before anything is read
+        self._make()  # fails early on a wrong setting
 
     def _make(self) -> Baseline:
         options: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in self._options.items()}
@@ -75,53 +75,56 @@ class Compared(Method):
         return self._class(**options)
 
     def read(self, dataset: str, device: str) -> Items:
-        """Networks work on the device, all others on the CPU."""
+        """Networks use the device, all others the CPU."""
         return moved(_load(dataset), device if issubclass(self._class, Network) else "cpu")
 
     def fit(self, data: Items, split: Split, seed: int) -> Fit:
-        """By the baseline's own interface."""
+        """Fit and score the baseline."""
         y, fitted = labels(data), self._make().fit(data, split, seed)
         epochs = fitted.history.epochs if isinstance(fitted, Network) else None
         return Fit(fitted.score(split.test, y), fitted.score(split.val, y), epochs)
 
 
-class Structural(Compared):
-    """An embedding of the graph alone. It serves every split, so the last one is kept for the next run."""
+class EmbeddingMethod(BaselineMethod):
+    """An embedding of the graph alone. It is the same for every split, so the last one is cached for the next run."""
 
-    _kept: ClassVar[tuple[Any, NDArray[np.float64], float] | None] = None
+    _cache: ClassVar[tuple[Any, NDArray[np.float64], float] | None] = None
 
     def fit(self, data: Items, split: Split, seed: int) -> Fit:
-        """Classify the embedding; what it took counts in every run."""
+        """Classify the embedding; the time to compute it counts in every run."""
         made, graph = cast(Embedding, self._make()), cast(Data, data)
         key = (made.name, made.settings, graph.num_nodes, graph.edge_index.numpy().tobytes(), seed)
-        kept, earlier = Structural._kept, 0.0
-        if kept is not None and kept[0] == key:
-            z, earlier = kept[1:]
+        cached, earlier = EmbeddingMethod._cache, 0.0
+        if cached is not None and cached[0] == key:
+            z, earlier = cached[1:]
         else:
             start = time.process_time()
             z = made.embed(graph, seed)
-            Structural._kept = key, z, time.process_time() - start
+            EmbeddingMethod._cache = key, z, time.process_time() - start
         y, fitted = labels(data), made.given(z).fit(data, split, seed)
         return Fit(fitted.score(split.test, y), fitted.score(split.val, y), None, earlier)
 
 
 class DemoNet(Method):
-    """A preset of DEMO-Net, with a part of its model as the method's name says.
+    """A preset of DEMO-Net, with scheme and pooling as in the name of the method.
 
     ``options`` are further changes: ``model`` and ``train`` (fields of those), ``features`` and ``tasks``.
     """
 
     def __init__(self, name: str, preset: str, options: Mapping[str, Any]) -> None:
         if (name == "demonet-default") != (preset == "default"):
-            raise DemonetError(f"{name} with preset {preset!r}", hint="'default' is demonet-default's alone")
+            raise DemonetError(
+                f"{name} with preset {preset!r}",
+                hint="demonet-default has the preset 'default', and no other method has it",
+            )
         for option in options:
             if option not in ("model", "train", "features", "tasks"):
-                raise DemonetError(f"{name} has no option {option!r}", hint="there are model, train, features, tasks")
+                raise DemonetError(f"{name} has no option {option!r}", hint="expected model, train, features or tasks")
         self._name, self._preset, self._options = name, preset, options
-        self.chosen("graphs")  # a wrong name is an error before anything is read
+        self.chosen("graphs")  # fails early on a wrong name
 
     def chosen(self, family: Family) -> Preset:
-        """The preset for a family of problems, changed."""
+        """The preset for a family of problems, with the changes."""
         base = find_preset(self._preset, family)
         return replace(
             base,
@@ -132,11 +135,11 @@ class DemoNet(Method):
         )
 
     def read(self, dataset: str, device: str) -> Items:
-        """With or without loops, as the preset has it."""
+        """Load with or without self-loops, as in the preset."""
         return moved(_load(dataset, find_preset(self._preset, family_in_catalog(dataset)).self_loops), device)
 
     def fit(self, data: Items, split: Split, seed: int) -> Fit:
-        """By the one training loop."""
+        """Train and score the network."""
         chosen = self.chosen(family_of(data))
         if isinstance(data, Data):
             if self._name.startswith("demonet-m-"):
@@ -153,20 +156,20 @@ def method(name: str, preset: str = "", options: Mapping[str, Any] | None = None
     Args:
         name: A baseline's, or one of :data:`OURS`.
         preset: For ours, ``"paper"``, ``"authors"`` or ``"default"``.
-        options: Changes of its settings.
+        options: Changes to its settings.
     """
     if name in OURS:
         return DemoNet(name, preset, options or {})
     if name not in baselines.names():
-        raise DemonetError(f"no method {name!r}", hint=f"there are {', '.join([*OURS, *baselines.names()])}")
+        raise DemonetError(f"unknown method {name!r}", hint=f"expected one of {', '.join([*OURS, *baselines.names()])}")
     if preset:
         raise DemonetError(f"{name} with preset {preset!r}", hint="baselines have no presets")
-    compared = Structural if issubclass(baselines.get(name), Embedding) else Compared
-    return compared(name, options or {})
+    found = EmbeddingMethod if issubclass(baselines.get(name), Embedding) else BaselineMethod
+    return found(name, options or {})
 
 
 def applies(name: str, family: Family) -> bool:
-    """Whether a method is made for such a problem: for nodes or graphs, and with attributes where it works on them."""
+    """Whether a method applies to a family of problems: nodes or graphs, with or without attributes."""
     if name.startswith("demonet-m-"):
         return family == "graphs"
     if name in OURS:
@@ -177,7 +180,7 @@ def applies(name: str, family: Family) -> bool:
 
 
 def family_in_catalog(dataset: str) -> Family:
-    """Which family of problems a set belongs to, without reading it."""
+    """The family of problems of a data set, from the catalog."""
     entry = find(dataset)
     if entry.task == "graphs":
         return "graphs"
@@ -185,22 +188,22 @@ def family_in_catalog(dataset: str) -> Family:
 
 
 def moved(data: Items, device: str) -> Items:
-    """The graphs on a device."""
+    """Move graphs to a device."""
     if device == "cpu":
         return data
     return data.to(device) if isinstance(data, Data) else [graph.to(device) for graph in data]
 
 
 def trained_otherwise(train: TrainConfig, changes: Mapping[str, Any]) -> TrainConfig:
-    """How a network is trained, with some fields changed; an unknown name is an error."""
-    known = [field.name for field in fields(train) if field.name != "seed"]  # the seed is the run's
+    """Training settings with some fields changed; an unknown field is an error."""
+    known = [field.name for field in fields(train) if field.name != "seed"]  # the seed is that of the run
     for name in changes:
         if name not in known:
-            raise DemonetError(f"unknown training option {name!r}", hint=f"there are {', '.join(known)}")
+            raise DemonetError(f"unknown training option {name!r}", hint=f"expected one of {', '.join(known)}")
     return replace(train, **changes)
 
 
 def _load(dataset: str, self_loops: Literal["drop", "keep"] = "drop") -> Items:
-    with warnings.catch_warnings():  # the tables say once what is dropped; every run need not
+    with warnings.catch_warnings():  # the docs say what is dropped; runs need not repeat it
         warnings.simplefilter("ignore", DemonetWarning)
         return load(dataset, self_loops=self_loops)

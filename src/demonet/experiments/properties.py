@@ -28,7 +28,7 @@ from demonet.experiments.rows import write_rows
 
 @dataclass(frozen=True)
 class Mark:
-    """Whether a model has a property, by computation, beside what the paper's Table 1 says.
+    """Whether a model has a property, by computation and by the paper's Table 1.
 
     Attributes:
         model: The model.
@@ -106,11 +106,11 @@ def table_one_by_computation(
 
 
 def properties(job: Job, device: str = "cpu") -> Outcome:
-    """One mark, on the CPU: the property is the cell's set, and the value is 1 where it holds, else 0.
+    """One run of kind ``properties``, on the CPU: the cell's data set names the property; the value is 1 or 0.
 
     Options are ``model``, a layer of :func:`~demonet.experiments.expressive.convolutions.table_one` by its name,
-    ``max_nodes``, ``num_colours`` and ``draws``, as above. Draws of the weights are part of a run; another seed is
-    other draws.
+    ``max_nodes``, ``num_colours`` and ``draws``, as above. A run draws the weights many times; another seed gives other
+    draws.
     """
     meter, options = Meter(), json.loads(job.cell.options)
     draws, colours, nodes = (options[name] for name in ("draws", "num_colours", "max_nodes"))

@@ -1,4 +1,4 @@
-"""Tables as rows of plain values: a list of one dataclass, written as CSV."""
+"""Write a list of dataclass instances as a CSV file."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 def write_rows(rows: Sequence[DataclassInstance], path: Path, *, without: Collection[str] = ()) -> None:
-    """Write the rows under a line of their field names; numbers keep six figures.
+    """Write a header of field names and one line per row; floats have six significant digits.
 
     Args:
-        rows: One dataclass.
-        path: The file, whose folder is made where it is not there.
-        without: Fields that are left out.
+        rows: Instances of one dataclass.
+        path: The file; its folder is created if needed.
+        without: Fields to leave out.
     """
     if not rows:
-        raise DemonetError("there are no rows to write", file=path)
+        raise DemonetError("no rows to write", file=path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         names = [field.name for field in fields(rows[0]) if field.name not in without]

@@ -1,12 +1,12 @@
-r"""What can be said of many runs: spread, paired differences, corrections for many comparisons, ranks over sets.
+r"""Statistics over runs: spread, paired differences, correction for multiple comparisons, ranks over data sets.
 
-Runs of two methods are paired: run i of either has split i. Random splits of one set overlap, so their differences
-are not independent, and an ordinary t-test finds too much. The corrected resampled t-test (Nadeau and Bengio, Machine
-Learning 2003) widens the variance of the mean of k differences by how much of the data is tested:
+Runs of two methods are paired: run i of both has split i. Random splits of one data set overlap, so their differences
+are not independent, and an ordinary t-test is too optimistic. The corrected resampled t-test (Nadeau and Bengio,
+Machine Learning 2003) increases the variance of the mean of k differences by the share of data that is tested:
 
 .. math:: t = \frac{\bar d}{\sqrt{(1/k + n_{test} / n_{known}) \, s^2}}, \qquad k - 1 \text{ degrees of freedom}
 
-They write n_train; here it is all that a method knows, training and validation part.
+They write n_train; here n_known is everything a method uses, training and validation part.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from demonet.errors import DemonetError
 
 
 def spread(values: Sequence[float]) -> tuple[float, float, float]:
-    """Mean, standard deviation, and half the 95 % interval of the mean by Student's t; NaN where there are too few.
+    """Mean, standard deviation, and half the 95 % interval of the mean by Student's t; NaN if there are too few runs.
 
     >>> spread([0.5, 0.7])[0], spread([0.5])[1:], spread([])
     (0.6, (nan, nan), (nan, nan, nan))
@@ -40,10 +40,9 @@ def spread(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def ratio_of(split: str) -> float:
-    """Items tested over items that a method knows, of a protocol by its name.
+    """The number of tested items divided by that of known items, for a protocol by its name.
 
-    What it chooses its epoch or its settings by is known to it: validation counts as training here. Folds share no
-    tested item, but nearly all that is known.
+    A method knows the validation part, too, as it selects epochs or settings by it.
 
     >>> [round(ratio_of(split), 3) for split in ("thirds", "10/20/70", "train:0.8", "nested:10")]
     [0.5, 2.333, 0.25, 0.111]
@@ -61,14 +60,14 @@ def ratio_of(split: str) -> float:
 
 @dataclass(frozen=True)
 class Difference:
-    """By how much one method is above another.
+    """The difference between two methods.
 
     Attributes:
         mean: Mean of the differences.
         low, high: The 95 % interval of that mean.
-        p: Two-sided, of the (corrected) t-test.
-        runs: Pairs; the fewest on any set where several sets are taken together.
-        error: Standard error of the mean, as the t-test has it.
+        p: Two-sided p of the (corrected) t-test.
+        runs: Number of pairs; over several data sets, the smallest.
+        error: Standard error of the mean, as used by the t-test.
         freedom: Its degrees of freedom.
     """
 
@@ -82,14 +81,13 @@ class Difference:
 
 
 def paired(first: Sequence[float], second: Sequence[float], ratio: float = 0.0) -> Difference:
-    """How far ``first`` is above ``second``, run by run; where one has more runs, those that both have count.
+    """The difference of ``first`` minus ``second``, over the runs that both have.
 
-    Where every difference is the same the t-test has no deviation to go by, and the exact sign test speaks for it: as
-    likely as that many throws of a coin that all fall alike.
+    If all differences are equal, the t-test is undefined and p is that of the exact sign test.
 
     Args:
-        first, second: A value for each run, in the order of seeds.
-        ratio: Items tested over items known to the methods; 0 where runs share none.
+        first, second: One value per run, in the order of seeds.
+        ratio: Tested items divided by known items; 0 if runs share no items.
 
     >>> found = paired([0.8, 0.9, 0.7], [0.6, 0.8, 0.7])
     >>> round(found.mean, 3), round(found.p, 4)
@@ -99,21 +97,21 @@ def paired(first: Sequence[float], second: Sequence[float], ratio: float = 0.0) 
     if runs < 2:
         raise DemonetError(f"{runs} paired runs", hint="a comparison needs at least 2")
     if not 0 <= ratio < math.inf:
-        raise DemonetError(f"ratio={ratio}: items tested for each that is known", hint="at least 0")
-    # Accuracies are fractions: differences that are equal in exact arithmetic are made equal again.
+        raise DemonetError(f"ratio={ratio}", hint="expected a finite number of at least 0")
+    # Accuracies are fractions: rounding makes differences equal that are equal in exact arithmetic.
     d = np.round(np.asarray(first[:runs], float) - np.asarray(second[:runs], float), 12)
     error = math.sqrt((1 / runs + ratio) * float(d.var(ddof=1)))
     return _difference(float(d.mean()), error, runs - 1, 2 * 0.5**runs, runs)
 
 
 def pooled(found: Sequence[Difference]) -> Difference:
-    r"""The mean difference over sets, each set counting once: what is said of these sets, not of all there could be.
+    r"""The mean difference over data sets, with equal weight for each. It holds for these data sets only.
 
     Sets are independent, so the error of the mean of m is :math:`\sqrt{\sum_i e_i^2} / m`, with the degrees of freedom
     of Welch and Satterthwaite, :math:`(\sum e_i^2)^2 / \sum (e_i^4 / f_i)`.
     """
     if not found:
-        raise DemonetError("no set to pool")
+        raise DemonetError("no data sets to pool")
     means = np.round([one.mean for one in found], 12)
     squares = np.array([one.error**2 for one in found])
     parts = float((squares**2 / np.array([one.freedom for one in found])).sum())
@@ -124,7 +122,7 @@ def pooled(found: Sequence[Difference]) -> Difference:
 
 
 def _difference(mean: float, error: float, freedom: float, otherwise: float, runs: int) -> Difference:
-    """Interval and p by Student's t; without any deviation p is 1 for no difference, else what others found."""
+    """Interval and p by Student's t; with zero error, p is 1 for no difference and ``otherwise`` for any other."""
     if error > 0:
         p = float(2 * special.stdtr(freedom, -abs(mean) / error))
         half = float(special.stdtrit(freedom, 0.975)) * error
@@ -136,7 +134,7 @@ def _difference(mean: float, error: float, freedom: float, otherwise: float, run
 def holm(p: Sequence[float]) -> list[float]:
     r"""Holm's correction: the i-th smallest of m is :math:`\max_{j \le i} \min(1, (m - j + 1) \, p_{(j)})`.
 
-    NaN, a comparison that was not made yet, stays NaN but is a member: once it is made, no other gets larger.
+    NaN stands for a comparison that has not been made yet. It stays NaN, but counts in m.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
@@ -152,7 +150,7 @@ def holm(p: Sequence[float]) -> list[float]:
 
 @dataclass(frozen=True)
 class AgainstBest:
-    """A method beside the best baseline on the same splits; ``corrected`` is p among all comparisons of the set."""
+    """A method against the best baseline on the same splits; ``corrected`` is p after Holm's correction."""
 
     method: str
     baseline: str
@@ -163,15 +161,15 @@ class AgainstBest:
 def against_best(
     runs: Mapping[str, Sequence[float]], baselines: Sequence[str], ratio: float = 0.0
 ) -> list[AgainstBest]:
-    """Every method that is not a baseline, against the baseline with the highest mean.
+    """Compare every method that is not a baseline with the baseline of the highest mean.
 
-    Which baseline is best is seen in the same runs. So every method is compared with every baseline, Holm's correction
-    is over all of these, and only then is the best one looked up.
+    The best baseline is found from the same runs. So every method is compared with every baseline, Holm's correction
+    covers all of these comparisons, and only then is the best baseline selected.
 
     Args:
-        runs: The values of each method on one set, in the order of seeds; those with fewer than two are left out.
-        baselines: Which of them are baselines.
-        ratio: As :func:`paired` takes it.
+        runs: The values of each method on one data set, by seed; methods with fewer than two are left out.
+        baselines: The names of the baselines among them.
+        ratio: As in :func:`paired`.
     """
     enough = {name: values for name, values in runs.items() if len(values) > 1}
     rivals = [name for name in baselines if name in enough]
@@ -191,13 +189,13 @@ def against_best(
 
 @dataclass(frozen=True)
 class Ranks:
-    """Average ranks of methods, 1 for the highest, ties shared.
+    """Average ranks of methods; 1 is the best, ties share their rank.
 
     Attributes:
-        ranks: Of each method, in the order they were named.
-        sets: Those that count: every method is there.
-        left_out: Those that do not, as some method is missing.
-        friedman: p of Friedman's test that all methods are alike; NaN with fewer than three methods or two sets.
+        ranks: The average rank of each method.
+        sets: The data sets that have all methods.
+        left_out: The data sets that lack some method.
+        friedman: p of Friedman's test; NaN with fewer than three methods or two data sets.
     """
 
     ranks: Mapping[str, float]
@@ -207,11 +205,11 @@ class Ranks:
 
 
 def average_ranks(means: Mapping[str, Mapping[str, float]], methods: Sequence[str]) -> Ranks:
-    """Rank methods on every set that has them all.
+    """Rank methods over the data sets that have all of them.
 
     Args:
-        means: For each set the mean of each method, higher is better; NaN where it was not run.
-        methods: Who is ranked.
+        means: For each data set the mean of each method (higher is better; NaN if it was not run).
+        methods: The methods to rank.
     """
     whole = [name for name, row in means.items() if not any(math.isnan(row.get(m, math.nan)) for m in methods)]
     left_out = tuple(name for name in means if name not in whole)
@@ -221,7 +219,7 @@ def average_ranks(means: Mapping[str, Mapping[str, float]], methods: Sequence[st
     ranks = stats.rankdata(-table, axis=1).mean(axis=0)
     friedman = math.nan
     if len(methods) > 2 and len(whole) > 1:
-        # On sets where all methods tie there is nothing to test, and scipy divides by zero.
+        # If all methods tie everywhere, scipy would divide by zero.
         tied = all(len(set(row)) == 1 for row in table.tolist())
         friedman = 1.0 if tied else float(stats.friedmanchisquare(*table.T).pvalue)
     return Ranks(dict(zip(methods, ranks.tolist(), strict=True)), tuple(whole), left_out, friedman)

@@ -1,4 +1,4 @@
-"""One run of the running-time figure: milliseconds of an epoch on a random graph, by the clock of the bench."""
+"""One run of kind ``speed``: milliseconds per epoch on a random graph, as measured by :mod:`demonet.bench`."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from demonet.errors import DemonetError
 from demonet.experiments.ledger.job import Job, Outcome
 from demonet.experiments.measure import Meter
 
-REPEATS = 9  # samples, each of so many epochs that the clock's own cost vanishes
-SECONDS = 20.0  # that the samples of a slow one may take; there are three at least
+REPEATS = 9  # samples, each of enough epochs for the clock's resolution
+SECONDS = 20.0  # limit for the samples of a slow network; there are at least three
 
 
 def speed(job: Job, device: str = "cpu") -> Outcome:
-    """Graph ``seed`` of a cell, alone on the clock.
+    """Time one network on graph ``seed`` of a cell.
 
-    The set reads ``"uniform-1000"``: the bench's kind of graph and its number of nodes, with 2n edges. Options are
-    ``network``, the bench's name for the method and the form of its input, and ``threads``. The value is the median of
-    the milliseconds of an epoch (forward, cross-entropy, backward, Adam); quartiles and what was done once before the
-    first epoch stand beside it.
+    The data set is a kind of graph and a number of nodes, such as ``"uniform-1000"``, with 2n edges. Options are
+    ``network``, the name of method and input format in :mod:`demonet.bench`, and ``threads``. The value is the median
+    of milliseconds per epoch (forward, cross-entropy, backward, Adam). The extra values include quartiles and setup
+    time.
     """
     meter, options = Meter(), json.loads(job.cell.options)
     with threads(options["threads"]):
@@ -31,7 +31,7 @@ def speed(job: Job, device: str = "cpu") -> Outcome:
             spec_of(job.cell.dataset, job.seed),
             [options["network"]],
             device=device,
-            bandwidth=float("nan"),  # the floors are the bench's own affair
+            bandwidth=float("nan"),  # no lower bounds needed
             command="",
             repeats=REPEATS,
             seconds=SECONDS,
@@ -43,20 +43,20 @@ def speed(job: Job, device: str = "cpu") -> Outcome:
 
 
 def spec_of(dataset: str, seed: int) -> GraphSpec:
-    """The graph of that name.
+    """The specification of a graph by its name.
 
     >>> spec_of("uniform-1000", 3)
     GraphSpec(kind='uniform', nodes=1000, edges=0, hub=0, distinct=0, seed=3)
     """
     kind, _, nodes = dataset.rpartition("-")
     if kind not in ("uniform", "power-law") or not nodes.isdigit():
-        raise DemonetError(f"no graph {dataset!r} to time on", hint="one is 'uniform-1000'")
+        raise DemonetError(f"unknown graph {dataset!r}", hint="expected a name such as 'uniform-1000'")
     return GraphSpec(kind, nodes=int(nodes), seed=seed)
 
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """So many threads inside; after that, as many as before."""
+    """Set the number of threads inside the block."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

@@ -1,29 +1,133 @@
-"""Structural twins: nodes that some automorphism of the graph exchanges, and how near to each other vectors lie."""
+"""Structural twins: nodes that an automorphism of the graph exchanges, and how close a method embeds them.
+
+One run of kind ``identity``. The paper defines no training without labels, so networks are examined twice. With their
+initial weights: what architecture and features do by themselves, over several draws. And trained: one half of the
+graph, in which every role (orbit) occurs, is labelled with the roles; of the other half, one part selects the epoch
+and the rest is tested. On that half a network can only be right by treating twins alike. Structural embeddings use no
+labels and run once.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import networkx as nx
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy.spatial.distance import pdist, squareform
+from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import to_networkx
 
+from demonet import baselines
+from demonet.baselines.embedding import Embedding
+from demonet.baselines.network import Network
+from demonet.data.features import FeatureMap
+from demonet.data.splits import Split
+from demonet.data.synthetic import barbell, cycle, mirrored_karate
+from demonet.errors import DemonetError
+from demonet.experiments.ledger.job import Cell, Job, Outcome
+from demonet.experiments.measure import Meter
+from demonet.experiments.methods import OURS, DemoNet
 from demonet.kernels import wl_colours
+from demonet.train.recipes import node_model, train_nodes
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 
-TOLERANCE = 1e-5  # of the mean length of a vector: networks compute in float32, and no sum has many terms
+TOLERANCE = 1e-5  # relative to the mean norm: networks compute in float32
+GRAPHS: dict[str, Callable[[], Data]] = {"mirrored-karate": mirrored_karate, "barbell": barbell, "cycle": cycle}
+ONE_HOT_NODES = "identity"  # features: the identity matrix, as in GCN's paper where there are no attributes
+
+
+def measure_twins(job: Job, device: str = "cpu") -> Outcome:
+    """Run ``seed`` of a cell, on the CPU.
+
+    Options are ``features``, a name of :class:`~demonet.data.FeatureMap` or ``"identity"``, and ``trained``. The value
+    is the mean distance of twins divided by that of all pairs. The extra values are the other distances, the role of
+    every node, its first two principal components and, for a trained network, the accuracy.
+    """
+    meter = Meter()
+    data = graph_of(job.cell.dataset)
+    z, accuracy = embed(job.cell, data, job.seed)
+    near = nearness(z, data.y.numpy())
+    extra: dict[str, Any] = {name: value for name, value in asdict(near).items() if not np.isnan(value)}
+    extra |= {"roles": data.y.tolist(), "points": plane(z).round(5).tolist()}
+    if accuracy is not None:
+        extra["accuracy"] = accuracy
+    return Outcome(near.twins, meter.seconds, meter.peak_memory_mb, extra)
+
+
+def graph_of(dataset: str) -> Data:
+    """A generated graph by name; the class of a node is its orbit."""
+    if dataset not in GRAPHS:
+        raise DemonetError(f"unknown graph {dataset!r}", hint=f"expected one of {', '.join(GRAPHS)}")
+    data = GRAPHS[dataset]()
+    data.y = torch.from_numpy(orbits(data))
+    return data
+
+
+def embed(cell: Cell, data: Data, seed: int) -> tuple[np.ndarray, float | None]:
+    """One float64 row per node, and the accuracy on the tested nodes if a network was trained."""
+    options = json.loads(cell.options)
+    trained, features = options.get("trained", False), options.get("features")
+    if features == ONE_HOT_NODES:
+        data, features = data.clone(), "attributes"
+        data.x = torch.eye(int(data.num_nodes or 0))
+    split = half(data, seed)
+    if cell.method in OURS:
+        z, accuracy = _ours(cell, data, split, seed, features, trained)
+    else:
+        z, accuracy = _baseline(cell.method, data, split, seed, features, trained)
+    return z.double().numpy(), accuracy
+
+
+def half(data: Data, seed: int) -> Split:
+    """The first half of the nodes is for training; the others are divided at random into validation and test."""
+    n = int(data.num_nodes or 0)
+    other = n // 2 + torch.randperm(n - n // 2, generator=torch.Generator().manual_seed(seed))
+    return Split("half", seed, torch.arange(n // 2), other[: len(other) // 2], other[len(other) // 2 :])
+
+
+def _ours(
+    cell: Cell, data: Data, split: Split, seed: int, features: str | None, trained: bool
+) -> tuple[Tensor, float | None]:
+    preset = DemoNet(cell.method, cell.preset, {"features": features} if features else {}).chosen("nodes")
+    if trained:
+        done = train_nodes(data, split, preset, seed=seed)
+        model, inputs, accuracy = done.model, done.inputs[0], done.test_accuracy
+    else:
+        x = FeatureMap(preset.features).fit_transform(data)
+        model, accuracy = node_model(data, x, preset, seed), None
+        inputs = model.prepare(x, data.edge_index)
+    with torch.no_grad():
+        return model.eval().embed(inputs), accuracy  # type: ignore[operator]
+
+
+def _baseline(
+    name: str, data: Data, split: Split, seed: int, features: str | None, trained: bool
+) -> tuple[Tensor, float | None]:
+    found = baselines.get(name)
+    if issubclass(found, Embedding):
+        return torch.from_numpy(found().embed(data, seed)), None
+    if not issubclass(found, Network):
+        raise DemonetError(f"{name} has no embedding of nodes")
+    network = found(features)
+    if not trained:
+        return network.first_embeddings(data, seed), None
+    fitted = network.fit(data, split, seed)
+    return fitted.embeddings(), fitted.score(split.test, data.y)
 
 
 def orbits(data: Data) -> Int:
-    """The orbit of every node under the automorphisms of the graph, numbered in order of their first nodes.
+    """The orbit of every node under the automorphisms of the graph, numbered by first occurrence.
 
     Two nodes are twins if the graph with one of them marked is isomorphic to the graph with the other marked. Only
-    nodes that Weisfeiler and Lehman's colours do not tell apart are tried.
+    nodes of the same Weisfeiler-Lehman colour are compared.
 
     >>> from demonet.data.synthetic import barbell
     >>> orbits(barbell(3, 2)).tolist()
@@ -52,16 +156,15 @@ def _twins(graph: nx.Graph, one: int, other: int) -> bool:
 
 @dataclass(frozen=True)
 class Nearness:
-    """How near twins lie, and whether others are told apart, without which a constant would be perfect.
+    """How close twins are, and whether other nodes are told apart (a constant would place all twins together).
 
     Attributes:
-        twins: Mean distance of twins over the mean distance of all pairs, 0 where twins coincide. Where all nodes are
-            twins there is no other pair, and it is over the mean length of the vectors.
-        others: Mean distance of nodes that are not twins, over the same.
-        nearest_other: The least distance of two that are not twins, over the same; NaN where all are twins, as are
-            ``others`` and ``told_apart``.
+        twins: Mean distance of twins divided by the mean distance of all pairs; 0 if twins coincide. If all nodes are
+            twins, divided by the mean norm instead.
+        others: Mean distance of pairs that are not twins, with the same divisor.
+        nearest_other: The smallest such distance; like ``others`` and ``told_apart``, NaN if all nodes are twins.
         told_apart: The share of pairs that are not twins and do not coincide.
-        found: The share of nodes with a twin whose nearest node is one; of equally near nodes each counts its part.
+        found: The share of nodes with a twin whose nearest node is a twin; ties count in proportion.
     """
 
     twins: float
@@ -100,7 +203,7 @@ def _found(distance: Float, orbit: Int) -> float:
 
 
 def plane(z: Float) -> Float:
-    """``[nodes, 2]`` the first two principal components; of either, the largest entry is above zero."""
+    """``[nodes, 2]``: the first two principal components, signed so that the largest entry of each is positive."""
     centred = z - z.mean(axis=0)
     u, s, _ = np.linalg.svd(centred, full_matrices=False)
     points = np.zeros((len(z), 2))

@@ -1,6 +1,7 @@
-"""The report room: a run or a table as one page that people look at.
+"""HTML pages and figures.
 
-``page.py`` has the page, its sections and the one writer; ``figures.py`` the figures; ``cells.py`` what stands in
-tables; ``palette.py`` the colours. ``run.py`` makes the page of a run, with its figures in ``run_figures.py``, what it
-says about accuracy in ``run_accuracy.py``, its tables in ``run_tables.py`` and all items in ``explorer.py``.
+``page.py`` has the page, its sections and the writer; ``table_cells.py`` formats the cells of tables; ``chart.py`` and
+its two outputs ``chart_plotly.py`` and ``chart_svg.py`` draw charts of series; ``figures.py`` builds other plotly
+figures; ``palette.py`` has the colours. Pages: ``run.py`` (a run, with ``run_*.py`` and ``explorer.py``), ``demo.py``,
+``bench.py``, and ``paper/`` (the paper's experiments).
 """

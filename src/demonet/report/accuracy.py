@@ -1,4 +1,4 @@
-"""How sure an accuracy is: shares with their intervals, and items sorted into bins of size."""
+"""Accuracies with confidence intervals, and bins of sizes."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from numpy.typing import NDArray
 from demonet.runs.floors import wilson
 
 MOST_BINS = 12
-"""More distinct sizes than this are put into bins that double in width."""
+"""With more distinct sizes, bins double in width."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """So many right out of so many, with the 95 % interval of Wilson; NaN where there is nothing to count."""
+    """A proportion with its 95 % Wilson interval; NaN if the total is 0."""
 
     right: int
     total: int
 
     @property
     def value(self) -> float:
-        """The share itself."""
+        """The proportion."""
         return self.right / self.total if self.total else float("nan")
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's interval: it stays inside 0 to 1, and has a width even where all or none are right.
+        """Wilson's interval. It stays within 0 to 1, and has a width even if all or none are right.
 
         >>> [round(end, 3) for end in Share(10, 10).interval]
         [0.722, 1.0]
@@ -48,12 +48,12 @@ class Bin:
 
     @property
     def name(self) -> str:
-        """As an axis shows it."""
+        """The label on an axis."""
         return f"{self.low:,}" if self.low == self.high else f"{self.low:,}–{self.high:,}"
 
 
 def size_bins(sizes: NDArray[np.int64]) -> list[Bin]:
-    """A bin for every distinct size; where these are many, bins that double; where those are few, bins of one width.
+    """A bin per distinct size; if these are too many, bins that double; if those are too few, bins of equal width.
 
     >>> [bin.name for bin in size_bins(np.arange(20))]
     ['0', '1', '2–3', '4–7', '8–15', '16–31']
@@ -73,12 +73,12 @@ def size_bins(sizes: NDArray[np.int64]) -> list[Bin]:
 
 
 def bin_of(sizes: NDArray[np.int64], bins: Sequence[Bin]) -> NDArray[np.int64]:
-    """``[items]`` the index of the bin in which each size falls."""
+    """``[items]``: the index of the bin of each size."""
     return np.searchsorted([bin.low for bin in bins], sizes, side="right").astype(np.int64) - 1
 
 
 def percent(share: float) -> str:
-    """A share in words, with one digit after the point.
+    """A proportion as a percentage with one decimal.
 
     >>> percent(0.7251)
     '72.5\xa0%'
@@ -87,7 +87,7 @@ def percent(share: float) -> str:
 
 
 def ranges(numbers: Sequence[int]) -> str:
-    """Ascending numbers in words, neighbours joined.
+    """Ascending numbers as text, with consecutive ones joined.
 
     >>> ranges([1, 2, 3, 7, 9, 10])
     '1–3, 7, 9–10'

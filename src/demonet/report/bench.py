@@ -1,35 +1,30 @@
-"""The bench as a page, and its running-time figure as an image for the documents."""
+"""The page of ``demonet bench``, and its running-time figure as an image for the docs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from demonet.bench.methods import METHODS
 from demonet.bench.rows import Row
 from demonet.bench.tables import OURS, best, slope
-from demonet.report.cells import Cell, Column
-from demonet.report.figures import SYMBOLS, finish, plain
-from demonet.report.log_chart import log_chart
+from demonet.report import chart_plotly, chart_svg
+from demonet.report.chart import Axis, Chart, Panel, Series
 from demonet.report.page import Facts, Figure, Page, Section, Table, Text
-from demonet.report.palette import NEUTRAL, colour
-
-if TYPE_CHECKING:
-    from plotly import graph_objects as go
+from demonet.report.table_cells import Cell, Column
 
 MEASURED = """An epoch is the forward pass, the cross-entropy over all nodes, the backward pass and a step of Adam. \
-Every network has two layers of width 64 and a linear head, ReLU, no dropout, and gets its input in the form named \
-beside it; what can be done once (sorting, normalising, the constant part of a first layer) is done before and counted \
-as setup. All networks take turns, round after round; the table has the median of the rounds, with the quartiles.
+Every network has two layers of width 64 and a linear head, ReLU, no dropout, and gets its input in the format listed. \
+Work that is needed only once (sorting, normalising, the constant part of a first layer) is done before and counted as \
+setup. The networks take turns, round after round; the table has the median of the rounds, with the quartiles.
 
-The floor is what our networks must move through memory at the least, over the measured speed of a plain copy: once \
-with every layer a function of its own, once with nothing stored that only one node needs. On graphs that fit into a \
-cache it says little."""
+The lower bound is the least amount of data that our networks must move through memory, divided by the measured \
+bandwidth of a plain copy: once with every layer as a separate function, once (one-step) without storing anything that \
+only one node needs. On graphs that fit into a cache it says little."""
 
 
 def bench_page(rows: Sequence[Row]) -> Page:
-    """Time by size, and a table for each graph and precision."""
+    """Time by number of nodes, and a table for each graph and precision."""
     first = rows[0]
     facts: dict[str, Cell] = {
         "device": first.device,
@@ -40,19 +35,17 @@ def bench_page(rows: Sequence[Row]) -> Page:
     figures = [_figure(rows, precision) for precision in dict.fromkeys(row.precision for row in rows)]
     keys = dict.fromkeys((row.graph, row.nodes, row.precision) for row in rows)
     tables = [_table([row for row in rows if (row.graph, row.nodes, row.precision) == key]) for key in keys]
-    title = "How long an epoch takes"
+    title = "Time per epoch"
     return Page(title, f"DEMO-Net and its peers on {first.device}", [Text(MEASURED), *figures, *tables, Facts(facts)])
 
 
 def running_time(rows: Sequence[Row], title: str) -> str:
-    """The running-time figure of the paper with these rows, as an SVG: the fastest mode of each method, by nodes."""
-    lines = times_by_nodes(rows)
-    axes = ("number of nodes (twice as many random edges)", "milliseconds per epoch")
-    return log_chart(lines, title=title, axes=axes, highlight=OURS)
+    """The running-time figure of the paper from these rows, as an SVG."""
+    return chart_svg.draw(_chart(rows, title))
 
 
 def times_by_nodes(rows: Sequence[Row]) -> dict[str, list[tuple[float, float]]]:
-    """For each method the milliseconds of its fastest mode at each number of nodes."""
+    """For each method the milliseconds of its fastest mode, by the number of nodes."""
     lines: dict[str, list[tuple[float, float]]] = {row.method: [] for row in rows}
     for nodes in sorted({row.nodes for row in rows}):
         for method, ms in best(row for row in rows if row.nodes == nodes).items():
@@ -61,35 +54,32 @@ def times_by_nodes(rows: Sequence[Row]) -> dict[str, list[tuple[float, float]]]:
 
 
 def _figure(rows: Sequence[Row], precision: str) -> Section:
-    lines = times_by_nodes([row for row in rows if row.precision == precision])
-    alt = "; ".join(
-        f"{name}: {line[-1][1]:.3g} ms at {line[-1][0]:,.0f} nodes, slope {slope(*zip(*line, strict=True)):.2f}"
-        for name, line in lines.items()
-        if line
-    )
     title = f"Time per epoch, {precision}"
-    return Figure(_lines(lines, title), alt=f"{title}. {alt}.", caption="Each method in its fastest mode.", title=title)
+    chart = _chart([row for row in rows if row.precision == precision], title)
+    alt = "; ".join(
+        f"{line.name}: {line.y[-1]:.3g} ms at {line.x[-1]:,.0f} nodes, slope {slope(line.x, line.y):.2f}"
+        for line in chart.panels[0].series
+    )
+    caption = "Each method in its fastest mode."
+    return Figure(chart_plotly.draw(chart), alt=f"{title}. {alt}.", caption=caption, title=title)
 
 
-def _lines(lines: dict[str, list[tuple[float, float]]], title: str) -> go.Figure:
-    import plotly.graph_objects as go
-
-    figure = go.Figure()
-    for index, (name, line) in enumerate(lines.items()):
-        ours = name in OURS
-        style = {"color": colour(OURS.index(name)) if ours else NEUTRAL[0], "width": 3 if ours else 1.5}
-        figure.add_scatter(
-            x=[nodes for nodes, _ in line],
-            y=[ms for _, ms in line],
-            mode="lines+markers",
-            line=style,
-            marker={"symbol": SYMBOLS[index % len(SYMBOLS)], "size": 7},
-            name=plain(name),
-            hovertemplate=f"{plain(name)}<br>%{{y:.3~g}} ms, %{{x:,}} nodes<extra></extra>",
+def _chart(rows: Sequence[Row], title: str) -> Chart:
+    """The fastest mode of each method by the number of nodes, ours in colour."""
+    series = [
+        Series(
+            name,
+            [nodes for nodes, _ in line],
+            [ms for _, ms in line],
+            colour=OURS.index(name) if name in OURS else None,
+            symbol=index,
+            hover=[f"{name}\n{ms:.3g} ms, {nodes:,.0f} nodes" for nodes, ms in line],
         )
-    figure.update_xaxes(type="log", title_text="nodes", dtick=1)
-    figure.update_yaxes(type="log", title_text="ms per epoch", dtick=1)
-    return finish(figure, title, height=520)
+        for index, (name, line) in enumerate(times_by_nodes(rows).items())
+        if line
+    ]
+    x = Axis("number of nodes (twice as many random edges)", log=True)
+    return Chart(title, [Panel("", series)], x, Axis("milliseconds per epoch", log=True), columns=1, end_labels=True)
 
 
 def _table(rows: Sequence[Row]) -> Section:
@@ -98,7 +88,7 @@ def _table(rows: Sequence[Row]) -> Section:
     columns = [Column("method"), Column("input"), Column("mode"), Column("ms", best="min"), Column("quartiles")]
     columns += [Column(f"of {name}", digits=2) for name in ours]
     columns += [Column("peak MiB", digits=0, best="min"), Column("setup ms", digits=0)]
-    columns += [Column("of floor", digits=2), Column("of one-step floor", digits=2), Column("why not")]
+    columns += [Column("of lower bound", digits=2), Column("of one-step bound", digits=2), Column("error")]
     cells = []
     for row in rows:
         spread = None if row.failed else f"{row.q1:.3g} to {row.q3:.3g}"
@@ -108,10 +98,8 @@ def _table(rows: Sequence[Row]) -> Section:
         line += [_or_none(row.ms / row.floor_ms), _or_none(row.ms / row.step_floor_ms), row.error]
         cells.append(line)
     first = rows[0]
-    title = f"{first.graph}, {first.nodes:,} nodes, {first.arcs:,} arcs, {first.precision}"
-    caption = (
-        f"{first.degrees:,} distinct degrees, the largest {first.largest:,}. Ratios are to the fastest mode of ours."
-    )
+    title = f"{first.graph}, {first.nodes:,} nodes, {first.arcs:,} edges, {first.precision}"
+    caption = f"{first.degrees:,} distinct degrees, maximum {first.largest:,}. Ratios are to the fastest mode of ours."
     return Table(columns, cells, caption, title=title)
 
 

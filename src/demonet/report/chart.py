@@ -1,4 +1,4 @@
-"""A chart in words: panels of series over two axes. ``chart_plotly`` draws it in the page, ``chart_svg`` as a file."""
+"""Charts as data: panels of series over two axes. ``chart_plotly`` draws them on a page, ``chart_svg`` as a file."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Axis:
     Args:
         title: What is measured.
         log: Whether it is logarithmic.
-        names: What stands at these places instead of numbers, as for a list of methods.
-        share: Whether the numbers are shares, shown as percent.
-        bare: Whether it has no numbers, as for coordinates that mean nothing by themselves.
+        names: Labels at these positions instead of numbers, as for a list of methods.
+        share: Whether numbers are shown as percentages.
+        bare: Whether it has no numbers, as for coordinates without a meaning of their own.
     """
 
     title: str
@@ -31,17 +31,17 @@ class Axis:
 
 @dataclass(frozen=True)
 class Series:
-    """Points that belong together.
+    """A line, or a set of points.
 
     Args:
-        name: What the legend says.
-        x, y: Where the points are.
-        low, high: The ends of each point's interval; none, where there is none.
-        mark: ``"line"`` (intervals upright, as a band), ``"points"``, ``"intervals"`` (lying, one below another), or
+        name: The entry in the legend.
+        x, y: Coordinates.
+        low, high: The ends of each point's interval, if there are any.
+        mark: ``"line"`` (with intervals as a band), ``"points"``, ``"intervals"`` (horizontal, one below another), or
             ``"links"``: a thin line between the first two points, the next two, and so on.
-        colour: Which category's colour; ``None`` for the grey of what is only there to compare with.
-        symbol: Which shape the points have: a second way to tell series apart.
-        hover: What is said of each point when it is pointed at; without, its coordinates.
+        colour: Index of a categorical colour; ``None`` for grey.
+        symbol: Index of a marker symbol: a second way to tell series apart.
+        hover: The tooltip of each point; by default its coordinates.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Panel:
-    """One frame of a chart."""
+    """One set of axes."""
 
     title: str
     series: Sequence[Series]
@@ -75,14 +75,15 @@ class Chart:
     """Panels that share the meaning of their axes.
 
     Args:
-        title: What stands above.
-        panels: The frames, in reading order.
+        title: The heading.
+        panels: The panels, in reading order.
         x, y: The axes of every panel.
-        columns: How many panels stand side by side on a wide screen.
-        origin: A place on the x axis to draw a line at, such as "no difference"; none without.
-        square: Whether a unit is as long on either axis.
-        legend: Whether series are named below the chart.
-        note: What a reader must know about it, below it in the page.
+        columns: Panels side by side on a wide screen.
+        origin: Where to draw a vertical line, such as at "no difference"; none by default.
+        square: Whether both axes have the same scale.
+        legend: Whether there is a legend below the chart.
+        end_labels: Whether an SVG names lines at their right ends instead.
+        note: The caption on the page.
     """
 
     title: str
@@ -93,25 +94,32 @@ class Chart:
     origin: float | None = None
     square: bool = False
     legend: bool = True
+    end_labels: bool = False
     note: str = ""
 
     def __post_init__(self) -> None:
         if not any(series.x for panel in self.panels for series in panel.series):
             raise DemonetError(f"chart {self.title!r} has no points")
+        for axis, name in ((self.x, "x"), (self.y, "y")):
+            values = (value for panel in self.panels for series in panel.series for value in getattr(series, name))
+            if axis.log and min(values) <= 0:
+                raise DemonetError(
+                    f"chart {self.title!r} has a point that is not positive on its logarithmic {name} axis"
+                )
 
     @property
     def rows(self) -> int:
-        """How many rows of panels there are."""
+        """Number of rows of panels."""
         return -(-len(self.panels) // self.columns)
 
     @property
     def alt(self) -> str:
-        """What the chart shows, in words: the last value of every line, how far apart the others lie."""
+        """A text alternative: the last value of every line, the range of other series."""
         return f"{self.title}. " + " ".join(f"{panel.title}: {_said(panel.series)}." for panel in self.panels)
 
 
 def reach(axis: Axis, values: Iterable[float], *, room: float = 0.04) -> tuple[float, float]:
-    """From where to where an axis goes: round the values, with some room; of logarithms, in powers of ten."""
+    """The limits of an axis: the range of the values with a margin; for log axes, as exponents of ten."""
     known = [value for value in values if math.isfinite(value)]
     if axis.log:
         known = [math.log10(value) for value in known if value > 0]
@@ -124,7 +132,7 @@ def reach(axis: Axis, values: Iterable[float], *, room: float = 0.04) -> tuple[f
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Round numbers between two ends, steps of 1, 2 or 5 times a power of ten.
+    """Round numbers between two limits, in steps of 1, 2 or 5 times a power of ten.
 
     >>> ticks(0.13, 0.87, 5)
     [0.2, 0.4, 0.6, 0.8]

@@ -1,4 +1,4 @@
-"""A chart as a plotly figure, for the page; on a narrow screen ``page.js`` puts the panels one below another."""
+"""Draw a chart with plotly, for a page; on a narrow screen ``page.js`` stacks the panels."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 PANEL, ALONE, NAME, GAP, ENTRY = 260, 400, 22, 64, 22
-"""Heights in pixels: of a panel, of a single one, of a name in a list, between panels, of a line of the legend."""
+"""Heights in pixels: panel, single panel, named line, gap between panels, line of the legend."""
 
 
 def draw(chart: Chart) -> Figure:
-    """The figure. A name that occurs in several panels is one entry of the legend, and is hidden in all of them."""
+    """The figure. A series with the same name in several panels has one legend entry, which toggles all of them."""
     import plotly.graph_objects as go
 
     figure = go.Figure()
@@ -117,7 +117,7 @@ def _add(figure: Figure, series: Series, chart: Chart, number: str, told: set[st
 
 
 def _below(figure: Figure, title: str) -> None:
-    """One title for the lower axes of all panels."""
+    """One title below the x axes of all panels."""
     centre = {"xref": "paper", "x": 0.5, "xanchor": "center", "yref": "paper", "y": 0, "yanchor": "top", "yshift": -26}
     figure.add_annotation(text=plain(title), showarrow=False, **centre)
 

@@ -1,22 +1,37 @@
-"""A chart as one small SVG file, for documents that show images."""
+"""Draw a chart as a small SVG file without scripts, with light and dark colours."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 
 from demonet.report.chart import Axis, Chart, Panel, Series, reach, ticks
-from demonet.report.palette import CATEGORICAL, NEUTRAL
-from demonet.report.svg import document, line, power_of_ten, text
+from demonet.report.escape import visible
+from demonet.report.palette import CATEGORICAL, GROUND, NEUTRAL
 
+_STYLE = """
+text { font: 13px system-ui, sans-serif; fill: #333a44; }
+.title { font-weight: 600; font-size: 15px; }
+.grid { stroke: #868e99; stroke-opacity: .28; }
+.ground { fill: %(light)s; }
+%(rules)s
+@media (prefers-color-scheme: dark) {
+  text { fill: #d5dae1; }
+  .ground { fill: %(dark)s; }
+%(dark_rules)s
+}
+"""
 WIDTH, TOP, FOOT = 900, 44, 18
 FRAME, ALONE, HEAD, BELOW, BESIDE = 230, 380, 26, 40, 46
-"""Height of a panel's frame, and of a single one; room for its title above, for its numbers below and beside it."""
+"""Heights of a panel and of a single panel; space for its title above, and for its numbers below and beside it."""
 NAME = 22
-"""Height of a line of names on the upright axis."""
+"""Height of a line of names on the y axis."""
 LETTER, ENTRY = 7.3, 22
-"""Width of a letter, nearly, and height of a line of the legend."""
+"""Approximate width of a letter, and height of a line of the legend."""
+END_LABELS, LABEL = 150, 15
+"""Width of the right margin for labels at the ends of lines, and their least distance."""
 LONGEST = 34
 
 CORNERS: dict[int, tuple[tuple[float, float], ...]] = {
@@ -24,14 +39,14 @@ CORNERS: dict[int, tuple[tuple[float, float], ...]] = {
     2: ((-1, -1), (1, -1), (1, 1), (-1, 1)),
     3: ((0, -1.2), (1.2, 1), (-1.2, 1)),
 }
-"""Of diamond, square and triangle, around their middle."""
+"""Corners of diamond, square and triangle, relative to the centre."""
 
 Place = Callable[[float, float], tuple[float, float]]
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Where a panel is on the sheet."""
+    """The position of a panel."""
 
     left: float
     top: float
@@ -47,25 +62,26 @@ def draw(chart: Chart) -> str:
     columns = min(chart.columns, len(chart.panels))
     named = chart.y.names is not None
     names = 12 + LETTER * max(len(_cut(name)) for name in chart.y.names.values()) if chart.y.names else 0.0
-    margin = 30 + names  # the title of the upright axis, or the names that stand there
-    wide = (WIDTH - margin - 16) / columns
+    margin = 30 + names  # for the title of the y axis, or its names
+    right_margin = END_LABELS if chart.end_labels else 16
+    wide = (WIDTH - margin - right_margin) / columns
     beside = 14 if named else 22 if chart.y.bare else BESIDE
     whole = HEAD + frame_height + BELOW
-    parts = [text(16, 28, chart.title, kind="title")]
+    parts = [_text(16, 28, chart.title, kind="title")]
     for index, panel in enumerate(chart.panels):
         left, top = margin + index % columns * wide + beside, TOP + HEAD + index // columns * whole
         frame = Frame(left, top, wide - beside, frame_height)
         parts += _panel(chart, panel, frame, first=index % columns == 0)
     bottom = TOP + chart.rows * whole
-    parts.append(text(margin + (WIDTH - margin) / 2, bottom + 6, chart.x.title, anchor="middle"))
+    parts.append(_text(margin + (WIDTH - margin) / 2, bottom + 6, chart.x.title, anchor="middle"))
     if chart.y.title:
         middle = (TOP + bottom) / 2
-        parts.append(text(20, middle, chart.y.title, anchor="middle", more=f'transform="rotate(-90 20 {middle:g})"'))
+        parts.append(_text(20, middle, chart.y.title, anchor="middle", more=f'transform="rotate(-90 20 {middle:g})"'))
     height = bottom + FOOT
-    if chart.legend:
+    if chart.legend and not chart.end_labels:
         legend, height = _legend(chart, height)
         parts += legend
-    return document(WIDTH, height + 6, alt=chart.alt, rules=_rules(chart), parts=parts)
+    return _document(WIDTH, height + 6, alt=chart.alt, rules=_rules(chart), parts=parts)
 
 
 def _panel(chart: Chart, panel: Panel, frame: Frame, *, first: bool) -> list[str]:
@@ -82,24 +98,41 @@ def _panel(chart: Chart, panel: Panel, frame: Frame, *, first: bool) -> list[str
     def place(x: float, y: float) -> tuple[float, float]:
         across = ((math.log10(x) if chart.x.log else x) - x_low) / (x_high - x_low)
         up = ((math.log10(y) if chart.y.log else y) - y_low) / (y_high - y_low)
-        up = 1 - up if chart.y.names is not None else up  # a list is read from above
+        up = 1 - up if chart.y.names is not None else up  # a list starts at the top
         return frame.left + across * frame.width, frame.top + (1 - up) * frame.height
 
     right, bottom = frame.left + frame.width, frame.top + frame.height
-    parts = [text(frame.left, frame.top - 10, panel.title, kind="panel")]
+    parts = [_text(frame.left, frame.top - 10, panel.title, kind="panel")]
     for value, words in _marks(chart.x, x_low, x_high, 6 if frame.width > 200 else 3):
         x, _ = place(value, 10**y_low if chart.y.log else y_low)
-        parts += [line(x, frame.top, x, bottom), text(x, bottom + 18, words, anchor="middle")]
+        parts += [_line(x, frame.top, x, bottom), _text(x, bottom + 18, words, anchor="middle")]
     for value, words in _marks(chart.y, y_low, y_high):
         _, y = place(10**x_low if chart.x.log else x_low, value)
-        parts.append(line(frame.left, y, right, y))
+        parts.append(_line(frame.left, y, right, y))
         if first or chart.y.names is None:
-            parts.append(text(frame.left - 8, y + 4, words, anchor="end"))
+            parts.append(_text(frame.left - 8, y + 4, words, anchor="end"))
     if chart.origin is not None:
         x, _ = place(chart.origin, y_low)
-        parts.append(line(x, frame.top, x, bottom, "origin"))
+        parts.append(_line(x, frame.top, x, bottom, "origin"))
     for series in sorted(everything, key=lambda series: series.colour is not None):
         parts += _series(series, place)
+    if chart.end_labels:
+        parts += _end_labels([series for series in everything if series.x], place, right, bottom)
+    return parts
+
+
+def _end_labels(every: Sequence[Series], place: Place, right: float, bottom: float) -> list[str]:
+    """The name of each line at its right end; names are moved apart so that none covers another."""
+    ends = {series.name: place(series.x[-1], series.y[-1]) for series in every}
+    heights: dict[str, float] = {}
+    for name, (_, y) in sorted(ends.items(), key=lambda item: item[1][1]):
+        heights[name] = max(y, max(heights.values(), default=-math.inf) + LABEL)
+    excess = max(0.0, max(heights.values()) - bottom)
+    parts = []
+    for series in every:
+        (x, y), height = ends[series.name], heights[series.name] - excess
+        parts.append(_line(x + 4, y, right + 8, height))
+        parts.append(_text(right + 12, height + 4, series.name, kind="" if series.colour is None else _kind(series)))
     return parts
 
 
@@ -108,7 +141,7 @@ def _series(series: Series, place: Place) -> list[str]:
     points = [place(x, y) for x, y in zip(series.x, series.y, strict=True)]
     parts = []
     if series.mark == "links":
-        return [line(*one, *other, "link") for one, other in zip(points[::2], points[1::2], strict=True)]
+        return [_line(*one, *other, "link") for one, other in zip(points[::2], points[1::2], strict=True)]
     if series.mark == "line":
         if series.low:
             ends = [*zip(series.x, series.high, strict=True), *reversed([*zip(series.x, series.low, strict=True)])]
@@ -116,13 +149,13 @@ def _series(series: Series, place: Place) -> list[str]:
         parts.append(f'<polyline class="{kind}" points="{_path(points)}"/>')
     elif series.mark == "intervals" and series.low:
         for y, low, high in zip(series.y, series.low, series.high, strict=True):
-            parts.append(line(*place(low, y), *place(high, y), f"bar {kind}"))
+            parts.append(_line(*place(low, y), *place(high, y), f"bar {kind}"))
     size = {"line": 3.2, "points": 5.0, "intervals": 4.5}[series.mark]
     return parts + [symbol(series.symbol, x, y, size, kind) for x, y in points]
 
 
 def symbol(which: int, x: float, y: float, size: float, kind: str) -> str:
-    """A point: circle, diamond, square or triangle, then these again."""
+    """A marker: circle, diamond, square or triangle, then these again."""
     if which % 4 == 0:
         return f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{size:g}"/>'
     path = " ".join(f"{x + size * across:.1f},{y + size * down:.1f}" for across, down in CORNERS[which % 4])
@@ -130,7 +163,7 @@ def symbol(which: int, x: float, y: float, size: float, kind: str) -> str:
 
 
 def _marks(axis: Axis, low: float, high: float, most: int = 6) -> list[tuple[float, str]]:
-    """Where an axis has lines, and what stands there."""
+    """Positions and labels of the grid lines."""
     if axis.names is not None:
         return [(place, _cut(name)) for place, name in axis.names.items()]
     if axis.log:
@@ -142,7 +175,7 @@ def _marks(axis: Axis, low: float, high: float, most: int = 6) -> list[tuple[flo
 
 
 def _legend(chart: Chart, top: float) -> tuple[list[str], float]:
-    """The names of all series, as many on a line as there is room for, and where it ends."""
+    """The legend, with as many entries on a line as fit, and its lower end."""
     parts, x, y = [], 30.0, top + 14
     every = {series.name: series for panel in chart.panels for series in panel.series if series.mark != "links"}
     for name, series in every.items():
@@ -150,7 +183,7 @@ def _legend(chart: Chart, top: float) -> tuple[list[str], float]:
         width = 34 + LETTER * len(words)
         if x + width > WIDTH - 16 and x > 30:
             x, y = 30.0, y + ENTRY
-        parts += [symbol(series.symbol, x, y - 4, 4.5, _kind(series)), text(x + 11, y, words)]
+        parts += [symbol(series.symbol, x, y - 4, 4.5, _kind(series)), _text(x + 11, y, words)]
         x += width
     return parts, y + 8
 
@@ -177,12 +210,16 @@ def _kind(series: Series) -> str:
     return "other" if series.colour is None else f"c{series.colour % len(CATEGORICAL)}"
 
 
-def _rules(chart: Chart) -> dict[str, tuple[str, str]]:
+def _rules(chart: Chart) -> dict[str, tuple[str, ...]]:
     used = {_kind(series): series for panel in chart.panels for series in panel.series}
-    rules = {"panel": (".panel { font-weight: 600; } .origin, .link { stroke: #868e99; stroke-width: 1.2; }", "")}
+    rules: dict[str, tuple[str, ...]] = {
+        "panel": (".panel { font-weight: 600; } .origin, .link { stroke: #868e99; stroke-width: 1.2; }", "")
+    }
     for kind, series in sorted(used.items()):
         pair = NEUTRAL if series.colour is None else CATEGORICAL[series.colour % len(CATEGORICAL)]
         rules[kind] = (_rule(kind, pair[0]), _rule(kind, pair[1]))
+        if chart.end_labels and series.colour is not None:
+            rules[f"text {kind}"] = tuple(f"text.{kind} {{ fill: {colour}; }}" for colour in pair)
     return rules
 
 
@@ -193,3 +230,36 @@ def _rule(kind: str, colour: str) -> str:
         f"polygon.{kind} {{ fill: {colour}; fill-opacity: .14; }} polygon.dot.{kind} {{ fill-opacity: 1; }} "
         f"circle.{kind} {{ fill: {colour}; }} .bar.{kind} {{ stroke: {colour}; stroke-width: 2.2; }}"
     )
+
+
+def _document(width: float, height: float, *, alt: str, rules: Mapping[str, tuple[str, ...]], parts: list[str]) -> str:
+    """The text of an SVG file; ``rules`` are CSS rules for light and dark mode, ``parts`` the elements in order."""
+    light, dark = ("\n".join(rule[theme] for rule in rules.values()) for theme in (0, 1))
+    style = _STYLE % {"light": GROUND[0], "dark": GROUND[1], "rules": light, "dark_rules": dark}
+    described = escape(visible(alt), quote=True)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img" '
+        f'aria-label="{described}">\n<style>{style}</style>\n'
+        + "\n".join([f'<rect class="ground" width="{width:g}" height="{height:g}"/>', *parts])
+        + "\n</svg>\n"
+    )
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, kind: str = "grid") -> str:
+    return f'<path class="{kind}" d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}"/>'
+
+
+def _text(x: float, y: float, words: str, *, anchor: str = "start", kind: str = "", more: str = "") -> str:
+    extra = f' class="{kind}"' if kind else ""
+    extra += f" {more}" if more else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{extra}>{escape(visible(words))}</text>'
+
+
+def power_of_ten(power: int) -> str:
+    """A power of ten as a tick label.
+
+    >>> power_of_ten(2), power_of_ten(6)
+    ('100', '10⁶')
+    """
+    raised = str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"{10**power:,}" if 0 <= power <= 3 else f"{10.0**power:g}" if -3 <= power < 0 else f"10{raised}"

@@ -1,34 +1,34 @@
-"""The demo as a page."""
+"""The page of ``demonet demo``."""
 
 from __future__ import annotations
 
 import math
 
 from demonet.experiments.demo import METHODS, Comparison, Demo, Mirror
-from demonet.report.cells import Cell, Column, Estimate
 from demonet.report.figures import accuracy_bars, embedding_scatter, learning_curves
 from demonet.report.page import Facts, Figure, Page, Section, Table, Text
+from demonet.report.table_cells import Cell, Column, Estimate
 
 OURS = [method for method in METHODS if method.startswith("demonet-")]
-INTRODUCTION = """A node's degree says what its neighbourhood looks like. DEMO-Net gives the nodes of one degree a \
-graph convolution of their own, beside a part that all nodes share, and reads a graph out degree by degree.
+INTRODUCTION = """The degree of a node says much about its neighbourhood. DEMO-Net has a graph convolution for the \
+nodes of each degree, besides a part that all nodes share, and its readout of a graph goes degree by degree.
 
-Three generated problems with a known answer show what that is good for. Every method had the same splits (a third of \
-the items to train on, a third to choose the epoch, a third to test), the same features (the node's degree) and the \
-same early stopping; the test third was looked at once."""
+Three generated problems with a known answer show where that helps. All methods use the same splits (a third of the \
+items each for training, selecting the epoch and testing), the same features (the degree) and the same early stopping. \
+The test third is used once."""
 
 
 def demo_page(demo: Demo) -> Page:
-    """Accuracy, learning curves, and the embedding in which mirrored nodes fall together."""
+    """Accuracy, learning curves, and an embedding in which mirrored nodes coincide."""
     splits = len(demo.roles.accuracy[METHODS[0]])
     columns = [Column("method"), Column("roles of nodes", best="max"), Column("families of graphs", best="max")]
     rows: list[list[Cell]] = [
         [method, *(_estimate(part, method) for part in (demo.roles, demo.graphs))] for method in METHODS
     ]
     over = "on one split" if splits == 1 else f"mean ± standard deviation over {splits} splits"
-    caption = f"Test accuracy, {over}; the best of each column is marked."
+    caption = f"Test accuracy, {over}. The best of each column is bold."
     return Page(
-        "DEMO-Net, the demo",
+        "DEMO-Net demo",
         "Degree-specific graph neural networks on three generated problems",
         [
             Text(INTRODUCTION),
@@ -84,18 +84,19 @@ def _mirror(mirror: Mirror) -> list[Section]:
     facts = {
         "mean distance of a node to its mirror": f"{mirror.mirrored_distance:.2g}",
         "mean distance of other pairs": f"{mirror.other_distance:.3g}",
-        "members of the second copy named right": f"{mirror.test_accuracy:.0%} of those tested",
+        "correctly predicted members of the second copy": f"{mirror.test_accuracy:.0%} of those tested",
     }
     alt = (
         "Embedding of two copies of the karate club joined by one edge. Mirrored nodes are "
         f"{mirror.mirrored_distance:.2g} apart on average, other pairs {mirror.other_distance:.3g}."
     )
     caption = (
-        "Two copies of Zachary's karate club, joined by one edge between a member and its mirror. The network learnt "
-        "to tell the 34 members of the first copy apart, from their degrees alone; the second copy (rings) lands "
-        "on the first (dots). Members whose places in the club are the same cannot be told apart by any such network."
+        "Two copies of Zachary's karate club, joined by one edge between a member and its mirror. The network was "
+        "trained to tell the 34 members of the first copy apart, by their degrees alone. It embeds the second copy "
+        "(rings) on top of the first (dots). No such network can tell members with the same position in the club "
+        "apart."
     )
     return [
-        Figure(figure, alt=alt, caption=caption, title="Structurally equal nodes fall together"),
+        Figure(figure, alt=alt, caption=caption, title="Structurally equal nodes coincide"),
         Facts(facts),
     ]

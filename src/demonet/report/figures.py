@@ -1,6 +1,6 @@
-"""Plotly figures for the page: each builder takes plain numbers and names, and returns a figure with titles and axes.
+"""Plotly figures of the demo and run pages, from plain numbers and names.
 
-A figure says nothing about ground, grid or fonts: ``page.js`` adds those for the theme in which the page is read.
+Figures have no background, grid or fonts: ``page.js`` adds those for light or dark mode.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "star")
-"""When the colours start again, the shape of the marker still tells the categories apart."""
+"""When colours repeat, the symbols still differ."""
 
 _MARKUP = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;", "%": "&#37;", "\r": None, "\n": "<br>"})
 
 
 def plain(text: object, limit: int | None = None) -> str:
-    """``text`` for a place where plotly would read markup, so that it shows as it is written.
+    """Escape text for plotly.
 
-    Plotly reads a subset of HTML, ``$...$`` as mathematics and ``%{...}`` as a template, and decodes entities once. A
-    line break stays one. With a ``limit``, what is longer is cut and ends in an ellipsis.
+    Plotly interprets a subset of HTML, ``$...$`` as mathematics and ``%{...}`` as a template, and decodes entities
+    once. Line breaks are kept. Text longer than ``limit`` is cut and ends in an ellipsis.
 
     >>> plain("<b>R&D</b>")
     '&lt;b&gt;R&amp;D&lt;/b&gt;'
@@ -44,13 +44,12 @@ def learning_curves(
     kept: Mapping[str, int] | None = None,
     title: str = "Loss and accuracy by epoch",
 ) -> Figure:
-    """Loss above, validation accuracy below, one colour for each run, a dot at the epoch that was kept.
+    """Loss above, validation accuracy below; a colour per run, a dot at the selected epoch.
 
     Args:
-        runs: For each run the lists ``train_loss``, ``val_loss`` and ``val_accuracy``, one value an epoch.
-        kept: The place in these lists of the epoch that was kept. Without, it is that of highest accuracy, ties by
-            loss.
-        title: What stands above the figure.
+        runs: For each run the lists ``train_loss``, ``val_loss`` and ``val_accuracy``, with one value per epoch.
+        kept: The index of the selected epoch; by default that of the highest accuracy, ties by loss.
+        title: The title.
     """
     from plotly.subplots import make_subplots
 
@@ -107,15 +106,15 @@ def embedding_scatter(
     title: str = "Embedding in two dimensions",
     axes: tuple[str, str] = ("dimension 1", "dimension 2"),
 ) -> Figure:
-    """A point for each node, coloured by label, with a line between the nodes of each pair.
+    """A point per node, coloured by label, with a line between the nodes of each pair.
 
     Args:
         xy: Coordinates, ``[n, 2]``.
-        labels: The label of each node; each distinct one is a colour and an entry of the legend.
-        hover: What is shown at each node when it is pointed at; a line break starts a new line.
-        pairs: Nodes to join, by index: mirrored nodes, say.
-        symbols: A plotly marker symbol for each node. Without, they differ only where the colours start again.
-        title: What stands above the figure.
+        labels: The label of each node; each distinct label has a colour and a legend entry.
+        hover: The tooltip of each node; may have several lines.
+        pairs: Indices of nodes to join.
+        symbols: A plotly marker symbol per node; by default they differ only when colours repeat.
+        title: The title.
         axes: Names of the two axes.
     """
     import plotly.graph_objects as go
@@ -132,7 +131,7 @@ def embedding_scatter(
 
     figure = go.Figure()
     if ends.size:
-        # One trace for all the lines: a row of NaN after each pair lifts the pen.
+        # One trace for all lines: NaN after each pair interrupts it.
         gap = np.full((len(ends), 1, 2), np.nan, dtype=np.float32)
         walk = np.concatenate([points[ends], gap], axis=1).reshape(-1, 2)
         thin = {"color": NEUTRAL[0], "width": 1}
@@ -157,7 +156,7 @@ def embedding_scatter(
             name=plain(label, 40),
         )
     figure.update_xaxes(title_text=plain(axes[0]), showticklabels=False, zeroline=False)
-    # Distances mean something here: one unit is as long on either axis.
+    # Distances have a meaning, so both axes have the same scale.
     figure.update_yaxes(title_text=plain(axes[1]), showticklabels=False, zeroline=False, scaleanchor="x")
     return finish(figure, title, height=480)
 
@@ -169,13 +168,13 @@ def accuracy_bars(
     title: str = "Accuracy with 95 % interval",
     axis: str = "accuracy",
 ) -> Figure:
-    """A horizontal bar for each method, in the order given, with its interval.
+    """A horizontal bar with an interval for each method, in the given order.
 
     Args:
-        rows: For each method the mean and the half width of its confidence interval; NaN where there is none.
-        highlight: Methods drawn in colour; the others are there to compare with.
-        title: What stands above the figure.
-        axis: What the numbers are.
+        rows: For each method the mean and half the width of its confidence interval (NaN if it has none).
+        highlight: Methods in colour; the others are grey.
+        title: The title.
+        axis: The title of the axis.
     """
     texts = [_interval(mean, half) for mean, half in rows.values()]
     ends = {name: (mean, mean - half, mean + half) for name, (mean, half) in rows.items()}
@@ -189,11 +188,11 @@ def interval_bars(
     title: str = "Accuracy with 95 % interval",
     axis: str = "accuracy",
 ) -> Figure:
-    """:func:`accuracy_bars` for intervals whose ends are not equally far from the value.
+    """Like :func:`accuracy_bars`, for asymmetric intervals.
 
     Args:
-        rows: For each method its value and the two ends of its interval; NaN where there is none.
-        highlight, title, axis: As there.
+        rows: For each method its value and the two ends of its interval (NaN if it has none).
+        highlight, title, axis: As in :func:`accuracy_bars`.
     """
     texts = [
         f"{value:.3f}" + ("" if np.isnan(low) else f" ({low:.3f} to {high:.3f})") for value, low, high in rows.values()
@@ -238,7 +237,7 @@ def _bars(
 
 
 def finish(figure: Figure, title: str, **layout: Any) -> Figure:
-    """Title and size; plotly's own template would weigh seven kilobytes and fight the page's."""
+    """Set title and size, without plotly's template: it is large, and the page has its own style."""
     figure.update_layout(title_text=plain(title), template=None, **layout)
     return figure
 
@@ -252,7 +251,7 @@ def _interval(mean: float, half: float) -> str:
 
 
 def _scale(losses: Sequence[np.ndarray[Any, np.dtype[np.float64]]]) -> str:
-    """Logarithmic where a few large losses would press all the others onto the axis."""
+    """Logarithmic if a few large losses would hide all others."""
     every = np.concatenate([np.ravel(loss) for loss in losses]) if losses else np.zeros(0)
     every = every[np.isfinite(every) & (every > 0)]
     return "log" if every.size and every.max() > 20 * np.median(every) else "linear"
@@ -266,6 +265,6 @@ def _curve(name: str, history: Mapping[str, Sequence[float]], key: str) -> np.nd
 
 
 def _natural(label: object) -> tuple[bool, float, str]:
-    """Numbers in order of size, then text in order of the alphabet."""
+    """Sort key: numbers by size, then text alphabetically."""
     number = isinstance(label, int | float | np.number)
     return not number, float(label) if number else 0.0, str(label)  # type: ignore[arg-type]

@@ -1,8 +1,8 @@
-"""The page: a title and sections, written as one HTML file that needs nothing else.
+"""A page: a title and sections, written as one self-contained HTML file.
 
-A new kind of section is a dataclass here and a macro of the same name in ``template.html``. All text is escaped by
-Jinja; data for scripts is JSON with the characters that could end a script written as escapes; and the page's content
-security policy runs exactly two scripts, its own and plotly's, known by their hashes, and allows no request at all.
+A new kind of section is a dataclass here and a macro of the same name in ``template.html``. Jinja
+escapes all text. Data for scripts is JSON, with characters that could end a script escaped. The content security policy
+allows exactly two scripts, the page's own and plotly's, by their hashes, and no requests.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from demonet.atomic import replacing
 from demonet.errors import DemonetError
-from demonet.report.cells import MARKS, Cell, Column, Shown, Verdict, show, show_column, tsv
 from demonet.report.palette import DARK_TWIN
+from demonet.report.table_cells import MARKS, Cell, Column, Shown, Verdict, show, show_column, tsv
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """What every section has: a heading, or none, and on a wide screen the whole width, or half of it.
+    """The base class of sections.
 
     Args:
-        title: The heading.
-        half: Whether it stands beside another.
-        anchor: The name by which a link finds it (``page.html#anchor``); letters, digits and hyphens.
-        below: Whether it belongs to the section before it: its heading is smaller, and no entry of the contents.
+        title: The heading; may be empty.
+        half: Whether it takes half of the width on a wide screen.
+        anchor: The target of links (``page.html#anchor``): letters, digits and hyphens.
+        below: Whether it belongs to the previous section: its heading is smaller and not in the table of contents.
     """
 
     kind: ClassVar[str]
@@ -49,33 +49,33 @@ class Section:
 
 @dataclass(frozen=True)
 class Text(Section):
-    """Prose; an empty line starts a new paragraph, `what a machine reads` stands between backticks."""
+    """Text. An empty line starts a new paragraph; backticks mark code."""
 
     kind: ClassVar[str] = "text"
     text: str
 
     @property
     def paragraphs(self) -> list[str]:
-        """The paragraphs, in order."""
+        """The paragraphs."""
         return [paragraph for part in re.split(r"\n\s*\n", self.text) if (paragraph := part.strip())]
 
 
 @dataclass(frozen=True)
 class Facts(Section):
-    """Names with a value each: what was trained on what, and how well it does."""
+    """A list of names with a value each."""
 
     kind: ClassVar[str] = "facts"
     facts: Mapping[str, Cell]
 
     @property
     def shown(self) -> dict[str, Shown]:
-        """Each value as the page shows it."""
+        """The formatted values."""
         return {name: show(value) for name, value in self.facts.items()}
 
 
 @dataclass(frozen=True)
 class Legend(Section):
-    """What the marks and colours of cells mean, and first the numbers of a cell, on one that there is."""
+    """The meaning of marks and colours of cells, with an example cell."""
 
     kind: ClassVar[str] = "legend"
     sample: str
@@ -84,25 +84,25 @@ class Legend(Section):
 
     @property
     def shown(self) -> Shown | None:
-        """The example in words."""
+        """The formatted example."""
         return None if self.example is None else show(self.example)
 
     @property
     def entries(self) -> list[tuple[Verdict, str, str]]:
-        """Verdict, mark and meaning of each."""
+        """Verdict, mark and meaning of each entry."""
         return [(verdict, MARKS[verdict], meaning) for verdict, meaning in self.meanings.items()]
 
 
 @dataclass(frozen=True)
 class Table(Section):
-    """Rows under columns, copied as tab-separated values by a button; the first cell of a row is its name.
+    """A table, with a button that copies it as tab-separated values; the first cell of a row is its name.
 
     Args:
-        columns: What stands at the head of each; a bare name is a column with nothing to win.
+        columns: The columns; a plain name is a column in which no cell is marked as best.
         rows: A cell for each column.
-        caption: What stands below.
-        groups: Names and sizes of runs of rows that are set apart, in order; none, where all rows are one.
-        sortable: Whether a click on a head sorts the rows, those of a group among themselves.
+        caption: The text below.
+        groups: Names and sizes of consecutive groups of rows; may be empty.
+        sortable: Whether a click on a column head sorts the rows inside each group.
     """
 
     kind: ClassVar[str] = "table"
@@ -121,24 +121,24 @@ class Table(Section):
 
     @property
     def head(self) -> list[Column]:
-        """The columns; a bare name is a column with nothing to win."""
+        """The columns as :class:`Column` objects."""
         return [Column(column) if isinstance(column, str) else column for column in self.columns]
 
     @property
     def shown(self) -> list[tuple[Shown, ...]]:
-        """The rows as the page shows them."""
+        """The formatted rows."""
         columns = [show_column(column, [row[i] for row in self.rows]) for i, column in enumerate(self.head)]
         return list(zip(*columns, strict=True))
 
     @property
     def bodies(self) -> list[tuple[str, list[tuple[Shown, ...]]]]:
-        """The name and the rows of each group."""
+        """Name and formatted rows of each group."""
         rows = iter(self.shown)
         return [(name, list(islice(rows, size))) for name, size in self.groups or [("", len(self.rows))]]
 
     @property
     def tsv(self) -> str:
-        """The rows as the button copies them."""
+        """The rows as tab-separated values."""
         return tsv(self.head, self.rows)
 
 
@@ -147,10 +147,10 @@ class Figure(Section):
     """A plotly figure from ``figures.py``.
 
     Args:
-        figure: The figure. Text in it that a user wrote has gone through ``figures.plain``.
-        alt: What the figure shows, in words, for those who do not see it.
-        caption: What stands below it.
-        numbers: What it shows as a table, for the button that copies it; without, there is no button.
+        figure: The figure. User-written text in it must be escaped by ``figures.plain``.
+        alt: A text alternative.
+        caption: The text below.
+        numbers: Its data as a table, for a copy button; without it, there is no button.
     """
 
     kind: ClassVar[str] = "figure"
@@ -162,22 +162,22 @@ class Figure(Section):
 
     def __post_init__(self) -> None:
         if not self.alt.strip():
-            raise DemonetError("a figure needs a text alternative", hint="say in alt= what the figure shows")
+            raise DemonetError("a figure needs a text alternative", hint="describe the figure in alt=")
 
     @property
     def json(self) -> str:
-        """The figure as plotly's JavaScript reads it; numbers as compact typed arrays."""
+        """The figure as JSON for plotly.js, with numbers as typed arrays."""
         return self.figure.to_json(engine="json")
 
     @property
     def height(self) -> int:
-        """Height in pixels, so that the page does not jump when the figure arrives."""
+        """Height in pixels, reserved before the figure is drawn."""
         return self.figure.layout.height or 420
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page: what it is about, a line below that, its sections in order, and with ``contents`` links to them."""
+    """A page: title, subtitle, sections, and with ``contents`` a table of contents."""
 
     title: str
     subtitle: str
@@ -188,11 +188,11 @@ class Page:
         anchors = [section.anchor for section in self.sections if section.anchor]
         for anchor in anchors:
             if not re.fullmatch("[a-z0-9-]+", anchor) or anchors.count(anchor) > 1:
-                raise DemonetError(f"no link can lead to {anchor!r}", hint="an anchor is a-z, 0-9 and -, and only once")
+                raise DemonetError(f"invalid or duplicate anchor {anchor!r}", hint="use a-z, 0-9 and -")
 
 
 def render(page: Page) -> str:
-    """The page as the text of one HTML file, the same for the same page."""
+    """Render a page as HTML text; the same page gives the same text."""
     import json
 
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -218,22 +218,22 @@ def render(page: Page) -> str:
         script_hashes=Markup(" ".join(f"'{digest}'" for digest in (_sha256(script), library_hash) if digest)),
         dark_twin=DARK_TWIN,
     )
-    # A lone surrogate, as in a file name that is not UTF-8, has no place in a file that is.
+    # Lone surrogates, as in file names that are not UTF-8, cannot be encoded.
     return html.lstrip().encode("utf-8", "replace").decode("utf-8")
 
 
 def write(page: Page, path: str | Path) -> None:
-    """Render ``page`` into the file ``path``, whole or not at all."""
+    """Write a page to a file, atomically."""
     html = render(page)
     try:
         with replacing(path) as draft:
             draft.write_text(html, encoding="utf-8", newline="\n")
     except OSError as error:
-        raise DemonetError(f"the page cannot be written: {error.strerror}", file=path) from error
+        raise DemonetError(f"cannot write the page: {error.strerror}", file=path) from error
 
 
 def script_json(text: str) -> str:
-    r"""JSON that can stand inside a script tag: nothing in it ends the tag, opens a comment or breaks a line.
+    r"""Escape JSON for use inside a script tag, so that it cannot end the tag or open a comment.
 
     >>> script_json('"</script>"')
     '"\\u003c/script\\u003e"'
@@ -247,7 +247,7 @@ def _asset(name: str) -> str:
 
 @cache
 def _plotly() -> tuple[str, str]:
-    """Plotly's JavaScript, gzipped in base64 (two fifths of its size), and the hash of the plain text."""
+    """plotly.js, gzipped and in base64 (two fifths of its size), and the hash of its source."""
     from plotly.offline import get_plotlyjs
 
     source = get_plotlyjs()

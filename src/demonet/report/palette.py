@@ -1,14 +1,14 @@
-"""Colours that people with any colour vision can tell apart, on light and on dark ground.
+"""A palette for all kinds of colour vision, in light and dark mode.
 
-Each colour has a dark twin of the same hue. Figures are built with the light one; the page swaps in the twin when it
-is read in the dark. Every pair of colours of one theme stays apart under simulated protanopia, deuteranopia and
-tritanopia at least as well as the Okabe-Ito palette does, and every colour has a contrast of 3 : 1 with its ground.
+Each colour has a counterpart of the same hue for dark mode. Figures are built with the light one; the page replaces it
+in dark mode. Under simulated protanopia, deuteranopia and tritanopia, every pair of colours of one mode is at least as
+distinct as in the Okabe-Ito palette. Every colour has a contrast of 3 : 1 with the background.
 """
 
 from __future__ import annotations
 
 GROUND = ("#ffffff", "#1b1f26")
-"""What a figure is drawn on, light and dark; ``style.css`` has the same two colours as ``--surface``."""
+"""The background, light and dark; ``--surface`` in ``style.css``."""
 
 CATEGORICAL = (
     ("#2965dd", "#5b80c6"),  # blue
@@ -21,12 +21,12 @@ CATEGORICAL = (
     ("#a85364", "#ca4867"),  # rose
 )
 NEUTRAL = ("#868e99", "#79828f")
-"""For what is only there to compare with: floors, links between points."""
+"""For what is only a reference: floors, links between points."""
 
 DARK_TWIN = dict((*CATEGORICAL, NEUTRAL))
 """Light colour to dark colour."""
 
 
 def colour(index: int) -> str:
-    """The light colour of the ``index``-th category; after the last one they start again."""
+    """The light colour of a category; colours repeat after the last one."""
     return CATEGORICAL[index % len(CATEGORICAL)][0]

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from demonet.report.cells import Cell, Column
+from demonet.report.escape import visible
 from demonet.report.explorer import Explorer, View
 from demonet.report.figures import learning_curves
-from demonet.report.legible import legible
 from demonet.report.page import Facts, Figure, Page, Section, Table, Text
 from demonet.report.run_accuracy import by_size, classes, floor_shares, floors, is_number, share_right, verdict
 from demonet.report.run_figures import degree_tasks
 from demonet.report.run_tables import least_sure, most_wrong, settings, tasks_table
+from demonet.report.table_cells import Cell, Column
 from demonet.runs.run import Run
 
 KEPT = "model"
@@ -21,7 +21,7 @@ KEPT = "model"
 
 def run_page(run: Run) -> Page:
     """What was trained on what, how well it does beside its floors, where it fails, and every item to look at."""
-    run = replace(run, ids=[legible(name) for name in run.ids], class_names=[legible(name) for name in run.class_names])
+    run = replace(run, ids=[visible(name) for name in run.ids], class_names=[visible(name) for name in run.class_names])
     return Page(
         _title(run),
         _subtitle(run),
@@ -43,7 +43,7 @@ def run_page(run: Run) -> Page:
 
 def _title(run: Run) -> str:
     name = run.config.get("name")
-    return f"DEMO-Net on {legible(name)}" if name else "A run of DEMO-Net"
+    return f"DEMO-Net on {visible(name)}" if name else "A run of DEMO-Net"
 
 
 def _subtitle(run: Run) -> str:
@@ -57,7 +57,7 @@ def _subtitle(run: Run) -> str:
 
 def _how(run: Run) -> str:
     """The preset and what goes with it, as far as the run's settings say."""
-    said = [f"{key} {legible(run.config[key])}" for key in ("preset", "scheme", "seed") if key in run.config]
+    said = [f"{key} {visible(run.config[key])}" for key in ("preset", "scheme", "seed") if key in run.config]
     return f"Trained with {', '.join(said)}." if said else ""
 
 

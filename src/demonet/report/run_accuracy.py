@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demonet.report.accuracy import Share, bin_of, percent, size_bins
-from demonet.report.cells import Cell, Column
+from demonet.report.escape import visible
 from demonet.report.figures import interval_bars
-from demonet.report.legible import legible
 from demonet.report.page import Figure, Section, Table
 from demonet.report.run_figures import accuracy_by_size, confusion
+from demonet.report.table_cells import Cell, Column
 from demonet.runs.floors import student
 from demonet.runs.run import Run
 
@@ -34,7 +34,7 @@ def floor_shares(run: Run) -> dict[str, Share]:
     """The floors on the same test items; those that could not be had are left out."""
     total = tested(run).size
     floors = (run.metrics.get("floors") or {}) if total else {}
-    measured = {FLOOR_NAMES.get(name, legible(name)): value for name, value in floors.items() if is_number(value)}
+    measured = {FLOOR_NAMES.get(name, visible(name)): value for name, value in floors.items() if is_number(value)}
     return {name: Share(round(value * total), total) for name, value in measured.items()}
 
 
@@ -79,7 +79,7 @@ def floors(run: Run) -> list[Section]:
     if over:
         count = len(over["test_accuracy"])
         every = {OURS: over["test_accuracy"]}
-        every |= {FLOOR_NAMES.get(name, legible(name)): values for name, values in over.get("floors", {}).items()}
+        every |= {FLOOR_NAMES.get(name, visible(name)): values for name, values in over.get("floors", {}).items()}
         means = {name: (float(np.mean(v)), *_student(v)) for name, v in every.items()}
         caption = (
             f"Mean test accuracy over {count} random splits, with Student's 95 % interval. Splits share items, so the "

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from demonet.report.accuracy import ranges
-from demonet.report.cells import Cell, Column
-from demonet.report.legible import legible
+from demonet.report.escape import visible
 from demonet.report.page import Section, Table
 from demonet.report.run_accuracy import tested
+from demonet.report.table_cells import Cell, Column
 from demonet.runs.run import Run
 
 MOST_ROWS = 20
@@ -103,7 +103,7 @@ def _flat(value: Any, name: str = "") -> list[tuple[str, str]]:
     if value is None or value == []:
         return []
     text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-    return [(legible(name), legible(text))]
+    return [(visible(name), visible(text))]
 
 
 def _noun(run: Run) -> str:

@@ -8,28 +8,20 @@ import multiprocessing
 import os
 import signal
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
-from demonet.experiments.ledger.job import Cell, Job, Outcome, Stamp, canonical
+from demonet.experiments.ledger.job import Cell, Job, Outcome, Stamp, Wanted, canonical
 from demonet.experiments.ledger.store import Ledger
 from demonet.experiments.ledger.work import work
 
 FORK = multiprocessing.get_context("fork")
 
 
-@dataclass(frozen=True)
-class Wanted:
-    cell: Cell
-    runs: int
-    alone: bool = False
-
-
 def cell(method: str = "a", dataset: str = "made", **options) -> Cell:
     return Cell("fake", dataset, method, options=canonical(options), split="thirds")
 
 
-def stamped(kind: str, dataset: str, device: str) -> Stamp:
+def stamp_of(kind: str, dataset: str, device: str) -> Stamp:
     return Stamp("code", "{}", device, "")
 
 
@@ -70,7 +62,7 @@ def lines(path: Path, word: str) -> list[list[str]]:
 
 def drive(path: Path, wanted: list[Wanted], jobs: int = 2) -> None:
     with Ledger(path) as ledger:
-        work(ledger, wanted, perform, jobs=jobs, stamped=stamped)
+        work(ledger, wanted, perform, jobs=jobs, stamp_of=stamp_of)
 
 
 def driver(path: Path, wanted: list[Wanted], jobs: int = 2):

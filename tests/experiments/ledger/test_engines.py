@@ -8,14 +8,14 @@ import sys
 
 import pytest
 import torch
-from tests.experiments.ledger.fakes import Wanted, cell, perform, stamped, value
+from tests.experiments.ledger.fakes import Wanted, cell, perform, stamp_of, value
 from threadpoolctl import threadpool_info
 
 from demonet.errors import DemonetError
+from demonet.experiments.ledger.engines import LocalEngine
 from demonet.experiments.ledger.job import Job, Outcome
-from demonet.experiments.ledger.local import LocalEngine
 from demonet.experiments.ledger.store import Ledger
-from demonet.experiments.ledger.work import in_order, work
+from demonet.experiments.ledger.work import ordered_tasks, work
 
 
 def describe(job: Job, device: str) -> Outcome:
@@ -28,8 +28,8 @@ def describe(job: Job, device: str) -> Outcome:
 def test_a_spawned_worker_has_one_thread_and_no_ear_for_ctrl_c(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
-    engine = LocalEngine(describe, stamped, 1, "cpu")
-    first, second = in_order([Wanted(cell("a"), 2)], "cpu", stamped)
+    engine = LocalEngine(describe, stamp_of, 1, "cpu")
+    first, second = ordered_tasks([Wanted(cell("a"), 2)], "cpu", stamp_of)
     found = []
     for task in (first, second):
         engine.start(task)
@@ -51,10 +51,10 @@ def test_a_ray_cluster_does_the_same_work(tmp_path):
     wanted = Wanted(cell("a", fail=1, crash=2), 3)
     try:
         with Ledger(tmp_path / "ledger.sqlite") as ledger:
-            worked = work(ledger, [wanted], perform, engine="ray", stamped=stamped)
+            worked = work(ledger, [wanted], perform, engine="ray", stamp_of=stamp_of)
             assert (worked.runs, [failure.job.seed for failure in worked.failures]) == (1, [1, 2])
             assert "no such luck" in worked.failures[0].error
-            assert "its worker was lost" in worked.failures[1].error
+            assert "worker died" in worked.failures[1].error
             (first,) = ledger.results([wanted.cell])[wanted.cell]
             assert first.outcome.value == value(first.job)
             assert first.outcome.extra["pid"] != os.getpid()
@@ -66,4 +66,4 @@ def test_a_ray_cluster_does_the_same_work(tmp_path):
 def test_without_ray_the_error_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with Ledger(tmp_path / "l") as ledger, pytest.raises(DemonetError, match=r"demonet\[ray\]"):
-        work(ledger, [Wanted(cell("a"), 1)], perform, engine="ray", stamped=stamped)
+        work(ledger, [Wanted(cell("a"), 1)], perform, engine="ray", stamp_of=stamp_of)

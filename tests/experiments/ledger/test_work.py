@@ -13,21 +13,21 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
-from tests.experiments.ledger.fakes import FORK, Wanted, cell, driver, lines, perform, stamped, value, wait_for
+from tests.experiments.ledger.fakes import FORK, Wanted, cell, driver, lines, perform, stamp_of, value, wait_for
 
 from demonet.errors import DemonetError
-from demonet.experiments.ledger import driver as driving
-from demonet.experiments.ledger import local
-from demonet.experiments.ledger.job import Job
+from demonet.experiments.ledger import engines
+from demonet.experiments.ledger import work as working
+from demonet.experiments.ledger.job import Cell, Job
 from demonet.experiments.ledger.store import Ledger
-from demonet.experiments.ledger.work import in_order, work
+from demonet.experiments.ledger.work import Estimate, ordered_tasks, work
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Workers by fork, and short naps."""
-    monkeypatch.setattr(local, "CONTEXT", FORK)
-    monkeypatch.setattr(driving, "POLL", 0.02)
+    monkeypatch.setattr(engines, "CONTEXT", FORK)
+    monkeypatch.setattr(working, "POLL", 0.02)
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def ledger(tmp_path):
 
 
 def do(ledger, wanted, **options):
-    return work(ledger, wanted, perform, **{"jobs": 2, "stamped": stamped} | options)
+    return work(ledger, wanted, perform, **{"jobs": 2, "stamp_of": stamp_of} | options)
 
 
 def values(ledger, wanted):
@@ -53,7 +53,7 @@ def expected(wanted):
 def test_seeds_come_first_and_what_runs_alone_last():
     a, b, c = cell("a"), cell("b"), cell("c")
     wanted = [Wanted(c, 1, alone=True), Wanted(a, 3), Wanted(b, 2), Wanted(a, 2)]
-    order = [(task.job.cell.method, task.job.seed, task.alone) for task in in_order(wanted, "cpu", stamped)]
+    order = [(task.job.cell.method, task.job.seed, task.alone) for task in ordered_tasks(wanted, "cpu", stamp_of)]
     assert order == [("a", 0, 0), ("b", 0, 0), ("a", 1, 0), ("b", 1, 0), ("a", 2, 0), ("c", 0, 1)]
 
 
@@ -73,7 +73,7 @@ def test_all_is_done_once_and_the_next_start_does_nothing(ledger, tmp_path):
 
 def test_time_left_comes_from_what_runs_took(ledger, monkeypatch):
     stopped = SimpleNamespace(monotonic=lambda: 0.0, sleep=time.sleep)
-    monkeypatch.setattr(driving, "time", stopped)
+    monkeypatch.setattr(working, "time", stopped)
     do(ledger, [Wanted(cell("a"), 1), Wanted(cell("c"), 1)])
     told = []
     do(ledger, [Wanted(cell("a"), 5), Wanted(cell("b"), 2, alone=True)], on_progress=told.append)
@@ -123,7 +123,7 @@ def test_a_run_that_ends_badly_is_told_and_the_rest_goes_on(ledger, way):
     worked = do(ledger, wanted)
     (failure,) = worked.failures
     assert (failure.job, worked.runs) == (Job(wanted[0].cell, 1), 5)
-    words = {"crash": "exit code 7", "kill": "SIGKILL", "fail": "ValueError: no such luck"}
+    words = {"crash": "code 7", "kill": "SIGKILL", "fail": "ValueError: no such luck"}
     assert words[way] in failure.error
     assert values(ledger, wanted[1:]) == expected(wanted[1:])
     again = do(ledger, wanted)  # tried again, told again
@@ -131,8 +131,8 @@ def test_a_run_that_ends_badly_is_told_and_the_rest_goes_on(ledger, way):
 
 
 def test_a_worker_that_died_while_idle_costs_one_run_and_no_more():
-    engine = local.LocalEngine(perform, stamped, 1, "cpu")
-    tasks = in_order([Wanted(cell("a"), 2)], "cpu", stamped)
+    engine = engines.LocalEngine(perform, stamp_of, 1, "cpu")
+    tasks = ordered_tasks([Wanted(cell("a"), 2)], "cpu", stamp_of)
     engine.start(tasks[0])
     assert engine.wait(10)[0].outcome is not None
     engine._workers[0].process.kill()
@@ -219,7 +219,7 @@ def test_an_interrupt_while_runs_are_recorded_waits_for_the_last_of_them(ledger,
         os.kill(os.getpid(), signal.SIGINT)
         return record(*arguments)
 
-    class Both(local.LocalEngine):
+    class Both(engines.LocalEngine):
         def wait(self, seconds):
             return [ended for _ in range(2) for ended in super(Both, self).wait(10)] if seconds else super().wait(0)
 
@@ -237,9 +237,9 @@ def _states(ledger):
 
 
 def test_source_that_changes_meanwhile_stops_the_work(ledger):
-    asked = iter([stamped("", "", "cpu")] * 2 + [stamped("", "", "other")] * 99)
-    with pytest.raises(DemonetError, match="changed while"):
-        work(ledger, [Wanted(cell("a"), 5)], perform, stamped=lambda *_: next(asked))
+    asked = iter([stamp_of("", "", "cpu")] * 2 + [stamp_of("", "", "other")] * 99)
+    with pytest.raises(DemonetError, match="source changed"):
+        work(ledger, [Wanted(cell("a"), 5)], perform, stamp_of=lambda *_: next(asked))
     assert len(ledger.results([cell("a")])[cell("a")]) <= 1
 
 
@@ -247,13 +247,35 @@ def test_a_worker_with_other_code_does_not_count(ledger):
     main = os.getpid()
 
     def differs(kind, dataset, device):
-        return stamped(kind, dataset, "cpu" if os.getpid() == main else "other")
+        return stamp_of(kind, dataset, "cpu" if os.getpid() == main else "other")
 
-    worked = work(ledger, [Wanted(cell("a"), 1)], perform, stamped=differs)
-    assert "other code" in worked.failures[0].error
+    worked = work(ledger, [Wanted(cell("a"), 1)], perform, stamp_of=differs)
+    assert "differ from those that claimed" in worked.failures[0].error
 
 
 @pytest.mark.parametrize("options", [{"engine": "slurm"}, {"jobs": 0}])
 def test_what_there_is_not_is_refused(ledger, options):
     with pytest.raises(DemonetError):
         do(ledger, [Wanted(cell("a"), 1)], **options)
+
+
+def test_the_likest_runs_tell():
+    known = [
+        (Cell("accuracy", "brazil", "gcn", split="thirds"), 2, 2.0),
+        (Cell("accuracy", "brazil", "gcn", split="nested:10"), 1, 20.0),
+        (Cell("accuracy", "usa", "gcn", split="thirds"), 1, 7.0),
+        (Cell("accuracy", "usa", "rolx", split="thirds"), 4, 20.0),
+    ]
+    estimate = Estimate(known)
+    assert [estimate.of(cell) for cell, _, _ in known] == [1.0, 20.0, 7.0, 5.0]
+    assert estimate.of(Cell("accuracy", "brazil", "gcn", options='{"a":1}', split="thirds")) == 1.0
+    assert estimate.of(Cell("accuracy", "europe", "gcn", split="nested:10")) == 20.0
+    assert estimate.of(Cell("accuracy", "europe", "gcn", split="thirds")) == 3.0
+    assert estimate.of(Cell("accuracy", "europe", "gcn", split="train:0.3")) == 29.0 / 4
+    assert estimate.of(Cell("accuracy", "europe", "gat")) == 49.0 / 8
+    estimate.add(Cell("accuracy", "europe", "gat"), 9.0)
+    assert estimate.of(Cell("accuracy", "europe", "gat")) == 9.0
+
+
+def test_nothing_is_guessed_from_nothing():
+    assert Estimate().of(Cell("accuracy", "brazil", "gcn")) is None

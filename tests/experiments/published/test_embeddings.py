@@ -13,8 +13,17 @@ from demonet.baselines.graphwave import laplacian
 from demonet.baselines.structural import simple_adjacency
 from demonet.data.synthetic import role_graph
 from demonet.experiments.published import embeddings
-from demonet.experiments.published.embeddings import CLAIMS, PRINTED, our_way, their_embedding, their_way, weighed
-from demonet.experiments.published.survey_rolx import _local, factored, quarters
+from demonet.experiments.published.embeddings import (
+    PRINTED,
+    RESULTS,
+    _local,
+    factored,
+    our_way,
+    quarters,
+    their_embedding,
+    their_way,
+    weighed,
+)
 
 
 @pytest.fixture
@@ -26,8 +35,8 @@ def graph(monkeypatch):
 
 
 def test_every_printed_number_is_a_claim():
-    assert {(claim.method, claim.dataset): claim.published for claim in CLAIMS}["graphwave", "usa"] == 0.517
-    assert len({claim.key for claim in CLAIMS}) == 2 * 9
+    assert {(claim.method, claim.dataset): claim.published for claim in RESULTS}["graphwave", "usa"] == 0.517
+    assert len({claim.key for claim in RESULTS}) == 2 * 9
 
 
 def test_one_embedding_and_seventy_thirty(graph, monkeypatch):

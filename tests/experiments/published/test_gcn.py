@@ -6,8 +6,7 @@ import torch
 from torch_geometric.data import Data
 
 from demonet.experiments.published import gcn
-from demonet.experiments.published.gcn import few_labels, partition, present
-from demonet.experiments.published.pygcn import PyGCN, neighbour_mean, train
+from demonet.experiments.published.gcn import PyGCN, few_labels, neighbour_mean, partition, present, train
 
 Y = torch.arange(300) % 3
 

@@ -1,41 +1,56 @@
-"""Claims: what is inside an interval, rows that are kept and not measured twice, pieces that survive a stop."""
+"""Published results: what is inside an interval; rows that are kept; every fold is a run of the ledger."""
 
 from __future__ import annotations
 
 import math
-import os
 import sys
 from functools import partial
 
 import pytest
-from tests.experiments.published.far import process_and_number
+from tests.experiments.ledger.fakes import FORK
+from tests.experiments.published.far import accuracy
 from tests.pages import ROOT
 
 from demonet import baselines
+from demonet.errors import DemonetError
+from demonet.experiments.ledger import engines, job
+from demonet.experiments.ledger import work as working
+from demonet.experiments.ledger.job import Cell, Job, Outcome, Result, Stamp
+from demonet.experiments.ledger.store import Ledger
 from demonet.experiments.published import __main__ as script
-from demonet.experiments.published import claims
-from demonet.experiments.published.claims import Claim, all_claims, compare, is_within, keep, read, table
-from demonet.experiments.published.pieces import measure
+from demonet.experiments.published import results
+from demonet.experiments.published.results import (
+    PublishedResult,
+    all_results,
+    compare,
+    is_within,
+    keep,
+    measure,
+    read,
+    table,
+)
 
 
-def claim(values, method="gin", published=0.8, std=0.05):
-    return Claim(method, "MUTAG", "made up", published, std, len(values), values.__getitem__)
+def published(values, method="gin", printed=0.8, std=0.05):
+    return PublishedResult(method, "MUTAG", "made up", printed, std, len(values), values.__getitem__)
 
 
 def row(*arguments, **named):
-    made = claim(*arguments, **named)
-    return compare(made, [made.piece(number) for number in range(made.pieces)], 1.0)
+    made = published(*arguments, **named)
+    outcomes = [Outcome(0.0, 0.5, 1.0, {"answer": made.piece(number)}) for number in range(made.pieces)]
+    return compare(made, [Result(Job(made.cell, i), Stamp("", "", ""), one) for i, one in enumerate(outcomes)])
 
 
 def test_a_row():
     found = row([0.7, 0.8, 0.9])
     assert (found.measured, found.std, found.runs, found.within) == (pytest.approx(0.8), pytest.approx(0.1), 3, "yes")
+    assert found.seconds == 1.5
     assert row([0.7, 0.72]).within == "no"
     assert not is_within(0.8, 0.01, 0.78, 0.5)  # a printed interval is not widened by our own spread
 
 
-def test_rows_are_kept_in_the_order_of_the_claims(tmp_path):
-    path, order = tmp_path / "a.csv", [claim([0.8], "gin"), claim([0.7], "gcn", std=math.nan)]
+def test_rows_are_kept_in_the_order_of_the_results(tmp_path):
+    path, order = tmp_path / "a.csv", [published([0.8], "gin"), published([0.7], "gcn", std=math.nan)]
     keep(row([0.7], "gcn", std=math.nan), path, order)
     keep(row([0.8], "gin"), path, order)
     assert [found.method for found in read(path)] == ["gin", "gcn"]
@@ -46,44 +61,39 @@ def test_rows_are_kept_in_the_order_of_the_claims(tmp_path):
     assert rows[0].runs == 1
 
 
-def test_a_finished_row_is_not_measured_again(tmp_path, monkeypatch):
-    calls = []
-    made = Claim("gin", "MUTAG", "made up", 0.8, 0.1, 2, lambda number: calls.append(number) or 0.8)
-    monkeypatch.setattr(script, "all_claims", lambda: [made])
-    for arguments, times in (([], 2), ([], 2), (["--fresh"], 4)):
+def test_a_piece_is_a_run(monkeypatch):
+    made = published([[0.7, 0.9], 0.5])
+    monkeypatch.setattr(results, "all_results", lambda: [made])
+    outcome = measure(Job(made.cell, 0))
+    assert (outcome.value, outcome.extra) == (pytest.approx(0.8), {"answer": [0.7, 0.9]})
+    assert measure(Job(made.cell, 1)).value == 0.5
+    with pytest.raises(DemonetError, match="nothing"):
+        measure(Job(Cell("published", "MUTAG", "gin", options='{"protocol":"nothing"}'), 0))
+
+
+def test_finished_pieces_survive_a_stop_and_finished_rows_stay(tmp_path, monkeypatch):
+    """The ledger resumes; a row of the file is measured again only if asked for and if the code has changed."""
+    made = PublishedResult("gin", "MUTAG", "made up", 0.8, 0.1, 3, partial(accuracy, 0.5))
+    monkeypatch.setattr(engines, "CONTEXT", FORK)
+    monkeypatch.setattr(working, "POLL", 0.02)
+    for module in (script, results):
+        monkeypatch.setattr(module, "all_results", lambda: [made])
+    monkeypatch.setattr(job, "code", lambda kind: "first")
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        working.work(ledger, [job.Wanted(made.cell, 2)], job.perform)  # as far as a stopped command came
+
+    def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["published", "--out", str(tmp_path / "a.csv"), *arguments])
         script.main()
-        assert len(calls) == times
-    assert [file.name for file in tmp_path.iterdir()] == ["a.csv"]
+        with Ledger(tmp_path / "ledger.sqlite") as ledger:
+            return sum(runs for _, runs, _ in ledger.seconds())
 
-
-def test_pieces_that_ended_survive_a_stop(tmp_path):
-    calls, broken = [], {1}
-
-    def piece(number):
-        calls.append(number)
-        if number in broken:
-            raise KeyboardInterrupt
-        return 0.1 * number
-
-    made = Claim("gin", "MUTAG", "made up", 0.8, 0.1, 3, piece)
-    with pytest.raises(KeyboardInterrupt):
-        measure(made, tmp_path / "pieces")
-    broken.clear()
-    assert measure(made, tmp_path / "pieces").measured == pytest.approx(0.1)
-    assert calls == [0, 1, 1, 2]
-    assert not (tmp_path / "pieces").exists()
-
-
-def test_pieces_side_by_side(tmp_path):
-    """In other processes than this one, and in order however they end."""
-    seen = []
-    made = Claim(
-        "gin", "M", "p", 0.8, 0.1, 3, partial(process_and_number, 5), lambda found: seen.extend(found) or [0.8]
-    )
-    measure(made, tmp_path / "pieces", jobs=2)
-    assert [number for _, number in seen] == [5, 6, 7]
-    assert os.getpid() not in {process for process, _ in seen}
+    assert run() == 3
+    assert read(tmp_path / "a.csv")[0].measured == pytest.approx(0.6)
+    monkeypatch.setattr(job, "code", lambda kind: "second")
+    assert run() == 3
+    assert run("--fresh") == 6
+    assert run("--fresh") == 6
 
 
 def test_the_page_shows_the_file():
@@ -92,13 +102,13 @@ def test_the_page_shows_the_file():
     assert shown == table(read(ROOT / "results" / "published.csv"))
 
 
-def test_no_row_is_of_a_claim_that_is_gone():
-    assert {found.key for found in read(ROOT / "results" / "published.csv")} <= {made.key for made in all_claims()}
+def test_no_row_is_of_a_result_that_is_gone():
+    assert {found.key for found in read(ROOT / "results" / "published.csv")} <= {made.key for made in all_results()}
 
 
-def test_every_claim_is_about_a_method_that_is_here():
-    found = all_claims()
-    assert {claim.method for claim in found} <= set(baselines.names())
-    assert len({claim.key for claim in found}) == len(found)
-    assert all(0 < claim.published < 1 for claim in found)
-    assert claims.select(found, ["gin"], ["MUTAG"])[0].published == 0.894
+def test_every_result_is_of_a_method_that_is_here():
+    found = all_results()
+    assert {one.method for one in found} <= set(baselines.names())
+    assert len({one.key for one in found}) == len(found)
+    assert all(0 < one.published < 1 for one in found)
+    assert results.select(found, ["gin"], ["MUTAG"])[0].published == 0.894

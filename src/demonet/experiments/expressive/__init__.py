@@ -1,1 +1,1 @@
-"""What layers and networks can tell apart: all small subtrees for Table 1, all small graphs for Theorem 4.3."""
+"""Expressiveness: what layers tell apart among all small subtrees (Table 1) and graphs (Theorem 4.3)."""

@@ -1,4 +1,4 @@
-"""DEMO-Net against Weisfeiler and Lehman on every graph of at most seven nodes.
+"""DEMO-Net and the Weisfeiler-Lehman test on every graph with at most seven nodes.
 
 NetworkX's graph atlas holds all 1,253 graphs with up to seven nodes, the empty one included. Two layers with random
 weights and a readout give each a vector; graphs with equal vectors are a class; the classes are compared with those
@@ -57,7 +57,7 @@ class Network:
 
 @dataclass(frozen=True)
 class Separation:
-    """Into how many classes a network sorts the atlas.
+    """The number of classes that a network distinguishes in the atlas.
 
     Attributes:
         model, aggregation, degree_term, pooling: The network.
@@ -107,7 +107,7 @@ def atlas() -> list[Data]:
 
 
 def readout(network: Network, graphs: Sequence[Data], *, seed: int) -> NDArray[np.float64]:
-    r"""Eq. 12 with random weights: :math:`h^0, h^1, h^2` of each graph pooled and put side by side."""
+    r"""Eq. 12 with random weights: :math:`h^0, h^1, h^2` of each graph pooled and concatenated."""
     batch = Batch.from_data_list(list(graphs))
     d = degree(batch.edge_index[1], batch.num_nodes, torch.long)
     tasks = DegreeTasks.exact(d)
@@ -134,7 +134,7 @@ def _layer(network: Network, in_channels: int, tasks: DegreeTasks, *, seed: int)
     conv = DEMOConv(in_channels, WIDTH, tasks, scheme=scheme, aggr=aggr, seed=seed).double()  # type: ignore[arg-type]
     if not network.degree_term:
         shared = IndependentWeights(in_channels, conv.weights.width, tasks, degree_scale=0.0).double()
-        shared.shared.copy_(conv.weights.shared)  # what the scheme's matrices have in common, and nothing beside it
+        shared.shared.copy_(conv.weights.shared)  # only the shared part of the scheme's matrices
         conv.weights = shared
     return conv
 

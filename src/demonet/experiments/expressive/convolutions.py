@@ -14,7 +14,7 @@ from demonet.degree import DegreeTasks
 from demonet.nn import DEMOConv
 from demonet.nn.conv import Scheme
 
-WIDTH = 8  # of one half of the output: more than there are colours, so that no map loses a colour by being too narrow
+WIDTH = 8  # of one half of the output; larger than the number of colours, so that no map must merge colours
 
 
 class DCNNConv(nn.Module):
@@ -73,7 +73,7 @@ def demo(scheme: Scheme, max_degree: int) -> Convolution:
 
 
 def table_one(max_degree: int) -> list[Convolution]:
-    """The models of Table 1, in its order; where the paper's one line covers several layers, all of them."""
+    """The models of Table 1, in its order; if a line of the paper covers several layers, all of them."""
     return [
         Convolution("GCN", ("no", "no", "yes"), lambda width, _: GCNConv(width, WIDTH)),
         Convolution("GAT", ("yes", "no", "yes"), lambda width, _: GATConv(width, WIDTH)),

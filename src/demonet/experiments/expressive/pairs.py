@@ -1,4 +1,4 @@
-"""Pairs of subtrees that the paper's three properties speak about, and in how many draws a layer maps a pair alike."""
+"""Pairs of subtrees for the paper's three properties, and how often a layer maps a pair to the same vector."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from demonet.experiments.expressive.subtrees import Subtree, forest
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of subtrees that a property makes a demand on.
+    """Pairs of subtrees that a property concerns.
 
     Attributes:
         name: The property.
@@ -44,7 +44,7 @@ class Pairs:
         return cls(name, should_agree, subtrees, table[:, 0], table[:, 1], table[:, 2].astype(bool))
 
     def names(self, pair: int) -> tuple[str, str]:
-        """The two subtrees of a pair, written down."""
+        """The two subtrees of a pair as text."""
         return str(self.subtrees[self.left[pair]]), str(self.subtrees[self.right[pair]])
 
 
@@ -86,7 +86,7 @@ def property_pairs(subtrees: Sequence[Subtree]) -> list[Pairs]:
 def collision_shares(
     convolution: Convolution, pairs: Sequence[Pairs], *, num_colours: int, draws: int, seed: int = 0
 ) -> list[NDArray[np.float64]]:
-    """In what share of ``draws`` draws of the weights the layer maps each pair alike: an array for each property."""
+    """For each property, the share of ``draws`` draws of the weights in which the layer maps each pair alike."""
     x, edge_index, seeds = forest(pairs[0].subtrees, num_colours)
     counts = [np.zeros(len(p.left), dtype=np.int64) for p in pairs]
     for draw in range(seed, seed + draws):

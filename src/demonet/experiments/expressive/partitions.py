@@ -1,4 +1,4 @@
-"""Which vectors are equal, and whether two ways of sorting things into classes are the same."""
+"""Equality of vectors up to rounding, and of partitions."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import pdist, squareform
 
-TOLERANCE = 1e-9  # of the largest entry: the rounding of float64 is a million times smaller
+TOLERANCE = 1e-9  # relative to the largest entry; float64 rounding is a million times smaller
 
 Int = NDArray[np.int64]
 Float = NDArray[np.float64]
 
 
 def alike(vectors: Float, left: Int, right: Int) -> NDArray[np.bool_]:
-    """Whether rows ``left`` and ``right`` differ nowhere by as much as a billionth of the largest entry of all."""
+    """Whether rows ``left`` and ``right`` are equal up to a billionth of the largest entry."""
     result: NDArray[np.bool_] = np.abs(vectors[left] - vectors[right]).max(axis=1) < TOLERANCE * np.abs(vectors).max()
     return result
 

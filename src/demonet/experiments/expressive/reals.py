@@ -1,4 +1,4 @@
-r"""Where DEMO-Net's own layer collides: on attributes that are not colours but numbers.
+r"""Collisions of DEMO-Net's layer on real-valued attributes.
 
 The layer is linear in the aggregate of the neighbours, :math:`\hat W_d \, a`. With one-hot colours ``a`` counts them,
 so it is the multiset. With real numbers different multisets have equal sums, and where the sum is zero no matrix, of
@@ -82,7 +82,7 @@ def multisets(max_size: int = 3) -> list[Multiset]:
 
 def kind(left: Multiset, right: Multiset, aggregation: Aggregation) -> str:
     """Which of :data:`KINDS` a pair is of."""
-    # Fractions compared without dividing: exact, as the values are whole numbers.
+    # Fractions are compared without division, which is exact for integers.
     scales = (max(len(right), 1), max(len(left), 1)) if aggregation == "mean" else (1, 1)
     if sum(left) * scales[0] != sum(right) * scales[1]:
         return "apart"
@@ -132,14 +132,14 @@ def _shares(
 
 
 def _layer(tasks: DegreeTasks, scheme: str, aggregation: Aggregation, draw: int) -> torch.nn.Module:
-    """Without their own scale the degrees' own matrices are zero: what is left is the shared one."""
+    """With a scale of zero the degree-specific matrices vanish, and only the shared one is left."""
     name: Scheme = "weight" if scheme == "shared" else scheme  # type: ignore[assignment]
     scale = 0.0 if scheme == "shared" else 1.0
     return DEMOConv(1, 2 * WIDTH, tasks, scheme=name, aggr=aggregation, seed=draw, degree_scale=scale).double()
 
 
 def _stars(every: list[Multiset]) -> tuple[torch.Tensor, torch.Tensor]:
-    """A seed with the attribute 1 for each multiset, the neighbours after all seeds; arcs point at the seeds."""
+    """A seed with the attribute 1 for each multiset, followed by all neighbours; edges point to the seeds."""
     seed = torch.arange(len(every)).repeat_interleave(torch.tensor([len(m) for m in every]))
     values = torch.tensor([value for m in every for value in m], dtype=torch.float64)
     x = torch.cat([torch.ones(len(every), dtype=torch.float64), values])[:, None]

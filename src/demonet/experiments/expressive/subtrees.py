@@ -88,7 +88,7 @@ def all_subtrees(max_nodes: int, num_colours: int) -> list[Subtree]:
 
 
 def forest(subtrees: Sequence[Subtree], num_colours: int) -> tuple[Tensor, Tensor, Tensor]:
-    """All subtrees as one graph: one-hot colours ``[n, colours]`` (float64), arcs sorted by target, the seeds' rows."""
+    """All subtrees as a graph: one-hot colours ``[n, colours]`` (float64), edges sorted by target, the seeds' rows."""
     colours: list[int] = []
     arcs: list[tuple[int, int]] = []
     seeds: list[int] = []
@@ -110,7 +110,7 @@ def _is_connected(n: int, edges: Edges) -> bool:
 
 
 def _canonical(colours: tuple[int, ...], edges: Edges) -> tuple[tuple[int, ...], Edges]:
-    """The least of all numberings that keep the seed first."""
+    """The smallest of all numberings that start with the seed."""
     numberings = []
     for rest in permutations(range(1, len(colours))):
         new = (0, *rest)

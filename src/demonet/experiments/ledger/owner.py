@@ -1,4 +1,4 @@
-"""Who works on a run, and whether that process is still there."""
+"""The process that has claimed a run, and whether it is still alive."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pathlib import Path
 
 import psutil
 
-SILENCE = 600.0  # seconds without a heartbeat after which a process that cannot be looked up counts as dead
-_SAME = 2.0  # seconds by which a start time may move, where the system derives it from a clock that is put right
+SILENCE = 600.0  # seconds without a heartbeat after which a process on another machine counts as dead
+_SAME = 2.0  # tolerance in seconds: some systems derive start times from a clock that may be adjusted
 
 
 @dataclass(frozen=True)
 class Owner:
-    """A process. Numbers of processes are given again, so the time at which it started belongs to its name.
+    """A process. Process ids are reused, so its start time identifies it, too.
 
     Attributes:
-        host: The machine and, in a container, which numbering of processes there.
-        pid: Its number.
-        started: Seconds after the machine's start, which no change of the clock moves; where the system does not tell
-            them, seconds since 1970.
+        host: The machine and, on Linux, its PID namespace (containers have their own).
+        pid: Process id.
+        started: Start time in seconds since boot, which no change of the clock affects; where that is not available,
+            in seconds since 1970.
     """
 
     host: str
@@ -30,11 +30,11 @@ class Owner:
 
     @property
     def machine(self) -> str:
-        """The machine alone."""
+        """The machine without the PID namespace."""
         return self.host.partition(" ")[0]
 
     def is_alive(self, heartbeat: float, now: float) -> bool:
-        """Whether it still runs: looked up where its number means something, else judged by its last ``heartbeat``."""
+        """Whether it still runs: looked up on the same host, otherwise judged by its last ``heartbeat``."""
         if self.host != here():
             return abs(now - heartbeat) < SILENCE
         try:
@@ -44,22 +44,22 @@ class Owner:
             return False
 
     def same_start(self, started: float) -> bool:
-        """Whether a process of this number is this one."""
+        """Whether a process with this id and the given start time is this one."""
         return abs(started - self.started) < _SAME
 
 
 def process(pid: int) -> Owner:
-    """A process of this machine."""
+    """A process of this machine, by its id."""
     return Owner(here(), pid, _started(pid))
 
 
 def this_process() -> Owner:
-    """The process that asks."""
+    """The current process."""
     return process(os.getpid())
 
 
 def here() -> str:
-    """This machine; in a container also which one, as another has other processes under the same numbers."""
+    """This machine and, on Linux, the PID namespace: in another one, the same id is another process."""
     try:
         return f"{socket.gethostname()} {os.readlink('/proc/self/ns/pid')}"
     except OSError:  # not Linux
@@ -73,5 +73,5 @@ def _started(pid: int) -> float:
         if Path("/proc/self/stat").exists():
             raise
         return psutil.Process(pid).create_time()
-    after_name = stat.rpartition(")")[2].split()  # a name may have spaces and brackets
+    after_name = stat.rpartition(")")[2].split()  # the command name may contain spaces and parentheses
     return int(after_name[19]) / os.sysconf("SC_CLK_TCK")

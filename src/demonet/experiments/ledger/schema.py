@@ -1,23 +1,30 @@
-"""The file: one table, and the rules by which a file is one of ours."""
+"""The ledger's SQLite file: its table, how a run is written as a row and read back, and checks of the file."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, astuple
 from pathlib import Path
+from typing import Any
 
 from demonet.errors import DemonetError
+from demonet.experiments.ledger.job import Cell, Job, Outcome, Result, Stamp, canonical
 
 VERSION = 1
-_OURS = 0x44454D4F  # "DEMO", in the place that SQLite keeps for whose file it is
-_WAIT = 60.0  # seconds that one process waits for another to finish writing
+_APPLICATION_ID = 0x44454D4F  # "DEMO"; SQLite reserves a header field for it
+_TIMEOUT = 60.0  # seconds to wait for another process to finish writing
 
 JOB = ("kind", "dataset", "method", "preset", "options", "split", "seed")
 STAMP = ("code", "libraries", "device", "data")
 OUTCOME = ("value", "seconds", "peak_memory_mb", "extra")
-RUN = ("key", *JOB, *STAMP, *OUTCOME, "ended")  # a finished run, as files carry it from one ledger to another
+RUN = ("key", *JOB, *STAMP, *OUTCOME, "ended")  # a finished run, as exported
+_SEED, _STAMPED = len(JOB) - 1, len(JOB) + len(STAMP)
 
 _TABLE = """
 CREATE TABLE runs (
@@ -27,10 +34,10 @@ CREATE TABLE runs (
     code TEXT NOT NULL, libraries TEXT NOT NULL, device TEXT NOT NULL, data TEXT NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('waiting', 'claimed', 'done', 'failed')),
     alone INTEGER NOT NULL DEFAULT 0,
-    host TEXT, pid INTEGER, started REAL, heartbeat REAL,           -- who has claimed it
-    value REAL, seconds REAL, peak_memory_mb REAL, extra TEXT,      -- what came of it; NULL stands for NaN
+    host TEXT, pid INTEGER, started REAL, heartbeat REAL,           -- the process that claimed it
+    value REAL, seconds REAL, peak_memory_mb REAL, extra TEXT,      -- the outcome; NULL stands for NaN
     error TEXT,               -- why it failed the last time
-    claimed REAL, ended REAL  -- when, in seconds since 1970
+    claimed REAL, ended REAL  -- times, in seconds since 1970
 ) WITHOUT ROWID
 """
 _INDEXES = (
@@ -39,15 +46,59 @@ _INDEXES = (
 )
 
 
-def connect(path: Path) -> sqlite3.Connection:
-    """A connection to a ledger, which is made where there is no file.
+def key(job: Job, stamp: Stamp) -> str:
+    """The identifier of a run: a hash over every field of its job and its stamp.
+
+    >>> job, made = Job(Cell("accuracy", "brazil", "gcn"), 0), Stamp("a", "{}", "cpu")
+    >>> key(job, made) == key(job, made), key(job, made) == key(Job(job.cell, 1), made)
+    (True, False)
+    """
+    return hashlib.sha256(canonical(asdict(job) | asdict(stamp)).encode()).hexdigest()
+
+
+def job_row(job: Job) -> tuple[Any, ...]:
+    """The columns ``JOB``."""
+    return (*astuple(job.cell), job.seed)
+
+
+def outcome_row(outcome: Outcome) -> tuple[float, float, float, str]:
+    """The columns ``OUTCOME``. SQLite stores NaN as NULL.
 
     Raises:
-        DemonetError: When the file is damaged, something else, or of a version to come.
+        DemonetError: If the value is not finite, so that no mean can be taken.
+    """
+    if not math.isfinite(outcome.value):
+        raise DemonetError(f"the run returned {outcome.value}", hint="a run must return a finite number")
+    extra = json.dumps(outcome.extra, sort_keys=True, separators=(",", ":"))
+    return float(outcome.value), float(outcome.seconds), float(outcome.peak_memory_mb), extra
+
+
+def job_of(row: Sequence[Any]) -> Job:
+    """The job of a row that starts with the columns ``JOB``."""
+    return Job(Cell(*row[:_SEED]), row[_SEED])
+
+
+def stamp_of(row: Sequence[Any]) -> Stamp:
+    """The stamp of a row that starts with the columns ``JOB`` and ``STAMP``."""
+    return Stamp(*row[_SEED + 1 : _STAMPED])
+
+
+def result_of(row: Sequence[Any]) -> Result:
+    """The result of a row that starts with the columns ``JOB``, ``STAMP`` and ``OUTCOME``."""
+    *numbers, extra = row[_STAMPED : _STAMPED + 4]
+    value, seconds, peak = (math.nan if number is None else number for number in numbers)
+    return Result(job_of(row), stamp_of(row), Outcome(value, seconds, peak, json.loads(extra)))
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open a ledger; create it if the file does not exist.
+
+    Raises:
+        DemonetError: If the file is damaged, is not a ledger, or was written by a newer version.
     """
     with plain_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(path, timeout=_WAIT, isolation_level=None)
+        connection = sqlite3.connect(path, timeout=_TIMEOUT, isolation_level=None)
         try:
             _check(connection, path)
         except BaseException:
@@ -58,7 +109,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All of the block or nothing; nobody else writes meanwhile."""
+    """Commit the whole block or nothing; no other process writes meanwhile."""
     try:
         connection.execute("BEGIN IMMEDIATE")
         yield
@@ -71,44 +122,46 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def plain_errors(path: Path) -> Iterator[None]:
-    """What SQLite and the disk have to say, as one line about the file."""
+    """Raise errors of SQLite and of the disk as a :class:`DemonetError` that names the file."""
     try:
         yield
     except (sqlite3.Error, OSError) as error:
-        raise DemonetError(f"not a ledger that can be used: {error}", file=path, hint=_hint(error)) from error
+        raise DemonetError(f"cannot use the ledger: {error}", file=path, hint=_hint(error)) from error
 
 
 def _hint(error: Exception) -> str | None:
-    """Only a file that is no ledger is to be moved away; what is locked or has no room is as good as before."""
+    """Suggest moving a file away only if it is not a ledger: one that is locked, or on a full disk, is intact."""
     if "locked" in str(error):
-        return "another process writes to it; what is recorded is safe, start again"
+        return "another process is writing to it; recorded runs are safe, start again"
     passing = not isinstance(error, sqlite3.DatabaseError) or isinstance(error, sqlite3.OperationalError)
-    return None if passing else "move it away to begin a new one"
+    return None if passing else "move the file away to start a new ledger"
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
-    if _number(connection, "user_version") == _number(connection, "application_id") == 0:
-        _make(connection, path)
-    if _number(connection, "application_id") != _OURS:
-        raise DemonetError("a database, but not a ledger of runs", file=path)
-    version = _number(connection, "user_version")
+    if _pragma(connection, "user_version") == _pragma(connection, "application_id") == 0:
+        _create(connection, path)
+    if _pragma(connection, "application_id") != _APPLICATION_ID:
+        raise DemonetError("an SQLite database, but not a ledger", file=path)
+    version = _pragma(connection, "user_version")
     if version != VERSION:
-        hint = "a newer demonet made it" if version > VERSION else None
-        raise DemonetError(f"a ledger of version {version}, not {VERSION}", file=path, hint=hint)
-    mode = _write_ahead(connection)
+        hint = "written by a newer demonet" if version > VERSION else None
+        raise DemonetError(f"ledger version {version}, expected {VERSION}", file=path, hint=hint)
+    mode = _enable_wal(connection)
     if mode != "wal":
-        raise DemonetError(f"no write-ahead log here, only {mode!r}", file=path, hint="put it on a local disk")
-    connection.execute("PRAGMA synchronous = FULL")  # what is recorded survives a power cut, too
+        raise DemonetError(f"write-ahead logging is not available (mode {mode!r})", file=path, hint="use a local disk")
+    connection.execute("PRAGMA synchronous = FULL")  # recorded runs survive a power failure
     (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
-        raise DemonetError(f"a damaged ledger: {found}", file=path, hint="move it away to begin a new one")
+        raise DemonetError(f"damaged ledger: {found}", file=path, hint="move the file away to start a new ledger")
 
 
-def _write_ahead(connection: sqlite3.Connection) -> str:
-    """Turn the write-ahead log on. SQLite waits for others in every statement but this one: it says "locked" at once
-    where another process has a new ledger in work, too.
+def _enable_wal(connection: sqlite3.Connection) -> str:
+    """Turn on write-ahead logging.
+
+    This is the only statement for which SQLite does not wait: it fails at once with "locked" while another process
+    creates the ledger. So the retry is here.
     """
-    until = time.monotonic() + _WAIT
+    until = time.monotonic() + _TIMEOUT
     while True:
         try:
             return str(connection.execute("PRAGMA journal_mode = WAL").fetchone()[0])
@@ -118,17 +171,17 @@ def _write_ahead(connection: sqlite3.Connection) -> str:
             time.sleep(0.01)
 
 
-def _make(connection: sqlite3.Connection, path: Path) -> None:
+def _create(connection: sqlite3.Connection, path: Path) -> None:
     with transaction(connection):
-        if _number(connection, "application_id") == _OURS:  # another process was faster
+        if _pragma(connection, "application_id") == _APPLICATION_ID:  # another process was faster
             return
         if connection.execute("SELECT count(*) FROM sqlite_schema").fetchone() != (0,):
-            raise DemonetError("a database, but not a ledger of runs", file=path)
+            raise DemonetError("an SQLite database, but not a ledger", file=path)
         for statement in (_TABLE, *_INDEXES):
             connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {_OURS}")
+        connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
-def _number(connection: sqlite3.Connection, pragma: str) -> int:
-    return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])

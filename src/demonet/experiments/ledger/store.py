@@ -1,7 +1,7 @@
-"""The ledger as an object: claim a run, record what came of it, ask for what is there.
+"""The ledger: claim a run, record its outcome, query what is there.
 
-Any number of processes may have one file open. A run is claimed in one transaction, so that two never do it at once;
-a claim whose owner is dead is free again; what is recorded as done is never written again.
+Any number of processes may use one file at once. A run is claimed in a single transaction, so no two processes do the
+same run. A claim of a process that has died is free again. A finished run is never overwritten.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
@@ -17,29 +18,43 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
-from demonet.experiments.ledger import exchange
-from demonet.experiments.ledger.job import Cell, Job, Outcome, Result, Stamp
+from demonet.errors import DemonetWarning
+from demonet.experiments.ledger.job import Cell, Job, Outcome, Result, Stamp, Wanted
 from demonet.experiments.ledger.owner import Owner, this_process
-from demonet.experiments.ledger.record import job_of, job_row, key, outcome_row, result_of, stamp_of
-from demonet.experiments.ledger.schema import JOB, OUTCOME, RUN, STAMP, connect, plain_errors, transaction
+from demonet.experiments.ledger.parquet import read_parquet, write_parquet
+from demonet.experiments.ledger.schema import (
+    JOB,
+    OUTCOME,
+    RUN,
+    STAMP,
+    connect,
+    job_of,
+    job_row,
+    key,
+    outcome_row,
+    plain_errors,
+    result_of,
+    stamp_of,
+    transaction,
+)
 
 _CELL = JOB[:-1]
 _MINE = "state = 'claimed' AND host = ? AND pid = ? AND started = ?"
 
 
-class Claim(Enum):
-    """What became of asking for a run."""
+class ClaimStatus(Enum):
+    """The answer to an attempt to claim a run."""
 
     OURS = "ours"
-    TAKEN = "taken"  # by a living process
-    BLOCKED = "blocked"  # by what runs beside it, where one of the two must run alone
+    TAKEN = "taken"  # by another process that is alive
+    BLOCKED = "blocked"  # by a run in progress, where one of the two must run alone
     DONE = "done"
     FAILED = "failed"
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A run that failed, and why."""
+    """A failed run and its traceback."""
 
     job: Job
     stamp: Stamp
@@ -50,8 +65,8 @@ class Ledger:
     """A file of runs.
 
     Args:
-        path: The file; made where there is none.
-        clock: Seconds since 1970, for tests.
+        path: The file; created if it does not exist.
+        clock: Returns seconds since 1970; replaced in tests.
     """
 
     def __init__(self, path: str | Path, *, clock: Callable[[], float] = time.time) -> None:
@@ -66,25 +81,25 @@ class Ledger:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._connection.close()
 
-    def claim(self, job: Job, stamp: Stamp, *, alone: bool = False) -> Claim:
-        """Ask for a run: it is ours where it waits, is not there yet, or belongs to a process that is dead.
+    def claim(self, job: Job, stamp: Stamp, *, alone: bool = False) -> ClaimStatus:
+        """Claim a run that is new, waiting, or claimed by a process that has died.
 
-        One that is to run ``alone`` is ours only while nothing else runs on this machine, and nothing else is
-        anybody's while it runs.
+        With ``alone`` the run is claimed only if nothing else runs on this machine, and as long as it runs, no other
+        run can be claimed here.
         """
         run, now = key(job, stamp), self.clock()
         with self._writing():
             found = self._rows("SELECT state, host, pid, started, heartbeat FROM runs WHERE key = ?", (run,))
             state, owner = (found[0][0], found[0][1:]) if found else ("waiting", ())
             if state in ("done", "failed"):
-                return Claim(state)
+                return ClaimStatus(state)
             if state == "claimed" and self._is_others(*owner):
-                return Claim.TAKEN
-            if self._is_in_the_way(alone):
-                return Claim.BLOCKED
+                return ClaimStatus.TAKEN
+            if self._is_blocked(alone):
+                return ClaimStatus.BLOCKED
             names = ("key", *JOB, *STAMP)
             self._connection.execute(
                 f"INSERT INTO runs ({', '.join(names)}, state, alone, host, pid, started, heartbeat, claimed) "
@@ -93,10 +108,10 @@ class Ledger:
                 "started = excluded.started, heartbeat = excluded.heartbeat, claimed = excluded.claimed",
                 (run, *job_row(job), *astuple(stamp), alone, *astuple(self.owner), now, now),
             )
-        return Claim.OURS
+        return ClaimStatus.OURS
 
     def record(self, job: Job, stamp: Stamp, outcome: Outcome) -> bool:
-        """Write what came of a run; ``False`` where it is there already, which stays as it is."""
+        """Record the outcome of a run; ``False`` if it was recorded before, which is left as it is."""
         with self._writing():
             changed = self._connection.execute(
                 "UPDATE runs SET state = 'done', value = ?, seconds = ?, peak_memory_mb = ?, extra = ?, "
@@ -106,7 +121,7 @@ class Ledger:
         return changed.rowcount == 1
 
     def fail(self, job: Job, stamp: Stamp, error: str) -> None:
-        """Write why a run of ours failed. It stays failed until :meth:`retry`."""
+        """Record that a run of this process failed. It stays failed until :meth:`retry`."""
         with self._writing():
             self._connection.execute(
                 f"UPDATE runs SET state = 'failed', error = ?, ended = ? WHERE key = ? AND {_MINE}",
@@ -114,7 +129,7 @@ class Ledger:
             )
 
     def retry(self, runs: Iterable[tuple[Job, Stamp]]) -> None:
-        """Let failed runs wait again; their errors stay until they are done."""
+        """Make failed runs claimable again; their errors are kept until they succeed."""
         with self._writing():
             self._connection.executemany(
                 "UPDATE runs SET state = 'waiting' WHERE key = ? AND state = 'failed'",
@@ -122,65 +137,86 @@ class Ledger:
             )
 
     def release(self) -> None:
-        """Let others have every run that this process has claimed and not ended."""
+        """Give up every unfinished claim of this process."""
         with self._writing():
             self._connection.execute(f"UPDATE runs SET state = 'waiting' WHERE {_MINE}", astuple(self.owner))
 
     def beat(self) -> None:
-        """Say to processes on other machines that this one lives."""
+        """Update the heartbeat of this process, by which other machines see that it is alive."""
         with self._writing():
             self._connection.execute(
                 f"UPDATE runs SET heartbeat = ? WHERE {_MINE}", (self.clock(), *astuple(self.owner))
             )
 
     def done(self, runs: Sequence[tuple[Job, Stamp]]) -> set[tuple[Job, Stamp]]:
-        """Which of these runs have ended well."""
+        """Those of the given runs that are finished."""
         there = {row[0] for row in self._rows("SELECT key FROM runs WHERE state = 'done'")}
         return {run for run in runs if key(*run) in there}
 
     def failures(self, runs: Iterable[tuple[Job, Stamp]]) -> list[Failure]:
-        """Which of these runs failed the last time that they were tried, also where they wait for the next."""
+        """Those of the given runs that failed the last time they were tried, including those that wait for a retry."""
         names = ", ".join((*JOB, *STAMP, "error"))
         rows = self._rows(f"SELECT {names} FROM runs WHERE error IS NOT NULL AND state <> 'done'")
         why = {(job_of(row), stamp_of(row)): row[-1] for row in rows}
         return [Failure(*run, why[run]) for run in dict.fromkeys(runs) if run in why]
 
+    def incomplete(self, wanted: Sequence[Wanted], device: str = "") -> list[Wanted]:
+        """Those of the wanted cells that lack runs.
+
+        A cell is complete once as many runs as are wanted share one stamp, *whichever stamp that is*: changes of the
+        code, moved files included, never make a complete cell incomplete.
+
+        Args:
+            wanted: Cells and how many runs of each.
+            device: Count only runs made on this device; empty for any.
+        """
+        have = self.results((one.cell for one in wanted), device)
+        return [one for one in wanted if len(have[one.cell]) < one.runs]
+
     def results(
         self, cells: Iterable[Cell], device: str = "", enough: Mapping[Cell, int] = MappingProxyType({})
     ) -> dict[Cell, list[Result]]:
-        """Finished runs of each cell: seeds 0, 1, ... without a gap, all of one stamp; none where none are there.
+        """The finished runs of each cell: seeds 0, 1, ... without a gap, all with one stamp; may be empty.
 
-        Where runs were made with several stamps, those of the one with the most seeds count, and of the newest where
-        several have as many.
+        Of several stamps, the one with the most seeds is chosen; of several with as many, the newest.
 
         Args:
-            cells: Which.
-            device: Only those that were made on it; empty for any.
-            enough: How many runs of a cell are all that is wanted: stamps that have them are equals.
+            cells: The cells.
+            device: Count only runs made on this device; empty for any.
+            enough: The number of wanted runs of a cell: stamps that have at least that many are equals.
         """
         return {cell: self._longest(cell, device, enough.get(cell, sys.maxsize)) for cell in cells}
 
     def seconds(self) -> list[tuple[Cell, int, float]]:
-        """Of every cell with finished runs, with whatever stamp: how many there are, and their processor time."""
+        """For every cell with finished runs of any stamp: how many, and their processor time in total."""
         names = ", ".join(_CELL)
         rows = self._rows(
             f"SELECT {names}, count(seconds), total(seconds) FROM runs WHERE state = 'done' GROUP BY {names}"
         )
         return [(Cell(*row[:-2]), row[-2], row[-1]) for row in rows]
 
-    def merge(self, other: str | Path) -> int:
-        """Take over what another ledger has done and this one has not; how many runs that were."""
-        return self._add(exchange.read_ledger(Path(other)), other)
+    def import_runs(self, path: str | Path) -> int:
+        """Add the runs of a Parquet file that are not finished here; return how many were added."""
+        rows = read_parquet(Path(path))
+        with self._writing():
+            done = dict(self._connection.execute("SELECT key, value FROM runs WHERE state = 'done'").fetchall())
+            value = RUN.index("value")
+            different = sum(row[0] in done and done[row[0]] != row[value] for row in rows)
+            if different:
+                text = f"{different} runs in {path} have other values than in this ledger, which keeps its own"
+                warnings.warn(text, DemonetWarning, stacklevel=2)
+            new = [row for row in rows if row[0] not in done]
+            self._connection.executemany(
+                f"INSERT OR REPLACE INTO runs ({', '.join(RUN)}, state) VALUES ({', '.join('?' * len(RUN))}, 'done')",
+                new,
+            )
+        return len(new)
 
-    def take(self, path: str | Path) -> int:
-        """As :meth:`merge`, from a Parquet file that :meth:`export` wrote."""
-        return self._add(exchange.read_parquet(Path(path)), path)
-
-    def export(self, path: str | Path) -> int:
-        """Write every finished run to a Parquet file, and how many there are; the same runs give the same file."""
+    def export_runs(self, path: str | Path) -> int:
+        """Write every finished run to a Parquet file and return how many; the same runs give the same bytes."""
         order = ", ".join((*JOB, *STAMP))
         rows = self._rows(f"SELECT {', '.join(RUN)} FROM runs WHERE state = 'done' ORDER BY {order}")
-        exchange.write_parquet(rows, Path(path))
+        write_parquet(rows, Path(path))
         return len(rows)
 
     def _longest(self, cell: Cell, device: str, enough: int) -> list[Result]:
@@ -204,15 +240,11 @@ class Ledger:
         owner = Owner(host, pid, started)
         return owner != self.owner and owner.is_alive(heartbeat, self.clock())
 
-    def _is_in_the_way(self, alone: bool) -> bool:
-        """Whether on this machine a living process does what must run alone, or anything where this must."""
+    def _is_blocked(self, alone: bool) -> bool:
+        """Whether a process on this machine does a run that must be alone, or any run if this one must be alone."""
         claims = "FROM runs WHERE state = 'claimed' AND alone >= ?"
         rows = self._rows(f"SELECT DISTINCT host, pid, started, heartbeat {claims}", (0 if alone else 1,))
         return any(Owner(*row[:3]).machine == self.owner.machine and self._is_others(*row) for row in rows)
-
-    def _add(self, rows: Sequence[tuple[Any, ...]], source: str | Path) -> int:
-        with self._writing():
-            return exchange.add(self._connection, rows, source)
 
     def _rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with plain_errors(self.path):

@@ -1,1 +1,1 @@
-"""Results that others printed, measured again with the methods here, each under its own protocol."""
+"""Results that other papers published of the baselines, measured again with the code here, each under its protocol."""

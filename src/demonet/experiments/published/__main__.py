@@ -1,7 +1,7 @@
 """``python -m demonet.experiments.published --methods gin --jobs 8`` writes ``results/published.csv``.
 
-A row that is already there is not measured again unless asked for with ``--fresh``. Folds, splits or settings that have
-ended are kept in a folder beside it until their row is written, so that the same command goes on after a stop.
+A row that is already in the file is kept as it is; ``--fresh`` measures it again with the present code. Every fold,
+split or setting is a run of the ledger, so the same command resumes after an interruption.
 """
 
 from __future__ import annotations
@@ -10,33 +10,43 @@ import argparse
 import sys
 from pathlib import Path
 
-from demonet.experiments.published.claims import all_claims, keep, read, select
-from demonet.experiments.published.pieces import measure
+from demonet.experiments.ledger.job import Wanted, perform
+from demonet.experiments.ledger.store import Ledger
+from demonet.experiments.ledger.work import work
+from demonet.experiments.published.results import all_results, compare, keep, read, select
 
 
 def main() -> None:
-    """Measure what is missing, and write after every claim."""
-    claims = all_claims()
+    """Measure what is missing and write the rows."""
+    results = all_results()
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--methods", nargs="+", choices=sorted({claim.method for claim in claims}), default=[])
-    parser.add_argument("--sets", nargs="+", choices=sorted({claim.dataset for claim in claims}), default=[])
-    parser.add_argument("--fresh", action="store_true", help="measure again what was measured")
-    parser.add_argument("--jobs", type=int, default=1, help="processes, of one thread each")
+    parser.add_argument("--methods", nargs="+", choices=sorted({one.method for one in results}), default=[])
+    parser.add_argument("--sets", nargs="+", choices=sorted({one.dataset for one in results}), default=[])
+    parser.add_argument("--fresh", action="store_true", help="measure again what was measured with other code")
+    parser.add_argument("--jobs", type=int, default=1, help="number of processes, each with one thread")
     parser.add_argument("--out", type=Path, default=Path("results/published.csv"))
+    parser.add_argument("--ledger", type=Path, help="default: ledger.sqlite in the folder of --out")
     arguments = parser.parse_args()
-    if arguments.jobs < 1:
-        parser.error("--jobs is at least 1")
-    for claim in select(claims, arguments.methods, arguments.sets):
-        if not arguments.fresh and claim.key in {row.key for row in read(arguments.out)}:
+    there = set() if arguments.fresh else {row.key for row in read(arguments.out)}
+    missing = [one for one in select(results, arguments.methods, arguments.sets) if one.key not in there]
+    wanted = [Wanted(one.cell, one.pieces) for one in missing]
+    with Ledger(arguments.ledger or arguments.out.with_name("ledger.sqlite")) as ledger:
+        summary = work(ledger, wanted if arguments.fresh else ledger.incomplete(wanted), perform, jobs=arguments.jobs)
+        runs = ledger.results((one.cell for one in wanted), enough={one.cell: one.runs for one in wanted})
+    for one in missing:
+        if len(runs[one.cell]) < one.pieces:
             continue
-        row = measure(claim, arguments.out.with_suffix(".pieces"), arguments.jobs)
-        keep(row, arguments.out, claims)
+        row = compare(one, runs[one.cell][: one.pieces])
+        keep(row, arguments.out, results)
         print(
             f"{row.method:12} {row.dataset:12} {row.protocol}: published {row.published:.3f}, "
             f"measured {row.measured:.3f} ± {row.std:.3f}, {row.seconds:.0f} s",
             file=sys.stderr,
-            flush=True,
         )
+    for failure in summary.failures:
+        print(f"failed: {failure.job}: {failure.error.strip().splitlines()[-1]}", file=sys.stderr)
+    if summary.failures:
+        sys.exit(1)
 
 
 if __name__ == "__main__":

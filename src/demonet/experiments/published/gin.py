@@ -1,4 +1,4 @@
-"""What was printed of GIN."""
+"""Published results of GIN."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from demonet.baselines.base import labels
 from demonet.baselines.gin import GIN
 from demonet.data import load
 from demonet.data.splits import Split, k_fold, nested_k_fold
-from demonet.experiments.published.claims import Claim
+from demonet.experiments.published.results import PublishedResult
 
 FOLDS = 10
 NONE = torch.empty(0, dtype=torch.int64)
 
 
 def epoch_by_epoch(dataset: str, batch_size: int, fold: int, folds: int = FOLDS, epochs: int = 350) -> list[float]:
-    """Xu et al.: nine folds train, the tenth is tested after every epoch.
+    """Xu et al.: train on nine folds, test on the tenth after every epoch.
 
     One pass over the training graphs is an epoch here; of their widths, 32.
     """
@@ -37,7 +37,7 @@ def epoch_by_epoch(dataset: str, batch_size: int, fold: int, folds: int = FOLDS,
 
 
 def best_epoch(curves: list[list[float]]) -> list[float]:
-    """All folds at the epoch of the best mean: they have no validation set, so it is chosen on what is tested."""
+    """All folds at the epoch of the best mean test accuracy: they have no validation set."""
     by_epoch = np.array(curves)
     found: list[float] = by_epoch[:, by_epoch.mean(0).argmax()].tolist()
     return found
@@ -46,7 +46,7 @@ def best_epoch(curves: list[list[float]]) -> list[float]:
 def nested(
     dataset: str, fold: int, folds: int = FOLDS, runs: int = 3, grid: Sequence[tuple[int, float]] | None = None
 ) -> float:
-    """Errica et al.: in each fold width and dropout by a tenth of the rest held out, then three runs, tested once.
+    """Errica et al.: in each fold, a tenth of the rest selects width and dropout; then three runs, tested once.
 
     Their grid has more of everything. Attributes stand beside the node labels, scaled by the fold's training graphs.
     """
@@ -76,8 +76,10 @@ def _with_attributes(data: Sequence[Data], split: Split) -> list[Data]:
 _BY_EPOCH = "10-fold, epoch by mean test (Xu et al. 2019)"
 _NESTED = "nested 10-fold, attributes (Errica et al. 2020)"
 
-CLAIMS = [
-    Claim("gin", "MUTAG", _BY_EPOCH, 0.894, 0.056, FOLDS, partial(epoch_by_epoch, "MUTAG", 32), best_epoch),
-    Claim("gin", "PROTEINS", _BY_EPOCH, 0.762, 0.028, FOLDS, partial(epoch_by_epoch, "PROTEINS", 128), best_epoch),
-    Claim("gin", "ENZYMES", _NESTED, 0.596, 0.045, FOLDS, partial(nested, "ENZYMES")),
+RESULTS = [
+    PublishedResult("gin", "MUTAG", _BY_EPOCH, 0.894, 0.056, FOLDS, partial(epoch_by_epoch, "MUTAG", 32), best_epoch),
+    PublishedResult(
+        "gin", "PROTEINS", _BY_EPOCH, 0.762, 0.028, FOLDS, partial(epoch_by_epoch, "PROTEINS", 128), best_epoch
+    ),
+    PublishedResult("gin", "ENZYMES", _NESTED, 0.596, 0.045, FOLDS, partial(nested, "ENZYMES")),
 ]

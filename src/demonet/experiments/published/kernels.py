@@ -1,4 +1,4 @@
-"""What was printed of the Weisfeiler-Lehman subtree kernel."""
+"""Published results of the Weisfeiler-Lehman subtree kernel."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from demonet.baselines.base import labels
 from demonet.baselines.wl import WL
 from demonet.data import load
 from demonet.data.splits import k_fold
-from demonet.experiments.published.claims import Claim
+from demonet.experiments.published.results import PublishedResult
 from demonet.kernels import WLSubtreeKernel
 
 FOLDS = 10
-SETTINGS = tuple(product(range(1, 7), WL.defaults.normalize))  # rounds, and whether graphs are scaled to length one
+SETTINGS = tuple(product(range(1, 7), WL.defaults.normalize))  # number of rounds, and whether features are normalized
 
 
 def by_strength(dataset: str, setting: int, folds: int = FOLDS) -> list[list[float]]:
-    """Xu et al.: nine folds train, the tenth is tested; for each C, the accuracies of all folds."""
+    """Xu et al.: train on nine folds, test on the tenth; for each C, the accuracies of all folds."""
     data = load(dataset)
     y = labels(data).numpy()
     tests = [split.test.numpy() for split in k_fold(labels(data), folds, seed=0)]
@@ -39,15 +39,15 @@ def by_strength(dataset: str, setting: int, folds: int = FOLDS) -> list[list[flo
 
 
 def best_setting(found: list[list[list[float]]]) -> list[float]:
-    """One number of rounds (1 to 6) and one C for all folds, those of the best mean on what is tested.
+    """One number of rounds (1 to 6) and one C for all folds, by the best mean test accuracy.
 
-    They have no validation set; whether graphs are scaled to length one, of which they do not speak, is chosen so too.
+    They have no validation set. Normalization, which they do not mention, is selected in the same way.
     """
     return max((accuracies for strengths in found for accuracies in strengths), key=statistics.mean)
 
 
 def by_another_fold(dataset: str, fold: int, folds: int = FOLDS) -> float:
-    """The stricter way: in each fold eight train, the ninth chooses rounds and C, the tenth is tested once."""
+    """Stricter: eight folds train, the ninth selects rounds and C, the tenth is tested once."""
     data = load(dataset)
     y = labels(data)
     split = k_fold(y, folds, seed=0)[fold]
@@ -58,13 +58,13 @@ _BY_TEST = "10-fold, rounds and C by mean test (Xu et al. 2019)"
 _BY_FOLD = "10-fold, rounds and C by another fold (stricter than Xu et al. 2019)"
 PRINTED = {"MUTAG": (0.904, 0.057), "PROTEINS": (0.750, 0.031)}
 
-CLAIMS = [
+RESULTS = [
     *(
-        Claim("wl", dataset, _BY_TEST, *printed, len(SETTINGS), partial(by_strength, dataset), best_setting)
+        PublishedResult("wl", dataset, _BY_TEST, *printed, len(SETTINGS), partial(by_strength, dataset), best_setting)
         for dataset, printed in PRINTED.items()
     ),
     *(
-        Claim("wl", dataset, _BY_FOLD, *printed, FOLDS, partial(by_another_fold, dataset))
+        PublishedResult("wl", dataset, _BY_FOLD, *printed, FOLDS, partial(by_another_fold, dataset))
         for dataset, printed in PRINTED.items()
     ),
 ]

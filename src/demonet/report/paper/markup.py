@@ -1,18 +1,14 @@
-"""Tables for documents: rows of a part as Markdown and as LaTeX, printed numbers beside ours, the best in bold."""
+"""The tables of a part as Markdown and as LaTeX: our numbers with the printed ones, the best in bold."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
-from demonet.report.cells import MARKS
-from demonet.report.legible import legible
-from demonet.report.paper.grid import NOT_YET, Grid, grids, nothing, verdict
-from demonet.report.paper.words import FLOORS, group_of, method_name, set_name, slug
-
-if TYPE_CHECKING:
-    from demonet.experiments.parts.row import Row
+from demonet.report.escape import visible
+from demonet.report.paper.grid import NOT_YET, Grid, Layout, ResultRow, grids, verdict, why_empty
+from demonet.report.paper.names import FLOORS, group_of, method_name, set_name, slug
+from demonet.report.table_cells import MARKS
 
 KEY = (
     "Mean ± standard deviation over the runs; in parentheses what the paper prints. "
@@ -36,15 +32,14 @@ _LATEX = {
     "×": r"$\times$",
     "→": r"$\rightarrow$",
 }
-# What is left may mean something to Markdown, to HTML inside it, or to the table.
 _MARKDOWN = {character: f"\\{character}" for character in "\\`*_{}[]|#"}
 _MARKDOWN |= {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
-def markdown(part: str, rows: Sequence[Row], title: str) -> str:
+def markdown(layout: Layout, rows: Sequence[ResultRow], title: str) -> str:
     """The tables of a part as Markdown."""
     blocks = [f"# {escape_markdown(title)}", KEY]
-    for grid in grids(part, rows):
+    for grid in grids(layout, rows):
         if grid.title:
             blocks.append(f"## {escape_markdown(grid.title)}")
         blocks.append("\n".join(_markdown_lines(grid)))
@@ -52,21 +47,19 @@ def markdown(part: str, rows: Sequence[Row], title: str) -> str:
 
 
 def _markdown_lines(grid: Grid) -> list[str]:
-    lines = [_row([grid.head, *map(escape_markdown, grid.columns)]), "|---" + "|--:" * len(grid.columns) + "|"]
+    lines = [_row([grid.layout.head, *map(escape_markdown, grid.columns)]), "|---" + "|--:" * len(grid.columns) + "|"]
     best = _best(grid)
     for group, members in grid.groups.items():
         lines.append(_row([f"*{escape_markdown(group)}*", *[""] * len(grid.columns)]))
         for line in members:
-            cells = [
-                _cell(row, grid, _wins(row, grid.digits, best[i]), _bold_markdown) for i, row in enumerate(line.rows)
-            ]
+            cells = [_cell(row, grid, best[i], _bold_markdown) for i, row in enumerate(line.rows)]
             lines.append(_row([escape_markdown(line.name), *cells]))
     return lines
 
 
-def latex(part: str, rows: Sequence[Row], title: str) -> str:
-    """The tables of a part as LaTeX, with booktabs; the marks need amssymb."""
-    found = grids(part, rows)
+def latex(part: str, layout: Layout, rows: Sequence[ResultRow], title: str) -> str:
+    """The tables of a part as LaTeX; they need the packages booktabs and amssymb."""
+    found = grids(layout, rows)
     blocks = [_latex_table(part, grid, f"{title}. {grid.title}" if grid.title else title) for grid in found]
     return "% \\usepackage{amssymb, booktabs}\n" + "\n".join(blocks)
 
@@ -80,12 +73,12 @@ def _latex_table(part: str, grid: Grid, title: str) -> str:
         rf"\label{{tab:{slug(f'{part} {grid.title}')}}}",
         rf"\begin{{tabular}}{{l{'r' * len(grid.columns)}}}",
         r"\toprule",
-        " & ".join([grid.head, *map(escape_latex, grid.columns)]) + r" \\",
+        " & ".join([grid.layout.head, *map(escape_latex, grid.columns)]) + r" \\",
     ]
     for group, members in grid.groups.items():
         lines += [r"\midrule", rf"\multicolumn{{{1 + len(grid.columns)}}}{{l}}{{\textit{{{escape_latex(group)}}}}} \\"]
         for line in members:
-            cells = [_cell(row, grid, _wins(row, grid.digits, best[i]), _bold_latex) for i, row in enumerate(line.rows)]
+            cells = [_cell(row, grid, best[i], _bold_latex) for i, row in enumerate(line.rows)]
             lines.append(" & ".join([escape_latex(line.name), *cells]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
 
@@ -93,8 +86,8 @@ def _latex_table(part: str, grid: Grid, title: str) -> str:
 _SHORT = ("demonet-default", "demonet-hash", "demonet-weight", "gin")
 
 
-def readme(nodes: Sequence[Row], graphs: Sequence[Row]) -> str:
-    """The short table of results: a line for each set, our presets, GIN, the best floor, the paper, how many runs."""
+def readme(nodes: Sequence[ResultRow], graphs: Sequence[ResultRow]) -> str:
+    """The short table of results: for each data set our presets, GIN, the best floor, the paper, and the runs."""
     head = [
         "set",
         "default",
@@ -112,12 +105,12 @@ def readme(nodes: Sequence[Row], graphs: Sequence[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _short(rows: Sequence[Row]) -> list[str]:
+def _short(rows: Sequence[ResultRow]) -> list[str]:
     found = {(row.method, row.preset): row for row in rows}
 
     def mean(method: str, preset: str = "") -> str:
         row = found.get((method, preset))
-        return "–" if row is None else _mean(row, 3) or nothing(row)
+        return "–" if row is None else _mean(row, 3) or why_empty(row)
 
     def both(preset: str) -> str:
         return " / ".join(mean(f"demonet-{scheme}", preset) for scheme in ("hash", "weight"))
@@ -139,29 +132,29 @@ def _short(rows: Sequence[Row]) -> list[str]:
 
 
 def escape_latex(words: str) -> str:
-    r"""Text that LaTeX prints as it is written.
+    r"""Escape text for LaTeX.
 
     >>> escape_latex("GCN_cheby & 50 %")
     'GCN\\_cheby \\& 50 \\%'
     """
-    return "".join(_LATEX.get(character, character) for character in legible(words))
+    return "".join(_LATEX.get(character, character) for character in visible(words))
 
 
 def escape_markdown(words: str) -> str:
-    r"""Text that Markdown shows as it is written, also inside a table.
+    r"""Escape text for Markdown, including tables.
 
     >>> escape_markdown("DEMO-Net_m | x")
     'DEMO-Net\\_m \\| x'
     """
-    return "".join(_MARKDOWN.get(character, character) for character in legible(words))
+    return "".join(_MARKDOWN.get(character, character) for character in visible(words))
 
 
-def _cell(row: Row | None, grid: Grid, best: bool, dress: Callable[[str, bool], str]) -> str:
-    """A number with all that belongs to it: deviation, what is printed, the mark, and how many runs are missing."""
+def _cell(row: ResultRow | None, grid: Grid, best: str, style: Callable[[str, bool], str]) -> str:
+    """A number with its deviation, the printed number, the mark, and the number of runs if some are missing."""
     if row is None:
-        return dress("–", False)
-    words, digits = grid.words or {}, grid.digits
-    number = words.get(row.mean, _mean(row, digits)) or nothing(row)
+        return style("–", False)
+    words, digits = grid.layout.words or {}, grid.layout.digits
+    number = words.get(row.mean, _mean(row, digits)) or why_empty(row)
     if not math.isnan(row.std):
         number += f" ± {row.std:.{digits}f}"
     after = ""
@@ -171,7 +164,8 @@ def _cell(row: Row | None, grid: Grid, best: bool, dress: Callable[[str, bool], 
         after += f" {MARKS[found]}"
     if 0 < row.runs < row.wanted:
         after += f", {row.runs} of {row.wanted} runs"
-    return dress(number, best) + dress(after, False)
+    wins = row.whole and _mean(row, digits) == best
+    return style(number, wins) + style(after, False)
 
 
 def _bold_markdown(words: str, best: bool) -> str:
@@ -183,20 +177,16 @@ def _bold_latex(words: str, best: bool) -> str:
 
 
 def _best(grid: Grid) -> list[str]:
-    """The best mean of each column as it is shown; what reads the same is as good, what lacks runs does not compete."""
+    """The best mean of each column as text. Ties after rounding are all best; rows that lack runs do not count."""
     winners = []
     for column in range(len(grid.columns)):
         means = [row.mean for line in grid.lines if (row := line.rows[column]) and row.whole]
-        chosen = (max if grid.best == "max" else min)(means, default=math.nan)
-        winners.append("none" if grid.best is None or math.isnan(chosen) else f"{chosen:.{grid.digits}f}")
+        chosen = (max if grid.layout.best == "max" else min)(means, default=math.nan)
+        winners.append("none" if grid.layout.best is None or math.isnan(chosen) else f"{chosen:.{grid.layout.digits}f}")
     return winners
 
 
-def _wins(row: Row | None, digits: int, best: str) -> bool:
-    return row is not None and row.whole and _mean(row, digits) == best
-
-
-def _mean(row: Row, digits: int) -> str:
+def _mean(row: ResultRow, digits: int) -> str:
     return "" if math.isnan(row.mean) else f"{row.mean:.{digits}f}"
 
 

@@ -1,20 +1,24 @@
-"""Why cells of the presets do not match the paper: each reason with what was measured, and the cells it covers."""
+"""Where DEMO-Net's presets do not match the paper, and the measured reason for each such cell."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from demonet.experiments.parts.row import Row
+from demonet.report.page import Section, Table, Text
+from demonet.report.paper.grid import ResultRow, beside, two_deviations, verdict
+from demonet.report.paper.markup import escape_markdown
+from demonet.report.paper.names import set_name
+from demonet.report.table_cells import Cell, Column
 
 
 @dataclass(frozen=True)
 class Reason:
-    """A reason for some cells; an empty list of sets, methods or presets covers all of them.
+    """A reason for some cells; an empty tuple of data sets, methods or presets covers all of them.
 
     Attributes:
-        title: In a few words.
+        title: The reason in a few words.
         text: What was measured, with the numbers.
         datasets, methods, presets: The cells that it explains.
     """
@@ -25,8 +29,8 @@ class Reason:
     methods: tuple[str, ...] = ()
     presets: tuple[str, ...] = ()
 
-    def covers(self, row: Row) -> bool:
-        """Whether it is a reason for this cell."""
+    def covers(self, row: ResultRow) -> bool:
+        """Whether it explains this cell."""
         return all(
             not those or own in those
             for those, own in ((self.datasets, row.dataset), (self.methods, row.method), (self.presets, row.preset))
@@ -61,4 +65,104 @@ REASONS: tuple[Reason, ...] = (
         presets=("paper",),
     ),
 )
-"""The first that covers a cell is the one shown."""
+"""For each cell, the first one that covers it is shown."""
+MISSES = """Cells of the presets `paper` and `authors` whose mean differs from the printed one by more than two \
+standard deviations (the larger of ours and the printed one), with the reason."""
+
+NO_REASON = Reason("Not yet explained", "For these cells no reason has been measured yet.")
+
+
+@dataclass(frozen=True)
+class Miss:
+    """A cell that differs from the paper by more than two standard deviations.
+
+    Attributes:
+        row: The cell.
+        deviations: The difference in standard deviations, by the larger of ours and the printed one.
+        reason: The reason.
+    """
+
+    row: ResultRow
+    deviations: float
+    reason: Reason
+
+    @property
+    def name(self) -> str:
+        """Data set, method and preset."""
+        return f"{set_name(self.row.dataset)}, {self.row.name}"
+
+
+def misses(rows: Sequence[ResultRow], reasons: Sequence[Reason] = REASONS) -> list[Miss]:
+    """Every cell of the presets ``paper`` and ``authors`` that is above or below what the paper prints."""
+    return [
+        Miss(row, _deviations(row), _reason(row, reasons))
+        for row in rows
+        if row.preset in ("paper", "authors") and not row.variant
+        if verdict(row) in ("above", "below")
+    ]
+
+
+def _deviations(row: ResultRow) -> float:
+    """The difference in standard deviations; infinite if both deviations are zero."""
+    both = two_deviations(row)
+    return 2 * abs(row.mean - row.paper) / both if both else math.inf
+
+
+def account(missed: Sequence[Miss]) -> str:
+    """The misses as Markdown: under each reason the cells that it explains."""
+    if not missed:
+        return "Every cell that has been run is within two standard deviations of the printed one.\n"
+    blocks = []
+    for reason in dict.fromkeys(miss.reason for miss in missed):
+        lines = ["| cell | here | printed | deviations off |", "|---|--:|--:|--:|"]
+        lines += [_line(miss) for miss in missed if miss.reason == reason]
+        blocks += [f"### {reason.title}", reason.text, "\n".join(lines)]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _line(miss: Miss) -> str:
+    row = miss.row
+    ours = f"{row.mean:.3f}" if math.isnan(row.std) else f"{row.mean:.3f} ± {row.std:.3f}"
+    return f"| {escape_markdown(miss.name)} | {ours} | {row.paper:.3f} | {miss.deviations:.1f} |"
+
+
+def counts(rows: Sequence[ResultRow]) -> dict[str, int]:
+    """The number of printed cells by verdict, and of those that have not been run."""
+    printed = [row for row in rows if not math.isnan(row.paper)]
+    found = dict.fromkeys(("same", "near", "above", "below", "not yet run"), 0)
+    for row in printed:
+        found[verdict(row) or "not yet run"] += 1
+    return found
+
+
+def _reason(row: ResultRow, reasons: Sequence[Reason]) -> Reason:
+    return next((reason for reason in reasons if reason.covers(row)), NO_REASON)
+
+
+def count_table(parts: Mapping[str, Sequence[ResultRow]], *, anchor: str, title: str) -> Section:
+    """How many printed cells agree with ours, by kind of method."""
+    rows: list[list[Cell]] = []
+    for words, members in parts.items():
+        if found := counts(members):
+            rows.append([words, *found.values(), sum(found.values())])
+    columns = [Column(""), *(Column(name) for name in ("same", "near", "above", "below", "not yet run", "cells"))]
+    caption = (
+        "Cells with a printed number, by how ours compares with it. Near is judged by the deviation of single runs, "
+        "which is larger than that of a mean: two means that are near may still differ."
+    )
+    return Table(columns, rows, caption, title=title, anchor=anchor, below=True)
+
+
+def miss_sections(missed: Sequence[Miss]) -> list[Section]:
+    """The misses on the page, under their reasons."""
+    intro = MISSES if missed else "Every cell that has been run is within two standard deviations of the printed one."
+    sections: list[Section] = [Text(intro, title="Where we do not match the paper", anchor="misses")]
+    for number, reason in enumerate(dict.fromkeys(miss.reason for miss in missed), start=1):
+        rows: list[list[Cell]] = [
+            [miss.name, beside(miss.row), miss.deviations] for miss in missed if miss.reason == reason
+        ]
+        columns = [Column("cell"), Column("here, and printed"), Column("deviations off", digits=1)]
+        anchor = f"misses-{number}"
+        sections.append(Text(reason.text, title=reason.title, anchor=anchor, below=True))
+        sections.append(Table(columns, rows, "", sortable=True))
+    return sections

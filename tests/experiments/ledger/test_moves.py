@@ -1,0 +1,53 @@
+"""Complete cells outlive every change of the code, moved and renamed files included."""
+
+from __future__ import annotations
+
+import pytest
+from tests.pages import ROOT
+
+from demonet.experiments.ledger import job as jobs
+from demonet.experiments.ledger.job import Cell, Job, Outcome, Stamp, Wanted, stamp
+from demonet.experiments.ledger.schema import key
+from demonet.experiments.ledger.store import Ledger
+from demonet.report.paper.parts import PARTS
+
+CELL = Cell("accuracy", "brazil", "gcn", split="thirds")
+
+
+@pytest.fixture(scope="module")
+def committed(tmp_path_factory):
+    """A new ledger with the committed runs. Reading them checks that every run still has the key of its job."""
+    with Ledger(tmp_path_factory.mktemp("ledger") / "ledger.sqlite") as ledger:
+        assert ledger.import_runs(ROOT / "results" / "ledger.parquet") > 20_000
+        yield ledger
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_no_committed_cell_is_run_again(committed, name):
+    """By today's code: if a move or a renamed method, kind or option lost a cell, ``reproduce all`` would repeat it."""
+    part = PARTS[name]
+    assert committed.incomplete(part.wanted(), part.device) == []
+
+
+def test_a_moved_file_changes_the_stamp_and_completes_or_repeats_nothing(tmp_path, monkeypatch):
+    """Before and after a move the stamps differ; the complete cell stays, the other one begins again."""
+    before = stamp("accuracy", "brazil")
+    source = tmp_path / "demonet"
+    (source / "train").mkdir(parents=True)
+    (source / "train" / "moved.py").write_text("x = 1\n")
+    monkeypatch.setattr(jobs, "SOURCE", source)
+    assert stamp("accuracy", "brazil").code != before.code
+    other = Cell("accuracy", "usa", "gcn", split="thirds")
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        for cell, seeds in ((CELL, range(3)), (other, range(2))):
+            for seed in seeds:
+                ledger.claim(Job(cell, seed), before)
+                ledger.record(Job(cell, seed), before, Outcome(0.5, 1.0, 1.0))
+        assert ledger.incomplete([Wanted(CELL, 3), Wanted(other, 3)]) == [Wanted(other, 3)]
+        assert ledger.incomplete([Wanted(CELL, 3)], "a GPU") == [Wanted(CELL, 3)]
+
+
+def test_the_key_of_a_run_is_a_matter_of_record():
+    """It is a hash over field names and values: renaming a field of Cell, Job or Stamp would orphan all runs."""
+    made = Stamp("c0de", "{}", "cpu", "da7a")
+    assert key(Job(CELL, 3), made) == "0c0d644b30e66a1fb8e3358c77fe0bca3ffebdb61eca219f8ee1d16d3e1f4229"
