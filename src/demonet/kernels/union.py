@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch_geometric.data import Data
 
+from demonet.degree.count import count_degree
 from demonet.errors import DemonetError
 
 Int = NDArray[np.int64]
@@ -56,7 +57,8 @@ class GraphUnion:
     @property
     def degree(self) -> Int:
         """The number of arcs that end in each node."""
-        return np.bincount(self.target, minlength=self.num_nodes)
+        edge_index = torch.from_numpy(np.stack([self.source, self.target]))
+        return count_degree(edge_index, self.num_nodes).numpy()
 
     @property
     def with_x(self) -> bool:
