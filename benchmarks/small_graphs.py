@@ -29,8 +29,8 @@ from demonet.data import load
 from demonet.data.features import FeatureMap
 from demonet.data.splits import thirds
 from demonet.degree.count import count_degree
-from demonet.nn.kept import KeptGraphs
 from demonet.nn.models import GraphDEMONet
+from demonet.nn.prepared import GraphUnion
 from demonet.train import GraphProblem, preset
 from demonet.train.problem import collated
 from demonet.train.recipes import prepare_batch, replace_features
@@ -85,7 +85,7 @@ def epochs(name: str) -> dict[str, Callable[[int], None]]:
     found: dict[str, Callable[[int], None]] = {}
     model, optimizer = ours()
     whole = prepare_batch(model, Batch.from_data_list(ready))[0]
-    kept = KeptGraphs(whole, [g.num_nodes for g in ready], [g.edge_index.size(1) for g in ready])
+    kept = GraphUnion(whole, [g.num_nodes for g in ready], [g.edge_index.size(1) for g in ready])
     found["kept"] = partial(train, model, optimizer, GraphProblem(y, split, lambda rows: (kept.take(rows),), size))
     model, optimizer = ours()
     anew = collated(ready, partial(prepare_batch, model))

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import ExitStack
 
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
 from demonet.errors import DemonetError
+from demonet.ops import backend
 
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
@@ -43,3 +45,10 @@ def refuses():
         return caught.value
 
     return check
+
+
+@pytest.fixture
+def override():
+    """Backend settings for the rest of a test."""
+    with ExitStack() as stack:
+        yield lambda **changes: stack.enter_context(backend.override(**changes))

@@ -5,6 +5,7 @@ from demonet.errors import DemonetError, DemonetWarning
 from demonet.estimators import DEMONetClassifier, DEMONetGraphClassifier
 from demonet.kernels import DegreeWLKernel, MeanWLKernel, WLSubtreeKernel
 from demonet.nn import DegreePooling, DEMOConv, GraphDEMONet, ModelConfig, NodeDEMONet
+from demonet.ops import backend
 
 __version__ = "0.1.0"
 
@@ -24,4 +25,5 @@ __all__ = [
     "ModelConfig",
     "NodeDEMONet",
     "WLSubtreeKernel",
+    "backend",
 ]

@@ -29,6 +29,8 @@ def lists(pointer, neighbours):
 
 def assert_equal_layouts(a, b):
     for field in fields(DegreeLayout):
+        if not field.init:  # the cache
+            continue
         x, y = getattr(a, field.name), getattr(b, field.name)
         assert torch.equal(x, y) if isinstance(x, torch.Tensor) else x == y, field.name
 
@@ -41,7 +43,7 @@ def test_order_and_rank_are_inverse(graph, by):
     assert torch.equal(layout.rank[layout.order], everyone)
     assert torch.equal(layout.leave(layout.enter(everyone)), everyone)
     assert torch.equal(layout.enter(everyone), layout.order)
-    assert (layout.num_nodes, layout.num_arcs) == (graph.num_nodes, graph.edge_index.size(1))
+    assert (layout.num_nodes, layout.num_edges) == (graph.num_nodes, graph.edge_index.size(1))
 
 
 @given(graph=graphs(min_nodes=0), by=SIDES)
@@ -78,27 +80,14 @@ def test_lists_hold_exactly_each_nodes_neighbours(graph, by):
 
 
 @given(graph=graphs(min_nodes=0), by=SIDES)
-def test_slices_are_dense_blocks_of_the_lists(graph, by):
-    layout = DegreeLayout.from_edge_index(*graph, by=by)
-    found = lists(layout.pointer, layout.neighbours)
-    rows = 0
-    for block in layout.slices():
-        assert block.rows.start == rows
-        assert block.neighbours.shape == (block.rows.stop - rows, block.degree)
-        assert block.neighbours.tolist() == found[block.rows]
-        rows = block.rows.stop
-    assert rows == graph.num_nodes
-
-
-@given(graph=graphs(min_nodes=0), by=SIDES)
-def test_arc_leads_back_to_the_edge_index(graph, by):
+def test_edge_leads_back_to_the_edge_index(graph, by):
     layout = DegreeLayout.from_edge_index(*graph, by=by)
     source, target = layout.rank[graph.edge_index]
-    arc = layout.arc.long()
-    assert sorted(arc.tolist()) == list(range(layout.num_arcs))
-    assert torch.equal(source[arc], layout.neighbours.long())
+    edge = layout.edge.long()
+    assert sorted(edge.tolist()) == list(range(layout.num_edges))
+    assert torch.equal(source[edge], layout.neighbours.long())
     owner = torch.repeat_interleave(layout.pointer.diff())
-    assert torch.equal(target[arc], owner)
+    assert torch.equal(target[edge], owner)
 
 
 @given(graph=graphs(min_nodes=0), by=SIDES)
@@ -107,7 +96,7 @@ def test_back_lists_are_the_transpose(graph, by):
     owner = torch.repeat_interleave(layout.pointer.diff())
     back_owner = torch.repeat_interleave(layout.back_pointer.diff())
     entry = layout.back_entry.long()
-    assert sorted(entry.tolist()) == list(range(layout.num_arcs))
+    assert sorted(entry.tolist()) == list(range(layout.num_edges))
     assert torch.equal(layout.neighbours[entry].long(), back_owner)
     assert torch.equal(owner[entry], layout.back_neighbours.long())
 
@@ -129,7 +118,7 @@ def test_the_order_of_the_arcs_leaves_no_trace(graph, by, data):
     one, other = (DegreeLayout.from_edge_index(e, graph.num_nodes, by=by) for e in (graph.edge_index, shuffled))
     for name in ("order", "rank", "key", "degrees", "offsets", "pointer", "neighbours"):
         assert torch.equal(getattr(one, name), getattr(other, name)), name
-    assert torch.equal(graph.edge_index[:, one.arc.long()], shuffled[:, other.arc.long()])
+    assert torch.equal(graph.edge_index[:, one.edge.long()], shuffled[:, other.edge.long()])
 
 
 @given(graph=graphs(), by=SIDES)
@@ -167,8 +156,7 @@ def test_by_hand():
     assert layout.degrees.tolist() == [0, 1, 3]
     assert layout.offsets.tolist() == [0, 1, 4, 5]
     assert lists(layout.pointer, layout.neighbours) == [[], [4], [4], [4], [1, 2, 3]]
-    assert [(s.degree, s.rows.start, s.rows.stop) for s in layout.slices()] == [(0, 0, 1), (1, 1, 4), (3, 4, 5)]
-    assert repr(layout) == "DegreeLayout(5 nodes, 6 arcs, 3 degrees, undirected)"
+    assert repr(layout) == "DegreeLayout(5 nodes, 6 edges, 3 degrees, undirected)"
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int16, torch.int8, torch.uint8])
@@ -194,6 +182,8 @@ def test_it_cannot_be_changed():
 
 def test_to_copies_of_every_kind_keep_what_is_shared():
     layout = DegreeLayout.from_edge_index(*drawn_by_seed(6, 9))
+    layout.cache["derived"] = 1
+    assert layout.sorted().cache is layout.cache
     leaves, spec = pytree.tree_flatten(layout)
     copies = [
         layout.to("cpu"),
@@ -205,6 +195,7 @@ def test_to_copies_of_every_kind_keep_what_is_shared():
     for other in copies:
         assert_equal_layouts(layout, other)
         assert other.is_undirected
+        assert other.cache == {}
     assert len([leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]) == 11
 
 

@@ -13,7 +13,7 @@ from demonet.nn import DEMOConv
 TASKS = DegreeTasks.log2(8)
 GRAPH = drawn_by_seed(6, 8)
 LAYOUT = DegreeLayout.from_edge_index(*GRAPH)
-ARCS = LAYOUT.num_arcs
+ARCS = LAYOUT.num_edges
 X = features(6, 3, 0, torch.float32)
 
 

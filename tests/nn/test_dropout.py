@@ -8,8 +8,8 @@ import pytest
 import torch
 from tests.reference.graphs import features
 
-from demonet.degree.buffers import Buffers
-from demonet.nn.dropout import Dropout, draw_apart, draw_noise
+from demonet.nn.dropout import Dropout, draw_noise, draw_padded
+from demonet.ops.schedule.buffers import Buffers
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
@@ -62,23 +62,12 @@ def test_all_layers_at_once_are_the_layers_one_by_one(halves):
     rows, source = 7, torch.tensor([0, 1, 2, 2, 3, 4, 5, 6, 6])
     like = torch.empty(0, dtype=torch.float64)
     torch.manual_seed(2)
-    found = draw_apart(rows, halves, 0.4, like, source, Buffers())
+    found = draw_padded(rows, halves, 0.4, like, source, Buffers())
     torch.manual_seed(2)
     for (left, right), both in zip(halves, found, strict=True):
         noise = draw_noise(rows * (left + right), 0.4, like.dtype)
         parts = noise[: rows * left].view(rows, left)[source], noise[rows * left :].view(rows, right)[source]
         assert torch.equal(both, torch.cat([part.reshape(-1) for part in parts]))
-
-
-def test_noise_that_is_brought_along():
-    x = features(6, 3, 0)
-    drop = Dropout(0.4)
-    drop.noise = draw_noise(18, 0.4, x.dtype, torch.Generator().manual_seed(5))
-    found = drop(x)
-    assert torch.equal(found, drop(x))
-    torch.manual_seed(5)
-    drop.noise = None
-    assert torch.equal(found, drop(x))
 
 
 def test_nothing_is_dropped_without_training_or_probability():

@@ -63,7 +63,7 @@ def assert_same_with_gradients(model, found, expected, x):
 SHAPES = [
     {},  # the paper's
     {"aggr": "mean", "combine": "add", "bias": True, "head": "degree"},  # the authors'
-    {"combine": "add", "bias": True, "activation": "relu", "refine": True, "aggr": "sqrt", "jump": True},
+    {"combine": "add", "bias": True, "activation": "relu", "refine": True, "aggr": "sqrt"},
     {"head": "mlp", "layers": 1},
 ]
 
@@ -103,7 +103,7 @@ def test_weighted_arcs(scheme):
 
 
 def test_embeddings_and_representations_are_the_levels():
-    model = node_model(jump=True).eval()
+    model = node_model(refine=True).eval()
     x = features(7, 3, 1)
     expected = levels(model, x, GRAPH.edge_index)
     for given_as in ((x, GRAPH.edge_index), (x, DegreeLayout.from_edge_index(*GRAPH))):
@@ -117,7 +117,7 @@ def test_embeddings_and_representations_are_the_levels():
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("shape", [{}, {"jump": True, "head": "degree"}], ids=["plain", "jump"])
+@pytest.mark.parametrize("shape", [{}, {"refine": True, "head": "degree"}], ids=["plain", "refined"])
 def test_sparse_features_equal_dense_ones(scheme, shape):
     model = node_model(scheme=scheme, **shape).eval()
     x = features(7, 3, 1) * (features(7, 3, 2) > 0)
@@ -274,7 +274,7 @@ def test_a_graph_has_no_degree_to_choose_a_head_by():
 
 
 def test_a_configuration_goes_through_plain_values():
-    config = ModelConfig(scheme="hash", hidden=8, jump=True)
+    config = ModelConfig(scheme="hash", hidden=8, refine=True)
     state = {field.name: getattr(config, field.name) for field in fields(config)}
     assert ModelConfig.from_state(state) == config
     assert NodeDEMONet(3, 2, TASKS, config, hidden=10).config == config.changed(hidden=10)

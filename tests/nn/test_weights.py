@@ -11,7 +11,7 @@ from tests.reference.graphs import drawn_by_seed, features, graphs, seeds
 from tests.reference.layers import smooth_basis
 
 from demonet.degree import DegreeLayout, DegreeTasks
-from demonet.nn.weights import HashedWeights, IndependentWeights, SmoothWeights, hashed, independent, smooth
+from demonet.nn.weights import HashedWeights, IndependentWeights, SmoothWeights
 
 SCHEMES = {
     "weight": IndependentWeights,
@@ -32,13 +32,11 @@ def made(scheme, tasks, seed=0, in_channels=5):
 
 
 @pytest.fixture(params=["matrices", "products"])
-def branch(request, monkeypatch):
+def branch(request, override):
     """Both sides of every choice by cost."""
     rows = 0 if request.param == "matrices" else 10**9
-    monkeypatch.setattr(independent, "ROWS_PER_TASK", rows)
-    monkeypatch.setattr(hashed, "ROWS_PER_HASH", rows)
-    monkeypatch.setattr(smooth, "ROWS_PER_MIX", rows)
-    monkeypatch.setattr(hashed, "COLUMNS", 2)  # so that five columns are hashed in three blocks
+    # Five columns are hashed in three blocks.
+    override(rows_per_task=rows, rows_per_hash=rows, rows_per_mix=rows, hash_columns=2)
     return request.param
 
 
@@ -111,14 +109,14 @@ def test_hashed_weights_cost_the_same_however_many_tasks_there_are():
 def test_hash_functions_differ_by_degree_and_by_seed_and_buckets_share_theirs():
     exact = DegreeTasks.exact(torch.tensor([1]))
     degree = torch.arange(50)
-    one = HashedWeights(20, 4, exact, seed=0).hashes(degree)
-    other = HashedWeights(20, 4, exact, seed=1).hashes(degree)
+    one = HashedWeights(20, 4, exact, hash_seed=0).hashes(degree)
+    other = HashedWeights(20, 4, exact, hash_seed=1).hashes(degree)
     rows = {tuple(row) for xi1 in (one[0], other[0]) for row in xi1.tolist()}
     assert len(rows) == 100
-    again = HashedWeights(20, 4, exact, seed=0).hashes(degree)
+    again = HashedWeights(20, 4, exact, hash_seed=0).hashes(degree)
     assert torch.equal(one[0], again[0])
     assert torch.equal(one[1], again[1])
-    xi1, _ = HashedWeights(20, 4, DegreeTasks.buckets([10]), seed=0).hashes(degree)
+    xi1, _ = HashedWeights(20, 4, DegreeTasks.buckets([10]), hash_seed=0).hashes(degree)
     assert len({tuple(row) for row in xi1.tolist()}) == 2
 
 

@@ -7,7 +7,8 @@ import torch
 from tests.reference.graphs import drawn_by_seed, features
 
 from demonet.degree import DegreeLayout
-from demonet.ops import aggregate, cpu_conv, reference
+from demonet.ops import Options, Weights, aggregate, cpu, reference
+from demonet.ops.graph import Graph
 
 GRAPHS = {"undirected": drawn_by_seed(30, 60, 0), "directed": drawn_by_seed(30, 50, 1, undirected=False)}
 
@@ -23,7 +24,7 @@ def arguments(layout, combine, with_bias):
 def check(found, by, expected, wanted, grad):
     torch.testing.assert_close(found, expected)
     exact = torch.autograd.grad(expected, [one for one in wanted if one is not None], grad, retain_graph=True)
-    for one, other in zip([gradient for gradient in by if gradient.numel()], exact, strict=True):
+    for one, other in zip([each for each in by if each is not None and each.numel()], exact, strict=True):
         torch.testing.assert_close(one, other)
 
 
@@ -31,17 +32,18 @@ def check(found, by, expected, wanted, grad):
 @pytest.mark.parametrize("activation", ["none", "elu", "relu"])
 @pytest.mark.parametrize("with_bias", [False, True])
 @pytest.mark.parametrize("share", [8, 8192])
-def test_with_sums_that_are_known(monkeypatch, combine, activation, with_bias, share):
-    monkeypatch.setattr(cpu_conv, "SHARE", share)
+def test_with_sums_that_are_known(override, combine, activation, with_bias, share):
+    override(outer_rows=share)
     layout = DegreeLayout.from_edge_index(*GRAPHS["undirected"])
     x, seed, matrices, bias = arguments(layout, combine, with_bias)
-    a, offsets = features(30, 3, 4).requires_grad_(), layout.offsets
-    expected = reference.conv(x, a, seed, matrices, offsets, bias, combine, activation)
+    a = features(30, 3, 4).requires_grad_()
+    given = Weights(seed, matrices, bias), Graph.of(layout), Options("sum", combine, activation)
+    expected, _ = reference.conv(x, a, *given)
     grad = torch.randn_like(expected)
     with torch.no_grad():
-        found = cpu_conv.conv(x, a, seed, matrices, layout.blocks, bias, combine, activation)
+        found, _ = cpu.conv(x, a, *given)
         needs = (True, True, True, True, with_bias)
-        by = cpu_conv.conv_backward(grad, found, x, a, seed, matrices, layout.blocks, combine, activation, needs)
+        by = cpu.conv_backward(grad, found, x, a, *given, needs, known=True)
     check(found, by, expected, [x, a, seed, matrices, bias], grad)
 
 
@@ -52,20 +54,13 @@ def test_with_sums_that_are_known(monkeypatch, combine, activation, with_bias, s
 def test_sums_included(graph, aggr, combine, activation):
     layout = DegreeLayout.from_edge_index(*graph)
     x, seed, matrices, bias = arguments(layout, combine, True)
-    offsets, pointer, lists = layout.offsets, layout.pointer, (layout.back_pointer, layout.back_neighbours)
-    expected = reference.conv(x, aggregate(x, layout, aggr=aggr), seed, matrices, offsets, bias, combine, activation)
+    given = Weights(seed, matrices, bias), Graph.of(layout), Options(aggr, combine, activation)
+    expected, _ = reference.conv(x, aggregate(x, layout, aggr=aggr), *given)
     grad = torch.randn_like(expected)
     with torch.no_grad():
-        options = (aggr, combine, activation)
-        a = aggregate(x, layout, aggr=aggr)
-        found = cpu_conv.conv(x, a, seed, matrices, layout.blocks, bias, combine, activation)
-        by = cpu_conv.gather_conv_backward(
-            grad, found, x, a, seed, matrices, layout.blocks, *options, (True,) * 4, pointer, *lists
-        )
-        plain = reference.gather_conv_backward(
-            *(grad, found, x, a, seed, matrices, offsets, *options, pointer),
-            lambda z: reference.aggregate(z, *lists, None, "sum"),
-        )
+        found, a = cpu.conv(x, None, *given)
+        by = cpu.conv_backward(grad, found, x, a, *given, (True,) * 5, known=False)
+        plain = reference.conv_backward(grad, found, x, a, *given, known=False)
     check(found, by, expected, [x, seed, matrices, bias], grad)
     check(found, plain, expected, [x, seed, matrices, bias], grad)
 
@@ -73,8 +68,9 @@ def test_sums_included(graph, aggr, combine, activation):
 def test_only_what_was_asked_for():
     layout = DegreeLayout.from_edge_index(*GRAPHS["undirected"])
     x, seed, matrices, bias = (one.detach() for one in arguments(layout, "concat", True))
-    out = cpu_conv.conv(x, x, seed, matrices, layout.blocks, bias, "concat", "relu")
+    given = Weights(seed, matrices, bias), Graph.of(layout), Options(activation="relu")
+    out, _ = cpu.conv(x, x, *given)
     for asked in range(5):
         needs = tuple(place == asked for place in range(5))
-        by = cpu_conv.conv_backward(out, out, x, x, seed, matrices, layout.blocks, "concat", "relu", needs)
+        by = cpu.conv_backward(out, out, x, x, *given, needs, known=True)
         assert [gradient.numel() > 0 for gradient in by] == list(needs)

@@ -13,7 +13,8 @@ from demonet.bench.methods import METHODS, build
 from demonet.degree import DegreeLayout, DegreeTasks
 from demonet.errors import DemonetError
 from demonet.nn import NodeDEMONet
-from demonet.ops import aggregate, conv, cpu_stack, linear_cross_entropy
+from demonet.ops import Options, Weights, aggregate, conv, cpu_stack, linear_cross_entropy
+from demonet.ops.graph import Graph
 from demonet.ops.stack import Stack
 from demonet.train.problem import Part
 from demonet.train.steps import _loss
@@ -23,9 +24,8 @@ WIDTHS = (5, 6, 8, 4)
 
 
 @pytest.fixture(autouse=True)
-def _small(monkeypatch):
-    monkeypatch.setattr(cpu_stack, "LEAST", 1)
-    monkeypatch.setattr("demonet.nn.small.LEAST", 1)
+def _small(override):
+    override(fused_rows=1)
 
 
 def problem(layout, depth, combine, bias, dtype=torch.float64):
@@ -43,14 +43,13 @@ def problem(layout, depth, combine, bias, dtype=torch.float64):
 
 def whole(stack, x, flat):
     layers = [tuple(flat[i : i + 3]) for i in range(0, len(flat) - 2, 3)]
-    return cpu_stack.stack_loss(stack, x, layers, *flat[-2:])
+    return cpu_stack.stack_loss(stack, x, [Weights(*layer) for layer in layers], *flat[-2:])
 
 
-def parts(stack, x, flat):
+def parts(stack, x, flat, layout):
     h = x
     for i in range(0, len(flat) - 2, 3):
-        options = {"aggr": stack.aggr, "combine": stack.combine, "activation": stack.activation}
-        h = conv(h, None, flat[i], flat[i + 1], stack.layout, flat[i + 2], **options)
+        h = conv(h, None, Weights(*flat[i : i + 3]), layout, stack.options)
     return linear_cross_entropy(h, *flat[-2:], stack.target, stack.share)
 
 
@@ -59,16 +58,16 @@ def parts(stack, x, flat):
 @pytest.mark.parametrize("combine", ["concat", "add"])
 @pytest.mark.parametrize(("aggr", "activation"), [("sum", "relu"), ("mean", "elu"), ("sqrt", "none")])
 @pytest.mark.parametrize(("known", "bias", "piece"), [(True, True, 3), (False, False, 8192)])
-def test_the_loss_and_its_derivatives(monkeypatch, graph, depth, combine, aggr, activation, known, bias, piece):
-    monkeypatch.setattr("demonet.degree.pieces.ROWS", piece)
+def test_the_loss_and_its_derivatives(override, graph, depth, combine, aggr, activation, known, bias, piece):
+    override(piece_rows=piece)
     layout = DegreeLayout.from_edge_index(*GRAPHS[graph]).sorted()
     flat, target, share = problem(layout, depth, combine, bias)
     x = features(40, WIDTHS[0], 40)
     first = aggregate(x, layout, aggr=aggr) if known else None
     before = None if first is None else first.clone()
-    stack = Stack(layout, target, share, first, aggr, combine, activation)
+    stack = Stack(Graph.of(layout), target, share, first, Options(aggr, combine, activation))
     wanted = [t for t in flat if t is not None]
-    found, expected = whole(stack, x, flat), parts(stack, x, flat)
+    found, expected = whole(stack, x, flat), parts(stack, x, flat, layout)
     torch.testing.assert_close(found, expected)
     for one, other in zip(
         torch.autograd.grad(3 * found, wanted), torch.autograd.grad(3 * expected, wanted), strict=True
@@ -82,7 +81,10 @@ def test_twice_the_same_bits_backward_twice_and_no_second_derivative():
     layout = DegreeLayout.from_edge_index(*GRAPHS["undirected"]).sorted()
     flat, target, share = problem(layout, 2, "concat", True, torch.float32)
     flat[0].requires_grad_(False)
-    stack, x = Stack(layout, target, share, None, "sum", "concat", "relu"), features(40, WIDTHS[0], 40).float()
+    stack, x = (
+        Stack(Graph.of(layout), target, share, None, Options(activation="relu")),
+        features(40, WIDTHS[0], 40).float(),
+    )
     wanted = [t for t in flat if t is not None and t.requires_grad]
     loss = whole(stack, x, flat)
     runs = [torch.autograd.grad(loss, wanted, retain_graph=True) for _ in range(2)]

@@ -10,8 +10,17 @@ import torch.nn.functional as F
 
 from demonet.degree import DegreeLayout, DegreeTasks
 from demonet.nn import DEMOConv, NodeDEMONet
-from demonet.nn.weights import hashed
-from demonet.ops import aggregate, conv, degree_linear, degree_pool, linear_cross_entropy, reference
+from demonet.ops import (
+    Options,
+    Weights,
+    aggregate,
+    conv,
+    degree_linear,
+    degree_pool,
+    linear_cross_entropy,
+    reference,
+)
+from demonet.ops.graph import Graph
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-6, torch.bfloat16: 1e-2, torch.float16: 2e-3}
@@ -59,15 +68,14 @@ def test_convolution(dtype, case):
     narrow = [tensor.to(dtype).requires_grad_() for tensor in wide]
     wide = [tensor.detach().double().requires_grad_() for tensor in narrow]
     x, seed, matrices, bias = wide
-    a = reference.aggregate(x, layout.pointer, layout.neighbours, None, aggr)
-    wanted = reference.conv(x, a, seed, matrices, layout.offsets, bias, combine, activation)
+    options = Options(aggr, combine, activation, keep)
+    wanted, a = reference.conv(x, None, Weights(seed, matrices, bias), Graph.of(layout), options)
     grad = draw(*wanted.shape, seed=7)  # where rounding may flip the sign, both slopes are right: leave those out
     grad = torch.where(wanted.detach().abs() > 0.05 * wanted.detach().abs().mean(), grad, 0).to(dtype)
     by = torch.autograd.grad(wanted, wide, grad.double())
     x, seed, matrices, bias = narrow
-    options = {"aggr": aggr, "combine": combine, "activation": activation}
-    found = conv(x, None, seed, matrices, layout, bias, keep=keep, **options)
-    given = conv(x, a.to(dtype).detach(), seed, matrices, layout, bias, **options)
+    found = conv(x, None, Weights(seed, matrices, bias), layout, options)
+    given = conv(x, a.to(dtype).detach(), Weights(seed, matrices, bias), layout, options)
     assert error(found, wanted) < TOLERANCE[dtype]
     assert error(given, wanted) < TOLERANCE[dtype]
     for ours, theirs in zip(torch.autograd.grad(found, narrow, grad), by, strict=True):
@@ -78,13 +86,13 @@ def test_convolution(dtype, case):
 def test_small_operators(dtype):
     layout = graph(2000, 1500)
     x, weight = draw(2000, 70, seed=0).to(dtype), draw(4, 70, 33, seed=1).to(dtype)
-    arcs = draw(layout.num_arcs, seed=2).abs().to(dtype)
+    edges = draw(layout.num_edges, seed=2).abs().to(dtype)
     task = (torch.arange(layout.degrees.size(0), device="cuda") % 5) - 1
     cell = torch.randint(0, 9, (2000,), generator=torch.Generator().manual_seed(0)).cuda()
     lists = (layout.pointer, layout.neighbours)
-    wanted = reference.aggregate(x.double(), *lists, arcs.double(), "mean")
-    assert error(aggregate(x, layout, arcs, aggr="mean"), wanted) < TOLERANCE[dtype]
-    assert error(aggregate(x, lists, arcs, aggr="mean"), wanted) < TOLERANCE[dtype]
+    wanted = reference.aggregate(x.double(), *lists, edges.double(), "mean")
+    assert error(aggregate(x, layout, edges, aggr="mean"), wanted) < TOLERANCE[dtype]
+    assert error(aggregate(x, lists, edges, aggr="mean"), wanted) < TOLERANCE[dtype]
     wanted = reference.degree_linear(x.double(), weight.double(), layout.offsets, task)
     assert error(degree_linear(x, weight, layout.offsets, task), wanted) < TOLERANCE[dtype]
     wanted = reference.degree_pool(x.double(), cell, 9, "mean")
@@ -150,7 +158,7 @@ def test_the_same_bits_twice(dtype):
     tensors = [tensor.to(dtype).requires_grad_() for tensor in tensors]
 
     def once():
-        out = conv(tensors[0], None, *tensors[1:], layout, activation="elu")
+        out = conv(tensors[0], None, Weights(*tensors[1:]), layout, Options(activation="elu"))
         return [out, *torch.autograd.grad(out.square().sum(), tensors)]
 
     first = once()
@@ -159,13 +167,12 @@ def test_the_same_bits_twice(dtype):
 
 
 @pytest.mark.parametrize("case", ["a map", "row by row", "large matrices", "folded"])
-def test_hashing_gives_the_same_bits_twice(case, monkeypatch):
+def test_hashing_gives_the_same_bits_twice(case, override):
     """Collisions of three and more are added up in one order, and as a CPU has them."""
     n, width = 300, 300 if case == "folded" else 40
     layout = graph(n, 100)
     if case in ("row by row", "large matrices"):
-        monkeypatch.setattr(hashed, "LARGEST_MAP", 0)
-        monkeypatch.setattr(hashed, "ROWS_PER_HASH", 1 if case == "large matrices" else n)
+        override(hash_map_entries=0, rows_per_hash=1 if case == "large matrices" else n)
     torch.manual_seed(0)
     size = 8 if case == "folded" else width
     conv = DEMOConv(width, 16, DegreeTasks.exact(layout.degree), scheme="hash", hash_size=size).double()
@@ -190,11 +197,10 @@ def test_full_precision_also_where_torch_allows_less():
     layout = graph(2000, 10)
     x, seed, matrices = draw(2000, 64, seed=0), draw(64, 32, seed=1), draw(layout.degrees.size(0), 64, 32, seed=2)
     exact = [tensor.float().double() for tensor in (x, seed, matrices)]
-    a = reference.aggregate(exact[0], layout.pointer, layout.neighbours, None, "sum")
-    wanted = reference.conv(exact[0], a, exact[1], exact[2], layout.offsets, None, "concat", "none")
+    wanted, _ = reference.conv(exact[0], None, Weights(*exact[1:]), Graph.of(layout), Options())
     before = torch.backends.cuda.matmul.allow_tf32
     try:
         torch.backends.cuda.matmul.allow_tf32 = True
-        assert error(conv(x.float(), None, seed.float(), matrices.float(), layout), wanted) < 1e-6
+        assert error(conv(x.float(), None, Weights(seed.float(), matrices.float()), layout), wanted) < 1e-6
     finally:
         torch.backends.cuda.matmul.allow_tf32 = before

@@ -9,7 +9,7 @@ from torch.autograd import gradcheck, gradgradcheck
 
 from demonet.degree import DegreeLayout
 from demonet.ops import aggregate, degree_linear, degree_linear_rows, degree_pool, neighbour_lists
-from demonet.ops.dispatch import ops
+from demonet.ops.library import ops
 
 GRAPHS = {
     "undirected": drawn_by_seed(5, 6, 0),
@@ -31,7 +31,7 @@ def test_aggregate(graph, aggr, weighted):
     layout = DegreeLayout.from_edge_index(*graph)
     pointer, neighbours, _ = neighbour_lists(graph.edge_index, graph.num_nodes, graph.num_nodes)
     x = features(graph.num_nodes, 2, 0).requires_grad_()
-    weight = (features(layout.num_arcs, 1, 1)[:, 0].requires_grad_(),) if weighted and layout.num_arcs else ()
+    weight = (features(layout.num_edges, 1, 1)[:, 0].requires_grad_(),) if weighted and layout.num_edges else ()
     check(lambda x, *w: aggregate(x, layout, *w, aggr=aggr), x, *weight)
     check(lambda x, *w: aggregate(x, (pointer, neighbours), *w, aggr=aggr), x, *weight)
 

@@ -139,13 +139,16 @@ def test_neighbour_lists_refuse_bad_arcs(edge_index, named):
         neighbour_lists(torch.tensor(edge_index), 3, 2)
 
 
-@pytest.mark.parametrize(("name", "value"), [("GROUPED_DTYPES", ()), ("PADDED", 0)])
+@pytest.mark.parametrize("dtypes", [True, False])
 @pytest.mark.parametrize("task", [[2, -1, 0], [1, 1, -1], [0, 1, 2]])
-def test_without_a_grouped_product_groups_go_one_by_one(monkeypatch, name, value, task):
+def test_without_a_grouped_product_groups_go_one_by_one(monkeypatch, override, dtypes, task):
     x, weight = torch.randn(9, 5), torch.randn(3, 5, 8)
     offsets, task = torch.tensor([0, 2, 5, 9]), torch.tensor(task)
     grouped = cpu.degree_linear(x, weight, offsets, task), cpu.degree_outer(x, x, offsets, task, 3)
-    monkeypatch.setattr(cpu, name, value)
+    if dtypes:
+        monkeypatch.setattr(cpu, "GROUPED_DTYPES", ())
+    else:
+        override(padded_entries=0)
     looped = cpu.degree_linear(x, weight, offsets, task), cpu.degree_outer(x, x, offsets, task, 3)
     for one, other in zip(grouped, looped, strict=True):
         torch.testing.assert_close(one, other)

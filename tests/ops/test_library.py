@@ -7,11 +7,11 @@ import torch
 from tests.reference.graphs import drawn_by_seed, features
 
 from demonet.degree import DegreeLayout
-from demonet.ops.dispatch import library, ops
+from demonet.ops.library import library, ops
 
 GRAPH = drawn_by_seed(12, 20, 0, undirected=False)
 LAYOUT = DegreeLayout.from_edge_index(*GRAPH)
-BACK = (LAYOUT.back_pointer, LAYOUT.back_neighbours, LAYOUT.back_entry)
+BACK = [LAYOUT.back_pointer, LAYOUT.back_neighbours, LAYOUT.back_entry]
 OFFSETS, TASK = torch.tensor([0, 3, 3, 12]), torch.tensor([1, -1, 0])
 
 
@@ -19,8 +19,8 @@ def x(rows=12, width=3, seed=0):
     return features(rows, width, seed, torch.float32).requires_grad_()
 
 
-def arcs(seed=5):
-    return features(LAYOUT.num_arcs, 1, seed, torch.float32)[:, 0].requires_grad_()
+def edge_weights(seed=5):
+    return features(LAYOUT.num_edges, 1, seed, torch.float32)[:, 0].requires_grad_()
 
 
 def matrices():
@@ -28,7 +28,7 @@ def matrices():
 
 
 GROUPS = LAYOUT.degrees.size(0)
-LISTS = (LAYOUT.pointer, LAYOUT.neighbours, [], [], LAYOUT.back_pointer, LAYOUT.back_neighbours, [])
+TENSORS = [LAYOUT.offsets, LAYOUT.pointer, LAYOUT.neighbours, LAYOUT.back_pointer, LAYOUT.back_neighbours]
 
 
 def stack():
@@ -51,24 +51,20 @@ SHARE = features(12, 1, 8, torch.float32)[:, 0].abs()
 
 CALLS = {
     "conv": [
-        lambda: (x(), x(seed=4), seed(2), stack(), LAYOUT.offsets, bias(7), "concat", "elu", []),
-        lambda: (x(), x(seed=4), seed(5), stack(), LAYOUT.offsets, None, "add", "relu", []),
+        lambda: (x(), x(seed=4), seed(2), stack(), bias(7), TENSORS, "sum", "concat", "elu", True),
+        lambda: (x(), x(seed=4), seed(5), stack(), None, TENSORS, "sum", "add", "relu", True),
+        lambda: (x(), None, seed(2), stack(), bias(7), TENSORS, "sum", "concat", "elu", True),
+        lambda: (x(), None, seed(5), stack(), None, TENSORS, "mean", "add", "none", False),
     ],
     "conv_backward": [
         lambda: (
             *(tensor.detach() for tensor in (*given(), seed(2), stack())),
-            *(LAYOUT.offsets, "concat", "elu", [True] * 5, []),
-        )
-    ],
-    "gather_conv": [
-        lambda: (x(), seed(2), stack(), LAYOUT.offsets, bias(7), "sum", "concat", "elu", True, *LISTS),
-        lambda: (x(), seed(5), stack(), LAYOUT.offsets, None, "mean", "add", "none", False, *LISTS),
-    ],
-    "gather_conv_backward": [
+            *(TENSORS, "sum", "concat", "elu", True, [True] * 5, True),
+        ),
         lambda: (
             *(tensor.detach() for tensor in (*given(), seed(2), stack())),
-            *(LAYOUT.offsets, "sqrt", "concat", "relu", [True] * 4, *LISTS),
-        )
+            *(TENSORS, "sqrt", "concat", "relu", True, [True] * 5, False),
+        ),
     ],
     "linear_cross_entropy": [
         lambda: (x(), seed(4).detach().t().requires_grad_(), bias(4), torch.arange(12) % 4, SHARE)
@@ -82,9 +78,9 @@ CALLS = {
         lambda: (GRAPH.edge_index[:, :0], 12, 12),
     ],
     "aggregate": [
-        lambda: (x(), LAYOUT.pointer, LAYOUT.neighbours, None, "sum", *BACK, [], []),
-        lambda: (x(), LAYOUT.pointer, LAYOUT.neighbours, arcs(), "mean", *BACK, [], []),
-        lambda: (x(), LAYOUT.pointer.long(), LAYOUT.neighbours.long(), arcs(), "sqrt", None, None, None, [], []),
+        lambda: (x(), LAYOUT.pointer, LAYOUT.neighbours, None, "sum", BACK, []),
+        lambda: (x(), LAYOUT.pointer, LAYOUT.neighbours, edge_weights(), "mean", BACK, []),
+        lambda: (x(), LAYOUT.pointer.long(), LAYOUT.neighbours.long(), edge_weights(), "sqrt", [], []),
     ],
     "hash_functions": [lambda: (torch.arange(5)[:, None], torch.arange(7), 3, 11)],
     "edge_product": [lambda: (x(), x(seed=4), LAYOUT.pointer, LAYOUT.neighbours)],

@@ -62,14 +62,14 @@ def test_aggregate_equals_the_dense_one(aggr, graph, seed, weighted):
     """Parallel arcs included, which name a column of the adjacency twice."""
     layout = DegreeLayout.from_edge_index(*graph)
     x = half_empty(graph.num_nodes, 4, seed)
-    weight = features(layout.num_arcs, 1, seed)[:, 0] if weighted else None
+    weight = features(layout.num_edges, 1, seed)[:, 0] if weighted else None
     found = sparse_aggregate(x.to_sparse_csr(), layout, weight, aggr=aggr)
     torch.testing.assert_close(found, aggregate(x, layout, weight, aggr=aggr))
 
 
 def test_constants_are_not_differentiated_in_silence():
     layout = DegreeLayout.from_edge_index(*drawn_by_seed(4, 5))
-    x, weight = half_empty(4, 3, 0).to_sparse_csr(), torch.ones(layout.num_arcs, dtype=torch.float64)
+    x, weight = half_empty(4, 3, 0).to_sparse_csr(), torch.ones(layout.num_edges, dtype=torch.float64)
     with pytest.raises(DemonetError, match="constants"):
         sparse_aggregate(x, layout, weight.requires_grad_(), aggr="sum")
     with pytest.raises(DemonetError, match="constants"):

@@ -16,7 +16,8 @@ if torch.cuda.is_available():
 from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError
 from demonet.nn import NodeDEMONet
-from demonet.ops import aggregate, conv, linear_cross_entropy
+from demonet.ops import Options, Weights, aggregate, backend, linear_cross_entropy, reference
+from demonet.ops.graph import Graph
 from demonet.ops.stack import Stack, stack_loss, stacks
 
 from .test_triton import SLOW, assert_near, draw, graph, seeds
@@ -37,26 +38,25 @@ def parameters(layout, combine, seed, bias):
 
 
 def problem(seed, *, directed, aggr, combine, activation, known, keep, bias):
-    layout = graph(seed, directed=directed).cut()
+    layout = graph(seed, directed=directed)
     n = layout.num_nodes
     x = draw(n, WIDTHS[0], seed=seed)
     target = torch.randint(0, 3, (n,), generator=torch.Generator().manual_seed(seed))
     share = torch.where(draw(n, seed=seed + 1) > 0, draw(n, seed=seed + 2).abs(), 0.0)
     first = aggregate(x, layout, aggr=aggr) if known else None
-    stack = Stack(layout, target, share, first, aggr, combine, activation, keep)
+    stack = Stack(Graph.of(layout), target, share, first, Options(aggr, combine, activation, keep))
     return stack, x, parameters(layout, combine, seed, bias)
 
 
 def whole(stack, x, flat):
-    return stack_loss(stack, x, [tuple(flat[:3]), tuple(flat[3:6])], *flat[6:])
+    return stack_loss(stack, x, [Weights(*flat[:3]), Weights(*flat[3:6])], *flat[6:])
 
 
 def parts(stack, x, flat):
     h = x.double()
     for k in (0, 1):
-        seed, matrices, bias = (None if t is None else t.double() for t in flat[3 * k : 3 * k + 3])
-        options = {"aggr": stack.aggr, "combine": stack.combine, "activation": stack.activation}
-        h = conv(h, None, seed, matrices, stack.layout, bias, **options)
+        weights = Weights(*(None if t is None else t.double() for t in flat[3 * k : 3 * k + 3]))
+        h, _ = reference.conv(h, None, weights, stack.graph, stack.options)
     return linear_cross_entropy(h, flat[6].double(), flat[7].double(), stack.target, stack.share)
 
 
@@ -109,15 +109,17 @@ def test_derivative_of_the_derivative_is_refused():
         gradients(whole(stack, x, flat), flat, create_graph=True)
 
 
-def test_what_does_not_stack():
+def test_what_does_not_stack(override):
     _, x, flat = problem(5, keep=True, **PLAIN)
-    layers, head = [tuple(flat[:3]), tuple(flat[3:6])], flat[6]
+    layers, head = [Weights(*flat[:3]), Weights(*flat[3:6])], flat[6]
+    assert not stacks(x, layers, head)  # main memory
+    override(path="triton")
     assert stacks(x, layers, head)
     assert not stacks(x.clone().requires_grad_(), layers, head)
     assert not stacks(x[:0], layers, head)
     assert not stacks(x.double(), layers, head)
     assert not stacks(x, layers, draw(1000, WIDTHS[-1], seed=0))
-    assert not stacks(x, [(draw(4096, 4, seed=0), draw(1, 4096, 4, seed=0), None), layers[1]], head)
+    assert not stacks(x, [Weights(draw(4096, 4, seed=0), draw(1, 4096, 4, seed=0)), layers[1]], head)
     with torch.autocast("cpu", torch.bfloat16):
         assert not stacks(x, layers, head)
 
@@ -125,15 +127,17 @@ def test_what_does_not_stack():
 @pytest.mark.parametrize("scheme", ["weight", "hash", "smooth"])
 @pytest.mark.parametrize("prepared", [True, False])
 def test_model(scheme, prepared):
-    """A model's own loss goes this way where its graph is cut for a GPU; with dropout, it does not."""
-    layout = graph(6, directed=False).cut()
+    """A model's own loss goes this way on a GPU; with dropout, it does not."""
+    layout = graph(6, directed=False)
     n = layout.num_nodes
     tasks = DegreeTasks.log2(int(layout.degree.max()))
     target, share = torch.arange(n) % 3, torch.full((n,), 1 / n)
     x = draw(n, 6, seed=1)
     model = NodeDEMONet(6, 3, tasks, scheme=scheme, hidden=8, dropout=0.0, bias=True)
     given = (model.prepare(x, layout), target, share) if prepared else (x, target, share, layout)
-    loss = model.loss(*given)
+    with backend.override(path="triton"):
+        loss = model.loss(*given)
+    assert type(loss.grad_fn).__name__ == "_StackLossBackward"
     scores = model(x, layout)
     wanted = torch.nn.functional.cross_entropy(scores, target)
     assert_near(loss, wanted)

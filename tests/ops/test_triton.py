@@ -13,15 +13,18 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from demonet.degree import DegreeLayout
-from demonet.degree.tiles import CHUNK, SHORT, cut_groups, cut_lists
-from demonet.ops import reference
+from demonet.ops import Options, Weights, backend, reference
+from demonet.ops.graph import Graph
+from demonet.ops.schedule.gpu import cut_groups, cut_lists
 
 pytest.importorskip("triton")
 if torch.cuda.is_available():
     pytest.skip("on a GPU the kernels are compiled: see test_cuda.py", allow_module_level=True)
 
-from demonet.ops.triton import by_input, by_weights, conv, cross_entropy, gather, linear, pool
+from demonet.ops import gpu
+from demonet.ops.triton import cross_entropy, gather, linear, pool
 
+CHUNK, SHORT = backend.current().chunk_edges, backend.current().short_list
 TOLERANCE = {torch.float32: 2e-5, torch.float16: 4e-3}
 # No shrinking: a kernel in the interpreter is slow, and the draws are small already.
 SLOW = settings(max_examples=6, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
@@ -57,7 +60,7 @@ def assert_near(found: torch.Tensor, wanted: torch.Tensor, dtype: torch.dtype = 
 def test_aggregate(seed, directed, aggr, weighted):
     layout = graph(seed, directed=directed)
     x = draw(layout.num_nodes, 5, seed=seed)
-    weight = draw(layout.num_arcs, seed=seed).abs() if weighted else None
+    weight = draw(layout.num_edges, seed=seed).abs() if weighted else None
     for pointer, neighbours in (
         (layout.pointer, layout.neighbours),
         (layout.back_pointer.long(), layout.back_neighbours.long()),
@@ -79,7 +82,7 @@ def test_aggregate(seed, directed, aggr, weighted):
     dtype=st.sampled_from(list(TOLERANCE)),
 )
 def test_convolution_and_its_derivatives(seed, directed, aggr, combine, activation, widths, has_bias, dtype):
-    layout = graph(seed, directed=directed).cut()
+    layout = graph(seed, directed=directed)
     columns, left, right = widths
     left = right if combine == "add" else left
     x = draw(layout.num_nodes, columns, seed=seed, dtype=dtype)
@@ -87,15 +90,14 @@ def test_convolution_and_its_derivatives(seed, directed, aggr, combine, activati
     matrices = draw(layout.degrees.size(0), columns, right, seed=seed + 2, dtype=dtype)
     bias = draw(right if combine == "add" else left + right, seed=seed + 3, dtype=dtype) if has_bias else None
 
-    graph_args = (layout.pointer, layout.neighbours, layout.tiles)
-    out, a = conv.gather_conv(x, seed_map, matrices, bias, aggr, combine, activation, *graph_args, keep=True)
-    again = conv.rows_conv(x, a, seed_map, matrices, bias, combine, activation, layout.groups)
-    torch.testing.assert_close(again, out, rtol=0, atol=0)  # sums kept or gathered: the same bits
+    given = Weights(seed_map, matrices, bias), Graph.of(layout), Options(aggr, combine, activation)
+    out, a = gpu.conv(x, None, *given)
+    again, _ = gpu.conv(x, a, *given)
+    torch.testing.assert_close(again, out, rtol=0, atol=0)  # sums given or gathered: the same bits
 
     wide = [t.double().requires_grad_() for t in (x, seed_map, matrices)]
     wide_bias = None if bias is None else bias.double().requires_grad_()
-    sums = reference.aggregate(wide[0], layout.pointer, layout.neighbours, None, aggr)
-    wanted = reference.conv(wide[0], sums, wide[1], wide[2], layout.offsets, wide_bias, combine, activation)
+    wanted, sums = reference.conv(wide[0], None, Weights(*wide[1:], wide_bias), *given[1:])
     assert_near(a, sums, dtype)
     assert_near(out, wanted, dtype)
 
@@ -103,14 +105,10 @@ def test_convolution_and_its_derivatives(seed, directed, aggr, combine, activati
     if activation != "none":  # where rounding may flip the sign, both slopes are right
         grad = torch.where(wanted.detach().abs() > 0.1, grad.double(), 0.0).to(dtype)
     by = torch.autograd.grad(wanted, [*wide, *([] if wide_bias is None else [wide_bias])], grad.double())
-    options = (combine, activation)
-    found = by_weights.weights_backward(grad, out, x, a, seed_map, matrices, layout.groups, *options, bias=has_bias)
-    for ours, theirs in zip(found, by[1:], strict=False):
+    found = gpu.conv_backward(grad, out, x, a, *given, (True, False, True, True, has_bias), known=False)
+    del found[1]
+    for ours, theirs in zip(found, by, strict=False):
         assert_near(ours, theirs, dtype)
-    begin = 0 if combine == "add" else left
-    z = by_input.half_backward(grad, out, matrices, layout.groups, begin, activation, layout.pointer, aggr)
-    back = (layout.back_pointer, layout.back_neighbours, layout.back_tiles)
-    assert_near(by_input.input_backward(grad, out, z, seed_map, activation, *back), by[0], dtype)
 
 
 @SLOW
@@ -154,21 +152,21 @@ def test_head_and_loss(seed, classes, dtype):
 
 
 def test_the_same_bits_twice():
-    layout = graph(0, directed=False).cut()
+    layout = graph(0, directed=False)
     x, seed_map = draw(layout.num_nodes, 16, seed=1), draw(16, 8, seed=2)
     matrices, grad = draw(layout.degrees.size(0), 16, 8, seed=3), draw(layout.num_nodes, 16, seed=4)
-    graph_args = (layout.pointer, layout.neighbours, layout.tiles)
+    given = Weights(seed_map, matrices), Graph.of(layout), Options(activation="elu")
 
     def once():
-        out, a = conv.gather_conv(x, seed_map, matrices, None, "sum", "concat", "elu", *graph_args, keep=True)
-        options = (layout.groups, "concat", "elu")
-        return (out, a, *by_weights.weights_backward(grad, out, x, a, seed_map, matrices, *options, bias=False))
+        out, a = gpu.conv(x, None, *given)
+        needs = (True, False, True, True, False)
+        return (out, a, *gpu.conv_backward(grad, out, x, a, *given, needs, known=False))
 
     for first, second in zip(once(), once(), strict=True):
         assert torch.equal(first, second)
 
 
-def test_every_row_and_every_arc_is_in_one_piece():
+def test_every_row_and_every_edge_is_in_one_piece():
     for directed in (False, True):
         layout = graph(3, directed=directed)
         for pointer, offsets in ((layout.pointer, layout.offsets), (layout.back_pointer, None)):

@@ -88,7 +88,7 @@ def convolution(conv, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None 
                 message = neighbour_map(conv, degree[v], x[source])
                 total = total + (message if edge_weight is None else edge_weight[arc] * message)
                 count += 1
-        total = total * {"sum": 1.0, "mean": 1.0 / max(count, 1), "sqrt": max(count, 1) ** -0.5}[conv.scaling]
+        total = total * {"sum": 1.0, "mean": 1.0 / max(count, 1), "sqrt": max(count, 1) ** -0.5}[conv.aggr]
         seed = conv.seed.weight @ x[v]  # Eq. 6
         row = torch.cat([seed, total]) if conv.combine == "concat" else seed + total
         rows.append(row if conv.bias is None else row + conv.bias)

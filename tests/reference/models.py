@@ -42,14 +42,12 @@ def levels(model, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = No
 def node_scores(model, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
     """The scores of every node before the softmax."""
     found = levels(model, x, edge_index, edge_weight)
-    read = torch.cat(found[1:], 1) if model.config.jump else found[-1]
+    read = found[-1]
     if model.config.head == "degree":
-        out = convolution(model.head, read, edge_index, edge_weight)
-    elif model.config.head == "mlp":
-        out = linear(model.head[2], relu(linear(model.head[0], read)))
-    else:
-        out = linear(model.head, read)
-    return out + linear(model.skip, x) if model.config.jump else out
+        return convolution(model.head, read, edge_index, edge_weight)
+    if model.config.head == "mlp":
+        return linear(model.head[2], relu(linear(model.head[0], read)))
+    return linear(model.head, read)
 
 
 def readout(model, x: Tensor, edge_index: Tensor, batch: list[int], num_graphs: int) -> Tensor:

@@ -246,5 +246,5 @@ def test_digests_see_every_value_and_leave_out_what_follows_from_others():
     assert digest([x, (1, 2)]) == digest([x.clone(), (1, 2)])
     data, split = problems.nodes()
     prepared = train_nodes(data, split, problems.quick("paper", "nodes", epochs=1)).inputs[0]
-    assert digest(replace(prepared, folded=prepared.folded + 1)) == digest(prepared)
+    assert digest(replace(prepared, neighbourhood=prepared.neighbourhood + 1)) == digest(prepared)
     assert digest(replace(prepared, x=prepared.x + 1)) != digest(prepared)

@@ -9,13 +9,15 @@ from tests.train import problems
 
 from demonet import DegreeTasks, NodeDEMONet
 from demonet.degree.count import count_degree
-from demonet.ops.cpu_head import FEW
+from demonet.ops import backend
 from demonet.train import NodeProblem
-from demonet.train.loss import MANY, cross_entropy, part_loss
+from demonet.train.loss import cross_entropy, part_loss
+
+LIMITS = backend.current()
 
 
-@pytest.mark.parametrize("items", [5, MANY])
-@pytest.mark.parametrize("classes", [2, FEW - 1, FEW])
+@pytest.mark.parametrize("items", [5, LIMITS.class_major_rows])
+@pytest.mark.parametrize("classes", [2, LIMITS.vector_classes - 1, LIMITS.vector_classes])
 def test_cross_entropy_and_its_gradient(items, classes):
     generator = torch.Generator().manual_seed(0)
     scores = torch.randn(items, classes, generator=generator, dtype=torch.float64).requires_grad_()

@@ -24,7 +24,6 @@ BOTH_MODELS = {
     "hash_size": 256,
     "activation": "elu",
     "refine": False,
-    "jump": False,
     "degree_scale": 1.0,
     "pooling": "degree",
 }

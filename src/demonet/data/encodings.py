@@ -17,6 +17,7 @@ from scipy import sparse
 from torch import Tensor
 from torch_geometric.data import Data
 
+from demonet.degree.count import count_degree
 from demonet.errors import DemonetError
 
 Features = Tensor | sparse.csr_array
@@ -130,7 +131,7 @@ class Adjacency(Block):
 
 def degree(data: Data) -> Tensor:
     """The number of arcs that point at each node."""
-    return torch.bincount(data.edge_index[1].cpu(), minlength=int(data.num_nodes))
+    return count_degree(data.edge_index.cpu(), int(data.num_nodes))
 
 
 def adjacency(data: Data, weighted: bool = True) -> sparse.csr_array:

@@ -1,6 +1,10 @@
-"""What "degree-specific" means: a graph in degree order, and which degrees share a task."""
+"""Degrees: counting them, sorting a graph by them, and mapping them to tasks.
 
+Public: :class:`DegreeLayout`, :class:`DegreeTasks`, :class:`AddDegreeLayout` and :func:`count_degree`.
+"""
+
+from demonet.degree.count import count_degree
 from demonet.degree.layout import AddDegreeLayout, DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 
-__all__ = ["AddDegreeLayout", "DegreeLayout", "DegreeTasks"]
+__all__ = ["AddDegreeLayout", "DegreeLayout", "DegreeTasks", "count_degree"]

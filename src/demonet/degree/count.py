@@ -1,4 +1,4 @@
-"""Counting degrees."""
+"""Counting degrees: the one place where it is done."""
 
 from __future__ import annotations
 
@@ -7,11 +7,19 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from demonet.errors import DemonetError
+
 By = Literal["in", "out", "pair"]
 
 
+def check_by(by: str) -> None:
+    """Raise for anything but ``"in"``, ``"out"`` and ``"pair"``."""
+    if by not in ("in", "out", "pair"):
+        raise DemonetError(f"by={by!r} is not one of 'in', 'out', 'pair'")
+
+
 def count_degree(edge_index: Tensor, num_nodes: int, by: By = "in") -> Tensor:
-    """``[n]``: how many arcs each node has, incoming or outgoing, or ``[n, 2]``: the pair of both.
+    """The degree of every node: ``[n]`` incoming or outgoing edges, or ``[n, 2]`` the pair of both.
 
     >>> count_degree(torch.tensor([[0, 1, 2], [2, 2, 0]]), 4, by="pair").tolist()
     [[1, 1], [0, 1], [2, 1], [0, 0]]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,39 +12,19 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from demonet.checks import check_edge_index
-from demonet.degree.blocks import Blocks, cut_blocks
-from demonet.degree.buffers import Buffers
-from demonet.degree.count import By
+from demonet.degree.count import By, check_by, count_degree
 from demonet.degree.lists import NeighbourLists, counting_sort, neighbour_lists
-from demonet.degree.pieces import Piece, cut_pieces
-from demonet.degree.tiles import Groups, Tiles, cut_groups, cut_lists
-from demonet.errors import DemonetError
-
-
-class DegreeSlice(NamedTuple):
-    """The nodes of one in-degree, as a dense block.
-
-    Attributes:
-        degree: How many neighbours each of these nodes has.
-        rows: The rows that they occupy.
-        neighbours: ``[rows, degree]``: the row of each neighbour.
-    """
-
-    degree: int
-    rows: slice
-    neighbours: Tensor
 
 
 @dataclass(frozen=True, eq=False)
 class DegreeLayout:
-    r"""A graph whose nodes stand in degree order.
+    r"""A graph whose nodes are sorted by degree.
 
-    Sorted by degree, the nodes of one task are one contiguous slice of rows, and their neighbour lists are a dense
-    :math:`n_d \times d` block of row numbers: no padding, and one matrix product per slice.
+    Sorted by degree, the nodes of one task are one contiguous slice of rows, and each task is one matrix product.
 
     Pass it wherever an ``edge_index`` goes: ``conv(x, layout)`` takes and returns rows in the caller's node order.
     :meth:`sorted` gives the same graph for callers who keep their rows in degree order themselves (:meth:`enter` and
-    :meth:`leave` bring them there and back), as the models do.
+    :meth:`leave` convert between the two orders), as the models do.
 
     Attributes:
         order: ``[n]`` the node in each row, or None when nodes are numbered by row already.
@@ -56,13 +34,12 @@ class DegreeLayout:
         offsets: ``[groups + 1]`` where the rows of each of them begin and end.
         pointer: ``[n + 1]`` where the neighbour list of each row begins and ends.
         neighbours: ``[m]`` the rows of the neighbours, list after list, ascending inside a list.
-        arc: ``[m]`` where each of them stood in the ``edge_index``: ``edge_weight[arc]`` is in list order.
-        back_pointer, back_neighbours: the same lists for the reversed arcs, along which gradients flow. On an
+        edge: ``[m]`` the column of each of them in the ``edge_index``: ``edge_weight[edge]`` is in list order.
+        back_pointer, back_neighbours: The same lists for the reversed edges, along which gradients flow. On an
             undirected graph they are the very same tensors.
-        back_entry: ``[m]`` the position in ``neighbours`` of each reversed arc.
-        by: Which degree decides the task: of incoming arcs, of outgoing arcs, or the pair of both.
-        tiles, back_tiles, groups: On a GPU, both kinds of lists and the rows of each degree cut into equal work
-            (:meth:`cut`); None on a CPU.
+        back_entry: ``[m]`` the position in ``neighbours`` of each reversed edge.
+        by: Which degree decides the task: of incoming edges, of outgoing edges, or the pair of both.
+        cache: What operators derive from the layout on first use; shared with :meth:`sorted`, not copied or moved.
     """
 
     order: Tensor | None
@@ -72,34 +49,30 @@ class DegreeLayout:
     offsets: Tensor
     pointer: Tensor
     neighbours: Tensor
-    arc: Tensor
+    edge: Tensor
     back_pointer: Tensor
     back_neighbours: Tensor
     back_entry: Tensor
     by: By = "in"
-    tiles: Tiles | None = None
-    back_tiles: Tiles | None = None
-    groups: Groups | None = None
+    cache: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def from_edge_index(cls, edge_index: Tensor, num_nodes: int | None = None, *, by: By = "in") -> DegreeLayout:
-        """Lay out a graph, or the disjoint union of a batch of graphs, in time linear in its nodes and arcs.
+        """Lay out a graph, or the disjoint union of a batch of graphs, in time linear in its nodes and edges.
 
         Args:
-            edge_index: ``[2, m]`` arcs from row 0 to row 1, used as given: an undirected graph lists both directions.
+            edge_index: ``[2, m]`` edges from row 0 to row 1, used as given: an undirected graph lists both directions.
             num_nodes: Number of nodes; by default the largest id plus one.
             by: Which degree decides the task, ``"in"``, ``"out"`` or ``"pair"``.
         """
-        if by not in ("in", "out", "pair"):
-            raise DemonetError(f"by={by!r} is not one of 'in', 'out', 'pair'")
+        check_by(by)
         if isinstance(edge_index, EdgeIndex):
             edge_index = edge_index.as_tensor()
         check_edge_index(edge_index, num_nodes)
         if num_nodes is None:
             num_nodes = int(edge_index.max()) + 1 if edge_index.numel() else 0
         source, target = edge_index.long()
-        incoming = torch.bincount(target, minlength=num_nodes)
-        outgoing = torch.bincount(source, minlength=num_nodes)
+        incoming, outgoing = count_degree(edge_index, num_nodes, by="pair").unbind(1)
         # The last sort decides first: slices of one in-degree stay whole inside every task.
         keys = {"in": [incoming], "out": [incoming, outgoing], "pair": [outgoing, incoming]}[by]
         order = torch.arange(num_nodes, device=edge_index.device)
@@ -112,7 +85,7 @@ class DegreeLayout:
         key = {"in": incoming, "out": outgoing, "pair": torch.stack([incoming, outgoing], 1)}[by][order]
         degrees, counts = torch.unique_consecutive(key, return_counts=True, dim=0)
         offsets = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
-        return cls(order, rank, key, degrees, offsets, *_compact(forward, num_nodes), by).ready()
+        return cls(order, rank, key, degrees, offsets, *_compact(forward, num_nodes), by)
 
     @property
     def num_nodes(self) -> int:
@@ -120,8 +93,8 @@ class DegreeLayout:
         return self.key.size(0)
 
     @property
-    def num_arcs(self) -> int:
-        """Number of arcs."""
+    def num_edges(self) -> int:
+        """Number of edges; an undirected edge is two."""
         return self.neighbours.numel()
 
     @property
@@ -131,76 +104,41 @@ class DegreeLayout:
 
     @property
     def is_undirected(self) -> bool:
-        """Whether every arc has its reverse."""
+        """Whether every edge has its reverse."""
         return self.back_neighbours is self.neighbours
 
     def enter(self, x: Tensor) -> Tensor:
-        """Rows in the caller's node order, brought into degree order."""
+        """Rows from the caller's node order to degree order."""
         return x if self.order is None else x.index_select(0, self.order)
 
     def leave(self, x: Tensor) -> Tensor:
-        """Rows in degree order, brought back into the caller's node order."""
+        """Rows from degree order back to the caller's node order."""
         return x if self.rank is None else x.index_select(0, self.rank)
 
     def sorted(self) -> DegreeLayout:
         """The same graph with its nodes numbered by row, so that nothing is left to reorder."""
-        return self if self.order is None else replace(self, order=None, rank=None)
-
-    def ready(self) -> DegreeLayout:
-        """The same graph, :meth:`cut` where a GPU holds it."""
-        return self.cut() if self.key.is_cuda and self.tiles is None else self
-
-    def cut(self) -> DegreeLayout:
-        """The same graph, cut into the pieces that a GPU's kernels walk through."""
-        tiles = cut_lists(self.pointer, self.offsets)
-        alike = self.is_undirected and self.by == "in"
-        back_tiles = tiles if alike else cut_lists(self.back_pointer)
-        return replace(self, tiles=tiles, back_tiles=back_tiles, groups=cut_groups(self.offsets, self.num_nodes))
-
-    @cached_property
-    def blocks(self) -> Blocks:
-        """The rows of each degree, cut as a CPU multiplies them."""
-        return cut_blocks(self.offsets)
-
-    @cached_property
-    def pieces(self) -> list[Piece]:
-        """The rows as a CPU goes through a large graph."""
-        back = (self.back_pointer, self.back_neighbours)
-        return cut_pieces(self.offsets, (self.pointer, self.neighbours), back)
-
-    @cached_property
-    def buffers(self) -> Buffers:
-        """Memory for large results, the same in every epoch."""
-        return Buffers()
-
-    def slices(self) -> Iterator[DegreeSlice]:
-        """The graph as dense blocks, one per run of rows of equal in-degree; for people to look at."""
-        incoming, counts = torch.unique_consecutive(
-            torch.cat([self.pointer.diff()[:, None], self.key.view(self.num_nodes, 2 if self.by == "pair" else 1)], 1),
-            return_counts=True,
-            dim=0,
-        )
-        row = 0
-        for degree, count in zip(incoming[:, 0].tolist(), counts.tolist(), strict=True):
-            start = int(self.pointer[row])
-            block = self.neighbours[start : start + count * degree].view(count, degree)
-            yield DegreeSlice(degree, slice(row, row + count), block)
-            row += count
+        if self.order is None:
+            return self
+        layout = replace(self, order=None, rank=None)
+        layout.__dict__["cache"] = self.cache  # nothing in it depends on how the caller numbers nodes
+        return layout
 
     def to(self, device: torch.device | str | int, non_blocking: bool = False) -> DegreeLayout:
         """The layout on another device."""
         moved: dict[int, Tensor] = {}  # by identity: an undirected graph keeps sharing its lists
 
         def move(value: Any) -> Any:
-            if isinstance(value, (Tiles, Groups)):
-                return type(value)(*map(move, value))
             if not isinstance(value, Tensor):
                 return value
             if id(value) not in moved:
                 moved[id(value)] = value.to(device=device, non_blocking=non_blocking)
             return moved[id(value)]
 
-        return DegreeLayout(**{field.name: move(getattr(self, field.name)) for field in fields(self)}).ready()
+        return DegreeLayout(**{each.name: move(getattr(self, each.name)) for each in fields(self) if each.init})
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and pickles start with an empty cache."""
+        return self.__dict__ | {"cache": {}}
 
     def cpu(self) -> DegreeLayout:
         """The layout in main memory; PyG's ``data.cpu()`` calls this."""
@@ -212,16 +150,16 @@ class DegreeLayout:
 
     def __repr__(self) -> str:
         kind = "undirected" if self.is_undirected else "directed"
-        return f"DegreeLayout({self.num_nodes} nodes, {self.num_arcs} arcs, {len(self.degrees)} degrees, {kind})"
+        return f"DegreeLayout({self.num_nodes} nodes, {self.num_edges} edges, {len(self.degrees)} degrees, {kind})"
 
 
 def _compact(forward: NeighbourLists, num_nodes: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Both directions of the lists, in 32-bit numbers where those suffice, shared where they are equal."""
+    """Both directions of the lists, in 32-bit integers where those suffice, shared where they are equal."""
     target = torch.repeat_interleave(forward.pointer.diff(), output_size=forward.source.numel())
     backward = neighbour_lists(target, forward.source, num_nodes, num_nodes)
     small = max(num_nodes, forward.source.numel()) < 2**31
     lists = NeighbourLists(*(tensor.int() if small else tensor for tensor in forward))
-    entry = backward.arc.int() if small else backward.arc
+    entry = backward.edge.int() if small else backward.edge
     if torch.equal(backward.pointer, forward.pointer) and torch.equal(backward.source, forward.source):
         return (*lists, lists.pointer, lists.source, entry)
     pointer, source = (tensor.int() if small else tensor for tensor in backward[:2])
@@ -237,7 +175,7 @@ class AddDegreeLayout(BaseTransform):
     >>> from torch_geometric.data import Data
     >>> data = AddDegreeLayout()(Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=3))
     >>> data.layout
-    DegreeLayout(3 nodes, 2 arcs, 2 degrees, undirected)
+    DegreeLayout(3 nodes, 2 edges, 2 degrees, undirected)
     """
 
     def __init__(self, by: By = "in") -> None:

@@ -1,4 +1,4 @@
-"""Neighbour lists: the arcs of a graph, sorted so that every node's neighbours stand together."""
+"""Neighbour lists: the edges of a graph sorted by target."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from torch import Tensor
 
 
 class NeighbourLists(NamedTuple):
-    """The incoming arcs of every target, list after list.
+    """The incoming edges of every target, list after list.
 
     Attributes:
         pointer: ``[targets + 1]``; the list of target ``v`` is ``source[pointer[v] : pointer[v + 1]]``.
-        source: ``[arcs]``; ascending inside a list, so that the order in which arcs were given leaves no trace.
-        arc: ``[arcs]``; where each of them stood in the ``edge_index`` it came from.
+        source: ``[edges]``; ascending inside a list, so that the order of the given edges has no effect.
+        edge: ``[edges]``; its column in the given ``edge_index``.
     """
 
     pointer: Tensor
     source: Tensor
-    arc: Tensor
+    edge: Tensor
 
 
 def counting_sort(key: Tensor, size: int) -> tuple[Tensor, Tensor]:
     """Stable order of the keys ``0 .. size - 1`` in linear time, and where each key's run begins.
 
     Returns:
-        ``order [len(key)]`` and ``pointer [size + 1]``: key ``k`` stands at ``order[pointer[k] : pointer[k + 1]]``.
+        ``order [len(key)]`` and ``pointer [size + 1]``: key ``k`` is at ``order[pointer[k] : pointer[k + 1]]``.
     """
     if key.device.type == "cpu":
         # One row per item, its key as the only column: turning rows into columns is SciPy's counting sort.
@@ -43,15 +43,15 @@ def counting_sort(key: Tensor, size: int) -> tuple[Tensor, Tensor]:
 
 
 def neighbour_lists(source: Tensor, target: Tensor, num_sources: int, num_targets: int) -> NeighbourLists:
-    """Sort arcs by target and, inside a target, by source; parallel arcs keep their given order."""
+    """Sort edges by target and, inside a target, by source; parallel edges keep their given order."""
     by_source, _ = counting_sort(source, num_sources)
     by_target, pointer = counting_sort(target[by_source], num_targets)
-    arc = by_source[by_target]
-    return NeighbourLists(pointer, source[arc], arc)
+    edge = by_source[by_target]
+    return NeighbourLists(pointer, source[edge], edge)
 
 
 def ranges(start: Tensor, count: Tensor) -> Tensor:
-    """``start[0], start[0] + 1, ...``, ``count[0]`` of them, then those from ``start[1]`` on, and so forth."""
+    """``start[0], start[0] + 1, ...`` (``count[0]`` numbers), then the same for ``start[1]``, and so on."""
     total = int(count.sum())
     before = count.cumsum(0) - count
     shift = torch.repeat_interleave(start - before, count, output_size=total)

@@ -1,4 +1,4 @@
-"""DegreeTasks: which degrees share a task, and what a degree gets that was never seen."""
+"""DegreeTasks: which degrees share a task, and which task an unseen degree gets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from demonet.degree.count import By
+from demonet.degree.count import By, check_by
 from demonet.errors import DemonetError
 
 Kind = Literal["exact", "buckets"]
@@ -20,14 +20,14 @@ class DegreeTasks(nn.Module):
     """A map from any degree, seen or not, to a task.
 
     Made by one of :meth:`exact` (the paper: a task for each degree value), :meth:`buckets`, :meth:`quantiles` and
-    :meth:`log2` (near degrees share a task: the paper's future work). It is a module so that it follows its layer to
-    another device; it learns nothing and adds nothing to a ``state_dict``.
+    :meth:`log2` (near degrees share a task: the paper's future work). It is a module so that it moves with its layer to
+    another device; it has no parameters and adds nothing to a ``state_dict``.
 
     Attributes:
         kind: ``"exact"`` or ``"buckets"``.
-        by: Which degree it reads: of incoming arcs (``"in"``), of outgoing ones (``"out"``), or the ``"pair"``.
+        by: Which degree it reads: of incoming edges (``"in"``), of outgoing ones (``"out"``), or the ``"pair"``.
         num_tasks: Number of tasks. Exact tasks have one more slot, the last, for degrees never seen.
-        max_degree: The largest degree that the tasks were made for.
+        max_degree: The largest degree in the data that the tasks were made from.
 
     >>> tasks = DegreeTasks.exact(torch.tensor([1, 1, 2, 5]))
     >>> tasks(torch.tensor([5, 2, 4])), tasks.num_tasks
@@ -40,8 +40,7 @@ class DegreeTasks(nn.Module):
 
     def __init__(self, kind: Kind, boundaries: Tensor, *, by: By = "in", max_degree: int) -> None:
         super().__init__()
-        if by not in ("in", "out", "pair"):
-            raise DemonetError(f"by={by!r} is not one of 'in', 'out', 'pair'")
+        check_by(by)
         self.kind: Kind = kind
         self.by: By = by
         self.max_degree = max_degree
@@ -140,7 +139,7 @@ class DegreeTasks(nn.Module):
         return cls(state["kind"], boundaries, by=state["by"], max_degree=int(state["max_degree"]))
 
     def extra_repr(self) -> str:
-        """What print shows."""
+        """Arguments shown by ``print``."""
         return f"{self.kind}, {self.num_tasks} tasks, by={self.by!r}, max_degree={self.max_degree}"
 
 
@@ -152,7 +151,7 @@ def _side(degree: Tensor, by: By | None) -> By:
     """``by`` as given, or as the shape of the degrees says."""
     if not isinstance(degree, Tensor):
         raise DemonetError(f"degrees are a {type(degree).__name__}, not a tensor")
-    wrong = (degree != degree.long()) | (degree < 0)  # whole floats are welcome: PyG's degree counts in them
+    wrong = (degree != degree.long()) | (degree < 0)  # floats are allowed: PyG's ``degree`` returns them
     if bool(wrong.any()):
         raise DemonetError(f"a degree of {degree[wrong][0].item()}", hint="degrees are whole numbers of at least 0")
     if by is None:

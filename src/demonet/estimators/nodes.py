@@ -20,8 +20,8 @@ from demonet.estimators.base import DEMONetEstimator, probabilities
 from demonet.estimators.explain import Explanation, explain_node
 from demonet.estimators.node_ids import find_nodes, labels_by_place, own_labels
 from demonet.estimators.targets import encode_targets
-from demonet.nn.door import GraphInput
 from demonet.nn.models import NodeDEMONet
+from demonet.nn.prepared import GraphInput
 from demonet.train.loop import Epoch
 from demonet.train.presets import preset
 from demonet.train.problem import labels

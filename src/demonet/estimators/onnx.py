@@ -104,7 +104,7 @@ def _sum_by(rows: Tensor, key: Tensor, size: int) -> Tensor:
 
 
 def _aggregate(
-    x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, aggr: str, *_back: Tensor | None
+    x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, aggr: str, *_lists: list[Tensor]
 ) -> Tensor:
     message = x[neighbours] if weight is None else x[neighbours] * weight[:, None]
     out = _sum_by(message, _owner(pointer, neighbours), pointer.size(0) - 1)

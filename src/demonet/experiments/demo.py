@@ -97,7 +97,7 @@ def _one(method: str, data: Data | Sequence[Data], y: Tensor, split: Split, seed
     chosen = replace(
         base,
         features=FEATURES,
-        model=replace(base.model, scheme=scheme),  # type: ignore[arg-type]
+        model=replace(base.model, scheme=scheme),
         train=_training(data),
     )
     if isinstance(data, Data):

@@ -1,9 +1,13 @@
-"""What a PyTorch user imports: the layer, the pooling, the models."""
+"""The layer, the pooling and the models.
+
+Public: :class:`DEMOConv`, :class:`DegreePooling`, :class:`NodeDEMONet`, :class:`GraphDEMONet`, their configuration
+:class:`ModelConfig`, their prepared input :class:`GraphInput`, and :mod:`demonet.nn.weights`, the schemes.
+"""
 
 from demonet.nn.config import ModelConfig
 from demonet.nn.conv import DEMOConv
-from demonet.nn.door import GraphInput
 from demonet.nn.models import GraphDEMONet, NodeDEMONet
 from demonet.nn.pool import DegreePooling
+from demonet.nn.prepared import GraphInput
 
 __all__ = ["DEMOConv", "DegreePooling", "GraphDEMONet", "GraphInput", "ModelConfig", "NodeDEMONet"]

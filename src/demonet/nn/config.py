@@ -1,4 +1,4 @@
-"""What a DEMO-Net is made of, as one plain value: the defaults are the paper's."""
+"""ModelConfig: the shape of a model as plain values; the defaults are the paper's."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any, Literal
 
 from demonet.errors import DemonetError
 from demonet.nn.conv import Scheme
+from demonet.nn.weights import SCHEMES
 
 CHOICES: dict[str, tuple[str, ...]] = {
-    "scheme": ("weight", "hash", "smooth"),
+    "scheme": tuple(SCHEMES),
     "aggr": ("sum", "mean", "sqrt"),
     "combine": ("concat", "add"),
     "activation": ("elu", "relu"),
@@ -20,6 +21,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 }
 
 _LAYERS = 1024  # more than any network has
+_REMOVED = {"jump": False}  # fields of older files that may have this value only
 
 
 @dataclass(frozen=True)
@@ -33,13 +35,13 @@ class ModelConfig:
         activation: After every hidden layer.
         refine: Batch normalisation and a second linear map in every layer, as GIN has them; dropout then comes after
             these, not inside the convolution.
-        jump: The head reads every layer's output side by side, the input included, not only the last one's.
         head: ``"linear"``; ``"degree"``, one more degree-specific convolution (nodes only); ``"mlp"``, with one hidden
             layer.
         pooling: How a graph is read out: by ``"degree"`` (Eq. 11), by ``"mean"`` (the paper's DEMO-Net_m), by
             ``"sum"``, or ``"sum+degree"``, the degrees' blocks at half weight beside the sum.
-        without: A term of every convolution that is left out, see :mod:`demonet.nn.without`; ``"none"`` for the whole.
-        seed: Where the hash functions come from; every layer draws its own.
+        without: A term of every convolution that is left out, see :meth:`demonet.DEMOConv.remove_term`; or ``"none"``.
+        seed: Seed of the hash functions; every layer has its own. (The layer calls it ``hash_seed``; files that hold a
+            configuration have this name.)
     """
 
     scheme: Scheme = "weight"
@@ -54,7 +56,6 @@ class ModelConfig:
     layers: int = 2
     activation: Literal["elu", "relu"] = "elu"
     refine: bool = False
-    jump: bool = False
     head: Literal["linear", "degree", "mlp"] = "linear"
     pooling: Literal["degree", "mean", "sum", "sum+degree"] = "degree"
     without: Literal["none", "seed", "shared", "degree"] = "none"
@@ -70,9 +71,9 @@ class ModelConfig:
                 raise DemonetError(f"{name}={value!r} is not a whole number of at least {least}")
         if self.layers == 0 and self.head != "degree":
             raise DemonetError("layers=0 leaves no convolution", hint="use head='degree'")
-        if self.scheme == "hash" and self.without in ("shared", "degree"):
+        if self.without in ("shared", "degree") and not SCHEMES[self.scheme].has_terms:
             raise DemonetError(
-                f"without={self.without!r} in the hash scheme", hint="one matrix serves both terms there"
+                f"without={self.without!r} in the {self.scheme} scheme", hint="one matrix serves both terms there"
             )
         if not 0.0 <= self.dropout < 1.0:
             raise DemonetError(f"dropout={self.dropout!r} is not in [0, 1)")
@@ -82,8 +83,8 @@ class ModelConfig:
     def conv_options(self, layer: int) -> dict[str, Any]:
         """The options of the convolution of one layer."""
         names = ("scheme", "aggr", "combine", "bias", "dropout", "hash_size", "basis_size", "degree_scale")
-        # Models with seeds side by side share no hash functions.
-        options = {name: getattr(self, name) for name in names} | {"seed": self.seed * _LAYERS + layer}
+        # Models with consecutive seeds share no hash functions.
+        options = {name: getattr(self, name) for name in names} | {"hash_seed": self.seed * _LAYERS + layer}
         return options | {"dropout": 0.0} if self.refine else options
 
     def changed(self, **changes: Any) -> ModelConfig:
@@ -92,7 +93,8 @@ class ModelConfig:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> ModelConfig:
-        """The configuration that ``dataclasses.asdict`` described; an unknown name is an error, not a guess."""
+        """The configuration that ``dataclasses.asdict`` gave; an unknown name is an error."""
+        state = {name: value for name, value in state.items() if name not in _REMOVED or value != _REMOVED[name]}
         unknown = set(state) - {field.name for field in fields(cls)}
         if unknown:
             known = ", ".join(field.name for field in fields(cls))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -14,17 +13,18 @@ from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.utils import is_torch_sparse_tensor
 
 from demonet.checks import check_sides
+from demonet.degree.count import count_degree
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError
-from demonet.nn.check import check_degrees, check_layout, check_options, check_weights
 from demonet.nn.dropout import Dropout
 from demonet.nn.weights import make_weights
-from demonet.ops import aggregate, conv, neighbour_lists
+from demonet.nn.weights.base import set_to_zero
+from demonet.ops import Options, Weights, aggregate, conv, neighbour_lists
 from demonet.ops.reference import activate, aggregate_scale, owner
-from demonet.ops.sparse import Reversed, is_sparse, sparse_aggregate, sparse_linear, sparse_rows
+from demonet.ops.sparse import SortedColumns, is_sparse, sparse_aggregate, sparse_linear, sparse_rows
 
-Scheme = Literal["weight", "hash", "smooth"]
+Scheme = str  # a name in demonet.nn.weights.SCHEMES
 Features = Tensor | tuple[Tensor, Tensor | None]
 
 
@@ -35,25 +35,32 @@ class DEMOConv(MessagePassing):
     .. math::
         h_v = W_0 x_v \;\circ\; \hat W_{\deg(v)} \, s(\deg v) \sum_{u \in N(v)} w_{vu} \, x_u
 
-    The seed's own features go through one map :math:`W_0` that all nodes share (Eq. 6), the sum over its neighbours
-    through the matrix of its degree: :math:`W_g + W_d` (``scheme="weight"``, Eq. 7), one matrix read through hash
-    functions (``"hash"``, Eq. 10), or :math:`W_s + \sum_b B_b(\log(1 + d)) V_b` (``"smooth"``). The sum is linear, so
-    it is taken first, and every scheme is then one matrix product grouped by degree.
+    The features of the seed :math:`v` are multiplied by one matrix :math:`W_0` (Eq. 6), the sum over its neighbours
+    by the matrix of its degree: :math:`W_g + W_d` (``scheme="weight"``, Eq. 7), one matrix read through hash
+    functions (``"hash"``, Eq. 10), or :math:`W_s + \sum_b B_b(\log(1 + d)) V_b` (``"smooth"``). The sum is
+    computed first, so every scheme is one matrix product grouped by degree.
 
     Args:
         in_channels: Width of the input; a pair ``(source, target)`` for bipartite graphs; -1 reads it from the first
             input.
         out_channels: Width of the whole output. Concatenated, the seed has ``out // 2`` columns, the first ones.
         tasks: Which degrees share a matrix.
-        scheme: ``"weight"``, ``"hash"`` or ``"smooth"``.
+        scheme: ``"weight"``, ``"hash"``, ``"smooth"``, or another name in :data:`demonet.nn.weights.SCHEMES`.
         aggr: ``"sum"`` (:math:`s = 1`, the paper), ``"mean"`` (:math:`1/d`) or ``"sqrt"`` (:math:`1/\sqrt d`), where
-            d counts the arcs that are summed.
+            d is the number of edges that are summed.
         combine: :math:`\circ`: ``"concat"`` (the paper) or ``"add"``.
         bias: One vector, added last.
         dropout: Probability with which entries of the two halves are dropped while training.
-        hash_size, seed: ``H`` of the hash scheme, and where its hash functions come from.
+        hash_size, hash_seed: ``H`` of the hash scheme, and the seed of its hash functions.
         basis_size: Number of splines of the smooth scheme.
-        degree_scale: Initial size of the degrees' own matrices beside the shared one.
+        degree_scale: Initial scale of the degree-specific matrices relative to the shared one.
+        **kwargs: Arguments of :class:`torch_geometric.nn.MessagePassing`.
+
+    Attributes:
+        seed: The map :math:`W_0` of the seed (Eq. 6).
+        weights: The scheme, a :class:`~demonet.nn.weights.DegreeWeights`.
+        aggr: As given. PyG only sums messages here; the scale is applied to their sum.
+        keep_sums: Whether the sums over neighbours are kept for the derivatives, or computed again to save memory.
 
     Shapes:
         - **input:** features ``(n, in)`` or ``((n_source, in_source), (n_target, in_target))``, dense or
@@ -79,25 +86,40 @@ class DEMOConv(MessagePassing):
         bias: bool = False,
         dropout: float = 0.0,
         hash_size: int = 256,
-        seed: int = 0,
+        hash_seed: int = 0,
         basis_size: int = 5,
         degree_scale: float = 1.0,
         **kwargs: Any,
     ) -> None:
-        check_options(in_channels, out_channels, tasks, scheme, aggr, combine, dropout, hash_size, basis_size)
-        super().__init__(aggr="sum", node_dim=0, **kwargs)  # the scale of 'mean' and 'sqrt' is applied here, not there
-        self.in_channels, self.out_channels = in_channels, out_channels
-        self.tasks, self.scheme, self.scaling, self.combine = tasks, scheme, aggr, combine
-        self.drop, self.keep_sums, self.reversed = Dropout(dropout), True, Reversed()
         source, target = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
+        if not isinstance(tasks, DegreeTasks):
+            raise DemonetError(f"tasks is a {type(tasks).__name__}", hint="for example DegreeTasks.exact(degree)")
+        if any(width < 1 and width != -1 for width in (source, target)):
+            raise DemonetError(f"in_channels={in_channels}: at least 1, or -1 to read it from the first input")
+        if aggr not in ("sum", "mean", "sqrt"):
+            raise DemonetError(f"aggr={aggr!r} is not one of 'sum', 'mean', 'sqrt'")
+        if combine not in ("concat", "add"):
+            raise DemonetError(f"combine={combine!r} is not one of 'concat', 'add'")
+        if combine == "concat" and out_channels < 2:
+            raise DemonetError(f"out_channels={out_channels} cannot hold two halves", hint="use combine='add'")
+        if not 0.0 <= dropout < 1.0:
+            raise DemonetError(f"dropout={dropout} is not in [0, 1)")
+        if hash_size < 1 or basis_size < 2:
+            raise DemonetError(f"hash_size={hash_size}, basis_size={basis_size}: at least 1 and 2 are needed")
+        super().__init__(aggr="sum", node_dim=0, **kwargs)
+        self.aggr = aggr
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.tasks, self.scheme, self.combine = tasks, scheme, combine
+        self.drop, self.keep_sums, self._columns = Dropout(dropout), True, SortedColumns()
         seed_width = out_channels // 2 if combine == "concat" else out_channels
         width = out_channels - seed_width if combine == "concat" else out_channels
         self.seed = Linear(target, seed_width, bias=False, weight_initializer="glorot")
-        self.weights = make_weights(scheme, source, width, tasks, hash_size, seed, basis_size, degree_scale)
+        options = {"hash_size": hash_size, "hash_seed": hash_seed, "basis_size": basis_size}
+        self.weights = make_weights(scheme, source, width, tasks, degree_scale=degree_scale, **options)
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew."""
+        """Draw all parameters again."""
         super().reset_parameters()
         self.seed.reset_parameters()
         self.weights.reset_parameters()
@@ -121,165 +143,177 @@ class DEMOConv(MessagePassing):
         """One convolution.
 
         Args:
-            x: Node features, or a pair ``(source, target)`` of them. Their values are not looked at here; the models
-                and the training refuse NaN.
-            edge_index: The graph, in any of the forms above. Arcs go from row 0 to row 1 and are used as given.
-            edge_weight: ``[m]`` weights in the sum; the degree still counts arcs.
+            x: Node features, or a pair ``(source, target)`` of them. NaN is not looked for here; the models do that.
+            edge_index: The graph, in any of the forms above. Edges go from row 0 to row 1 and are used as given.
+            edge_weight: ``[m]`` weights in the sum; the degree still counts edges.
             degree: ``[n_target]`` true degrees, for sampled neighbourhoods: they choose the task.
             size: ``(n_source, n_target)``; read from ``x`` if not given.
         """
         source, target = x if isinstance(x, (tuple, list)) else (x, x)
         check_sides(source, target, size)
-        if self.weights.is_open:
-            self.weights.materialize(source.size(1))
-        if target is not None and self.seed.in_channels == -1:
-            self.seed(torch.empty(0, target.size(1), device=target.device))  # sparse rows never reach its lazy hook
-        self._same_width(source)
+        self._materialize(source, target)
         if isinstance(edge_index, DegreeLayout):
             if target is not source:
-                raise DemonetError("a DegreeLayout holds one set of nodes", hint="pass an edge_index for a pair")
-            return self._on_layout(source, edge_index, edge_weight, degree)
+                raise DemonetError("a DegreeLayout has one set of nodes", hint="pass an edge_index for a pair")
+            return self._forward_layout(source, edge_index, edge_weight, degree)
         num_targets = target.size(0) if target is not None else size[1] if size is not None else source.size(0)
-        a, pointer, neighbours = self._aggregate(source, edge_index, edge_weight, num_targets)
+        a, edges = self._aggregate(source, edge_index, edge_weight, num_targets)
         if degree is None:
-            degree = self._count(pointer, neighbours, bipartite=target is not source)
-        check_degrees(self.tasks, degree, num_targets)
-        return self.join(target, self.weights.by_row(a, degree), num_targets)
+            if self.tasks.by != "in" and target is not source:
+                raise DemonetError(f"tasks by {self.tasks.by!r} degree in a bipartite graph", hint="pass degree=")
+            degree = count_degree(edges, num_targets, self.tasks.by)
+        _check_length("degrees", "node", degree, num_targets, dim=2 if self.tasks.by == "pair" else 1)
+        return self._combine(target, self.weights.by_row(a, degree), num_targets)
 
-    def neighbourhood(self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None = None) -> Tensor:
-        """The part of the layer without parameters, rows in degree order: for constant ``x`` it is done once."""
-        return self.weights.fold(self._aggregate_rows(x, layout, edge_weight), layout)
-
-    def update_rows(self, x: Tensor, folded: Tensor, layout: DegreeLayout, activation: str = "none") -> Tensor:
-        """The part with the parameters: rows ``x`` and their :meth:`neighbourhood`, both in degree order."""
-        check_layout(self.tasks, layout)
-        matrices = self._fusible(x, layout)
-        if matrices is None:
-            return activate(self.join(x, self.weights.by_group(folded, layout), x.size(0)), activation)
-        return self._fused(x, folded, matrices, layout, activation)
-
-    def rows(
-        self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None = None, activation: str = "none"
+    def _forward_layout(
+        self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None, degree: Tensor | None
     ) -> Tensor:
-        """The whole layer and an activation after it, rows in degree order."""
-        self.takes(x, layout)
-        matrices = self._fusible(x, layout) if edge_weight is None else None
-        if matrices is None:
-            return self.update_rows(x, self.neighbourhood(x, layout, edge_weight), layout, activation)
-        return self._fused(x, None, matrices, layout, activation)
-
-    def fused(self, layout: DegreeLayout) -> tuple[Tensor, Tensor, Tensor | None] | None:
-        """The seed map, the matrix of every group and the bias, where these are all of the layer; otherwise None."""
-        matrices = None if self.drop.acts else self.weights.for_groups(layout)
-        return None if matrices is None else (self.seed.weight.t(), matrices, self.bias)
-
-    def takes(self, x: Tensor, layout: DegreeLayout) -> None:
-        """Refuse what the layer cannot do with a layout."""
-        if self.explain:
-            raise DemonetError("an explanation is about arcs", hint="pass the edge_index instead of the layout")
-        if self.flow != "source_to_target":
-            raise DemonetError(f"flow={self.flow!r} with a layout", hint="lay out edge_index.flip(0) instead")
-        self._same_width(x)
-        check_layout(self.tasks, layout)
-
-    def _fusible(self, x: Tensor, layout: DegreeLayout) -> Tensor | None:
-        """The matrix of every group, where the layer can be one operator: not where each half has its own dropout."""
-        apart = self.drop.acts and self.combine == "add"
-        return None if apart or is_sparse(x) else self.weights.for_groups(layout)
-
-    def _fused(self, x: Tensor, a: Tensor | None, matrices: Tensor, layout: DegreeLayout, activation: str) -> Tensor:
-        whole = partial(conv, x, a, self.seed.weight.t(), matrices, layout, aggr=self.scaling, keep=self.keep_sums)
-        if not self.drop.acts:
-            return whole(self.bias, combine=self.combine, activation=activation)
-        out = self.drop.beside(whole(), self.seed.out_channels)
-        return activate(out if self.bias is None else out + self.bias, activation)
-
-    def join(self, seed: Tensor | None, neighbours: Tensor, num_rows: int) -> Tensor:
-        r""":math:`W_0 x_v \circ` the neighbourhood half, with dropout on both and the bias last."""
-        if seed is None:
-            half = neighbours.new_zeros(num_rows, self.seed.out_channels)
-        elif is_sparse(seed):
-            half = sparse_linear(seed, self.seed.weight.t(), self.reversed)
-        else:
-            half = self.seed(seed)
-        half, neighbours = self.drop.halves(half, neighbours)
-        out = torch.cat([half, neighbours], dim=1) if self.combine == "concat" else half + neighbours
-        return out if self.bias is None else out + self.bias
-
-    def _on_layout(self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None, degree: Tensor | None) -> Tensor:
+        """:meth:`forward` with a layout; rows of ``x`` are in the caller's order."""
         if x.size(0) != layout.num_nodes:
             raise DemonetError(f"{x.size(0)} rows of features for a layout of {layout.num_nodes} nodes")
         rows = sparse_rows(x, layout.order) if is_sparse(x) else layout.enter(x)
         if degree is None:
-            return layout.leave(self.rows(rows, layout, edge_weight))
-        check_degrees(self.tasks, degree, layout.num_nodes)
-        a = self._aggregate_rows(rows, layout, edge_weight)
-        return layout.leave(self.join(rows, self.weights.by_row(a, layout.enter(degree)), x.size(0)))
-
-    def _aggregate_rows(self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None) -> Tensor:
-        """The aggregated neighbourhood of every row, rows in degree order."""
-        if edge_weight is not None:
-            check_weights(edge_weight, layout.num_arcs)
-            edge_weight = edge_weight[layout.arc.long()]
-        summed = sparse_aggregate if is_sparse(x) else aggregate
-        return summed(x, layout, edge_weight, aggr=self.scaling)
+            return layout.leave(self.forward_sorted(rows, layout, edge_weight))
+        _check_length("degrees", "node", degree, layout.num_nodes, dim=2 if self.tasks.by == "pair" else 1)
+        a = self._aggregate_sorted(rows, layout, edge_weight)
+        return layout.leave(self._combine(rows, self.weights.by_row(a, layout.enter(degree)), x.size(0)))
 
     def _aggregate(
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, num_targets: int
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """The aggregated neighbourhood of every target, and the lists it was summed over."""
+    ) -> tuple[Tensor, Tensor]:
+        """The aggregated neighbourhood of every target, and the edges ``[2, m]`` that were summed."""
         forward = self.flow == "source_to_target"
         weight: Tensor | None
         if is_torch_sparse_tensor(edge_index):
-            if edge_index.shape != (num_targets, x.size(0)):
-                shape = (num_targets, x.size(0))
+            shape = (num_targets, x.size(0))
+            if edge_index.shape != shape:
                 raise DemonetError(f"adj_t has shape {tuple(edge_index.shape)}, not (targets, sources) = {shape}")
             if edge_weight is not None or not forward:
                 raise DemonetError(f"adj_t with edge_weight or flow={self.flow!r}", hint="its values are the weights")
             adjacency = edge_index.to_sparse_csr()
             pointer, neighbours = adjacency.crow_indices(), adjacency.col_indices()
             weight = edge_weight = adjacency.values().to(x.dtype)
-            if self.explain:
-                edge_index = torch.stack([neighbours, owner(pointer, neighbours.numel())])
+            edges = edge_index = torch.stack([neighbours, owner(pointer, neighbours.numel())])
         else:
             if isinstance(edge_index, EdgeIndex):
                 edge_index = edge_index.as_tensor()
-            arcs = edge_index if forward else edge_index.flip(0)
-            pointer, neighbours, arc = neighbour_lists(arcs, x.size(0), num_targets)
+            edges = edge_index if forward else edge_index.flip(0)
+            pointer, neighbours, edge = neighbour_lists(edges, x.size(0), num_targets)
             if edge_weight is not None:
-                check_weights(edge_weight, arc.size(0))
-            weight = None if edge_weight is None else edge_weight[arc]
+                _check_length("edge weights", "edge", edge_weight, edge.size(0))
+            weight = None if edge_weight is None else edge_weight[edge]
         if self.explain:
-            # The explainer puts its mask on the messages, so here they have to exist one by one, in the given order.
+            # PyG's explainers put a mask on every message, so messages have to exist, in the given order.
             size = (x.size(0), num_targets) if forward else (num_targets, x.size(0))
             a = self.propagate(edge_index, x=x, edge_weight=edge_weight, size=size)
-            scale = aggregate_scale(pointer, self.scaling, a.dtype)
-            a = a if scale is None else a * scale[:, None]
-        else:
-            summed = sparse_aggregate if is_sparse(x) else aggregate
-            a = summed(x, (pointer, neighbours), weight, aggr=self.scaling)
-        return a, pointer, neighbours
+            scale = aggregate_scale(pointer, self.aggr, a.dtype)
+            return a if scale is None else a * scale[:, None], edges
+        summed = sparse_aggregate if is_sparse(x) else aggregate
+        return summed(x, (pointer, neighbours), weight, aggr=self.aggr), edges
 
     def message(self, x_j: Tensor, edge_weight: Tensor | None) -> Tensor:
-        """What a neighbour sends."""
+        """The message of a neighbour, for explainers."""
         return x_j if edge_weight is None else edge_weight.view(-1, 1) * x_j
 
-    def _count(self, pointer: Tensor, neighbours: Tensor, *, bipartite: bool) -> Tensor:
-        """The degree that decides each target's task."""
-        incoming = pointer.diff()
-        if self.tasks.by == "in":
-            return incoming
-        if bipartite:
-            raise DemonetError(f"tasks by {self.tasks.by!r} degree in a bipartite graph", hint="pass degree=")
-        outgoing = torch.zeros_like(incoming).index_add(0, neighbours.long(), torch.ones_like(neighbours).long())
-        return outgoing if self.tasks.by == "out" else torch.stack([incoming, outgoing], 1)
+    def _combine(self, x: Tensor | None, neighbours: Tensor, num_rows: int) -> Tensor:
+        r""":math:`W_0 x_v \circ` the neighbourhood half, with dropout on both and the bias last."""
+        if x is None:
+            half = neighbours.new_zeros(num_rows, self.seed.out_channels)
+        elif is_sparse(x):
+            half = sparse_linear(x, self.seed.weight.t(), self._columns)
+        else:
+            half = self.seed(x)
+        half, neighbours = self.drop.halves(half, neighbours)
+        out = torch.cat([half, neighbours], dim=1) if self.combine == "concat" else half + neighbours
+        return out if self.bias is None else out + self.bias
 
-    def _same_width(self, x: Tensor) -> None:
+    # ------------------------------------------------------------- rows in degree order: what the models call
+
+    def forward_sorted(
+        self,
+        x: Tensor,
+        layout: DegreeLayout,
+        edge_weight: Tensor | None = None,
+        activation: str = "none",
+        *,
+        neighbourhood: Tensor | None = None,
+    ) -> Tensor:
+        """The layer and an activation on rows in degree order.
+
+        Args:
+            x: ``[n, in_channels]`` rows in degree order.
+            layout: The graph.
+            edge_weight: ``[m]`` weights in the sum.
+            activation: ``"none"``, ``"elu"`` or ``"relu"``.
+            neighbourhood: :meth:`neighbourhood` of ``x``, where it is known.
+        """
+        self._check_input(x, layout)
+        separate = self.drop.active and self.combine == "add"  # dropout acts on each half before they are added
+        matrices = None if separate or is_sparse(x) else self.weights.for_groups(layout)
+        if neighbourhood is None and (matrices is None or edge_weight is not None):
+            neighbourhood = self.neighbourhood(x, layout, edge_weight)
+        if matrices is None:
+            assert neighbourhood is not None
+            return activate(self._combine(x, self.weights.by_group(neighbourhood, layout), x.size(0)), activation)
+        weights = Weights(self.seed.weight.t(), matrices, self.bias)
+        options = self.options(activation)
+        if not self.drop.active:
+            return conv(x, neighbourhood, weights, layout, options)
+        plain = weights._replace(bias=None), layout, options._replace(activation="none")
+        out = self.drop.beside(conv(x, neighbourhood, *plain), self.seed.out_channels)
+        return activate(out if self.bias is None else out + self.bias, activation)
+
+    def neighbourhood(self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None = None) -> Tensor:
+        """The part of :meth:`forward_sorted` without parameters: for constant ``x`` it is computed once."""
+        return self.weights.fold(self._aggregate_sorted(x, layout, edge_weight), layout)
+
+    def options(self, activation: str = "none") -> Options:
+        """The options of this layer's operators."""
+        return Options(self.aggr, self.combine, activation, self.keep_sums)
+
+    def remove_term(self, term: str) -> None:
+        r"""Set one of the terms :math:`W_0 x_v` (``"seed"``), :math:`W_g a_v` (``"shared"``) and :math:`W_d a_v`
+        (``"degree"``) to zero. It is not trained any more; everything else stays, including the width.
+        """
+        if self.weights.is_open:
+            raise DemonetError(f"without={term!r} with in_channels=-1", hint="give the number of features")
+        if term == "seed":
+            set_to_zero(self.seed, "weight")
+        else:
+            self.weights.remove_term(term)
+
+    def _aggregate_sorted(self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None) -> Tensor:
+        if edge_weight is not None:
+            _check_length("edge weights", "edge", edge_weight, layout.num_edges)
+            edge_weight = edge_weight[layout.edge.long()]
+        summed = sparse_aggregate if is_sparse(x) else aggregate
+        return summed(x, layout, edge_weight, aggr=self.aggr)
+
+    def _check_input(self, x: Tensor, layout: DegreeLayout) -> None:
+        """Raise for what the layer cannot do with a layout."""
+        if self.explain:
+            raise DemonetError("explanations need edges", hint="pass the edge_index instead of the layout")
+        if self.flow != "source_to_target":
+            raise DemonetError(f"flow={self.flow!r} with a layout", hint="lay out edge_index.flip(0) instead")
         if x.size(1) != self.weights.in_channels:
             raise DemonetError(f"{x.size(1)} feature columns for in_channels={self.in_channels}")
+        if layout.by != self.tasks.by:
+            raise DemonetError(
+                f"the layout is by {layout.by!r} degree, the tasks by {self.tasks.by!r}",
+                hint=f"build it with DegreeLayout.from_edge_index(..., by={self.tasks.by!r})",
+            )
+
+    def _materialize(self, source: Tensor, target: Tensor | None) -> None:
+        """Fix widths that were left open (-1), then check the width of the input."""
+        if self.weights.is_open:
+            self.weights.materialize(source.size(1))
+        if target is not None and self.seed.in_channels == -1:
+            self.seed(torch.empty(0, target.size(1), device=target.device))  # sparse rows never reach its lazy hook
+        if source.size(1) != self.weights.in_channels:
+            raise DemonetError(f"{source.size(1)} feature columns for in_channels={self.in_channels}")
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        """A width left open is that of the saved seed map: the hashed matrix itself does not know it."""
+        """A width left open is that of the saved seed map: the matrix of the hash scheme does not have it."""
         seed = state_dict.get(f"{prefix}seed.weight")
         if isinstance(seed, UninitializedParameter):
             seed = None
@@ -290,5 +324,13 @@ class DEMOConv(MessagePassing):
     def __repr__(self) -> str:
         return (
             f"{type(self).__name__}({self.in_channels}, {self.out_channels}, scheme={self.scheme!r}, "
-            f"aggr={self.scaling!r}, combine={self.combine!r}, num_tasks={self.tasks.num_tasks})"
+            f"aggr={self.aggr!r}, combine={self.combine!r}, num_tasks={self.tasks.num_tasks})"
         )
+
+
+def _check_length(name: str, what: str, values: Tensor, count: int, dim: int = 1) -> None:
+    """Raise for anything but one entry per item."""
+    if values.dim() != dim:
+        raise DemonetError(f"{name} of shape {list(values.shape)}", hint=f"{dim}-dimensional, one for each {what}")
+    if values.size(0) != count:
+        raise DemonetError(f"{values.size(0)} {name} for {count} {what}s", hint=f"one for each {what}")

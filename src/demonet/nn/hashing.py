@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from demonet.ops.dispatch import library, ops
+from demonet.ops.library import library, ops
 
 SHARED_KEY = -1  # the key of phi_g; degrees and buckets are keys from 0 on
 

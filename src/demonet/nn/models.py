@@ -1,4 +1,4 @@
-"""NodeDEMONet and GraphDEMONet: convolutions, and a head that reads nodes or whole graphs."""
+"""NodeDEMONet and GraphDEMONet: convolutions, and a head that classifies nodes or graphs."""
 
 from __future__ import annotations
 
@@ -14,30 +14,27 @@ from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError
 from demonet.nn.config import ModelConfig
 from demonet.nn.conv import DEMOConv
-from demonet.nn.door import GraphInput, Inside, enter, prepare
 from demonet.nn.dropout import Dropout
+from demonet.nn.fused import small_loss, stack_loss
 from demonet.nn.pool import DegreePooling
-from demonet.nn.small import small_loss
-from demonet.nn.without import leave_out
-from demonet.ops import cpu_stack, degree_pool, linear_cross_entropy
+from demonet.nn.prepared import GraphInput, LayerInput, layer_input, prepare
+from demonet.ops import degree_pool, linear_cross_entropy
 from demonet.ops.reference import activate
-from demonet.ops.sparse import is_sparse, sparse_linear
-from demonet.ops.stack import Layers, Stack, stack_loss, stacks
+from demonet.ops.sparse import is_sparse
 
 Graph = Tensor | DegreeLayout | None
 
 
-def convolve(conv: DEMOConv, h: Tensor, inside: Inside, activation: str = "none", *, first: bool) -> Tensor:
-    """One convolution and an activation; the first of a model takes its constant part from the door."""
-    if not isinstance(inside.graph, DegreeLayout):
-        return activate(conv(h, inside.graph, inside.edge_weight), activation)
-    if first and inside.folded is not None:
-        return conv.update_rows(h, inside.folded, inside.graph, activation)
-    return conv.rows(h, inside.graph, inside.edge_weight, activation)
+def _convolve(conv: DEMOConv, h: Tensor, given: LayerInput, activation: str = "none", *, first: bool) -> Tensor:
+    """One convolution and an activation; the first of a model may have its constant part precomputed."""
+    if not isinstance(given.graph, DegreeLayout):
+        return activate(conv(h, given.graph, given.edge_weight), activation)
+    neighbourhood = given.neighbourhood if first else None
+    return conv.forward_sorted(h, given.graph, given.edge_weight, activation, neighbourhood=neighbourhood)
 
 
 class Layer(nn.Module):
-    """One hidden layer: convolution and activation; refined, with a norm, a second map and dropout after it."""
+    """One hidden layer: convolution and activation; with ``refine`` also a norm, a second linear map and dropout."""
 
     def __init__(self, in_channels: int, tasks: DegreeTasks, config: ModelConfig, number: int) -> None:
         super().__init__()
@@ -50,15 +47,15 @@ class Layer(nn.Module):
             norm, dropout = nn.BatchNorm1d(config.hidden), Dropout(config.dropout)
             self.after = nn.Sequential(norm, activation, second, activation, dropout)
 
-    def forward(self, h: Tensor, inside: Inside, *, first: bool) -> Tensor:
+    def forward(self, h: Tensor, given: LayerInput, *, first: bool) -> Tensor:
         """``h^k`` from ``h^{k-1}``."""
         if self.after is None:
-            return convolve(self.conv, h, inside, self.activation, first=first)
-        return self.after(convolve(self.conv, h, inside, first=first))
+            return _convolve(self.conv, h, given, self.activation, first=first)
+        return self.after(_convolve(self.conv, h, given, first=first))
 
 
 class DEMONet(nn.Module):
-    """The body that both models share: ``h^0 = x``, ``h^1``, ..., ``h^K``."""
+    """What both models share: the hidden layers, ``h^0 = x``, ``h^1``, ..., ``h^K``."""
 
     def __init__(
         self, in_channels: int, tasks: DegreeTasks, config: ModelConfig | None, changes: dict[str, Any]
@@ -70,15 +67,15 @@ class DEMONet(nn.Module):
         self.layers = nn.ModuleList(Layer(width, tasks, self.config, k) for k, width in enumerate(widths[:-1]))
 
     def prepare(self, x: Tensor, edge_index: Tensor | DegreeLayout, **options: Any) -> GraphInput:
-        """Check and sort a graph, and do the constant work, once; the result goes in place of ``x``.
+        """Check and sort a graph, and do the constant work, once; pass the result in place of ``x``.
 
         Args:
             x: ``[n, in_channels]`` features.
-            edge_index: Arcs, or a layout.
+            edge_index: Edges, or a layout.
             **options: ``edge_weight [m]``; for graph models ``batch [n]`` and ``num_graphs``.
 
         Raises:
-            DemonetError: For features or node ids that do not fit, with their place.
+            DemonetError: For invalid features or node ids, with their position.
         """
         if x.dim() == 2 and x.size(1) != self.in_channels:
             raise DemonetError(f"{x.size(1)} feature columns for a model made for {self.in_channels}")
@@ -88,30 +85,47 @@ class DEMONet(nn.Module):
         return prepare(self._first_conv(), x, edge_index, **options)
 
     def save_memory(self) -> Self:
-        """Take the sums over neighbours once more for the derivatives instead of keeping them: slower, but smaller."""
-        for module in self.modules():
-            if isinstance(module, DEMOConv):
-                module.keep_sums = False
+        """Compute sums over neighbours again in the backward pass instead of keeping them: slower, less memory."""
+        for conv in self.convolutions():
+            conv.keep_sums = False
         return self
 
+    def convolutions(self) -> list[DEMOConv]:
+        """All degree-specific convolutions."""
+        return [module for module in self.modules() if isinstance(module, DEMOConv)]
+
+    def hidden_layers(self) -> list[Layer]:
+        """The hidden layers, the first one first."""
+        return [cast(Layer, layer) for layer in self.layers]
+
+    def degree_parameters(self) -> list[nn.Parameter]:
+        """Parameters that belong to single degrees: training decays them by ``degree_decay``."""
+        return [parameter for conv in self.convolutions() for parameter in conv.weights.degree_parameters()]
+
+    def _remove_term(self) -> None:
+        """Leave out the term that the configuration names."""
+        if self.config.without != "none":
+            for conv in self.convolutions():
+                conv.remove_term(self.config.without)
+
     def _first_conv(self) -> DEMOConv:
-        return cast(Layer, self.layers[0]).conv
+        return self.hidden_layers()[0].conv
 
     def extra_repr(self) -> str:
-        """What print shows."""
+        """Arguments shown by ``print``."""
         return str(self.config)
 
     def representations(
         self, x: Tensor | GraphInput, edge_index: Graph = None, edge_weight: Tensor | None = None
     ) -> list[Tensor]:
         """``[h^0, ..., h^K]``, each ``[n, width]``, rows in the caller's order."""
-        inside = enter(x, edge_index, edge_weight)
-        return [inside.leave(h) for h in self._levels(inside)]
+        given = layer_input(x, edge_index, edge_weight)
+        return [given.leave(h) for h in self._levels(given)]
 
-    def _levels(self, inside: Inside) -> list[Tensor]:
-        levels = [inside.x]
+    def _levels(self, given: LayerInput) -> list[Tensor]:
+        levels = [given.x]
         for k, layer in enumerate(self.layers):
-            levels.append(layer(levels[-1], inside, first=k == 0))
+            levels.append(layer(levels[-1], given, first=k == 0))
         return levels
 
 
@@ -137,8 +151,7 @@ class NodeDEMONet(DEMONet):
     ) -> None:
         super().__init__(in_channels, tasks, config, changes)
         config = self.config
-        width = config.hidden * (config.layers if config.jump else 1) if config.layers else in_channels
-        self.skip = nn.Linear(in_channels, num_classes, bias=False) if config.jump else None
+        width = config.hidden if config.layers else in_channels
         self.head: nn.Module
         if config.head == "degree":
             options = config.conv_options(config.layers) | {"combine": "add"}
@@ -147,73 +160,54 @@ class NodeDEMONet(DEMONet):
             self.head = nn.Sequential(nn.Linear(width, config.hidden), nn.ReLU(), nn.Linear(config.hidden, num_classes))
         else:
             self.head = nn.Linear(width, num_classes)
-        leave_out(self, config.without)
+        self._remove_term()
 
     def forward(self, x: Tensor | GraphInput, edge_index: Graph = None, edge_weight: Tensor | None = None) -> Tensor:
         """``[n, num_classes]`` scores before the softmax, rows in the caller's order."""
-        inside = enter(x, edge_index, edge_weight)
-        read = self._read(self._levels(inside))
-        if isinstance(self.head, DEMOConv):
-            out = convolve(self.head, read, inside, first=not self.layers)
-        else:
-            out = self.head(read)
-        if self.skip is not None:
-            out = out + (sparse_linear(inside.x, self.skip.weight.t()) if is_sparse(inside.x) else self.skip(inside.x))
-        return inside.leave(out)
+        given = layer_input(x, edge_index, edge_weight)
+        h = self._levels(given)[-1]
+        head = self.head
+        out = _convolve(head, h, given, first=not self.layers) if isinstance(head, DEMOConv) else head(h)
+        return given.leave(out)
 
     def loss(self, x: Tensor | GraphInput, target: Tensor, share: Tensor, edge_index: Graph = None) -> Tensor:
-        r"""Cross-entropy of all nodes, :math:`\sum_v s_v \, \mathrm{CE}_v`: a linear head never writes its scores.
+        r"""Cross-entropy of all nodes, :math:`\sum_v s_v \, \mathrm{CE}_v`; a linear head never stores its scores.
 
         Args:
             x, edge_index: As in :meth:`forward`.
             target: ``[n]`` the class of every node, in the caller's order; any class where the share is zero.
-            share: ``[n]`` float32, how much every node counts.
+            share: ``[n]`` float32, the weight of every node.
         """
-        if not isinstance(self.head, nn.Linear) or self.skip is not None:
+        if not isinstance(self.head, nn.Linear):
             scores = self(x, edge_index)
             return F.cross_entropy(scores, target, reduction="none") @ share.to(scores.dtype)
         if isinstance(x, GraphInput) and (found := small_loss(self, x, target, share)) is not None:
             return found
-        inside = enter(x, edge_index)
-        if inside.outer is not None:
-            target, share = inside.outer.enter(target), inside.outer.enter(share)
-        if (stack := self._stack(inside, target, share)) is not None:
-            whole = stack_loss if target.is_cuda else cpu_stack.stack_loss
-            return whole(*stack, self.head.weight, self.head.bias)
-        read = self._read(self._levels(inside))
-        return linear_cross_entropy(read, self.head.weight, self.head.bias, target, share)
+        given = layer_input(x, edge_index)
+        if given.layout is not None:
+            target, share = given.layout.enter(target), given.layout.enter(share)
+        if (found := stack_loss(self, given, target, share)) is not None:
+            return found
+        return linear_cross_entropy(self._levels(given)[-1], self.head.weight, self.head.bias, target, share)
 
-    def chain(self, edge_weight: Tensor | None) -> list[DEMOConv]:
-        """The convolutions, where each takes what the one before it gives and sums are plain; otherwise none."""
-        if self.config.jump or self.config.refine or edge_weight is not None:
-            return []
-        return [cast(Layer, layer).conv for layer in self.layers]
+    def loss_on(self, part: Any) -> Tensor | None:
+        """:meth:`loss` on a part of a problem: the optional method by which training avoids computing all scores.
 
-    def _stack(self, inside: Inside, target: Tensor, share: Tensor) -> tuple[Stack, Tensor, Layers] | None:
-        """What one function takes for all layers, where there is nothing between them."""
-        graph, convs = inside.graph, self.chain(inside.edge_weight)
-        if not convs or not isinstance(graph, DegreeLayout) or is_sparse(inside.x):
-            return None
-        head = cast(nn.Linear, self.head).weight
-        if graph.tiles is None and not (convs[0].keep_sums and cpu_stack.stacks(inside.x, head)):
-            return None
-        convs[0].takes(inside.x, graph)
-        layers = [fused for conv in convs if (fused := conv.fused(graph)) is not None]
-        if len(layers) < len(convs) or (graph.tiles is not None and not stacks(inside.x, layers, head)):
-            return None
-        options = (convs[0].scaling, self.config.combine, self.config.activation, convs[0].keep_sums)
-        return Stack(graph, target, share, inside.folded, *options), inside.x, layers
+        Args:
+            part: Has ``inputs``, the arguments of :meth:`forward`, and ``spread``, a class and a weight per node.
+
+        Returns:
+            The loss, or None where the graph is not prepared.
+        """
+        return self.loss(part.inputs[0], *part.spread) if isinstance(part.inputs[0], GraphInput) else None
 
     def embed(self, x: Tensor | GraphInput, edge_index: Graph = None, edge_weight: Tensor | None = None) -> Tensor:
         """The paper's ``e_v``: what the head reads of each node, ``[n, width]``, rows in the caller's order."""
-        inside = enter(x, edge_index, edge_weight)
-        return inside.leave(self._read(self._levels(inside)))
+        given = layer_input(x, edge_index, edge_weight)
+        return given.leave(self._levels(given)[-1])
 
     def _first_conv(self) -> DEMOConv:
         return super()._first_conv() if self.layers else cast(DEMOConv, self.head)
-
-    def _read(self, levels: list[Tensor]) -> Tensor:
-        return torch.cat(levels[1:], 1) if self.config.jump else levels[-1]
 
 
 class GraphDEMONet(DEMONet):
@@ -249,7 +243,7 @@ class GraphDEMONet(DEMONet):
             )
         else:
             self.head = nn.Linear(width, num_classes)
-        leave_out(self, config.without)
+        self._remove_term()
 
     def forward(
         self,
@@ -271,19 +265,19 @@ class GraphDEMONet(DEMONet):
         num_graphs: int | None = None,
     ) -> Tensor:
         """The paper's ``g_i``: the readout of each graph (Eq. 12), ``[graphs, width]``."""
-        inside = enter(x, edge_index, edge_weight, batch, num_graphs)
-        levels = self._levels(inside)  # first: the convolutions refuse arcs that do not fit
-        if isinstance(inside.graph, DegreeLayout):
-            degree = inside.graph.key
+        given = layer_input(x, edge_index, edge_weight, batch, num_graphs)
+        levels = self._levels(given)  # before counting degrees: the convolutions check the edges
+        if isinstance(given.graph, DegreeLayout):
+            degree = given.graph.key
         else:
-            degree = count_degree(inside.graph, inside.x.size(0), self.tasks.by)
-        return self._read_out(levels, degree, inside)
+            degree = count_degree(given.graph, given.x.size(0), self.tasks.by)
+        return self._read_out(levels, degree, given)
 
-    def _read_out(self, levels: list[Tensor], degree: Tensor, inside: Inside) -> Tensor:
+    def _read_out(self, levels: list[Tensor], degree: Tensor, given: LayerInput) -> Tensor:
         """All levels in one pass, side by side; then the blocks of each level together."""
         if any(is_sparse(h) for h in levels):
             raise DemonetError("a readout needs dense features", hint="x.to_dense()")
-        pooling, (batch, num_graphs) = self.config.pooling, inside.graphs()
+        pooling, (batch, num_graphs) = self.config.pooling, given.graphs()
         h, widths = torch.cat(levels, 1), [level.size(1) for level in levels]
         if pooling in ("mean", "sum"):
             return degree_pool(h, torch.zeros_like(batch), batch, 1, num_graphs, pooling)
@@ -291,5 +285,5 @@ class GraphDEMONet(DEMONet):
         by_degree = [block.flatten(1) for block in blocks.split(widths, 2)]
         if pooling == "degree":
             return torch.cat(by_degree, 1)
-        totals = blocks.sum(1).split(widths, 1)  # every node stands in one block
+        totals = blocks.sum(1).split(widths, 1)  # every node is in one block
         return torch.cat([part for total, each in zip(totals, by_degree, strict=True) for part in (total, each / 2)], 1)

@@ -1,4 +1,9 @@
-"""Three primitives, each one sentence long: aggregate over neighbours, multiply by degree, pool by degree."""
+"""Operators on graphs whose rows are sorted by degree: sum over neighbours, multiply by degree, pool by degree.
+
+The functions here are what :mod:`demonet.nn` calls. What they compute is defined in :mod:`~demonet.ops.reference`;
+:mod:`~demonet.ops.cpu` and :mod:`~demonet.ops.gpu` (Triton) compute the same faster; :mod:`~demonet.ops.backend`
+chooses between them. :mod:`~demonet.ops.library` registers them as ``torch.ops.demonet``.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +11,16 @@ import torch
 from torch import Tensor
 
 from demonet.degree.layout import DegreeLayout
-from demonet.ops import reference
-from demonet.ops.convolution import ops
-from demonet.ops.eager import Conv, Grouped, is_eager
+from demonet.ops import backend, reference
+from demonet.ops.direct import Conv, Grouped
+from demonet.ops.graph import Graph, Options, Weights, tables_of, tensors_of
+from demonet.ops.library import ops
 
 __all__ = [
+    "Options",
+    "Weights",
     "aggregate",
+    "backend",
     "conv",
     "degree_linear",
     "degree_linear_rows",
@@ -22,11 +31,11 @@ __all__ = [
 ]
 
 Lists = tuple[Tensor, Tensor, Tensor]
-FEW_ROWS = 4096  # below, scores cost less than calling an operator
+_PLAIN = Options()
 
 
 def neighbour_lists(edge_index: Tensor, num_sources: int, num_targets: int) -> Lists:
-    """Arcs sorted by target, then source: ``pointer [targets + 1]``, ``neighbours [m]``, ``arc [m]``.
+    """Edges sorted by target, then source: ``pointer [targets + 1]``, ``neighbours [m]``, ``edge [m]``.
 
     Raises:
         DemonetError: When an id is out of range.
@@ -48,17 +57,16 @@ def aggregate(
         aggr: ``"sum"`` (:math:`s = 1`), ``"mean"`` (:math:`1/d`) or ``"sqrt"`` (:math:`1/\sqrt d`).
     """
     if isinstance(lists, DegreeLayout):
-        back = (lists.back_pointer, lists.back_neighbours, lists.back_entry)
-        tiles = [*(lists.tiles or ())], [*(lists.back_tiles or ())]
-        return ops.aggregate(x, lists.pointer, lists.neighbours, weight, aggr, *back, *tiles)
-    return ops.aggregate(x, *lists, weight, aggr, None, None, None, [], [])
+        back = [lists.back_pointer, lists.back_neighbours, lists.back_entry]
+        return ops.aggregate(x, lists.pointer, lists.neighbours, weight, aggr, back, tables_of(lists, x)[:12])
+    return ops.aggregate(x, *lists, weight, aggr, [], [])
 
 
 def degree_linear(x: Tensor, weight: Tensor, offsets: Tensor, task: Tensor) -> Tensor:
     r"""Multiply each row by the matrix of its task: :math:`y_v = W_{t(v)}^\top x_v`.
 
     Args:
-        x: ``[n, F]`` rows that stand in groups.
+        x: ``[n, F]`` rows in groups.
         weight: ``[tasks, F, F']`` one matrix per task.
         offsets: ``[groups + 1]`` where each group begins and ends.
         task: ``[groups]`` the task of each group; -1 maps to zero.
@@ -76,74 +84,51 @@ def grouped(x: Tensor, matrices: Tensor, layout: DegreeLayout) -> Tensor:
         layout: The graph.
     """
     x, matrices = _cast(x, matrices)
-    if is_eager(x, matrices):
-        out: Tensor = Grouped.apply(x, matrices, layout)
+    if backend.direct(x, matrices):
+        out: Tensor = Grouped.apply(x, matrices, Graph.of(layout))
         return out
     return ops.degree_linear(x, matrices, layout.offsets, torch.arange(matrices.size(0), device=x.device))
 
 
-def conv(
-    x: Tensor,
-    a: Tensor | None,
-    seed: Tensor,
-    matrices: Tensor,
-    layout: DegreeLayout,
-    bias: Tensor | None = None,
-    *,
-    aggr: str = "sum",
-    combine: str = "concat",
-    activation: str = "none",
-    keep: bool = True,
-) -> Tensor:
-    r"""A whole convolution of rows in degree order (Eq. 5), with its activation.
+def conv(x: Tensor, a: Tensor | None, weights: Weights, layout: DegreeLayout, options: Options = _PLAIN) -> Tensor:
+    r"""A convolution of rows in degree order with its activation (Eq. 5).
 
     .. math:: h_v = \sigma(W_0^\top x_v \circ W_{g(v)}^\top a_v + b)
 
     Args:
         x: ``[n, F]`` rows in degree order.
-        a: ``[n, F]`` the sums over their neighbours, if they are known already; otherwise they are taken here.
-        seed: ``[F, S]``, the map :math:`W_0`.
-        matrices: ``[groups, F, W]`` the matrix of every group of the layout.
+        a: ``[n, F]`` the scaled sums over their neighbours, or None to compute them.
+        weights: The map of the seed, the matrix of every group of the layout, and the bias.
         layout: The graph.
-        bias: ``[S + W]``, or ``[W]`` when the halves are added.
-        aggr: How sums are scaled, as in :func:`aggregate`.
-        combine: ``"concat"`` or ``"add"``.
-        activation: ``"none"``, ``"elu"`` or ``"relu"``.
-        keep: Whether the sums are kept for the derivatives, or taken once more: less memory, more time.
+        options: How to aggregate, combine and activate.
     """
-    x, seed, matrices = _cast(x, seed, matrices)
-    a, bias = (None if tensor is None else tensor.to(x.dtype) for tensor in (a, bias))
-    if is_eager(x, seed, matrices):
-        out: Tensor = Conv.apply(x, a, seed, matrices, bias, layout, (aggr, combine, activation), keep)
+    x, seed, matrices = _cast(x, weights.seed, weights.matrices)
+    a, bias = (None if tensor is None else tensor.to(x.dtype) for tensor in (a, weights.bias))
+    if backend.direct(x, seed, matrices):
+        out: Tensor = Conv.apply(x, a, seed, matrices, bias, Graph.of(layout), options)
         return out
-    groups = [*(layout.groups or ())]
-    if a is not None:
-        return ops.conv(x, a, seed, matrices, layout.offsets, bias, combine, activation, groups)
-    lists = (layout.pointer, layout.neighbours, [*(layout.tiles or ())], groups)
-    back = (layout.back_pointer, layout.back_neighbours, [*(layout.back_tiles or ())])
-    options = (aggr, combine, activation, keep)
-    out, _ = ops.gather_conv(x, seed, matrices, layout.offsets, bias, *options, *lists, *back)
+    out, _ = ops.conv(x, a, seed, matrices, bias, tensors_of(layout, x), *options)
     return out
 
 
 def linear_cross_entropy(h: Tensor, weight: Tensor, bias: Tensor, target: Tensor, share: Tensor) -> Tensor:
-    r"""The loss of a linear head, :math:`\sum_v s_v \, \mathrm{CE}(W h_v + b, y_v)`, without keeping the scores.
+    r"""The loss of a linear head, :math:`\sum_v s_v \, \mathrm{CE}(W h_v + b, y_v)`, without storing the scores.
 
     Args:
         h: ``[n, F]``.
         weight: ``[classes, F]``, as in ``nn.Linear``.
         bias: ``[classes]``.
         target: ``[n]`` the class of every row; any class where the share is zero.
-        share: ``[n]`` float32, how much each row counts; zero leaves it out.
+        share: ``[n]`` float32, the weight of each row; zero leaves it out.
     """
     h, weight, bias = _cast(h, weight, bias)
-    if h.size(0) < FEW_ROWS and is_eager(h, weight):
+    if h.size(0) < backend.current().head_rows and backend.direct(h, weight):
         return reference.linear_cross_entropy(h, weight, bias, target, share)
     return ops.linear_cross_entropy(h, weight, bias, target, share)
 
 
 def _cast(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """In the number type that autocast wants, where it is on; double precision stays."""
+    """Cast to the dtype of autocast, where it is on; float64 stays."""
     device = tensors[0].device.type
     if not torch.is_autocast_enabled(device) or tensors[0].dtype == torch.float64:
         return tensors
@@ -151,9 +136,9 @@ def _cast(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 
 def degree_linear_rows(x: Tensor, weight: Tensor, task: Tensor) -> Tensor:
-    """:func:`degree_linear` for rows in any order, each with its task: sorted, multiplied, put back."""
+    """:func:`degree_linear` for rows in any order, each with its task: sorted, multiplied, and put back."""
     num_tasks = weight.size(0)
-    task = torch.where(task < 0, num_tasks, task)  # the zero map goes last, where it costs nothing
+    task = torch.where(task < 0, num_tasks, task)  # the zero map goes last, where it is skipped
     order = torch.argsort(task, stable=True)
     count = torch.zeros(num_tasks + 1, dtype=torch.long, device=x.device).index_add(0, task, torch.ones_like(task))
     offsets = torch.nn.functional.pad(count.cumsum(0), (1, 0))

@@ -1,21 +1,30 @@
-"""The primitives on CPU, on what torch has for bags of rows and for grouped products."""
+"""The operators on a CPU: the functions of :mod:`demonet.ops.reference`, written for speed.
+
+Every pass over the rows costs about as much as a product with them, and every fresh matrix of their size as much again
+in new pages. So a convolution multiplies both halves straight into one output and activates it in place; backward,
+there is one gradient before the activation, one by the sums, and one by the input.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from demonet.ops import reference
+from demonet.ops import backend, reference
+from demonet.ops.graph import Graph, Options, Weights
+from demonet.ops.schedule.buffers import Buffers
+from demonet.ops.schedule.cpu import Blocks
 
-# What torch multiplies group by group in one call; for the rest, and in a torch that has no such call yet, there is the
-# reference.
+# Dtypes that torch multiplies group by group in one call; before torch 2.10 there is no such call.
 GROUPED_DTYPES = (torch.float32, torch.bfloat16, torch.float16) if hasattr(F, "grouped_mm") else ()
-PADDED = 2**22  # numbers that may be copied to pad rows for that call; beyond, one call a group costs less
 
 
 def aggregate(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, aggr: str) -> Tensor:
-    """``embedding_bag`` walks the lists without ever holding a message per arc."""
+    """``embedding_bag`` sums the lists without storing a message per edge."""
     scale = reference.aggregate_scale(pointer, aggr, x.dtype)
     if x.size(1) == 0 or neighbours.numel() == 0:
         return x.new_zeros(pointer.numel() - 1, x.size(1))
@@ -54,15 +63,15 @@ def degree_outer(x: Tensor, y: Tensor, offsets: Tensor, task: Tensor, num_tasks:
 
 
 def _grouped(x: Tensor, other: Tensor) -> bool:
-    """Whether one grouped product is the way: torch has it for such numbers, and padding does not cost too much."""
+    """Whether to use one grouped product: torch has it for the dtype, and padding does not cost too much."""
     if x.dtype not in GROUPED_DTYPES or x.numel() == 0 or other.numel() == 0:
         return False
     step = 16 // x.element_size()
-    return sum(tensor.numel() for tensor in (x, other) if tensor.size(-1) % step) <= PADDED
+    return sum(tensor.numel() for tensor in (x, other) if tensor.size(-1) % step) <= backend.current().padded_entries
 
 
 def _outer_one_by_one(x: Tensor, y: Tensor, offsets: Tensor, task: Tensor, num_tasks: int) -> Tensor:
-    """Group by group, straight to where it belongs."""
+    """Group by group, straight into the output."""
     out = x.new_empty(num_tasks, x.size(1), y.size(1))
     bounds, written = offsets.tolist(), set()
     for start, end, t in zip(bounds[:-1], bounds[1:], task.tolist(), strict=True):
@@ -83,9 +92,9 @@ def _in_group_order(weight: Tensor, task: Tensor) -> Tensor:
 
 
 def _aligned(x: Tensor) -> Tensor:
-    """Rows that begin at whole multiples of 16 bytes, as the grouped product asks; a copy with gaps where they do not.
+    """Rows that begin at whole multiples of 16 bytes, as the grouped product requires; a padded copy where they do not.
 
-    Of matrices, it reads the transposed as well.
+    Transposed matrices are accepted too.
     """
     step = 16 // x.element_size()
     for row, column in ((-2, -1), (-1, -2)) if x.dim() == 3 else ((-2, -1),):
@@ -95,3 +104,192 @@ def _aligned(x: Tensor) -> Tensor:
     if missing:
         return F.pad(x, (0, missing))[..., : x.size(-1)]
     return x.clone(memory_format=torch.contiguous_format)  # contiguous() would leave a dimension of 1 as it is
+
+
+def group_multiply(a: Tensor, matrices: Tensor, blocks: Blocks, out: Tensor, *, add: bool = False) -> Tensor:
+    """Every row times the matrix of its group.
+
+    Args:
+        a: ``[n, F]``.
+        matrices: ``[groups, F, W]``.
+        blocks: The groups.
+        out: ``[n, W]``, overwritten; it may be a slice of columns.
+        add: Whether to add to it instead.
+    """
+    blocks = _blocks_for(matrices, blocks)
+    if blocks.height:
+        batch = torch.bmm(_padded(a, blocks), matrices).flatten(0, 1).index_select(0, blocks.place)
+        if blocks.rows is None:
+            out = out.add_(batch) if add else out.copy_(batch)
+        elif add:
+            out.index_add_(0, blocks.rows, batch)
+        else:
+            out.index_copy_(0, blocks.rows, batch)
+    for group, start, end in blocks.rest:
+        if add:
+            out[start:end].addmm_(a[start:end], matrices[group])
+        else:
+            torch.mm(a[start:end], matrices[group], out=out[start:end])
+    return out
+
+
+def group_outer(a: Tensor, b: Tensor, blocks: Blocks, buffers: Buffers | None = None) -> Tensor:
+    r"""``[groups, F, W]``: :math:`\sum_v a_v b_v^\top` over the rows of each group."""
+    shape = (blocks.num_groups, a.size(1), b.size(1))
+    out = a.new_empty(shape) if buffers is None else buffers.empty(shape, a)
+    blocks = _blocks_for(out, blocks)
+    if blocks.height:
+        once = _padded(b, blocks).mul_(
+            blocks.filled.view(blocks.num_groups, blocks.height, 1)
+        )  # count repeated rows once
+        torch.bmm(_padded(a, blocks).transpose(1, 2), once, out=out)
+    elif len(blocks.rest) < blocks.num_groups:
+        out.zero_()  # groups without rows
+    for group, start, end in blocks.rest:
+        torch.mm(a[start:end].t(), b[start:end], out=out[group])
+    return out
+
+
+def _blocks_for(matrices: Tensor, blocks: Blocks) -> Blocks:
+    """Without a batch where the matrices are large: padding would cost more than a call."""
+    large = matrices.size(1) * matrices.size(2) >= backend.current().block_matrix_size
+    return blocks._replace(height=0, rest=blocks.whole) if large and blocks.height else blocks
+
+
+def _padded(a: Tensor, blocks: Blocks) -> Tensor:
+    """``[groups, height, F]``: the rows in the batch, the last of each group repeated."""
+    return a.index_select(0, blocks.gather).view(blocks.num_groups, blocks.height, a.size(1))
+
+
+def conv(x: Tensor, a: Tensor | None, weights: Weights, graph: Graph, options: Options) -> tuple[Tensor, Tensor]:
+    """:func:`demonet.ops.reference.conv`."""
+    if a is None:
+        a = aggregate(x, *graph.lists, None, options.aggr)
+    out = x.new_empty(x.size(0), weights.width(options.combine))
+    left, right = weights.halves(out, options.combine)
+    torch.mm(x, weights.seed, out=left)
+    group_multiply(a, weights.matrices, graph.blocks, right, add=options.combine == "add")
+    if weights.bias is not None:
+        out.add_(weights.bias)
+    return activate_(out, options.activation), a
+
+
+def conv_backward(
+    grad: Tensor,
+    out: Tensor,
+    x: Tensor,
+    a: Tensor,
+    weights: Weights,
+    graph: Graph,
+    options: Options,
+    needs: Sequence[bool],
+    *,
+    known: bool,
+) -> list[Tensor]:
+    """:func:`demonet.ops.reference.conv_backward`; empty where ``needs`` (x, a, seed, matrices, bias) is False."""
+    before = activation_backward(grad, out, options.activation)
+    left, right = weights.halves(before, options.combine)
+    by_x = by_a = by_seed = by_matrices = by_bias = x.new_empty(0)
+    if needs[1] if known else needs[0]:
+        by_a = right.new_empty(right.size(0), weights.matrices.size(1))
+        group_multiply(right, weights.matrices.transpose(1, 2), graph.blocks, by_a)
+    if known and needs[0]:
+        by_x = left @ weights.seed.t()
+    elif needs[0]:
+        scale = reference.aggregate_scale(graph.pointer, options.aggr, by_a.dtype)
+        by_a = by_a if scale is None else by_a.mul_(scale[:, None])
+        by_x = aggregate(by_a, *graph.back, None, "sum").addmm_(left, weights.seed.t())
+        by_a = x.new_empty(0)
+    if needs[3]:
+        by_matrices = group_outer(a, right, graph.blocks, graph.buffers)
+    if needs[2]:
+        by_seed = outer(x, left)
+    if needs[4]:
+        by_bias = before.sum(0)
+    return [by_x, by_a, by_seed, by_matrices, by_bias]
+
+
+def activate_(y: Tensor, activation: str) -> Tensor:
+    """Apply the activation in place."""
+    if activation == "elu":
+        return torch.nn.functional.elu_(y)
+    return y.relu_() if activation == "relu" else y
+
+
+def activation_backward(grad: Tensor, out: Tensor, activation: str) -> Tensor:
+    """The gradient before the activation: its slope follows from its output."""
+    if activation == "elu":
+        return torch.ops.aten.elu_backward(grad, 1, 1, 1, True, out)
+    return torch.ops.aten.threshold_backward(grad, out, 0) if activation == "relu" else grad
+
+
+def activation_backward_(grad: Tensor, out: Tensor, activation: str) -> Tensor:
+    """The same, written over the output."""
+    if activation == "elu":
+        return torch.ops.aten.elu_backward.grad_input(grad, 1, 1, 1, True, out, grad_input=out)
+    if activation == "relu":
+        return torch.ops.aten.threshold_backward.grad_input(grad, out, 0, grad_input=out)
+    return out.copy_(grad)
+
+
+def outer(x: Tensor, y: Tensor) -> Tensor:
+    r""":math:`\sum_v x_v y_v^\top`, in equal shares of rows, which torch computes in parallel."""
+    count = -(-x.size(0) // backend.current().outer_rows)
+    if count < 2:
+        return x.t() @ y
+    size = x.size(0) // count
+    whole = count * size
+    shares = torch.bmm(x[:whole].unflatten(0, (count, size)).transpose(1, 2), y[:whole].unflatten(0, (count, size)))
+    return torch.addmm(shares.sum(0), x[whole:].t(), y[whole:])
+
+
+def linear_cross_entropy(h: Tensor, weight: Tensor, bias: Tensor, target: Tensor, share: Tensor) -> Tensor:
+    """:func:`demonet.ops.reference.linear_cross_entropy`, with one row per class where there are few classes.
+
+    Torch's softmax along a row of few scores is not vectorised; along columns of many nodes it is.
+    """
+    if weight.size(0) >= backend.current().vector_classes:
+        return reference.linear_cross_entropy(h, weight, bias, target, share)
+    scores = _scores(h, weight, bias)
+    loss = torch.logsumexp(scores, 0).sub_(scores.gather(0, target[None])[0])
+    return loss @ share.to(loss.dtype)
+
+
+def linear_cross_entropy_backward(
+    grad: Tensor, h: Tensor, weight: Tensor, bias: Tensor, target: Tensor, share: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Its derivatives by the rows, the matrix and the bias."""
+    if weight.size(0) >= backend.current().vector_classes:
+        return reference.linear_cross_entropy_backward(grad, h, weight, bias, target, share)
+    by_scores = torch.softmax(_scores(h, weight, bias), 0)
+    by_scores.scatter_add_(0, target[None], by_scores.new_full((1, 1), -1).expand(1, h.size(0)))
+    by_scores = by_scores.mul_(share.to(by_scores.dtype) * grad).to(h.dtype).t()
+    return by_scores @ weight, outer(h, by_scores).t().contiguous(), by_scores.sum(0)
+
+
+def _scores(h: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """``[classes, n]``, in at least 32 bits."""
+    return torch.addmm(bias[:, None], weight, h.t()).to(torch.promote_types(h.dtype, torch.float32))
+
+
+class Head(NamedTuple):
+    """A linear head, the class of every row, and the weight of every row in the loss."""
+
+    weight: Tensor
+    bias: Tensor
+    target: Tensor
+    share: Tensor
+
+    def loss_and_gradient(self, h: Tensor, rows: slice, by_weight: Tensor, by_bias: Tensor) -> tuple[Tensor, Tensor]:
+        """The loss of some rows and the derivative by them; derivatives by the head are added to the given tensors."""
+        target, share = self.target[rows], self.share[rows]
+        if self.weight.size(0) < backend.current().vector_classes:
+            scores = torch.log_softmax(_scores(h, self.weight, self.bias), 0)
+        else:
+            scores = torch.log_softmax(torch.addmm(self.bias, h, self.weight.t()), 1).t()
+        loss = -(scores.gather(0, target[None])[0] @ share)
+        by_scores = scores.exp_().mul_(share)
+        by_scores.scatter_add_(0, target[None], -share[None])
+        by_weight.addmm_(by_scores, h)
+        by_bias.add_(by_scores.sum(1))
+        return loss, by_scores.t() @ self.weight

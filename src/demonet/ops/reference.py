@@ -1,13 +1,23 @@
-"""The primitives in plain PyTorch, for any dtype and device: these functions are the definition."""
+"""The operators in plain PyTorch, for any dtype and device: these functions are the definition."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from demonet.errors import DemonetError
+from demonet.ops.graph import Graph, Options, Weights
+
+
+class Kernels(NamedTuple):
+    """The operators that the derivatives of a convolution are made of, with the signatures of this module."""
+
+    aggregate: Callable[..., Tensor]
+    linear: Callable[..., Tensor]
+    outer: Callable[..., Tensor]
 
 
 def owner(pointer: Tensor, total: int) -> Tensor:
@@ -16,10 +26,10 @@ def owner(pointer: Tensor, total: int) -> Tensor:
 
 
 def aggregate_scale(pointer: Tensor, aggr: str, dtype: torch.dtype) -> Tensor | None:
-    """What the sum over each neighbour list is multiplied by: nothing, 1/d, or 1/sqrt(d); an empty sum stays zero."""
+    """What the sum over each neighbour list is multiplied by: 1 (None), 1/d, or 1/sqrt(d); an empty sum stays zero."""
     if aggr == "sum":
         return None
-    # A 16-bit number cannot hold every count, but it can hold what the count is the divisor of.
+    # 16-bit floats cannot represent every count, but they can represent the quotient.
     count = pointer.diff().clamp(min=1).to(torch.promote_types(dtype, torch.float32))
     if aggr == "mean":
         return count.reciprocal().to(dtype)
@@ -40,7 +50,7 @@ def aggregate(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | N
 
 
 def edge_product(x: Tensor, y: Tensor, pointer: Tensor, neighbours: Tensor) -> Tensor:
-    r""":math:`p_{vu} = \langle x_u, y_v \rangle` along every arc: the derivative of ``aggregate`` by its weights."""
+    r""":math:`p_{vu} = \langle x_u, y_v \rangle` along every edge: the derivative of ``aggregate`` by its weights."""
     return (x[neighbours.long()] * y[owner(pointer, neighbours.numel())]).sum(1)
 
 
@@ -74,21 +84,24 @@ def degree_pool(x: Tensor, cell: Tensor, num_cells: int, mode: str) -> Tensor:
     raise DemonetError(f"mode={mode!r} is not one of 'sum', 'mean'")
 
 
-def conv(
-    x: Tensor,
-    a: Tensor,
-    seed: Tensor,
-    matrices: Tensor,
-    offsets: Tensor,
-    bias: Tensor | None,
-    combine: str,
-    activation: str,
-) -> Tensor:
-    r"""Eq. 5: :math:`h_v = \sigma(W_0^\top x_v \circ W_{g(v)}^\top a_v + b)`, row v being in group :math:`g(v)`."""
-    left = x @ seed
-    right = torch.cat([rows @ matrices[g] for g, rows in enumerate(a.split(offsets.diff().tolist()))])
-    y = left + right if combine == "add" else torch.cat([left, right], 1)
-    return activate(y if bias is None else y + bias, activation)
+def conv(x: Tensor, a: Tensor | None, weights: Weights, graph: Graph, options: Options) -> tuple[Tensor, Tensor]:
+    r"""Eq. 5: :math:`h_v = \sigma(W_0^\top x_v \circ W_{g(v)}^\top a_v + b)`, row v being in group :math:`g(v)`.
+
+    Args:
+        x: ``[n, F]`` rows in groups.
+        a: ``[n, F]`` the scaled sums over their neighbours, or None to compute them.
+        weights, graph, options: See :mod:`demonet.ops.graph`.
+
+    Returns:
+        The output ``[n, width]`` and the sums.
+    """
+    if a is None:
+        a = aggregate(x, *graph.lists, None, options.aggr)
+    left = x @ weights.seed
+    rows = a.split(graph.offsets.diff().tolist())
+    right = torch.cat([part @ matrix for part, matrix in zip(rows, weights.matrices, strict=True)])
+    y = left + right if options.combine == "add" else torch.cat([left, right], 1)
+    return activate(y if weights.bias is None else y + weights.bias, options.activation), a
 
 
 def activate(y: Tensor, activation: str) -> Tensor:
@@ -110,48 +123,35 @@ def conv_backward(
     out: Tensor,
     x: Tensor,
     a: Tensor,
-    seed: Tensor,
-    matrices: Tensor,
-    offsets: Tensor,
-    combine: str,
-    activation: str,
-    linear: Callable[..., Tensor] = degree_linear,
-    outer: Callable[..., Tensor] = degree_outer,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """The derivatives of :func:`conv` by x, a, the seed map, the matrices and the bias, made of other primitives."""
-    slopes = slope(out, activation)
-    before = grad if slopes is None else grad * slopes
-    left, right = (before, before) if combine == "add" else (before[:, : seed.size(1)], before[:, seed.size(1) :])
-    group = torch.arange(matrices.size(0), device=x.device)
-    by_a = linear(right.contiguous(), matrices.transpose(1, 2).contiguous(), offsets, group)
-    by_matrices = outer(a, right.contiguous(), offsets, group, matrices.size(0))
-    return left @ seed.t(), by_a, x.t() @ left, by_matrices, before.sum(0)
+    weights: Weights,
+    graph: Graph,
+    options: Options,
+    *,
+    known: bool,
+    kernels: Kernels | None = None,
+) -> tuple[Tensor, Tensor | None, Tensor, Tensor, Tensor]:
+    """The derivatives of :func:`conv` by x, a, the seed map, the matrices and the bias, made of other operators.
 
-
-def gather_conv_backward(
-    grad: Tensor,
-    out: Tensor,
-    x: Tensor,
-    a: Tensor,
-    seed: Tensor,
-    matrices: Tensor,
-    offsets: Tensor,
-    aggr: str,
-    combine: str,
-    activation: str,
-    pointer: Tensor,
-    back: Callable[[Tensor], Tensor],
-    linear: Callable[..., Tensor] = degree_linear,
-    outer: Callable[..., Tensor] = degree_outer,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The same where ``a`` are the sums over the lists of x: by x, the seed map, the matrices and the bias.
-
-    ``back`` sums along the reversed lists: what a sum had of a row's derivative is added to the row's own.
+    Args:
+        grad: The derivative by the output ``out``.
+        out, x, a, weights, graph, options: Output and input of :func:`conv`.
+        known: Whether ``a`` was given. Otherwise it depends on x: there is no derivative by it, and the one by x has
+            a second term, summed along the reversed edges.
+        kernels: The operators to use; those of this module by default.
     """
-    same = (seed, matrices, offsets, combine, activation, linear, outer)
-    by_x, by_a, by_seed, by_matrices, by_bias = conv_backward(grad, out, x, a, *same)
-    scale = aggregate_scale(pointer, aggr, by_a.dtype)
-    return by_x + back(by_a if scale is None else by_a * scale[:, None]), by_seed, by_matrices, by_bias
+    kernels = kernels or Kernels(aggregate, degree_linear, degree_outer)
+    slopes = slope(out, options.activation)
+    before = grad if slopes is None else grad * slopes
+    left, right = weights.halves(before, options.combine)
+    right, group = right.contiguous(), torch.arange(weights.matrices.size(0), device=x.device)
+    by_x, by_seed = left @ weights.seed.t(), x.t() @ left
+    by_a = kernels.linear(right, weights.matrices.transpose(1, 2).contiguous(), graph.offsets, group)
+    by_matrices = kernels.outer(a, right, graph.offsets, group, weights.matrices.size(0))
+    if known:
+        return by_x, by_a, by_seed, by_matrices, before.sum(0)
+    scale = aggregate_scale(graph.pointer, options.aggr, by_a.dtype)
+    back = kernels.aggregate(by_a if scale is None else by_a * scale[:, None], *graph.back, None, "sum")
+    return by_x + back, None, by_seed, by_matrices, before.sum(0)
 
 
 def linear_cross_entropy(h: Tensor, weight: Tensor, bias: Tensor, target: Tensor, share: Tensor) -> Tensor:

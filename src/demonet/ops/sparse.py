@@ -1,6 +1,8 @@
-"""Sparse input rows: a linear map of them, and their sum over neighbours, without ever making them dense."""
+"""Sparse input rows: a linear map of them, and their sum over neighbours, without making them dense."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -8,10 +10,9 @@ from torch import Tensor
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.lists import ranges
 from demonet.errors import DemonetError
-from demonet.ops.dispatch import ops
-from demonet.ops.reference import aggregate_scale, owner
-
-Lists = tuple[Tensor, Tensor, Tensor]
+from demonet.ops import backend
+from demonet.ops.library import ops, reversed_lists
+from demonet.ops.reference import aggregate_scale
 
 
 def is_sparse(x: Tensor) -> bool:
@@ -19,39 +20,37 @@ def is_sparse(x: Tensor) -> bool:
     return x.layout in (torch.sparse_csr, torch.sparse_coo, torch.sparse_csc)
 
 
-class Reversed:
-    """The entries of sparse rows sorted by column, along which gradients flow; kept for the rows seen last."""
+class SortedColumns:
+    """The entries of sparse rows sorted by column, along which gradients flow; cached for the last rows seen."""
 
     def __init__(self) -> None:
         self._rows: Tensor | None = None
-        self._lists: Lists | None = None
+        self._lists: Sequence[Tensor] | None = None
 
-    def lists(self, x: Tensor) -> Lists:
+    def lists(self, x: Tensor) -> Sequence[Tensor]:
         """``pointer``, ``rows`` and ``entry`` of every column of a CSR tensor."""
         if self._lists is None or self._rows is not x:
-            rows = owner(x.crow_indices(), x.col_indices().numel())
-            reverse = torch.stack([rows, x.col_indices().long()])
-            self._rows, self._lists = x, ops.neighbour_lists(reverse, x.size(0), x.size(1))
+            self._rows, self._lists = x, reversed_lists(x.crow_indices(), x.col_indices(), x.size(0), x.size(1))
         return self._lists
 
-    def __deepcopy__(self, memo: dict[int, object]) -> Reversed:
-        return Reversed()  # a copy of a layer needs no copy of the features that it has seen
+    def __deepcopy__(self, memo: dict[int, object]) -> SortedColumns:
+        return SortedColumns()  # a copy of a layer needs no copy of the features
 
 
-def sparse_linear(x: Tensor, matrix: Tensor, kept: Reversed | None = None) -> Tensor:
+def sparse_linear(x: Tensor, matrix: Tensor, columns: SortedColumns | None = None) -> Tensor:
     """``x @ matrix`` for sparse x: row by row a weighted sum of rows of the matrix, which is ``aggregate`` again.
 
     Args:
         x: ``[n, F]`` sparse rows.
         matrix: ``[F, width]``.
-        kept: Where the reversed lists are kept for the next call with the same rows.
+        columns: Cache of the sorted columns, for the next call with the same rows.
     """
     csr = x if x.layout == torch.sparse_csr else x.to_sparse_csr()
     values = csr.values().to(matrix.dtype)
-    back: tuple[Tensor | None, ...] = (None, None, None)
-    if kept is not None and csr is x and matrix.requires_grad and not torch.compiler.is_compiling():
-        back = kept.lists(x)
-    return ops.aggregate(matrix.contiguous(), csr.crow_indices(), csr.col_indices(), values, "sum", *back, [], [])
+    back: Sequence[Tensor] = []
+    if columns is not None and csr is x and matrix.requires_grad and not backend.tracing():
+        back = columns.lists(x)
+    return ops.aggregate(matrix.contiguous(), csr.crow_indices(), csr.col_indices(), values, "sum", back, [])
 
 
 def sparse_rows(x: Tensor, index: Tensor | None) -> Tensor:
@@ -66,7 +65,7 @@ def sparse_rows(x: Tensor, index: Tensor | None) -> Tensor:
 
 
 def _csr(pointer: Tensor, column: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
-    # Unchecked on purpose: lists with parallel arcs name a column twice, which a sum over them is glad to read.
+    # Unchecked on purpose: with parallel edges a column occurs twice, which sums allow.
     return torch.sparse_csr_tensor(pointer, column, values, shape, check_invariants=False)
 
 
@@ -78,7 +77,7 @@ def sparse_aggregate(
     It is a constant of the graph: no gradient flows to sparse features or, through them, to edge weights.
     """
     if x.requires_grad or (weight is not None and weight.requires_grad):
-        raise DemonetError("sparse features are constants: nothing to differentiate", hint="use dense features")
+        raise DemonetError("sparse features have no gradient", hint="use dense features")
     x = x if x.layout == torch.sparse_csr else x.to_sparse_csr()
     pointer, neighbours = (lists.pointer, lists.neighbours) if isinstance(lists, DegreeLayout) else lists
     values = torch.ones(neighbours.numel(), dtype=x.dtype, device=x.device) if weight is None else weight.to(x.dtype)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor
 
-from demonet.ops.cpu_head import FEW
+from demonet.ops import backend
 from demonet.train.problem import Part
-
-MANY = 4096  # items from which on it pays to lay such scores out class by class
 
 
 def part_loss(scores: Tensor, part: Part) -> Tensor:
@@ -20,6 +18,8 @@ def part_loss(scores: Tensor, part: Part) -> Tensor:
 
 def cross_entropy(scores: Tensor, y: Tensor) -> Tensor:
     """``F.cross_entropy``; many items of few classes go class by class on a CPU, three times as fast."""
-    if scores.device.type == "cpu" and scores.size(1) < FEW and scores.size(0) >= MANY:
+    limits = backend.current()
+    few = scores.size(1) < limits.vector_classes
+    if scores.device.type == "cpu" and few and scores.size(0) >= limits.class_major_rows:
         return F.cross_entropy(scores.t()[None], y[None])
     return F.cross_entropy(scores, y)

@@ -88,7 +88,6 @@ PRESETS: dict[tuple[str, Family], Preset] = {
             degree_scale=0.3,
             activation="relu",
             refine=True,
-            jump=False,
         ),
         train=TrainConfig(lr=0.01, degree_decay=4.0),
     ),

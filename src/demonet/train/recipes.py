@@ -15,8 +15,8 @@ from demonet.checks import check_edge_index, check_split
 from demonet.data.features import FeatureMap
 from demonet.data.splits import Split
 from demonet.degree.count import count_degree
-from demonet.nn.kept import KeptGraphs
 from demonet.nn.models import DEMONet, GraphDEMONet, NodeDEMONet
+from demonet.nn.prepared import GraphUnion
 from demonet.train.loop import Epoch, History, fit
 from demonet.train.presets import Family, Preset
 from demonet.train.problem import GraphProblem, NodeProblem, labels
@@ -113,7 +113,7 @@ def train_graphs(
         model = GraphDEMONet(features.num_features, int(y.max()) + 1, tasks, preset.model, seed=seed).to(y.device)
     inputs = prepare_batch(model, Batch.from_data_list(ready))
     arcs = [graph.edge_index.size(1) for graph in ready]
-    kept = KeptGraphs(inputs[0], [int(graph.num_nodes or 0) for graph in ready], arcs)
+    kept = GraphUnion(inputs[0], [int(graph.num_nodes or 0) for graph in ready], arcs)
     problem = GraphProblem(y, split, lambda rows: (kept.take(rows),), preset.train.batch_size, class_weight)
     return _train(model, features, preset, problem, inputs, seed, on_epoch, checkpoint)
 

@@ -8,8 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from demonet.nn.door import GraphInput
-from demonet.nn.models import NodeDEMONet
 from demonet.ops.adam import adam
 from demonet.train.capture import Captured
 from demonet.train.config import TrainConfig
@@ -70,9 +68,14 @@ class Steps:
 
 
 def _loss(model: nn.Module, part: Part) -> Tensor:
-    """Mean cross-entropy of a part; a DEMO-Net of nodes knows a shorter way to it than by its scores."""
-    if isinstance(model, NodeDEMONet) and isinstance(part.inputs[0], GraphInput):
-        return model.loss(part.inputs[0], *part.spread)
+    """Mean cross-entropy of a part.
+
+    A model may have a method ``loss_on(part)`` that computes it without the scores of all items, or returns None where
+    it cannot: see :meth:`demonet.nn.models.NodeDEMONet.loss_on`.
+    """
+    loss_on = getattr(model, "loss_on", None)
+    if loss_on is not None and (loss := loss_on(part)) is not None:
+        return loss
     return part_loss(model(*part.inputs)[part.rows], part)
 
 
@@ -105,13 +108,17 @@ def predict(model: nn.Module, part: Part) -> Tensor:
 
 
 def parameter_groups(model: nn.Module, config: TrainConfig) -> list[dict[str, Any]]:
-    """Parameters by how they decay: matrices, the degrees' own matrices, and what is not decayed."""
+    """Parameters by how they decay: matrices, those of single degrees, and what is not decayed.
+
+    A model may have a method ``degree_parameters()``, as :meth:`demonet.nn.models.DEMONet.degree_parameters`.
+    """
     groups: dict[float, list[nn.Parameter]] = {}
-    for name, parameter in model.named_parameters():
+    of_degrees = {id(parameter) for parameter in getattr(model, "degree_parameters", list)()}
+    for parameter in model.parameters():
         decay = config.weight_decay
         if parameter.dim() < 2 and not config.decay_biases:
             decay = 0.0
-        elif name.endswith("weights.own"):
+        elif id(parameter) in of_degrees:
             decay *= config.degree_decay
         groups.setdefault(decay, []).append(parameter)
     return [{"params": parameters, "weight_decay": decay} for decay, parameters in groups.items()]

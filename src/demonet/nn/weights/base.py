@@ -1,14 +1,20 @@
 """Degree to matrix: what the nodes of one degree multiply their aggregated neighbourhood with.
 
-Every scheme is a rule that gives each degree a matrix, :meth:`DegreeWeights.matrices`: that is its definition. It is
-carried out on rows grouped by degree (a :class:`~demonet.DegreeLayout`) or on rows in any order (a plain
-``edge_index``), by whichever equal way costs least.
+A scheme is a subclass of :class:`DegreeWeights` in a file of its own, registered by name::
+
+    @register("mine")
+    class MyWeights(DegreeWeights): ...
+
+The layer, the models, the estimators and the command then accept ``scheme="mine"``. What a scheme must have is
+:meth:`~DegreeWeights.matrices`, its definition, and :meth:`~DegreeWeights.by_row`; the other methods have defaults that
+follow from these, and are overridden where there is a faster way.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -16,12 +22,29 @@ from torch.nn.parameter import UninitializedParameter, is_lazy
 
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
+from demonet.errors import DemonetError
+from demonet.ops import backend
 
-# Adding a shared matrix to every task's costs memory traffic; a second product costs arithmetic. Measured on CPU, the
-# first is cheaper once a task has this many rows.
-ROWS_PER_TASK = 32
-TELLS_APART = torch.__version__ >= "2.13"  # older versions say of what they compile that it is exported, too
-IN_CACHE = 2**20  # numbers: to add a matrix to so many costs a layer on a CPU less than a second product
+T = TypeVar("T")
+SCHEMES: dict[str, type[DegreeWeights]] = {}
+
+
+def register(name: str) -> Callable[[type[DegreeWeights]], type[DegreeWeights]]:
+    """Make a class available as ``scheme=name``."""
+
+    def add(scheme: type[DegreeWeights]) -> type[DegreeWeights]:
+        SCHEMES[name] = scheme
+        return scheme
+
+    return add
+
+
+def make_weights(scheme: str, in_channels: int, width: int, tasks: DegreeTasks, **options: Any) -> DegreeWeights:
+    """The weights of a scheme, with those of the options that it takes."""
+    if scheme not in SCHEMES:
+        raise DemonetError(f"scheme={scheme!r} is not one of {', '.join(map(repr, SCHEMES))}")
+    taken = inspect.signature(SCHEMES[scheme]).parameters
+    return SCHEMES[scheme](in_channels, width, tasks, **{name: options[name] for name in options if name in taken})
 
 
 class DegreeWeights(nn.Module):
@@ -31,49 +54,62 @@ class DegreeWeights(nn.Module):
         in_channels: Width of the aggregated neighbourhood, or -1 to take it from the first input.
         width: Width of the neighbourhood half of the layer's output.
         tasks: Which degrees share a task.
+
+    Attributes:
+        shared: ``[in_channels, width]``, the part of every matrix that all degrees have in common.
+        has_terms: Whether shared and degree-specific parameters are distinct, so that one of them can be removed.
     """
 
     shared: Tensor
+    has_terms = True
 
     def __init__(self, in_channels: int, width: int, tasks: DegreeTasks) -> None:
         super().__init__()
         self.in_channels, self.width, self.tasks = in_channels, width, tasks
         self._counts: dict[str, tuple[int, ...]] = {}
-        self._kept: tuple[Tensor, Tensor] | None = None
-
-    def _constant(self, degree: Tensor, make: Callable[[Tensor], Tensor]) -> Tensor:
-        """``make(degree)``, in which no parameter takes part: made once for a layout, not once an epoch."""
-        like = next(self.parameters())
-        if torch.compiler.is_compiling():
-            return make(degree)
-        if self._kept is None or self._kept[0] is not degree or self._kept[1].device != like.device:
-            self._kept = (degree, make(degree))
-        return self._kept[1]
+        self._cache: dict[str, tuple[Any, ...]] = {}
 
     def matrices(self, degree: Tensor) -> Tensor:
         """``[len(degree), in_channels, width]``: the matrix that nodes of each degree use."""
         raise NotImplementedError
 
-    def for_groups(self, layout: DegreeLayout) -> Tensor | None:
-        """``[groups, in_channels, width]``: the matrix of every group of rows, or None where another way costs less."""
+    def by_row(self, a: Tensor, degree: Tensor) -> Tensor:
+        """Each row of ``a`` times the matrix of its degree; rows in any order, no size read from the data."""
         raise NotImplementedError
 
+    def by_group(self, a: Tensor, layout: DegreeLayout) -> Tensor:
+        """Each row of ``fold(a, layout)`` times the matrix of its degree; rows in degree order."""
+        return self.by_row(a, layout.key)
+
+    def for_groups(self, layout: DegreeLayout) -> Tensor | None:
+        """``[groups, in_channels, width]``: the matrix of every group; None where :meth:`by_group` is cheaper."""
+        return None
+
     def terms(self, layout: DegreeLayout) -> tuple[Tensor | None, Tensor] | None:
-        """A matrix that all groups share, if there is one, and one for every group to add to it; None as above."""
+        """:meth:`for_groups` as two terms: a matrix shared by all groups, or None, and one per group."""
         matrices = self.for_groups(layout)
         return None if matrices is None else (None, matrices)
 
     def fold(self, a: Tensor, layout: DegreeLayout) -> Tensor:
-        """The part of the work that no parameter takes part in; for a constant input it is done once."""
+        """The part of the work that involves no parameter; for a constant input it is done once."""
         return a
 
-    def by_group(self, a: Tensor, layout: DegreeLayout) -> Tensor:
-        """Each row of ``fold(a, layout)`` times its degree's matrix; rows stand in degree order."""
+    def reset_parameters(self) -> None:
+        """Draw the parameters again."""
         raise NotImplementedError
 
-    def by_row(self, a: Tensor, degree: Tensor) -> Tensor:
-        """Each row of ``a`` times the matrix of its own degree; rows in any order, no size read from the data."""
-        raise NotImplementedError
+    def degree_parameters(self) -> list[nn.Parameter]:
+        """Parameters that belong to single degrees: training decays them by ``degree_decay``."""
+        return [parameter for name, parameter in self.named_parameters(recurse=False) if name in self._own_names()]
+
+    def remove_term(self, term: str) -> None:
+        """Set the ``"shared"`` or the ``"degree"`` term to a constant zero."""
+        if not self.has_terms:
+            raise DemonetError(
+                f"{type(self).__name__} has no separate {term!r} term", hint="the same parameters serve both terms"
+            )
+        for name in ("shared",) if term == "shared" else self._own_names():
+            set_to_zero(self, name)
 
     def materialize(self, in_channels: int) -> None:
         """Fix a width that was left open (-1)."""
@@ -84,56 +120,66 @@ class DegreeWeights(nn.Module):
         if self._counts:
             self.reset_parameters()
 
-    def reset_parameters(self) -> None:
-        """Draw the parameters anew."""
-        raise NotImplementedError
+    @property
+    def is_open(self) -> bool:
+        """Whether the width is still to be taken from the first input."""
+        return self.in_channels == -1
 
     def _declare(self, **counts: tuple[int, ...]) -> None:
-        """Parameters ``[*count, in_channels, width]``, without storage as long as the width is open."""
+        """Add parameters ``[*count, in_channels, width]``, uninitialised as long as the width is open."""
         self._counts = counts
         for name, count in counts.items():
             shape = (*count, self.in_channels, self.width)
             setattr(self, name, UninitializedParameter() if self.is_open else nn.Parameter(torch.empty(shape)))
 
+    def _own_names(self) -> list[str]:
+        """Names of the declared parameters that are not shared by all degrees."""
+        return [name for name in self._counts if name != "shared"]
+
+    def _constant(self, degree: Tensor, make: Callable[[Tensor], T]) -> T:
+        """``make(degree)``, which involves no parameter: computed once per layout, device and dtype."""
+        if backend.tracing():
+            return make(degree)
+        like = next(self.parameters())
+        known = self._cache.get(make.__name__)
+        if known is None or known[0] is not degree or known[1:3] != (like.device, like.dtype):
+            known = self._cache[make.__name__] = (degree, like.device, like.dtype, make(degree))
+        value: T = known[3]
+        return value
+
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
-        """An open parameter is saved as such: it has nothing to detach yet."""
+        """An open parameter is saved as such: it has no values yet."""
         if self.is_open and self._counts:
             destination.update({f"{prefix}{name}": getattr(self, name) for name in self._counts})
         else:
             super()._save_to_state_dict(destination, prefix, keep_vars)
 
     def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *args: Any) -> None:
-        """Loading a state into weights whose width is still open fixes the width."""
+        """Loading a state fixes a width that is still open."""
         saved = state.get(f"{prefix}shared")
         if self.is_open and saved is not None and not is_lazy(saved):
             self.materialize(saved.size(0))
         super()._load_from_state_dict(state, prefix, *args)
 
-    @property
-    def is_open(self) -> bool:
-        """Whether the width is still to be taken from the first input."""
-        return self.in_channels == -1
-
     def extra_repr(self) -> str:
-        """What print shows."""
+        """Arguments shown by ``print``."""
         return f"{self.in_channels}, {self.width}"
 
 
-def pays(rows_per_degree: int, layout: DegreeLayout) -> bool:
-    """Whether degrees have so many rows on average that a matrix for each of them pays.
+def set_to_zero(module: nn.Module, name: str) -> None:
+    """Replace a parameter by a zero buffer: it moves and is saved with the module, and is not trained."""
+    zero = torch.zeros_like(getattr(module, name), requires_grad=False)
+    delattr(module, name)
+    module.register_buffer(name, zero)
 
-    An exported program serves graphs of every size: there the sizes at hand decide nothing.
-    """
-    return not exporting() and layout.degrees.size(0) * rows_per_degree <= layout.num_nodes
 
-
-def exporting() -> bool:
-    """Whether a program is being made for graphs of every size, not for the one at hand."""
-    return torch.compiler.is_exporting() and (TELLS_APART or not torch.compiler.is_dynamo_compiling())
+def enough_rows(rows_per_degree: int, layout: DegreeLayout) -> bool:
+    """Whether degrees have so many rows on average that a matrix per degree pays."""
+    return backend.enough_rows(rows_per_degree, layout.degrees.size(0), layout.num_nodes)
 
 
 def glorot_(matrix: Tensor, scale: float = 1.0) -> None:
-    """Glorot's uniform draw for matrices ``[..., in, out]``, each on its own."""
+    """Glorot's uniform initialisation of matrices ``[..., in, out]``."""
     bound = scale * (6.0 / (matrix.size(-2) + matrix.size(-1))) ** 0.5
     with torch.no_grad():
         matrix.uniform_(-bound, bound)

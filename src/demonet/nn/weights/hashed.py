@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import torch
 from torch import Tensor, nn
 
 from demonet.degree.layout import DegreeLayout
+from demonet.degree.lists import neighbour_lists
 from demonet.degree.tasks import DegreeTasks
 from demonet.nn.hashing import SHARED_KEY, hash_functions, hash_map
-from demonet.nn.picks import Picked, Picks
-from demonet.nn.weights.base import IN_CACHE, DegreeWeights, exporting, glorot_, pays
-
-ROWS_PER_HASH = 4  # from so many rows a degree on, a matrix for each of them is cheaper than hashing every row
-LARGEST_MAP = 2**25  # entries of the hash functions written out as one map
-COLUMNS = 256  # how many input columns are hashed at a time
+from demonet.nn.weights.base import DegreeWeights, enough_rows, glorot_, register
+from demonet.ops import backend, cpu
 
 
+@register("hash")
 class HashedWeights(DegreeWeights):
     r"""Eq. 10: :math:`W(\phi_g(\cdot) + \phi_d(\cdot))`, one matrix of H rows however many degrees there are.
 
     As a matrix for degree d it is :math:`W[\xi_1^d] \odot \xi_2^d + W[\xi_1^g] \odot \xi_2^g`: a row for every input
-    column, chosen and signed by the hash functions. A degree never seen draws its own, from the same seed.
+    column, chosen and signed by the hash functions. An unseen degree has its own functions, from the same seed.
 
     Attributes:
         weight: ``[hash_size, width]``.
         hash_size: ``H``.
-        seed: Where the hash functions come from.
+        hash_seed: Seed of the hash functions.
     """
 
+    has_terms = False
+
     def __init__(
-        self, in_channels: int, width: int, tasks: DegreeTasks, *, hash_size: int = 256, seed: int = 0
+        self, in_channels: int, width: int, tasks: DegreeTasks, *, hash_size: int = 256, hash_seed: int = 0
     ) -> None:
         super().__init__(in_channels, width, tasks)
-        self.hash_size, self.seed = hash_size, seed
-        self._picks: tuple[Tensor, Picks] | None = None
+        self.hash_size, self.hash_seed = hash_size, hash_seed
         self.weight = nn.Parameter(torch.empty(hash_size, width))
         self.reset_parameters()
 
@@ -43,7 +44,7 @@ class HashedWeights(DegreeWeights):
 
     def _functions(self, key: Tensor, start: int = 0, end: int | None = None) -> tuple[Tensor, Tensor]:
         column = torch.arange(start, self.in_channels if end is None else end, device=key.device)
-        return hash_functions(key[:, None], column, seed=self.seed, size=self.hash_size)
+        return hash_functions(key[:, None], column, seed=self.hash_seed, size=self.hash_size)
 
     def hashes(self, degree: Tensor) -> tuple[Tensor, Tensor]:
         r""":math:`\xi_1, \xi_2` of each degree, each ``[len(degree), in_channels]``."""
@@ -76,11 +77,11 @@ class HashedWeights(DegreeWeights):
         return self.in_channels > self.hash_size
 
     def _hash(self, a: Tensor, degree: Tensor) -> Tensor:
-        r""":math:`\phi_g(a) + \phi_d(a)`, a block of columns at a time: all functions at once outgrow ``a`` itself."""
-        out = a.new_zeros(a.size(0), self.hash_size)
+        r""":math:`\phi_g(a) + \phi_d(a)`, block by block of columns (all functions are larger than ``a``)."""
+        out, step = a.new_zeros(a.size(0), self.hash_size), backend.current().hash_columns
         key, (place, sign) = self.tasks.key(degree), self.shared_hash
-        for start in range(0, self.in_channels, COLUMNS):
-            block = a[:, start : start + COLUMNS]
+        for start in range(0, self.in_channels, step):
+            block = a[:, start : start + step]
             end = start + block.size(1)
             own = self._functions(key, start, end)
             out = out + hash_map(block, place[start:end], sign[start:end], self.hash_size)
@@ -93,10 +94,10 @@ class HashedWeights(DegreeWeights):
 
     def for_groups(self, layout: DegreeLayout) -> Tensor | None:
         """The matrices, where the aggregate is not hashed and degrees have enough rows, or a GPU has a small map."""
-        # A GPU multiplies by a small map sooner than it sorts what is hashed row by row.
-        here = self.weight.is_cuda and not exporting()
-        mapped = here and layout.degrees.size(0) * self.in_channels * self.hash_size <= LARGEST_MAP
-        if self.folds or not (mapped or pays(ROWS_PER_HASH, layout)):
+        # On a GPU, a product with a small map is faster than sorting what is hashed row by row.
+        limits, entries = backend.current(), layout.degrees.size(0) * self.in_channels * self.hash_size
+        mapped = self.weight.is_cuda and not backend.exporting() and entries <= limits.hash_map_entries
+        if self.folds or not (mapped or enough_rows(limits.rows_per_hash, layout)):
             return None
         if not mapped:
             return self.matrices(layout.degrees)
@@ -104,13 +105,14 @@ class HashedWeights(DegreeWeights):
         return (signs @ self.weight).view(-1, self.in_channels, self.width)
 
     def terms(self, layout: DegreeLayout) -> tuple[Tensor | None, Tensor] | None:
-        """The matrices, each row of them picked from W with the hash functions written down once."""
-        if self.folds or layout.degrees.size(0) * self.in_channels * self.width > IN_CACHE:
+        """The matrices, with the hash functions computed once."""
+        if self.folds or layout.degrees.size(0) * self.in_channels * self.width > backend.current().cached_entries:
             return super().terms(layout)
-        if self._picks is None or self._picks[0] is not layout.degrees:
-            self._picks = (layout.degrees, Picks.of(self.hashes(layout.degrees), self.shared_hash, self.weight))
-        rows: Tensor = Picked.apply(self.weight, self._picks[1])
+        rows: Tensor = _SelectRows.apply(self.weight, self._constant(layout.degrees, self._selection))
         return None, rows.view(-1, self.in_channels, self.width)
+
+    def _selection(self, degree: Tensor) -> _Selection:
+        return _Selection.of(self.hashes(degree), self.shared_hash, self.weight)
 
     def signs(self, degree: Tensor) -> Tensor:
         r"""``[len(degree) * in_channels, hash_size]``: both hash functions as one map, so that every matrix is ``S W``.
@@ -133,4 +135,52 @@ class HashedWeights(DegreeWeights):
 
     def extra_repr(self) -> str:
         """What print shows."""
-        return f"{super().extra_repr()}, hash_size={self.hash_size}, seed={self.seed}"
+        return f"{super().extra_repr()}, hash_size={self.hash_size}, hash_seed={self.hash_seed}"
+
+
+class _Selection(NamedTuple):
+    r"""The matrices of Eq. 10 as neighbour lists.
+
+    Every row of a matrix is a signed sum of two rows of W, and the derivative by a row of W is a signed sum over the
+    rows that selected it: both are sums over neighbours, one call on a CPU.
+
+
+    Attributes:
+        pointer, chosen, sign: The rows of W that each row of the matrices adds up.
+        back_pointer, back_chosen, back_sign: The rows of the matrices that each row of W is part of.
+    """
+
+    pointer: Tensor
+    chosen: Tensor
+    sign: Tensor
+    back_pointer: Tensor
+    back_chosen: Tensor
+    back_sign: Tensor
+
+    @classmethod
+    def of(cls, own: tuple[Tensor, Tensor], shared: tuple[Tensor, Tensor], like: Tensor) -> _Selection:
+        r"""From :math:`\xi_1, \xi_2` of every degree, each ``[degrees, F]``, and of all, each ``[F]``; W itself."""
+        place, sign = (
+            torch.stack([one, other.expand_as(one)]).flatten() for one, other in zip(own, shared, strict=True)
+        )
+        rows, size, sign = own[0].numel(), like.size(0), sign.to(like.dtype)
+        row = torch.arange(rows).repeat(2)
+        pointer, chosen, edge = neighbour_lists(place, row, size, rows)
+        back_pointer, back_chosen, back_edge = neighbour_lists(row, place, rows, size)
+        return cls(pointer, chosen, sign[edge], back_pointer, back_chosen, sign[back_edge])
+
+
+class _SelectRows(torch.autograd.Function):
+    """``[rows, width]`` the selected rows of ``weight [size, width]``."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, selection: _Selection) -> Tensor:
+        """The sums."""
+        ctx.selection = selection
+        return cpu.aggregate(weight, selection.pointer, selection.chosen, selection.sign, "sum")
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        """Their derivative."""
+        selection = ctx.selection
+        return cpu.aggregate(grad, selection.back_pointer, selection.back_chosen, selection.back_sign, "sum"), None

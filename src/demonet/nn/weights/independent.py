@@ -7,10 +7,11 @@ from torch import Tensor
 
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
-from demonet.nn.weights.base import IN_CACHE, ROWS_PER_TASK, DegreeWeights, exporting, glorot_, pays
-from demonet.ops import degree_linear, degree_linear_rows, grouped
+from demonet.nn.weights.base import DegreeWeights, enough_rows, glorot_, register
+from demonet.ops import backend, degree_linear, degree_linear_rows, grouped
 
 
+@register("weight")
 class IndependentWeights(DegreeWeights):
     r"""Eq. 7: :math:`W_g + W_d`, one matrix shared by all degrees and a free one for each task.
 
@@ -30,7 +31,7 @@ class IndependentWeights(DegreeWeights):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Glorot for each matrix, the degrees' own scaled by ``degree_scale``."""
+        """Glorot for each matrix; those of single degrees are scaled by ``degree_scale``."""
         if not self.is_open:
             glorot_(self.shared)
             glorot_(self.own, self.degree_scale)
@@ -44,42 +45,43 @@ class IndependentWeights(DegreeWeights):
         return self.shared + self._chosen(self._own_task(degree))
 
     def _chosen(self, task: Tensor) -> Tensor:
-        if self.tasks.kind != "exact":  # several degrees a task: their derivatives are added, and in a fixed order
+        if self.tasks.kind != "exact":  # several degrees per task: their derivatives are added in a fixed order
             chosen = torch.nn.functional.one_hot(task, self.own.size(0)).to(self.own.dtype)
             return (chosen @ self.own.flatten(1)).view(-1, *self.shared.shape)
-        # A matrix of zeros stands in for the degrees outside the tasks.
+        # Degrees outside the tasks get a matrix of zeros.
         own = torch.cat([self.own, torch.zeros_like(self.shared)[None]])
         return own.index_select(0, torch.where(task < 0, self.own.size(0), task))
 
     def for_groups(self, layout: DegreeLayout) -> Tensor | None:
-        """The sums :math:`W_g + W_d`, where degrees have enough rows, or few enough numbers."""
-        small = self.own.device.type == "cpu" and self.own.numel() <= IN_CACHE and not exporting()
-        if not small and not pays(ROWS_PER_TASK, layout):
+        """The sums :math:`W_g + W_d`, where degrees have enough rows, or the matrices fit into the cache."""
+        small = self.own.device.type == "cpu" and self._fits_cache() and not backend.exporting()
+        if not small and not enough_rows(backend.current().rows_per_task, layout):
             return None
         return self.shared + self._own(layout)
 
     def terms(self, layout: DegreeLayout) -> tuple[Tensor | None, Tensor] | None:
         """:math:`W_g`, and :math:`W_d` of every group."""
-        return (self.shared, self._own(layout)) if self.own.numel() <= IN_CACHE else super().terms(layout)
+        return (self.shared, self._own(layout)) if self._fits_cache() else super().terms(layout)
+
+    def _fits_cache(self) -> bool:
+        return self.own.numel() <= backend.current().cached_entries
 
     def _own(self, layout: DegreeLayout) -> Tensor:
         """The own matrix of every group of rows."""
-        task = self._constant(layout.degrees, self._places)
+        task = self._constant(layout.degrees, self._group_tasks)
         return self._chosen(task) if task.numel() or layout.num_nodes == 0 else self.own
 
-    def _places(self, degree: Tensor) -> Tensor:
-        """The task of every degree; empty where degrees and matrices are the same, one for one."""
+    def _group_tasks(self, degree: Tensor) -> Tensor:
+        """The task of every degree; empty where task k is degree k, so that the matrices can be used as they are."""
         task = self._own_task(degree)
-        if torch.compiler.is_compiling():  # a traced program cannot look at values
+        if backend.tracing():
             return task
-        alike = task.numel() == self.own.size(0) and bool(
-            (task == torch.arange(task.numel(), device=task.device)).all()
-        )
-        return task[:0] if alike else task
+        same = task.numel() == self.own.size(0) and bool((task == torch.arange(task.numel(), device=task.device)).all())
+        return task[:0] if same else task
 
     def by_group(self, a: Tensor, layout: DegreeLayout) -> Tensor:
         """Two products: the shared one, and one grouped by task."""
-        if a.device.type == "cpu" and not torch.compiler.is_compiling():
+        if a.device.type == "cpu" and not backend.tracing():
             return a @ self.shared + grouped(a, self._own(layout), layout)
         return a @ self.shared + degree_linear(a, self.own, layout.offsets, self._own_task(layout.degrees))
 

@@ -1,4 +1,4 @@
-"""Scheme ``smooth``: near degrees have near matrices."""
+"""Scheme ``smooth``: similar degrees have similar matrices."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from torch import Tensor
 
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
-from demonet.nn.weights.base import DegreeWeights, glorot_, pays
-
-ROWS_PER_MIX = 20  # from so many rows a degree on, mixing matrices is cheaper than mixing products
-FEW_NUMBERS = 2**18  # of all matrices together: so many are mixed in less time than the products take to call
+from demonet.nn.weights.base import DegreeWeights, enough_rows, glorot_, register
+from demonet.ops import backend
 
 
+@register("smooth")
 class SmoothWeights(DegreeWeights):
     r""":math:`W_s + \sum_b B_b(\log(1 + d)) V_b`: matrices that change smoothly with the degree.
 
     :math:`B_b` are linear B-splines (hats) on knots evenly spaced in log-degree between 0 and the largest degree of the
     tasks. Inside that range they sum to one, so this is :math:`\sum_b B_b W_b` with :math:`W_b = W_s + V_b`, written so
-    that what is shared and what belongs to the degree can be shrunk apart. Above the range they fade to zero over one
-    knot's distance: a degree far beyond any seen has the shared matrix alone. For pairs of degrees the in- and the
+    that the shared and the degree-specific part can be decayed separately. Above the range they fade to zero over one
+    knot's distance: a degree far beyond the largest has the shared matrix alone. For pairs of degrees the in- and the
     out-degree have splines of their own, and their terms add.
 
     Attributes:
@@ -40,7 +39,7 @@ class SmoothWeights(DegreeWeights):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Glorot for each matrix, the degrees' own scaled by ``degree_scale``."""
+        """Glorot for each matrix; the splines' are scaled by ``degree_scale``."""
         if not self.is_open:
             glorot_(self.shared)
             glorot_(self.own, self.degree_scale)
@@ -48,7 +47,7 @@ class SmoothWeights(DegreeWeights):
     def basis(self, degree: Tensor) -> Tensor:
         r"""``[len(degree), basis]``: :math:`B_b(\log(1 + d))`."""
         spacing = max(math.log1p(self.tasks.max_degree), 1.0) / (self.basis_size - 1)
-        wide = torch.promote_types(self.shared.dtype, torch.float32)  # 16-bit numbers cannot tell degrees apart
+        wide = torch.promote_types(self.shared.dtype, torch.float32)  # 16-bit floats cannot represent large degrees
         place = torch.log1p(degree.to(wide)) / spacing
         knots = torch.arange(self.basis_size, dtype=wide, device=place.device)
         return (1 - (place[..., None] - knots).abs()).clamp(min=0).flatten(1).to(self.shared.dtype)
@@ -62,20 +61,16 @@ class SmoothWeights(DegreeWeights):
 
     def for_groups(self, layout: DegreeLayout) -> Tensor | None:
         """The mixed matrices, where degrees have enough rows."""
-        if not pays(ROWS_PER_MIX, layout):
+        if not enough_rows(backend.current().rows_per_mix, layout):
             return None
         return self._mixed(self._constant(layout.degrees, self.basis).to(self.own.dtype))
 
     def terms(self, layout: DegreeLayout) -> tuple[Tensor | None, Tensor] | None:
         r""":math:`W_s`, and :math:`\sum_b B_b V_b` of every group."""
         basis = self._constant(layout.degrees, self.basis).to(self.own.dtype)
-        if basis.size(0) * self.in_channels * self.width > FEW_NUMBERS:
+        if basis.size(0) * self.in_channels * self.width > backend.current().mixed_entries:
             return super().terms(layout)
         return self.shared, (basis @ self.own.flatten(1)).view(-1, self.in_channels, self.width)
-
-    def by_group(self, a: Tensor, layout: DegreeLayout) -> Tensor:
-        """All products, mixed afterwards."""
-        return self.by_row(a, layout.key)
 
     def by_row(self, a: Tensor, degree: Tensor) -> Tensor:
         """One product with all :math:`V_b` side by side, mixed row by row."""

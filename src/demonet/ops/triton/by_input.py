@@ -7,8 +7,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from demonet.degree.tiles import TILE, Groups, Tiles
-from demonet.ops.triton.blocks import ACTIVATIONS, block, on_device, precision
+from demonet.ops import backend
+from demonet.ops.graph import Graph
+from demonet.ops.schedule.gpu import Groups
+from demonet.ops.triton.blocks import ACTIVATIONS, on_device, precision
 from demonet.ops.triton.by_weights import load_gradient
 from demonet.ops.triton.gather import AGGR, gather_sum, list_scale, sum_long
 
@@ -68,14 +70,15 @@ def half_backward(
         grad, out: ``[n, width]``.
         matrices: ``[groups, F, W]``, or ``[F, W]``, one for all.
         groups: How the rows are cut.
-        begin: Where the half's columns start.
+        begin: First output column of the half.
         activation: Of the layer.
-        pointer, aggr: The lists whose sums were the input, to take back their scale.
-        into: Where to write it, if there is a place.
+        pointer, aggr: The lists whose sums were the input, whose scale applies again.
+        into: Where to write it; a new tensor by default.
     """
     grad, matrices = grad.contiguous(), matrices.contiguous()
     columns, width = matrices.shape[-2:]
     by = grad.new_empty(grad.size(0), columns) if into is None else into
+    limits = backend.current()
     with on_device(grad):
         _half_kernel[(groups.tiles.size(0),)](
             grad,
@@ -92,9 +95,9 @@ def half_backward(
             ACTIVATION=ACTIVATIONS[activation],
             AGGR=AGGR[aggr],
             PRECISION=precision(grad.dtype),
-            BM=TILE,
-            BF=block(columns, 256),
-            BW=block(width, 128),
+            BM=backend.current().tile_rows,
+            BF=backend.block_width(columns, limits.widest_input),
+            BW=backend.block_width(width, limits.widest_half),
         )
     return by
 
@@ -152,17 +155,16 @@ def input_backward(
     z: Tensor,
     seed: Tensor,
     activation: str,
-    pointer: Tensor,
-    neighbours: Tensor,
-    tiles: Tiles,
+    graph: Graph,
     *,
     over: bool = False,
 ) -> Tensor:
-    """By the input: ``z``, the derivatives by the sums, summed along reversed lists, and the seeds' part.
+    """By the input: ``z``, the derivatives by the sums, summed along reversed edges, plus the part of the seeds.
 
     With ``over``, it is written over ``grad``, if that has as many columns.
     """
     grad, seed = grad.contiguous(), seed.contiguous()
+    (pointer, neighbours), tiles, limits = graph.back, graph.back_tiles, backend.current()
     columns = z.size(1)
     over = over and grad.shape == z.shape
     by_x = grad if over else torch.empty_like(z)
@@ -171,9 +173,9 @@ def input_backward(
         "OVER": over,
         "HAS_ROWS": tiles.rows.numel() > 0,
         "PRECISION": precision(z.dtype),
-        "BM": TILE,
-        "BF": block(columns, 256),
-        "BS": block(seed.size(1), 128),
+        "BM": backend.current().tile_rows,
+        "BF": backend.block_width(columns, limits.widest_input),
+        "BS": backend.block_width(seed.size(1), limits.widest_half),
     }
     with on_device(z):
         for table, compact in ((tiles.long, True), (tiles.short, False)):

@@ -9,8 +9,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from demonet.degree.tiles import Groups
-from demonet.ops.triton.blocks import ACTIVATIONS, block, on_device, precision
+from demonet.ops import backend
+from demonet.ops.graph import Graph, Options, Weights
+from demonet.ops.triton.blocks import ACTIVATIONS, on_device, precision
 from demonet.ops.triton.gather import join_kernel
 
 
@@ -99,16 +100,15 @@ def weights_backward(
     out: Tensor,
     x: Tensor,
     a: Tensor,
-    seed: Tensor,
-    matrices: Tensor,
-    groups: Groups,
-    combine: str,
-    activation: str,
+    weights: Weights,
+    graph: Graph,
+    options: Options,
     *,
     bias: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Derivatives by the seed map, the matrices, and the bias (empty where there is none)."""
+    """Derivatives by the seed map, the matrices, and the bias (empty unless ``bias``)."""
     grad, x, a = grad.contiguous(), x.contiguous(), a.contiguous()
+    seed, matrices, groups, limits = weights.seed, weights.matrices, graph.groups, backend.current()
     columns, S, W, width = x.size(1), seed.size(1), matrices.size(2), out.size(1)
     count = groups.spans.size(0)
     sums: dict[str, Any] = {"dtype": torch.float32, "device": x.device}
@@ -116,7 +116,7 @@ def weights_backward(
     partial_matrices = torch.empty(count, columns * W, **sums)
     partial_bias = torch.empty(count if bias else 0, width, **sums)
     by_matrices = torch.empty(matrices.size(0), columns * W, dtype=matrices.dtype, device=x.device)
-    wide = block(columns * W, 128)
+    wide = backend.block_width(columns * W, 128)
     with on_device(x):
         _weights_kernel[(count,)](
             grad,
@@ -131,14 +131,14 @@ def weights_backward(
             S,
             W,
             width,
-            ACTIVATION=ACTIVATIONS[activation],
-            ADD=combine == "add",
+            ACTIVATION=ACTIVATIONS[options.activation],
+            ADD=options.combine == "add",
             BIAS=bias,
             PRECISION=precision(x.dtype),
             BM=32,
-            BF=block(columns, 256),
-            BS=block(S, 128),
-            BW=block(W, 128),
+            BF=backend.block_width(columns, limits.widest_input),
+            BS=backend.block_width(S, limits.widest_half),
+            BW=backend.block_width(W, limits.widest_half),
             num_warps=4,
             num_stages=3,
         )

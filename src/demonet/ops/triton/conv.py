@@ -7,11 +7,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from demonet.degree.tiles import TILE, Groups, Tiles
-from demonet.ops.triton.blocks import ACTIVATIONS, block, on_device, precision
+from demonet.ops import backend
+from demonet.ops.graph import Graph, Options, Weights
+from demonet.ops.triton.blocks import ACTIVATIONS, on_device, precision
 from demonet.ops.triton.gather import AGGR, gather_sum, list_scale, sum_long
 
-GATHER, COMPACT, ROWS = 0, 1, 2  # where a tile finds its sums: in the lists, among the hubs', in its own rows
+GATHER, COMPACT, ROWS = 0, 1, 2  # the sums of a tile: over its lists, precomputed for hubs, given for every row
 
 
 @triton.jit
@@ -101,97 +102,43 @@ def _conv_kernel(
     )
 
 
-def gather_conv(
-    x: Tensor,
-    seed: Tensor,
-    matrices: Tensor,
-    bias: Tensor | None,
-    aggr: str,
-    combine: str,
-    activation: str,
-    pointer: Tensor,
-    neighbours: Tensor,
-    tiles: Tiles,
-    *,
-    keep: bool,
-) -> tuple[Tensor, Tensor]:
-    """One convolution of all rows; also the sums over the lists, where ``keep`` asks for them (else empty).
-
-    Args:
-        x: ``[n, F]``.
-        seed: ``[F, S]``.
-        matrices: ``[groups, F, W]``.
-        bias: ``[S + W]``, or ``[W]`` when the halves are added, or None.
-        aggr, combine, activation: As the layer has them.
-        pointer, neighbours, tiles: The graph.
-        keep: Whether the sums are wanted.
-    """
+def conv(x: Tensor, a: Tensor | None, weights: Weights, graph: Graph, options: Options) -> tuple[Tensor, Tensor]:
+    """:func:`demonet.ops.reference.conv`: the output and the sums (empty where they are neither given nor kept)."""
     x = x.contiguous()
-    kept = torch.empty_like(x) if keep else x.new_empty(0, x.size(1))
-    start = _Start(x, seed, matrices, bias, combine, activation, kept, tiles.rows, pointer, neighbours, AGGR[aggr])
-    with on_device(x):
-        if tiles.hubs.numel():
-            start(tiles.long, COMPACT, sum_long(x, pointer, neighbours, None, aggr, tiles, None))
-        start(tiles.short, GATHER, x)
-    return start.out, kept
+    seed, matrices, bias = weights.seed.contiguous(), weights.matrices.contiguous(), weights.bias
+    columns, S, W, limits = x.size(1), seed.size(1), matrices.size(2), backend.current()
+    out = x.new_empty(x.size(0), weights.width(options.combine))
+    keep = a is None and options.keep
+    kept = torch.empty_like(x) if keep else x.new_empty(0, columns)
+    same = {
+        "AGGR": AGGR[options.aggr],
+        "ACTIVATION": ACTIVATIONS[options.activation],
+        "ADD": options.combine == "add",
+        "HAS_BIAS": bias is not None,
+        "KEEP": keep,
+        "HAS_ROWS": a is None and graph.tiles.rows.numel() > 0,
+        "PRECISION": precision(x.dtype),
+        "BM": limits.tile_rows,
+        "BF": backend.block_width(columns, limits.widest_input),
+        "BS": backend.block_width(S, limits.widest_half),
+        "BW": backend.block_width(W, limits.widest_half),
+    }
 
-
-def rows_conv(
-    x: Tensor,
-    a: Tensor,
-    seed: Tensor,
-    matrices: Tensor,
-    bias: Tensor | None,
-    combine: str,
-    activation: str,
-    groups: Groups,
-) -> Tensor:
-    """One convolution of all rows, whose sums ``a [n, F]`` are known; the rest as in :func:`gather_conv`."""
-    x = x.contiguous()
-    start = _Start(x, seed, matrices, bias, combine, activation, None, None, None, None, 0)
-    with on_device(x):
-        start(groups.tiles, ROWS, a.contiguous())
-    return start.out
-
-
-class _Start:
-    """Starts the kernel on one table of tiles after another; all write into one output."""
-
-    def __init__(
-        self,
-        x: Tensor,
-        seed: Tensor,
-        matrices: Tensor,
-        bias: Tensor | None,
-        combine: str,
-        activation: str,
-        kept: Tensor | None,
-        rows: Tensor | None,
-        pointer: Tensor | None,
-        neighbours: Tensor | None,
-        aggr: int,
-    ) -> None:
-        columns, S, W = x.size(1), seed.size(1), matrices.size(2)
-        self.out = x.new_empty(x.size(0), W if combine == "add" else S + W)
-        self._before = (x, seed.contiguous(), matrices.contiguous(), bias, self.out, kept)
-        self._after = (rows, pointer, neighbours, columns, S, W, self.out.size(1))
-        self._options = {
-            "AGGR": aggr,
-            "ACTIVATION": ACTIVATIONS[activation],
-            "ADD": combine == "add",
-            "HAS_BIAS": bias is not None,
-            "KEEP": kept is not None and kept.size(0) > 0,
-            "HAS_ROWS": rows is not None and rows.numel() > 0,
-            "PRECISION": precision(x.dtype),
-            "BM": TILE,
-            "BF": block(columns, 256),
-            "BS": block(S, 128),
-            "BW": block(W, 128),
-        }
-
-    def __call__(self, tiles: Tensor, source: int, sums: Tensor) -> None:
+    def start(tiles: Tensor, source: int, sums: Tensor) -> None:
         if tiles.size(0):
-            grid = (tiles.size(0),)
-            _conv_kernel[grid](
-                *self._before, sums, tiles, *self._after, SOURCE=source, COLUMNS=tiles.size(1), **self._options
+            lists = (None, None, None) if a is not None else (graph.tiles.rows, graph.pointer, graph.neighbours)
+            _conv_kernel[(tiles.size(0),)](
+                *(x, seed, matrices, bias, out, kept, sums, tiles, *lists, columns, S, W, out.size(1)),
+                SOURCE=source,
+                COLUMNS=tiles.size(1),
+                **same,
             )
+
+    with on_device(x):
+        if a is not None:
+            start(graph.groups.tiles, ROWS, a.contiguous())
+            return out, a
+        if graph.tiles.hubs.numel():
+            start(graph.tiles.long, COMPACT, sum_long(x, *graph.lists, None, options.aggr, graph.tiles, None))
+        start(graph.tiles.short, GATHER, x)
+    return out, kept

@@ -9,11 +9,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from demonet.ops.triton.blocks import ACTIVATIONS, block, on_device, precision
+from demonet.ops import backend
+from demonet.ops.schedule.gpu import span_rows
+from demonet.ops.triton.blocks import ACTIVATIONS, on_device, precision
 from demonet.ops.triton.by_weights import times_slope
-
-TILE = 64
-LARGEST = 128  # classes that fit into one tile
 
 
 @triton.jit
@@ -111,9 +110,10 @@ def _gradient_kernel(
 
 
 def _plan(h: Tensor, weight: Tensor) -> tuple[int, int, dict[str, object]]:
-    n, columns = h.shape
-    rows = min(1024, max(TILE, TILE * (n // (TILE * 1024))))
-    blocks = {"BM": TILE, "BF": block(columns, 256), "BC": block(weight.size(0), LARGEST)}
+    (n, columns), limits = h.shape, backend.current()
+    rows = span_rows(n, limits.tile_rows)
+    wide, classes = (columns, limits.widest_input), (weight.size(0), limits.most_classes)
+    blocks = {"BM": limits.tile_rows, "BF": backend.block_width(*wide), "BC": backend.block_width(*classes)}
     return rows, triton.cdiv(n, rows), {**blocks, "PRECISION": precision(h.dtype)}
 
 

@@ -7,8 +7,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from demonet.degree.tiles import TILE, Tiles
-from demonet.ops.triton.blocks import block, on_device
+from demonet.ops import backend
+from demonet.ops.schedule.gpu import Tiles
+from demonet.ops.triton.blocks import on_device
 
 AGGR = {"sum": 0, "mean": 1, "sqrt": 2}
 
@@ -138,7 +139,7 @@ def sum_long(
 ) -> Tensor:
     """The sums of the long lists: ``[long rows, F]``, or written into their rows of ``out``."""
     columns, hubs = x.size(1), tiles.hubs.numel()
-    wide = block(columns, 128)
+    wide = backend.block_width(columns, 128)
     across = triton.cdiv(columns, wide)
     partial = torch.empty(tiles.chunks.size(0), columns, dtype=torch.float32, device=x.device)
     into = x.new_empty(hubs, columns) if out is None else out
@@ -168,7 +169,7 @@ def aggregate(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | N
     if out.numel() == 0:
         return out
     columns = x.size(1)
-    wide = block(columns, 128)
+    wide = backend.block_width(columns, 128)
     if tiles.short.size(0):
         with on_device(x):
             _short_kernel[(tiles.short.size(0), triton.cdiv(columns, wide))](
@@ -183,7 +184,7 @@ def aggregate(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | N
                 AGGR=AGGR[aggr],
                 HAS_WEIGHT=weight is not None,
                 HAS_ROWS=tiles.rows.numel() > 0,
-                BM=TILE,
+                BM=backend.current().tile_rows,
                 BF=wide,
             )
     if tiles.hubs.numel():

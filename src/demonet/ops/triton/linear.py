@@ -7,8 +7,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from demonet.degree.tiles import TILE, cut_groups
-from demonet.ops.triton.blocks import block, on_device, precision
+from demonet.ops import backend
+from demonet.ops.schedule.gpu import cut_groups
+from demonet.ops.triton.blocks import on_device, precision
 from demonet.ops.triton.gather import join_kernel
 
 
@@ -83,7 +84,7 @@ def degree_linear(x: Tensor, weight: Tensor, offsets: Tensor, task: Tensor) -> T
     if out.numel() == 0:
         return out
     tiles = cut_groups(offsets, x.size(0)).tiles
-    wide = block(width, 128)
+    wide = backend.block_width(width, 128)
     with on_device(x):
         _linear_kernel[(tiles.size(0), triton.cdiv(width, wide))](
             x,
@@ -94,8 +95,8 @@ def degree_linear(x: Tensor, weight: Tensor, offsets: Tensor, task: Tensor) -> T
             columns,
             width,
             PRECISION=precision(x.dtype),
-            BM=TILE,
-            BK=block(columns, 64),
+            BM=backend.current().tile_rows,
+            BK=backend.block_width(columns, 64),
             BW=wide,
         )
     return out
@@ -112,7 +113,7 @@ def degree_outer(x: Tensor, y: Tensor, offsets: Tensor, task: Tensor, num_tasks:
     cells = columns * width
     partial = torch.empty(spans.size(0), cells, dtype=torch.float32, device=x.device)
     out = x.new_empty(num_tasks, cells)
-    high, wide = block(columns, 64), block(width, 64)
+    high, wide = backend.block_width(columns, 64), backend.block_width(width, 64)
     with on_device(x):
         if partial.size(0):
             _outer_kernel[(partial.size(0), triton.cdiv(columns, high), triton.cdiv(width, wide))](
@@ -123,7 +124,7 @@ def degree_outer(x: Tensor, y: Tensor, offsets: Tensor, task: Tensor, num_tasks:
                 columns,
                 width,
                 PRECISION=precision(x.dtype),
-                BM=TILE,
+                BM=backend.current().tile_rows,
                 BK=high,
                 BW=wide,
             )

@@ -1,4 +1,4 @@
-"""KeptLayout: many graphs laid out once, of which any batch is put together without sorting arcs again."""
+"""LayoutUnion: many graphs laid out once; layouts of batches are assembled without sorting edges again."""
 
 from __future__ import annotations
 
@@ -12,48 +12,48 @@ from demonet.degree.layout import DegreeLayout
 from demonet.degree.lists import ranges
 
 
-class Taken(NamedTuple):
-    """A batch taken out of the kept graphs.
+class LayoutBatch(NamedTuple):
+    """A batch of the graphs in a union.
 
     Attributes:
         layout: The batch, laid out as :meth:`DegreeLayout.from_edge_index` lays it out: equal in every number.
-        rows: ``[n]`` where each of its rows stands in the union.
+        rows: ``[n]`` the row of the union that each of its rows is.
         batch: ``[n]`` the graph of each row.
-        arcs: ``[m]`` where each of its arcs stands in the union's ``edge_index``.
+        edges: ``[m]`` the column of the union's ``edge_index`` that each of its edges is.
     """
 
     layout: DegreeLayout
     rows: Tensor
     batch: Tensor
-    arcs: Tensor
+    edges: Tensor
 
 
-class KeptLayout:
-    """The layout of the disjoint union of many graphs, and where each of them stands in it.
+class LayoutUnion:
+    """The layout of the disjoint union of many graphs, and the rows and edges of each.
 
-    Inside one graph, nodes stand in the same order in every layout that holds it: by degree, then by their number. So a
+    In every layout that contains a graph, its nodes are in the same order: by degree, then by number. So a
     batch needs its rows merged by degree, but its lists only renumbered.
 
     Args:
-        layout: The union, its nodes and arcs graph after graph.
+        layout: The union, nodes and edges graph after graph.
         num_nodes: ``[graphs]`` nodes of each graph.
-        num_arcs: ``[graphs]`` arcs of each graph.
+        num_edges: ``[graphs]`` edges of each graph.
     """
 
-    def __init__(self, layout: DegreeLayout, num_nodes: Tensor, num_arcs: Tensor) -> None:
-        self.layout, self._nodes, self._arcs = layout, num_nodes, num_arcs
-        self._first_node, self._first_arc = num_nodes.cumsum(0) - num_nodes, num_arcs.cumsum(0) - num_arcs
+    def __init__(self, layout: DegreeLayout, num_nodes: Tensor, num_edges: Tensor) -> None:
+        self.layout, self._nodes, self._edges = layout, num_nodes, num_edges
+        self._first_node, self._first_edge = num_nodes.cumsum(0) - num_nodes, num_edges.cumsum(0) - num_edges
         self._length = layout.pointer.diff().long()
         self._back_length = layout.back_pointer.diff().long()
-        # Rows that no sort key tells apart have one number; the union's rows are sorted by it.
+        # Rows with equal sort keys have one number; the union's rows are sorted by it.
         keys = torch.cat([self._length[:, None], layout.key.view(layout.num_nodes, -1)], 1)
         changes = (keys.diff(dim=0) != 0).any(1).long()
         self._run = F.pad(changes.cumsum(0), (1, 0)) if layout.num_nodes else self._length
 
-    def take(self, graphs: Tensor) -> Taken:
+    def take(self, graphs: Tensor) -> LayoutBatch:
         """The batch of the graphs with those numbers, in that order."""
         whole = self.layout
-        count, arc_count = self._nodes[graphs], self._arcs[graphs]
+        count, edge_count = self._nodes[graphs], self._edges[graphs]
         rows = ranges(self._first_node[graphs], count)
         rows = rows if whole.rank is None else whole.rank[rows]
         order = torch.sort(self._run[rows], stable=True).indices
@@ -65,14 +65,14 @@ class KeptLayout:
         place = rows.new_empty(whole.num_nodes).index_copy_(0, rows, here)
         length = self._length[rows]
         entry = ranges(whole.pointer[rows].long(), length)
-        position = entry.new_empty(whole.num_arcs)
+        position = entry.new_empty(whole.num_edges)
         position.index_copy_(0, entry, torch.arange(entry.numel(), device=entry.device))
-        moved = (arc_count.cumsum(0) - arc_count - self._first_arc[graphs])[batch]  # how far each graph's arcs move
+        shift = (edge_count.cumsum(0) - edge_count - self._first_edge[graphs])[batch]  # shift of each graph's edges
 
         index = whole.neighbours.dtype
         pointer = F.pad(length.cumsum(0), (1, 0)).to(index)
         neighbours = place[whole.neighbours[entry]].to(index)
-        arc = (whole.arc[entry] + torch.repeat_interleave(moved, length)).to(index)
+        edge = (whole.edge[entry] + torch.repeat_interleave(shift, length)).to(index)
         if whole.is_undirected:
             back_pointer, back_neighbours, back = pointer, neighbours, entry
         else:
@@ -92,10 +92,10 @@ class KeptLayout:
             offsets=F.pad(counts.cumsum(0), (1, 0)),
             pointer=pointer,
             neighbours=neighbours,
-            arc=arc,
+            edge=edge,
             back_pointer=back_pointer,
             back_neighbours=back_neighbours,
             back_entry=back_entry,
             by=whole.by,
-        ).ready()
-        return Taken(layout, rows, batch, ranges(self._first_arc[graphs], arc_count))
+        )
+        return LayoutBatch(layout, rows, batch, ranges(self._first_edge[graphs], edge_count))

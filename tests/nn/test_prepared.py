@@ -1,4 +1,4 @@
-"""The door of a model: what it refuses, what it sorts, and what it computes once."""
+"""Prepared input of a model: what is refused, sorted, and computed once."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ REFUSED = {
     "many rows, prepared": (lambda m: m.prepare(x(5), LAYOUT), "features have 5 rows for 4 nodes"),
     "float arcs": (lambda m: m.prepare(x(), PATH.edge_index.float()), "edge_index has type torch.float32"),
     "negative": (lambda m: m.prepare(x(), torch.tensor([[0], [-1]])), r"target id -1 at edge_index\[1, 0\]"),
-    "weights": (lambda m: m.prepare(x(), LAYOUT, edge_weight=torch.ones(2)), "2 edge weights for 6 arcs"),
-    "no graph": (lambda m: m(x()), "features alone are not a graph"),
-    "twice": (lambda m: m(m.prepare(x(), LAYOUT), PATH.edge_index), "a prepared graph and parts of one"),
+    "weights": (lambda m: m.prepare(x(), LAYOUT, edge_weight=torch.ones(2)), "2 edge weights for 6 edges"),
+    "no graph": (lambda m: m(x()), "edge_index"),
+    "twice": (lambda m: m(m.prepare(x(), LAYOUT), PATH.edge_index), "prepared"),
 }
 
 
@@ -80,12 +80,12 @@ def test_batches_that_do_not_fit(name):
                 model(x(), graph, torch.tensor(batch))
 
 
-def test_a_prepared_graph_stands_in_degree_order():
+def test_a_prepared_graph_is_in_degree_order():
     """A path has its ends (degree 1) before its middle."""
     prepared = nodes().prepare(x(), PATH.edge_index)
     assert prepared.layout.order.tolist() == [0, 3, 1, 2]
     assert torch.equal(prepared.x, x()[[0, 3, 1, 2]])
-    torch.testing.assert_close(prepared.folded, torch.stack([x()[1], x()[2], x()[0] + x()[2], x()[1] + x()[3]]))
+    torch.testing.assert_close(prepared.neighbourhood, torch.stack([x()[1], x()[2], x()[0] + x()[2], x()[1] + x()[3]]))
 
 
 def test_the_graph_of_each_row_moves_with_it():
@@ -106,12 +106,12 @@ def test_empty_graphs_at_the_end_of_a_batch_are_counted():
 @pytest.mark.parametrize("scheme", ["weight", "hash", "smooth"])
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 def test_the_first_aggregate_is_computed_once_not_every_epoch(scheme, sparse, monkeypatch):
-    seen = {"neighbourhood": [], "rows": []}
+    seen = {"neighbourhood": [], "forward_sorted": []}
 
     def counting(name, original):
-        def call(self, *args):
+        def call(self, *args, **options):
             seen[name].append(self)
-            return original(self, *args)
+            return original(self, *args, **options)
 
         return call
 
@@ -124,4 +124,4 @@ def test_the_first_aggregate_is_computed_once_not_every_epoch(scheme, sparse, mo
     fit(model, problem, TrainConfig(epochs=5))
     first, second = (layer.conv for layer in model.layers)
     assert [conv is first for conv in seen["neighbourhood"]].count(True) == 1
-    assert seen["rows"] == [second] * 10  # five epochs, each trained and validated
+    assert seen["forward_sorted"] == [first, second] * 10  # five epochs, each trained and validated

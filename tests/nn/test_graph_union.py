@@ -12,8 +12,8 @@ from tests.reference.graphs import features, graphs
 from torch_geometric.data import Batch, Data
 
 from demonet.degree import DegreeTasks
-from demonet.nn.kept import KeptGraphs
 from demonet.nn.models import GraphDEMONet
+from demonet.nn.prepared import GraphUnion
 
 TASKS = {by: DegreeTasks.log2(8, by=by) for by in ("in", "out", "pair")}
 
@@ -41,14 +41,14 @@ def test_equal_in_every_number(by, weighted, drawn, choose):
     data = as_data(drawn, weighted=weighted)
     model = GraphDEMONet(3, 2, TASKS[by], scheme="smooth")
     sizes = ([graph.num_nodes for graph in data], [graph.edge_index.size(1) for graph in data])
-    kept = KeptGraphs(prepared(model, data), *sizes)
+    kept = GraphUnion(prepared(model, data), *sizes)
     rows = choose.draw(st.lists(st.integers(0, len(data) - 1), min_size=1, unique=True))
     found, expected = kept.take(torch.tensor(rows)), prepared(model, [data[row] for row in rows])
-    for name in ("x", "folded", "edge_weight", "batch"):
+    for name in ("x", "neighbourhood", "edge_weight", "batch"):
         one, other = getattr(found, name), getattr(expected, name)
         assert (one is None and other is None) or torch.equal(one, other), name
     assert found.num_graphs == expected.num_graphs
-    for field in fields(found.layout):
+    for field in filter(lambda field: field.init, fields(found.layout)):
         one, other = getattr(found.layout, field.name), getattr(expected.layout, field.name)
         same = torch.equal(one, other) and one.dtype == other.dtype if isinstance(one, torch.Tensor) else one == other
         assert same, field.name

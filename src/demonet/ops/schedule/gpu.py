@@ -1,7 +1,7 @@
-"""Neighbour lists cut into equal work: what a parallel machine walks through.
+"""Triton schedules: neighbour lists and groups of rows cut into equal work.
 
-Rows whose lists have one length (and whose nodes share a group) are cut into tiles of a few rows. Long lists, those of
-hubs, are cut into chunks of arcs that are summed apart, then joined in a fixed order: the same bits every time, and no
+Rows whose lists have one length (and that share a group) are cut into tiles of a few rows. Long lists, those of hubs,
+are cut into chunks of edges that are summed separately, then joined in a fixed order: the same bits every time, and no
 tile waits for a hub.
 """
 
@@ -12,20 +12,18 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-TILE = 64  # rows of a tile
-SHORT = 32  # a list of up to this many neighbours is summed inside its tile
-CHUNK = 256  # arcs of a long list that are summed at a time
+from demonet.ops import backend
 
 
 class Tiles(NamedTuple):
-    """How lists are walked through; positions count rows in the order of ``rows``.
+    """Neighbour lists in tiles and chunks; positions count rows in the order of ``rows``.
 
     Attributes:
         rows: ``[n]`` the row at each position, or empty where they are the same.
         short: ``[tiles, 4]`` first and last position (exclusive), list length, group.
         long: ``[tiles, 4]`` first and last position, number of its first row among the long ones, group.
         hubs: ``[long rows]`` the rows whose lists are long, in the order in which they are numbered.
-        chunks: ``[chunks, 2]`` first and last arc (exclusive) of each piece of a long list.
+        chunks: ``[chunks, 2]`` first and last edge (exclusive) of each piece of a long list.
         pieces: ``[long rows + 1]`` where the pieces of each long row begin and end.
     """
 
@@ -41,7 +39,7 @@ class Groups(NamedTuple):
     """Groups of rows cut into pieces; every row of a table is first and last row (exclusive) and group.
 
     The tables are as long as they could be for so many rows and groups, whatever the groups' sizes: the pieces at their
-    ends are empty, and nothing has to be read back from a GPU to make them.
+    ends are empty, and nothing has to be read back from a GPU to build them.
 
     Attributes:
         tiles: ``[tiles, 3]`` pieces of a few rows, for products.
@@ -61,6 +59,7 @@ def cut_lists(pointer: Tensor, offsets: Tensor | None = None) -> Tiles:
         pointer: ``[n + 1]`` where each list begins and ends.
         offsets: ``[groups + 1]`` rows of each group; one group if not given.
     """
+    limits = backend.current()
     pointer = pointer.long()
     length = pointer.diff()
     n, device = length.numel(), pointer.device
@@ -73,26 +72,27 @@ def cut_lists(pointer: Tensor, offsets: Tensor | None = None) -> Tiles:
         rows = rows[torch.argsort(group[rows], stable=True)]
         length, group = length[rows], group[rows]
     start = _run_starts(length, group)
-    tiles = _cut(start, n, TILE)
+    tiles = _cut(start, n, limits.tile_rows)
     first = tiles[:, 0]
     if n == 0:
         empty = torch.empty(0, 4, dtype=torch.long, device=device)
         return Tiles(rows, empty, empty, rows, empty[:, :2], torch.zeros(1, dtype=torch.long, device=device))
-    is_long = length[first] > SHORT
-    long_before = torch.cumsum(length > SHORT, 0) - (length > SHORT).long()
+    over = length > limits.short_list
+    is_long = over[first]
+    long_before = torch.cumsum(over, 0) - over.long()
     third = torch.where(is_long, long_before[first], length[first])
     table = torch.cat([tiles, third[:, None], group[first][:, None]], 1)
-    hubs = (length > SHORT).nonzero()[:, 0]
+    hubs = over.nonzero()[:, 0]
     length = length[hubs]
     hubs = rows[hubs] if rows.numel() else hubs
-    count = (length + CHUNK - 1) // CHUNK
+    count = (length + limits.chunk_edges - 1) // limits.chunk_edges
     pieces = torch.nn.functional.pad(count.cumsum(0), (1, 0))
     hub = torch.repeat_interleave(count)
     begin = pointer[hubs]
     inside = torch.arange(hub.numel(), device=device) - pieces[hub]
-    at = begin[hub] + inside * CHUNK
-    chunks = torch.stack([at, torch.minimum(at + CHUNK, (begin + length)[hub])], 1)
-    # The longest first: a machine that starts with the heaviest tiles ends with all its parts at once.
+    at = begin[hub] + inside * limits.chunk_edges
+    chunks = torch.stack([at, torch.minimum(at + limits.chunk_edges, (begin + length)[hub])], 1)
+    # Longest first: the last tiles to start are the shortest.
     return Tiles(rows, table[~is_long].flip(0).contiguous(), table[is_long].contiguous(), hubs, chunks, pieces)
 
 
@@ -103,10 +103,15 @@ def cut_groups(offsets: Tensor, num_rows: int) -> Groups:
         offsets: ``[groups + 1]`` where the rows of each group begin and end.
         num_rows: Number of rows.
     """
-    tiles, _ = _cut_groups(offsets, num_rows, TILE)
-    # Enough spans to keep a GPU busy, few enough for their partial sums to be cheap.
-    spans, pieces = _cut_groups(offsets, num_rows, min(1024, max(TILE, TILE * (num_rows // (TILE * 1024)))))
+    tile = backend.current().tile_rows
+    tiles, _ = _cut_groups(offsets, num_rows, tile)
+    spans, pieces = _cut_groups(offsets, num_rows, span_rows(num_rows, tile))
     return Groups(tiles, spans, pieces)
+
+
+def span_rows(num_rows: int, tile: int) -> int:
+    """Rows of a span: enough spans to keep a GPU busy, few enough for their partial sums to be cheap."""
+    return min(1024, max(tile, tile * (num_rows // (tile * 1024))))
 
 
 def _cut_groups(offsets: Tensor, num_rows: int, size: int) -> tuple[Tensor, Tensor]:

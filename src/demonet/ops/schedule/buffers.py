@@ -1,8 +1,8 @@
-"""Buffers: memory for large results that is written again in the next epoch, instead of asked for anew.
+"""Buffers: memory for large results that is reused in the next epoch.
 
-Fresh memory is handed out page by page, each of which is cleared at the first touch. For the derivative by ten million
-parameters that takes as long as the whole rest of an epoch. So memory is kept here, and lent again as soon as nobody
-else holds it: no tensor, no view of one, no array of NumPy's.
+The system clears fresh memory page by page at the first touch. For the derivative by ten million parameters that takes
+as long as the rest of an epoch. So memory is kept here, and handed out again once no tensor, view or NumPy array uses
+it.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from typing import Any
 import torch
 from torch import Tensor
 
-LEAST = 2**18  # bytes from which on it pays
+from demonet.ops import backend
 
 
 class Buffers:
-    """Memory that outlives what is written into it."""
+    """Storages by size, each used by at most one result at a time."""
 
     def __init__(self) -> None:
         self._kept: dict[int, list[torch.UntypedStorage]] = {}
         self._lock = threading.Lock()
 
     def empty(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
-        """A tensor with arbitrary numbers in it, of the type of ``like``, in main memory."""
+        """An uninitialised CPU tensor with the dtype of ``like``."""
         size = torch.Size(shape).numel() * like.element_size()
-        if size < LEAST:
+        if size < backend.current().buffer_bytes:
             return like.new_empty(shape)
         with self._lock:
             kept = self._kept.setdefault(size, [])
-            free = next((storage for storage in kept if _holders(storage) == 1), None)
+            free = next((storage for storage in kept if _references(storage) == 1), None)
             if free is None:
                 free = torch.UntypedStorage(size)
                 kept.append(free)
@@ -43,6 +43,6 @@ class Buffers:
         return Buffers, ()
 
 
-def _holders(storage: torch.UntypedStorage) -> int:
-    """How many hold the memory, its place in the list here included."""
+def _references(storage: torch.UntypedStorage) -> int:
+    """Number of references to the memory, including the one here."""
     return int(torch._C._storage_Use_Count(storage._cdata))

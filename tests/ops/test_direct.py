@@ -7,7 +7,7 @@ import torch
 from tests.reference.graphs import drawn_by_seed, features
 
 from demonet.degree import DegreeLayout
-from demonet.ops import conv, cpu_groups, eager, grouped, reference
+from demonet.ops import Options, Weights, backend, conv, grouped, reference
 
 # Of the first, small degrees go together; of the second, one of them is long; the third has a large one alone.
 GRAPHS = {
@@ -33,7 +33,7 @@ def through(monkeypatch, by_registry, call, wanted):
     """The output and the derivatives, by the functions here or by the registry's operators."""
     with monkeypatch.context() as patch:
         if by_registry:
-            patch.setattr("demonet.ops.is_eager", lambda *tensors: False)
+            patch.setattr(backend, "direct", lambda *tensors: False)
         out = call()
         kind = type(out.grad_fn).__name__
         assert kind.startswith("GeneratedBackwardFor" if by_registry else ("Conv", "Grouped"))
@@ -49,10 +49,10 @@ def test_as_the_operators(monkeypatch, graph, known, combine, aggr, activation):
     x, seed, matrices, bias = arguments(layout, combine)
     a = features(x.size(0), 3, 4).requires_grad_() if known else None
     wanted = [x, seed, matrices, bias, *([a] if known else [])]
-    options = {"aggr": aggr, "combine": combine, "activation": activation}
+    options = Options(aggr, combine, activation)
 
     def call():
-        return conv(x, a, seed, matrices, layout, bias, **options)
+        return conv(x, a, Weights(seed, matrices, bias), layout, options)
 
     plain = call()
     first = torch.autograd.grad(plain, wanted, torch.sin(plain.detach()))
@@ -72,7 +72,7 @@ def test_sums_kept_or_taken_again_are_the_same_bits_twice(keep):
     x, seed, matrices, bias = arguments(layout, "concat", torch.float32)
 
     def run():
-        out = conv(x, None, seed, matrices, layout, bias, activation="elu", keep=keep)
+        out = conv(x, None, Weights(seed, matrices, bias), layout, Options(activation="elu", keep=keep))
         return out, *torch.autograd.grad(out.square().sum(), [x, seed, matrices, bias])
 
     assert all(torch.equal(one, other) for one, other in zip(run(), run(), strict=True))
@@ -80,8 +80,8 @@ def test_sums_kept_or_taken_again_are_the_same_bits_twice(keep):
 
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("large", [1, 2**14])
-def test_grouped_products(monkeypatch, graph, large):
-    monkeypatch.setattr(cpu_groups, "LARGE", large)
+def test_grouped_products(monkeypatch, override, graph, large):
+    override(block_matrix_size=large)
     layout = layout_of(graph)
     x, _, matrices, _ = arguments(layout, "concat")
     group = torch.arange(len(layout.degrees))
@@ -95,8 +95,8 @@ def test_grouped_products(monkeypatch, graph, large):
         torch.testing.assert_close(one, other)
 
 
-def test_a_gradient_that_somebody_holds_is_not_written_over(monkeypatch):
-    monkeypatch.setattr("demonet.degree.buffers.LEAST", 1)
+def test_a_gradient_that_is_still_used_is_not_overwritten(override):
+    override(buffer_bytes=1)
     layout = layout_of("small")
     x, _, matrices, _ = arguments(layout, "concat")
     held = torch.autograd.grad(grouped(x, matrices, layout).sum(), matrices)[0]
@@ -107,10 +107,10 @@ def test_a_gradient_that_somebody_holds_is_not_written_over(monkeypatch):
 
 def test_who_traces_maps_or_casts_gets_the_operators():
     x = torch.zeros(2, 2)
-    assert eager.is_eager(x, torch.nn.Parameter(x))
+    assert backend.direct(x, torch.nn.Parameter(x))
     seen = []
-    torch.vmap(lambda row: seen.append(eager.is_eager(row)) or row)(x)
-    torch.func.grad(lambda row: seen.append(eager.is_eager(row)) or row.sum())(x)
+    torch.vmap(lambda row: seen.append(backend.direct(row)) or row)(x)
+    torch.func.grad(lambda row: seen.append(backend.direct(row)) or row.sum())(x)
     with torch._subclasses.FakeTensorMode() as mode:
-        seen.append(eager.is_eager(mode.from_tensor(x)))
+        seen.append(backend.direct(mode.from_tensor(x)))
     assert seen == [False] * 3

@@ -11,8 +11,9 @@ from tests.reference.graphs import drawn_by_seed, features, graphs, seeds
 from demonet.degree import DegreeLayout, DegreeTasks
 from demonet.errors import DemonetError
 from demonet.nn import NodeDEMONet
-from demonet.nn.small import small_loss
+from demonet.nn.fused import small_loss
 from demonet.ops import cpu
+from demonet.ops.graph import Graph
 from demonet.train.problem import Part
 from demonet.train.steps import _loss
 
@@ -86,7 +87,7 @@ def test_degrees_that_were_not_seen():
 def test_twice_the_same_bits_backward_twice_and_no_second_derivative():
     model, inputs = made(GRAPHS["undirected"], torch.float32)
     wanted, rows = list(model.parameters()), torch.arange(0, 40, 3)
-    x, folded = inputs.x.clone(), inputs.folded.clone()
+    x, folded = inputs.x.clone(), inputs.neighbourhood.clone()
     torch.manual_seed(1)
     loss = small_loss(model, inputs, *classes(rows))
     other = small_loss(model, inputs, *classes(rows))  # alive together: they share no memory
@@ -95,13 +96,13 @@ def test_twice_the_same_bits_backward_twice_and_no_second_derivative():
     runs.append(torch.autograd.grad(small_loss(model, inputs, *classes(rows)), wanted))
     assert all(torch.equal(one, two) for run in runs[1:] for one, two in zip(runs[0], run, strict=True))
     assert torch.equal(inputs.x, x)
-    assert torch.equal(inputs.folded, folded)
+    assert torch.equal(inputs.neighbourhood, folded)
     with pytest.raises(DemonetError, match="second derivative"):
         torch.autograd.grad(other, wanted, create_graph=True)
 
 
-def test_large_arrays_in_kept_memory(monkeypatch):
-    monkeypatch.setattr("demonet.degree.buffers.LEAST", 1)
+def test_large_arrays_in_kept_memory(override):
+    override(buffer_bytes=1)
     model, inputs = made(GRAPHS["undirected"], torch.float32)
     rows, wanted = torch.arange(40), list(model.parameters())
     losses, alone = [], []
@@ -117,13 +118,13 @@ def test_large_arrays_in_kept_memory(monkeypatch):
     assert all(torch.equal(*pair) for one in zip(together, alone, strict=True) for pair in zip(*one, strict=True))
 
 
-def test_who_gets_it(monkeypatch):
+def test_who_gets_it(override):
     given = classes(torch.arange(3))
     model, inputs = made(GRAPHS["undirected"], torch.float32)
     assert small_loss(model, inputs, *given) is not None
     with torch.autocast("cpu"):
         assert small_loss(model, inputs, *given) is None
-    for config in ({"jump": True}, {"refine": True}, {"head": "mlp"}, {"layers": 0, "head": "degree"}):
+    for config in ({"refine": True}, {"head": "mlp"}, {"layers": 0, "head": "degree"}):
         assert small_loss(*made(GRAPHS["undirected"], **config), *given) is None
     assert small_loss(*made(GRAPHS["undirected"], torch.bfloat16), *given) is None
     weighted = model.prepare(
@@ -132,7 +133,7 @@ def test_who_gets_it(monkeypatch):
         edge_weight=torch.ones(GRAPHS["undirected"].edge_index.size(1)),
     )
     assert small_loss(model, weighted, *given) is None
-    monkeypatch.setattr("demonet.nn.small.LEAST", 40)
+    override(fused_rows=40)
     assert small_loss(model, inputs, *given) is None
     torch.manual_seed(7)
     loss = model.loss(inputs, *given)
@@ -150,14 +151,14 @@ def test_the_first_sums_are_not_taken_again(monkeypatch):
     assert len(taken) == 4
 
 
-def test_a_loss_that_nobody_differentiates_is_forgotten(monkeypatch):
-    monkeypatch.setattr("demonet.degree.buffers.LEAST", 1)
+def test_a_loss_that_nobody_differentiates_is_forgotten(override):
+    override(buffer_bytes=1)
     model, inputs = made(GRAPHS["undirected"], torch.float32)
     for _ in range(5):
         small_loss(model, inputs, *classes(torch.arange(40)))
-    kept = [len(storages) for storages in inputs.rows.buffers._kept.values()]
+    kept = [len(storages) for storages in Graph.of(inputs.sorted_layout).buffers._kept.values()]
     small_loss(model, inputs, *classes(torch.arange(40)))
-    assert [len(storages) for storages in inputs.rows.buffers._kept.values()] == kept
+    assert [len(storages) for storages in Graph.of(inputs.sorted_layout).buffers._kept.values()] == kept
     assert max(kept) < 10  # of one loss alone, whose layers have arrays of the same size
 
 

@@ -1,0 +1,97 @@
+"""The loss of a node model as one function: all layers, the linear head and the cross-entropy, forward and backward.
+
+Layer by layer, a small graph spends most of its time on calling operators, and a large one on moving rows in and out of
+the cache. Which function applies is decided here; the functions are in :mod:`demonet.ops`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from demonet.degree.layout import DegreeLayout
+from demonet.nn.dropout import draw_padded
+from demonet.nn.prepared import GraphInput, LayerInput
+from demonet.ops import Weights, backend, cpu_small, cpu_stack, stack
+from demonet.ops.cpu import Head
+from demonet.ops.graph import Graph
+
+if TYPE_CHECKING:
+    from demonet.nn.conv import DEMOConv
+    from demonet.nn.models import NodeDEMONet
+
+
+def small_loss(model: NodeDEMONet, graph: GraphInput, target: Tensor, share: Tensor) -> Tensor | None:
+    """:meth:`NodeDEMONet.loss` on a small graph on a CPU; None where it does not apply.
+
+    It draws the same random numbers as forward.
+
+    Args:
+        model: The model.
+        graph: The prepared graph.
+        target, share: As in :meth:`NodeDEMONet.loss`, in the caller's order.
+    """
+    convs, head = _plain_convs(model, graph.edge_weight), model.head
+    if not convs or not isinstance(head, nn.Linear) or not _is_small(graph, head.weight):
+        return None
+    convs[0]._check_input(graph.x, graph.sorted_layout)
+    drop = convs[0].drop
+    layers: cpu_small.Layers = []
+    for conv in convs:
+        alike = conv.keep_sums and conv.drop.active == drop.active
+        terms = conv.weights.terms(graph.sorted_layout) if alike else None
+        if terms is None or not backend.direct(conv.seed.weight, terms[1]):
+            return None
+        layers.append((conv.seed.weight, *terms, conv.bias))
+    graph_, (x, first, nodes, filled) = Graph.of(graph.sorted_layout), graph.padded
+    noises: list[Tensor] | None = None
+    if drop.active:
+        halves = [(seed.size(0), own.size(2)) for seed, _, own, _ in layers]
+        noises = draw_padded(graph.x.size(0), halves, drop.p, x, graph_.tiers.source, graph_.buffers)
+    small = cpu_small.Small(graph_, x, first, convs[0].options(model.config.activation))
+    share = share.index_select(0, nodes).to(x.dtype).mul_(filled)
+    return cpu_small.head_loss(
+        small, noises, layers, Head(head.weight, head.bias, target.index_select(0, nodes), share)
+    )
+
+
+def stack_loss(model: NodeDEMONet, given: LayerInput, target: Tensor, share: Tensor) -> Tensor | None:
+    """:meth:`NodeDEMONet.loss` on a large graph on a CPU, or on a GPU; None where it does not apply.
+
+    Args:
+        model: The model.
+        given: The graph.
+        target, share: As in :meth:`NodeDEMONet.loss`, in the order of the rows of ``given``.
+    """
+    x, layout, convs, head = given.x, given.graph, _plain_convs(model, given.edge_weight), model.head
+    if not convs or not isinstance(layout, DegreeLayout) or not isinstance(head, nn.Linear):
+        return None
+    on_gpu = backend.family(x) == "triton"
+    if convs[0].drop.active or not (on_gpu or (convs[0].keep_sums and cpu_stack.stacks(x, head.weight))):
+        return None
+    convs[0]._check_input(x, layout)
+    layers = []
+    for conv in convs:
+        matrices = conv.weights.for_groups(layout)
+        if matrices is None:
+            return None
+        layers.append(Weights(conv.seed.weight.t(), matrices, conv.bias))
+    if on_gpu and not stack.stacks(x, layers, head.weight):
+        return None
+    options = convs[0].options(model.config.activation)
+    whole = stack.Stack(Graph.of(layout), target, share, given.neighbourhood, options)
+    return (stack if on_gpu else cpu_stack).stack_loss(whole, x, layers, head.weight, head.bias)
+
+
+def _plain_convs(model: NodeDEMONet, edge_weight: Tensor | None) -> list[DEMOConv]:
+    """The convolutions, if the model is nothing but these and sums are not weighted; otherwise none."""
+    return [] if model.config.refine or edge_weight is not None else [layer.conv for layer in model.hidden_layers()]
+
+
+def _is_small(graph: GraphInput, head: Tensor) -> bool:
+    x = graph.x
+    if x.size(0) >= backend.current().fused_rows or not backend.fuses_loss(x):
+        return False
+    return backend.direct(x, graph.neighbourhood, head) and x.dtype in (torch.float32, torch.float64)

@@ -1,0 +1,200 @@
+"""Input of a model: a graph is checked and sorted by degree once, not in every layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch_geometric.utils import is_torch_sparse_tensor, to_edge_index
+
+from demonet.checks import check_edge_index, check_features
+from demonet.degree.layout import DegreeLayout
+from demonet.degree.union import LayoutUnion
+from demonet.errors import DemonetError
+from demonet.nn.conv import DEMOConv
+from demonet.ops import backend
+from demonet.ops.graph import Graph
+from demonet.ops.sparse import is_sparse, sparse_rows
+
+
+@dataclass(frozen=True, eq=False)
+class GraphInput:
+    """A checked and sorted graph, with everything that stays constant while a model trains on it.
+
+    Attributes:
+        x: ``[n, F]`` features, rows in degree order.
+        layout: The graph, which also maps rows back to the caller's order.
+        neighbourhood: :meth:`~demonet.DEMOConv.neighbourhood` of the first layer, which involves no parameter.
+        edge_weight: ``[m]`` or None.
+        batch: ``[n]`` the graph of each row, or None for one graph.
+        num_graphs: Number of graphs.
+    """
+
+    x: Tensor
+    layout: DegreeLayout
+    neighbourhood: Tensor = field(compare=False)  # it follows from the rest
+    edge_weight: Tensor | None = None
+    batch: Tensor | None = None
+    num_graphs: int = 1
+
+    @cached_property
+    def sorted_layout(self) -> DegreeLayout:
+        """The layout of the rows as they are here."""
+        return self.layout.sorted()
+
+    @cached_property
+    def padded(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Rows padded in tiers (:attr:`demonet.ops.graph.Graph.tiers`), for the fused loss of a small graph.
+
+        ``x``, ``neighbourhood``, the node at each place (in the caller's numbering), and 1, or 0 at empty places.
+        """
+        tiers = Graph.of(self.sorted_layout).tiers
+        nodes = self.layout.enter(torch.arange(self.layout.num_nodes))
+        filled = self.x.new_zeros(tiers.source.numel()).index_fill_(0, tiers.place, 1)
+        return tiers.pad(self.x), tiers.pad(self.neighbourhood), nodes[tiers.source], filled
+
+
+class GraphUnion:
+    """Many graphs, prepared once; batches are assembled from them without sorting edges again.
+
+    Args:
+        whole: The disjoint union of all graphs, prepared; its nodes and edges are graph after graph.
+        num_nodes: Nodes of each graph.
+        num_edges: Edges of each graph.
+    """
+
+    def __init__(self, whole: GraphInput, num_nodes: list[int], num_edges: list[int]) -> None:
+        device = whole.layout.key.device
+        self.whole = whole
+        sizes = (torch.tensor(count, device=device) for count in (num_nodes, num_edges))
+        self._layout = LayoutUnion(whole.layout, *sizes)
+
+    def take(self, graphs: Tensor) -> GraphInput:
+        """The graphs with those numbers as one batch: the same values as if it had been prepared alone."""
+        whole = self.whole
+        layout, rows, batch, edges = self._layout.take(graphs.to(whole.layout.key.device))
+        x = sparse_rows(whole.x, rows) if is_sparse(whole.x) else whole.x[rows]
+        edge_weight = None if whole.edge_weight is None else whole.edge_weight[edges]
+        return GraphInput(x, layout, whole.neighbourhood[rows], edge_weight, batch, graphs.numel())
+
+
+class LayerInput(NamedTuple):
+    """What the layers of a model take, however the graph was given.
+
+    Attributes:
+        x: Features; rows in degree order if ``graph`` is a layout.
+        graph: A layout of these rows, or an ``edge_index``.
+        edge_weight, batch, num_graphs: As given, or None.
+        neighbourhood: Of a prepared graph, :attr:`GraphInput.neighbourhood`.
+        layout: The layout that maps rows back to the caller's order, or None.
+    """
+
+    x: Tensor
+    graph: Tensor | DegreeLayout
+    edge_weight: Tensor | None
+    neighbourhood: Tensor | None
+    layout: DegreeLayout | None
+    batch: Tensor | None
+    num_graphs: int | None
+
+    def leave(self, h: Tensor) -> Tensor:
+        """Rows in the caller's order."""
+        if self.layout is None:
+            return h
+        return sparse_rows(h, self.layout.rank) if is_sparse(h) else self.layout.leave(h)
+
+    def graphs(self) -> tuple[Tensor, int]:
+        """The graph of each row, and the number of graphs."""
+        if self.batch is None:
+            return torch.zeros(self.x.size(0), dtype=torch.long, device=self.x.device), self.num_graphs or 1
+        if self.num_graphs is None:
+            return self.batch, int(self.batch.max()) + 1 if self.batch.numel() else 0
+        return self.batch, self.num_graphs
+
+
+def prepare(
+    conv: DEMOConv,
+    x: Tensor,
+    edge_index: Tensor | DegreeLayout,
+    *,
+    edge_weight: Tensor | None = None,
+    batch: Tensor | None = None,
+    num_graphs: int | None = None,
+) -> GraphInput:
+    """Check and sort a graph, and compute the constant part of its first convolution."""
+    edge_index, edge_weight = _as_edges(edge_index, edge_weight)
+    if edge_weight is not None and not bool(torch.isfinite(edge_weight).all()):
+        edge = int((~torch.isfinite(edge_weight)).nonzero()[0, 0])
+        raise DemonetError(f"edge weight {float(edge_weight[edge])} at edge {edge}", hint="weights must be finite")
+    if isinstance(edge_index, DegreeLayout):
+        layout = edge_index
+        check_features(x, layout.num_nodes)
+    else:
+        check_features(x, x.size(0))
+        check_edge_index(edge_index, x.size(0))
+        layout = DegreeLayout.from_edge_index(edge_index, x.size(0), by=conv.tasks.by)
+    if batch is not None:
+        _check_batch(batch, x.size(0), num_graphs)
+    given = layer_input(x, layout, edge_weight, batch, num_graphs)
+    neighbourhood = conv.neighbourhood(given.x, layout.sorted(), edge_weight)
+    return GraphInput(given.x, layout, neighbourhood, edge_weight, given.batch, given.graphs()[1])
+
+
+def layer_input(
+    x: Tensor | GraphInput,
+    edge_index: Tensor | DegreeLayout | None = None,
+    edge_weight: Tensor | None = None,
+    batch: Tensor | None = None,
+    num_graphs: int | None = None,
+) -> LayerInput:
+    """Any accepted form of a graph as the layers take it."""
+    if isinstance(x, GraphInput):
+        if any(given is not None for given in (edge_index, edge_weight, batch, num_graphs)):
+            raise DemonetError(
+                "a prepared graph together with edges, weights or a batch", hint="pass those to prepare()"
+            )
+        layout = x.layout.sorted() if backend.tracing() else x.sorted_layout
+        return LayerInput(x.x, layout, x.edge_weight, x.neighbourhood, x.layout, x.batch, x.num_graphs)
+    if edge_index is None:
+        raise DemonetError("edge_index is missing", hint="pass edge_index, or what prepare() returned")
+    edge_index, edge_weight = _as_edges(edge_index, edge_weight)
+    if not backend.tracing():
+        check_features(x, x.size(0))
+        if batch is not None:
+            _check_batch(batch, x.size(0), num_graphs)
+    if not isinstance(edge_index, DegreeLayout):
+        return LayerInput(x, edge_index, edge_weight, None, None, batch, num_graphs)
+    for name, values in (("rows of features", x), ("batch entries", batch)):
+        if values is not None and values.size(0) != edge_index.num_nodes:
+            raise DemonetError(f"{values.size(0)} {name} for a layout of {edge_index.num_nodes} nodes")
+    rows = sparse_rows(x, edge_index.order) if is_sparse(x) else edge_index.enter(x)
+    batch = None if batch is None else edge_index.enter(batch)
+    return LayerInput(rows, edge_index.sorted(), edge_weight, None, edge_index, batch, num_graphs)
+
+
+def _as_edges(
+    edge_index: Tensor | DegreeLayout, edge_weight: Tensor | None
+) -> tuple[Tensor | DegreeLayout, Tensor | None]:
+    """A ``torch.sparse`` adjacency (rows are targets) as edges and weights; anything else as it is."""
+    if isinstance(edge_index, DegreeLayout) or not is_torch_sparse_tensor(edge_index):
+        return edge_index, edge_weight
+    if edge_weight is not None:
+        raise DemonetError("adj_t with edge_weight", hint="its values are the weights")
+    target_source, values = to_edge_index(edge_index)
+    return target_source.flip(0), values
+
+
+def _check_batch(batch: Tensor, num_nodes: int, num_graphs: int | None) -> None:
+    """Raise for anything but a graph number for each node."""
+    if batch.dim() != 1 or batch.is_floating_point():
+        raise DemonetError(f"batch is {list(batch.shape)} of {batch.dtype}, not an integer for each node")
+    if batch.numel() != num_nodes:
+        raise DemonetError(f"{batch.numel()} batch entries for {num_nodes} nodes", hint="one for each node")
+    outside = batch < 0 if num_graphs is None else (batch < 0) | (batch >= num_graphs)
+    if bool(outside.any()):
+        node = int(outside.nonzero()[0])
+        allowed = "graphs are counted from 0" if num_graphs is None else f"num_graphs={num_graphs}, counted from 0"
+        raise DemonetError(f"node {node} is in graph {int(batch[node])}", hint=allowed)

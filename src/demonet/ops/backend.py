@@ -1,0 +1,230 @@
+"""Which kernels run, and every threshold that decides it; also available as ``demonet.backend``.
+
+Each operator has a definition in plain PyTorch (:mod:`demonet.ops.reference`), a CPU version and a Triton version. By
+default the device and the dtype decide. All versions give the same results up to rounding.
+
+To change a setting for a block of code::
+
+    with demonet.backend.override(path="reference"):
+        model(x, edge_index)
+
+To change it for a process, set ``DEMONET_BACKEND`` before the package is imported: a path, thresholds, or both, such
+as ``DEMONET_BACKEND=reference`` or ``DEMONET_BACKEND=triton,short_list=64``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from importlib.util import find_spec
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter
+
+from demonet.errors import DemonetError
+
+Path = Literal["auto", "reference", "cpu", "triton"]
+Family = Literal["reference", "cpu", "triton"]
+
+HAS_TRITON = find_spec("triton") is not None
+TRITON_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+# Before 2.13, ``is_exporting`` is also true while ``torch.compile`` runs.
+_EXPORT_IS_DISTINCT = torch.__version__ >= "2.13"
+
+
+@dataclass(frozen=True)
+class Backend:
+    """The path and the thresholds. All defaults are measured; none changes a result beyond rounding.
+
+    Attributes:
+        path: ``"auto"``, or one family for every operator that has a version in it: ``"reference"``, ``"cpu"`` (main
+            memory only), ``"triton"`` (in main memory: Triton's interpreter, for tests).
+
+        block_heights: Heights to which the first rows of every group may be padded in one batched product.
+        block_call_cost: Cost of one matrix product beside its arithmetic, in padded rows.
+        block_batch_cost: The same for a batched product.
+        block_matrix_size: Entries of a matrix from which on groups are multiplied one by one, without padding.
+        tier_call_cost: Cost of one batched product of a tier, in padded rows.
+        piece_rows: Rows that go through a layer at a time in the fused loss of a large graph.
+        buffer_bytes: Size from which on the memory of a result is reused in the next epoch.
+        fused_rows: Rows from which on the fused loss works piece by piece; below, the one for small graphs is used.
+        outer_rows: Rows of one share in a sum of outer products over all rows.
+        padded_entries: Entries that may be copied to align rows for ``torch.nn.functional.grouped_mm``.
+        head_rows: Rows below which a linear head and its loss are plain PyTorch, without a custom operator.
+        vector_classes: Number of classes below which the loss is computed with one row per class.
+        class_major_rows: Rows from which on the same holds for scores that are given.
+
+        rows_per_task: Scheme ``weight``: rows per degree from which on the two matrices of a degree are added first.
+        rows_per_hash: Scheme ``hash``: rows per degree from which on a matrix per degree is cheaper than hashing rows.
+        rows_per_mix: Scheme ``smooth``: rows per degree from which on mixing matrices is cheaper than mixing products.
+        cached_entries: Entries of all matrices that fit into a CPU's cache; so many are added regardless of the rows.
+        mixed_entries: The same for mixing splines.
+        hash_map_entries: Entries of the hash functions written as one matrix on a GPU.
+        hash_columns: Input columns that are hashed at a time.
+
+        tile_rows: Rows of a tile in Triton kernels, a power of two. Only the environment can set it.
+        short_list: Longest neighbour list that is summed inside its tile.
+        chunk_edges: Edges of a longer list that are summed at a time.
+        pool_rows: Rows that one program of the pooling kernel sums.
+        widest_input: Most input columns of the fused convolution.
+        widest_half: Most output columns of each of its halves.
+        matrix_bytes: Bytes of the matrices in one program of it; float32 has half, since its products keep copies.
+        most_classes: Most classes of the fused head and loss.
+    """
+
+    path: Path = "auto"
+
+    block_heights: tuple[int, ...] = (0, 2, 4, 8, 16, 32)
+    block_call_cost: int = 40
+    block_batch_cost: int = 200
+    block_matrix_size: int = 2**14
+    tier_call_cost: int = 60
+    piece_rows: int = 16384
+    buffer_bytes: int = 2**18
+    fused_rows: int = 16384
+    outer_rows: int = 8192
+    padded_entries: int = 2**22
+    head_rows: int = 4096
+    vector_classes: int = 16
+    class_major_rows: int = 4096
+
+    rows_per_task: int = 32
+    rows_per_hash: int = 4
+    rows_per_mix: int = 20
+    cached_entries: int = 2**20
+    mixed_entries: int = 2**18
+    hash_map_entries: int = 2**25
+    hash_columns: int = 256
+
+    tile_rows: int = 64
+    short_list: int = 32
+    chunk_edges: int = 256
+    pool_rows: int = 1024
+    widest_input: int = 256
+    widest_half: int = 128
+    matrix_bytes: int = 2**17
+    most_classes: int = 128
+
+    def __post_init__(self) -> None:
+        if self.path not in get_args(Path):
+            raise DemonetError(f"backend path={self.path!r}", hint=f"one of {', '.join(get_args(Path))}")
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.type == "int" and (not isinstance(value, int) or value < 0):
+                raise DemonetError(f"backend {field.name}={value!r}", hint="a non-negative integer")
+        if self.tile_rows < 16 or self.tile_rows & (self.tile_rows - 1):
+            raise DemonetError(f"backend tile_rows={self.tile_rows}", hint="a power of two of at least 16")
+
+    def changed(self, **changes: Any) -> Backend:
+        """A copy with some fields changed."""
+        unknown = sorted(set(changes) - {field.name for field in fields(self)})
+        if unknown:
+            known = ", ".join(field.name for field in fields(self))
+            raise DemonetError(f"no backend setting {unknown[0]!r}", hint=f"there are {known}")
+        return replace(self, **changes)
+
+
+def parse(text: str) -> Backend:
+    """The settings that a value of ``DEMONET_BACKEND`` describes.
+
+    >>> parse("triton, tile_rows=32").tile_rows
+    32
+    """
+    changes: dict[str, Any] = {}
+    for part in filter(None, map(str.strip, text.split(","))):
+        name, given, value = part.partition("=")
+        if given and not value.strip().isdigit():
+            raise DemonetError(f"DEMONET_BACKEND: {part!r}", hint="thresholds are integers, such as tile_rows=32")
+        changes |= {name.strip(): int(value)} if given else {"path": name}
+    return Backend().changed(**changes)
+
+
+_current = parse(os.environ.get("DEMONET_BACKEND", ""))
+
+
+def current() -> Backend:
+    """The settings in force."""
+    return _current
+
+
+@contextmanager
+def override(**changes: Any) -> Iterator[Backend]:
+    """Change settings inside a ``with`` block, for all threads: autograd runs derivatives in threads of its own."""
+    global _current
+    before = _current
+    if "tile_rows" in changes:  # schedules and kernels must agree, and a schedule outlives the block
+        raise DemonetError("tile_rows is fixed for a process", hint="set DEMONET_BACKEND=tile_rows=...")
+    _current = before.changed(**changes)
+    try:
+        yield _current
+    finally:
+        _current = before
+
+
+def family(x: Tensor) -> Family:
+    """The family of kernels for a tensor."""
+    path, in_memory = _current.path, x.device.type == "cpu"
+    if path == "auto":
+        path = "cpu" if in_memory else "triton"
+    if path == "triton":
+        on_device = x.is_cuda or in_memory
+        return "triton" if HAS_TRITON and on_device and x.dtype in TRITON_DTYPES else "reference"
+    return "cpu" if path == "cpu" and in_memory else "reference"
+
+
+def tracing() -> bool:
+    """Whether ``torch.compile`` or ``torch.export`` is recording: values cannot be read, and nothing is cached."""
+    return torch.compiler.is_compiling()
+
+
+def exporting() -> bool:
+    """Whether a program for graphs of every size is recorded: sizes of the example decide nothing."""
+    return torch.compiler.is_exporting() and (_EXPORT_IS_DISTINCT or not torch.compiler.is_dynamo_compiling())
+
+
+def direct(*tensors: Tensor) -> bool:
+    """Whether CPU kernels may be called directly instead of through ``torch.library``.
+
+    ``torch.library`` looks up kernels in Python, which takes longer than a convolution of a small graph. It is only
+    needed where something traces, compiles or maps over the tensors.
+    """
+    if tracing() or torch._C._are_functorch_transforms_active() or _current.path not in ("auto", "cpu"):
+        return False
+    return all(type(tensor) in (Tensor, Parameter) and tensor.device.type == "cpu" for tensor in tensors)
+
+
+def fuses_loss(x: Tensor) -> bool:
+    """Whether layers, head and loss may be one function: rows ``x`` are constant and nothing traces or casts."""
+    if x.size(0) == 0 or x.requires_grad or tracing() or torch.is_autocast_enabled(x.device.type):
+        return False
+    return x.layout == torch.strided
+
+
+def block_width(width: int, largest: int) -> int:
+    """The power of two that covers a width, between 16 (the least a matrix unit takes) and ``largest``."""
+    return min(largest, max(16, 1 << max(width - 1, 0).bit_length()))
+
+
+def fits_conv(seed: Tensor, matrices: Tensor) -> bool:
+    """Whether a convolution fits into one Triton program."""
+    columns, widths = seed.size(0), (seed.size(1), matrices.size(2))
+    widest, half = _current.widest_input, _current.widest_half
+    if columns > widest or max(widths) > half:
+        return False
+    held = block_width(columns, widest) * sum(block_width(width, half) for width in widths)
+    limit = _current.matrix_bytes // (2 if seed.dtype == torch.float32 else 1)
+    return held * seed.element_size() <= limit
+
+
+def fits_head(weight: Tensor) -> bool:
+    """Whether a linear head fits into one Triton program."""
+    return weight.size(1) <= _current.widest_input and weight.size(0) <= _current.most_classes
+
+
+def enough_rows(rows_per_degree: int, num_degrees: int, num_rows: int) -> bool:
+    """Whether degrees have so many rows on average that a matrix per degree pays."""
+    return not exporting() and num_degrees * rows_per_degree <= num_rows

@@ -1,0 +1,297 @@
+"""The operators in ``torch.library``: one kernel family per call, shapes for tracing, derivatives.
+
+Every derivative is made of these operators again, so that second derivatives, ``torch.compile`` and ``torch.export``
+work without anything more. Which family of kernels runs is decided by :mod:`demonet.ops.backend`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from demonet.checks import check_edge_index
+from demonet.degree.lists import neighbour_lists
+from demonet.ops import backend, cpu, gpu, reference
+from demonet.ops.graph import Graph, Options, Weights
+from demonet.ops.schedule.gpu import Tiles
+
+_WEIGHTS = "Tensor seed, Tensor matrices"
+_OPTIONS = "str aggr, str combine, str activation, bool keep"
+_HEAD = "Tensor h, Tensor weight, Tensor bias, Tensor target, Tensor share"
+library = torch.library.Library("demonet", "DEF")
+for _schema in (
+    "neighbour_lists(Tensor edge_index, SymInt sources, SymInt targets) -> (Tensor, Tensor, Tensor)",
+    "aggregate(Tensor x, Tensor pointer, Tensor neighbours, Tensor? weight, str aggr, Tensor[] back, Tensor[] tiles) "
+    "-> Tensor",
+    "edge_product(Tensor x, Tensor y, Tensor pointer, Tensor neighbours) -> Tensor",
+    "degree_linear(Tensor x, Tensor weight, Tensor offsets, Tensor task) -> Tensor",
+    "degree_outer(Tensor x, Tensor y, Tensor offsets, Tensor task, SymInt num_tasks) -> Tensor",
+    "degree_pool(Tensor x, Tensor cell, SymInt num_cells, str mode) -> Tensor",
+    f"conv(Tensor x, Tensor? a, {_WEIGHTS}, Tensor? bias, Tensor[] graph, {_OPTIONS}) -> (Tensor, Tensor)",
+    f"conv_backward(Tensor grad, Tensor out, Tensor x, Tensor a, {_WEIGHTS}, Tensor[] graph, {_OPTIONS}, bool[] needs, "
+    "bool known) -> Tensor[]",
+    f"linear_cross_entropy({_HEAD}) -> Tensor",
+    f"linear_cross_entropy_backward(Tensor grad, {_HEAD}) -> (Tensor, Tensor, Tensor)",
+):
+    library.define(_schema)
+ops = torch.ops.demonet
+
+# ---------------------------------------------------------------------------------------------------------- kernels
+
+_FAMILIES: dict[str, Any] = {"reference": reference, "cpu": cpu, "triton": gpu}
+
+
+def _kernel(name: str, x: Tensor) -> Callable[..., Any]:
+    """The function of that name in the family for ``x``, or its definition."""
+    kernel: Callable[..., Any] = getattr(_FAMILIES[backend.family(x)], name, getattr(reference, name))
+    return kernel
+
+
+def _neighbour_lists(edge_index: Tensor, sources: int, targets: int) -> tuple[Tensor, Tensor, Tensor]:
+    check_edge_index(edge_index, (sources, targets))
+    source, target = edge_index.long()
+    return neighbour_lists(source, target, sources, targets)
+
+
+def _aggregate(
+    x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, aggr: str, back: Any, tiles: list[Tensor]
+) -> Tensor:
+    if backend.family(x) == "triton":
+        return gpu.aggregate(x, pointer, neighbours, weight, aggr, Tiles(*tiles[:6]) if tiles else None)
+    out: Tensor = _kernel("aggregate", x)(x, pointer, neighbours, weight, aggr)
+    return out
+
+
+def _conv(
+    x: Tensor, a: Tensor | None, seed: Tensor, matrices: Tensor, bias: Tensor | None, graph: list[Tensor], *options: Any
+) -> tuple[Tensor, Tensor]:
+    given = Weights(seed, matrices, bias), Graph(*graph), Options(*options)
+    out, sums = _kernel("conv", x)(x, a, *given)
+    return out, sums if a is None and given[2].keep else x.new_empty(0, x.size(1))
+
+
+def _conv_backward(
+    grad: Tensor, out: Tensor, x: Tensor, a: Tensor, seed: Tensor, matrices: Tensor, graph: list[Tensor], *rest: Any
+) -> list[Tensor]:
+    *options, needs, known = rest
+    given = Weights(seed, matrices), Graph(*graph), Options(*options)
+    if a.size(0) != x.size(0):  # not kept
+        a = _aggregate(x, *given[1].lists, None, given[2].aggr, [], graph[5:])
+    if backend.family(x) == "reference":
+        found = reference.conv_backward(grad, out, x, a, *given, known=known)
+        return [x.new_empty(0) if by is None else by for by in found]
+    gradients: list[Tensor] = _kernel("conv_backward", x)(grad, out, x, a, *given, needs, known=known)
+    return gradients
+
+
+def _dispatched(name: str) -> Callable[..., Any]:
+    return lambda *args: _kernel(name, args[1] if name.endswith("entropy_backward") else args[0])(*args)
+
+
+_IMPLEMENTATIONS: dict[str, Callable[..., Any]] = {
+    "neighbour_lists": _neighbour_lists,
+    "aggregate": _aggregate,
+    "conv": _conv,
+    "conv_backward": _conv_backward,
+}
+for _name in (
+    "edge_product",
+    "degree_linear",
+    "degree_outer",
+    "degree_pool",
+    "linear_cross_entropy",
+    "linear_cross_entropy_backward",
+):
+    _IMPLEMENTATIONS[_name] = _dispatched(_name)
+for _name, _implementation in _IMPLEMENTATIONS.items():
+    library.impl(_name, _implementation, "CompositeExplicitAutograd")
+
+# ----------------------------------------------------------------------------------------------- shapes for tracing
+
+
+@torch.library.register_fake("demonet::neighbour_lists", lib=library)
+def _(edge_index: Tensor, sources: int, targets: int) -> tuple[Tensor, Tensor, Tensor]:
+    edges = edge_index.size(1)
+    return tuple(edge_index.new_empty(size, dtype=torch.long) for size in (targets + 1, edges, edges))  # type: ignore[return-value]
+
+
+@torch.library.register_fake("demonet::aggregate", lib=library)
+def _(x: Tensor, pointer: Tensor, *_: Any) -> Tensor:
+    return x.new_empty(pointer.size(0) - 1, x.size(1))
+
+
+@torch.library.register_fake("demonet::edge_product", lib=library)
+def _(x: Tensor, y: Tensor, pointer: Tensor, neighbours: Tensor) -> Tensor:
+    return x.new_empty(neighbours.size(0))
+
+
+@torch.library.register_fake("demonet::degree_linear", lib=library)
+def _(x: Tensor, weight: Tensor, offsets: Tensor, task: Tensor) -> Tensor:
+    return x.new_empty(x.size(0), weight.size(2))
+
+
+@torch.library.register_fake("demonet::degree_outer", lib=library)
+def _(x: Tensor, y: Tensor, offsets: Tensor, task: Tensor, num_tasks: int) -> Tensor:
+    return x.new_empty(num_tasks, x.size(1), y.size(1))
+
+
+@torch.library.register_fake("demonet::degree_pool", lib=library)
+def _(x: Tensor, cell: Tensor, num_cells: int, mode: str) -> Tensor:
+    return x.new_empty(num_cells, x.size(1))
+
+
+@torch.library.register_fake("demonet::conv", lib=library)
+def _(
+    x: Tensor, a: Tensor | None, seed: Tensor, matrices: Tensor, bias: Any, graph: Any, *options: Any
+) -> tuple[Tensor, Tensor]:
+    given = Options(*options)
+    width = Weights(seed, matrices).width(given.combine)
+    return x.new_empty(x.size(0), width), x.new_empty(x.size(0) if a is None and given.keep else 0, x.size(1))
+
+
+@torch.library.register_fake("demonet::conv_backward", lib=library)
+def _(grad: Tensor, out: Tensor, x: Tensor, a: Tensor, seed: Tensor, matrices: Tensor, *rest: Any) -> list[Tensor]:
+    *_, needs, known = rest
+    needs = [needs[0], needs[1] and known, *needs[2:]]
+    tensors = (x, x, seed, matrices, grad.new_empty(grad.size(1)))
+    return [t.new_empty(t.shape if need else 0) for t, need in zip(tensors, needs, strict=True)]
+
+
+@torch.library.register_fake("demonet::linear_cross_entropy", lib=library)
+def _(h: Tensor, weight: Tensor, bias: Tensor, target: Tensor, share: Tensor) -> Tensor:
+    return h.new_empty((), dtype=torch.promote_types(h.dtype, torch.float32))
+
+
+@torch.library.register_fake("demonet::linear_cross_entropy_backward", lib=library)
+def _(grad: Tensor, h: Tensor, weight: Tensor, bias: Tensor, *rest: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    return h.new_empty(h.shape), weight.new_empty(weight.shape), bias.new_empty(bias.shape)
+
+
+# ------------------------------------------------------------------------------------------------------ derivatives
+
+
+def _aggregate_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    x, pointer, neighbours, weight, ctx.aggr, back, tiles = inputs
+    ctx.rows, ctx.back, ctx.tiles = x.size(0), len(back), len(tiles)
+    ctx.save_for_backward(x if weight is not None else None, pointer, neighbours, weight, *back, *tiles)
+
+
+def _aggregate_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    """By x: the same sum along the reversed edges. By the weights: a product along every edge."""
+    x, pointer, neighbours, weight, *rest = ctx.saved_tensors
+    back, tiles = rest[: ctx.back], rest[ctx.back :]
+    scale = reference.aggregate_scale(pointer, ctx.aggr, grad.dtype)
+    if scale is not None:
+        grad = grad * scale[:, None]
+    by_x = by_weight = None
+    if ctx.needs_input_grad[0]:
+        if len(back) < (2 if weight is None else 3):  # the reversed edges are not sorted yet
+            back, tiles = reversed_lists(pointer, neighbours, grad.size(0), ctx.rows), []
+        back_weight = None if weight is None else weight[back[2]]
+        by_x = ops.aggregate(grad, *back[:2], back_weight, "sum", [pointer, neighbours], [*tiles[6:], *tiles[:6]])
+    if weight is not None and ctx.needs_input_grad[3]:
+        by_weight = ops.edge_product(x, grad, pointer, neighbours).to(weight.dtype)
+    return by_x, None, None, by_weight, None, [None] * ctx.back, [None] * ctx.tiles
+
+
+def reversed_lists(pointer: Tensor, neighbours: Tensor, targets: int, sources: int) -> Sequence[Tensor]:
+    """The lists of the reversed edges, and the entry of the given lists that each of them comes from."""
+    reverse = torch.stack([reference.owner(pointer, neighbours.size(0)), neighbours.long()])
+    lists: Sequence[Tensor] = ops.neighbour_lists(reverse, targets, sources)
+    return lists
+
+
+def _edge_product_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    x, y, pointer, neighbours = ctx.saved_tensors
+    by_y = ops.aggregate(x, pointer, neighbours, grad, "sum", [], [])
+    back_pointer, back_neighbours, back_entry = reversed_lists(pointer, neighbours, y.size(0), x.size(0))
+    by_x = ops.aggregate(y, back_pointer, back_neighbours, grad[back_entry], "sum", [], [])
+    return by_x, by_y, None, None
+
+
+def _degree_linear_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    x, weight, offsets, task = ctx.saved_tensors
+    by_x = by_weight = None
+    if ctx.needs_input_grad[0]:
+        by_x = ops.degree_linear(grad, weight.transpose(1, 2), offsets, task)
+    if ctx.needs_input_grad[1]:
+        by_weight = ops.degree_outer(x, grad, offsets, task, weight.size(0))
+    return by_x, by_weight, None, None
+
+
+def _degree_outer_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    x, y, offsets, task = ctx.saved_tensors
+    by_x = ops.degree_linear(y, grad.transpose(1, 2), offsets, task)
+    by_y = ops.degree_linear(x, grad.contiguous(), offsets, task)
+    return by_x, by_y, None, None, None
+
+
+def _degree_pool_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    _, cell, ctx.num_cells, ctx.mode = inputs
+    ctx.save_for_backward(cell)
+
+
+def _degree_pool_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    (cell,) = ctx.saved_tensors
+    if ctx.mode == "mean":
+        one = torch.ones(cell.size(0), 1, dtype=grad.dtype, device=grad.device)
+        grad = grad / ops.degree_pool(one, cell, ctx.num_cells, "sum").clamp(min=1)
+    return grad[cell], None, None, None
+
+
+def conv_backward_twice(
+    grad: Tensor, out: Tensor, x: Tensor, a: Tensor | None, weights: Weights, graph: Graph, options: Options
+) -> Sequence[Tensor | None]:
+    """Derivatives of a convolution made of operators that have derivatives themselves; ``a`` where it was given."""
+    sums = partial(ops.aggregate, tiles=[])
+    forth, back = [*graph.lists], [*graph.back]
+    given = a if a is not None else sums(x, *forth, None, options.aggr, back)
+    kernels = reference.Kernels(partial(sums, back=forth), ops.degree_linear, ops.degree_outer)
+    return reference.conv_backward(grad, out, x, given, weights, graph, options, known=a is not None, kernels=kernels)
+
+
+def _conv_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    x, a, seed, matrices, bias, graph, *options = inputs
+    out, sums = output
+    ctx.options, ctx.known, ctx.bias, ctx.tensors = Options(*options), a is not None, bias is not None, len(graph)
+    ctx.set_materialize_grads(False)  # the sums are not differentiated: no zeros of their size
+    ctx.save_for_backward(out, x, sums if a is None else a, seed, matrices, *graph)
+
+
+def _conv_gradient(ctx: Any, grad: Tensor, _by_sums: None) -> tuple[Any, ...]:
+    out, x, a, seed, matrices, *graph = ctx.saved_tensors
+    found: Sequence[Tensor | None]
+    if torch.is_grad_enabled():
+        given = (Weights(seed, matrices), Graph(*graph), ctx.options)
+        found = conv_backward_twice(grad, out, x, a if ctx.known else None, *given)
+    else:
+        needs = [*ctx.needs_input_grad[:4], ctx.bias and ctx.needs_input_grad[4]]
+        found = ops.conv_backward(
+            grad.contiguous(), out, x, a, seed, matrices, graph, *ctx.options, needs, known=ctx.known
+        )
+    wanted = [by if need else None for by, need in zip(found, ctx.needs_input_grad[:5], strict=True)]
+    return (*wanted, [None] * ctx.tensors, None, None, None, None)
+
+
+def _linear_cross_entropy_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    return (*ops.linear_cross_entropy_backward(grad, *ctx.saved_tensors), None, None)
+
+
+def _save_tensors(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*(given for given in inputs if isinstance(given, Tensor)))
+
+
+for _name, _backward, _context in (
+    ("aggregate", _aggregate_backward, _aggregate_context),
+    ("edge_product", _edge_product_backward, _save_tensors),
+    ("degree_linear", _degree_linear_backward, _save_tensors),
+    ("degree_outer", _degree_outer_backward, _save_tensors),
+    ("degree_pool", _degree_pool_backward, _degree_pool_context),
+    ("conv", _conv_gradient, _conv_context),
+    ("linear_cross_entropy", _linear_cross_entropy_backward, _save_tensors),
+):
+    torch.library.register_autograd(f"demonet::{_name}", _backward, setup_context=_context, lib=library)
