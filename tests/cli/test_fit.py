@@ -145,7 +145,7 @@ def test_from_the_first_mistake_to_the_last(problem, main):
     assert code == 2
     *warnings, error = err.splitlines()
     assert warnings == [
-        "warning: edges.csv: 1 self loop dropped (--self-loops keep keeps them)",
+        "warning: edges.csv: 1 self-loop dropped (--self-loops keep keeps them)",
         "warning: edges.csv: 1 duplicate edge merged",
     ]
     assert error == ("edges.csv: with 3 labelled nodes the validation part is empty (more labels, or a larger share)")
@@ -192,7 +192,7 @@ def test_a_known_set_by_its_name(problem, main, monkeypatch):
     code, out, err = main("fit", "Brazil", "--out", "run", "--epochs", "5", "--json")
     assert code == 0
     assert json.loads(out)["metrics"]["split"]["train"] == 79
-    assert "71 self loops dropped" in err
+    assert "71 self-loops dropped" in err
 
 
 def test_names_are_completed(problem, monkeypatch):

@@ -12,9 +12,8 @@ import pytest
 from tests.runs.files import FILES, fit
 
 from demonet import DemonetError
-from demonet.runs import Reading, Settings, load_run
-from demonet.runs import trial as trials
-from demonet.runs.watch import Watch
+from demonet.runs import Reading, RunProgress, Settings, load_run
+from demonet.runs.plan import Plan
 
 
 def contents(folder):
@@ -27,7 +26,7 @@ class Killed(BaseException):
     """Nobody catches it, as nobody catches kill -9."""
 
 
-class Deadly(Watch):
+class Deadly(RunProgress):
     """A process that is killed in the middle of an epoch."""
 
     def __init__(self, split, epoch):
@@ -46,7 +45,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(problem):
     whole = fit(out="whole", settings=settings)
     for at in (("split 1 of 2", 40), ("split 2 of 2", 30)):
         with pytest.raises(Killed):
-            fit(settings=settings, resume=(problem / "run").exists(), watch=Deadly(*at))
+            fit(settings=settings, resume=(problem / "run").exists(), progress=Deadly(*at))
         assert [file.name for file in (problem / "run").iterdir()] == ["unfinished"]
         with pytest.raises(DemonetError, match="not finished"):
             load_run("run")
@@ -62,10 +61,10 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(problem):
 def test_finished_splits_are_not_trained_again(problem, monkeypatch):
     settings = Settings(epochs=12, cv=2)
     with pytest.raises(Killed):
-        fit(settings=settings, watch=Deadly("split 2 of 2", 3))
+        fit(settings=settings, progress=Deadly("split 2 of 2", 3))
     trained = []
-    original = trials.Plan.estimator
-    monkeypatch.setattr(trials.Plan, "estimator", lambda plan, number: trained.append(number) or original(plan, number))
+    original = Plan.estimator
+    monkeypatch.setattr(Plan, "estimator", lambda plan, number: trained.append(number) or original(plan, number))
     fit(settings=settings, resume=True)
     assert trained == [1]
 
@@ -124,14 +123,14 @@ def test_no_folder_is_ever_half_one_run_and_half_another(problem, monkeypatch, a
 )
 def test_another_configuration_is_not_gone_on_with(problem, changes, message):
     with pytest.raises(Killed):
-        fit(settings=Settings(epochs=60), watch=Deadly("training", 30))
+        fit(settings=Settings(epochs=60), progress=Deadly("training", 30))
     with pytest.raises(DemonetError, match=f"^run: this run was {message}"):
         fit(**{"settings": Settings(epochs=60), "resume": True} | changes)
 
 
 def test_another_file_is_not_gone_on_with(problem):
     with pytest.raises(Killed):
-        fit(settings=Settings(epochs=60), watch=Deadly("training", 30))
+        fit(settings=Settings(epochs=60), progress=Deadly("training", 30))
     text = (problem / "labels.csv").read_text()
     (problem / "labels.csv").write_text(text.replace("r1,ring", "r1,foot"))
     with pytest.raises(DemonetError, match=r"^run: the labels file is not the one that this run was started with"):
@@ -146,7 +145,7 @@ def test_a_finished_run_is_replaced_only_when_asked_and_only_when_the_new_one_is
     with pytest.raises(DemonetError, match=r"^run: there is a finished run .*--overwrite"):
         fit()
     with pytest.raises(Killed):
-        fit(overwrite=True, settings=Settings(epochs=12, seed=1), watch=Deadly("training", 3))
+        fit(overwrite=True, settings=Settings(epochs=12, seed=1), progress=Deadly("training", 3))
     assert contents(problem / "run") == before
     assert load_run("run").config["seed"] == 0
     assert fit(overwrite=True, settings=Settings(epochs=12, seed=1)).config["seed"] == 1

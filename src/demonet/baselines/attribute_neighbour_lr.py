@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from demonet.baselines.attribute_rows import beside, node_attributes
 from demonet.baselines.base import Baseline, Items
-from demonet.data.encodings import adjacency
+from demonet.data.features import adjacency
 from demonet.data.splits import Split
 
 

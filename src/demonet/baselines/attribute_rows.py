@@ -14,8 +14,7 @@ from torch_geometric.data import Data
 
 from demonet.baselines.choice import Choice, Rows
 from demonet.baselines.linear import logistic
-from demonet.data.features import FeatureMap
-from demonet.data.sparse import to_scipy
+from demonet.data.features import FeatureMap, to_scipy
 from demonet.data.splits import Split
 from demonet.errors import DemonetError
 

@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 from demonet.baselines import settings_networks as settings
 from demonet.baselines.base import Items
 from demonet.baselines.gcn import GCN
-from demonet.data.encodings import adjacency
+from demonet.data.features import adjacency
 from demonet.data.splits import Split
 from demonet.errors import DemonetError
 

@@ -12,7 +12,7 @@ from torch_geometric.data import Batch, Data
 
 from demonet.baselines import settings_networks as settings
 from demonet.baselines.network import Classifier, Network
-from demonet.data.encodings import adjacency
+from demonet.data.features import adjacency
 
 DEVIATION = 0.1  # of the first weights
 

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from demonet.baselines import settings_networks as settings
 from demonet.baselines.labelling import canonical_order, wl_ranks
 from demonet.baselines.network import Classifier, Network
-from demonet.data.encodings import adjacency
+from demonet.data.features import adjacency
 
 
 class PatchySan(Network):

@@ -1,4 +1,4 @@
-"""``demonet demo``: embedded data only; trains, compares, writes a page."""
+"""``demonet demo``: train and compare on generated graphs; write a page."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import typer
 
 
 def demo(
-    out: Annotated[Path, typer.Option(dir_okay=False, help="Where the page goes.")] = Path("report.html"),
-    splits: Annotated[int, typer.Option(min=1, help="Splits of each problem.")] = 3,
+    out: Annotated[Path, typer.Option(dir_okay=False, help="The page to write.")] = Path("report.html"),
+    splits: Annotated[int, typer.Option(min=1, help="Number of splits of each problem.")] = 3,
     seed: Annotated[int, typer.Option(min=0, help="Seed of data, splits and networks.")] = 0,
 ) -> None:
-    """Train DEMO-Net beside a GCN and a degree-only floor on generated graphs; print a table, write a page."""
+    """Compare DEMO-Net with a GCN and a degree-only baseline on generated graphs; print a table, write a page."""
     import torch
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -26,9 +26,9 @@ def demo(
     from demonet.report.demo import demo_page
     from demonet.report.page import write
 
-    if not out.parent.is_dir():  # now, not after a minute of training
-        raise DemonetError("there is no such folder for the page", file=out)
-    torch.set_num_threads(1)  # graphs this small: threads would wait for each other, and the bits would depend on them
+    if not out.parent.is_dir():  # before a minute of training
+        raise DemonetError("the folder does not exist", argument="out", file=out)
+    torch.set_num_threads(1)  # faster for small graphs, and results do not depend on the number of cores
     start = time.perf_counter()
     errors = Console(stderr=True)
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))

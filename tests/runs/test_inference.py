@@ -10,7 +10,7 @@ from tests.runs.files import MOTIFS, roles, write_problem, write_table
 
 from demonet import DemonetError, DemonetWarning
 from demonet.runs import Settings, embed_run, fit_run, predict_run
-from demonet.runs.tables import write_embeddings, write_predictions
+from demonet.runs.outputs import write_embeddings, write_predictions
 
 FAST = Settings(epochs=12)
 
