@@ -49,7 +49,7 @@ class Hint(str):
         return None if None in spellings.values() else self.template.format(**spellings)
 
 
-class _Message(Exception):
+class _Message(Exception):  # noqa: N818
     """A text with the argument, file and line that it is about, and a hint."""
 
     def __init__(

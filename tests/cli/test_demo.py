@@ -75,7 +75,7 @@ def test_help_lists_the_commands_each_in_a_line():
 def test_a_folder_that_is_not_there_is_one_line_before_training(main, tmp_path):
     code, out, err = main("demo", "--out", str(tmp_path / "none" / "report.html"))
     assert (code, out) == (2, "")
-    assert err == f"{tmp_path}/none/report.html: there is no such folder for the page\n"
+    assert err == f"{tmp_path}/none/report.html: --out: the folder does not exist\n"
 
 
 def test_an_expected_error_is_one_line_and_exit_code_2(main, monkeypatch):

@@ -347,7 +347,7 @@ def _add_unknown(given: Labelled | Featured, numbering: Numbering, add_isolated:
     unknown = np.flatnonzero(numbering.find(given.ids) < 0)
     if unknown.size and not add_isolated:
         row = int(unknown[0])
-        problem = f"id {id_at(given.ids, row)!r} is in no edge ({unknown.size} such ids)"
+        problem = f"id {id_at(given.ids, row)!r} is in no edge ({unknown.size} in total)"
         first = row == 0 and given.table is not None and given.table.names is None
         header = "a header starts with 'node' or 'id'; " if first else ""
         hint = Hint(header + "{add_isolated} adds them as isolated nodes", add_isolated=True)
@@ -413,7 +413,7 @@ def _graph_labels(labels: Any, graphs: Numbering, files: InputFiles) -> list[Any
     unknown = np.flatnonzero(graphs.find(labelled.ids) < 0)
     if unknown.size:
         row = int(unknown[0])
-        problem = f"graph {id_at(labelled.ids, row)!r} has a label but no edge ({unknown.size} such graphs)"
+        problem = f"graph {id_at(labelled.ids, row)!r} has a label but no edge ({unknown.size} in total)"
         raise DemonetError(problem, **labelled.where(row))
     y, names = labelled.encode(graphs)
     return [None if code < 0 else names[code] for code in y.tolist()]

@@ -178,7 +178,7 @@ def check_same(before: dict[str, Any], now: dict[str, Any], out: Path) -> None:
             hint = Hint("repeat the first call, or use {overwrite} to start again", overwrite=True)
             if name.endswith(" file"):
                 raise DemonetError(f"the {name} has changed since this run was started", file=out, hint=hint)
-            old, new = ("unset" if value is None else value for value in (before.get(name), now.get(name)))
+            old, new = ("the default" if value is None else value for value in (before.get(name), now.get(name)))
             raise DemonetError(f"this run was started with {old}, not {new}", argument=name, file=out, hint=hint)
 
 
