@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from enum import Enum
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -63,10 +63,12 @@ def _section(name: str, command: Any) -> str:
 
 
 def _names(option: Any, hint: Any) -> str:
-    """The option's spellings and, of an enumeration, what it may be."""
+    """The option's spellings and, of a Literal or an enumeration, its values."""
     named = ", ".join(f"`{name}`" for name in (*option.opts, *option.secondary_opts))
-    kinds = [kind for kind in (hint, *get_args(hint)) if isinstance(kind, type) and issubclass(kind, Enum)]
-    return "<br>".join([named, *(" ".join(f"`{choice.value}`" for choice in kind) for kind in kinds)])
+    kinds = (hint, *get_args(hint))
+    choices = [[c.value for c in kind] for kind in kinds if isinstance(kind, type) and issubclass(kind, Enum)]
+    choices += [list(get_args(kind)) for kind in kinds if get_origin(kind) is Literal]
+    return "<br>".join([named, *(" ".join(f"`{value}`" for value in values) for values in choices)])
 
 
 def _default(option: Any) -> str:

@@ -1,13 +1,28 @@
 """DEMO-Net (KDD'19): degree-specific graph neural networks for node and graph classification."""
 
-from demonet.degree import AddDegreeLayout, DegreeLayout, DegreeTasks
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from demonet.errors import DemonetError, DemonetWarning
-from demonet.estimators import DEMONetClassifier, DEMONetGraphClassifier
-from demonet.kernels import DegreeWLKernel, MeanWLKernel, WLSubtreeKernel
-from demonet.nn import DegreePooling, DEMOConv, GraphDEMONet, ModelConfig, NodeDEMONet
-from demonet.ops import backend
+
+if TYPE_CHECKING:
+    from demonet.degree import AddDegreeLayout, DegreeLayout, DegreeTasks
+    from demonet.estimators import DEMONetClassifier, DEMONetGraphClassifier
+    from demonet.kernels import DegreeWLKernel, MeanWLKernel, WLSubtreeKernel
+    from demonet.nn import DegreePooling, DEMOConv, GraphDEMONet, ModelConfig, NodeDEMONet
+    from demonet.ops import backend
 
 __version__ = "0.1.0"
+
+# Imported on first use, so that `demonet --help` does not wait for torch.
+_LAZY = {
+    "degree": ("AddDegreeLayout", "DegreeLayout", "DegreeTasks"),
+    "estimators": ("DEMONetClassifier", "DEMONetGraphClassifier"),
+    "kernels": ("DegreeWLKernel", "MeanWLKernel", "WLSubtreeKernel"),
+    "nn": ("DEMOConv", "DegreePooling", "GraphDEMONet", "ModelConfig", "NodeDEMONet"),
+    "ops": ("backend",),
+}
+_SUBPACKAGES = (*_LAZY, "bench", "baselines", "data", "experiments", "runs", "train")
 
 __all__ = [
     "AddDegreeLayout",
@@ -27,3 +42,18 @@ __all__ = [
     "WLSubtreeKernel",
     "backend",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBPACKAGES:
+        return import_module(f"demonet.{name}")
+    for package, names in _LAZY.items():
+        if name in names:
+            value = getattr(import_module(f"demonet.{package}"), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module 'demonet' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_SUBPACKAGES})

@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from demonet import DemonetError, baselines
 from demonet.baselines.co_training import absorbing_walks, labels_per_class, most_confident
-from demonet.data.encodings import adjacency
+from demonet.data.features import adjacency
 from demonet.data.splits import Split
 from demonet.data.synthetic import barbell, role_graph
 from demonet.train import TrainConfig

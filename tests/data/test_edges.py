@@ -40,17 +40,17 @@ def test_a_list_in_both_directions_is_silent():
 @pytest.mark.parametrize(
     ("pairs", "options", "message"),
     [
-        ([(0, 0), (1, 1), (0, 1)], {}, "2 self loops dropped"),
+        ([(0, 0), (1, 1), (0, 1)], {}, "2 self-loops dropped"),
         ([(0, 1), (0, 1), (0, 1), (1, 2)], {}, "2 duplicate edges merged"),
         ([(0, 1), (1, 0), (1, 2)], {}, "1 edge listed in both directions, merged"),
-        ([(0, 1), (1, 0)] * 2, {}, "2 arcs listed twice, as every arc is, merged"),
+        ([(0, 1), (1, 0)] * 2, {}, "2 edges listed twice, as all edges are, merged"),
         ([(0, 1), (0, 1), (1, 0)], {"directed": True}, "1 duplicate edge merged"),
     ],
 )
 def test_each_change_is_counted_in_one_warning(pairs, options, message):
     with pytest.warns(DemonetWarning) as caught:
         edges(pairs, 3, file="mine.txt", **options)
-    assert [str(w.message).removesuffix(' (self_loops="keep" keeps them)') for w in caught] == [f"mine.txt: {message}"]
+    assert [str(w.message).split(" (")[0] for w in caught] == [f"mine.txt: {message}"]
 
 
 def test_a_kept_loop_is_one_arc():

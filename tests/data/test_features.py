@@ -13,8 +13,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from torch_geometric.data import Data
 
 from demonet.data import FeatureMap
-from demonet.data.features import BLOCKS
-from demonet.data.sparse import to_torch
+from demonet.data.features import BLOCKS, to_torch
 from demonet.data.synthetic import cycle, role_graph, small_graphs
 
 STAR = Data(edge_index=torch.tensor([[0, 0, 0, 1, 2, 3], [1, 2, 3, 0, 0, 0]]), num_nodes=5)  # node 4 is isolated
@@ -181,7 +180,7 @@ def test_misuse_is_explained(refuses):
     refuses(lambda: FeatureMap("constant+constant"), "twice")
     refuses(lambda: FeatureMap("constant").transform(STAR), "not fitted", "fit")
     refuses(lambda: FeatureMap("tfidf").fit(STAR), "attributes", "none")
-    refuses(lambda: FeatureMap("constant").fit([]), "no graph")
+    refuses(lambda: FeatureMap("constant").fit([]), "at least one training graph")
     data = with_counts(role_graph(), as_sparse=False)
     features = FeatureMap("tfidf").fit(data)
     refuses(lambda: features.transform(with_counts(cycle(4), columns=7)), "7 attributes", "30")

@@ -53,7 +53,7 @@ def test_tu_nodes_out_of_order(tu):
 
 
 def test_arcs_listed_twice_do_not_double_degrees(tu):
-    with pytest.warns(DemonetWarning, match="6 arcs listed twice"):
+    with pytest.warns(DemonetWarning, match="6 edges listed twice"):
         graphs = read_graphs(tu(A=TU["A"] * 2))
     assert graphs[0].edge_index.size(1) == 4
 
@@ -63,12 +63,12 @@ def test_arcs_listed_twice_do_not_double_degrees(tu):
     [
         ({"A": "1, 2\n2, 9\n"}, ["SET_A.txt:2:", "node 9", "6"]),
         ({"A": "1, 2\n0, 1\n"}, ["SET_A.txt:2:", "node 0"]),
-        ({"A": "1, 4\n"}, ["joins graphs"]),
+        ({"A": "1, 4\n"}, ["edge 0 connects graph 0 with graph 1"]),
         ({"A": "1, 2\n2, x\n"}, ["SET_A.txt:2:", "'x'"]),
         ({"A": "1, 2, 3\n"}, ["3 columns"]),
         ({"A": ""}, ["SET_A.txt", "empty"]),
         ({"graph_indicator": "1\n1\n1\n2\n2\n3\n"}, ["graph_indicator.txt:6:", "graph 3", "2"]),
-        ({"graph_indicator": "1\n1\n1\n1\n1\n1\n"}, ["graph number 1 has no nodes"]),
+        ({"graph_indicator": "1\n1\n1\n1\n1\n1\n"}, ["graph 1 has no nodes"]),
         ({"node_labels": "5\n9\n"}, ["2 node labels for 6 nodes"]),
         ({"node_attributes": "1\n2\n3\n4\n5\nnan\n"}, ["node_attributes.txt:6:", "nan"]),
         ({"node_labels": "\n".join(map(str, range(6))) + "\n", "graph_labels": "a\nb\n"}, ["'a' is not an integer"]),
@@ -103,7 +103,7 @@ def test_gin_file_by_hand(write):
         ("2\n1 0\n0 0\n", ["ends before graph 1 of 2"]),
         ("1\n9999999999 0\n0 0\n", ["ends before node 1 of 9999999999"]),
         ("1\n2 0\n0 1 5\n0 0\n", [":3:", "neighbour 5", "2 nodes"]),
-        ("1\n2 0\n0 3 1\n0 0\n", [":3:", "1 numbers where 3 belong"]),
+        ("1\n2 0\n0 3 1\n0 0\n", [":3:", "1 numbers, expected 3"]),
         ("1\n1 0\n0 -1\n", [":3:", "-1"]),
         ("1\n1 x\n0 0\n", [":2:", "'x'"]),
         ("1\n1 0\n0 0\n0 0\n", [":4:", "more lines"]),

@@ -10,7 +10,7 @@ PROGRAM = f"""
 import sys
 for name in {LATER}:
     sys.modules[name] = None  # an import of it fails
-import demonet.data, demonet.data.synthetic, demonet.data.statistics
+import demonet.data, demonet.data.synthetic, demonet.data.load
 from demonet.data import FeatureMap, read_graph
 from demonet.data.synthetic import role_graph
 import networkx

@@ -11,7 +11,7 @@ from torch_geometric.utils import contains_self_loops
 
 from demonet.data import CATALOG, GraphSet, ids_of, load
 from demonet.data.catalog import Statistics, find
-from demonet.data.statistics import degrees, measure
+from demonet.data.load import degrees, measure
 from demonet.errors import DemonetWarning
 
 # name: nodes, simple undirected edges, class counts, attributes or kinds of node label, distinct degrees, largest
@@ -71,7 +71,7 @@ def test_every_graph_is_simple_undirected_and_checked(use_paper_data, name):
 @pytest.mark.data
 @pytest.mark.parametrize(("name", "loops"), LOOPS.items())
 def test_loops_are_dropped_aloud_or_kept(use_paper_data, name, loops):
-    with pytest.warns(DemonetWarning, match=f"{loops} self loops dropped"):
+    with pytest.warns(DemonetWarning, match=f"{loops} self-loops dropped"):
         dropped = load(name)
     kept = load(name, self_loops="keep")
     assert kept.edge_index.size(1) == dropped.edge_index.size(1) + loops

@@ -23,7 +23,7 @@ def test_labels_and_features_inside_a_matlab_file(tmp_path, refuses):
     data = read_graph(path, "Label", "Attributes", matrix="Network")
     assert (data.class_names, data.y.tolist()) == ([1, 3], [1, 0, 1])
     assert data.x.to_dense().tolist() == [[1, 0], [0, 2], [0, 0]]
-    refuses(lambda: read_graph(path), "Network, More", "matrix=")
+    refuses(lambda: read_graph(path), "Network, More", "matrix: ")
     refuses(lambda: read_graph(path, matrix="Nothing"), "'Nothing'")
     refuses(lambda: read_graph(path, "Labels", matrix="Network"), "'Labels'", "Label")
 

@@ -20,9 +20,7 @@ from torch_geometric.data import Data
 
 from demonet.baselines.base import Baseline, Items, Settings, register
 from demonet.baselines.selection import Rows, logistic
-from demonet.data.encodings import adjacency
-from demonet.data.features import FeatureMap
-from demonet.data.sparse import to_scipy
+from demonet.data.features import FeatureMap, adjacency, to_scipy
 from demonet.data.splits import Split
 from demonet.errors import DemonetError
 

@@ -22,7 +22,7 @@ from torch_geometric.data import Data
 from demonet.baselines.base import Items, check_at_least, register
 from demonet.baselines.gcn import GCN
 from demonet.baselines.network import LayerSettings
-from demonet.data.encodings import adjacency
+from demonet.data.features import adjacency
 from demonet.data.splits import Split
 from demonet.errors import DemonetError
 

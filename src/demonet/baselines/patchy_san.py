@@ -18,7 +18,7 @@ from torch_geometric.data import Data
 
 from demonet.baselines.base import check_at_least, register
 from demonet.baselines.network import Classifier, LayerSettings, Network
-from demonet.data.encodings import adjacency
+from demonet.data.features import adjacency
 from demonet.errors import DemonetError
 from demonet.train.config import TrainConfig
 

@@ -1,11 +1,14 @@
-"""The command line: one file for each command, thin. ``demonet --help`` explains each in a line."""
+"""The command line. One file per command; heavy imports are inside the commands, so that help is fast."""
 
 from __future__ import annotations
+
+import sys
+from typing import Annotated
 
 import typer
 
 from demonet.cli.bench import bench
-from demonet.cli.console import plain_errors
+from demonet.cli.console import plain_errors, spelling
 from demonet.cli.datasets import datasets
 from demonet.cli.demo import demo
 from demonet.cli.embed import embed
@@ -15,12 +18,7 @@ from demonet.cli.predict import predict
 from demonet.cli.report import report
 from demonet.cli.reproduce import reproduce
 
-app = typer.Typer(
-    name="demonet",
-    help="Degree-specific graph neural networks (DEMO-Net, KDD'19).",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
+app = typer.Typer(name="demonet", no_args_is_help=True, pretty_exceptions_enable=False)
 app.command("demo")(demo)
 app.command("fit")(fit)
 app.command("predict")(predict)
@@ -32,7 +30,24 @@ app.command("bench")(bench)
 app.command("reproduce")(reproduce)
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from demonet import __version__
+
+        typer.echo(f"demonet {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Degree-specific graph neural networks (DEMO-Net, KDD'19)."""
+
+
 def main() -> None:
-    """Run the command line; an expected error is one line on stderr and exit code 2, never a traceback."""
-    with plain_errors():
+    """Run the command line; an expected error is one line on stderr and exit code 2, without a traceback."""
+    with plain_errors(spelling(app, sys.argv[1:])):
         app()

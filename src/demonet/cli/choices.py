@@ -1,63 +1,24 @@
-"""What the options of commands may be, so that shells complete them."""
+"""The values of options, listed here so that help and completion need not import torch.
+
+``tests/cli/test_choices.py`` compares each list with the package that defines it.
+"""
 
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal
 
-
-class Task(StrEnum):
-    """What is classified."""
-
-    AUTO = "auto"
-    NODES = "nodes"
-    GRAPHS = "graphs"
-
-
-class Preset(StrEnum):
-    """Features, model and training together."""
-
-    DEFAULT = "default"
-    PAPER = "paper"
-    AUTHORS = "authors"
-
-
-class Scheme(StrEnum):
-    """How a degree gets its weights."""
-
-    WEIGHT = "weight"
-    HASH = "hash"
-    SMOOTH = "smooth"
-
-
-class Device(StrEnum):
-    """Where a network trains."""
-
-    AUTO = "auto"
-    CPU = "cpu"
-    CUDA = "cuda"
-
-
-class SelfLoops(StrEnum):
-    """What becomes of an edge from a node to itself."""
-
-    DROP = "drop"
-    KEEP = "keep"
-
-
-class ClassWeight(StrEnum):
-    """How much an item of each class counts."""
-
-    BALANCED = "balanced"
-
-
-class Log(StrEnum):
-    """Where the curves of training go."""
-
-    TENSORBOARD = "tensorboard"
+Task = Literal["auto", "nodes", "graphs"]  # demonet.runs.settings.Task
+Preset = Literal["default", "paper", "authors"]  # demonet.train.presets.PRESETS
+Scheme = Literal["weight", "hash", "smooth"]  # demonet.nn.config.CHOICES["scheme"]
+Device = Literal["auto", "cpu", "cuda"]
+SelfLoops = Literal["drop", "keep"]  # demonet.data.edges.SelfLoops
+ClassWeight = Literal["balanced"]
+Log = Literal["tensorboard"]
 
 
 class Engine(StrEnum):
-    """Where runs are done."""
+    """Where experiments run."""
 
     LOCAL = "local"
     RAY = "ray"

@@ -1,45 +1,62 @@
-"""What commands say when something is amiss: warnings and errors on stderr, each one line however long it is."""
+"""What all commands share: errors and warnings as one line on stderr, progress, and completion of names."""
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from demonet.errors import DemonetError, DemonetWarning
+from demonet.errors import DemonetError, DemonetWarning, Spelling
 
-# What the Python functions call their arguments, and what the commands do.
-_OPTIONS = {
-    "add_isolated=True adds": "--add-isolated adds",
-    'self_loops="keep" keeps them': "--self-loops keep keeps them",
-    "directed=True": "--directed",
-    "header=False reads it as an edge": "add a line with column names if it is an edge",
-    "source=, target= and weight=": "--source, --target and --weight",
-}
+if TYPE_CHECKING:
+    from demonet.runs import RunProgress
+    from demonet.train.loop import Epoch
+
+SECONDS = 5.0  # between two lines of progress if there is no terminal
 
 
-def in_options(text: str) -> str:
-    """A message of the package in the words of the command line, on one line."""
-    for argument, option in _OPTIONS.items():
-        text = text.replace(argument, option)
-    return " ".join(text.splitlines())
+def spelling(app: typer.Typer, arguments: list[str]) -> Spelling:
+    """How the command in ``arguments`` spells the arguments of Python functions: as its options.
+
+    The result maps a name and a value to ``--name value``, or to None if the command has no such option.
+    """
+    group: Any = typer.main.get_command(app)
+    name = next((argument for argument in arguments if not argument.startswith("-")), "")
+    command = group.commands.get(name)
+    parameters = {} if command is None else {parameter.name: parameter for parameter in command.params}
+
+    def spell(name: str, value: Any) -> str | None:
+        parameter = parameters.get(name)
+        if parameter is None:
+            return None
+        if parameter.param_type_name == "argument":
+            return name.upper()
+        if value is False:
+            return parameter.secondary_opts[0] if parameter.secondary_opts else None
+        return parameter.opts[0] if value is True or value is ... else f"{parameter.opts[0]} {value}"
+
+    return spell
 
 
 @contextmanager
-def plain_errors() -> Iterator[None]:
-    """Expected errors are one line on stderr and exit code 2; what was changed on the user's behalf is a line, too."""
+def plain_errors(spell: Spelling) -> Iterator[None]:
+    """Print expected errors as one line on stderr with exit code 2, and warnings as one line each."""
+
+    def line(message: DemonetError | DemonetWarning) -> str:
+        return " ".join(message.spelled(spell).splitlines())
+
     with warnings.catch_warnings():
         warnings.simplefilter("always", DemonetWarning)
         shown = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *rest: Any) -> None:
-            if issubclass(category, DemonetWarning):
-                typer.echo(f"warning: {in_options(str(message))}", err=True)
+            if isinstance(message, DemonetWarning):
+                typer.echo(f"warning: {line(message)}", err=True)
             else:
                 shown(message, category, *rest)
 
@@ -47,15 +64,30 @@ def plain_errors() -> Iterator[None]:
         try:
             yield
         except DemonetError as error:
-            typer.echo(f"{'' if error.file else 'error: '}{in_options(str(error))}", err=True)
+            typer.echo(f"{'' if error.file else 'error: '}{line(error)}", err=True)
             sys.exit(2)
         except OSError as error:
             typer.echo(f"{error.filename or 'error'}: {error.strerror or error}", err=True)
             sys.exit(2)
 
 
+def console_progress() -> RunProgress:
+    """Progress of a run on stderr: a line per step, and a progress bar while training."""
+    from demonet.runs import RunProgress
+    from demonet.train.progress import Progress
+
+    class ConsoleProgress(RunProgress):
+        def message(self, text: str) -> None:
+            typer.echo(text, err=True)
+
+        def training(self, label: str, epochs: int) -> AbstractContextManager[Callable[[Epoch], None]]:
+            return Progress(label, epochs, every=1, seconds=SECONDS)
+
+    return ConsoleProgress()
+
+
 def complete_edges(incomplete: str) -> list[str]:
-    """Names of known sets and of files, for a shell."""
+    """Names of data sets and files that start with the given text, for shell completion."""
     from demonet.data.catalog import CATALOG
 
     folder, _, start = incomplete.rpartition("/")

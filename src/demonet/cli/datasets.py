@@ -1,4 +1,4 @@
-"""``demonet datasets``: the sets of the paper in a table, or one of them with its degree distribution."""
+"""``demonet datasets``: a table of the paper's data sets, or one of them with its degree distribution."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ BAR = 40
 
 
 def datasets(
-    name: Annotated[str | None, typer.Argument(help="One set, to show with its degree distribution.")] = None,
+    name: Annotated[str | None, typer.Argument(help="A data set to show with its degree distribution.")] = None,
 ) -> None:
-    """List the paper's data sets and whether each is here, or show one (downloaded first if it is not)."""
+    """List the paper's data sets and whether they are available locally, or show one (downloaded if needed)."""
     from rich.console import Console
 
     from demonet.data import catalog
@@ -31,8 +31,8 @@ def datasets(
     if name is None:
         console.print(_listing())
         console.print(
-            "attrs: attributes, or kinds of node label; degrees: how many distinct; * quartiles of the degree.\n"
-            "Files are looked for in $DEMONET_DATA, then in the user's cache, then downloaded.",
+            "attrs: attributes, or distinct node labels; degrees: distinct degrees; * quartiles of the degree.\n"
+            "Files are looked up in $DEMONET_DATA, then in the user's cache, and downloaded otherwise.",
             style="dim",
         )
     else:
@@ -42,7 +42,7 @@ def datasets(
 def _listing() -> Table:
     from rich.table import Table
 
-    from demonet.data import catalog, store
+    from demonet.data import catalog, download
 
     table = Table(
         title="Data sets of the DEMO-Net paper", title_justify="left", box=None, pad_edge=False, padding=(0, 1, 0, 0)
@@ -56,7 +56,7 @@ def _listing() -> Table:
         classes = str(len(facts.class_counts)) if facts.class_counts else "4*"
         row = [facts.graphs if entry.task == "graphs" else "", facts.nodes, facts.edges, classes]
         row += [facts.attributes or "", facts.distinct_degrees, facts.max_degree, facts.isolated]
-        here = "yes" if store.locate(entry) else "no"
+        here = "yes" if download.locate(entry) else "no"
         table.add_row(entry.name, *(f"{cell:,}" if isinstance(cell, int) else cell for cell in row), here)
     return table
 
@@ -64,11 +64,11 @@ def _listing() -> Table:
 def _show(entry: DataSet, console: Console) -> None:
     from rich.table import Table
 
-    from demonet.data import load, store
-    from demonet.data.statistics import degrees, measure
+    from demonet.data import download, load
+    from demonet.data.load import degrees, measure
 
-    if store.locate(entry) is None:
-        console.print(f"{entry.name} is not here: downloading it from {entry.files[0].url}")
+    if download.locate(entry) is None:
+        console.print(f"Downloading {entry.name} from {entry.files[0].url}")
     with warnings.catch_warnings(record=True) as changes:
         warnings.simplefilter("always", DemonetWarning)
         data = load(entry.name)
@@ -90,7 +90,7 @@ def _show(entry: DataSet, console: Console) -> None:
         "note": entry.note or None,
         "changed": "; ".join(str(change.message).rsplit("/", 1)[-1] for change in changes) or None,
         "files": "\n".join(file.name for file in entry.files),
-        "folder": str(store.locate(entry)),
+        "folder": str(download.locate(entry)),
         "addresses": "\n".join(dict.fromkeys(file.url for file in entry.files)),
     }
     for key, value in rows.items():
@@ -101,7 +101,7 @@ def _show(entry: DataSet, console: Console) -> None:
 
 
 def _degree_plot(degree: Tensor) -> Table:
-    """Nodes by degree, in bins that double, as bars."""
+    """The number of nodes by degree, in bins that double, as bars."""
     import torch
     from rich.table import Table
 

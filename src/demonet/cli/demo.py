@@ -27,7 +27,7 @@ def demo(
     from demonet.report.page import write
 
     if not out.parent.is_dir():  # before a minute of training
-        raise DemonetError("the folder of the page does not exist", file=out)
+        raise DemonetError("the folder of the page does not exist", argument="out", file=out)
     torch.set_num_threads(1)  # the graphs are small, and results must not depend on the number of threads
     start = time.perf_counter()
     errors = Console(stderr=True)

@@ -1,4 +1,4 @@
-"""``demonet embed``: what a finished run makes of every node or graph, as a table of numbers."""
+"""``demonet embed``: embeddings of a finished run, for its own graph or another one."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def embed(
     out: Annotated[Path, typer.Option(help="The file to write: .parquet, .csv or .npy.")],
     features: Features = None,
 ) -> None:
-    """Write the embedding of every node, or of every graph, from a finished run."""
+    """Write the embedding of every node or graph, computed by a finished run."""
     from demonet.runs import embed_run
-    from demonet.runs.tables import check_ending, write_embeddings
+    from demonet.runs.outputs import check_suffix, write_embeddings
 
-    check_ending(out)
+    check_suffix(out)
     inputs, embedding = embed_run(run, edges, features)
     write_embeddings(out, inputs.kind.removesuffix("s"), inputs.ids, embedding)
     typer.echo(f"Wrote {out}: {len(inputs.ids):,} {inputs.kind}, {embedding.shape[1]} columns.")

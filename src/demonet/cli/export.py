@@ -1,4 +1,4 @@
-"""``demonet export``: the model of a finished run for programs that have neither Python nor torch."""
+"""``demonet export``: the model of a finished run as ONNX, for use without Python or torch."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from demonet.cli.predict import RunFolder
 def export(
     run: RunFolder,
     onnx: Annotated[Path, typer.Option(help="The ONNX file to write.")],
-    weighted: Annotated[bool, typer.Option("--weighted", help="With edge weights as an input.")] = False,
+    weighted: Annotated[bool, typer.Option("--weighted", help="Add edge weights as an input.")] = False,
 ) -> None:
-    """Write the model of a finished run as ONNX: features and arcs of a graph in, probabilities out."""
+    """Write the model of a finished run as ONNX: features and edges in, probabilities out."""
     from demonet.estimators import DEMONetClassifier, DEMONetGraphClassifier
     from demonet.runs import load_run
     from demonet.runs.folder import MODEL

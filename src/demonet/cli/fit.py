@@ -1,10 +1,10 @@
-"""``demonet fit``: a graph in a file, to a folder with a model, its predictions and a page about it."""
+"""``demonet fit``: train on a graph in a file; write a folder with the model, its predictions and a page."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,98 +12,92 @@ from demonet.cli.choices import ClassWeight, Device, Log, Preset, Scheme, SelfLo
 from demonet.cli.console import complete_edges
 
 if TYPE_CHECKING:
-    from demonet.runs.run import Run
+    from demonet.runs import Run
 
-READING, TRAINING, FOLDER = "Reading files", "Training", "The run's folder"
-EDGES = "The graph: CSV, Parquet, GraphML, .mat, ...; a TU folder or GIN file of graphs; or a known set such as brazil."
-INTERRUPTED = 130  # what a shell reports of a command that Ctrl-C has stopped
-
-
-def column(text: str | None) -> str | int | None:
-    """A column by name, or by its place from 0."""
-    return int(text) if text is not None and text.isdigit() else text
+READING, TRAINING, FOLDER = "Reading files", "Training", "Folder"
+EDGES = "A graph (CSV, Parquet, GraphML, .mat, ...), many graphs (TU folder, GIN file), or a data set such as brazil."
+INTERRUPTED = 130  # the usual exit code after Ctrl-C
 
 
 def fit(
     edges: Annotated[str, typer.Argument(help=EDGES, autocompletion=complete_edges)],
     out: Annotated[Path, typer.Option(help="The folder to write.", rich_help_panel=FOLDER)],
     labels: Annotated[
-        str | None, typer.Option(help="Table of id and label; or an attribute inside EDGES.", rich_help_panel=READING)
+        str | None, typer.Option(help="Table of ids and labels, or an attribute in EDGES.", rich_help_panel=READING)
     ] = None,
     features: Annotated[
-        str | None, typer.Option(help="Table of id and numbers, or a matrix.", rich_help_panel=READING)
+        str | None, typer.Option(help="Table of ids and numbers, or a matrix.", rich_help_panel=READING)
     ] = None,
-    task: Annotated[Task, typer.Option(help="What is classified.", rich_help_panel=READING)] = Task.AUTO,
+    task: Annotated[Task, typer.Option(help="What to classify.", rich_help_panel=READING)] = "auto",
     directed: Annotated[
         bool | None,
-        typer.Option("--directed/--undirected", help="As the file says unless given.", rich_help_panel=READING),
+        typer.Option("--directed/--undirected", help="Default: what the file says.", rich_help_panel=READING),
     ] = None,
     source: Annotated[str | None, typer.Option(help="Column of an edge's source.", rich_help_panel=READING)] = None,
-    target: Annotated[str | None, typer.Option(help="That of its target.", rich_help_panel=READING)] = None,
-    weight: Annotated[str | None, typer.Option(help="That of its weight.", rich_help_panel=READING)] = None,
-    graph: Annotated[str | None, typer.Option(help="That of its graph.", rich_help_panel=READING)] = None,
+    target: Annotated[str | None, typer.Option(help="Column of its target.", rich_help_panel=READING)] = None,
+    weight: Annotated[str | None, typer.Option(help="Column of its weight.", rich_help_panel=READING)] = None,
+    graph: Annotated[str | None, typer.Option(help="Column of its graph.", rich_help_panel=READING)] = None,
     add_isolated: Annotated[
-        bool, typer.Option("--add-isolated", help="Ids that are in no edge are nodes, too.", rich_help_panel=READING)
+        bool, typer.Option("--add-isolated", help="Add ids without an edge as nodes.", rich_help_panel=READING)
     ] = False,
     self_loops: Annotated[
-        SelfLoops | None, typer.Option(help="As the preset says unless given.", rich_help_panel=READING)
+        SelfLoops | None, typer.Option(help="Default: the preset's choice.", rich_help_panel=READING)
     ] = None,
-    preset: Annotated[
-        Preset, typer.Option(help="Features, model and training.", rich_help_panel=TRAINING)
-    ] = Preset.DEFAULT,
-    scheme: Annotated[Scheme | None, typer.Option(help="How degrees get weights.", rich_help_panel=TRAINING)] = None,
+    preset: Annotated[Preset, typer.Option(help="Features, model and training.", rich_help_panel=TRAINING)] = "default",
+    scheme: Annotated[
+        Scheme | None, typer.Option(help="How degrees get their weights.", rich_help_panel=TRAINING)
+    ] = None,
     seed: Annotated[
-        int, typer.Option(min=0, max=2**31, help="Of splits, weights and dropout.", rich_help_panel=TRAINING)
+        int, typer.Option(min=0, max=2**31, help="Seed of splits, weights and dropout.", rich_help_panel=TRAINING)
     ] = 0,
-    device: Annotated[Device, typer.Option(help="Where it trains.", rich_help_panel=TRAINING)] = Device.AUTO,
-    val: Annotated[float, typer.Option(help="Share that chooses the epoch.", rich_help_panel=TRAINING)] = 0.2,
-    test: Annotated[float, typer.Option(help="Share that is tested.", rich_help_panel=TRAINING)] = 0.2,
+    device: Annotated[Device, typer.Option(help="Where to train.", rich_help_panel=TRAINING)] = "auto",
+    val: Annotated[float, typer.Option(help="Share for choosing the epoch.", rich_help_panel=TRAINING)] = 0.2,
+    test: Annotated[float, typer.Option(help="Share for the test.", rich_help_panel=TRAINING)] = 0.2,
     split: Annotated[
-        Path | None, typer.Option(help="A split.json in place of these shares.", rich_help_panel=TRAINING)
+        Path | None, typer.Option(help="A split.json to use instead of shares.", rich_help_panel=TRAINING)
     ] = None,
     cv: Annotated[
-        int, typer.Option(min=1, help="Random splits to repeat it all on; the first is kept.", rich_help_panel=TRAINING)
+        int, typer.Option(min=1, help="Number of random splits; the first model is kept.", rich_help_panel=TRAINING)
     ] = 1,
-    epochs: Annotated[int | None, typer.Option(min=1, help="At most so many.", rich_help_panel=TRAINING)] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Largest number.", rich_help_panel=TRAINING)] = None,
     class_weight: Annotated[
-        ClassWeight | None, typer.Option(help="Count rare classes for more.", rich_help_panel=TRAINING)
+        ClassWeight | None, typer.Option(help="Give rare classes more weight.", rich_help_panel=TRAINING)
     ] = None,
-    log: Annotated[
-        Log | None, typer.Option(help="Write the curves for TensorBoard, too.", rich_help_panel=TRAINING)
-    ] = None,
+    log: Annotated[Log | None, typer.Option(help="Also log learning curves.", rich_help_panel=TRAINING)] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an interrupted run.", rich_help_panel=FOLDER)
+        bool, typer.Option("--resume", help="Continue an interrupted run.", rich_help_panel=FOLDER)
     ] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the run that is there.", rich_help_panel=FOLDER)
+        bool, typer.Option("--overwrite", help="Replace the run in the folder.", rich_help_panel=FOLDER)
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the metrics as JSON.", rich_help_panel=FOLDER)] = False,
 ) -> None:
-    """Train on a graph in a file: hold out, stop early, test once; write model, predictions and a page."""
-    from demonet.cli.watch import ConsoleWatch
+    """Train on your own graph: hold out a test set, stop early, test once; write model, predictions and a page."""
+    from demonet.cli.console import console_progress
     from demonet.report.page import write
     from demonet.report.run import run_page
     from demonet.runs import Reading, Settings, fit_run
 
-    columns: dict[str, Any] = {
-        name: column(text)
-        for name, text in (("source", source), ("target", target), ("weight", weight), ("graph", graph))
-    }
-    if self_loops is not None:
-        columns["self_loops"] = self_loops.value
-    reading = Reading(task.value, directed, add_isolated=add_isolated, **columns)
+    columns = {"source": source, "target": target, "weight": weight, "graph": graph}
+    reading = Reading(
+        task=task,
+        directed=directed,
+        add_isolated=add_isolated,
+        self_loops=self_loops,
+        **{name: _column(text) for name, text in columns.items()},
+    )
     settings = Settings(
-        preset=preset.value,
-        scheme=scheme and scheme.value,
+        preset=preset,
+        scheme=scheme,
         seed=seed,
-        device=device.value,
+        device=device,
         val=val,
         test=test,
         split=split,
-        class_weight=class_weight and class_weight.value,
+        class_weight=class_weight,
         epochs=epochs,
         cv=cv,
-        log=log and log.value,
+        log=log,
     )
     try:
         run = fit_run(
@@ -115,11 +109,11 @@ def fit(
             settings=settings,
             resume=resume,
             overwrite=overwrite,
-            watch=ConsoleWatch(),
+            progress=console_progress(),
             page=lambda run, path: write(run_page(run), path),
         )
     except KeyboardInterrupt:
-        typer.echo("interrupted: the same command with --resume goes on", err=True)
+        typer.echo("interrupted: run the same command with --resume to continue", err=True)
         raise typer.Exit(INTERRUPTED) from None
     if as_json:
         typer.echo(json.dumps({"run": str(out), "kind": run.kind, "metrics": run.metrics}))
@@ -128,7 +122,7 @@ def fit(
 
 
 def summarise(run: Run, out: Path) -> None:
-    """The test accuracy beside the floors, and where everything is."""
+    """Print the test accuracy of the model and of the floors (simple baselines), and where the files are."""
     from rich.console import Console
     from rich.table import Table
 
@@ -143,7 +137,7 @@ def summarise(run: Run, out: Path) -> None:
             over = metrics["cv"]
             told = f"{over['mean']:.3f} ± {over['std']:.3f}"
             table.add_row(f"DEMO-Net, {over['splits']} splits", told, _interval(over["interval"]))
-        for name, accuracy in sorted(metrics["floors"].items(), key=lambda floor: -floor[1]):
+        for name, accuracy in sorted(metrics["floors"].items(), key=lambda item: -item[1]):
             table.add_row(f"floor: {name}", f"{accuracy:.3f}", "")
         console.print(table)
     typer.echo(f"Wrote {out}: open {out / 'report.html'}; predictions are in {out / 'predictions.csv'}.")
@@ -151,3 +145,8 @@ def summarise(run: Run, out: Path) -> None:
 
 def _interval(bounds: list[float]) -> str:
     return f"{bounds[0]:.3f} to {bounds[1]:.3f}"
+
+
+def _column(text: str | None) -> str | int | None:
+    """A column by name, or by its position from 0."""
+    return int(text) if text is not None and text.isdigit() else text

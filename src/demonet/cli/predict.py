@@ -1,4 +1,4 @@
-"""``demonet predict``: a finished run on the graph that it was trained on, or on another."""
+"""``demonet predict``: predictions of a finished run, for its own graph or another one."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from demonet.cli.console import complete_edges
 
 RunFolder = Annotated[Path, typer.Argument(help="The folder of a finished run.")]
 Edges = Annotated[
-    str, typer.Argument(help="The same graph or another, in any form that fit takes.", autocompletion=complete_edges)
+    str, typer.Argument(help="The same graph or another one, in any format of fit.", autocompletion=complete_edges)
 ]
-Features = Annotated[str | None, typer.Option(help="Its attributes, where the run was trained with some.")]
+Features = Annotated[str | None, typer.Option(help="Its attributes, if the run was trained with attributes.")]
 
 
 def predict(
     run: RunFolder,
     edges: Edges,
-    out: Annotated[Path, typer.Option(help="The CSV to write.")],
+    out: Annotated[Path, typer.Option(help="The CSV file to write.")],
     features: Features = None,
 ) -> None:
-    """Predict the class of every node, or of every graph, with a finished run."""
+    """Predict the class of every node or graph with a finished run."""
     from demonet.runs import predict_run
-    from demonet.runs.tables import check_folder, write_predictions
+    from demonet.runs.outputs import check_folder, write_predictions
 
     check_folder(out)
     inputs, class_names, probabilities = predict_run(run, edges, features)

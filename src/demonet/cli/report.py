@@ -1,4 +1,4 @@
-"""``demonet report``: the page of a finished run, made again from its folder."""
+"""``demonet report``: write the page of a finished run again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from demonet.cli.predict import RunFolder
 
 
 def report(run: RunFolder) -> None:
-    """Write report.html anew from the folder of a finished run; the graph is not needed."""
+    """Write report.html again from the folder of a finished run; the graph is not needed."""
     from demonet.report.page import write
     from demonet.report.run import run_page
     from demonet.runs import load_run

@@ -1,4 +1,7 @@
-"""A graph comes in as files or a known name, and leaves as a checked ``torch_geometric`` Data."""
+"""Reading graphs from files, Python objects or by name, as checked ``torch_geometric`` Data; features and splits.
+
+Public: the names below, and ``demonet.data.synthetic``.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,10 @@ from demonet.checks import check_edge_index, check_features, check_labels, check
 from demonet.data.catalog import CATALOG
 from demonet.data.edges import simple_edges
 from demonet.data.features import FeatureMap
-from demonet.data.files import read_graph
-from demonet.data.graph_files import read_graphs
 from demonet.data.graph_set import GraphSet
 from demonet.data.ids import ids_of
 from demonet.data.load import load
+from demonet.data.read import read_graph, read_graphs
 from demonet.data.splits import Split, fractions, k_fold, nested_k_fold, thirds, train_fraction
 
 __all__ = [

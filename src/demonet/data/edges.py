@@ -1,4 +1,4 @@
-"""From the pairs that a file lists to a simple graph: the policy for loops, duplicates and directions, once."""
+"""Simple graphs from listed pairs: self-loops, duplicates and directions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from demonet.errors import DemonetError, DemonetWarning
+from demonet.errors import DemonetError, DemonetWarning, Hint
 
 SelfLoops = Literal["drop", "keep"]
 
@@ -25,39 +25,39 @@ def simple_edges(
     self_loops: SelfLoops = "drop",
     file: str | Path | None = None,
 ) -> tuple[Tensor, Tensor | None]:
-    """The simple graph of the listed pairs, as a sorted ``edge_index`` and the weight of each arc.
+    """The simple graph of the listed pairs, as a sorted ``edge_index`` and the weight of each edge.
 
-    An undirected edge becomes both arcs, whether it was listed in one direction or in both; a directed one stays as it
-    is. Pairs listed again are merged; if their weights differ, that is an error. Loops are dropped, or kept as one arc
-    that counts once in the degree. What was changed is counted in one `DemonetWarning` a kind.
+    An undirected edge is stored in both directions, whether it was listed in one direction or in both. Duplicate pairs
+    are merged; if their weights differ, that is an error. A self-loop is dropped, or kept once, so that it counts once
+    in the degree. Each kind of change is counted in one `DemonetWarning`.
 
     Args:
-        source: Node numbers, 0 to ``num_nodes - 1``, already checked.
-        target: As many again.
-        num_nodes: Number of nodes; one that is left without an edge stays, isolated.
-        weight: One number a pair.
-        directed: Whether (u, v) says nothing of (v, u).
+        source: Node indices, 0 to ``num_nodes - 1``, already checked.
+        target: Node indices, as many as in ``source``.
+        num_nodes: Number of nodes; a node without an edge is isolated.
+        weight: One number per pair.
+        directed: Whether (u, v) and (v, u) are different edges.
         self_loops: ``"drop"`` or ``"keep"``.
         file: The file to name in warnings and errors.
     """
     if self_loops not in ("drop", "keep"):
-        raise DemonetError(f"self_loops={self_loops!r}", hint='"drop" or "keep"')
+        raise DemonetError(f"{self_loops!r} is not 'drop' or 'keep'", argument="self_loops")
     arcs = source.astype(np.int64)
     arcs *= num_nodes
     arcs += target
     loops = source == target
-    del source, target  # of many millions of edges, the caller need not keep them either
+    del source, target  # frees memory for large graphs
     num_loops = int(np.count_nonzero(loops))
     if num_loops and self_loops == "drop":
         np.logical_not(loops, out=loops)
         arcs = arcs[loops]
         weight = None if weight is None else weight[loops]
-        _warn(num_loops, "self loop", "dropped", file, 'self_loops="keep" keeps them')
+        _warn(num_loops, "self-loop", "dropped", file, Hint("{self_loops} keeps them", self_loops="keep"))
     del loops
     listed = arcs.size
     arcs, weight, doubled = _merge(arcs, weight, num_nodes, file)
     if doubled:
-        _warn(arcs.size, "arc", "listed twice, as every arc is, merged", file)
+        _warn(arcs.size, "edge", "listed twice, as all edges are, merged", file)
     elif listed > arcs.size:
         _warn(listed - arcs.size, "duplicate edge", "merged", file)
     if not directed:
@@ -74,7 +74,7 @@ def simple_edges(
 def _merge(
     arcs: np.ndarray, weight: np.ndarray | None, num_nodes: int, file: str | Path | None
 ) -> tuple[np.ndarray, np.ndarray | None, bool]:
-    """Sorted distinct arcs ``u * n + v``, and whether each was there exactly twice.
+    """Sorted distinct keys ``u * n + v``, their weights, and whether each key occurred exactly twice.
 
     Sorting whole keys is several times faster than sorting an order of pairs.
     """
@@ -89,9 +89,9 @@ def _merge(
     if clash.size:
         u, v = divmod(int(arcs[clash[0]]), num_nodes)
         raise DemonetError(
-            f"the edge between nodes number {u} and {v} has two weights, {weight[clash[0]]} and {weight[clash[0] + 1]}",
+            f"the edge between nodes {u} and {v} has two weights, {weight[clash[0]]} and {weight[clash[0] + 1]}",
             file=file,
-            hint="merge them before reading, or read with directed=True if the two directions differ",
+            hint=Hint("merge them first, or use {directed} if the two directions differ", directed=True),
         )
     return arcs[first], weight[first], _alternates(first)
 
@@ -99,9 +99,9 @@ def _merge(
 def _both_directions(
     arcs: np.ndarray, weight: np.ndarray | None, num_nodes: int, file: str | Path | None
 ) -> tuple[np.ndarray, np.ndarray | None, int]:
-    """Every arc and its reverse, once; and how many edges were listed both ways where others were not.
+    """Every edge in both directions, once; and how many edges were listed in both directions while others were not.
 
-    A list that gives every edge in both directions is a convention, not a mistake: it counts as none.
+    If all edges are listed in both directions, that is a convention and counts as none.
     """
     listed = arcs.size
     both = np.empty(2 * listed, dtype=np.int64)
@@ -130,6 +130,5 @@ def _alternates(first: np.ndarray) -> bool:
 
 
 def _warn(count: int, what: str, done: str, file: str | Path | None, hint: str | None = None) -> None:
-    where = "" if file is None else f"{file}: "
-    message = f"{where}{count} {what}{'s' if count != 1 else ''} {done}{f' ({hint})' if hint else ''}"
-    warnings.warn(message, DemonetWarning, stacklevel=4)
+    message = f"{count} {what}{'s' if count != 1 else ''} {done}"
+    warnings.warn(DemonetWarning(message, file=file, hint=hint), stacklevel=4)

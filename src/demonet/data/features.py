@@ -1,19 +1,227 @@
-"""Node features by name: fitted on the training graphs, stored with the model, applied to any graph after that."""
+r"""Node features by name: fitted on the training graphs, saved with the model, then applied to any graph.
+
+The degree :math:`d_v` of a node is the number of edges that point at it. The radial basis over log-degree has 12
+functions :math:`\exp(-\tfrac12 ((\log(1 + d) - c_i) / s)^2)`, with centres :math:`c_i` evenly spaced from 0 to
+:math:`\log(1 + d_{max})` and :math:`s` their spacing. Similar degrees get similar features, also degrees that were not
+seen in training.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
+import numpy as np
 import torch
 from scipy import sparse
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.preprocessing import StandardScaler, normalize
 from torch import Tensor
 from torch_geometric.data import Data
 
-from demonet.data.attributes import Attributes, NeighbourTfIdf, RowNormalised, Standardised, TfIdf
-from demonet.data.encodings import Adjacency, Block, Constant, DegreeOneHot, DegreeRadial, NeighbourDegree
-from demonet.data.sparse import to_scipy, to_torch
+from demonet.checks import check_features
+from demonet.degree.count import count_degree
 from demonet.errors import DemonetError
+
+Features = Tensor | sparse.csr_array
+NUM_RADIAL = 12
+NEIGHBOUR_SHARE = 0.5  # the scale of the neighbour block relative to a node's own tf-idf
+
+
+class Block:
+    """One named part of the features; ``info`` (JSON) and ``arrays`` (tensors) are its fitted state."""
+
+    def __init__(self) -> None:
+        self.info: dict[str, Any] = {}
+        self.arrays: dict[str, Tensor] = {}
+
+    def fit(self, graphs: Sequence[Data]) -> None:
+        """Learn from the training graphs."""
+
+    def transform(self, data: Data) -> Features:
+        """One row per node."""
+        raise NotImplementedError
+
+    @property
+    def num_features(self) -> int:
+        """The number of columns of `transform`."""
+        raise NotImplementedError
+
+
+class Constant(Block):
+    """The same 1 for every node."""
+
+    num_features = 1
+
+    def transform(self, data: Data) -> Tensor:
+        """A column of ones."""
+        return torch.ones(int(data.num_nodes), 1)
+
+
+class DegreeOneHot(Block):
+    """A column for each distinct degree of the training graphs, and a last one for any other degree."""
+
+    def fit(self, graphs: Sequence[Data]) -> None:
+        """Collect the distinct degrees."""
+        self.arrays["degrees"] = torch.cat([degree(data) for data in graphs]).unique()
+
+    def transform(self, data: Data) -> Tensor:
+        """One 1 per row."""
+        seen, degrees = self.arrays["degrees"], degree(data)
+        column = torch.searchsorted(seen, degrees).clamp(max=len(seen) - 1)
+        column[seen[column] != degrees] = len(seen)
+        return torch.zeros(len(column), len(seen) + 1).scatter_(1, column[:, None], 1.0)
+
+    @property
+    def num_features(self) -> int:
+        """Distinct degrees plus one."""
+        return len(self.arrays["degrees"]) + 1
+
+
+class DegreeRadial(Block):
+    """A radial basis of a node's log-degree."""
+
+    num_features = NUM_RADIAL
+
+    def fit(self, graphs: Sequence[Data]) -> None:
+        """Remember the largest degree."""
+        self.info["max_degree"] = max(int(degree(data).max()) for data in graphs)
+
+    def transform(self, data: Data) -> Tensor:
+        """The twelve functions at log(1 + d)."""
+        return self.radial(torch.log1p(degree(data).float()))
+
+    def radial(self, value: Tensor) -> Tensor:
+        """The twelve functions at each value."""
+        centres = torch.linspace(0, float(np.log1p(self.info["max_degree"])), NUM_RADIAL)
+        width = centres[1] if centres[1] > 0 else torch.tensor(1.0)  # training graphs without an edge
+        return torch.exp(-0.5 * ((value[:, None] - centres) / width) ** 2)
+
+
+class NeighbourDegree(DegreeRadial):
+    """The same radial basis of the mean log-degree of a node's neighbours; zeros where there are none."""
+
+    def transform(self, data: Data) -> Tensor:
+        """The twelve functions at the mean."""
+        degrees = degree(data)
+        source, target = data.edge_index.cpu()
+        total = torch.zeros(len(degrees)).index_add_(0, target, torch.log1p(degrees[source].float()))
+        return self.radial(total / degrees.clamp(min=1)) * (degrees > 0)[:, None]
+
+
+class Adjacency(Block):
+    """A node's row of the adjacency matrix; it is tied to the training graph."""
+
+    def fit(self, graphs: Sequence[Data]) -> None:
+        """Remember the graph."""
+        if len(graphs) != 1:
+            raise DemonetError(f"features 'adjacency' of {len(graphs)} graphs", hint="use them with a single graph")
+        self.info = {"nodes": int(graphs[0].num_nodes), "sha256": _fingerprint(graphs[0])}
+
+    def transform(self, data: Data) -> sparse.csr_array:
+        """The adjacency matrix."""
+        if _fingerprint(data) != self.info["sha256"]:
+            raise DemonetError(
+                f"features 'adjacency' were fitted on another graph, with {self.info['nodes']} nodes",
+                hint="choose features that transfer to other graphs, such as degree-rbf",
+            )
+        return adjacency(data)
+
+    @property
+    def num_features(self) -> int:
+        """The nodes of the training graph."""
+        return int(self.info["nodes"])
+
+
+class Attributes(Block):
+    """The attributes ``data.x`` as they are."""
+
+    def fit(self, graphs: Sequence[Data]) -> None:
+        """Remember their number."""
+        self.info["columns"] = int(_attributes(graphs[0]).size(1))
+        for data in graphs[1:]:
+            self.check(data)
+
+    def check(self, data: Data) -> Tensor:
+        """The attributes, if their number is that of training."""
+        x = _attributes(data)
+        if x.size(1) != self.info["columns"]:
+            raise DemonetError(f"the graph has {x.size(1)} attributes, but training had {self.info['columns']}")
+        return x
+
+    def transform(self, data: Data) -> Features:
+        """Dense or sparse, as given."""
+        x = self.check(data)
+        return self.encode(data, to_scipy(x)) if x.layout == torch.sparse_csr else self.dense(data, x)
+
+    def dense(self, data: Data, x: Tensor) -> Tensor:
+        """Dense attributes stay dense."""
+        return torch.from_numpy(self.encode(data, to_scipy(x)).toarray())
+
+    def encode(self, data: Data, x: sparse.csr_array) -> sparse.csr_array:
+        """The encoded attributes."""
+        return x
+
+    @property
+    def num_features(self) -> int:
+        """The attributes."""
+        return int(self.info["columns"])
+
+
+class RowNormalised(Attributes):
+    """Attributes divided by the sum of their absolute values in the row; a row of zeros stays."""
+
+    def encode(self, data: Data, x: sparse.csr_array) -> sparse.csr_array:
+        """Rows that sum to one."""
+        return normalize(x, norm="l1")
+
+
+class Standardised(Attributes):
+    """Attributes with mean 0 and standard deviation 1 over the training nodes; sparse attributes are only scaled."""
+
+    def fit(self, graphs: Sequence[Data]) -> None:
+        """Learn means and deviations; a constant column is only centred."""
+        super().fit(graphs)
+        rows = sparse.vstack([to_scipy(_attributes(data)) for data in graphs])
+        scaler = StandardScaler(with_mean=False).fit(rows.astype(np.float64))
+        self.arrays["mean"] = torch.from_numpy(scaler.mean_.astype(np.float32))
+        self.arrays["scale"] = torch.from_numpy(scaler.scale_.astype(np.float32))
+
+    def dense(self, data: Data, x: Tensor) -> Tensor:
+        """Centred and scaled."""
+        return (x.cpu() - self.arrays["mean"]) / self.arrays["scale"]
+
+    def encode(self, data: Data, x: sparse.csr_array) -> sparse.csr_array:
+        """Scaled only: centring would make a sparse matrix dense."""
+        return sparse.csr_array(x.multiply(1 / self.arrays["scale"].numpy()))
+
+
+class TfIdf(Attributes):
+    """Counts as term frequency times inverse document frequency, rows of length one, as scikit-learn defines it."""
+
+    def fit(self, graphs: Sequence[Data]) -> None:
+        """Learn the inverse document frequencies."""
+        super().fit(graphs)
+        counts = sparse.vstack([to_scipy(_attributes(data)) for data in graphs])
+        if counts.nnz and counts.data.min() < 0:
+            raise DemonetError(f"attribute {counts.data.min()} with tf-idf", hint="tf-idf needs counts of at least 0")
+        self.arrays["idf"] = torch.from_numpy(TfidfTransformer().fit(counts).idf_.astype(np.float32))
+
+    def encode(self, data: Data, x: sparse.csr_array) -> sparse.csr_array:
+        """Weighted counts in rows of length one."""
+        return normalize(sparse.csr_array(x.multiply(self.arrays["idf"].numpy())))
+
+
+class NeighbourTfIdf(TfIdf):
+    """Half the mean of the neighbours' tf-idf, scaled to length 1; zeros for a node without neighbours."""
+
+    def encode(self, data: Data, x: sparse.csr_array) -> sparse.csr_array:
+        """Rows of length one half."""
+        total = adjacency(data, weighted=False) @ super().encode(data, x)  # the mean is a multiple of the sum
+        return normalize(total) * np.float32(NEIGHBOUR_SHARE)
+
 
 BLOCKS: dict[str, type[Block]] = {
     "degree-onehot": DegreeOneHot,
@@ -30,7 +238,7 @@ BLOCKS: dict[str, type[Block]] = {
 
 
 class FeatureMap:
-    """Blocks of features side by side, such as ``FeatureMap("degree-rbf+tfidf")``.
+    """Concatenated blocks of features, such as ``FeatureMap("degree-rbf+tfidf")``.
 
     ==================  ========================================================================================
     block               columns
@@ -38,16 +246,16 @@ class FeatureMap:
     degree-onehot       one for each degree seen in training, and one for every other
     degree-rbf          12 radial basis functions of log(1 + degree)
     neighbour-degree    the same of the mean log(1 + degree) of the neighbours
-    adjacency           the rows of the adjacency matrix (sparse; this graph and no other)
+    adjacency           the rows of the adjacency matrix (sparse; for this graph only)
     attributes          ``data.x``
     tfidf               ``data.x``, counts, as tf-idf
     row-normalised      ``data.x``, rows divided by their sum
-    standardised        ``data.x``, columns of mean zero and deviation one
+    standardised        ``data.x``, columns with mean 0 and standard deviation 1
     neighbour-tfidf     half the mean of the neighbours' tf-idf, scaled to length one
     constant            1
     ==================  ========================================================================================
 
-    The result is dense, or ``torch.sparse_csr`` where sparse attributes or the adjacency matrix are among the blocks.
+    The result is dense, or ``torch.sparse_csr`` if sparse attributes or the adjacency matrix are among the blocks.
 
     >>> from demonet.data.synthetic import cycle
     >>> FeatureMap("degree-onehot+constant").fit_transform(cycle(3))
@@ -61,24 +269,24 @@ class FeatureMap:
         self.blocks: dict[str, Block] = {}
         for name in spec.split("+"):
             if name not in BLOCKS:
-                raise DemonetError(f"features {name!r} in {spec!r}", hint=f"known are {', '.join(BLOCKS)}")
+                raise DemonetError(f"features {name!r} in {spec!r}", hint=f"choose from {', '.join(BLOCKS)}")
             if name in self.blocks:
                 raise DemonetError(f"features {name!r} twice in {spec!r}")
             self.blocks[name] = BLOCKS[name]()
         self._fitted = False
 
     def fit(self, data: Data | Sequence[Data]) -> Self:
-        """Learn from the training graph or graphs, and from nothing else."""
+        """Fit on the training graph or graphs."""
         graphs = [data] if isinstance(data, Data) else list(data)
         if not graphs or any(graph.num_nodes == 0 for graph in graphs):
-            raise DemonetError("features fitted on no graph, or on one without nodes")
+            raise DemonetError("features need at least one training graph, and nodes in each")
         for block in self.blocks.values():
             block.fit(graphs)
         self._fitted = True
         return self
 
     def transform(self, data: Data) -> Tensor:
-        """Float32 features of one graph, a row a node, on the graph's device."""
+        """Float32 features of one graph, one row per node, on the graph's device."""
         self._check_fitted()
         parts = [block.transform(data) for block in self.blocks.values()]
         dense = [part.cpu() for part in parts if isinstance(part, Tensor)]
@@ -89,24 +297,24 @@ class FeatureMap:
         return x.to(data.edge_index.device)
 
     def fit_transform(self, data: Data) -> Tensor:
-        """Fit on a graph and give its features."""
+        """Fit on a graph and return its features."""
         return self.fit(data).transform(data)
 
     @property
     def num_features(self) -> int:
-        """Columns of what `transform` gives."""
+        """The number of columns of `transform`."""
         self._check_fitted()
         return sum(block.num_features for block in self.blocks.values())
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """All that was learned: a part for JSON and a part for safetensors."""
+        """The fitted state: a part for JSON and a part for safetensors."""
         self._check_fitted()
         info = {"spec": self.spec, "blocks": {name: block.info for name, block in self.blocks.items()}}
         return info, {f"{name}.{key}": a for name, block in self.blocks.items() for key, a in block.arrays.items()}
 
     @classmethod
     def from_state(cls, info: dict[str, Any], arrays: dict[str, Tensor]) -> Self:
-        """The fitted map that gave this state."""
+        """The fitted map with this state."""
         features = cls(info["spec"])
         for name, block in features.blocks.items():
             block.info = dict(info["blocks"][name])
@@ -118,7 +326,61 @@ class FeatureMap:
 
     def _check_fitted(self) -> None:
         if not self._fitted:
-            raise DemonetError(f"features {self.spec!r} are not fitted", hint="call fit with the training graph first")
+            raise DemonetError(f"features {self.spec!r} are not fitted", hint="call fit first")
 
     def __repr__(self) -> str:
         return f"FeatureMap({self.spec!r}{f', {self.num_features} features' if self._fitted else ''})"
+
+
+def degree(data: Data) -> Tensor:
+    """The number of edges that point at each node, on the CPU."""
+    return count_degree(data.edge_index.cpu(), int(data.num_nodes))
+
+
+def adjacency(data: Data, weighted: bool = True) -> sparse.csr_array:
+    """Row v has the edges that point at v, with their weights if the graph has weights."""
+    source, target = data.edge_index.cpu().numpy()
+    weight = data.get("edge_weight") if weighted else None
+    values = np.ones(source.size, np.float32) if weight is None else weight.cpu().numpy().astype(np.float32)
+    n = int(data.num_nodes)
+    return sparse.csr_array((values, (target, source)), shape=(n, n))
+
+
+def to_scipy(x: Tensor) -> sparse.csr_array:
+    """A dense or CSR tensor as a SciPy CSR array of float32."""
+    x = x.detach().cpu()
+    if x.layout != torch.sparse_csr:
+        return sparse.csr_array(x.numpy().astype(np.float32))
+    parts = x.values().numpy().astype(np.float32), x.col_indices().numpy(), x.crow_indices().numpy()
+    return sparse.csr_array(parts, shape=(x.size(0), x.size(1)))
+
+
+def to_torch(matrix: sparse.csr_array) -> Tensor:
+    """A SciPy sparse matrix as a float32 ``torch.sparse_csr`` tensor with sorted, distinct columns."""
+    matrix = sparse.csr_array(matrix)
+    matrix.sum_duplicates()
+    with warnings.catch_warnings():  # torch warns once that its CSR layout is in beta
+        warnings.filterwarnings("ignore", message=".*Sparse CSR tensor support is in beta state")
+        return torch.sparse_csr_tensor(
+            torch.from_numpy(matrix.indptr.astype(np.int64)),
+            torch.from_numpy(matrix.indices.astype(np.int64)),
+            torch.from_numpy(matrix.data.astype(np.float32)),
+            size=tuple(int(side) for side in matrix.shape),
+            check_invariants=False,  # SciPy has built them
+        )
+
+
+def _fingerprint(data: Data) -> str:
+    matrix = adjacency(data)
+    matrix.sort_indices()
+    digest = hashlib.sha256(str(data.num_nodes).encode())
+    for array in (matrix.indptr.astype("<i8"), matrix.indices.astype("<i8"), matrix.data):
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def _attributes(data: Data) -> Tensor:
+    if data.x is None:
+        raise DemonetError("these features need attributes, but the graph has none", hint="degree-rbf needs none")
+    check_features(data.x, int(data.num_nodes))
+    return data.x.float()

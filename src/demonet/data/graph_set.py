@@ -1,29 +1,36 @@
-"""A set of graphs to classify: a sequence of Data, with the labels and the names of what they hold."""
+"""Sets of graphs: `GraphSet`, a sequence of Data with labels and names, and `Collection`, which readers return."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
 from typing import Any, overload
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet.checks import check_edge_index, check_features, check_labels
+from demonet.data.edges import SelfLoops, simple_edges
+from demonet.data.ids import as_attribute, encode_classes
 from demonet.errors import DemonetError
+
+MAX_NODE_LABELS = 1000
 
 
 @dataclass
 class GraphSet(Sequence[Data]):
-    """Graphs in order. ``graphs[i]`` is a Data, ``graphs[index]`` with a slice, list or tensor a smaller set.
+    """Graphs in order. ``graphs[i]`` is a Data; ``graphs[index]`` with a slice, list or tensor is a smaller set.
 
     Args:
-        graphs: Each with ``edge_index``, ``y`` (its class, ``[1]``) and, where nodes have labels, their one-hot ``x``.
+        graphs: Each with ``edge_index``, ``y`` (its class, ``[1]``) and, if nodes have labels, their one-hot ``x``.
         class_names: The name of each class, in order.
-        node_label_names: The node label that each column of ``x`` stands for.
+        node_label_names: The node label of each column of ``x``.
         name: A name for the set.
-        graph_ids: The id of each graph, as it came; 0, 1, 2, ... where it has none.
+        graph_ids: The id of each graph in its source; 0, 1, 2, ... by default.
     """
 
     graphs: list[Data]
@@ -34,7 +41,7 @@ class GraphSet(Sequence[Data]):
 
     def __post_init__(self) -> None:
         if not self.graphs:
-            raise DemonetError(f"{self.name}: no graph at all")
+            raise DemonetError(f"{self.name} has no graph")
         self.graph_ids = self.graph_ids or list(range(len(self.graphs)))
         if len(self.graph_ids) != len(self.graphs):
             raise DemonetError(f"{self.name}: {len(self.graph_ids)} graph ids for {len(self.graphs)} graphs")
@@ -76,3 +83,78 @@ class GraphSet(Sequence[Data]):
 
     def __repr__(self) -> str:
         return f"GraphSet({self.name!r}, {len(self)} graphs, {len(self.class_names)} classes)"
+
+
+@dataclass
+class Collection:
+    """Many graphs as one list of nodes and one of edges.
+
+    Args:
+        source: The index of each edge's source, counted over all graphs.
+        target: The index of each edge's target.
+        graph: The graph of each node: 0, 1, 2, ..., ascending.
+        labels: One label per graph, None for no label.
+        weight: One number per edge.
+        node_labels: One label per node.
+        attributes: One row of numbers per node.
+        node_ids: The id of each node in its source.
+        file: The file that was read.
+        graph_ids: The id of each graph, if the file has ids.
+    """
+
+    source: np.ndarray
+    target: np.ndarray
+    graph: np.ndarray
+    labels: list[Any]
+    weight: np.ndarray | None = None
+    node_labels: list[Any] | None = None
+    attributes: np.ndarray | None = None
+    node_ids: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    file: Path | None = None
+    graph_ids: list[Any] = field(default_factory=list)
+
+    def graphs(self, name: str, self_loops: SelfLoops) -> GraphSet:
+        """Make the edges of all graphs simple at once, then split into graphs."""
+        if not self.labels:
+            raise DemonetError("the file has no graph", file=self.file)
+        across = np.flatnonzero(self.graph[self.source] != self.graph[self.target])
+        if across.size:
+            u, v = self.source[across[0]], self.target[across[0]]
+            problem = f"edge {int(across[0])} connects graph {self.graph[u]} with graph {self.graph[v]}"
+            raise DemonetError(problem, file=self.file)
+        edge_index, weight = simple_edges(
+            self.source, self.target, self.graph.size, weight=self.weight, self_loops=self_loops, file=self.file
+        )
+        sizes = np.bincount(self.graph, minlength=len(self.labels))
+        if (sizes == 0).any():
+            raise DemonetError(f"graph {int(np.argmin(sizes))} has no nodes", file=self.file)
+        x, label_names = self._one_hot()
+        y, class_names = encode_classes(self.labels)
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        bounds = np.searchsorted(edge_index[0].numpy(), starts)  # sorted by source, so each graph is one slice
+        attributes = None if self.attributes is None else torch.from_numpy(self.attributes.astype(np.float32))
+        graphs = []
+        for i, (start, end) in enumerate(pairwise(starts)):
+            data = Data(edge_index=edge_index[:, bounds[i] : bounds[i + 1]] - int(start), num_nodes=int(end - start))
+            data.node_ids = as_attribute(self.node_ids[start:end])
+            data.y = torch.tensor([y[i]])
+            for key, rows in (("x", x), ("attributes", attributes)):
+                if rows is not None:
+                    data[key] = rows[start:end]
+            if weight is not None:
+                data.edge_weight = weight[bounds[i] : bounds[i + 1]]
+            graphs.append(data)
+        return GraphSet(graphs, class_names, label_names, name, self.graph_ids)
+
+    def _one_hot(self) -> tuple[torch.Tensor | None, list[Any]]:
+        """A column for each node label that occurs."""
+        if self.node_labels is None:
+            return None, []
+        codes, names = encode_classes(self.node_labels)
+        if (codes < 0).any():
+            node = int(np.argmin(codes))
+            raise DemonetError(f"node {self.node_ids[node]} has no label, but other nodes have", file=self.file)
+        if len(names) > MAX_NODE_LABELS:
+            problem = f"{len(names)} different node labels, more than {MAX_NODE_LABELS}"
+            raise DemonetError(problem, file=self.file, hint="store measurements as node attributes")
+        return torch.nn.functional.one_hot(torch.from_numpy(codes), len(names)).float(), names

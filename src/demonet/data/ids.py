@@ -1,4 +1,4 @@
-"""Node ids as the user writes them, integers or strings with gaps, and the numbers 0 to n - 1 that stand for them."""
+"""Ids and class names as users write them, and the integers 0, 1, 2, ... that stand for them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from demonet.errors import DemonetError
+from demonet.errors import DemonetError, Hint
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
 @dataclass
 class Coded:
-    """Strings, each held once: the i-th is ``names[codes[i]]``."""
+    """Strings, each stored once: the i-th is ``names[codes[i]]``."""
 
     codes: np.ndarray
     names: np.ndarray
@@ -29,7 +29,7 @@ class Coded:
         return len(self.codes)
 
     def code(self, name: str) -> int:
-        """The code of a name, -1 if it is not there."""
+        """The code of a name, -1 if it is unknown."""
         return next(iter(np.flatnonzero(self.names == name).tolist()), -1)
 
 
@@ -47,11 +47,26 @@ def as_attribute(ids: np.ndarray) -> Tensor | list[str]:
 
 
 def ids_of(data: Data) -> list[Any]:
-    """The ids of a graph's nodes as Python integers or strings; the numbers 0, 1, 2, ... of one that has none."""
+    """The ids of a graph's nodes as Python integers or strings; 0, 1, 2, ... if it has none."""
     ids = data.get("node_ids")
     if ids is None:
         return list(range(int(data.num_nodes)))
     return ids.tolist() if isinstance(ids, Tensor) else list(ids)
+
+
+def encode_classes(labels: Iterable[Any]) -> tuple[np.ndarray, list[Any]]:
+    """The class index of each label, -1 for None or NaN, and the class names in order."""
+    values = [None if label is None or label != label else label for label in labels]
+    values = [value.item() if isinstance(value, np.generic) else value for value in values]
+    try:
+        names = sorted({value for value in values if value is not None})
+    except TypeError:  # mixed types: by type, then by text
+        try:
+            names = sorted({v for v in values if v is not None}, key=lambda v: (type(v).__name__, str(v)))
+        except TypeError as error:
+            raise DemonetError(f"a label cannot be a class name: {error}") from None
+    number = {name: i for i, name in enumerate(names)}
+    return np.array([-1 if value is None else number[value] for value in values], dtype=np.int64), names
 
 
 def make_ids(values: Iterable[Any], kind: str = "auto") -> Ids:
@@ -61,17 +76,18 @@ def make_ids(values: Iterable[Any], kind: str = "auto") -> Ids:
     codes = np.fromiter((names.setdefault(str(value), len(names)) for value in values), np.int64, len(values))
     distinct = len(dict.fromkeys(values))
     if len(names) < distinct:
-        raise DemonetError(f"{distinct - len(names)} ids are told apart only by their type, such as 1 and '1'")
+        raise DemonetError(f"{distinct - len(names)} ids differ only in their type, such as 1 and '1'")
     strangers = [name for name in names if not _INTEGER.fullmatch(name)]
     if kind != "str" and not strangers:
         return np.array([int(name) for name in names], dtype=np.int64)[codes]
     if kind == "int":
-        raise DemonetError(f"node id {strangers[0]!r} is not an integer", hint='ids="str" takes any text')
+        hint = Hint("{ids} accepts any text", ids="str")
+        raise DemonetError(f"node id {strangers[0]!r} is not an integer", hint=hint)
     return Coded(codes, _strings(names))
 
 
 class Numbering:
-    """Which number each id has: ``node_ids[number]`` is the id."""
+    """The index of each id: ``node_ids[index]`` is the id."""
 
     def __init__(self, node_ids: np.ndarray) -> None:
         self.node_ids = node_ids
@@ -86,7 +102,7 @@ class Numbering:
         return np.argsort(self.node_ids, kind="stable")
 
     def find(self, ids: Ids) -> np.ndarray:
-        """The number of each id, -1 for one that is not there."""
+        """The index of each id, -1 for an unknown id."""
         if self.kind == "str":
             coded = _as_coded(ids) if isinstance(ids, np.ndarray) else ids
             known = np.fromiter((self._numbers.get(name, -1) for name in coded.names), np.int64, len(coded.names))
@@ -103,7 +119,7 @@ class Numbering:
         return np.where(self.node_ids[number] == ids, number, -1)
 
     def extended(self, ids: Ids) -> Numbering:
-        """With the ids that were not there added at the end."""
+        """A numbering with the unknown ids added at the end."""
         missing = self.find(ids) < 0
         if self.kind == "int" and isinstance(ids, np.ndarray):
             return Numbering(np.concatenate([self.node_ids, np.unique(ids[missing])]))
@@ -113,7 +129,7 @@ class Numbering:
 
 
 def number_listed(nodes: Ids) -> Numbering:
-    """Number nodes in the order in which they are listed."""
+    """Number nodes in the given order."""
     if isinstance(nodes, Coded):
         numbering = Numbering(nodes.names[nodes.codes])
         distinct = len(nodes.names)
@@ -126,10 +142,10 @@ def number_listed(nodes: Ids) -> Numbering:
 
 
 def number_ends(source: Ids, target: Ids) -> tuple[Numbering, np.ndarray, np.ndarray]:
-    """Number the ends of edges in the order of their ids; the numbers of each end come along."""
+    """Number the ends of edges in the order of their ids; return the indices of both ends, too."""
     if isinstance(source, Coded) or isinstance(target, Coded):
         source, target = _as_coded(source), _as_coded(target)
-        if source.names is target.names:  # as columns of one table have them
+        if source.names is target.names:  # columns of one table share their names
             used = np.zeros(source.names.size, dtype=bool)
             used[source.codes] = used[target.codes] = True
             order = np.flatnonzero(used)
@@ -143,12 +159,12 @@ def number_ends(source: Ids, target: Ids) -> tuple[Numbering, np.ndarray, np.nda
         return Numbering(np.empty(0, np.int64)), source, target
     low = min(int(source.min()), int(target.min()))
     span = max(int(source.max()), int(target.max())) - low + 1
-    if span > 8 * len(source) + 1_000_000:  # far apart: sort them
+    if span > 8 * len(source) + 1_000_000:  # sparse ids: sort them
         node_ids = np.unique(np.concatenate([source, target]))
         return Numbering(node_ids), np.searchsorted(node_ids, source), np.searchsorted(node_ids, target)
     if low:
         source, target = source - low, target - low
-    present = np.zeros(span, dtype=bool)  # near together: mark them, which takes no sorting
+    present = np.zeros(span, dtype=bool)  # dense ids: mark them, without sorting
     present[source] = True
     present[target] = True
     node_ids = np.flatnonzero(present) + low

@@ -1,7 +1,7 @@
-"""Who is trained on, who chooses the epoch, who is tested: a split is an object with a name, a seed and indices.
+"""Splits into training, validation and test items: objects with a name, a seed and indices.
 
-Only labelled items (``y >= 0``) are ever in a split. A split that is not stratified is drawn again, from the same
-generator, until every class is in training: a class that training never saw cannot be predicted.
+Only labelled items (``y >= 0``) are in a split. A split that is not stratified is drawn again, from the same
+generator, until every class is in the training part.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _DRAWS = 1000
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Sorted, disjoint int64 indices for training, validation and test, and where they come from."""
+    """Sorted, disjoint int64 indices for training, validation and test, with the name and seed of the split."""
 
     name: str
     seed: int
@@ -62,7 +62,7 @@ class Split:
         return f"Split({self.name!r}, seed={self.seed}, {sizes}, hash={self.hash})"
 
     def save(self, path: str | Path) -> None:
-        """Write as JSON, whole or not at all."""
+        """Write as JSON, atomically."""
         record = {"name": self.name, "seed": self.seed, "hash": self.hash}
         record |= {part: getattr(self, part).tolist() for part in _PARTS}
         with replacing(path) as temporary:
@@ -70,14 +70,23 @@ class Split:
 
     @classmethod
     def load(cls, path: str | Path) -> Split:
-        """Read what `save` wrote; a file that was changed since is refused."""
+        """Read what `save` wrote; a file that was changed since is an error."""
         try:
-            record = json.loads(Path(path).read_text(encoding="utf-8"))
-            parts = {part: [int(i) for i in record[part]] for part in _PARTS}
-            name, seed, stored = str(record["name"]), int(record["seed"]), record["hash"]
+            content = Path(path).read_bytes()
         except FileNotFoundError:
             raise DemonetError("no such split file", file=path) from None
-        except (OSError, ValueError, TypeError, KeyError) as error:
+        except OSError as error:
+            raise DemonetError(f"not a split file: {error!r}", file=path) from None
+        return cls.from_json(content, path)
+
+    @classmethod
+    def from_json(cls, content: bytes, path: str | Path) -> Split:
+        """The split in the content of a file; ``path`` is for errors."""
+        try:
+            record = json.loads(content.decode("utf-8"))
+            parts = {part: [int(i) for i in record[part]] for part in _PARTS}
+            name, seed, stored = str(record["name"]), int(record["seed"]), record["hash"]
+        except (ValueError, TypeError, KeyError) as error:
             raise DemonetError(f"not a split file: {error!r}", file=path) from None
         split = cls(name, seed, **{part: torch.tensor(index, dtype=torch.int64) for part, index in parts.items()})
         if split.hash != stored:
@@ -100,8 +109,8 @@ def fractions(y: Tensor, parts: tuple[float, float, float], seed: int, stratifie
 def train_fraction(y: Tensor, fraction: float, seed: int, stratified: bool = False, validation: float = 0.2) -> Split:
     """``fraction`` of the items to train, the rest to test: the paper's sweep from 10 % to 90 %.
 
-    Early stopping needs a validation part, and the test items must not be it: the share ``validation`` of the
-    training items is set aside, so training proper has ``fraction * (1 - validation)`` of all.
+    Early stopping needs a validation part apart from the test items: the share ``validation`` of the training items is
+    held out, so ``fraction * (1 - validation)`` of all items are trained on.
     """
     if not (0 < fraction < 1 and 0 < validation < 1):
         raise DemonetError(f"training fraction {fraction}, validation share {validation}: both must be inside (0, 1)")
@@ -146,14 +155,14 @@ def _cut(name: str, y: Tensor, parts: tuple[float, float, float], seed: int, str
     missing = np.setdiff1d(classes, labels[train])[0]
     raise DemonetError(
         f"split {name}: class {missing} is not among the {train.size} training items",
-        hint="a larger training part" if stratified else "use stratified=True, or a larger training part",
+        hint="use a larger training part" if stratified else "use stratified=True, or a larger training part",
     )
 
 
 def _interleave(order: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Order items so that every prefix holds each class in proportion, within one item.
 
-    The r-th of the s items of a class stands at r / s, so the first of every class comes before all seconds.
+    The r-th of the s items of a class has position r / s, so the first of every class comes before all seconds.
     """
     position = np.empty(order.size)
     for label in np.unique(labels):
@@ -166,7 +175,7 @@ def _folds(items: np.ndarray, y: Tensor, k: int, seed: int, stratified: bool, at
     if not at_least <= k <= items.size:
         raise DemonetError(f"{k} folds of {items.size} labelled items", hint=f"at least {at_least} folds, no empty one")
     order = np.random.default_rng(seed).permutation(items)
-    if stratified:  # dealt out class by class, so that fold sizes and class counts differ by at most one
+    if stratified:  # class by class, so that fold sizes and class counts differ by at most one
         order = order[np.argsort(y.cpu().numpy()[order], kind="stable")]
     return [order[i::k] for i in range(k)]
 

@@ -15,8 +15,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from demonet.checks import check_split
-from demonet.data.files import read_graph
-from demonet.data.graph_files import read_graphs
+from demonet.data.read import read_graph, read_graphs
 from demonet.data.splits import Split
 from demonet.errors import DemonetError
 from demonet.estimators.base import DEMONetEstimator, probabilities
@@ -171,12 +170,12 @@ class DEMONetGraphClassifier(DEMONetEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """``[graphs, classes]`` probabilities."""
         check_is_fitted(self, "model_")
-        return probabilities(self._in_batches(self.model_, X))
+        return probabilities(self._in_batches(self.model_, self._read(_listed(X))))
 
     def transform(self, X: Any) -> np.ndarray:
         """``[graphs, width]`` embeddings, the paper's ``g_i``: the readout of each graph (Eq. 12)."""
         check_is_fitted(self, "model_")
-        return self._in_batches(self.model_.embed, X).cpu().numpy()
+        return self._in_batches(self.model_.embed, self._read(_listed(X))).cpu().numpy()
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy on graphs with classes ``y``, or on those that have a label of their own."""
@@ -218,8 +217,7 @@ class DEMONetGraphClassifier(DEMONetEstimator):
         return read
 
     @torch.no_grad()
-    def _in_batches(self, function: Callable[..., Tensor], X: Any) -> Tensor:
-        graphs = self._read(_listed(X))
+    def _in_batches(self, function: Callable[..., Tensor], graphs: list[Data]) -> Tensor:
         self._check_attributes(graphs[0], "graph 0")
         device = next(self.model_.parameters()).device
         ready = [replace_features(graph, self.features_.transform(graph)).to(device) for graph in graphs]

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch_geometric.data import Data
 
 from demonet.checks import check_split
-from demonet.data.files import read_graph
+from demonet.data.read import read_graph
 from demonet.data.splits import Split
 from demonet.errors import DemonetError
 from demonet.estimators.base import DEMONetEstimator, probabilities

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from demonet.runs.floors import wilson
+from demonet.runs.evaluate import wilson
 
 MOST_BINS = 12
 """With more distinct sizes, bins double in width."""

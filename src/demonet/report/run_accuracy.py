@@ -11,7 +11,7 @@ from demonet.report.figures import interval_bars
 from demonet.report.page import Figure, Section, Table
 from demonet.report.run_figures import accuracy_by_size, confusion
 from demonet.report.table_cells import Cell, Column
-from demonet.runs.floors import student
+from demonet.runs.evaluate import student
 from demonet.runs.run import Run
 
 OURS = "DEMO-Net"

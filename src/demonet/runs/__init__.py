@@ -1,9 +1,14 @@
-"""One person's problem, start to end: a graph in a file comes in, a folder with all that was learned comes out."""
+"""Runs: from files to a folder with a trained model, its predictions and its metrics, and back.
+
+Public: :func:`fit_run` with its arguments :class:`Reading`, :class:`Settings` and :class:`RunProgress`,
+:func:`predict_run`, :func:`embed_run`, :func:`load_run` and its result :class:`Run`.
+"""
 
 from demonet.runs.fit import fit_run
+from demonet.runs.folder import load_run
+from demonet.runs.inference import embed_run, predict_run
+from demonet.runs.progress import RunProgress
 from demonet.runs.run import Run
 from demonet.runs.settings import Reading, Settings
-from demonet.runs.store import load_run
-from demonet.runs.use import embed_run, predict_run
 
-__all__ = ["Reading", "Run", "Settings", "embed_run", "fit_run", "load_run", "predict_run"]
+__all__ = ["Reading", "Run", "RunProgress", "Settings", "embed_run", "fit_run", "load_run", "predict_run"]

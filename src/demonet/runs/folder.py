@@ -1,8 +1,8 @@
-"""The folder of a run: what is at work in it, what is finished, and how one becomes the other.
+"""The folder of a run: saving, loading and publishing.
 
-While a run is at work, all it has is in ``unfinished/``: what it was asked for, the checkpoint, the results of finished
-splits. At the end every file is written there first, then moved to its place; a mark says that the moving has begun,
-so that a run that is killed in the middle of it can be brought to its end.
+While a run is in progress, everything is in ``unfinished/``: the request, the checkpoint, the results of finished
+splits. At the end, all files are written to ``unfinished/whole`` and then moved to their place. The marker ``ready``
+says that moving has begun, so that a run killed during the move can be completed.
 """
 
 from __future__ import annotations
@@ -14,69 +14,103 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+import torch
+
 from demonet.atomic import replacing
-from demonet.errors import DemonetError
+from demonet.data.splits import Split
+from demonet.errors import DemonetError, Hint
+from demonet.runs.outputs import model_card, write_predictions
+from demonet.runs.run import Run
+from demonet.train.checkpoint import load_tensors, save_tensors
 
 MODEL, CONFIG, METRICS, SPLIT = "model.safetensors", "config.json", "metrics.json", "split.json"
 PREDICTIONS, PAGE, CARD, ARRAYS = "predictions.csv", "report.html", "MODEL_CARD.md", "run.safetensors"
-WORK, WHOLE, READY, ASKED = "unfinished", "whole", "ready", "asked.json"
-AGAIN = "--resume goes on with it, --overwrite starts afresh"
+WORK, WHOLE, READY, REQUEST = "unfinished", "whole", "ready", "asked.json"
+FORMAT = "demonet-run-1"
+_ARRAYS = ("y", "part", "probabilities", "degree", "place", "degrees", "degree_counts", "degree_task")
+_OPTIONAL = ("edge_count", "edges", "drawing")
+_FACTS = ("kind", "history", "class_names", "ids", "columns")
 
 State = Literal["new", "finished", "interrupted"]
 
 
 def state_of(out: Path) -> State:
-    """What is in the folder; anything but a run is refused."""
+    """What is in the folder; anything but a run is an error."""
     if not out.exists():
         return "new"
     if not out.is_dir():
-        raise DemonetError("this is a file, where the folder of a run belongs", file=out)
-    if (out / WORK / ASKED).is_file():
+        raise DemonetError("this is a file, not the folder of a run", file=out)
+    if (out / WORK / REQUEST).is_file():
         return "interrupted"
     if (out / METRICS).is_file() and (out / ARRAYS).is_file():
         return "finished"
     if any(entry.name not in (WORK, ".lock") for entry in out.iterdir()):
-        raise DemonetError("not empty, and not the folder of a run", file=out, hint="name a new folder")
+        raise DemonetError("the folder is not empty and has no run", file=out, hint="use a new folder")
     return "new"
 
 
 def check_out(out: Path, *, resume: bool, overwrite: bool) -> State:
-    """The state of the folder, if a run may be written there as things stand."""
+    """The state of the folder, if a run may be written to it."""
     if resume and overwrite:
-        raise DemonetError("--resume and --overwrite", hint="one goes on, the other starts afresh")
+        hint = Hint("choose {resume} to continue a run or {overwrite} to start again", resume=True, overwrite=True)
+        raise DemonetError("resume and overwrite exclude each other", hint=hint)
     state = state_of(out)
     if state == "interrupted" and not (resume or overwrite):
-        raise DemonetError("there is an unfinished run in this folder", file=out, hint=AGAIN)
+        hint = Hint("{resume} continues it, {overwrite} starts again", resume=True, overwrite=True)
+        raise DemonetError("the folder has an unfinished run", file=out, hint=hint)
     if state == "finished" and not (resume or overwrite):
-        raise DemonetError("there is a finished run in this folder", file=out, hint="--overwrite replaces it")
+        hint = Hint("{overwrite} replaces it", overwrite=True)
+        raise DemonetError("the folder has a finished run", file=out, hint=hint)
     return state
 
 
-class Workshop:
-    """``unfinished/`` of one run, while this process has it to itself."""
+class RunFolder:
+    """The folder of a run that is in progress; only one process has it open."""
 
     def __init__(self, out: Path) -> None:
         self.out, self.work = out, out / WORK
 
     def path(self, name: str) -> Path:
-        """A file of the work."""
+        """A temporary file of the run."""
         return self.work / name
 
-    def draft(self, name: str) -> Path:
-        """A file of the finished run, before it is in its place."""
+    def final(self, name: str) -> Path:
+        """A file of the finished run, before it is moved to its place."""
         (self.work / WHOLE).mkdir(exist_ok=True)
         return self.work / WHOLE / name
 
-    def remember(self, asked: dict[str, Any]) -> None:
-        """Note what the run was asked for, or check that it is asked for the same again."""
-        file = self.path(ASKED)
+    def remember(self, request: dict[str, Any]) -> None:
+        """Save the request of the run, or check that it is the saved one."""
+        file = self.path(REQUEST)
         if not file.exists():
-            write_json(file, asked)
+            write_json(file, request)
         else:
-            check_same(read_json(file), asked, self.out)
+            check_same(read_json(file), request, self.out)
+
+    def split_result(self, number: int) -> dict[str, Any] | None:
+        """The saved result of a split, if it is finished."""
+        file = self.path(f"split-{number:03}.json")
+        return read_json(file) if file.exists() else None
+
+    def save_split_result(self, number: int, result: dict[str, Any]) -> None:
+        """Save the result of a finished split."""
+        write_json(self.path(f"split-{number:03}.json"), result)
+
+    def save(self, run: Run, split: Split) -> None:
+        """Write all files of the finished run except the model and the page."""
+        arrays = {name: getattr(run, name) for name in (*_ARRAYS, *_OPTIONAL)}
+        tensors = {name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in arrays.items() if a is not None}
+        save_tensors(self.final(ARRAYS), tensors, {name: getattr(run, name) for name in _FACTS}, kind=FORMAT)
+        noun = run.kind.removesuffix("s")
+        write_predictions(self.final(PREDICTIONS), noun, run.ids, run.class_names, run.probabilities)
+        split.save(self.final(SPLIT))
+        write_json(self.final(CONFIG), run.config)
+        write_json(self.final(METRICS), run.metrics)
+        self.final(CARD).write_text(model_card(run), encoding="utf-8", errors="replace")
 
     def publish(self) -> None:
-        """Move every file to its place; what an earlier run has and this one has not goes away."""
+        """Move every file to its place; files that only an earlier run had are removed."""
         (self.work / READY).touch()
         whole = self.work / WHOLE
         if not (whole / "tensorboard").exists() and (whole / CONFIG).exists():
@@ -86,63 +120,79 @@ class Workshop:
             if place.is_dir():
                 shutil.rmtree(place)
             file.replace(place)
-        self.path(ASKED).unlink()  # from here on it is finished, and the rest is litter
+        self.path(REQUEST).unlink()  # now it is finished, and the rest can be deleted
         shutil.rmtree(self.work)
 
 
 @contextmanager
-def workshop(out: Path, *, overwrite: bool) -> Iterator[Workshop]:
-    """The work folder of a run, made if need be; two processes never share one."""
+def open_folder(out: Path, *, overwrite: bool) -> Iterator[RunFolder]:
+    """Open or create the folder of a run and lock it for this process."""
     import filelock
 
     try:
         (out / WORK).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DemonetError(f"the folder cannot be made: {error.strerror}", file=out) from None
+        raise DemonetError(f"cannot create the folder: {error.strerror}", file=out) from None
     lock = filelock.FileLock(out / ".lock")
     try:
         lock.acquire(timeout=0)
     except filelock.Timeout:
-        raise DemonetError("another process is at work in this folder", file=out) from None
+        raise DemonetError("another process is using this folder", file=out) from None
     try:
-        shop = Workshop(out)
+        folder = RunFolder(out)
         if overwrite:
-            if shop.path(READY).exists():  # half of the files of a run are in their place: bring the rest
-                shop.publish()
-            shutil.rmtree(shop.work, ignore_errors=True)
-            shop.work.mkdir()
-        yield shop
+            if folder.path(READY).exists():  # some files of a run are in their place: move the others, too
+                folder.publish()
+            shutil.rmtree(folder.work, ignore_errors=True)
+            folder.work.mkdir()
+        yield folder
     finally:
         lock.release()
         (out / ".lock").unlink(missing_ok=True)
 
 
+def load_run(out: str | Path) -> Run:
+    """Load a finished run from its folder. The graph itself is not in it."""
+    out = Path(out)
+    if not out.is_dir():
+        raise DemonetError("no such folder", file=out, hint="fit creates the folder of a run")
+    unfinished = state_of(out) == "interrupted"
+    if not (out / ARRAYS).is_file() or (unfinished and (out / WORK / READY).exists()):
+        problem = "the run in this folder is not finished" if unfinished else "there is no run in this folder"
+        raise DemonetError(problem, file=out, hint="continue it with fit and resume" if unfinished else None)
+    tensors, facts = load_tensors(out / ARRAYS, kind=FORMAT)
+    try:
+        arrays: dict[str, Any] = {name: tensors[name].numpy() for name in _ARRAYS}
+        arrays |= {name: tensors[name].numpy() for name in _OPTIONAL if name in tensors}
+        facts = {name: facts[name] for name in _FACTS}
+    except KeyError as error:
+        raise DemonetError(f"{error.args[0]} is missing", file=out / ARRAYS) from None
+    config, metrics = read_json(out / CONFIG), read_json(out / METRICS)
+    return Run(config=config, metrics=metrics, **{"edge_count": None} | facts | arrays)
+
+
 def check_same(before: dict[str, Any], now: dict[str, Any], out: Path) -> None:
-    """Refuse to go on with a run that was asked for something else."""
+    """Refuse to continue a run with another request."""
     for name in before | now:
         if before.get(name) != now.get(name):
+            hint = Hint("repeat the first call, or use {overwrite} to start again", overwrite=True)
             if name.endswith(" file"):
-                problem = f"the {name} is not the one that this run was started with"
-            else:
-                problem = f"this run was started with {name} {_said(before.get(name))}, not {_said(now.get(name))}"
-            raise DemonetError(problem, file=out, hint="give the same again, or --overwrite to start afresh")
+                raise DemonetError(f"the {name} has changed since this run was started", file=out, hint=hint)
+            old, new = ("the default" if value is None else value for value in (before.get(name), now.get(name)))
+            raise DemonetError(f"this run was started with {old}, not {new}", argument=name, file=out, hint=hint)
 
 
 def write_json(path: Path, value: Any) -> None:
-    """JSON for people and machines, whole or not at all."""
+    """Write JSON atomically."""
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def read_json(path: Path) -> Any:
-    """What :func:`write_json` wrote."""
+    """Read what :func:`write_json` wrote."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise DemonetError("no such file", file=path, hint="is this the folder of a finished run?") from None
     except (OSError, ValueError) as error:
         raise DemonetError(f"cannot be read: {error}", file=path) from None
-
-
-def _said(value: Any) -> str:
-    return "unset" if value is None else str(value)

@@ -1,39 +1,53 @@
-"""All that there is to say about a finished run: what its folder keeps and its page shows."""
+"""The results of a run: what its folder stores and its page shows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import networkx as nx
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from sklearn.decomposition import PCA
+from sklearn.manifold import TSNE
+
+from demonet.data.load import degrees
+from demonet.degree.count import count_degree
+from demonet.estimators.checked import Estimator, embed_checked, predict_checked
+from demonet.runs.plan import Plan
+
+MAX_TSNE = 2000  # t-SNE takes seconds for so many items
+MIN_TSNE = 20  # and is not meaningful for fewer
+MAX_DRAWN = 300  # nodes of a graph that is drawn
+TSNE_COMPONENTS = 30  # principal components that t-SNE uses
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A trained model seen from outside. Items are the nodes of one graph, or graphs.
+    """The results of a run. Items are the nodes of one graph, or graphs.
 
     Attributes:
         kind: What is classified.
-        config: What was trained on what and how: files, sizes, preset, scheme, seed, device, versions. Plain JSON.
-        metrics: What ``metrics.json`` holds: ``test_accuracy``, ``val_accuracy``, ``macro_f1``, ``floors`` (name to
-            test accuracy), ``epochs``, ``seconds``, ``seed``, ``split`` (sizes of the parts), and ``cv`` where splits
-            were repeated.
-        history: ``train_loss``, ``val_loss``, ``val_accuracy``, one value an epoch, and ``best_epoch``.
-        class_names: One text a class.
-        ids: One text an item.
-        y: ``[items]`` the true class, -1 where it is unknown.
-        part: ``[items]`` 0 training, 1 validation, 2 test, -1 neither.
+        config: What was trained on which data and how: files, sizes, preset, scheme, seed, device, versions; as JSON.
+        metrics: The content of ``metrics.json``: ``test_accuracy``, ``val_accuracy``, ``macro_f1``, ``floors`` (test
+            accuracy of the simple baselines), ``epochs``, ``seconds``, ``seed``, ``split`` (sizes of the parts), and
+            ``cv`` if splits were repeated.
+        history: ``train_loss``, ``val_loss``, ``val_accuracy``, one value per epoch, and ``best_epoch``.
+        class_names: The name of each class.
+        ids: The id of each item.
+        y: ``[items]`` the true class, -1 if it is unknown.
+        part: ``[items]`` 0 training, 1 validation, 2 test, -1 none of them.
         probabilities: ``[items, classes]``.
-        degree: ``[items]`` the degree of each node; for graphs the number of nodes of each.
-        edge_count: ``[items]`` for graphs the number of edges of each; None for nodes.
-        place: ``[items, 2]`` the embedding in two dimensions.
+        degree: ``[items]`` the degree of each node; for graphs, the number of nodes.
+        edge_count: ``[items]`` for graphs, the number of edges; None for nodes.
+        place: ``[items, 2]`` the two-dimensional projection of the embedding.
         degrees: ``[k]`` the distinct degrees of all nodes, ascending.
-        degree_counts: ``[k]`` how many nodes have each.
-        degree_task: ``[k]`` which task each degree belongs to: equal numbers share a task.
-        edges: ``[2, m]`` the graph itself (each edge once) where it is small enough to be drawn; None otherwise.
-        drawing: ``[items, 2]`` where its nodes are drawn; None otherwise.
-        columns: The names of the attributes, where they have names.
+        degree_counts: ``[k]`` how many nodes have each degree.
+        degree_task: ``[k]`` the task of each degree; equal numbers share a task.
+        edges: ``[2, m]`` the graph, each edge once, if it is small enough to be drawn; otherwise None.
+        drawing: ``[items, 2]`` the positions of its nodes in a drawing; otherwise None.
+        columns: The names of the attributes, if they have names.
     """
 
     kind: Literal["nodes", "graphs"]
@@ -57,10 +71,82 @@ class Run:
 
     @property
     def prediction(self) -> NDArray[np.int64]:
-        """``[items]`` the likeliest class."""
+        """``[items]`` the most probable class."""
         return self.probabilities.argmax(1)
 
     @property
     def confidence(self) -> NDArray[np.float32]:
         """``[items]`` its probability."""
         return self.probabilities.max(1)
+
+
+def summarise(plan: Plan, estimator: Estimator, config: dict[str, Any], metrics: dict[str, Any]) -> Run:
+    """Predictions, projection and degrees of the model that was trained on the first split."""
+    inputs, split, seed = plan.inputs, plan.splits[0], plan.settings.seed
+    part = np.full(len(inputs.ids), -1, dtype=np.int8)
+    for number, rows in enumerate((split.train, split.val, split.test)):
+        part[rows.numpy()] = number
+    seen, counts = degrees(inputs.data).unique(return_counts=True)
+    tasks = estimator.model_.tasks.cpu()
+    graphs, nodes = inputs.graphs, inputs.kind == "nodes"
+    if nodes:
+        size, edge_count = count_degree(graphs[0].edge_index, int(graphs[0].num_nodes)).numpy(), None
+    else:
+        size = np.array([int(graph.num_nodes) for graph in graphs])
+        edge_count = np.array([graph.edge_index.size(1) // 2 for graph in graphs])
+    edges = drawing = None
+    if nodes and len(inputs.ids) <= MAX_DRAWN:
+        edges = torch.unique(graphs[0].edge_index.sort(0).values, dim=1).numpy()
+        drawing = _spring_layout(edges, len(inputs.ids), seed)
+    history = estimator.history_
+    curves = {name: getattr(history, name) for name in ("train_loss", "val_loss", "val_accuracy", "best_epoch")}
+    return Run(
+        kind=inputs.kind,
+        config=config,
+        metrics=metrics,
+        history=curves,
+        class_names=list(map(str, inputs.class_names)),
+        ids=inputs.ids,
+        y=inputs.data.y.numpy(),
+        part=part,
+        probabilities=predict_checked(estimator, inputs.data).astype(np.float32),
+        degree=size,
+        edge_count=edge_count,
+        place=project(embed_checked(estimator, inputs.data), seed),
+        degrees=seen.numpy(),
+        degree_counts=counts.numpy(),
+        degree_task=tasks(seen).numpy(),
+        edges=edges,
+        drawing=drawing,
+        columns=inputs.columns,
+    )
+
+
+def project(embedding: NDArray[np.float32], seed: int) -> NDArray[np.float32]:
+    """``[items, 2]``: t-SNE of up to 2000 items, the first two principal components of more.
+
+    >>> project(np.ones((3, 4), np.float32), 0).tolist()
+    [[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]
+    """
+    rows = embedding.astype(np.float64)
+    rows -= rows.mean(0)
+    distinct = len(np.unique(embedding, axis=0)) if len(rows) <= MAX_TSNE else len(rows)
+    if distinct < 2:
+        return np.zeros((len(rows), 2), np.float32)
+    count = min(TSNE_COMPONENTS, *rows.shape)
+    components = PCA(count, svd_solver="covariance_eigh" if rows.shape[1] < len(rows) else "full").fit_transform(rows)
+    if not MIN_TSNE <= distinct <= MAX_TSNE:
+        padded = np.pad(components, ((0, 0), (0, max(0, 2 - count))))
+        return padded[:, :2].astype(np.float32)
+    perplexity = min(30.0, (len(rows) - 1) / 3)
+    tsne = TSNE(2, init="pca" if count > 1 else "random", perplexity=perplexity, random_state=seed)
+    return tsne.fit_transform(components).astype(np.float32)
+
+
+def _spring_layout(edges: NDArray[np.int64], num_nodes: int, seed: int) -> NDArray[np.float32]:
+    """``[nodes, 2]``: positions of nodes in a drawing."""
+    graph = nx.Graph()
+    graph.add_nodes_from(range(num_nodes))
+    graph.add_edges_from(edges.T.tolist())
+    positions = nx.spring_layout(graph, seed=seed)
+    return np.array([positions[node] for node in range(num_nodes)], dtype=np.float32).reshape(num_nodes, 2)

@@ -1,4 +1,4 @@
-"""What a run is asked for: how files are read and how a model is trained, every choice with a default."""
+"""The arguments of a run: how files are read and how a model is trained."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ from typing import Literal
 import torch
 
 from demonet.data.edges import SelfLoops
-from demonet.errors import DemonetError
+from demonet.errors import DemonetError, Hint
 
 Task = Literal["auto", "nodes", "graphs"]
-# What a run may cost unless the user says how many epochs: minutes on two cores. An epoch costs about as much as its
-# arcs and a thirtieth of its features, so 100,000 nodes with a million edges and 40 degrees have 140 epochs, and up to
-# 150,000 edges a preset has all of its 1,000.
+# The budget of a run without a given number of epochs: minutes on two cores. The cost of an epoch is about the number
+# of edges (both directions) plus a thirtieth of the number of feature values. 100,000 nodes with a million edges and 40
+# degrees get 140 epochs; up to 150,000 edges, a preset gets all of its 1,000 epochs.
 WORK = 300_000_000
-FEATURES_PER_ARC = 30
+FEATURES_PER_EDGE = 30
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How files become a graph; kept with a run, so that another graph is read in the same way.
+    """How files are read; saved with a run, so that another graph is read in the same way.
 
     Attributes:
-        task: What is classified; ``"auto"`` looks at the files.
-        directed: Whether edges are one-way; None leaves it to the file.
-        source, target, weight, graph: Columns of an edge list, by name or by place from 0; as
-            :func:`~demonet.data.read_graph` finds them if None.
-        add_isolated: Whether ids that only labels or features have become isolated nodes; else they are an error.
-        self_loops: Whether loops are dropped or kept; as the preset says if None.
+        task: What is classified; ``"auto"`` depends on the files.
+        directed: Whether edges are directed; None for what the file says.
+        source, target, weight, graph: Columns of an edge list, by name or by position from 0; None for the defaults of
+            :func:`~demonet.data.read_graph`.
+        add_isolated: Whether ids that occur only in labels or features become isolated nodes; otherwise they are an
+            error.
+        self_loops: Whether self-loops are dropped or kept; None for the preset's choice.
     """
 
     task: Task = "auto"
@@ -44,18 +45,18 @@ class Reading:
 
 @dataclass(frozen=True)
 class Settings:
-    """How a model is made.
+    """How a model is trained.
 
     Attributes:
         preset: ``"default"``, ``"paper"`` or ``"authors"``.
-        scheme: ``"weight"``, ``"hash"`` or ``"smooth"``; as the preset says if None.
-        seed: Of the split, the first weights and dropout.
+        scheme: ``"weight"``, ``"hash"`` or ``"smooth"``; None for the preset's choice.
+        seed: Seed of the split, the initial weights and dropout.
         device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
-        val, test: Shares of the labelled items that choose the epoch and that are tested.
-        split: A split file, in place of these shares.
-        class_weight: ``"balanced"``, or None for every item alike.
-        epochs: At most this many; as the preset says if None, fewer on large graphs.
-        cv: Number of random splits to repeat everything on.
+        val, test: Shares of the labelled items for validation (choosing the epoch) and for the test.
+        split: A split file, used instead of these shares.
+        class_weight: ``"balanced"``, or None for equal weights.
+        epochs: The largest number of epochs; None for the preset's number, less on large graphs.
+        cv: Number of random splits on which everything is repeated.
         log: ``"tensorboard"``, or None.
     """
 
@@ -73,35 +74,35 @@ class Settings:
 
     def __post_init__(self) -> None:
         if not (self.val > 0 and self.test >= 0 and self.val + self.test < 1):
-            problem = f"validation {self.val:g} and test {self.test:g} of the labelled items"
-            raise DemonetError(problem, hint="validation above 0, and something left to train on")
+            problem = f"shares of {self.val:g} for validation and {self.test:g} for the test"
+            hint = Hint("{val} must be above 0, {test} at least 0, and their sum below 1", val=..., test=...)
+            raise DemonetError(problem, hint=hint)
         if self.cv < 1:
-            raise DemonetError(f"{self.cv} splits: at least 1 is needed")
+            raise DemonetError(f"{self.cv} splits; at least 1 is needed", argument="cv")
         if self.cv > 1 and (self.split is not None or not self.test):
             problem = "a split file" if self.split is not None else "no test part"
-            raise DemonetError(
-                f"{problem}, and {self.cv} splits to test on", hint="repeated splits are drawn at random"
-            )
+            need = "repeated splits are random and need a test part"
+            raise DemonetError(f"{self.cv} splits with {problem}", argument="cv", hint=need)
         if self.device not in ("auto", "cpu", "cuda"):
-            raise DemonetError(f"device {self.device!r}", hint="auto, cpu or cuda")
+            raise DemonetError(f"{self.device!r} is not 'auto', 'cpu' or 'cuda'", argument="device")
         if self.device == "cuda" and not torch.cuda.is_available():
-            raise DemonetError("no CUDA device is here", hint="device auto takes one where there is one")
+            raise DemonetError("no CUDA device is available", argument="device")
 
     @property
     def uses(self) -> str:
-        """The device that it comes to."""
+        """The device that is used."""
         return "cuda" if self.device != "cpu" and torch.cuda.is_available() else "cpu"
 
 
-def epoch_limit(epochs: int, arcs: int, features: int = 0) -> int:
-    """The epochs of a preset, fewer where the graph is so large that they would take hours.
+def epoch_limit(epochs: int, edges: int, features: int = 0) -> int:
+    """The epochs of a preset, fewer on graphs so large that training would take hours.
 
     Args:
-        epochs: Of the preset.
-        arcs: Of the graph, both of every edge.
-        features: Of all nodes together; of sparse ones, those that are not zero.
+        epochs: The preset's number.
+        edges: Number of edges, both directions counted.
+        features: Number of feature values of all nodes; of sparse features, those that are not zero.
 
     >>> epoch_limit(1000, 10_000), epoch_limit(1000, 2_000_000, 5_000_000), epoch_limit(1000, 10**9)
     (1000, 138, 50)
     """
-    return min(epochs, max(50, WORK // max(arcs + features // FEATURES_PER_ARC, 1)))
+    return min(epochs, max(50, WORK // max(edges + features // FEATURES_PER_EDGE, 1)))

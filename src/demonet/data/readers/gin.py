@@ -10,17 +10,17 @@ from pathlib import Path
 
 import numpy as np
 
-from demonet.data.readers.collection import Collection
-from demonet.data.readers.columns import is_integer, is_number
-from demonet.data.readers.raw import read_text
+from demonet.data.graph_set import Collection
+from demonet.data.readers.base import as_text
+from demonet.data.readers.tables import is_integer, is_number
 from demonet.errors import DemonetError
 
 _Line = tuple[int, list[str]]
 
 
-def read_gin(path: Path) -> Collection:
-    """One file of graphs."""
-    lines = _lines(path)
+def read_gin(content: bytes, path: Path) -> Collection:
+    """The graphs of a file."""
+    lines = _lines(as_text(content, path))
     (num_graphs,) = _integers(_next(lines, path, "the number of graphs"), 1, path)
     source: list[int] = []
     target: list[int] = []
@@ -60,8 +60,8 @@ def read_gin(path: Path) -> Collection:
     )
 
 
-def _lines(path: Path) -> Iterator[_Line]:
-    for number, line in enumerate(read_text(path).splitlines(), start=1):
+def _lines(text: bytes) -> Iterator[_Line]:
+    for number, line in enumerate(text.splitlines(), start=1):
         if fields := line.decode("utf-8", "replace").split():
             yield number, fields
 
@@ -76,7 +76,7 @@ def _next(lines: Iterator[_Line], path: Path, what: str) -> _Line:
 def _integers(line: _Line, count: int, path: Path) -> list[int]:
     number, fields = line
     if len(fields) != count:
-        raise DemonetError(f"{len(fields)} numbers where {count} belong", file=path, line=number)
+        raise DemonetError(f"{len(fields)} numbers, expected {count}", file=path, line=number)
     for text in fields:
         if not is_integer(text):
             raise DemonetError(f"{text[:60]!r} is not an integer", file=path, line=number)
@@ -88,5 +88,5 @@ def _attributes(line: int, fields: list[str], rows: list[list[float]], path: Pat
         if not is_number(text) or not np.isfinite(float(text)):
             raise DemonetError(f"attribute {text[:60]!r} is not a finite number", file=path, line=line)
     if rows and len(rows[0]) != len(fields):
-        raise DemonetError(f"{len(fields)} attributes where the first node has {len(rows[0])}", file=path, line=line)
+        raise DemonetError(f"{len(fields)} attributes, but the first node has {len(rows[0])}", file=path, line=line)
     return [float(text) for text in fields]

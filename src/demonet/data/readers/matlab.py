@@ -1,7 +1,7 @@
 """MATLAB files, version 5 to 7: their numeric arrays and sparse matrices.
 
-SciPy reads these files too, but on a damaged one its compiled reader takes the whole process down. The format is
-simple, so this reads it with NumPy, and every length is held against the bytes that are there.
+SciPy reads these files too, but its compiled reader can crash the process on a damaged one. The format is simple, so
+this module reads it with NumPy and checks every length against the bytes that are left.
 
 A file is a header of 128 bytes and elements, each a tag (type, length) and data padded to 8 bytes. Variables are matrix
 elements, mostly compressed: flags, dimensions and name, then values; of a sparse matrix rows, column starts and values.
@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from demonet.data.readers.raw import check_expansion, read_bytes
+from demonet.data.readers.base import GraphOptions, Listing, check_expansion
+from demonet.data.readers.matrix import checked_matrix, from_matrix, is_sparse, is_square
 from demonet.errors import DemonetError
 
 _TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
@@ -34,9 +35,33 @@ class _DamagedError(Exception):
     """The bytes are not what the format says."""
 
 
-def read_matlab(path: Path) -> dict[str, Any]:
-    """Variables by name: NumPy arrays and ``scipy.sparse.csc_array``; text, cells and structures are passed over."""
-    data = read_bytes(path)
+def read_mat(content: bytes, path: Path, options: GraphOptions) -> Listing:
+    """The adjacency matrix of a MATLAB file, and its other variables that have one row per node."""
+    found, matrix = read_variables(content, path), options.matrix
+    square = [name for name, value in found.items() if is_square(value)]
+    if matrix is None and len(square) == 1:
+        matrix = square[0]
+    if matrix is None or matrix not in square:
+        problem = f"{matrix!r} is not" if matrix else "choose"
+        variables, squares = ", ".join(found) or "none", ", ".join(square) or "none"
+        raise DemonetError(
+            f"{problem} a square matrix in the file (square: {squares}; all variables: {variables})",
+            argument="matrix",
+            file=path,
+        )
+    network = checked_matrix(found[matrix], path)
+    n = network.shape[0]
+    inside: dict[str, Any] = {}
+    for name, value in found.items():
+        if name != matrix and is_sparse(value) and value.shape[0] == n:
+            inside[name] = checked_matrix(value, path).tocsr()
+        elif name != matrix and isinstance(value, np.ndarray) and n in value.shape[:2]:
+            inside[name] = value.ravel() if value.size == n else value
+    return from_matrix(network, path, inside)
+
+
+def read_variables(data: bytes, path: Path) -> dict[str, Any]:
+    """Variables by name: NumPy arrays and ``scipy.sparse.csc_array``; text, cells and structures are skipped."""
     if data.startswith((b"\x89HDF", b"MATLAB 7.3")):
         raise DemonetError("a MATLAB 7.3 file", file=path, hint="save it with -v7 in MATLAB")
     order = {b"IM": "<", b"MI": ">"}.get(data[126:_HEADER])

@@ -1,7 +1,7 @@
-"""Adjacency matrices: SciPy's own, and those in ``.npz`` and MATLAB files.
+"""Matrices from NumPy and SciPy files, and adjacency matrices as edges.
 
-Entry (i, j) is an arc from node i to node j. What a damaged file can make SciPy do is bounded here: sizes that a header
-claims are held against the bytes that are there, and indices are checked before any compiled code follows them.
+Entry (i, j) is an edge from node i to node j. Sizes in a header are checked against the size of the file, and indices
+before any compiled code uses them, so that a damaged file cannot exhaust the memory or crash the process.
 """
 
 from __future__ import annotations
@@ -15,15 +15,20 @@ import numpy as np
 from scipy import sparse
 
 from demonet.checks import check_room
-from demonet.data.readers.listing import Listing
-from demonet.data.readers.matlab import read_matlab
-from demonet.data.readers.raw import check_expansion, read_bytes
+from demonet.data.readers.base import Listing, check_expansion
 from demonet.errors import DemonetError
 
 
-def read_npz(path: Path) -> sparse.coo_array:
+def read_npy(content: bytes, path: Path) -> np.ndarray:
+    """An array that ``numpy.save`` wrote."""
+    try:
+        return parse_npy(content)
+    except Exception as error:  # NumPy parses the header as Python, and raises what the parser does
+        raise DemonetError(f"not a .npy array: {error}", file=path) from None
+
+
+def read_npz(data: bytes, path: Path) -> sparse.coo_array:
     """A matrix that ``scipy.sparse.save_npz`` wrote."""
-    data = read_bytes(path)
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             check_expansion(len(data), sum(member.file_size for member in archive.infolist()), path)
@@ -41,7 +46,7 @@ def read_npz(path: Path) -> sparse.coo_array:
             matrix = build((parts["data"], parts["indices"], parts["indptr"]), shape=(rows, columns))
         else:
             raise DemonetError(f"a sparse matrix in format {kind!r}", file=path, hint="save it as csr, csc or coo")
-        return _checked(matrix, path)
+        return checked_matrix(matrix, path)
     except DemonetError:
         raise
     except Exception as error:  # zipfile, zlib and numpy each have a dozen ways to refuse damaged bytes
@@ -49,34 +54,11 @@ def read_npz(path: Path) -> sparse.coo_array:
         raise DemonetError(f"not a sparse .npz matrix: {error!r}", file=path, hint=hint) from None
 
 
-def read_mat(path: Path, matrix: str | None) -> tuple[sparse.coo_array, dict[str, Any]]:
-    """The adjacency matrix of a MATLAB file, and its other variables that have one row a node."""
-    found = read_matlab(path)
-    square = [name for name, value in found.items() if _is_square(value)]
-    if matrix is None and len(square) == 1:
-        matrix = square[0]
-    if matrix is None or matrix not in square:
-        problem = f"variable {matrix!r}" if matrix else "the adjacency matrix"
-        hint = f"square matrices: {', '.join(square) or 'none'}; choose with matrix="
-        raise DemonetError(
-            f"{problem} is not to be found among {', '.join(found) or 'no variables'}", file=path, hint=hint
-        )
-    network = _checked(found[matrix], path)
-    n = network.shape[0]
-    inside: dict[str, Any] = {}
-    for name, value in found.items():
-        if name != matrix and _is_sparse(value) and value.shape[0] == n:
-            inside[name] = _checked(value, path).tocsr()
-        elif name != matrix and isinstance(value, np.ndarray) and n in value.shape[:2]:
-            inside[name] = value.ravel() if value.size == n else value
-    return network, inside
-
-
 def from_matrix(matrix: Any, file: Path | None = None, inside: dict[str, Any] | None = None) -> Listing:
     """A SciPy sparse matrix or array, or a NumPy matrix, as edges."""
-    if not _is_square(matrix):
+    if not is_square(matrix):
         raise DemonetError(f"an adjacency matrix of shape {matrix.shape}", file=file, hint="it must be square")
-    coo = _checked(matrix, file)
+    coo = checked_matrix(matrix, file)
     n = coo.shape[0]
     check_room(n, coo.nnz, file=file)
     stored = coo.data != 0
@@ -90,11 +72,12 @@ def from_matrix(matrix: Any, file: Path | None = None, inside: dict[str, Any] | 
     return Listing(source, target, weight, nodes=np.arange(n), inside=inside or {}, file=file)
 
 
-def _checked(matrix: Any, file: Path | None) -> sparse.coo_array:
+def checked_matrix(matrix: Any, file: Path | None) -> sparse.coo_array:
+    """A matrix in coordinate form, its type and indices checked."""
     try:
         if matrix.dtype.kind not in "biufc":
             raise ValueError(f"entries of type {matrix.dtype}")
-        if _is_sparse(matrix) and matrix.format in ("csr", "csc", "bsr"):
+        if is_sparse(matrix) and matrix.format in ("csr", "csc", "bsr"):
             matrix.check_format(full_check=True)
         coo = sparse.coo_array(matrix)
         for index, side in zip(coo.coords, coo.shape, strict=True):
@@ -105,20 +88,22 @@ def _checked(matrix: Any, file: Path | None) -> sparse.coo_array:
     return coo
 
 
-def _is_sparse(value: Any) -> bool:
+def is_sparse(value: Any) -> bool:
+    """Whether a value is a SciPy sparse matrix or array."""
     return bool(sparse.issparse(value))
 
 
-def _is_square(value: Any) -> bool:
-    is_matrix = _is_sparse(value) or isinstance(value, np.ndarray)
+def is_square(value: Any) -> bool:
+    """Whether a value is a square matrix with at least one row."""
+    is_matrix = is_sparse(value) or isinstance(value, np.ndarray)
     return bool(is_matrix and value.ndim == 2 and value.shape[0] == value.shape[1] and value.shape[0] > 0)
 
 
 def parse_npy(content: bytes) -> np.ndarray:
     """An array from the bytes of a ``.npy`` file.
 
-    NumPy sets memory aside for the shape in the header, so that is first held against the bytes. It raises whatever the
-    Python parser does on a damaged header, so call this where any error is expected.
+    NumPy allocates memory for the shape in the header, so the shape is checked against the size first. A damaged header
+    can raise any exception.
     """
     stream = io.BytesIO(content)
     version = np.lib.format.read_magic(stream)

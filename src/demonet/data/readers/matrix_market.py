@@ -1,6 +1,6 @@
 """Matrix Market files: a header, a line of sizes, and an entry a line.
 
-SciPy reads these files too, but on a damaged one its compiled reader takes the whole process down.
+SciPy reads these files too, but its compiled reader can crash the process on a damaged one.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import numpy as np
 from scipy import sparse
 
 from demonet.checks import check_room
-from demonet.data.readers.columns import Kind
-from demonet.data.readers.raw import read_text
+from demonet.data.readers.base import as_text
+from demonet.data.readers.tables import Kind
 from demonet.data.readers.text import TextTable
 from demonet.errors import DemonetError
 
 
-def read_matrix_market(path: Path) -> sparse.coo_array:
-    """A ``.mtx`` file, coordinate or array; of a symmetric one, both halves."""
-    data = read_text(path)
+def read_matrix_market(content: bytes, path: Path) -> sparse.coo_array:
+    """A ``.mtx`` file, coordinate or array; a symmetric one is expanded to both halves."""
+    data = as_text(content, path)
     banner, *_ = data.split(b"\n", 1)
     words = banner.decode("ascii", "replace").lower().split()
     if len(words) != 5 or words[:2] != ["%%matrixmarket", "matrix"] or words[2] not in ("coordinate", "array"):
@@ -36,7 +36,7 @@ def read_matrix_market(path: Path) -> sparse.coo_array:
     for index, side in ((rows, shape[0]), (columns, shape[1])):
         outside = np.flatnonzero((index < 1) | (index > side))
         if outside.size:
-            line = TextTable(path, header=False, data=body).line(int(outside[0]))
+            line = TextTable(body, path, header=False).line(int(outside[0]))
             raise DemonetError(f"index {index[outside[0]]} in a matrix of {shape}", file=path, line=line)
     rows, columns = rows - 1, columns - 1
     if symmetry != "general":
@@ -67,12 +67,12 @@ def _entries(body: bytes, count: int, pattern: bool, path: Path) -> tuple[np.nda
     kinds: list[Kind] = ["int id", "int id"] if pattern else ["int id", "int id", "number"]
     columns = [np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)][: len(kinds)]
     if body.strip():
-        table = TextTable(path, header=False, data=body)
+        table = TextTable(body, path, header=False)
         if table.width != len(kinds):
             raise DemonetError(f"{table.width} fields an entry, not {len(kinds)}", file=path, line=table.line(0))
         columns = table.columns(range(len(kinds)), kinds)
     if len(columns[0]) != count:
-        raise DemonetError(f"{len(columns[0])} entries, where the header says {count}", file=path)
+        raise DemonetError(f"{len(columns[0])} entries, but the header says {count}", file=path)
     return columns[0], columns[1], np.ones(count) if pattern else columns[2]
 
 
@@ -82,7 +82,7 @@ def _array(body: bytes, shape: tuple[int, int], symmetry: str, path: Path) -> sp
         raise DemonetError(f"a {symmetry} matrix as an array", file=path, hint="write it in coordinate form")
     if shape[0] * shape[1] > len(body):  # a value takes two bytes or more
         raise DemonetError(f"a header of {shape[0] * shape[1]} values above {len(body)} bytes", file=path)
-    (values,) = TextTable(path, header=False, data=body).columns([0], ["number"])
+    (values,) = TextTable(body, path, header=False).columns([0], ["number"])
     if values.size != shape[0] * shape[1]:
         raise DemonetError(f"{values.size} values for a matrix of {shape}", file=path)
     return sparse.coo_array(values.reshape(shape, order="F"))

@@ -1,4 +1,4 @@
-"""Parquet tables: columns that already know their type."""
+"""Parquet tables."""
 
 from __future__ import annotations
 
@@ -8,39 +8,35 @@ from typing import Any
 
 import numpy as np
 
-from demonet.data.readers.columns import Kind, convert, join_strings, release
+from demonet.data.readers.tables import Kind, convert, join_strings, release
 from demonet.errors import DemonetError
 
 
 class ParquetTable:
-    """A Parquet file as columns; only those asked for are read."""
+    """A Parquet file as columns; only the requested columns are decoded. ``header`` and ``words`` have no effect."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, content: bytes, path: Path, header: bool | None = None, words: bool = False) -> None:
         import pyarrow as pa
         from pyarrow import parquet
 
-        self.file = path
-        if not path.is_file():
-            raise DemonetError("no such file", file=path)
+        self.file, self.guessed, self._content = path, False, pa.py_buffer(content)
         try:
-            schema = parquet.read_schema(path)
+            schema = parquet.read_schema(pa.BufferReader(self._content))
         except (pa.ArrowException, OSError) as error:
             raise DemonetError(f"not a Parquet file: {error}", file=path) from None
         self.names: list[str] | None = list(schema.names)
         self.width = len(schema.names)
 
     def columns(self, places: Sequence[int], kinds: Sequence[Kind]) -> list[Any]:
-        """The columns at these places."""
+        """The columns at these positions."""
         import pyarrow as pa
         from pyarrow import parquet
 
         names = [(self.names or [])[place] for place in places]
         columns: list[Any] = []
-        for name, kind in zip(
-            names, kinds, strict=True
-        ):  # one at a time, so that Arrow's copy of it goes before the next
+        for name, kind in zip(names, kinds, strict=True):  # one at a time: only one of Arrow's copies is in memory
             try:
-                column = parquet.read_table(self.file, columns=[name]).column(name)
+                column = parquet.read_table(pa.BufferReader(self._content), columns=[name]).column(name)
             except (pa.ArrowException, OSError, MemoryError) as error:
                 raise DemonetError(f"damaged Parquet file: {error}", file=self.file) from None
             if kind != "text" and column.null_count:

@@ -1,7 +1,7 @@
-"""Text tables, with blanks, tabs or commas between fields. Arrow reads them; we say what is wrong with them.
+"""Text tables, with blanks, tabs or commas between fields.
 
-The text goes to Arrow whole, which reads a million lines in a tenth of a second. Only where Arrow refuses it is it
-walked line by line, to name the line and the value.
+Arrow parses the whole text: a million lines take a tenth of a second. Only if that fails is the text scanned line by
+line, to name the line and the value in the error.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from demonet.data.ids import Coded
-from demonet.data.readers.columns import Kind, convert, is_integer, is_number, join_strings, release
-from demonet.data.readers.raw import read_text
+from demonet.data.readers.base import as_text
+from demonet.data.readers.tables import Kind, convert, is_integer, is_number, join_strings, release
 from demonet.errors import DemonetError
 
 MAX_COLUMNS = 100_000
@@ -28,21 +28,21 @@ class TextTable:
     """A text file as columns; lines that start with # or % are comments.
 
     Args:
-        path: The file, packed with gzip or not.
-        header: Whether the first line names the columns. Unless said: if it starts with a usual name for a node, an
-            edge's source or a graph, or (``guessed``) has no number in it and its first column only integers below.
-        words: Whether ids are known to be strings, so that a line of words is no sign of a header.
-        data: The text, if it has been read already.
+        content: The content of the file.
+        path: The file, for error messages.
+        header: Whether the first line has the column names. If None, it has if it starts with a usual name for a node,
+            an edge's source or a graph, or (``guessed``) if it has no number and the first column only integers below.
+        words: Whether ids are known to be strings, so that a line of words need not be a header.
     """
 
-    def __init__(self, path: Path, header: bool | None = None, words: bool = False, data: bytes | None = None) -> None:
+    def __init__(self, content: bytes, path: Path, header: bool | None = None, words: bool = False) -> None:
         self.file = path
-        data = read_text(path) if data is None else data
+        data = as_text(content, path)
         if b"\r" in data:
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         first = _first_line(data)
         if not first:
-            raise DemonetError("nothing but comments and empty lines", file=path)
+            raise DemonetError("only comments and empty lines", file=path)
         self._delimiter = "," if b"," in first else "\t" if b"\t" in first else " "
         self._data = _tidy(data, blanks=self._delimiter == " ")
         lines = self._lines()
@@ -62,16 +62,16 @@ class TextTable:
             header = self.guessed
         header = True if header is None else header
         if header and next(lines, None) is None:
-            raise DemonetError("a header and nothing below it", file=path, line=line)
+            raise DemonetError("a header without rows", file=path, line=line)
         if not header:
             self.names, self._start = None, 0
 
     def columns(self, places: Sequence[int], kinds: Sequence[Kind]) -> list[Any]:
-        """The columns at these places: `Ids` for an id, float64 for a number, a list of str or None for text."""
+        """The columns at these positions: `Ids` for an id, float64 for a number, a list of str or None for text."""
         columns: list[Any] = []
         read = self._read(places, kinds)
         for place, kind in zip(places, kinds, strict=True):
-            column = read.pop(0)  # Arrow's copy goes when ours is made
+            column = read.pop(0)  # free Arrow's copy once ours is made
             if kind != "text" and column.null_count:
                 row = int(np.flatnonzero(column.is_null().to_numpy())[0])
                 raise DemonetError(f"column {place + 1} is empty", file=self.file, line=self.line(row))
@@ -89,7 +89,7 @@ class TextTable:
         return columns
 
     def line(self, row: int) -> int:
-        """The line of the file on which a row stands."""
+        """The line of the file that holds a row."""
         skip = row + (self.names is not None)
         return next(line for i, (line, _) in enumerate(self._lines()) if i == skip)
 
@@ -99,7 +99,7 @@ class TextTable:
 
         body = pa.py_buffer(self._data)[self._start :]
         reason = ""
-        for id_type in (pa.int64(), pa.string()):  # ids are integers or else, on a second reading, strings
+        for id_type in (pa.int64(), pa.string()):  # ids are integers or, if that fails, strings
             fixed = {"number": pa.float64(), "text": pa.string(), "str id": pa.string(), "int id": pa.int64()}
             types = {str(place): fixed.get(kind, id_type) for place, kind in zip(places, kinds, strict=True)}
             try:
@@ -133,11 +133,12 @@ class TextTable:
         for row, (line, text) in enumerate(lines):
             fields = self._fields(line, text)
             if len(fields) != self.width:
-                problem = f"{len(fields)} fields where the first line has {self.width}: {_short(text)}"
+                problem = f"{len(fields)} fields but the first line has {self.width}: {_short(text)}"
                 raise DemonetError(problem, file=self.file, line=line)
             for place, kind in zip(places, kinds, strict=True):
-                wrong = {"number": not is_number(fields[place]), "int id": not is_integer(fields[place])}
-                if wrong.get(kind, False):
+                if (kind == "number" and not is_number(fields[place])) or (
+                    kind == "int id" and not is_integer(fields[place])
+                ):
                     what = "a number" if kind == "number" else "an integer"
                     problem = f"{_short(fields[place].encode())} is not {what}, in column {place + 1}"
                     hint = "a header starts with 'source', 'node' or 'id'" if row == 0 and self.names is None else None
@@ -145,7 +146,7 @@ class TextTable:
         raise DemonetError(f"not a table: {reason}", file=self.file)
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
-        """Lines that hold something, each with its number."""
+        """Non-empty lines with their numbers."""
         start, number = 0, 0
         while start < len(self._data):
             end = self._data.find(b"\n", start)
@@ -177,7 +178,7 @@ def _first_line(data: bytes) -> bytes:
 
 
 def _tidy(data: bytes, blanks: bool) -> bytes:
-    """Comments emptied and, where blanks part the fields, one blank between fields; every line stays in its place."""
+    """Empty the comments and, if blanks separate the fields, leave one blank between them; line numbers stay."""
     if blanks and (data[:1] in b" \t" or data[-1:] == b" " or any(s in data for s in (b"  ", b"\t", b" \n", b"\n "))):
         data = re.sub(rb"(?m)^ | $", b"", re.sub(rb"[ \t]+", b" ", data))
     if data[:1] in b"#%" or b"\n#" in data or b"\n%" in data:

@@ -1,6 +1,7 @@
 """The TU format: a folder ``DS`` with ``DS_A.txt``, ``DS_graph_indicator.txt``, ``DS_graph_labels.txt`` and more.
 
-Edge labels and edge attributes are not read: no model here takes them.
+Any of the files may be compressed with gzip (``DS_A.txt.gz``). Edge labels and edge attributes are not read: no model
+here uses them.
 """
 
 from __future__ import annotations
@@ -9,33 +10,43 @@ from pathlib import Path
 
 import numpy as np
 
-from demonet.data.readers.collection import Collection
+from demonet.data.graph_set import Collection
+from demonet.data.readers.base import InputFiles
+from demonet.data.readers.tables import Kind
 from demonet.data.readers.text import TextTable
 from demonet.errors import DemonetError
 
+_MEMBERS = ("_A.txt", "_graph_indicator.txt", "_graph_labels.txt", "_node_labels.txt", "_node_attributes.txt")
 
-def read_tu(folder: Path) -> Collection:
-    """A TU folder; nodes and graphs count from 1 there."""
-    adjacency = sorted(folder.glob("*_A.txt"))
+
+def read_tu(folder: Path, files: InputFiles) -> Collection:
+    """The graphs of a TU folder, where nodes and graphs are counted from 1."""
+    members = files.read_folder(folder, _MEMBERS)
+    adjacency = [name for name in members if name.endswith("_A.txt")]
     if len(adjacency) != 1:
-        raise DemonetError(f"{len(adjacency)} files *_A.txt, where a TU folder has one", file=folder)
-    prefix = adjacency[0].name.removesuffix("_A.txt")
-    indicator = folder / f"{prefix}_graph_indicator.txt"
+        raise DemonetError(f"{len(adjacency)} files *_A.txt, but a TU folder has one", file=folder)
+    prefix = adjacency[0].removesuffix("_A.txt")
+
+    def table(part: str) -> TextTable:
+        name = f"{prefix}_{part}.txt"
+        if name not in members:
+            raise DemonetError("no such file", file=folder / name)
+        return TextTable(members[name], folder / name, header=False)
+
+    indicator, edge_table = table("graph_indicator"), table("A")
     graph = _integers(indicator, 1)[:, 0]
-    file = folder / f"{prefix}_graph_labels.txt"
-    labels = _integers(file, 1)[:, 0]
+    labels = _integers(table("graph_labels"), 1)[:, 0]
     _check_range(graph, len(labels), "graph", indicator)
-    edges = _integers(adjacency[0], 2)
-    _check_range(edges, len(graph), "node", adjacency[0])
-    file = folder / f"{prefix}_node_labels.txt"
-    node_labels = _integers(file, None)[:, 0] if file.exists() else None
-    file = folder / f"{prefix}_node_attributes.txt"
-    attributes = _numbers(file) if file.exists() else None
+    edges = _integers(edge_table, 2)
+    _check_range(edges, len(graph), "node", edge_table)
+    has_labels, has_attributes = (f"{prefix}_node_{part}.txt" in members for part in ("labels", "attributes"))
+    node_labels = _integers(table("node_labels"), None)[:, 0] if has_labels else None
+    attributes = _columns(table("node_attributes"), "number") if has_attributes else None
     for what, rows in (("labels", node_labels), ("attributes", attributes)):
         if rows is not None and len(rows) != len(graph):
             problem = f"{len(rows)} node {what} for {len(graph)} nodes"
             raise DemonetError(problem, file=folder / f"{prefix}_node_{what}.txt")
-    order = np.argsort(graph, kind="stable")  # node lines need not come graph by graph
+    order = np.argsort(graph, kind="stable")  # nodes need not be listed graph by graph
     place = np.empty_like(order)
     place[order] = np.arange(order.size)
     return Collection(
@@ -46,26 +57,23 @@ def read_tu(folder: Path) -> Collection:
         node_labels=None if node_labels is None else node_labels[order].tolist(),
         attributes=None if attributes is None else attributes[order],
         node_ids=order + 1,
-        file=adjacency[0],
+        file=edge_table.file,
         graph_ids=list(range(1, len(labels) + 1)),
     )
 
 
-def _integers(path: Path, width: int | None) -> np.ndarray:
-    table = TextTable(path, header=False)
+def _integers(table: TextTable, width: int | None) -> np.ndarray:
     if width is not None and table.width != width:
-        raise DemonetError(f"{table.width} columns, where there should be {width}", file=path, line=1)
-    return np.stack(table.columns(range(table.width), ["int id"] * table.width), axis=1)
+        raise DemonetError(f"{table.width} columns, expected {width}", file=table.file, line=1)
+    return _columns(table, "int id")
 
 
-def _numbers(path: Path) -> np.ndarray:
-    table = TextTable(path, header=False)
-    return np.stack(table.columns(range(table.width), ["number"] * table.width), axis=1)
+def _columns(table: TextTable, kind: Kind) -> np.ndarray:
+    return np.stack(table.columns(range(table.width), [kind] * table.width), axis=1)
 
 
-def _check_range(ids: np.ndarray, limit: int, what: str, path: Path) -> None:
+def _check_range(ids: np.ndarray, limit: int, what: str, table: TextTable) -> None:
     bad = np.argwhere((ids < 1) | (ids > limit))
     if bad.size:
-        row = int(bad[0][0])
-        line = TextTable(path, header=False).line(row)
-        raise DemonetError(f"{what} {ids[tuple(bad[0])]}, where there are {limit}", file=path, line=line)
+        line = table.line(int(bad[0][0]))
+        raise DemonetError(f"{what} {ids[tuple(bad[0])]} of {limit}", file=table.file, line=line)

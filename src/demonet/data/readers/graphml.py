@@ -1,4 +1,4 @@
-"""NetworkX graphs, the files that NetworkX reads (GraphML and GEXF), and PyG's own Data."""
+"""NetworkX graphs, the files that NetworkX reads (GraphML and GEXF), and PyG's Data."""
 
 from __future__ import annotations
 
@@ -13,38 +13,45 @@ from torch_geometric.data import Data
 
 from demonet.checks import check_edge_index
 from demonet.data.ids import Ids, make_ids
-from demonet.data.readers.listing import Listing
-from demonet.data.readers.raw import read_text
+from demonet.data.readers.base import GraphOptions, Listing, as_text
 from demonet.errors import DemonetError
 
 
-def read_markup(path: Path, language: str, weight: str | None, ids: str) -> Listing:
-    """A GraphML or GEXF file."""
-    data = read_text(path)
-    reader = nx.read_graphml if language == "graphml" else nx.read_gexf
+def read_graphml(content: bytes, path: Path, options: GraphOptions) -> Listing:
+    """A GraphML file."""
+    return _read(nx.read_graphml, "GraphML", content, path, options)
+
+
+def read_gexf(content: bytes, path: Path, options: GraphOptions) -> Listing:
+    """A GEXF file."""
+    return _read(nx.read_gexf, "GEXF", content, path, options)
+
+
+def _read(reader: Any, name: str, content: bytes, path: Path, options: GraphOptions) -> Listing:
+    text = as_text(content, path)
     try:
-        graph = reader(io.BytesIO(data))
-    except Exception as error:  # the reader raises whatever it meets: KeyError, TypeError, its own errors
-        raise DemonetError(f"not a {language} graph: {error!r}", file=path) from None
-    return from_networkx(graph, weight, ids, file=path)
+        graph = reader(io.BytesIO(text))
+    except Exception as error:  # NetworkX raises KeyError, TypeError and its own errors
+        raise DemonetError(f"not a {name} graph: {error!r}", file=path) from None
+    return from_networkx(graph, options, file=path)
 
 
-def from_networkx(graph: Any, weight: str | None = None, ids: str = "auto", file: Path | None = None) -> Listing:
-    """A NetworkX graph, its nodes in its own order and their attributes by name."""
-    nodes = make_ids(graph.nodes, ids)
+def from_networkx(graph: Any, options: GraphOptions, file: Path | None = None) -> Listing:
+    """A NetworkX graph, nodes in its order and their attributes by name."""
+    nodes = make_ids(graph.nodes, options.ids)
     number = {node: i for i, node in enumerate(graph.nodes)}
     pairs = np.array([(number[u], number[v]) for u, v in graph.edges()], dtype=np.int64).reshape(-1, 2)
     source, target = (_take(nodes, column) for column in pairs.T)
     names = {name for _, attributes in graph.nodes(data=True) for name in attributes}
     inside = {name: [graph.nodes[node].get(name) for node in graph.nodes] for name in names}
-    weights = _weights(graph, weight, file)
+    weights = _weights(graph, options.weight, file)
     return Listing(source, target, weights, nodes, directed=graph.is_directed(), inside=inside, file=file)
 
 
 def from_data(data: Data) -> Listing:
-    """A PyG Data; ``x``, ``y`` and ``edge_weight`` are taken where they are there."""
+    """A PyG Data with its ``x``, ``y`` and ``edge_weight``, if any."""
     if data.edge_index is None:
-        raise DemonetError("a Data without edge_index")
+        raise DemonetError("the Data has no edge_index")
     n = int(data.num_nodes)
     check_edge_index(data.edge_index, n)
     source, target = data.edge_index.cpu().numpy().astype(np.int64)

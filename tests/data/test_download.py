@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from demonet.data import catalog, store
+from demonet.data import catalog, download
 from demonet.data.catalog import File
 
 TEXT = b"node label\n" + b"".join(b"%d %d\n" % (i, i % 4) for i in range(20_000))
@@ -113,13 +113,13 @@ def test_success_from_plain_gzip_and_zip_and_never_twice(server, cache):
         ("one.txt", TEXT, "/set.zip", "zip"),
         ("two.txt", b"2", "/set.zip", "zip"),
     )
-    assert store.locate(entry) is None
-    folder = store.fetch(entry)
-    assert folder == store.locate(entry) == cache / "demonet/data/SET"
+    assert download.locate(entry) is None
+    folder = download.fetch(entry)
+    assert folder == download.locate(entry) == cache / "demonet/data/SET"
     assert sorted(path.name for path in folder.iterdir()) == ["one.txt", "packed.txt", "plain.txt", "two.txt"]
     assert (folder / "packed.txt").read_bytes() == TEXT
     assert sorted(server.asked) == ["/packed.txt.gz", "/plain.txt", "/set.zip"]  # an archive once, not once a file
-    store.fetch(entry)
+    download.fetch(entry)
     assert len(server.asked) == 3
     assert len(left_behind(cache)) == 4
 
@@ -127,13 +127,13 @@ def test_success_from_plain_gzip_and_zip_and_never_twice(server, cache):
 def test_gzip_that_the_server_calls_an_encoding(server, cache):
     server.pages["/a.gz"] = lambda handler: answer(handler, gzip.compress(TEXT), Content_Encoding="gzip")
     entry = make_set(server, ("a.txt", TEXT, "/a.gz", "gzip"))
-    assert (store.fetch(entry) / "a.txt").read_bytes() == TEXT
+    assert (download.fetch(entry) / "a.txt").read_bytes() == TEXT
 
 
 def test_a_wrong_checksum_names_both_sums_and_leaves_nothing(server, cache, refuses):
     server.pages = {"/good.txt": TEXT, "/bad.txt": b"something else"}
     entry = make_set(server, ("good.txt", TEXT, "/good.txt", "plain"), ("bad.txt", TEXT, "/bad.txt", "plain"))
-    refuses(lambda: store.fetch(entry), "bad.txt", sha256(b"something else"), sha256(TEXT), "/bad.txt")
+    refuses(lambda: download.fetch(entry), "bad.txt", sha256(b"something else"), sha256(TEXT), "/bad.txt")
     assert left_behind(cache) == []
     assert server.asked.count("/bad.txt") == 1  # the server will not say anything else
 
@@ -141,9 +141,9 @@ def test_a_wrong_checksum_names_both_sums_and_leaves_nothing(server, cache, refu
 def test_a_damaged_file_in_the_cache_is_fetched_again(server, cache):
     server.pages["/a.txt"] = TEXT
     entry = make_set(server, ("a.txt", TEXT, "/a.txt", "plain"))
-    path = store.fetch(entry) / "a.txt"
+    path = download.fetch(entry) / "a.txt"
     path.write_bytes(TEXT[:100])
-    store.fetch(entry)
+    download.fetch(entry)
     assert path.read_bytes() == TEXT
 
 
@@ -158,21 +158,21 @@ def test_a_cut_connection_is_tried_again(server, cache):
 
     server.pages["/a.txt"] = page
     entry = make_set(server, ("a.txt", TEXT, "/a.txt", "plain"))
-    assert (store.fetch(entry, wait=0.01) / "a.txt").read_bytes() == TEXT
+    assert (download.fetch(entry, wait=0.01) / "a.txt").read_bytes() == TEXT
     assert len(server.asked) == 2
 
 
 def test_a_connection_that_is_always_cut_is_an_error(server, cache, refuses):
     server.pages["/a.txt"] = lambda handler: answer(handler, TEXT[:1000], claimed=len(TEXT))
     entry = make_set(server, ("a.txt", TEXT, "/a.txt", "plain"))
-    refuses(lambda: store.fetch(entry, wait=0.01), "download failed", "/a.txt", "DEMONET_DATA")
-    assert len(server.asked) == store.TRIES
+    refuses(lambda: download.fetch(entry, wait=0.01), "download failed", "/a.txt", "DEMONET_DATA")
+    assert len(server.asked) == download.TRIES
     assert left_behind(cache) == []
 
 
 def test_a_missing_page_is_not_asked_for_again(server, cache, refuses):
     entry = make_set(server, ("a.txt", TEXT, "/nowhere", "plain"))
-    refuses(lambda: store.fetch(entry), "404", "/nowhere", "DEMONET_DATA")
+    refuses(lambda: download.fetch(entry), "404", "/nowhere", "DEMONET_DATA")
     assert server.asked == ["/nowhere"]
     assert left_behind(cache) == []
 
@@ -180,8 +180,8 @@ def test_a_missing_page_is_not_asked_for_again(server, cache, refuses):
 def test_a_server_in_trouble_is_asked_again(server, cache, refuses):
     server.pages["/a.txt"] = lambda handler: handler.send_error(503)
     entry = make_set(server, ("a.txt", TEXT, "/a.txt", "plain"))
-    refuses(lambda: store.fetch(entry, wait=0.01), "503")
-    assert len(server.asked) == store.TRIES
+    refuses(lambda: download.fetch(entry, wait=0.01), "503")
+    assert len(server.asked) == download.TRIES
 
 
 def test_a_slow_start_is_waited_for_and_silence_is_not(server, cache, monkeypatch, refuses):
@@ -193,11 +193,11 @@ def test_a_slow_start_is_waited_for_and_silence_is_not(server, cache, monkeypatc
 
     server.pages = {"/slow.txt": slow, "/silent.txt": lambda handler: quiet.wait(10)}
     entry = make_set(server, ("a.txt", TEXT, "/slow.txt", "plain"))
-    assert (store.fetch(entry) / "a.txt").read_bytes() == TEXT
-    monkeypatch.setattr(store, "TIMEOUT", 0.2)
+    assert (download.fetch(entry) / "a.txt").read_bytes() == TEXT
+    monkeypatch.setattr(download, "TIMEOUT", 0.2)
     silent = make_set(server, ("b.txt", TEXT, "/silent.txt", "plain"))
     try:
-        refuses(lambda: store.fetch(silent, wait=0.01), "timed out")
+        refuses(lambda: download.fetch(silent, wait=0.01), "timed out")
     finally:
         quiet.set()
 
@@ -206,14 +206,14 @@ def test_nobody_there(cache, refuses):
     gone = Server()
     gone.close()
     entry = make_set(gone, ("a.txt", TEXT, "/a.txt", "plain"))
-    refuses(lambda: store.fetch(entry, wait=0.01), "download failed")
+    refuses(lambda: download.fetch(entry, wait=0.01), "download failed")
 
 
 @pytest.mark.parametrize("name", ["../../evil.txt", "/tmp/evil.txt", "SET/../../evil.txt"])
 def test_an_archive_cannot_write_outside_its_folder(server, cache, name):
     server.pages["/set.zip"] = zipped(**{name: b"evil", "SET/a.txt": TEXT})
     entry = make_set(server, ("a.txt", TEXT, "/set.zip", "zip"))
-    store.fetch(entry)
+    download.fetch(entry)
     assert left_behind(cache) == ["demonet/data/SET/a.txt"]
     assert not list(cache.parent.rglob("evil.txt"))
 
@@ -224,18 +224,18 @@ def test_an_archive_cannot_write_outside_its_folder(server, cache, name):
         ("zip", zipped(other=b"x"), ["no item named"]),
         ("zip", b"PK not a zip", ["cannot be unpacked"]),
         ("gzip", gzip.compress(TEXT, mtime=0)[:-20], ["cannot be unpacked"]),
-        ("gzip", gzip.compress(b"0" * (store.MAX_BYTES + 10), 1, mtime=0), ["more than"]),
+        ("gzip", gzip.compress(b"0" * (download.MAX_BYTES + 10), 1, mtime=0), ["more than"]),
     ],
 )
 def test_damaged_archives_are_explained(server, cache, refuses, pack, body, words):
     server.pages["/a"] = body
     entry = make_set(server, ("a.txt", TEXT, "/a", pack))
-    refuses(lambda: store.fetch(entry), "a.txt", *words)
+    refuses(lambda: download.fetch(entry), "a.txt", *words)
     assert left_behind(cache) == []
 
 
 def fetch_in_a_process(entry, results):
-    results.put((store.fetch(entry) / "a.txt").read_bytes() == TEXT)
+    results.put((download.fetch(entry) / "a.txt").read_bytes() == TEXT)
 
 
 def test_two_processes_at_once_download_once(server, cache):
@@ -263,7 +263,7 @@ def test_the_users_folder_comes_first(server, cache, tmp_path, monkeypatch):
     (folder / "a.txt").write_bytes(TEXT)
     monkeypatch.setenv("DEMONET_DATA", str(tmp_path / "mine"))
     entry = make_set(server, ("a.txt", TEXT, "/a.txt", "plain"))
-    assert store.fetch(entry) == folder
+    assert download.fetch(entry) == folder
     assert server.asked == []
 
 
@@ -272,5 +272,5 @@ def test_a_cache_that_cannot_be_made_is_explained(server, tmp_path, monkeypatch,
     monkeypatch.delenv("DEMONET_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     refuses(
-        lambda: store.fetch(make_set(server, ("a.txt", TEXT, "/a.txt", "plain"))), "no cache folder", "DEMONET_DATA"
+        lambda: download.fetch(make_set(server, ("a.txt", TEXT, "/a.txt", "plain"))), "no cache folder", "DEMONET_DATA"
     )

@@ -10,7 +10,7 @@ from tests.runs.files import MOTIFS, roles, write_problem, write_table
 
 from demonet import DemonetError, DemonetWarning
 from demonet.runs import Settings, embed_run, fit_run, predict_run
-from demonet.runs.tables import write_embeddings, write_predictions
+from demonet.runs.outputs import write_embeddings, write_predictions
 
 FAST = Settings(epochs=12)
 
@@ -50,7 +50,7 @@ def test_the_order_of_columns_does_not_matter_but_is_said(runs, tmp_path):
         rows = [(node, age, height) for node, height, age in csv.reader(file)]
     moved = write_table(tmp_path / "moved.csv", rows[0], rows[1:])
     expected = predict_run(runs / "attributes", runs / "edges.csv", runs / "features.csv")[2]
-    with pytest.warns(DemonetWarning, match="columns put in the order of training"):
+    with pytest.warns(DemonetWarning, match=r"moved\.csv: columns reordered"):
         found = predict_run(runs / "attributes", runs / "edges.csv", moved)[2]
     np.testing.assert_array_equal(found, expected)
 
@@ -59,10 +59,10 @@ def test_other_columns_are_named(runs, tmp_path):
     with (runs / "features.csv").open(newline="") as file:
         rows = list(csv.reader(file))
     other = write_table(tmp_path / "other.csv", ("node", "height", "weight"), rows[1:])
-    message = r"other\.csv: other attributes than in training \(missing: 'age'; not in training: 'weight'\)"
+    message = r"other\.csv: .*missing: 'age'; not in training: 'weight'"
     with pytest.raises(DemonetError, match=message):
         predict_run(runs / "attributes", runs / "edges.csv", other)
-    with pytest.raises(DemonetError, match=r"trained with 2 attributes a node: 'height', 'age' \(--features"):
+    with pytest.raises(DemonetError, match=r"^features: .*trained with 2 attributes: 'height', 'age'"):
         predict_run(runs / "attributes", runs / "edges.csv")
     with pytest.raises(DemonetError, match="trained without attributes"):
         predict_run(runs / "plain", runs / "edges.csv", runs / "features.csv")
@@ -71,7 +71,7 @@ def test_other_columns_are_named(runs, tmp_path):
 def test_features_that_know_their_own_graph_refuse_another(runs, tmp_path):
     assert predict_run(runs / "authors", runs / "edges.csv")[2].shape == (60, 3)
     other = write_table(tmp_path / "other.csv", ("source", "target"), roles(3)[0])
-    with pytest.raises(DemonetError, match="'adjacency' were made for another graph, of 60 nodes"):
+    with pytest.raises(DemonetError, match=r"'adjacency' .*another graph, with 60 nodes"):
         predict_run(runs / "authors", other)
 
 
@@ -96,7 +96,7 @@ def test_a_graph_set_with_other_node_labels(tmp_path):
     assert run.columns == ["3", "5", "7", "9"]
     inputs, _, _ = predict_run(tmp_path / "run", gin(tmp_path / "fewer.txt", [7, 5, 7]))
     assert inputs.graphs[0].x.tolist() == [[0, 0, 1, 0], [0, 1, 0, 0], [0, 0, 1, 0]]
-    with pytest.raises(DemonetError, match=r"other node labels than in training .*not in training: '4'"):
+    with pytest.raises(DemonetError, match=r"node labels .*not in training: '4'"):
         predict_run(tmp_path / "run", gin(tmp_path / "strange.txt", [3, 4, 7]))
 
 
@@ -141,5 +141,5 @@ def test_embeddings_in_every_form(runs, tmp_path):
     assert table["node"].to_pylist() == inputs.ids
     np.testing.assert_array_equal(np.stack([table[f"e{i}"].to_numpy() for i in range(64)], 1), embedding)
     np.testing.assert_array_equal(np.load(tmp_path / "e.npy"), embedding)
-    with pytest.raises(DemonetError, match=r"ends in '\.txt' \(\.parquet or \.csv or \.npy\)"):
+    with pytest.raises(DemonetError, match=r"e\.txt: out: .*'\.txt' .*\.parquet, \.csv, \.npy"):
         write_embeddings(tmp_path / "e.txt", "node", inputs.ids, embedding)

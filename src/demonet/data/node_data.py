@@ -1,0 +1,148 @@
+"""Labels and features that users give for ids: tables, mappings, sequences and matrices."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import sparse
+from torch import Tensor
+
+from demonet.data.features import to_torch
+from demonet.data.ids import Ids, Numbering, encode_classes, id_at, make_ids
+from demonet.data.readers import format_of
+from demonet.data.readers.tables import Kind, Table, is_integer
+from demonet.errors import DemonetError
+
+
+class Labelled:
+    """Labels by id, and the table that they come from."""
+
+    def __init__(self, ids: Ids, labels: list[Any], table: Table | None = None) -> None:
+        self.ids, self.labels, self.table = ids, labels, table
+
+    @classmethod
+    def read(cls, content: bytes, path: Path, kind: str) -> Labelled:
+        """A table with ids and labels in its first two columns; an empty label means unlabelled."""
+        table = open_table(content, path, words=kind == "str")
+        if table.width < 2:
+            raise DemonetError("one column, but ids and labels are expected", file=path)
+        ids, labels = table.columns([0, 1], ["str id" if kind == "str" else "id", "text"])
+        if all(label is None or is_integer(label) for label in labels):
+            labels = [None if label is None else int(label) for label in labels]
+        return cls(ids, labels, table)
+
+    def where(self, row: int) -> dict[str, Any]:
+        """The file and line of a row, for an error."""
+        return {} if self.table is None else {"file": self.table.file, "line": self.table.line(row)}
+
+    def encode(self, numbering: Numbering) -> tuple[Tensor, list[Any]]:
+        """The class index of each node, -1 for unlabelled, and the class names in order."""
+        codes, names = encode_classes(self.labels)
+        rows = np.flatnonzero(codes >= 0)
+        numbers, codes = numbering.find(self.ids)[rows], codes[rows]
+        y = np.full(numbering.node_ids.size, -1, dtype=np.int64)
+        y[numbers[::-1]] = codes[::-1]  # the first label of a node wins
+        clash = np.flatnonzero(y[numbers] != codes)
+        if clash.size:
+            row = int(rows[clash[0]])
+            first, second = names[y[numbers[clash[0]]]], self.labels[row]
+            problem = f"{id_at(self.ids, row)!r} is labelled {second!r}, but was labelled {first!r} before"
+            raise DemonetError(problem, **self.where(row))
+        return torch.from_numpy(y), names
+
+
+def from_mapping(labels: Any) -> Labelled:
+    """A dict, or anything with ``items()``, from id to label."""
+    pairs = list(labels.items())
+    return Labelled(make_ids(key for key, _ in pairs), [value for _, value in pairs])
+
+
+def from_sequence(labels: Any, nodes: Ids) -> Labelled:
+    """One label per node, in the order of the nodes; in a tensor of integers, -1 is unlabelled."""
+    if isinstance(labels, Tensor):
+        integers = not labels.is_floating_point()
+        labels = labels.tolist()
+        labels = [None if integers and label == -1 else label for label in labels]
+    if isinstance(labels, np.ndarray) and labels.ndim != 1:
+        raise DemonetError(f"labels of shape {labels.shape} for {len(nodes)} nodes", hint="pass one label per node")
+    labels = list(labels)  # a label may itself be a sequence, such as a tuple
+    if len(labels) != len(nodes):
+        raise DemonetError(f"{len(labels)} labels for {len(nodes)} nodes", hint="pass one label per node")
+    return Labelled(nodes, labels)
+
+
+class Featured:
+    """Rows of features by id.
+
+    Attributes:
+        columns: The column names, if the features have names.
+    """
+
+    def __init__(self, ids: Ids, rows: Any, table: Table | None = None, file: Path | None = None) -> None:
+        self.ids, self.rows, self.table, self.file = ids, rows, table, file
+        self.columns = table.names[1:] if table is not None and table.names is not None else None
+
+    def where(self, row: int) -> dict[str, Any]:
+        """The file and line of a row, for an error."""
+        return {"file": self.file} if self.table is None else {"file": self.table.file, "line": self.table.line(row)}
+
+    def encode(self, numbering: Numbering) -> Tensor:
+        """One float32 row per node; dense, or CSR if the matrix is sparse."""
+        numbers = numbering.find(self.ids)
+        times = np.bincount(numbers, minlength=numbering.node_ids.size)
+        if (times > 1).any():
+            node = int(np.argmax(times > 1))
+            row = int(np.flatnonzero(numbers == node)[1])
+            raise DemonetError(f"two feature rows for node {id_at(self.ids, row)!r}", **self.where(row))
+        if (times == 0).any():
+            node, missing = int(np.argmin(times)), int(np.count_nonzero(times == 0))
+            name = numbering.node_ids.tolist()[node]
+            problem = f"no feature row for node {name!r} ({missing} of {times.size} nodes have none)"
+            raise DemonetError(problem, file=self.where(0).get("file"))
+        order = np.empty(numbers.size, dtype=np.int64)
+        order[numbers] = np.arange(numbers.size)
+        if not isinstance(self.rows, np.ndarray):
+            rows = sparse.csr_array(self.rows)[order]
+            rows.eliminate_zeros()  # a stored zero would count as a term in tf-idf
+            return to_torch(rows)
+        return torch.from_numpy(np.ascontiguousarray(self.rows[order], dtype=np.float32))
+
+
+def read_features(content: bytes, path: Path, kind: str, nodes: Ids) -> Featured:
+    """Features from a matrix with one row per node, in the order of ``nodes``, or from a table of ids and numbers."""
+    matrix = format_of(path).matrix
+    if matrix is not None:
+        return from_matrix_rows(matrix(content, path), nodes, file=path)
+    table = open_table(content, path, words=kind == "str")
+    if table.width < 2:
+        raise DemonetError("one column, but ids and features are expected", file=path)
+    kinds: list[Kind] = ["str id" if kind == "str" else "id"]
+    kinds += ["number"] * (table.width - 1)
+    ids, *columns = table.columns(range(table.width), kinds)
+    return Featured(ids, np.stack(columns, axis=1, dtype=np.float32, casting="same_kind"), table)
+
+
+def open_table(content: bytes, path: Path, header: bool | None = None, words: bool = False) -> Table:
+    """The table of a file, by its suffix."""
+    table = format_of(path).table
+    if table is None:
+        hint = "use .csv, .tsv or .parquet"
+        raise DemonetError(f"a table is expected, not a {path.suffix} file", file=path, hint=hint)
+    return table(content, path, header, words)
+
+
+def from_matrix_rows(matrix: Any, nodes: Ids, file: Path | None = None) -> Featured:
+    """An array, tensor or sparse matrix with one row per node, in the order of the nodes."""
+    if isinstance(matrix, Tensor):
+        matrix = matrix.detach().cpu()
+        matrix = sparse.csr_array(matrix.to_dense().numpy()) if matrix.layout != torch.strided else matrix.numpy()
+    if not sparse.issparse(matrix):
+        matrix = np.asarray(matrix)
+    if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
+        raise DemonetError(f"features of shape {list(matrix.shape)} and type {matrix.dtype}, not a matrix", file=file)
+    if matrix.shape[0] != len(nodes):
+        raise DemonetError(f"{matrix.shape[0]} feature rows for {len(nodes)} nodes", file=file)
+    return Featured(nodes, matrix, file=file)

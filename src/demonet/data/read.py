@@ -1,0 +1,419 @@
+"""Reading graphs: files, NetworkX graphs, matrices and PyG Data become checked PyG Data.
+
+A source is described (`Listing` for one graph, `Collection` for many), its nodes are numbered, its edges made simple,
+and labels and features are matched to its nodes. Every file is opened once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import networkx as nx
+import numpy as np
+import torch
+from scipy import sparse
+from torch_geometric.data import Data
+
+from demonet.checks import check_edge_index, check_features, check_labels
+from demonet.data.edges import SelfLoops, simple_edges
+from demonet.data.graph_set import Collection, GraphSet
+from demonet.data.ids import Ids, Numbering, as_attribute, encode_classes, id_at, number_ends, number_listed
+from demonet.data.node_data import (
+    Featured,
+    Labelled,
+    from_mapping,
+    from_matrix_rows,
+    from_sequence,
+    open_table,
+    read_features,
+)
+from demonet.data.readers import TEXT, format_of
+from demonet.data.readers.base import GraphOptions, InputFiles, Listing
+from demonet.data.readers.graphml import from_data, from_networkx
+from demonet.data.readers.matrix import from_matrix
+from demonet.data.readers.tables import Column, Kind, Table, edge_columns, place_of, read_edges
+from demonet.data.readers.tu import read_tu
+from demonet.errors import DemonetError, Hint
+
+Kinds = Literal["auto", "nodes", "graphs"]
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """The keyword arguments of :func:`read_graph`, with their defaults."""
+
+    source: Column = None
+    target: Column = None
+    weight: Column | bool = None
+    directed: bool | None = None
+    self_loops: SelfLoops = "drop"
+    ids: str = "auto"
+    header: bool | None = None
+    matrix: str | None = None
+    add_isolated: bool = False
+
+    def __post_init__(self) -> None:
+        if self.ids not in ("auto", "int", "str"):
+            raise DemonetError(f"{self.ids!r} is not 'auto', 'int' or 'str'", argument="ids")
+
+    @property
+    def table_header(self) -> bool | None:
+        """Whether a table of edges has a header: yes, if one of its columns is given by name."""
+        named = any(isinstance(column, str) for column in (self.source, self.target, self.weight))
+        return True if named and self.header is None else self.header
+
+
+@dataclass(frozen=True, eq=False)
+class OneGraph:
+    """A graph as read.
+
+    Attributes:
+        data: The checked graph.
+        directed: Whether its edges are directed.
+        columns: The names of its attributes, if they have names.
+    """
+
+    data: Data
+    directed: bool
+    columns: list[str] | None
+
+
+def read_graph(
+    edges: Any,
+    labels: Any = None,
+    features: Any = None,
+    *,
+    source: Column = None,
+    target: Column = None,
+    weight: Column | bool = None,
+    directed: bool | None = None,
+    self_loops: SelfLoops = "drop",
+    ids: str = "auto",
+    header: bool | None = None,
+    matrix: str | None = None,
+    add_isolated: bool = False,
+) -> Data:
+    """Read one graph as a checked Data: simple, sorted, undirected edges listed in both directions.
+
+    Args:
+        edges: A file, read by its suffix: ``.csv``, ``.tsv``, ``.parquet``, ``.graphml``, ``.gexf``, ``.mtx``,
+            ``.npz``, ``.npy``, ``.mat``; any other file is text with blanks, tabs or commas. Files may be compressed
+            with gzip. Or a NetworkX graph, a SciPy or NumPy matrix, or a PyG Data.
+        labels: A table of ids and labels; or the name of a node attribute or variable in ``edges``; or a mapping from
+            id to label; or one label per node, in the order of the nodes. Unlabelled nodes get -1. In a tensor of
+            integers, -1 means unlabelled; elsewhere -1 is a class name.
+        features: A table of ids and numbers; or a matrix with one row per node, as a file (``.npy``, ``.npz``,
+            ``.mtx``), as an object, or by its name in ``edges``; or a list of names of numeric node attributes.
+        source: The column of an edge's source, by name or by position from 0. Default: ``"source"`` or the first.
+        target: The column of its target. Default: ``"target"`` or the second.
+        weight: The column of its weight, or the edge attribute. Default: ``"weight"``, or the third of three columns
+            without a header. ``False`` reads no weights. Weights that are all 1 are left out.
+        directed: Whether edges are directed. Default: what the source says, otherwise undirected.
+        self_loops: ``"drop"`` with a warning, or ``"keep"``; a self-loop counts once in the degree.
+        ids: ``"auto"`` (integers if all ids are, otherwise strings), ``"int"`` or ``"str"``.
+        header: Whether a text file of edges starts with column names. Default: guessed.
+        matrix: The variable with the adjacency matrix, in a ``.mat`` file with several.
+        add_isolated: Add ids that occur only in ``labels`` or ``features`` as isolated nodes. By default they are an
+            error.
+
+    Returns:
+        A Data with ``edge_index``, ``num_nodes``, ``node_ids`` (the original ids, an int64 tensor or a list of strings:
+        in the order of the source if it lists its nodes, sorted if it lists only edges) and, if given, ``edge_weight``,
+        ``x``, ``y`` (int64, -1 for unlabelled) and ``class_names``.
+    """
+    options = ReadOptions(source, target, weight, directed, self_loops, ids, header, matrix, add_isolated)
+    files = InputFiles()
+    if isinstance(edges, str | Path):
+        listing = _describe_file(files.read(Path(edges)), Path(edges), options)
+    else:
+        listing = _describe(edges, options)
+    return _build(listing, labels, features, options, files).data
+
+
+def read_graphs(
+    graphs: Any,
+    labels: Any = None,
+    *,
+    graph: Column = None,
+    source: Column = None,
+    target: Column = None,
+    weight: Column | bool = None,
+    self_loops: SelfLoops = "drop",
+    name: str | None = None,
+) -> GraphSet:
+    """Read many graphs as a checked `GraphSet`: each simple and undirected, edges listed in both directions.
+
+    Args:
+        graphs: A TU folder; a text file in the format of GIN and DGCNN; a table of edges (``.csv``, ``.tsv``,
+            ``.parquet``) with a column for the graph of each edge; or a list of anything that `read_graph` reads.
+        labels: For a table, a file of graphs and labels, or a mapping; for a list, one label per graph. Unlabelled
+            graphs get -1. TU folders and GIN files have their own labels.
+        graph: The column of the graph, by name or position. Default: ``"graph"``. Node ids are unique within a graph.
+        source: As in `read_graph`.
+        target: As in `read_graph`.
+        weight: As in `read_graph`.
+        self_loops: As in `read_graph`.
+        name: A name for the set. Default: the name of the file.
+
+    Returns:
+        The set. ``x`` is the one-hot encoding of the node labels that occur, continuous attributes are in
+        ``attributes``, and ``node_ids`` and ``graph_ids`` have the original ids (graphs of a TU folder count from 1).
+    """
+    if not isinstance(graphs, str | Path):
+        return _from_list(graphs, labels, self_loops, name or "graphs")
+    path, files = Path(graphs), InputFiles()
+    if path.is_dir():
+        collection = read_tu(path, files)
+    else:
+        content, reader = files.read(path), format_of(path).graphs
+        if graph is None and reader is not None:
+            collection = reader(content, path)
+        else:
+            table = open_table(content, path, True if graph is None or isinstance(graph, str) else None)
+            collection = _collect(table, labels, graph, source, target, weight, files)
+    return collection.graphs(name or path.stem, self_loops)
+
+
+def read_problem(
+    edges: Path,
+    labels: str | None,
+    features: str | None,
+    options: ReadOptions,
+    files: InputFiles,
+    *,
+    kind: Kinds = "auto",
+    graph: Column = None,
+) -> OneGraph | GraphSet:
+    """Read a file that holds one graph or many.
+
+    With ``kind="auto"``, a folder, a table with a column ``graph`` and a text file that starts with the number of its
+    graphs hold many graphs; any other file holds one.
+
+    Args:
+        edges: A file or folder that :func:`read_graph` or :func:`read_graphs` reads.
+        labels, features: As in :func:`read_graph`.
+        options: How to read it.
+        files: Opens the files.
+        kind: ``"nodes"`` for one graph, ``"graphs"`` for many.
+        graph: The column of the graph, as in :func:`read_graphs`.
+    """
+    kind = "graphs" if kind == "auto" and (edges.is_dir() or graph is not None) else kind
+    if edges.is_dir() and kind == "graphs":
+        _check_only_edges(edges, labels, features)
+        return read_tu(edges, files).graphs(edges.stem, options.self_loops)
+    content, form = files.read(edges), format_of(edges)
+    table = None
+    if form.table is not None and (form is not TEXT or graph is not None):
+        header = True if isinstance(graph, str) else options.table_header
+        table = open_table(content, edges, header)
+        if kind == "auto" and "graph" in (table.names or []):
+            kind = "graphs"
+    elif kind == "auto" and form is TEXT and edges.name.lower().removesuffix(".gz").endswith(".txt") and labels is None:
+        first = content.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0].split()
+        kind = "graphs" if len(first) == 1 and first[0].isdigit() else "nodes"
+    if kind != "graphs":
+        return _build(_describe_file(content, edges, options, table), labels, features, options, files)
+    if table is None and form.graphs is not None:
+        _check_only_edges(edges, labels, features)
+        return form.graphs(content, edges).graphs(edges.stem, options.self_loops)
+    _check_only_edges(edges, None, features)
+    table = table or open_table(content, edges, True)
+    collection = _collect(table, labels, graph, options.source, options.target, options.weight, files)
+    return collection.graphs(edges.stem, options.self_loops)
+
+
+def _check_only_edges(edges: Path, labels: str | None, features: str | None) -> None:
+    """Refuse arguments for what a set of graphs has inside."""
+    if features is not None:
+        hint = "a TU folder or a GIN file has node features inside"
+        raise DemonetError("not allowed for a set of graphs", argument="features", file=edges, hint=hint)
+    if labels is not None:
+        raise DemonetError("not allowed, this format has its own labels", argument="labels", file=edges)
+
+
+def _describe(edges: Any, options: ReadOptions) -> Listing:
+    """Describe the graph in an object."""
+    if isinstance(edges, nx.Graph):
+        return from_networkx(edges, _graph_options(options))
+    if isinstance(edges, Data):
+        return from_data(edges)
+    if sparse.issparse(edges) or isinstance(edges, np.ndarray):
+        return from_matrix(edges)
+    hint = "pass a file name, a NetworkX graph, a SciPy or NumPy matrix, or a PyG Data"
+    raise DemonetError(f"cannot read a graph from a {type(edges).__name__}", hint=hint)
+
+
+def _describe_file(content: bytes, path: Path, options: ReadOptions, table: Table | None = None) -> Listing:
+    """Describe the graph in a file; ``table`` is its table, if it has been parsed."""
+    form = format_of(path)
+    if form.graph is not None:
+        return form.graph(content, path, _graph_options(options))
+    if form.matrix is not None:
+        return from_matrix(form.matrix(content, path), path)
+    table = table or open_table(content, path, options.table_header)
+    return read_edges(table, options.source, options.target, options.weight, options.ids)
+
+
+def _graph_options(options: ReadOptions) -> GraphOptions:
+    return GraphOptions(options.weight if isinstance(options.weight, str) else None, options.ids, options.matrix)
+
+
+def _build(listing: Listing, labels: Any, features: Any, options: ReadOptions, files: InputFiles) -> OneGraph:
+    """Number the nodes, make the edges simple, match labels and features to the nodes, check the result."""
+    numbering, ends = _number(listing)
+    nodes = listing.nodes if listing.nodes is not None else numbering.node_ids
+    labelled = _labelled(labels, listing, numbering, nodes, files)
+    featured = _featured(features, listing, numbering, nodes, files)
+    for given in (labelled, featured):
+        if given is not None:
+            numbering = _add_unknown(given, numbering, options.add_isolated)
+    data = Data(num_nodes=numbering.node_ids.size, node_ids=as_attribute(numbering.node_ids))
+    weights = listing.weight if options.weight is not False else None
+    directed = bool(listing.directed if options.directed is None else options.directed)
+    data.edge_index, edge_weight = simple_edges(
+        ends.pop(0),
+        ends.pop(0),
+        data.num_nodes,
+        weight=None if weights is None or (weights == 1).all() else weights,
+        directed=directed,
+        self_loops=options.self_loops,
+        file=listing.file,
+    )
+    check_edge_index(data.edge_index, data.num_nodes, file=listing.file)
+    if edge_weight is not None:
+        data.edge_weight = edge_weight
+    if featured is not None:
+        data.x = featured.encode(numbering)
+        check_features(data.x, data.num_nodes, file=featured.where(0).get("file"))
+    if labelled is not None:
+        data.y, data.class_names = labelled.encode(numbering)
+        check_labels(data.y, data.num_nodes, len(data.class_names))
+    return OneGraph(data, directed, None if featured is None else featured.columns)
+
+
+def _number(listing: Listing) -> tuple[Numbering, list[np.ndarray]]:
+    """The indices of sources and of targets. The listing drops its ids, which may be most of the memory."""
+    source, target = listing.source, listing.target
+    listing.source = listing.target = np.empty(0, np.int64)
+    if listing.nodes is None:
+        numbering, *ends = number_ends(source, target)
+    else:
+        numbering = number_listed(listing.nodes)
+        ends = [numbering.find(source), numbering.find(target)]
+    return numbering, ends
+
+
+def _labelled(labels: Any, listing: Listing, numbering: Numbering, nodes: Ids, files: InputFiles) -> Labelled | None:
+    labels = listing.labels if labels is None else labels
+    if labels is None:
+        return None
+    if isinstance(labels, str) and labels in listing.inside:
+        return from_sequence(listing.inside[labels], nodes)
+    if isinstance(labels, str | Path):
+        path = _file(labels, listing, "labels")
+        return Labelled.read(files.read(path), path, numbering.kind)
+    return from_mapping(labels) if hasattr(labels, "items") else from_sequence(labels, nodes)
+
+
+def _featured(features: Any, listing: Listing, numbering: Numbering, nodes: Ids, files: InputFiles) -> Featured | None:
+    features = listing.features if features is None else features
+    if features is None:
+        return None
+    if isinstance(features, str) and features in listing.inside:
+        return from_matrix_rows(listing.inside[features], nodes, file=listing.file)
+    if isinstance(features, list) and features and all(isinstance(name, str) for name in features):
+        columns = [listing.inside.get(name) for name in features]
+        if any(column is None or None in column for column in columns):
+            raise DemonetError(f"not every node has the attributes {features}", argument="features", file=listing.file)
+        return from_matrix_rows(np.array(columns).T, nodes, file=listing.file)
+    if isinstance(features, str | Path):
+        path = _file(features, listing, "features")
+        return read_features(files.read(path), path, numbering.kind, nodes)
+    return from_matrix_rows(features, nodes)
+
+
+def _file(name: str | Path, listing: Listing, argument: str) -> Path:
+    if listing.inside and not Path(name).is_file():
+        hint = f"in the graph: {', '.join(sorted(listing.inside)[:20])}"
+        raise DemonetError(f"no file and no attribute {str(name)!r}", argument=argument, hint=hint)
+    return Path(name)
+
+
+def _add_unknown(given: Labelled | Featured, numbering: Numbering, add_isolated: bool) -> Numbering:
+    """Ids of labels or features that no edge has: an error, or new nodes at the end."""
+    unknown = np.flatnonzero(numbering.find(given.ids) < 0)
+    if unknown.size and not add_isolated:
+        row = int(unknown[0])
+        problem = f"id {id_at(given.ids, row)!r} is in no edge ({unknown.size} in total)"
+        first = row == 0 and given.table is not None and given.table.names is None
+        header = "a header starts with 'node' or 'id'; " if first else ""
+        hint = Hint(header + "{add_isolated} adds them as isolated nodes", add_isolated=True)
+        raise DemonetError(problem, **given.where(row), hint=hint)
+    return numbering.extended(given.ids) if unknown.size else numbering
+
+
+def _from_list(graphs: Iterable[Any], labels: Any, self_loops: SelfLoops, name: str) -> GraphSet:
+    read, own = [], []
+    for graph in graphs:
+        label = None
+        if isinstance(graph, Data) and graph.y is not None and graph.y.numel() == 1:
+            label, graph = int(graph.y), graph.clone()  # the class of the graph, not of its nodes
+            del graph.y
+        read.append(read_graph(graph, self_loops=self_loops, directed=False))
+        own.append(None if label == -1 else label)
+    codes, class_names = encode_classes(own if labels is None else labels)
+    check_labels(torch.from_numpy(codes), len(read), len(class_names))
+    for data, code in zip(read, codes, strict=True):
+        data.y = torch.tensor([code])
+    return GraphSet(read, class_names, name=name)
+
+
+def _collect(
+    table: Table,
+    labels: Any,
+    graph: Column,
+    source: Column,
+    target: Column,
+    weight: Column | bool,
+    files: InputFiles,
+) -> Collection:
+    """Edges with a column for the graph; a node is a graph and an id."""
+    graph_at = place_of(table, "graph" if graph is None else graph, "graph")
+    ends, weight_at = edge_columns(table, source, target, weight, skip=graph_at)
+    kinds: list[Kind] = ["id", "id", "id", "number"]
+    places = [graph_at, *ends, *([] if weight_at is None else [weight_at])]
+    graph_ids, heads, tails, *weights = table.columns(places, kinds[: len(places)])
+    graphs, graph_of, _ = number_ends(graph_ids, graph_ids)
+    nodes, source_of, target_of = number_ends(heads, tails)
+    n = nodes.node_ids.size
+    pairs = np.concatenate([graph_of * n + source_of, graph_of * n + target_of])
+    distinct, numbers = np.unique(pairs, return_inverse=True)
+    return Collection(
+        source=numbers[: len(heads)],
+        target=numbers[len(heads) :],
+        graph=distinct // n,
+        labels=_graph_labels(labels, graphs, files),
+        weight=weights[0] if weights and (weights[0] != 1).any() else None,
+        node_ids=nodes.node_ids[distinct % n],
+        file=table.file,
+        graph_ids=graphs.node_ids.tolist(),
+    )
+
+
+def _graph_labels(labels: Any, graphs: Numbering, files: InputFiles) -> list[Any]:
+    if labels is None:
+        return [None] * graphs.node_ids.size
+    if hasattr(labels, "items"):
+        labelled = from_mapping(labels)
+    else:
+        labelled = Labelled.read(files.read(Path(labels)), Path(labels), graphs.kind)
+    unknown = np.flatnonzero(graphs.find(labelled.ids) < 0)
+    if unknown.size:
+        row = int(unknown[0])
+        problem = f"graph {id_at(labelled.ids, row)!r} has a label but no edge ({unknown.size} in total)"
+        raise DemonetError(problem, **labelled.where(row))
+    y, names = labelled.encode(graphs)
+    return [None if code < 0 else names[code] for code in y.tolist()]

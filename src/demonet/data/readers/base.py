@@ -1,0 +1,150 @@
+"""What every reader uses: input files, each opened once, and the description of a graph that a reader returns."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from demonet.data.ids import Ids
+from demonet.errors import DemonetError
+
+_CHUNK = 1 << 22
+# Text compresses 5 to 20 times. A file that expands to more than this, and to a hundred times its size, is refused.
+_LARGE = 1 << 28
+_MAX_EXPANSION = 100
+
+
+class InputFiles:
+    """Opens input files, each once, and keeps their checksums.
+
+    Attributes:
+        checksums: The sha256 of every file that was read, by its path; of a folder, that of the names and contents of
+            all files in it.
+    """
+
+    def __init__(self) -> None:
+        self.checksums: dict[Path, str] = {}
+
+    def read(self, path: Path) -> bytes:
+        """The content of a file, decompressed if it is gzip, whatever its name."""
+        raw = _open(path)
+        self.checksums[path] = hashlib.sha256(raw).hexdigest()
+        return _content(raw, path)
+
+    def read_folder(self, folder: Path, suffixes: tuple[str, ...]) -> dict[str, bytes]:
+        """The content of the files whose names end in one of the suffixes, by name without ``.gz``."""
+        total, members = hashlib.sha256(), {}
+        for path in sorted(folder.iterdir()):
+            if not path.is_file():
+                continue
+            total.update(path.name.encode())
+            name = path.name[:-3] if path.name.lower().endswith(".gz") else path.name
+            if not name.endswith(suffixes):
+                for chunk in _chunks(path):
+                    total.update(chunk)
+                continue
+            raw = _open(path)
+            total.update(raw)
+            members[name] = _content(raw, path)
+        self.checksums[folder] = total.hexdigest()
+        return members
+
+
+def as_text(content: bytes, path: Path) -> bytes:
+    """The content of a text file without a byte order mark; binary content is an error."""
+    content = content.removeprefix(b"\xef\xbb\xbf")
+    at = content.find(b"\0")
+    if at >= 0:
+        hint = "a text file is expected; save UTF-16 as UTF-8"
+        raise DemonetError(f"binary file: byte {at} is zero", file=path, hint=hint)
+    return content
+
+
+def check_expansion(packed: int, unpacked: int, path: Path) -> None:
+    """Refuse a compressed file that expands to an implausible size."""
+    if unpacked > max(_LARGE, _MAX_EXPANSION * packed):
+        raise DemonetError(f"{packed} compressed bytes expand to {unpacked} or more", file=path)
+
+
+@dataclass
+class Listing:
+    """One graph as its source describes it, with the source's own ids.
+
+    Args:
+        source: The id of each edge's source.
+        target: The id of each edge's target.
+        weight: One number per edge.
+        nodes: All nodes in the source's order, if it lists them; otherwise the nodes are the ends of edges, sorted.
+        directed: Whether edges are directed, if the source says so.
+        inside: Columns and matrices with one row per node, by name; labels and features may be among them.
+        labels: The name in ``inside`` of the labels to use by default.
+        features: The name in ``inside`` of the features to use by default.
+        file: The file that was read.
+    """
+
+    source: Ids
+    target: Ids
+    weight: np.ndarray | None = None
+    nodes: Ids | None = None
+    directed: bool | None = None
+    inside: Mapping[str, Any] = field(default_factory=dict)
+    labels: str | None = None
+    features: str | None = None
+    file: Path | None = None
+
+
+@dataclass(frozen=True)
+class GraphOptions:
+    """Arguments of :func:`~demonet.data.read_graph` that readers of whole graphs use.
+
+    Args:
+        weight: The edge attribute with the weight; None for ``"weight"`` where it exists.
+        ids: ``"auto"``, ``"int"`` or ``"str"``.
+        matrix: The variable with the adjacency matrix.
+    """
+
+    weight: str | None = None
+    ids: str = "auto"
+    matrix: str | None = None
+
+
+def _open(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise DemonetError("no such file", file=path) from None
+    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+        raise DemonetError(f"cannot be read: {error}", file=path) from None
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as stream:
+        while chunk := stream.read(_CHUNK):
+            yield chunk
+
+
+def _content(raw: bytes, path: Path) -> bytes:
+    content = _decompress(raw, path) if raw[:2] == b"\x1f\x8b" else raw
+    if not content:
+        raise DemonetError("the file is empty", file=path)
+    return content
+
+
+def _decompress(raw: bytes, path: Path) -> bytes:
+    content = io.BytesIO()
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(raw)) as stream:
+            while chunk := stream.read(_CHUNK):
+                content.write(chunk)
+                check_expansion(len(raw), content.tell(), path)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DemonetError(f"truncated or damaged gzip: {error}", file=path) from None
+    return content.getvalue()

@@ -1,0 +1,146 @@
+"""The plan of a run: inputs, splits, features and epochs, decided before training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from demonet.baselines.attributes import are_counts
+from demonet.checks import check_split
+from demonet.data.load import degrees
+from demonet.data.readers.base import InputFiles
+from demonet.data.splits import Split, fractions
+from demonet.errors import DemonetError, Hint
+from demonet.estimators import DEMONetClassifier, DEMONetGraphClassifier
+from demonet.estimators.checked import Estimator
+from demonet.runs.inputs import Inputs, read_inputs
+from demonet.runs.settings import Reading, Settings, epoch_limit
+from demonet.train.presets import preset
+from demonet.train.recipes import family_of
+
+SMALL = 100_000  # below so many edges, one thread is faster than two
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Everything that a run needs to train."""
+
+    inputs: Inputs
+    reading: Reading
+    settings: Settings
+    splits: list[Split]
+    features: str | None
+    epochs: int
+    checksums: dict[str, str]
+
+    def estimator(self, number: int) -> Estimator:
+        """The untrained estimator for a split."""
+        settings = self.settings
+        options: dict[str, Any] = {
+            "preset": settings.preset,
+            "scheme": settings.scheme,
+            "features": self.features,
+            "epochs": self.epochs,
+            "class_weight": settings.class_weight,
+            "random_state": settings.seed + number,
+            "device": "auto" if settings.uses == "cuda" else "cpu",
+        }
+        if self.inputs.kind == "nodes":
+            return DEMONetClassifier(directed=self.inputs.directed, **options)
+        return DEMONetGraphClassifier(**options)
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """What identifies this run: every setting, and the checksums of its files."""
+        settings = vars(self.settings) | {"device": self.settings.uses, "split": None}
+        sums = {f"{part} file": value for part, value in self.checksums.items()}
+        return {name: value for name, value in {**vars(self.reading), **settings, **sums}.items() if value is not None}
+
+    @property
+    def description(self) -> str:
+        """The sizes of the problem and of its split, in a line."""
+        split = self.splits[0]
+        sizes = ", ".join(f"{value:,} {name}" for name, value in self.inputs.sizes.items() if value)
+        parts = " / ".join(f"{getattr(split, part).numel():,}" for part in ("train", "val", "test"))
+        return f"{self.inputs.name}: {sizes}; {parts} to train / validate / test"
+
+
+def make_plan(edges: str, labels: str | None, features: str | None, reading: Reading, settings: Settings) -> Plan:
+    """Read the files, then decide on splits, features and epochs; data that cannot be trained on is an error."""
+    if reading.self_loops is None:  # the same for all families of a preset
+        reading = replace(reading, self_loops=preset(settings.preset, "nodes").self_loops)
+    inputs = read_inputs(edges, labels, features, reading)
+    y = inputs.data.y
+    if y is None or not bool((y >= 0).any()):
+        hint = Hint("{labels} is a table of ids and labels, or an attribute in the file", labels=...)
+        raise DemonetError("no item has a label", file=inputs.files["edges"], hint=hint)
+    if len(inputs.class_names) < 2:
+        raise DemonetError(f"all labels are {inputs.class_names[0]!r}", hint="at least 2 classes are needed")
+    base = preset(settings.preset, family_of(inputs.data))
+    epochs = settings.epochs or epoch_limit(base.train.epochs, inputs.num_edges, _num_features(inputs, base.features))
+    checksums = dict(inputs.checksums)
+    splits = _splits(inputs, settings, checksums)
+    return Plan(inputs, reading, settings, splits, _features(inputs, base.features), epochs, checksums)
+
+
+@contextmanager
+def fitting_threads(inputs: Inputs) -> Iterator[None]:
+    """One thread for small graphs: it is faster, and results do not depend on the number of cores."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    if inputs.num_edges >= SMALL:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1):  # NumPy and scikit-learn
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _splits(inputs: Inputs, settings: Settings, checksums: dict[str, str]) -> list[Split]:
+    """The splits to train on; the checksum of a split file is added to ``checksums``."""
+    y = inputs.data.y
+    if settings.split is not None:
+        opened, path = InputFiles(), Path(settings.split)
+        split = Split.from_json(opened.read(path), path)
+        checksums["split"] = opened.checksums[path]
+        check_split(split, y)
+        if not split.val.numel():
+            raise DemonetError("the validation part is empty", file=settings.split, hint="early stopping needs one")
+        return [split]
+    parts = (1 - settings.val - settings.test, settings.val, settings.test)
+    splits = [fractions(y, parts, settings.seed + i, stratified=True) for i in range(settings.cv)]
+    for name, part, share in (("val", splits[0].val, settings.val), ("test", splits[0].test, settings.test)):
+        if share and not part.numel():
+            problem = f"a share of {share:g} of {int((y >= 0).sum())} labelled {inputs.kind} is empty"
+            hint = "add labels, or use a larger share"
+            raise DemonetError(problem, argument=name, file=inputs.files["edges"], hint=hint)
+    return splits
+
+
+def _num_features(inputs: Inputs, blocks: str) -> int:
+    """Approximate number of feature values of all nodes together."""
+    total = 0
+    if "degree-onehot" in blocks.split("+"):
+        every = degrees(inputs.data)
+        total += every.numel() * every.unique().numel()
+    for graph in inputs.graphs:
+        if graph.x is not None:
+            total += graph.x.values().numel() if graph.x.layout == torch.sparse_csr else graph.x.numel()
+    return total
+
+
+def _features(inputs: Inputs, blocks: str) -> str | None:
+    """Replace tf-idf, which is for counts, by standardised attributes; None to use the preset's features."""
+    names = blocks.split("+")
+    if "tfidf" not in names or are_counts(inputs.graphs):
+        return None
+    return "+".join("standardised" if name == "tfidf" else name for name in names if name != "neighbour-tfidf")

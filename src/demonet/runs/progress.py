@@ -1,0 +1,57 @@
+"""Progress callbacks of a run, silent by default, and the TensorBoard log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+
+from demonet.errors import DemonetError
+from demonet.train.loop import Epoch
+
+
+class RunProgress:
+    """Callbacks of :func:`~demonet.runs.fit_run`. This class does nothing; subclasses show progress."""
+
+    def message(self, text: str) -> None:
+        """Called when a step is finished."""
+
+    def training(self, label: str, epochs: int) -> AbstractContextManager[Callable[[Epoch], None]]:
+        """Called before training with the largest number of epochs; returns a callback for every epoch."""
+        return nullcontext(lambda epoch: None)
+
+
+def check_tensorboard() -> None:
+    """Fail early if TensorBoard is not installed."""
+    try:
+        import torch.utils.tensorboard  # noqa: F401
+    except ImportError:
+        hint = "pip install 'demonet[tensorboard]'"
+        raise DemonetError("TensorBoard is not installed", argument="log", hint=hint) from None
+
+
+@contextmanager
+def tensorboard_log(folder: Path | None, callback: Callable[[Epoch], None]) -> Iterator[Callable[[Epoch], None]]:
+    """A callback that also writes losses and accuracies to a folder; with None, only ``callback``.
+
+    When an interrupted run continues, repeated epochs replace the earlier ones.
+    """
+    if folder is None:
+        yield callback
+        return
+    from torch.utils.tensorboard import SummaryWriter
+
+    writers: list[SummaryWriter] = []
+
+    def on_epoch(epoch: Epoch) -> None:
+        if not writers:
+            writers.append(SummaryWriter(str(folder), purge_step=epoch.number))
+        for name in ("train_loss", "val_loss", "val_accuracy"):
+            writers[0].add_scalar(name, getattr(epoch, name), epoch.number)
+        callback(epoch)
+
+    try:
+        yield on_epoch
+    finally:
+        for writer in writers:
+            writer.close()

@@ -1,0 +1,18 @@
+"""The values that options list are those that the packages define."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from demonet.cli import choices
+from demonet.data.edges import SelfLoops
+from demonet.nn.config import CHOICES
+from demonet.runs.settings import Task
+from demonet.train.presets import PRESETS
+
+
+def test_options_list_what_the_packages_define():
+    assert get_args(choices.Task) == get_args(Task)
+    assert set(get_args(choices.Preset)) == {name for name, _ in PRESETS}
+    assert set(get_args(choices.Scheme)) == set(CHOICES["scheme"])
+    assert get_args(choices.SelfLoops) == get_args(SelfLoops)

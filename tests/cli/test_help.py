@@ -1,0 +1,80 @@
+"""Help, the version and usage errors import nothing heavy; arguments in errors are spelled as options."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import demonet
+from demonet.cli import app
+from demonet.cli.console import spelling
+from demonet.errors import DemonetError, DemonetWarning, Hint
+
+HEAVY = ("torch", "torch_geometric", "numpy", "scipy", "sklearn", "networkx", "pyarrow", "plotly")
+PROGRAM = f"""
+import sys
+sys.modules.update(dict.fromkeys({HEAVY}))  # importing one of them fails
+from demonet.cli import main
+main()
+"""
+
+
+def command(*arguments):
+    return subprocess.run([sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "word"),
+    [
+        (["--help"], 0, "reproduce"),
+        ([], 2, "reproduce"),
+        (["--version"], 0, demonet.__version__),
+        (["fit", "--help"], 0, "--labels"),
+        (["fit", "edges.csv", "--nothing"], 2, "--nothing"),
+        (["nothing"], 2, "nothing"),
+        (["fit", "edges.csv", "--out", "run", "--scheme", "none"], 2, "smooth"),
+    ],
+)
+def test_nothing_heavy_is_imported(arguments, code, word):
+    done = command(*arguments)
+    assert done.returncode == code, done.stderr
+    assert word in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_public_names_are_imported_on_first_use():
+    program = "import sys, demonet; assert 'torch' not in sys.modules; from demonet import DEMOConv; print(DEMOConv)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout == "<class 'demonet.nn.conv.DEMOConv'>\n", done.stderr
+    assert set(demonet.__all__) <= set(dir(demonet))
+    for name in demonet.__all__:
+        assert getattr(demonet, name).__name__ == name
+    assert demonet.data.__name__ == "demonet.data"
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = demonet.nothing
+
+
+def test_an_argument_is_spelled_as_the_option_of_the_command():
+    spell = spelling(app, ["fit", "edges.csv"])
+    error = DemonetError(
+        "'x' is wrong", argument="self_loops", file="a.csv", line=2, hint=Hint("{directed}", directed=True)
+    )
+    assert str(error) == "a.csv:2: self_loops: 'x' is wrong (directed=True)"
+    assert error.spelled(spell) == "a.csv:2: --self-loops: 'x' is wrong (--directed)"
+    for arguments, option in (
+        ({"directed": False}, "--undirected"),
+        ({"self_loops": "keep"}, "--self-loops keep"),
+        ({"labels": ...}, "--labels"),
+        ({"edges": ...}, "EDGES"),
+    ):
+        warning = DemonetWarning("w", hint=Hint(f"use {{{next(iter(arguments))}}}", **arguments))
+        assert warning.spelled(spell) == f"w (use {option})"
+
+
+def test_a_hint_that_the_command_has_no_option_for_is_left_out():
+    error = DemonetError("wrong", hint=Hint("{add_isolated} adds them", add_isolated=True))
+    assert error.spelled(spelling(app, ["fit"])) == "wrong (--add-isolated adds them)"
+    assert error.spelled(spelling(app, ["predict"])) == "wrong"
+    assert error.spelled(spelling(app, [])) == "wrong"

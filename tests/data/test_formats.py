@@ -1,0 +1,106 @@
+"""The registry of file formats: suffixes in upper and lower case, gzip, and a format of one's own."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from demonet.data import read_graph, read_graphs
+from demonet.data.readers import FORMATS, Format
+from demonet.data.readers.base import InputFiles, Listing
+from demonet.errors import DemonetError
+
+EDGES = "source,target\n1,2\n2,3\n3,1\n"
+
+
+def assert_triangle(data):
+    assert data.num_nodes == 3
+    assert data.edge_index.size(1) == 6
+
+
+@pytest.mark.parametrize("suffix", ["csv", "CSV", "Csv.GZ"])
+def test_a_suffix_may_be_in_upper_case(write, suffix):
+    content = EDGES.encode()
+    path = write(f"e.{suffix}", gzip.compress(content) if suffix.lower().endswith("gz") else content)
+    assert_triangle(read_graph(path))
+
+
+def test_a_table_of_graphs_in_upper_case_is_no_gin_file(write):
+    """It was read as a GIN file before."""
+    path = write("E.CSV", "graph,source,target\na,1,2\nb,1,2\nb,2,3\n")
+    assert [graph.num_nodes for graph in read_graphs(path)] == [2, 3]
+
+
+@pytest.mark.parametrize("name", ["e.parquet", "E.PARQUET", "E.PQ", "e.parquet.gz"])
+def test_parquet_in_upper_case_is_no_text(write, tmp_path, name):
+    """It was read as text before."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table({"source": [1, 2, 3], "target": [2, 3, 1]}), tmp_path / "plain")
+    content = (tmp_path / "plain").read_bytes()
+    assert_triangle(read_graph(write(name, gzip.compress(content) if name.endswith("gz") else content)))
+
+
+@pytest.mark.parametrize("name", ["X.NPY", "x.npy.gz"])
+def test_features_in_upper_case(write, tmp_path, name):
+    np.save(tmp_path / "plain.npy", np.eye(3, 2))
+    content = (tmp_path / "plain.npy").read_bytes()
+    path = write(name, gzip.compress(content) if name.endswith("gz") else content)
+    assert read_graph(write("e.csv", EDGES), features=path).x.tolist() == [[1, 0], [0, 1], [0, 0]]
+
+
+MEMBERS = {
+    "A": "1, 2\n2, 1\n3, 4\n4, 3\n",
+    "graph_indicator": "1\n1\n2\n2\n",
+    "graph_labels": "1\n-1\n",
+    "node_labels": "5\n6\n5\n5\n",
+}
+
+
+@pytest.mark.parametrize("packed", [set(MEMBERS), {"A"}, {"graph_labels", "node_labels"}])
+def test_a_tu_folder_with_gzipped_members(tmp_path, packed):
+    """It was refused before: "0 files *_A.txt"."""
+    for folder, zipped in (("plain", set()), ("packed", packed)):
+        (tmp_path / folder).mkdir()
+        for part, text in MEMBERS.items():
+            path = tmp_path / folder / f"X_{part}.txt"
+            if part in zipped:
+                path.with_suffix(".txt.gz").write_bytes(gzip.compress(text.encode()))
+            else:
+                path.write_text(text)
+    plain, found = read_graphs(tmp_path / "plain"), read_graphs(tmp_path / "packed")
+    assert found.class_names == plain.class_names
+    for one, other in zip(found, plain, strict=True):
+        assert torch.equal(one.edge_index, other.edge_index)
+        assert torch.equal(one.x, other.x)
+
+
+def read_json_graph(content, path, options):
+    """The reader of a new format: one function."""
+    pairs = np.array(json.loads(content)["edges"])
+    return Listing(pairs[:, 0], pairs[:, 1], directed=True, file=path)
+
+
+def test_a_new_format_is_one_reader_and_one_line(write, monkeypatch):
+    monkeypatch.setitem(FORMATS, ".json", Format(graph=read_json_graph))
+    data = read_graph(write("g.JSON", json.dumps({"edges": [[0, 1], [1, 2]]})))
+    assert data.edge_index.tolist() == [[0, 1], [1, 2]]
+
+
+def test_a_format_that_holds_no_table(write):
+    with pytest.raises(DemonetError, match=r"l\.graphml: .*\.graphml"):
+        read_graph(write("e.csv", EDGES), labels=write("l.graphml", "<graphml/>"))
+
+
+def test_the_checksum_is_that_of_the_file(write):
+    import hashlib
+
+    path = write("e.csv.gz", gzip.compress(EDGES.encode()))
+    files = InputFiles()
+    assert files.read(path) == EDGES.encode()
+    assert files.checksums == {path: hashlib.sha256(path.read_bytes()).hexdigest()}

@@ -1,0 +1,151 @@
+"""`fit` opens each input file once, checks the graph once and encodes labels once."""
+
+from __future__ import annotations
+
+import builtins
+import gzip
+import io
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.runs.files import FAST, fit, write_graphs, write_problem
+
+from demonet import DEMONetClassifier
+from demonet.data import synthetic
+from demonet.estimators import graphs as graph_estimator
+from demonet.estimators import nodes as node_estimator
+from demonet.runs import Reading, Settings, fit_run, inputs, predict_run
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """How often each file is opened, by Python or by Arrow."""
+    from pyarrow import parquet
+
+    counts: Counter[str] = Counter()
+    original = io.open
+
+    def counting(file, *arguments, **options):
+        if isinstance(file, str | Path):
+            counts[Path(file).name] += 1
+        return original(file, *arguments, **options)
+
+    def counting_arrow(function):
+        def read(source, *arguments, **options):
+            if isinstance(source, str | Path):
+                counts[Path(source).name] += 1
+            return function(source, *arguments, **options)
+
+        return read
+
+    monkeypatch.setattr(io, "open", counting)
+    monkeypatch.setattr(builtins, "open", counting)
+    for name in ("read_schema", "read_table"):
+        monkeypatch.setattr(parquet, name, counting_arrow(getattr(parquet, name)))
+    return counts
+
+
+def test_each_file_of_a_graph_is_opened_once(problem, opened):
+    fit_run("edges.csv", "labels.csv", "features.csv", out="run", settings=FAST)
+    assert {name: opened[name] for name in ("edges.csv", "labels.csv", "features.csv")} == {
+        **{"edges.csv": 1, "labels.csv": 1, "features.csv": 1}
+    }
+    opened.clear()
+    predict_run("run", "edges.csv", "features.csv")
+    assert (opened["edges.csv"], opened["features.csv"]) == (1, 1)
+
+
+def test_a_parquet_file_and_a_split_file_are_opened_once(problem, opened):
+    from pyarrow import csv, parquet
+
+    parquet.write_table(csv.read_csv("edges.csv"), "edges.parquet")
+    fit()
+    (problem / "run" / "split.json").rename("mine.json")
+    opened.clear()
+    fit_run("edges.parquet", "labels.csv", out="again", settings=Settings(epochs=12, split=Path("mine.json")))
+    assert (opened["edges.parquet"], opened["mine.json"]) == (1, 1)
+
+
+def test_each_file_of_a_set_of_graphs_is_opened_once(problem, opened):
+    fit_run("graphs.csv", "kinds.csv", out="run", settings=FAST)
+    assert (opened["graphs.csv"], opened["kinds.csv"]) == (1, 1)
+
+
+def test_each_file_of_a_folder_is_opened_once(problem, opened):
+    folder = problem / "SET"
+    folder.mkdir()
+    count = 12
+    lines = {"A": [], "graph_indicator": [], "graph_labels": [str(g % 2) for g in range(count)]}
+    for g in range(count):
+        first = 4 * g + 1
+        lines["A"] += [f"{first}, {first + i}" for i in range(1, 3 + g % 2)]
+        lines["graph_indicator"] += [str(g + 1)] * 4
+    for part, rows in lines.items():
+        (folder / f"SET_{part}.txt.gz").write_bytes(gzip.compress("\n".join(rows).encode(), mtime=0))
+    (folder / "README.md").write_text("about it")
+    opened.clear()
+    fit_run("SET", out="run", settings=FAST)
+    assert {name: times for name, times in opened.items() if name.startswith(("SET_", "README"))} == {
+        **{f"SET_{part}.txt.gz": 1 for part in lines},
+        "README.md": 1,
+    }
+
+
+def test_a_graph_is_checked_once(problem, monkeypatch):
+    """Estimators have their own reader for what users pass; a run must not come by it again."""
+
+    def read_again(*arguments, **options):
+        raise AssertionError("read again")
+
+    monkeypatch.setattr(node_estimator, "read_graph", read_again)
+    monkeypatch.setattr(graph_estimator, "read_graph", read_again)
+    fit()
+    predict_run("run", "edges.csv")
+    fit_run("graphs.csv", "kinds.csv", out="graphs", settings=FAST)
+    predict_run("graphs", "graphs.csv")
+
+
+def test_class_names_that_are_not_sorted_keep_their_order(problem, monkeypatch):
+    """Classes of wiki-vote are degree ranges, sorted by degree and not by name: accuracy was that of other classes."""
+    data = synthetic.role_graph(0, motifs=12)
+    order = sorted(range(len(data.class_names)), key=lambda code: -code)
+    data.class_names = [data.class_names[code] for code in order]
+    data.y = torch.tensor([order.index(code) for code in data.y.tolist()])
+    monkeypatch.setattr(inputs, "load", lambda name, self_loops: data)
+    monkeypatch.setattr(inputs.download, "locate", lambda entry: problem)
+    run = fit_run("brazil", out="run", settings=Settings(epochs=80))
+    assert run.class_names == data.class_names
+    model = DEMONetClassifier.load("run/model.safetensors", graph=data)
+    test = np.flatnonzero(run.part == 2)
+    named = np.array(data.class_names)[data.y.numpy()]
+    assert run.metrics["test_accuracy"] == (model.predict()[test] == named[test]).mean()
+
+
+def test_loops_that_the_user_keeps_are_trained_on(problem):
+    """They were dropped again by the estimator, in whose preset they are dropped."""
+    with (problem / "edges.csv").open("a") as file:
+        file.write("r0,r0\nr1,r1\n")
+    kept = fit_run("edges.csv", "labels.csv", out="kept", settings=FAST, reading=Reading(self_loops="keep"))
+    with pytest.warns(match="2 self-loops dropped"):
+        dropped = fit_run("edges.csv", "labels.csv", out="dropped", settings=FAST)
+    assert not np.array_equal(kept.probabilities, dropped.probabilities)
+    assert kept.config["sizes"]["edges"] == dropped.config["sizes"]["edges"] + 2
+
+
+def test_a_directed_graph_with_all_edges_in_both_directions_stays_directed(tmp_path):
+    write_problem(tmp_path)
+    write_graphs(tmp_path)
+    rows = (tmp_path / "edges.csv").read_text().splitlines()
+    both = [rows[0], *rows[1:], *(",".join(reversed(row.split(","))) for row in rows[1:])]
+    (tmp_path / "edges.csv").write_text("\n".join(both) + "\n")
+    run = fit_run(
+        tmp_path / "edges.csv",
+        tmp_path / "labels.csv",
+        out=tmp_path / "run",
+        settings=FAST,
+        reading=Reading(directed=True),
+    )
+    assert run.config["sizes"]["edges"] == len(both) - 1
