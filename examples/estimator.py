@@ -18,5 +18,5 @@ print(f"best scheme {search.fit(people, side).best_params_['scheme']}, macro-F1 
 classifier.save("club.safetensors")  # weights and facts, no pickle; the graph stays yours
 loaded = DEMONetClassifier.load("club.safetensors", graph=club)
 why = loaded.explain(8)
-print(f"person 8: {why.prediction} ({why.confidence:.3f}), most of all by the arc {why.arcs[0][:2]}")
+print(f"person 8: {why.prediction} ({why.confidence:.3f}), most of all by the edge {why.edges[0][:2]}")
 print(f"of a score of {why.network.score:.2f} the degree's own weights have {why.network.own:.2f}")

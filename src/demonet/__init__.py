@@ -1,8 +1,8 @@
-"""DEMO-Net (KDD'19): degree-specific graph neural networks for node and graph classification."""
+"""DEMO-Net (KDD'19): degree-specific graph neural networks for nodes and graphs."""
 
 from demonet.degree import AddDegreeLayout, DegreeLayout, DegreeTasks
 from demonet.errors import DemonetError, DemonetWarning
-from demonet.estimators import DEMONetClassifier, DEMONetGraphClassifier
+from demonet.estimators import DEMONetClassifier, DEMONetGraphClassifier, DEMONetGraphRegressor, DEMONetRegressor
 from demonet.kernels import DegreeWLKernel, MeanWLKernel, WLSubtreeKernel
 from demonet.nn import DegreePooling, DEMOConv, GraphDEMONet, ModelConfig, NodeDEMONet
 
@@ -13,6 +13,8 @@ __all__ = [
     "DEMOConv",
     "DEMONetClassifier",
     "DEMONetGraphClassifier",
+    "DEMONetGraphRegressor",
+    "DEMONetRegressor",
     "DegreeLayout",
     "DegreePooling",
     "DegreeTasks",

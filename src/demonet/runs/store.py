@@ -28,9 +28,10 @@ from demonet.runs.folder import (
 )
 from demonet.runs.run import Run
 from demonet.runs.tables import write_predictions
-from demonet.train.checkpoint import load_tensors, save_tensors
+from demonet.tensorfile import read_tensors, write_tensors
 
-FORMAT = "demonet-run-1"
+FORMAT = "demonet-run-2"
+FORMAT_1 = "demonet-run-1"  # without a checksum
 _ARRAYS = ("y", "part", "probabilities", "degree", "place", "degrees", "degree_counts", "degree_task")
 _OPTIONAL = ("edge_count", "edges", "drawing")
 _FACTS = ("kind", "history", "class_names", "ids", "columns")
@@ -40,7 +41,7 @@ def save_run(run: Run, split: Split, shop: Workshop) -> None:
     """Write all files of a run but its model and its page."""
     arrays = {name: getattr(run, name) for name in (*_ARRAYS, *_OPTIONAL)}
     tensors = {name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in arrays.items() if a is not None}
-    save_tensors(shop.draft(ARRAYS), tensors, {name: getattr(run, name) for name in _FACTS}, kind=FORMAT)
+    write_tensors(shop.draft(ARRAYS), FORMAT, tensors, {name: getattr(run, name) for name in _FACTS})
     noun = run.kind.removesuffix("s")
     write_predictions(shop.draft(PREDICTIONS), noun, run.ids, run.class_names, run.probabilities)
     split.save(shop.draft(SPLIT))
@@ -58,7 +59,7 @@ def load_run(out: str | Path) -> Run:
     if not (out / ARRAYS).is_file() or (unfinished and (out / WORK / READY).exists()):
         problem = "the run in this folder is not finished" if unfinished else "there is no run in this folder"
         raise DemonetError(problem, file=out, hint=f"demonet fit: {AGAIN}" if unfinished else None)
-    tensors, facts = load_tensors(out / ARRAYS, kind=FORMAT)
+    tensors, facts, _ = read_tensors(out / ARRAYS, FORMAT, unchecked=(FORMAT_1,))
     try:
         arrays: dict[str, Any] = {name: tensors[name].numpy() for name in _ARRAYS}
         arrays |= {name: tensors[name].numpy() for name in _OPTIONAL if name in tensors}
