@@ -10,7 +10,13 @@ from sklearn.exceptions import NotFittedError
 from tests.estimators.problems import QUICK, club, families, roles
 from torch_geometric.data import Data
 
-from demonet import DEMONetClassifier, DemonetError, DEMONetGraphClassifier
+from demonet import (
+    DEMONetClassifier,
+    DemonetError,
+    DEMONetGraphClassifier,
+    DEMONetGraphRegressor,
+    DEMONetRegressor,
+)
 
 PARAMETERS = {
     "preset": "best",
@@ -39,7 +45,7 @@ def test_parameters_are_checked_in_fit_alone(estimator, name):
 
 
 def test_every_parameter_has_a_constraint():
-    for estimator in (DEMONetClassifier, DEMONetGraphClassifier):
+    for estimator in (DEMONetClassifier, DEMONetGraphClassifier, DEMONetRegressor, DEMONetGraphRegressor):
         assert set(estimator().get_params()) - {"graph"} == set(estimator._parameter_constraints)
     assert set(PARAMETERS) == set(DEMONetGraphClassifier().get_params())
 
@@ -59,7 +65,7 @@ NODES = {
     "numbers": (GRAPH, PEOPLE, np.linspace(0, 1, 34), "y: Unknown label type: continuous"),
     "a table": (GRAPH, np.zeros((34, 2)), SIDES, r"node ids of shape \(34, 2\)"),
     "one label": (GRAPH, PEOPLE[:1] * 2, ["Hi", "Officer"], "'person 0' is labelled 'Officer', and 'Hi' before"),
-    "two labels": (GRAPH, PEOPLE[:2], ["Hi", "Officer"], "validation_fraction=0.2 of 2 labelled items is none"),
+    "two labels": (GRAPH, PEOPLE[:2], ["Hi", "Officer"], "validation_fraction=0.2 of n_samples=2 "),
     "an empty graph": (nx.Graph(), [], [], "the graph has no nodes"),
     "not a graph": (3, PEOPLE, SIDES, "a graph cannot be read from a int"),
 }

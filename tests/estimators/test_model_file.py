@@ -15,7 +15,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from tests.estimators.problems import QUICK, club, families, roles, words
 
-from demonet import DEMONetClassifier, DemonetError, DEMONetGraphClassifier
+from demonet import (
+    DEMONetClassifier,
+    DemonetError,
+    DEMONetGraphClassifier,
+)
 from demonet.estimators.model_file import FORMAT, load_model
 from demonet.tensorfile import read_tensors, write_tensors
 

@@ -19,7 +19,7 @@ from tests.train import problems, worker
 from demonet import DemonetError
 from demonet.data.splits import Split
 from demonet.tensorfile import read_tensors, write_tensors
-from demonet.train import Multilabel, Objective, Regress, train_graphs, train_nodes
+from demonet.train import train_graphs, train_nodes
 from demonet.train.checkpoint import FORMAT, digest
 
 ROOT = Path(__file__).parents[2]
@@ -197,7 +197,9 @@ DAMAGES = ["empty", "bytes", "header", "half", "pickle", "torch", "foreign", "ot
 @pytest.mark.parametrize("kind", DAMAGES)
 def test_a_file_that_is_no_checkpoint_is_refused_and_nothing_in_it_runs(saved, kind):
     damaged(saved, kind)
-    with pytest.raises(DemonetError, match=r"run\.safetensors: (cannot be read|not a demonet-checkpoint-2 file|.*checksum)"):
+    with pytest.raises(
+        DemonetError, match=r"run\.safetensors: (cannot be read|not a demonet-checkpoint-2 file|.*checksum)"
+    ):
         nodes(saved, epochs=30)
     assert not saved.with_name("marker").exists()
 
@@ -210,6 +212,15 @@ def test_the_trap_works(tmp_path):
     with path.open("rb") as stream:
         pickle.load(stream)
     assert (tmp_path / "marker").exists()
+
+
+def test_a_flipped_bit_is_found(saved):
+    """Without a checksum, training would go on from other weights."""
+    raw = bytearray(saved.read_bytes())
+    raw[-100] ^= 4
+    saved.write_bytes(raw)
+    with pytest.raises(DemonetError, match="checksum"):
+        nodes(saved, epochs=30)
 
 
 @pytest.mark.parametrize("missing", ["random", "best.head.weight", "adam.0.exp_avg", "model.head.weight"])

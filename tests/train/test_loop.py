@@ -17,8 +17,8 @@ from demonet.data.splits import Split
 from demonet.train import (
     Classify,
     GraphProblem,
-    NodeProblem,
     LabelledBatch,
+    NodeProblem,
     TrainConfig,
     evaluate,
     fit,

@@ -155,7 +155,7 @@ class DEMONetEstimator(BaseEstimator):
         codes = y if classes else labelled(y).long() - 1
         split = fractions(codes, (1 - share, share, 0.0), int(self.random_state), stratified=classes)
         if split.val.numel() == 0 or split.train.numel() == 0:
-            problem = f"validation_fraction={share} of {int((codes >= 0).sum())} labelled items is none"
+            problem = f"validation_fraction={share} of n_samples={int((codes >= 0).sum())} labelled items is none"
             raise DemonetError(problem, hint="give more labels, or a larger validation_fraction")
         return split
 

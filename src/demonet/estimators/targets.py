@@ -206,7 +206,7 @@ def _check_y(y: Any, num_items: int, hint: str) -> None:
 def _numbers(y: Any) -> NDArray[np.float64]:
     """A float64 array, None as NaN."""
     try:
-        numbers = np.asarray(y, dtype=np.float64)
+        numbers = np.array(y, dtype=np.float64)  # a copy: torch does not take arrays that are read-only
     except (TypeError, ValueError) as error:
         raise DemonetError(f"y: {error}") from None
     if np.isinf(numbers).any():

@@ -81,6 +81,12 @@ def _log_loss(y: Array, predicted: Array, weight: Array | None) -> float:
     return float(sk.log_loss(y, predicted, sample_weight=weight, labels=np.arange(predicted.shape[1])))
 
 
+def _balanced_accuracy(y: Array, predicted: Array, sample_weight: Array | None) -> float:
+    """The mean recall of the classes in ``y``; unlike scikit-learn's function, silent about classes not in it."""
+    options = {"labels": np.unique(y), "average": "macro", "zero_division": 0.0}
+    return float(sk.recall_score(y, predicted, sample_weight=sample_weight, **options))
+
+
 _F1 = partial(sk.f1_score, zero_division=0.0)
 
 METRICS: dict[str, Metric] = {
@@ -91,8 +97,8 @@ METRICS: dict[str, Metric] = {
             "balanced",
             "balanced accuracy",
             {
-                "classify": _of_classes(sk.balanced_accuracy_score),
-                "multilabel": _by_column(sk.balanced_accuracy_score, needs_two_values=True),
+                "classify": _of_classes(_balanced_accuracy),
+                "multilabel": _by_column(_balanced_accuracy, needs_two_values=True),
             },
         ),
         Metric(

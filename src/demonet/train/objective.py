@@ -138,7 +138,7 @@ class Classify(Objective):
         """Cross-entropy."""
         if weight is None:
             return cross_entropy(scores, y)
-        return F.cross_entropy(scores, y, reduction="none") @ weight / weight.sum()
+        return F.cross_entropy(scores, y, reduction="none") @ weight.to(scores.dtype) / weight.sum()
 
     def activate(self, scores: Tensor) -> Tensor:
         """Softmax."""
