@@ -1,4 +1,4 @@
-"""DEMO-Net (KDD'19): degree-specific graph neural networks for node and graph classification."""
+"""DEMO-Net (KDD'19): degree-specific graph neural networks for nodes and graphs."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -7,7 +7,12 @@ from demonet.errors import DemonetError, DemonetWarning
 
 if TYPE_CHECKING:
     from demonet.degree import AddDegreeLayout, DegreeLayout, DegreeTasks
-    from demonet.estimators import DEMONetClassifier, DEMONetGraphClassifier
+    from demonet.estimators import (
+        DEMONetClassifier,
+        DEMONetGraphClassifier,
+        DEMONetGraphRegressor,
+        DEMONetRegressor,
+    )
     from demonet.kernels import DegreeWLKernel, MeanWLKernel, WLSubtreeKernel
     from demonet.nn import DegreePooling, DEMOConv, GraphDEMONet, ModelConfig, NodeDEMONet
     from demonet.ops import backend
@@ -17,7 +22,7 @@ __version__ = "0.1.0"
 # Imported on first use, so that `demonet --help` does not wait for torch.
 _LAZY = {
     "degree": ("AddDegreeLayout", "DegreeLayout", "DegreeTasks"),
-    "estimators": ("DEMONetClassifier", "DEMONetGraphClassifier"),
+    "estimators": ("DEMONetClassifier", "DEMONetGraphClassifier", "DEMONetGraphRegressor", "DEMONetRegressor"),
     "kernels": ("DegreeWLKernel", "MeanWLKernel", "WLSubtreeKernel"),
     "nn": ("DEMOConv", "DegreePooling", "GraphDEMONet", "ModelConfig", "NodeDEMONet"),
     "ops": ("backend",),
@@ -29,6 +34,8 @@ __all__ = [
     "DEMOConv",
     "DEMONetClassifier",
     "DEMONetGraphClassifier",
+    "DEMONetGraphRegressor",
+    "DEMONetRegressor",
     "DegreeLayout",
     "DegreePooling",
     "DegreeTasks",

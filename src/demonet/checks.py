@@ -112,27 +112,40 @@ def check_labels(y: Tensor, num_items: int, num_classes: int | None = None, *, f
         raise DemonetError(f"label {int(y[item])} of item {item}", file=file, hint=f"{allowed}, or -1 for unlabelled")
 
 
-def check_split(split: Split, y: Tensor) -> None:
-    """Refuse a split that cannot be trained or measured honestly on labels ``y``.
+def labelled(y: Tensor) -> Tensor:
+    """``[n]`` which items have a target: a class that is not -1, or a row that is not all NaN.
 
-    Indices are in range and in one part only, every item is labelled, and training has every class.
+    >>> labelled(torch.tensor([0, -1])), labelled(torch.tensor([[torch.nan, 1.0], [torch.nan, torch.nan]]))
+    (tensor([ True, False]), tensor([ True, False]))
     """
-    seen = torch.zeros(y.numel(), dtype=torch.int8)
+    known = ~y.isnan() if y.is_floating_point() else y >= 0
+    return known if y.dim() == 1 else known.any(1)
+
+
+def check_split(split: Split, y: Tensor) -> None:
+    """Refuse a split that cannot be trained or measured honestly on targets ``y``.
+
+    Indices are in range and in one part only, and every item has a target. If ``y`` are classes, the training part has
+    every class.
+    """
+    seen, missing = torch.zeros(y.size(0), dtype=torch.int8), ~labelled(y.cpu())
     for part, index in (("train", split.train), ("val", split.val), ("test", split.test)):
-        outside = (index < 0) | (index >= y.numel())
+        outside = (index < 0) | (index >= y.size(0))
         if bool(outside.any()):
             raise DemonetError(
-                f"{part} index {int(index[outside][0])} of split {split.name}: there are {y.numel()} items"
+                f"{part} index {int(index[outside][0])} of split {split.name}: there are {y.size(0)} items"
             )
         again = index[seen[index] > 0]
         if again.numel():
             raise DemonetError(f"item {int(again[0])} of split {split.name} is in {part} and in an earlier part")
         seen[index] = 1
-        unlabelled = index[y.cpu()[index] < 0]
+        unlabelled = index[missing[index]]
         if unlabelled.numel():
             raise DemonetError(f"item {int(unlabelled[0])} in {part} of split {split.name} has no label")
     if split.train.numel() == 0:
         raise DemonetError(f"the training part of split {split.name} is empty")
+    if y.is_floating_point():
+        return
     present = torch.unique(y.cpu()[split.train])
     for label in torch.unique(y.cpu()).tolist():
         if label >= 0 and label not in present:

@@ -10,7 +10,13 @@ from sklearn.exceptions import NotFittedError
 from tests.estimators.problems import QUICK, club, families, roles
 from torch_geometric.data import Data
 
-from demonet import DEMONetClassifier, DemonetError, DEMONetGraphClassifier
+from demonet import (
+    DEMONetClassifier,
+    DemonetError,
+    DEMONetGraphClassifier,
+    DEMONetGraphRegressor,
+    DEMONetRegressor,
+)
 
 PARAMETERS = {
     "preset": "best",
@@ -21,6 +27,7 @@ PARAMETERS = {
     "epochs": 0,
     "patience": 1.5,
     "validation_fraction": 1.0,
+    "metric": "f1",
     "class_weight": "even",
     "random_state": None,
     "device": "cuda:7",
@@ -38,24 +45,27 @@ def test_parameters_are_checked_in_fit_alone(estimator, name):
 
 
 def test_every_parameter_has_a_constraint():
-    for estimator in (DEMONetClassifier, DEMONetGraphClassifier):
+    for estimator in (DEMONetClassifier, DEMONetGraphClassifier, DEMONetRegressor, DEMONetGraphRegressor):
         assert set(estimator().get_params()) - {"graph"} == set(estimator._parameter_constraints)
     assert set(PARAMETERS) == set(DEMONetGraphClassifier().get_params())
 
 
 GRAPH, PEOPLE, SIDES = club()
+SIDES_AS_NUMBERS = np.unique(SIDES, return_inverse=True)[1].astype(float)
 NODES = {
     "no graph": (None, PEOPLE, SIDES, "there is no graph"),
     "no y": (GRAPH, PEOPLE, None, "requires y to be passed"),
     "a stranger": (GRAPH, [*PEOPLE, "nobody"], [*SIDES, "Hi"], r"no node 'nobody' in the graph \(1 such\)"),
     "few labels": (GRAPH, PEOPLE, SIDES[:-1], "33 labels for 34 items"),
     "one class": (GRAPH, PEOPLE, ["Hi"] * 34, "the labels have 1 class"),
-    "NaN": (GRAPH, PEOPLE, [float("nan"), *range(33)], "Input y contains NaN"),
-    "None": (GRAPH, PEOPLE, [None, *SIDES[1:]], "y: "),
+    "NaN": (GRAPH, PEOPLE, [float("nan")] * 34, "Input y contains NaN"),
+    "None": (GRAPH, PEOPLE, [None] * 34, "Input y contains NaN"),
+    "infinity": (GRAPH, PEOPLE, [float("inf"), *SIDES_AS_NUMBERS[1:]], "Input y contains infinity"),
+    "a label of 2": (GRAPH, PEOPLE, np.full((34, 3), 2), r"label 2\.0 of item 0, column 0"),
     "numbers": (GRAPH, PEOPLE, np.linspace(0, 1, 34), "y: Unknown label type: continuous"),
     "a table": (GRAPH, np.zeros((34, 2)), SIDES, r"node ids of shape \(34, 2\)"),
     "one label": (GRAPH, PEOPLE[:1] * 2, ["Hi", "Officer"], "'person 0' is labelled 'Officer', and 'Hi' before"),
-    "two labels": (GRAPH, PEOPLE[:2], ["Hi", "Officer"], "validation_fraction=0.2 of 2 labelled items is none"),
+    "two labels": (GRAPH, PEOPLE[:2], ["Hi", "Officer"], "validation_fraction=0.2 of n_samples=2 "),
     "an empty graph": (nx.Graph(), [], [], "the graph has no nodes"),
     "not a graph": (3, PEOPLE, SIDES, "a graph cannot be read from a int"),
 }
@@ -70,16 +80,16 @@ def test_nodes(name):
 
 def test_nodes_in_the_short_form():
     data = roles()
-    with pytest.raises(DemonetError, match="and graph= or y beside it"):
+    with pytest.raises(DemonetError, match="X is a graph"):
         DEMONetClassifier(graph=data).fit(data)
-    with pytest.raises(DemonetError, match="and graph= or y beside it"):
+    with pytest.raises(DemonetError, match="X is a graph"):
         DEMONetClassifier().fit(data, data.y)
     with pytest.raises(DemonetError, match="the graph has no labels"):
         DEMONetClassifier().fit(Data(edge_index=data.edge_index, num_nodes=data.num_nodes))
     fitted = DEMONetClassifier(**QUICK).fit(data)
     with pytest.raises(DemonetError, match="two graphs"):
         fitted.predict(data, graph=data)
-    with pytest.raises(DemonetError, match="a score needs y"):
+    with pytest.raises(DemonetError, match="needs y"):
         fitted.score([0, 1])
 
 
@@ -104,8 +114,8 @@ def test_graphs():
     wide = [Data(edge_index=g.edge_index, num_nodes=g.num_nodes, x=torch.ones(g.num_nodes, 2)) for g in graphs]
     for X, y, message in (
         ([], [], "there are no graphs"),
-        (graphs[0], None, "a Data, where graphs belong"),
-        (7, None, "a int, where graphs belong"),
+        (graphs[0], None, "X is a Data"),
+        (7, None, "X is a int"),
         (wide, None, "graph 0 has no labels"),
         ([nx.path_graph(3)] * 4, None, "not every graph is a Data"),
         (graphs, names[1:], "23 labels for 24 items"),

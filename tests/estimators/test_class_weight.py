@@ -12,8 +12,7 @@ from torch import nn
 
 from demonet import DEMONetClassifier, DEMONetGraphClassifier
 from demonet.estimators.targets import weigh_classes
-from demonet.train import Part, evaluate
-from demonet.train.loss import part_loss
+from demonet.train import Classify, LabelledBatch, evaluate
 
 
 def test_weighted_loss_and_accuracy():
@@ -21,8 +20,8 @@ def test_weighted_loss_and_accuracy():
     generator = torch.Generator().manual_seed(0)
     scores, y = torch.randn(40, 3, generator=generator), torch.randint(3, (40,), generator=generator)
     weights = torch.tensor([1.0, 5.0, 0.5])
-    part = Part((scores,), torch.arange(40), y, weights[y])
-    torch.testing.assert_close(part_loss(scores, part), F.cross_entropy(scores, y, weight=weights))
+    part = LabelledBatch((scores,), torch.arange(40), y, weights[y])
+    torch.testing.assert_close(Classify().loss(scores, part.y, part.weight), F.cross_entropy(scores, y, weight=weights))
     loss, accuracy = evaluate(nn.Identity(), part)
     right = scores.argmax(1) == y
     assert accuracy == pytest.approx(float((weights[y] * right).sum() / weights[y].sum()))
@@ -34,7 +33,7 @@ def test_balanced_weights_make_it_the_balanced_accuracy():
     weights = weigh_classes("balanced", np.arange(3), y)
     np.testing.assert_allclose(weights, 40 / (3 * np.array([30, 6, 4])), rtol=1e-6)
     scores = torch.randn(40, 3, generator=torch.Generator().manual_seed(1))
-    part = Part((scores,), torch.arange(40), torch.from_numpy(y), weights[y])
+    part = LabelledBatch((scores,), torch.arange(40), torch.from_numpy(y), weights[y])
     assert evaluate(nn.Identity(), part)[1] == pytest.approx(balanced_accuracy_score(y, scores.argmax(1)))
 
 

@@ -97,10 +97,10 @@ def test_arcs_are_those_that_the_score_depends_on(case):
     hops = sum(isinstance(module, DEMOConv) for module in fitted.model_.modules())
     _, arcs, _, _ = k_hop_subgraph(7, hops, data.edge_index)
     present = set(map(tuple, arcs.t().tolist()))
-    assert explanation.arcs
-    assert {(arc.source, arc.target) for arc in explanation.arcs} <= present
-    assert 7 in {arc.target for arc in explanation.arcs}
-    for found in (explanation.arcs, explanation.features):
+    assert explanation.edges
+    assert {(arc.source, arc.target) for arc in explanation.edges} <= present
+    assert 7 in {arc.target for arc in explanation.edges}
+    for found in (explanation.edges, explanation.features):
         importance = [one.importance for one in found]
         assert importance == sorted(importance, reverse=True)
         assert all(0 <= value <= 1 for value in importance)
@@ -125,14 +125,14 @@ def test_names_seed_and_repetition():
     assert torch.equal(state, torch.get_rng_state())
     assert isinstance(one, Explanation)
     assert (one.node, one.degree, one.task) == ("person 11", 1, "1")
-    assert {one.arcs[0].source, one.arcs[0].target} <= set(people)
+    assert {one.edges[0].source, one.edges[0].target} <= set(people)
     assert {feature.name.rsplit(" ", 1)[0] for feature in one.features} <= {"degree", "degree-rbf"}
     assert (
-        one.arcs
+        one.edges
         != DEMONetClassifier(graph=graph, random_state=1, **QUICK)
         .fit(people, sides)
         .explain("person 11", epochs=3)
-        .arcs
+        .edges
     )
     np.testing.assert_array_equal(fitted.predict_proba(), fitted.predict_proba(graph=graph))
     assert not any(module.explain for module in fitted.model_.modules() if isinstance(module, DEMOConv))
@@ -143,7 +143,7 @@ def test_another_graph_an_isolated_node_and_bad_input():
     star = fitted.explain(0, graph=nx.star_graph(40), epochs=2)
     assert (star.degree, star.task) == (40, "unseen")
     alone = fitted.explain(1, graph=nx.empty_graph(2), epochs=2)
-    assert (alone.degree, alone.arcs) == (0, [])
+    assert (alone.degree, alone.edges) == (0, [])
     assert alone.features, "its own features still moved it"
     assert alone.network.shared == alone.network.own == 0, "no neighbours, nothing but the seed"
     with pytest.raises(DemonetError, match="no node 'nobody'"):

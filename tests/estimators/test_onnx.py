@@ -25,12 +25,12 @@ def labelled(attributes):
     return data
 
 
-def run(path, *inputs):
+def run(path, *inputs, output="probabilities"):
     onnxruntime = pytest.importorskip("onnxruntime")
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     names = [given.name for given in session.get_inputs()]
-    (probabilities,) = session.run(["probabilities"], dict(zip(names, inputs, strict=True)))
-    return probabilities, session.get_modelmeta().custom_metadata_map
+    (found,) = session.run([output], dict(zip(names, inputs, strict=True)))
+    return found, session.get_modelmeta().custom_metadata_map
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from demonet.nn import NodeDEMONet
 from demonet.nn.fused import small_loss
 from demonet.ops import cpu
 from demonet.ops.graph import Graph
-from demonet.train.problem import Part
+from demonet.train.problem import LabelledBatch
 from demonet.train.steps import _loss
 
 GRAPHS = {"undirected": drawn_by_seed(40, 90, 0), "directed": drawn_by_seed(40, 70, 1, undirected=False)}
@@ -165,9 +165,9 @@ def test_a_loss_that_nobody_differentiates_is_forgotten(override):
 def test_training_takes_it():
     model, inputs = made(GRAPHS["undirected"], torch.float32)
     rows = torch.arange(0, 40, 3)
-    loss = _loss(model, Part((inputs,), rows, rows % 3))
+    loss = _loss(model, LabelledBatch((inputs,), rows, rows % 3))
     assert type(loss.grad_fn).__name__ == "_LossBackward"
     torch.manual_seed(7)
-    loss = _loss(model, Part((inputs,), rows, rows % 3))
+    loss = _loss(model, LabelledBatch((inputs,), rows, rows % 3))
     torch.manual_seed(7)
     torch.testing.assert_close(loss, F.cross_entropy(model(inputs)[rows], rows % 3))

@@ -16,7 +16,7 @@ from demonet.nn import NodeDEMONet
 from demonet.ops import Options, Weights, aggregate, conv, cpu_stack, linear_cross_entropy
 from demonet.ops.graph import Graph
 from demonet.ops.stack import Stack
-from demonet.train.problem import Part
+from demonet.train.problem import LabelledBatch
 from demonet.train.steps import _loss
 
 GRAPHS = {"undirected": drawn_by_seed(40, 90, 0), "directed": drawn_by_seed(40, 70, 1, undirected=False)}
@@ -111,7 +111,7 @@ def test_training_and_timing_take_it_without_dropout(dropout, kind):
     layout = DegreeLayout.from_edge_index(*graph)
     model = NodeDEMONet(3, 2, DegreeTasks.exact(layout.degree), hidden=4, dropout=dropout)
     rows = torch.arange(0, 40, 3)
-    part = Part((model.prepare(features(40, 3, 0).float(), graph.edge_index),), rows, rows % 2)
+    part = LabelledBatch((model.prepare(features(40, 3, 0).float(), graph.edge_index),), rows, rows % 2)
     loss = _loss(model, part)
     assert type(loss.grad_fn).__name__ == kind
     if dropout == 0:

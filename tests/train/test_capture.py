@@ -8,7 +8,8 @@ import pytest
 import torch
 from tests.train import problems
 
-from demonet.train import capture, train_nodes
+from demonet.degree.count import count_degree
+from demonet.train import Classify, Multilabel, Regress, capture, train_nodes
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -28,6 +29,26 @@ def test_captured_steps_are_the_eager_ones(preset, monkeypatch):
     monkeypatch.setattr(capture, "WARM_UP", 10**9)
     eager = train(preset)
     assert captured.history.train_loss == eager.history.train_loss
+    assert torch.equal(state(captured), state(eager))
+
+
+@pytest.mark.parametrize("objective", [Classify(metric="macro-f1"), Multilabel(), Regress(), Regress(error="mae")])
+def test_every_objective_is_captured(objective, monkeypatch):
+    data, split = problems.nodes()
+    degree = count_degree(data.edge_index, data.num_nodes).double()
+    if objective.task != "classify":
+        data.y = torch.stack([degree, -degree] if objective.task == "regress" else [degree > 2, degree > 3], 1).double()
+        data.y[::5, 1] = torch.nan
+    chosen = problems.quick("default", "nodes", epochs=30)
+
+    def run():
+        return train_nodes(data.to("cuda"), split, chosen, objective=objective)
+
+    captured = run()
+    monkeypatch.setattr(capture, "WARM_UP", 10**9)
+    eager = run()
+    assert captured.history.train_loss == eager.history.train_loss
+    assert captured.history.val_metric == eager.history.val_metric
     assert torch.equal(state(captured), state(eager))
 
 

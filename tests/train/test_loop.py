@@ -15,9 +15,10 @@ from torch_geometric.data import Batch
 from demonet import DegreeTasks, DemonetError, NodeDEMONet
 from demonet.data.splits import Split
 from demonet.train import (
+    Classify,
     GraphProblem,
+    LabelledBatch,
     NodeProblem,
-    Part,
     TrainConfig,
     evaluate,
     fit,
@@ -56,7 +57,8 @@ class Everyone:
     """Train and validate on the same four items."""
 
     def __init__(self):
-        self.validation = Part((), torch.arange(4), torch.zeros(4, dtype=torch.long))
+        self.objective = Classify(outputs=2)
+        self.validation = LabelledBatch((), torch.arange(4), torch.zeros(4, dtype=torch.long))
 
     def training(self, seed, epoch):
         yield self.validation
@@ -217,11 +219,11 @@ def test_the_best_weights_are_restored(kind):
     assert history.best_accuracy == max(history.val_accuracy) == trained.val_accuracy
     ties = [loss for loss, a in zip(history.val_loss, history.val_accuracy, strict=True) if a == history.best_accuracy]
     assert history.val_loss[history.best_epoch] == min(ties)
-    validation = Part(trained.inputs, split.val, y[split.val])
+    validation = LabelledBatch(trained.inputs, split.val, y[split.val])
     loss, accuracy = evaluate(trained.model, validation)
     assert accuracy == history.best_accuracy
     assert loss == pytest.approx(history.val_loss[history.best_epoch], rel=1e-5)
-    right = predict(trained.model, Part(trained.inputs, split.test, y[split.test])).argmax(1) == y[split.test]
+    right = predict(trained.model, LabelledBatch(trained.inputs, split.test, y[split.test])).argmax(1) == y[split.test]
     assert trained.test_accuracy == float(right.double().mean())
 
 
@@ -234,9 +236,9 @@ def test_it_learns():
 def test_the_test_part_is_looked_at_once_and_last(monkeypatch):
     asked = []
 
-    def spying(model, part):
-        asked.append(part.rows.tolist())
-        return measure(model, part)
+    def spying(model, batch, objective):
+        asked.append(batch.rows.tolist())
+        return measure(model, batch, objective)
 
     measure = steps.measure
     monkeypatch.setattr(steps, "measure", spying)

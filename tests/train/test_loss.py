@@ -11,7 +11,7 @@ from demonet import DegreeTasks, NodeDEMONet
 from demonet.degree.count import count_degree
 from demonet.ops import backend
 from demonet.train import NodeProblem
-from demonet.train.loss import cross_entropy, part_loss
+from demonet.train.objective import Classify, cross_entropy
 
 LIMITS = backend.current()
 
@@ -38,7 +38,7 @@ def test_the_models_own_loss_is_the_parts(head, weighted):
     inputs = (model.prepare(x, data.edge_index),)  # rows inside stand in degree order, labels in the caller's
     weight = torch.rand(int(data.y.max()) + 1, generator=torch.Generator().manual_seed(1)) if weighted else None
     part = NodeProblem(inputs, data.y, split, weight).train
-    wanted = part_loss(model(*part.inputs)[part.rows], part)
+    wanted = Classify().loss(model(*part.inputs)[part.rows], part.y, part.weight)
     found = model.loss(part.inputs[0], *part.spread)
     torch.testing.assert_close(found, wanted)
     by = [torch.autograd.grad(loss, list(model.parameters())) for loss in (found, wanted)]

@@ -1,61 +1,253 @@
-"""What a network may add to the objective, and a learning rate that falls."""
+"""Objectives: losses against loops, targets that are valid, and what unknown entries may not do."""
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
 import torch
-from torch import nn
+from tests.train import problems
 
 from demonet import DemonetError
-from demonet.data.splits import Split
-from demonet.train import NodeProblem, TrainConfig, fit
+from demonet.data.splits import Split, fractions
+from demonet.data.synthetic import power_law
+from demonet.degree.count import count_degree
+from demonet.train import Classify, Multilabel, NodeProblem, Regress, evaluate, fit, train_graphs, train_nodes
+from demonet.train.config import TrainConfig
+from demonet.train.objective import objective_from_state
 
-X = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [2.0, 1.0]])
-PROBLEM = NodeProblem((X,), torch.tensor([0, 1, 0, 1]), Split("s", 0, [0, 1], [2], [3]))
-
-
-class Pulled(nn.Module):
-    """A linear map whose own loss pulls it towards a given matrix."""
-
-    def __init__(self, pull):
-        super().__init__()
-        self.weight, self.pull = nn.Parameter(torch.zeros(2, 2)), pull
-
-    def forward(self, x):
-        if self.pull:
-            self.auxiliary_loss = self.pull * (self.weight - 3.0).square().sum()
-        return x @ self.weight
+NAN = float("nan")
 
 
-def test_the_auxiliary_loss_is_part_of_the_objective():
-    config = TrainConfig(epochs=300, patience=300, lr=0.05, weight_decay=0.0)
-    pulled, alone = Pulled(100.0), Pulled(0.0)
-    history = fit(pulled, PROBLEM, config)
-    assert history.train_loss[0] == pytest.approx(100 * 4 * 9 + torch.log(torch.tensor(2.0)).item())
-    assert history.val_loss[0] == pytest.approx(0.6931, abs=1e-3)  # the cross-entropy alone chooses the epoch
-    fit(alone, PROBLEM, config)
-    assert float((alone.weight - 3).abs().min()) > 0.5
-    pulled.pull = 100.0
-    weights = []
-    fit(pulled, PROBLEM, config, on_epoch=lambda epoch: weights.append(pulled.weight.detach().clone()))
-    assert float((weights[-1] - 3).abs().max()) < 0.1
+def table(items, columns, seed=0):
+    """0 and 1 with a fifth unknown, but none in the first row and the first column."""
+    generator = torch.Generator().manual_seed(seed)
+    y = torch.randint(2, (items, columns), generator=generator).double()
+    unknown = torch.rand(items, columns, generator=generator) < 0.2
+    unknown[0], unknown[:, 0] = False, False
+    return y.masked_fill(unknown, NAN)
 
 
-def test_the_rate_falls_by_halves():
-    """Adam's first steps are as long as the rate, whatever the gradient: so is the sum of what a weight can move."""
-    moved = {}
-    for every in (None, 1):
-        model, steps = Pulled(1e6), []
-        config = TrainConfig(epochs=3, lr=0.1, weight_decay=0.0, halve_lr_every=every)
-        fit(
-            model, PROBLEM, config, on_epoch=lambda _, model=model, steps=steps: steps.append(float(model.weight[0, 0]))
-        )
-        moved[every] = [b - a for a, b in zip([0.0, *steps], steps, strict=False)]
-    assert moved[None] == pytest.approx([0.1, 0.1, 0.1], rel=0.01)
-    assert moved[1] == pytest.approx([0.1, 0.05, 0.025], rel=0.01)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("objective", [Multilabel(), Regress(), Regress(error="mae")])
+def test_losses_and_their_gradients_are_those_of_a_loop(objective, weighted):
+    generator = torch.Generator().manual_seed(1)
+    y = table(7, 3)
+    if objective.task == "regress":
+        y = y + torch.randn(7, 3, generator=generator).double()
+    scores = torch.randn(7, 3, generator=generator, dtype=torch.float64).requires_grad_()
+    weight = torch.rand(7, generator=generator, dtype=torch.float64) + 0.5 if weighted else None
+    total = share = 0.0
+    for i in range(7):
+        for j in range(3):
+            s, t, w = scores[i, j], float(y[i, j]), 1.0 if weight is None else float(weight[i])
+            if math.isnan(t):
+                continue
+            if objective.task == "multilabel":
+                p = 1 / (1 + torch.exp(-s))
+                entry = -(t * torch.log(p) + (1 - t) * torch.log(1 - p))
+            else:
+                entry = (s - t) ** 2 if objective.error == "mse" else (s - t).abs()
+            total, share = total + w * entry, share + w
+    found = objective.loss(scores, y, weight)
+    torch.testing.assert_close(found, total / share)
+    ours, loops = (torch.autograd.grad(value, scores)[0] for value in (found, total / share))
+    torch.testing.assert_close(ours, loops)
+    assert objective.size(y, weight) == pytest.approx(share)
 
 
-@pytest.mark.parametrize("value", [0, -1, 2.5])
-def test_a_bad_schedule(value):
-    with pytest.raises(DemonetError, match="halve_lr_every"):
-        TrainConfig(halve_lr_every=value)
+def test_targets_are_standardised_on_the_training_part_and_come_back():
+    y = torch.tensor([[1.0, 7.0], [3.0, NAN], [5.0, 7.0], [100.0, 0.0]], dtype=torch.float64)
+    objective = Regress().fit(y[:3])
+    assert objective.mean == (3.0, 7.0)
+    assert objective.scale == (pytest.approx(math.sqrt(8 / 3)), 1.0)  # a constant column is only centred
+    encoded = objective.encode(y)
+    torch.testing.assert_close(encoded[:3, 0].double().mean(), torch.tensor(0.0, dtype=torch.float64))
+    torch.testing.assert_close(objective.decode(encoded), y, equal_nan=True, rtol=1e-6, atol=1e-5)
+    assert objective_from_state(objective.state()) == objective
+
+
+WRONG = [
+    (Multilabel(), torch.zeros(3), "[3]"),
+    (Multilabel(), torch.zeros(4, 2), "4 targets for 3"),
+    (Multilabel(), torch.tensor([[0, 1], [1, 2], [0, 0]]), "label 2 of item 1, column 1"),
+    (Multilabel(), torch.tensor([[0.0, 1.0], [0.5, 1.0], [0.0, 0.0]]), "label 0.5 of item 1, column 0"),
+    (Regress(), torch.tensor([1.0, math.inf, 2.0]), "target inf of item 1"),
+    (Regress(), torch.zeros(3, 1, 1), "[3, 1, 1]"),
+    (Regress(), torch.zeros(2), "2 targets for 3"),
+    (Classify(), torch.zeros(3), "[3] of torch.float32"),
+]
+
+
+@pytest.mark.parametrize(("objective", "y", "fact"), WRONG)
+def test_targets_that_are_not_valid(objective, y, fact):
+    with pytest.raises(DemonetError) as raised:
+        objective.check(y, 3)
+    assert fact in str(raised.value)
+
+
+def test_splits_of_targets_that_are_not_classes():
+    y = torch.tensor([1.0, 2.0, 3.0, NAN])
+    with pytest.raises(DemonetError, match="item 3 in test"):
+        NodeProblem((), y, Split("s", 0, [0], [1], [3]), objective=Regress())
+    with pytest.raises(DemonetError, match="class_weight"):
+        NodeProblem((), y, Split("s", 0, [0], [1], [2]), torch.ones(2), objective=Regress())
+    problem = NodeProblem((), y, Split("s", 0, [0, 2], [1], []), objective=Regress())
+    assert problem.objective.mean == (2.0,)  # fitted on the training part
+    labels = torch.tensor([[1, -1], [0, -1], [1, 1]])
+    with pytest.raises(DemonetError, match="label 1 has no known value"):
+        NodeProblem((), labels, Split("s", 0, [0, 1], [2], []), objective=Multilabel())
+    with pytest.raises(DemonetError, match="'huber'"):
+        Regress(error="huber")
+
+
+def values(columns=None):
+    """Roles with numbers that depend on the degree; one node is unknown."""
+    data, split = problems.nodes()
+    degree = count_degree(data.edge_index, data.num_nodes).double()
+    data.y = degree if columns is None else torch.stack([degree, -(degree**2)], 1)
+    return data, split
+
+
+def tags():
+    """Roles with two labels, by degree and by class, of which some are unknown."""
+    data, split = problems.nodes()
+    degree = count_degree(data.edge_index, data.num_nodes)
+    data.y = torch.stack([degree > 2, data.y % 2 == 0], 1).double()
+    data.y[::5, 1] = NAN
+    return data, split
+
+
+CASES = {
+    "multilabel": (tags, Multilabel()),
+    "multilabel by F1": (tags, Multilabel(metric="macro-f1")),
+    "regress": (values, Regress()),
+    "regress by R2": (lambda: values(2), Regress(metric="r2", error="mae")),
+    "classify by F1": (problems.nodes, Classify(metric="macro-f1")),
+    "classify by log-loss": (problems.nodes, Classify(metric="log-loss")),
+}
+
+
+def run(make, objective, epochs=55, **options):
+    data, split = make()
+    return train_nodes(
+        data, split, problems.quick("default", "nodes", epochs=epochs, patience=55), objective=objective, **options
+    )
+
+
+def same(one, two):
+    return one.keys() == two.keys() and all(torch.equal(one[name], two[name]) for name in one)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_resumed_run_ends_in_the_same_bits(name, tmp_path):
+    make, objective = CASES[name]
+
+    def stop(epoch):
+        assert epoch.metric == objective.metric
+        if epoch.number == 30:
+            raise KeyboardInterrupt
+
+    whole = run(make, objective)
+    with pytest.raises(KeyboardInterrupt):
+        run(make, objective, on_epoch=stop, checkpoint=tmp_path / "c")
+    resumed = run(make, objective, checkpoint=tmp_path / "c")
+    assert same(resumed.model.state_dict(), whole.model.state_dict())
+    assert resumed.history.val_metric == whole.history.val_metric
+    history, better = whole.history, max if objective.larger_is_better else min
+    assert history.best_metric == better(history.val_metric) == whole.val_metric
+    assert history.metric == objective.metric
+    with pytest.raises(DemonetError, match=f"'{objective.metric}'"):
+        _ = history.val_accuracy
+
+
+def test_a_checkpoint_of_another_objective_is_refused(tmp_path):
+    run(values, Regress(), epochs=25, checkpoint=tmp_path / "c")
+    with pytest.raises(DemonetError, match="another objective"):
+        run(values, Regress(error="mae"), epochs=25, checkpoint=tmp_path / "c")
+
+
+@pytest.mark.parametrize("kind", ["labels", "numbers"])
+def test_unknown_entries_and_the_test_part_teach_nothing(kind):
+    """NaN or -1 for unknown, other targets in the test part, other targets outside the split: the same bits."""
+    make, objective = (tags, Multilabel()) if kind == "labels" else (lambda: values(2), Regress())
+    data, split = make()
+    some = Split("s", 0, split.train, split.val, split.test[:5])
+    data.y[split.train[0], 0] = NAN
+    other = data.clone()
+    if kind == "labels":
+        other.y = other.y.nan_to_num(-1)
+        other.y[split.test] = 1.0
+    else:
+        other.y[split.test] = 1e6
+    one, two = (
+        train_nodes(graph, some, problems.quick("default", "nodes", epochs=5), objective=objective)
+        for graph in (data, other)
+    )
+    assert same(one.model.state_dict(), two.model.state_dict())
+    assert one.history.val_metric == two.history.val_metric
+
+
+def test_test_metric_is_the_metric_of_the_test_part_in_the_users_units():
+    trained = run(values, Regress(metric="mae"), epochs=20)
+    data, split = values()
+    with torch.no_grad():
+        predicted = trained.objective.activate(trained.model.eval()(*trained.inputs).double())[:, 0]
+    expected = (predicted - data.y)[split.test].abs().mean()
+    assert trained.test_metric == pytest.approx(float(expected), rel=1e-5)
+
+
+def test_a_function_of_the_degree_is_recovered():
+    data = power_law(300, 900, seed=0)
+    degree = count_degree(data.edge_index, 300).double()
+    data.y = 1000 + 50 * torch.log1p(degree)
+    split = fractions(torch.zeros(300, dtype=torch.long), (0.5, 0.2, 0.3), 0)
+    chosen = problems.quick("default", "nodes", epochs=150)
+    trained = train_nodes(data, split, chosen, objective=Regress(metric="r2"))
+    assert trained.test_metric > 0.8
+    constant = data.y[split.train].mean()
+    assert float((data.y[split.test] - constant).square().mean().sqrt()) > 10  # a mean would be that far off
+
+
+@pytest.mark.parametrize("batch_size", [None, 4])
+def test_graphs_with_targets_of_their_own(batch_size):
+    graphs, split = problems.graphs()
+    for graph in graphs:
+        size = float(graph.num_nodes)
+        graph.y = torch.tensor([[size, -size]], dtype=torch.float64)
+    chosen = problems.quick("default", "graphs", epochs=4, batch_size=batch_size)
+    trained = train_graphs(graphs, split, chosen, objective=Regress())
+    assert trained.objective.outputs == 2
+    assert np.isfinite(trained.test_metric)
+    graphs[3].y = torch.zeros(1, 3)
+    with pytest.raises(DemonetError, match="graph 3 has 3 targets, graph 0 has 2"):
+        train_graphs(graphs, split, chosen, objective=Regress())
+
+
+def test_weights_and_a_metric_that_scikit_learn_computes():
+    data, split = problems.nodes()
+    weight = torch.linspace(1, 3, int(data.y.max()) + 1)
+    chosen = problems.quick("paper", "nodes", epochs=3)
+    trained = train_nodes(data, split, chosen, objective=Classify(metric="macro-f1"), class_weight=weight)
+    problem = NodeProblem(trained.inputs, data.y, split, weight, trained.objective)
+    assert evaluate(trained.model, problem.validation, trained.objective)[1] == trained.val_metric
+
+
+def test_the_loop_takes_any_module_for_any_objective():
+    x = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
+    problem = NodeProblem((x,), 2 * x[:, 0] + 5, Split("s", 0, range(30), range(30, 40), []), objective=Regress())
+    model = torch.nn.Linear(3, 1)
+    history = fit(model, problem, TrainConfig(epochs=300, lr=0.05, weight_decay=0.0))
+    assert history.best_metric < 0.1
+
+
+def test_graphs_without_attributes_train_by_default():
+    """Refused once, with "these features need attributes"."""
+    graphs, split = problems.graphs(15)
+    for graph in graphs:
+        graph.x = None
+    for name in ("default", "paper", "authors"):
+        trained = train_graphs(graphs, split, problems.quick(name, "graphs", epochs=1))
+        assert trained.features.spec == trained.preset.features
+        assert "degree-onehot" in trained.features.spec

@@ -22,15 +22,15 @@ def test_lines_where_there_is_no_terminal(capfd):
     out, err = capfd.readouterr()
     assert out == ""
     assert err.splitlines() == [
-        "demonet: epoch 100, loss 1.401  validation 0.099",
-        "demonet: epoch 200, loss 1.301  validation 0.199",
+        "demonet: epoch 100, loss 1.401  validation accuracy 0.099",
+        "demonet: epoch 200, loss 1.301  validation accuracy 0.199",
     ]
 
 
 def test_a_long_name_stays_one_line_as_it_is_written(capfd):
     label = "[red]" + "a long name " * 20
     watched(1, every=1, label=label)
-    assert capfd.readouterr().err == f"{label}: epoch 1, loss 1.500  validation 0.000\n"
+    assert capfd.readouterr().err == f"{label}: epoch 1, loss 1.500  validation accuracy 0.000\n"
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_bar_on_a_terminal(screen):
     watched(250, label="[b]demonet")
     shown = screen.getvalue()
     assert "250/250" in shown
-    assert "validation 0.249" in shown
+    assert "validation accuracy 0.249" in shown
     assert "loss 1.251" in shown
     assert "[b]demonet" in shown
     assert "━" in shown

@@ -20,7 +20,7 @@ def build_preset(name: str, preset: str, scheme: Scheme, seed: int = 0) -> Built
     """A preset's network with one of the schemes, on a set of the paper and its first training split."""
     # Training keeps checkpoints, and with them comes a library that timing on synthetic graphs does without.
     from demonet.train.presets import preset as find_preset
-    from demonet.train.problem import Part
+    from demonet.train.problem import LabelledBatch
     from demonet.train.recipes import family_of
     from demonet.train.steps import parameter_groups
 
@@ -43,5 +43,5 @@ def build_preset(name: str, preset: str, scheme: Scheme, seed: int = 0) -> Built
         y,
         rows,
         parameter_groups(model, chosen.train),
-        loss=partial(model.loss, inputs[0], *Part(inputs, rows, y).spread),
+        loss=partial(model.loss, inputs[0], *LabelledBatch(inputs, rows, y).spread),
     )

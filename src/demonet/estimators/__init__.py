@@ -1,8 +1,14 @@
-"""scikit-learn classes over ``train/``: fit, predict, embed, save and explain with a graph in any form."""
+"""scikit-learn estimators: fit, predict, embed, explain and save DEMO-Nets for nodes and graphs."""
 
-from demonet.estimators.explain import Explanation
-from demonet.estimators.graphs import DEMONetGraphClassifier
-from demonet.estimators.nodes import DEMONetClassifier
-from demonet.estimators.score_parts import ScoreParts
+from demonet.estimators.explain import Explanation, ScoreParts
+from demonet.estimators.graphs import DEMONetGraphClassifier, DEMONetGraphRegressor
+from demonet.estimators.nodes import DEMONetClassifier, DEMONetRegressor
 
-__all__ = ["DEMONetClassifier", "DEMONetGraphClassifier", "Explanation", "ScoreParts"]
+__all__ = [
+    "DEMONetClassifier",
+    "DEMONetGraphClassifier",
+    "DEMONetGraphRegressor",
+    "DEMONetRegressor",
+    "Explanation",
+    "ScoreParts",
+]

@@ -1,4 +1,4 @@
-"""What the two estimators share: parameters, presets, devices, saving and loading."""
+"""What all estimators share: parameters, presets, devices, saving and loading."""
 
 from __future__ import annotations
 
@@ -12,29 +12,53 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch_geometric.data import Data
 
+from demonet.checks import check_split, labelled
+from demonet.data.features import FeatureMap
 from demonet.data.splits import Split, fractions
 from demonet.errors import DemonetError
 from demonet.estimators.model_file import SavedModel, load_model, save_model
-from demonet.estimators.targets import weigh_classes
+from demonet.estimators.targets import Array, Targets
 from demonet.nn.config import CHOICES
 from demonet.nn.models import DEMONet
-from demonet.train.loop import Epoch
+from demonet.train.loop import Epoch, History
+from demonet.train.metrics import METRICS
+from demonet.train.objective import Objective
 from demonet.train.presets import Family, Preset, preset
+from demonet.train.problem import labels
 from demonet.train.recipes import Trained
 
 _NOT_SAVED = ("graph",)
 
 
-class DEMONetEstimator(ClassifierMixin, BaseEstimator):
-    """The parameters and the fitted state of both estimators."""
+class DEMONetEstimator(BaseEstimator):
+    """Parameters and fitted state of all estimators."""
+
+    preset: str
+    scheme: str | None
+    features: str | None
+    hidden: int | None
+    lr: float | None
+    epochs: int | None
+    patience: int | None
+    validation_fraction: float
+    metric: str | None
+    random_state: int
+    device: str
+    verbose: bool
 
     model_: DEMONet
+    objective_: Objective
+    features_: FeatureMap
+    preset_: Preset
+    history_: History
+    split_: Split
+    n_features_in_: int
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "preset": [StrOptions({"default", "paper", "authors"})],
@@ -45,7 +69,7 @@ class DEMONetEstimator(ClassifierMixin, BaseEstimator):
         "epochs": [Interval(Integral, 1, None, closed="left"), None],
         "patience": [Interval(Integral, 1, None, closed="left"), None],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "metric": [StrOptions(set(METRICS)), None],
         "random_state": [Interval(Integral, 0, 2**32, closed="left")],
         "device": [StrOptions({"cpu", "auto"})],
         "verbose": ["boolean"],
@@ -56,12 +80,43 @@ class DEMONetEstimator(ClassifierMixin, BaseEstimator):
         """Train."""
 
     @abstractmethod
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Any) -> Array:
         """Embed."""
 
-    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
-        """Train on the items, and embed them: what a Pipeline calls."""
+    # What the mixins of classifiers and regressors define.
+
+    @abstractmethod
+    def _targets(self, y: Any, num_items: int) -> Targets:
+        """Encode ``y`` as the user gives it."""
+
+    @abstractmethod
+    def _own_objective(self, y: Tensor, num_items: int) -> Objective:
+        """The objective for the ``y`` of a Data."""
+
+    @abstractmethod
+    def _own_targets(self, y: Tensor, names: Any) -> Array:
+        """The ``y`` of a Data as a user would give it."""
+
+    @abstractmethod
+    def _class_weights(self, targets: Targets, y: Tensor, split: Split) -> Tensor | None:
+        """``[classes]`` or None."""
+
+    @abstractmethod
+    def _decide(self, outputs: Array) -> Array:
+        """Predictions from probabilities or values."""
+
+    @abstractmethod
+    def _score(self, y: Any, predicted: Array, sample_weight: Any = None) -> float:
+        """Accuracy or R²."""
+
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
+        """Train on the items and embed them, as a Pipeline does."""
         return self.fit(X, y).transform(X)
+
+    def _store(self, parameters: dict[str, Any]) -> None:
+        """Store the constructor's parameters, unchanged, as scikit-learn asks: ``self._store(locals())``."""
+        for name in self._get_param_names():
+            setattr(self, name, parameters[name])
 
     def _check_parameters(self) -> None:
         try:
@@ -69,8 +124,21 @@ class DEMONetEstimator(ClassifierMixin, BaseEstimator):
         except InvalidParameterError as error:
             raise DemonetError(str(error)) from None
 
+    def _labelled(self, data: Data | list[Any], split: Split | None = None) -> tuple[Array, Array]:
+        """The items of a Data, or of a list of them, that have a target in ``y``, and these targets."""
+        first = data if isinstance(data, Data) else data[0]
+        y = getattr(first, "y", None)
+        if y is not None and not isinstance(data, Data):
+            y = y.view(1, -1)
+        objective = self._own_objective(torch.empty(0) if y is None else y, 0)
+        y = labels(data, objective).cpu()
+        if split is not None:
+            check_split(split, y)
+        known = labelled(y)
+        return known.nonzero().view(-1).numpy(), self._own_targets(y[known], first.get("class_names"))
+
     def _settle(self, family: Family) -> Preset:
-        """The preset of that family with the parameters worked in."""
+        """The preset of a family, changed by the parameters."""
         base = preset(self.preset, family)
         model = {name: getattr(self, name) for name in ("scheme", "hidden") if getattr(self, name) is not None}
         train = {name: getattr(self, name) for name in ("epochs", "patience", "lr") if getattr(self, name) is not None}
@@ -82,22 +150,17 @@ class DEMONetEstimator(ClassifierMixin, BaseEstimator):
         )
 
     def _hold_out(self, y: Tensor) -> Split:
-        """Part of the labelled items chooses the epoch; each class stays in training."""
-        share = float(self.validation_fraction)
-        split = fractions(y, (1 - share, share, 0.0), int(self.random_state), stratified=True)
-        if split.val.numel() == 0:
-            labelled = int((y >= 0).sum())
-            problem = f"validation_fraction={share} of {labelled} labelled items is none"
-            raise DemonetError(problem, hint="give more labels, or hold out a larger part")
+        """Hold out a validation part of the labelled items, stratified by class if there are classes."""
+        share, classes = float(self.validation_fraction), not y.is_floating_point()
+        codes = y if classes else labelled(y).long() - 1
+        split = fractions(codes, (1 - share, share, 0.0), int(self.random_state), stratified=classes)
+        if split.val.numel() == 0 or split.train.numel() == 0:
+            problem = f"validation_fraction={share} of n_samples={int((codes >= 0).sum())} labelled items is none"
+            raise DemonetError(problem, hint="give more labels, or a larger validation_fraction")
         return split
 
     def _device(self) -> torch.device:
         return torch.device("cuda" if self.device == "auto" and torch.cuda.is_available() else "cpu")
-
-    def _class_weights(self, classes: np.ndarray, y: Tensor, split: Split) -> Tensor | None:
-        """Weights by what training may know: how often a class is in the test part is not among it."""
-        known = y[torch.cat([split.train, split.val])]
-        return weigh_classes(self.class_weight, classes, known.numpy())
 
     @contextmanager
     def _progress(
@@ -111,34 +174,62 @@ class DEMONetEstimator(ClassifierMixin, BaseEstimator):
         with Progress(type(self).__name__, epochs) as progress:
             yield progress
 
-    def _keep(self, trained: Trained, classes: np.ndarray, split: Split, num_attributes: int) -> None:
-        self.model_, self.features_, self.preset_ = trained.model.eval(), trained.features, trained.preset
-        self.history_, self.split_ = trained.history, split
-        self.classes_, self.n_features_in_ = classes, num_attributes
+    def _train(
+        self,
+        recipe: Callable[..., Trained],
+        items: Any,
+        y: Tensor,
+        targets: Targets,
+        settled: Preset,
+        split: Split,
+        on_epoch: Callable[[Epoch], None] | None,
+        checkpoint: str | Path | None,
+    ) -> None:
+        """Train by a recipe, and store the fitted state."""
+        with self._progress(settled.train.epochs, on_epoch) as callback:
+            trained = recipe(
+                items,
+                split,
+                settled,
+                objective=targets.objective,
+                seed=int(self.random_state),
+                class_weight=self._class_weights(targets, y, split),
+                on_epoch=callback,
+                checkpoint=checkpoint,
+            )
+        self.model_, self.objective_, self.split_ = trained.model.eval(), trained.objective, split
+        self.features_, self.preset_, self.history_ = trained.features, trained.preset, trained.history
+        if targets.classes is not None:
+            self.classes_ = targets.classes
+
+    def _activate(self, scores: Tensor) -> Array:
+        """Probabilities or values from scores, in double precision so that probabilities sum to 1 closely."""
+        return self.objective_.activate(scores.double()).cpu().numpy()
 
     def _check_attributes(self, data: Data, which: str = "the graph") -> None:
-        """Attributes are those of training, or it is another kind of graph."""
-        given = 0 if data.x is None else int(data.x.size(1))
+        """Refuse a graph whose number of attributes is not that of training."""
+        given = num_attributes(data)
         if given != self.n_features_in_:
             raise DemonetError(
                 f"{which} has {given} attributes a node (columns of x), where training had {self.n_features_in_}",
-                hint="the same columns in the same order",
+                hint="use the same columns in the same order",
             )
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted model as one safetensors file, whole or not at all; the graph is not in it."""
+        """Write the fitted model, without the graph, to one tensor file."""
         check_is_fitted(self, "model_")
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in _NOT_SAVED}
         parameters = _plain(parameters)
-        if isinstance(self.class_weight, dict):  # keys of any type, which JSON would make strings of
-            parameters["class_weight"] = [[_item(key), _item(value)] for key, value in self.class_weight.items()]
+        if isinstance(weights := parameters.get("class_weight"), dict):  # JSON would make strings of the keys
+            parameters["class_weight"] = [[_item(key), _item(value)] for key, value in weights.items()]
         saved = SavedModel(
             estimator=type(self).__name__,
             parameters=parameters,
             preset=self.preset_,
             model=self.model_,
+            objective=self.objective_,
             features=self.features_,
-            classes=self.classes_,
+            classes=getattr(self, "classes_", None),
             num_attributes=self.n_features_in_,
             history=self.history_,
             split=self.split_,
@@ -146,16 +237,17 @@ class DEMONetEstimator(ClassifierMixin, BaseEstimator):
         save_model(path, saved)
 
     def to_onnx(self, path: str | Path, *, weighted: bool = False) -> None:
-        """Write the fitted network as ONNX, for use without torch; the features of a graph are its input.
+        """Write the fitted network as ONNX, for use without torch; its input are the features of a graph.
 
         Args:
-            path: Where to.
-            weighted: Whether edge weights are an input, too.
+            path: The file.
+            weighted: Whether edge weights are an input too.
         """
         from demonet.estimators.onnx import export_onnx
 
         check_is_fitted(self, "model_")
-        export_onnx(self.model_, self.features_, self.classes_, path, weighted=weighted)
+        classes = getattr(self, "classes_", None)
+        export_onnx(self.model_, self.objective_, self.features_, classes, path, weighted=weighted)
 
     @classmethod
     def _restore(cls, path: str | Path) -> Self:
@@ -163,20 +255,22 @@ class DEMONetEstimator(ClassifierMixin, BaseEstimator):
         try:
             if set(saved.parameters) != set(cls._get_param_names()) - set(_NOT_SAVED):
                 raise DemonetError(f"the parameters {sorted(saved.parameters)} are not those of a {cls.__name__}")
-            weights = saved.parameters["class_weight"]
+            weights = saved.parameters.get("class_weight")
             changes = {"class_weight": dict(map(tuple, weights))} if isinstance(weights, list) else {}
             estimator = cls(**saved.parameters | changes)
             estimator._check_parameters()
         except (TypeError, ValueError) as error:
             raise DemonetError(f"does not hold a model: {error}", file=path) from None
-        estimator.model_ = saved.model.to(estimator._device())
+        estimator.model_, estimator.objective_ = saved.model.to(estimator._device()), saved.objective
         estimator.features_, estimator.preset_ = saved.features, saved.preset
         estimator.history_, estimator.split_ = saved.history, saved.split
-        estimator.classes_, estimator.n_features_in_ = saved.classes, saved.num_attributes
+        estimator.n_features_in_ = saved.num_attributes
+        if saved.classes is not None:
+            estimator.classes_ = saved.classes
         return estimator
 
     def __sklearn_tags__(self) -> Any:
-        """Nodes or graphs come in, not a table of numbers; classes or embeddings come out."""
+        """The input is nodes or graphs, not a table of numbers; embeddings are float32."""
         from sklearn.utils import TransformerTags  # scikit-learn 1.6 brought tags, and this method's callers
 
         tags = super().__sklearn_tags__()
@@ -185,9 +279,9 @@ class DEMONetEstimator(ClassifierMixin, BaseEstimator):
         return tags
 
 
-def probabilities(scores: Tensor) -> np.ndarray:
-    """The softmax of scores, in double precision so that rows sum to one closely."""
-    return scores.double().softmax(1).cpu().numpy()
+def num_attributes(data: Data) -> int:
+    """Columns of ``x``, 0 if there is none."""
+    return 0 if data.x is None else int(data.x.size(1))
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
@@ -195,5 +289,5 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _item(value: Any) -> Any:
-    """A NumPy scalar, as a search over parameters brings them, as Python's own."""
+    """A NumPy scalar, as parameter searches pass them, as a Python number."""
     return value.item() if isinstance(value, np.generic) else value

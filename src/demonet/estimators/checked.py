@@ -12,7 +12,6 @@ from torch_geometric.data import Data
 
 from demonet.checks import check_split
 from demonet.data.splits import Split
-from demonet.estimators.base import probabilities
 from demonet.estimators.graphs import DEMONetGraphClassifier
 from demonet.estimators.nodes import DEMONetClassifier
 from demonet.train.loop import Epoch
@@ -64,7 +63,7 @@ def predict_checked(estimator: Estimator, data: Data | Sequence[Data]) -> np.nda
     if isinstance(estimator, DEMONetClassifier):
         estimator.graph_ = data
         return estimator.predict_proba()
-    return probabilities(estimator._in_batches(estimator.model_, list(data)))
+    return estimator._activate(estimator._in_batches(estimator.model_, list(data)))
 
 
 def embed_checked(estimator: Estimator, data: Data | Sequence[Data]) -> np.ndarray:

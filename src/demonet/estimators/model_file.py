@@ -1,6 +1,6 @@
-"""A trained model as one file: weights, feature map, tasks, classes and how it was made. No pickle, one format version.
+"""A fitted estimator as one tensor file: weights, feature map, tasks, objective, classes, parameters. No pickle.
 
-The graph is not in the file: it is the user's, and may be large. A model is loaded beside a graph.
+The graph is not in the file: it may be large, and the user has it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -18,47 +17,51 @@ from demonet.data.features import FeatureMap
 from demonet.data.splits import Split
 from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError
-from demonet.estimators.sealed import read_sealed, write_sealed
-from demonet.estimators.targets import class_state, classes_from_state
+from demonet.estimators.targets import Array, class_state, classes_from_state
 from demonet.nn.config import ModelConfig
 from demonet.nn.models import DEMONet, GraphDEMONet, NodeDEMONet
+from demonet.tensorfile import read_tensors, write_tensors
 from demonet.train.config import TrainConfig
 from demonet.train.loop import History
+from demonet.train.objective import Classify, Objective, objective_from_state
 from demonet.train.presets import Preset
 
-FORMAT = "demonet-model-1"
+FORMAT = "demonet-model-2"
+FORMAT_1 = "demonet-model-1"  # classifiers only: without objective and metric
 _PARTS = ("train", "val", "test")
 
 
 @dataclass(frozen=True, eq=False)
 class SavedModel:
-    """All that an estimator has learned, and the parameters it was made with.
+    """The fitted state and the parameters of an estimator.
 
     Attributes:
         estimator: The name of its class.
-        parameters: Of the estimator, as plain values.
-        preset: How it was made, the parameters worked in.
+        parameters: The parameters as plain values.
+        preset: The preset, changed by the parameters.
         model: The network.
+        objective: The fitted objective.
         features: The fitted feature map.
-        classes: The classes in the order of the scores.
-        num_attributes: Columns of ``x`` in training, 0 where there were none.
+        classes: The classes in the order of the scores, None for a regressor.
+        num_attributes: Columns of ``x`` in training, 0 if there were none.
         history: The learning curves.
-        split: Who was trained on and who chose the epoch.
+        split: Training and validation items.
     """
 
     estimator: str
     parameters: dict[str, Any]
     preset: Preset
     model: DEMONet
+    objective: Objective
     features: FeatureMap
-    classes: np.ndarray
+    classes: Array | None
     num_attributes: int
     history: History
     split: Split
 
 
 def save_model(path: str | Path, saved: SavedModel) -> None:
-    """Write a model, whole or not at all."""
+    """Write a model atomically."""
     info, arrays = saved.features.state()
     tensors = {f"model.{name}": value for name, value in saved.model.state_dict().items()}
     tensors |= {f"features.{name}": value for name, value in arrays.items()}
@@ -69,18 +72,22 @@ def save_model(path: str | Path, saved: SavedModel) -> None:
         "preset": asdict(saved.preset),
         "tasks": saved.model.tasks.state(),
         "features": info,
+        "objective": saved.objective.state(),
         "classes": class_state(saved.classes),
         "num_attributes": saved.num_attributes,
         "history": vars(saved.history),
         "split": {"name": saved.split.name, "seed": saved.split.seed},
     }
-    write_sealed(path, FORMAT, tensors, facts)
+    write_tensors(path, FORMAT, tensors, facts)
 
 
 def load_model(path: str | Path, estimator: str) -> SavedModel:
-    """Read a model of that class; a file that is damaged, incomplete or of another kind is refused."""
-    tensors, facts = read_sealed(path, FORMAT)
+    """Read a model of that class; a file that is damaged, incomplete or of another format is refused."""
+    tensors, facts, found = read_tensors(path, FORMAT, FORMAT_1)
     try:
+        if found == FORMAT_1:
+            facts["objective"] = Classify(outputs=len(facts["classes"]["values"])).state()
+            facts["parameters"]["metric"] = None
         if facts["estimator"] != estimator:
             raise DemonetError(f"a {facts['estimator']}, not a {estimator}", file=path, hint="load it with its class")
         parts: dict[str, dict[str, Tensor]] = {"model": {}, "features": {}, "split": {}}
@@ -102,26 +109,30 @@ def _assemble(facts: dict[str, Any], parts: dict[str, dict[str, Tensor]]) -> Sav
     preset = Preset(**described | {"model": model, "train": train})
     features = FeatureMap.from_state(facts["features"], parts["features"])
     tasks, classes = DegreeTasks.from_state(facts["tasks"]), classes_from_state(facts["classes"])
+    objective = objective_from_state(facts["objective"])
+    if classes is None and objective.task != "regress":
+        raise DemonetError(f"classes are missing for the task {objective.task!r}")
     make = GraphDEMONet if preset.family == "graphs" else NodeDEMONet
-    with torch.device("meta"):  # shapes only: nothing is drawn at random, or allocated before it is known to fit
-        network = make(features.num_features, len(classes), tasks, preset.model)
+    with torch.device("meta"):  # shapes only: nothing is allocated before the tensors are known to fit
+        network = make(features.num_features, objective.outputs, tasks, preset.model)
     network.load_state_dict(parts["model"], assign=True)
     return SavedModel(
         estimator=facts["estimator"],
         parameters=facts["parameters"],
         preset=preset,
         model=network.eval(),
+        objective=objective,
         features=features,
         classes=classes,
         num_attributes=int(facts["num_attributes"]),
-        history=History(**facts["history"]),
+        history=History.from_state(facts["history"]),
         split=Split(facts["split"]["name"], facts["split"]["seed"], **{part: parts["split"][part] for part in _PARTS}),
     )
 
 
 def _try(saved: SavedModel) -> None:
-    """Run the model on the smallest graph, so that what is missing is missed now and not in use."""
-    if "adjacency" in saved.features.blocks:  # these features know one graph, and it is not here
+    """Run the model on a graph of two nodes, so that a missing part is found when the model is loaded."""
+    if "adjacency" in saved.features.blocks:  # these features are made for one graph, which is not in the file
         return
     x = torch.zeros(2, saved.num_attributes) if saved.num_attributes else None
     pair = Data(x=x, edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)

@@ -1,7 +1,7 @@
-"""A trained network as ONNX: features and arcs of any graph in, probabilities out, without torch or this package.
+"""Export a trained network to ONNX: features and edges of any graph in, probabilities or values out.
 
-torch's exporter knows nothing of our operators, nor of a few of torch's own. Here each is written in what it does know:
-plain sums and products that any number of nodes and arcs can go through.
+torch's exporter does not support the operators of this package, nor a few of torch's own. Here each is rewritten in
+operators that it supports, for any number of nodes and edges.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -23,76 +22,88 @@ from torch.export import Dim
 from demonet.atomic import replacing
 from demonet.data.features import FeatureMap
 from demonet.errors import DemonetError
+from demonet.estimators.targets import Array
 from demonet.nn.hashing import mixed
 from demonet.nn.models import DEMONet
+from demonet.train.objective import Objective
 
 FORMAT = "demonet-onnx-1"
 
 
-class Probabilities(nn.Module):
-    """What is exported: a network in use, with the softmax at its end."""
+class _Exported(nn.Module):
+    """A network with the activation of its objective."""
 
-    def __init__(self, model: DEMONet) -> None:
+    def __init__(self, model: DEMONet, objective: Objective) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.objective = model, objective
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
-        """``[nodes, classes]``; of a graph model ``[1, classes]``, for one graph."""
-        return self.model(x, edge_index, edge_weight=edge_weight).softmax(1)
+        """``[nodes, outputs]``; for a graph model ``[1, outputs]``, of one graph."""
+        return self.objective.activate(self.model(x, edge_index, edge_weight=edge_weight))
 
 
 def export_onnx(
-    model: DEMONet, features: FeatureMap, classes: np.ndarray, path: str | Path, *, weighted: bool = False
+    model: DEMONet,
+    objective: Objective,
+    features: FeatureMap,
+    classes: Array | None,
+    path: str | Path,
+    *,
+    weighted: bool = False,
 ) -> None:
-    """Write a network as an ONNX file, whole or not at all.
+    """Write a network as an ONNX file, atomically.
 
-    Its inputs are ``x [nodes, features]``, what the feature map makes of a graph, dense; ``edge_index [2, arcs]``,
-    both arcs of every edge; and, if ``weighted``, ``edge_weight [arcs]``. Its output is ``probabilities``. The classes
-    and the name of the features are in the file's metadata, as JSON.
+    Its inputs are ``x [nodes, features]``, the dense output of the feature map for a graph; ``edge_index [2, edges]``,
+    undirected edges in both directions; and, if ``weighted``, ``edge_weight [edges]``. Its output is ``probabilities``,
+    or ``values`` of a regression, in the units of the targets. The file's metadata has the task, the classes as JSON
+    and the name of the features.
     """
     if not Path(path).parent.is_dir():
         raise DemonetError("there is no such folder", file=path)
     _check_installed()
     parameter = next(model.parameters())
-    arcs = torch.tensor([[0, 1, 1, 2, 2, 3, 3, 0], [1, 0, 2, 1, 3, 2, 0, 3]])
-    inputs = [torch.ones(4, features.num_features, dtype=parameter.dtype), arcs]
+    edge_index = torch.tensor([[0, 1, 1, 2, 2, 3, 3, 0], [1, 0, 2, 1, 3, 2, 0, 3]])
+    inputs = [torch.ones(4, features.num_features, dtype=parameter.dtype), edge_index]
     inputs += [torch.ones(8, dtype=parameter.dtype)] if weighted else []
-    nodes, count = Dim("nodes", min=2), Dim("arcs", min=2)
-    shapes = ({0: nodes}, {1: count}, *([{0: count}] if weighted else []))
-    network = Probabilities(model).cpu().eval()
+    nodes, edges = Dim("nodes", min=2), Dim("edges", min=2)
+    shapes = ({0: nodes}, {1: edges}, *([{0: edges}] if weighted else []))
+    network = _Exported(model, objective).cpu().eval()
+    output = "values" if objective.task == "regress" else "probabilities"
     try:
         with _quiet():
             program = torch.export.export(network, tuple(inputs), dynamic_shapes=shapes).run_decompositions(_PLAIN)
-            exported = torch.onnx.export(program, dynamo=True, verbose=False, output_names=["probabilities"])
+            exported = torch.onnx.export(program, dynamo=True, verbose=False, output_names=[output])
     except Exception as error:  # torch's exporter raises many kinds
         raise DemonetError(f"torch cannot export this model: {str(error).splitlines()[0]}", file=path) from error
     finally:
         model.to(parameter.device)
     if exported is None:
         raise DemonetError("torch exported nothing", file=path)
-    facts = {"format": FORMAT, "classes": json.dumps(classes.tolist()), "features": features.spec}
+    facts = {"format": FORMAT, "task": objective.task, "features": features.spec}
+    if classes is not None:
+        facts["classes"] = json.dumps(classes.tolist())
     exported.model.metadata_props.update(facts)
     with replacing(path) as temporary:
         exported.save(temporary)
 
 
-# ----------------------------------------------------------------------------- operators in words that ONNX has
+# ----------------------------------------------------------------------------- operators in terms that ONNX has
 
 
 def _neighbour_lists(edge_index: Tensor, sources: int, targets: int) -> tuple[Tensor, Tensor, Tensor]:
     source, target = edge_index[0], edge_index[1]
-    arc = _argsort(target * sources + source)
-    return _pointer(target, targets), source[arc], arc
+    order = _argsort(target * sources + source)
+    return _pointer(target, targets), source[order], order
 
 
 def _pointer(key: Tensor, size: int) -> Tensor:
-    """Where the run of each key would begin."""
+    """The start of the run of each key in the sorted keys."""
     count = torch.zeros(size, dtype=torch.long).scatter_add(0, key, torch.ones_like(key))
     return F.pad(count.cumsum(0), (1, 0))
 
 
 def _owner(pointer: Tensor, entries: Tensor) -> Tensor:
-    """The run that each entry belongs to: a step up wherever one begins."""
+    """The run that each entry belongs to."""
     begins = pointer[1:-1]
     steps = torch.zeros(entries.size(0) + 1, dtype=torch.long).scatter_add(0, begins, torch.ones_like(begins))
     return steps.cumsum(0)[:-1]
@@ -161,7 +172,7 @@ def _check_installed() -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """torch's exporter speaks at length of packages that are not needed here."""
+    """Silence the exporter's warnings about packages that are not needed here."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -1,64 +1,222 @@
-"""Classes of any type, as the user writes them, and the numbers 0, 1, 2, ... that a network is trained on."""
+"""Targets as users write them, and as networks are trained on them: classes, tables of labels, numbers.
+
+The two mixins are what classifiers and regressors add to the estimators of nodes and of graphs.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 from torch import Tensor
 
+from demonet.checks import labelled
+from demonet.data.splits import Split
 from demonet.errors import DemonetError
+from demonet.train.metrics import METRICS
+from demonet.train.objective import Classify, Multilabel, Objective, Regress
+
+Array: TypeAlias = NDArray[Any]
 
 
-def encode_targets(y: Any, num_items: int) -> tuple[np.ndarray, np.ndarray]:
-    """The classes in order, and the number of each item's class.
+class Targets(NamedTuple):
+    """Encoded targets.
 
-    >>> encode_targets(["b", "a", "b"], 3)
-    (array(['a', 'b'], dtype='<U1'), array([1, 0, 1]))
+    Attributes:
+        y: ``[n]`` int64 class numbers, -1 for unlabelled; or a float64 table, NaN for unknown.
+        objective: What to train for; not fitted yet.
+        classes: The class of each number, the index of each label, or None for a regression.
     """
-    if y is None:
-        raise DemonetError("y is None: training requires y to be passed", hint="one class for each item")
+
+    y: Tensor
+    objective: Objective
+    classes: Array | None
+
+
+class Classification(ClassifierMixin):
+    """Classes or tables of labels: the classifier's part of an estimator."""
+
+    metric: str | None
+    class_weight: str | dict[Any, float] | None
+    objective_: Objective
+    classes_: Array
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"class_weight": [StrOptions({"balanced"}), dict, None]}
+
+    def _targets(self, y: Any, num_items: int) -> Targets:
+        _check_y(y, num_items, "one class for each item")
+        if np.ndim(y) == 2 and np.shape(y)[1] > 1:
+            objective = Multilabel(metric=self.metric or "")
+            table = objective.check(torch.from_numpy(_numbers(y)), num_items)
+            if not bool(labelled(table).any()):
+                raise DemonetError("Input y contains NaN: no item has a label")
+            return Targets(table, objective, np.arange(table.size(1)))
+        classes, codes = encode_classes(y)
+        return Targets(torch.from_numpy(codes), Classify(metric=self.metric or ""), classes)
+
+    def _own_objective(self, y: Tensor, num_items: int) -> Objective:
+        return Multilabel() if y.dim() == 2 and y.size(1) > 1 else Classify()
+
+    def _own_targets(self, y: Tensor, names: Any) -> Array:
+        """The targets of labelled items, classes by name where they have names."""
+        values = y.cpu().numpy()
+        return values if names is None or values.ndim == 2 else np.asarray(names)[values]
+
+    def _class_weights(self, targets: Targets, y: Tensor, split: Split) -> Tensor | None:
+        """Weights from the classes of the training and validation items alone."""
+        if self.class_weight is not None and targets.objective.task != "classify":
+            raise DemonetError(f"class_weight={self.class_weight!r} for a table of labels", hint="use None")
+        assert targets.classes is not None
+        return weigh_classes(self.class_weight, targets.classes, y[torch.cat([split.train, split.val])].numpy())
+
+    def _decide(self, outputs: Array) -> Array:
+        if self.objective_.task == "multilabel":
+            return self.objective_.decide(torch.from_numpy(outputs)).numpy()
+        return self.classes_[outputs.argmax(1)]
+
+    def _score(self, y: Any, predicted: Array, sample_weight: Any = None) -> float:
+        """Accuracy; of tables of labels, the share of rows in which every known label is right."""
+        if self.objective_.task == "multilabel":
+            table = self.objective_.check(torch.from_numpy(_numbers(y)), len(predicted)).numpy()
+            known, right = ~np.isnan(table).all(1), ((predicted == table) | np.isnan(table)).all(1)
+        else:
+            column = column_or_1d(y)
+            known, right = ~_missing(column), predicted == column
+        weights = None if sample_weight is None else np.asarray(sample_weight)[known]
+        return float(np.average(right[known], weights=weights))
+
+    def __sklearn_tags__(self) -> Any:
+        """Tables of labels are taken too."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+class Regression(RegressorMixin):
+    """One or several numbers an item: the regressor's part of an estimator."""
+
+    metric: str | None
+    loss: Literal["mse", "mae"]
+    objective_: Objective
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"loss": [StrOptions({"mse", "mae"})]}
+
+    def _targets(self, y: Any, num_items: int) -> Targets:
+        _check_y(y, num_items, "one number for each item")
+        objective = Regress(metric=self.metric or "", error=self.loss)
+        table = objective.check(torch.from_numpy(_numbers(y)), num_items)
+        if not bool(labelled(table).any()):
+            raise DemonetError("Input y contains NaN: no item has a target")
+        return Targets(table, objective, None)
+
+    def _own_objective(self, y: Tensor, num_items: int) -> Objective:
+        return Regress()
+
+    def _own_targets(self, y: Tensor, names: Any) -> Array:
+        return y.cpu().numpy()
+
+    def _class_weights(self, targets: Targets, y: Tensor, split: Split) -> Tensor | None:
+        return None
+
+    def _decide(self, outputs: Array) -> Array:
+        return outputs[:, 0] if outputs.shape[1] == 1 else outputs
+
+    def _score(self, y: Any, predicted: Array, sample_weight: Any = None) -> float:
+        """R², the mean over the target columns."""
+        table = _numbers(y).reshape(len(predicted), -1)
+        weights = None if sample_weight is None else np.asarray(sample_weight)
+        return METRICS["r2"].functions["regress"](table, predicted.reshape(table.shape), weights)
+
+    def __sklearn_tags__(self) -> Any:
+        """Several target columns are taken too."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def encode_classes(y: Any) -> tuple[Array, NDArray[np.int64]]:
+    """The sorted classes, and the class number of each item; -1 for None and NaN, which are unlabelled.
+
+    >>> encode_classes(["b", "a", None, "b"])
+    (array(['a', 'b'], dtype='<U1'), array([ 1,  0, -1,  1]))
+    """
     try:
         y = column_or_1d(y, warn=True)
-        if y.dtype.kind == "f" and not np.isfinite(y).all():
-            raise DemonetError("Input y contains NaN or infinity", hint="leave unlabelled items out")
-        check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
+        missing = _missing(y)
+        known = np.array(y[~missing].tolist()) if missing.any() else y
+        if not known.size:
+            raise DemonetError("Input y contains NaN: no item has a label")
+        if known.dtype.kind == "f" and np.isinf(known).any():
+            raise DemonetError("Input y contains infinity")
+        check_classification_targets(known)
+        classes, found = np.unique(known, return_inverse=True)
     except (TypeError, ValueError) as error:
         raise error if isinstance(error, DemonetError) else DemonetError(f"y: {error}") from None
-    if len(y) != num_items:
-        raise DemonetError(f"{len(y)} labels for {num_items} items", hint="one label for each item")
     if len(classes) < 2:
         raise DemonetError(f"the labels have {len(classes)} class", hint="at least 2 classes are needed")
-    return classes, codes.astype(np.int64)
+    codes = np.full(len(y), -1, dtype=np.int64)
+    codes[~missing] = found
+    return classes, codes
 
 
-def weigh_classes(class_weight: Any, classes: np.ndarray, codes: np.ndarray) -> Tensor | None:
-    """``[classes]`` weights: None, ``"balanced"`` (n / (classes * count)), or as a dict from class to weight says."""
+def weigh_classes(class_weight: Any, classes: Array, codes: NDArray[np.int64]) -> Tensor | None:
+    """``[classes]`` weights: None, ``"balanced"`` (n / (classes * count)), or from a dict of class to weight."""
     if class_weight is None:
         return None
     try:
         weights = compute_class_weight(class_weight, classes=classes, y=classes[codes])
     except ValueError as error:
         raise DemonetError(f"class_weight: {error}") from None
-    if isinstance(class_weight, dict) and (strangers := set(class_weight) - set(classes.tolist())):
-        raise DemonetError(f"class_weight for {sorted(map(repr, strangers))[0]}, which no label is")
+    if isinstance(class_weight, dict) and (unknown := set(class_weight) - set(classes.tolist())):
+        raise DemonetError(f"class_weight for {sorted(map(repr, unknown))[0]}, which is not a class of y")
     if not (np.isfinite(weights).all() and (weights > 0).all()):
         raise DemonetError(f"class_weight={class_weight!r}", hint="weights are numbers above 0")
     return torch.tensor(weights, dtype=torch.float32)
 
 
-def class_state(classes: np.ndarray) -> dict[str, Any]:
+def class_state(classes: Array | None) -> dict[str, Any] | None:
     """The classes as plain values, for a file."""
+    if classes is None:
+        return None
     if not all(isinstance(name, str | int | float | bool) for name in classes.tolist()):
         raise DemonetError("only classes that are text, numbers or booleans can be saved")
     return {"dtype": classes.dtype.str, "values": classes.tolist()}
 
 
-def classes_from_state(state: dict[str, Any]) -> np.ndarray:
-    """What :func:`class_state` described."""
-    return np.array(state["values"], dtype=np.dtype(state["dtype"]))
+def classes_from_state(state: dict[str, Any] | None) -> Array | None:
+    """The inverse of :func:`class_state`."""
+    return None if state is None else np.array(state["values"], dtype=np.dtype(state["dtype"]))
+
+
+def _check_y(y: Any, num_items: int, hint: str) -> None:
+    if y is None:
+        raise DemonetError("y is None: training requires y to be passed", hint=hint)
+    count = np.shape(y)[0] if np.ndim(y) else 0
+    if count != num_items:
+        raise DemonetError(f"{count} labels for {num_items} items", hint=hint)
+
+
+def _numbers(y: Any) -> NDArray[np.float64]:
+    """A float64 array, None as NaN."""
+    try:
+        numbers = np.array(y, dtype=np.float64)  # a copy: torch does not take arrays that are read-only
+    except (TypeError, ValueError) as error:
+        raise DemonetError(f"y: {error}") from None
+    if np.isinf(numbers).any():
+        raise DemonetError("Input y contains infinity")
+    return numbers
+
+
+def _missing(y: Array) -> NDArray[np.bool_]:
+    if y.dtype.kind == "f":
+        return np.isnan(y)
+    if y.dtype != object:
+        return np.zeros(len(y), dtype=bool)
+    return np.array([value is None or value != value for value in y], dtype=bool)

@@ -22,12 +22,13 @@ from demonet.data.splits import Split
 from demonet.errors import DemonetError, Hint
 from demonet.runs.outputs import model_card, write_predictions
 from demonet.runs.run import Run
-from demonet.train.checkpoint import load_tensors, save_tensors
+from demonet.tensorfile import read_tensors, write_tensors
 
 MODEL, CONFIG, METRICS, SPLIT = "model.safetensors", "config.json", "metrics.json", "split.json"
 PREDICTIONS, PAGE, CARD, ARRAYS = "predictions.csv", "report.html", "MODEL_CARD.md", "run.safetensors"
 WORK, WHOLE, READY, REQUEST = "unfinished", "whole", "ready", "asked.json"
-FORMAT = "demonet-run-1"
+FORMAT = "demonet-run-2"
+FORMAT_1 = "demonet-run-1"  # written without a checksum
 _ARRAYS = ("y", "part", "probabilities", "degree", "place", "degrees", "degree_counts", "degree_task")
 _OPTIONAL = ("edge_count", "edges", "drawing")
 _FACTS = ("kind", "history", "class_names", "ids", "columns")
@@ -101,7 +102,7 @@ class RunFolder:
         """Write all files of the finished run except the model and the page."""
         arrays = {name: getattr(run, name) for name in (*_ARRAYS, *_OPTIONAL)}
         tensors = {name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in arrays.items() if a is not None}
-        save_tensors(self.final(ARRAYS), tensors, {name: getattr(run, name) for name in _FACTS}, kind=FORMAT)
+        write_tensors(self.final(ARRAYS), FORMAT, tensors, {name: getattr(run, name) for name in _FACTS})
         noun = run.kind.removesuffix("s")
         write_predictions(self.final(PREDICTIONS), noun, run.ids, run.class_names, run.probabilities)
         split.save(self.final(SPLIT))
@@ -160,7 +161,7 @@ def load_run(out: str | Path) -> Run:
     if not (out / ARRAYS).is_file() or (unfinished and (out / WORK / READY).exists()):
         problem = "the run in this folder is not finished" if unfinished else "there is no run in this folder"
         raise DemonetError(problem, file=out, hint="continue it with fit and resume" if unfinished else None)
-    tensors, facts = load_tensors(out / ARRAYS, kind=FORMAT)
+    tensors, facts, _ = read_tensors(out / ARRAYS, FORMAT, unchecked=(FORMAT_1,))
     try:
         arrays: dict[str, Any] = {name: tensors[name].numpy() for name in _ARRAYS}
         arrays |= {name: tensors[name].numpy() for name in _OPTIONAL if name in tensors}

@@ -1,6 +1,6 @@
-"""Steps that are the same every epoch, captured in a CUDA graph: one launch instead of dozens.
+"""Capture a training step that repeats in a CUDA graph: one launch instead of dozens.
 
-On a small graph an epoch is shorter than the time it takes to start its kernels one by one.
+On a small graph, launching the kernels of an epoch one by one takes longer than running them.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-WARM_UP = 3  # calls before the capture: kernels are compiled and libraries make their buffers in these
+WARM_UP = 3  # calls before the capture, in which kernels are compiled and libraries allocate their buffers
 
 
 class Captured:
-    """A step without arguments on a GPU: the first calls run as they are, the later ones replay a CUDA graph.
+    """A GPU step without arguments: the first calls run eagerly, the later ones replay a CUDA graph.
 
-    Every call is one step, captured or not, and draws the same random numbers either way. A step that waits for the
-    GPU (it reads a value back) cannot be captured; it goes on as it is, and after the warm-up ``waits`` says so.
+    Every call is one step, captured or not, and draws the same random numbers either way. A step that synchronises
+    with the GPU (it reads a value back) cannot be captured: it stays eager, and ``waits`` is True after the warm-up.
 
     Args:
-        step: Works on tensors that stay where they are, and returns one.
-        device: Where.
+        step: Reads and writes tensors at fixed addresses, and returns one tensor.
+        device: The GPU.
     """
 
     def __init__(self, step: Callable[[], Tensor], device: torch.device) -> None:
@@ -34,25 +34,25 @@ class Captured:
         self._out: Tensor | None = None
 
     def __call__(self) -> Tensor:
-        """One step; the result is overwritten by the next call."""
+        """Run one step; the next call overwrites the result."""
         self._calls += 1
         if self._graph is None and (self._calls <= WARM_UP or self.waits):
             return self._run()
         if self._graph is None:
             self._graph = torch.cuda.CUDAGraph()
-            with _undisturbed(), torch.cuda.device(self._device), torch.cuda.graph(self._graph):
+            with _without_garbage_collection(), torch.cuda.device(self._device), torch.cuda.graph(self._graph):
                 self._out = self._step()
         self._graph.replay()
         assert self._out is not None
         return self._out
 
     def _run(self) -> Tensor:
-        """The step itself, on a stream of its own as captures want it; the last warm-up looks whether it waits."""
+        """Run the step on a side stream, as captures require; the last warm-up checks whether it synchronises."""
         main, side = torch.cuda.current_stream(self._device), torch.cuda.Stream(self._device)
         side.wait_stream(main)
         with torch.cuda.stream(side):
             if self._calls == WARM_UP:
-                out, self.waits = _watched(self._step)
+                out, self.waits = _run_and_check(self._step)
             else:
                 out = self._step()
         main.wait_stream(side)
@@ -61,8 +61,8 @@ class Captured:
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Collect garbage before a capture and not during it: an old graph that is freed meanwhile breaks the new one."""
+def _without_garbage_collection() -> Iterator[None]:
+    """Collect garbage before a capture and not during it: freeing an old graph meanwhile breaks the new one."""
     gc.collect()
     enabled = gc.isenabled()
     gc.disable()
@@ -73,14 +73,14 @@ def _undisturbed() -> Iterator[None]:
             gc.enable()
 
 
-def _watched(step: Callable[[], Tensor]) -> tuple[Tensor, bool]:
-    """What a step returns, and whether it waited for the GPU."""
+def _run_and_check(step: Callable[[], Tensor]) -> tuple[Tensor, bool]:
+    """The result of a step, and whether it synchronised with the GPU."""
     before = torch.cuda.get_sync_debug_mode()
-    with warnings.catch_warnings(record=True) as heard:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         torch.cuda.set_sync_debug_mode("warn")
         try:
             out = step()
         finally:
             torch.cuda.set_sync_debug_mode(before)
-    return out, any("synchronizing CUDA operation" in str(warning.message) for warning in heard)
+    return out, any("synchronizing CUDA operation" in str(warning.message) for warning in caught)

@@ -1,42 +1,25 @@
-"""Checkpoints: one safetensors file with its facts as JSON in the header, written whole or not at all.
+"""Checkpoints: the whole state of a training run in one tensor file, with a fingerprint of the run it belongs to.
 
-No pickle anywhere: reading one runs no code from the file.
+The fingerprint keeps a run from resuming with another split, which would train on what is tested.
 """
 
 from __future__ import annotations
 
-import json
+import hashlib
+from collections.abc import Iterator
+from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from demonet.atomic import replacing
 from demonet.errors import DemonetError
+from demonet.tensorfile import read_tensors, write_tensors
+from demonet.train.config import TrainConfig
+from demonet.train.problem import Problem
 
-FORMAT = "demonet-checkpoint-1"
-
-
-def save_tensors(path: str | Path, tensors: dict[str, Tensor], facts: dict[str, Any], *, kind: str = FORMAT) -> None:
-    """Tensors and facts as one file."""
-    with replacing(path) as temporary:
-        whole = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-        save_file(whole, temporary, metadata={"format": kind, "facts": json.dumps(facts)})
-
-
-def load_tensors(path: str | Path, *, kind: str = FORMAT) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """What :func:`save_tensors` wrote; anything else is refused."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            if metadata.get("format") != kind:
-                raise DemonetError(f"not a {kind} file (its format is {metadata.get('format')!r})", file=path)
-            return {name: file.get_tensor(name) for name in file.keys()}, json.loads(metadata["facts"])  # noqa: SIM118
-    except (SafetensorError, OSError, KeyError, json.JSONDecodeError) as error:
-        raise DemonetError(f"cannot be read: {error}", file=path) from error
+FORMAT = "demonet-checkpoint-2"
 
 
 def save_checkpoint(
@@ -44,11 +27,11 @@ def save_checkpoint(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
     best: dict[str, Tensor],
-    identity: dict[str, Any],
+    fingerprint: dict[str, Any],
     facts: dict[str, Any],
     device: torch.device,
 ) -> None:
-    """Everything that the rest of a training run depends on, the state of the random generators included."""
+    """Write everything that the rest of a training run depends on, including the random number generators."""
     tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
     tensors |= {f"best.{name}": value for name, value in best.items()}
     for index, state in optimizer.state_dict()["state"].items():
@@ -56,43 +39,90 @@ def save_checkpoint(
     tensors["random"] = torch.get_rng_state()
     if device.type == "cuda":
         tensors["random_cuda"] = torch.cuda.get_rng_state(device)
-    save_tensors(path, tensors, {"identity": identity, **facts})
+    write_tensors(path, FORMAT, tensors, {"fingerprint": fingerprint, **facts})
 
 
 def load_checkpoint(
     path: str | Path,
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
-    identity: dict[str, Any],
+    fingerprint: dict[str, Any],
     device: torch.device,
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Put a model, its optimiser and the random generators back where they were.
+    """Restore a model, its optimizer and the random number generators.
 
     Returns:
         The best weights so far, and the facts that were saved.
     """
-    tensors, facts = load_tensors(path)
-    for name, value in identity.items():
-        if facts.get("identity", {}).get(name) != value:
-            raise DemonetError(f"belongs to a run with another {name}", file=path, hint="give this run its own file")
-    parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "adam": {}}
+    tensors, facts, _ = read_tensors(path, FORMAT)
+    for name, value in fingerprint.items():
+        if facts.get("fingerprint", {}).get(name) != value:
+            raise DemonetError(
+                f"the checkpoint belongs to a run with another {name}", file=path, hint="use another file for this run"
+            )
+    groups: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "adam": {}}
     state: dict[int, dict[str, Tensor]] = {}
     try:
         random, random_cuda = tensors.pop("random"), tensors.pop("random_cuda", None)
         for name, tensor in tensors.items():
-            part, _, rest = name.partition(".")
-            parts[part][rest] = tensor
-        for name, tensor in parts["adam"].items():
+            group, _, rest = name.partition(".")
+            groups[group][rest] = tensor
+        for name, tensor in groups["adam"].items():
             index, _, field = name.partition(".")
             state.setdefault(int(index), {})[field] = tensor
         if any(fields.keys() != {"step", "exp_avg", "exp_avg_sq"} for fields in state.values()):
             raise KeyError("a moment of Adam is missing")
-        model.load_state_dict(parts["best"])
-        model.load_state_dict(parts["model"])
+        model.load_state_dict(groups["best"])
+        model.load_state_dict(groups["model"])
         optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
         torch.set_rng_state(random)
         if device.type == "cuda" and random_cuda is not None:
             torch.cuda.set_rng_state(random_cuda, device)
     except (RuntimeError, KeyError, ValueError, TypeError) as error:
-        raise DemonetError(f"does not hold the state of this run: {error}", file=path, hint="start afresh") from error
-    return parts["best"], facts
+        raise DemonetError(
+            f"does not hold the state of this run: {error}", file=path, hint="delete it to start again"
+        ) from error
+    return groups["best"], facts
+
+
+def fingerprint_of(model: nn.Module, problem: Problem, config: TrainConfig) -> dict[str, Any]:
+    """What a checkpoint belongs to: configuration, objective, architecture, and a digest of the data and the split."""
+    batches = [problem.validation, *problem.training(config.seed, 0)]
+    objective = {name: list(v) if isinstance(v, tuple) else v for name, v in problem.objective.state().items()}
+    return {
+        "training configuration": asdict(config),
+        "objective": objective,
+        "model": repr(model),
+        "data or split": digest(batches),
+    }
+
+
+def digest(value: Any) -> str:
+    """A SHA-256 of nested lists, dataclasses and tensors.
+
+    >>> digest([torch.zeros(2), 1]) == digest([torch.zeros(2), 1]), digest([torch.zeros(2)]) == digest([torch.zeros(3)])
+    (True, False)
+    """
+    total = hashlib.sha256()
+    for piece in _pieces(value):
+        total.update(piece)
+    return total.hexdigest()
+
+
+def _pieces(value: Any) -> Iterator[bytes]:
+    """The bytes to hash; dataclass fields that follow from others (``compare=False``) are left out."""
+    if isinstance(value, Tensor):
+        yield f"{value.dtype} {list(value.shape)} {value.layout};".encode()
+        if value.layout == torch.strided:
+            yield value.detach().cpu().reshape(-1).view(torch.uint8).numpy().tobytes()
+        else:
+            rows = value.to_sparse_csr()
+            yield from _pieces([rows.crow_indices(), rows.col_indices(), rows.values()])
+    elif isinstance(value, list | tuple):
+        yield f"{len(value)} items;".encode()
+        for item in value:
+            yield from _pieces(item)
+    elif is_dataclass(value) and not isinstance(value, type):
+        yield from _pieces([getattr(value, field.name) for field in fields(value) if field.compare])
+    else:
+        yield f"{value!r};".encode()

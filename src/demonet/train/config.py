@@ -1,4 +1,4 @@
-"""How a network is trained, as one plain value: the defaults are the paper's."""
+"""The training configuration; the defaults are those of the paper."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from demonet.errors import DemonetError
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """Adam with coupled L2, early stopping, best weights restored.
+    """Adam with coupled weight decay, early stopping, and the best weights restored at the end.
 
     Attributes:
-        epochs: At most this many.
-        patience: Stop after this many epochs without validation accuracy or loss as good as its best.
+        epochs: The maximum number of epochs.
+        patience: Stop after this many epochs in which neither the validation metric nor the validation loss was at
+            least as good as its best value.
         lr: Learning rate of Adam.
-        weight_decay: L2, added to the gradient (coupled, not AdamW's).
-        decay_biases: Whether biases (and norms) are decayed too, as in the authors' code.
-        degree_decay: How many times stronger the decay is on the degrees' own matrices.
-        halve_lr_every: The learning rate is halved after every so many epochs; None for never.
-        batch_size: Graphs in a batch, drawn anew every epoch; None for all at once. Nodes are always all at once.
-        seed: Of dropout and of the order of batches.
+        weight_decay: L2 penalty, added to the gradient (coupled, unlike AdamW).
+        decay_biases: Whether biases and norms are decayed too, as in the authors' code.
+        degree_decay: Factor on the weight decay of the degree-specific matrices.
+        halve_lr_every: Halve the learning rate after every so many epochs; None for never.
+        batch_size: Graphs in a batch, shuffled every epoch; None for all at once. Nodes are always trained at once.
+        seed: Seed of dropout and of the order of batches.
     """
 
     epochs: int = 1000
@@ -35,7 +36,7 @@ class TrainConfig:
     seed: int = 0
 
     def lr_at(self, epoch: int) -> float:
-        """The learning rate of an epoch, counted from 0.
+        """The learning rate of an epoch, counting from 0.
 
         >>> TrainConfig(lr=0.01, halve_lr_every=50).lr_at(49), TrainConfig(lr=0.01, halve_lr_every=50).lr_at(100)
         (0.01, 0.0025)
@@ -45,15 +46,15 @@ class TrainConfig:
     def __post_init__(self) -> None:
         for name in ("epochs", "patience"):
             if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
-                raise DemonetError(f"{name}={getattr(self, name)!r} is not a whole number of at least 1")
+                raise DemonetError(f"{name}={getattr(self, name)!r} is not an integer of at least 1")
         if not 0.0 < self.lr < math.inf:
             raise DemonetError(f"lr={self.lr!r} is not a number above 0")
         for name in ("weight_decay", "degree_decay"):
             if not 0.0 <= getattr(self, name) < math.inf:
                 raise DemonetError(f"{name}={getattr(self, name)!r} is not a number of at least 0")
         if self.halve_lr_every is not None and (not isinstance(self.halve_lr_every, int) or self.halve_lr_every < 1):
-            raise DemonetError(f"halve_lr_every={self.halve_lr_every!r}: a whole number of at least 1, or None")
+            raise DemonetError(f"halve_lr_every={self.halve_lr_every!r} is not an integer of at least 1 or None")
         if self.batch_size is not None and (not isinstance(self.batch_size, int) or self.batch_size < 2):
-            raise DemonetError(f"batch_size={self.batch_size!r}: a whole number of at least 2, or None for all at once")
+            raise DemonetError(f"batch_size={self.batch_size!r} is not an integer of at least 2 or None")
         if not 0 <= self.seed < 2**32:
             raise DemonetError(f"seed={self.seed!r} is not from 0 to 2**32 - 1")

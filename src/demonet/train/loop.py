@@ -1,4 +1,4 @@
-"""The training loop: one for every network here, ours and the baselines, nodes and graphs."""
+"""The training loop of every network in this package: DEMO-Net and baselines, nodes and graphs."""
 
 from __future__ import annotations
 
@@ -8,43 +8,51 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import nn
 
 from demonet.errors import DemonetError
-from demonet.train.checkpoint import load_checkpoint, save_checkpoint
+from demonet.train.checkpoint import fingerprint_of, load_checkpoint, save_checkpoint
 from demonet.train.config import TrainConfig
-from demonet.train.identity import run_identity
 from demonet.train.problem import Problem
 from demonet.train.steps import Steps
 
 
 class Epoch(NamedTuple):
-    """One finished epoch."""
+    """One finished epoch; ``val_metric`` is the value of the validation metric that ``metric`` names."""
 
     number: int
     train_loss: float
     val_loss: float
-    val_accuracy: float
+    val_metric: float
+    metric: str = "accuracy"
+
+    @property
+    def val_accuracy(self) -> float:
+        """``val_metric``, if the metric is accuracy."""
+        require_accuracy(self.metric)
+        return self.val_metric
 
 
 @dataclass
 class History:
-    """What happened, epoch by epoch, and which epoch was kept.
+    """The learning curves.
 
     Attributes:
-        train_loss, val_loss, val_accuracy: One value an epoch.
-        best_epoch: The epoch whose weights were restored: the best validation accuracy, ties by loss.
-        seconds: Time spent in all epochs, earlier sittings included.
+        train_loss, val_loss, val_metric: One value an epoch.
+        best_epoch: The epoch whose weights were restored: the best validation metric, ties by validation loss.
+        seconds: Time spent in all epochs, including those before a checkpoint was resumed.
+        metric: The name of the validation metric.
     """
 
     train_loss: list[float] = field(default_factory=list)
     val_loss: list[float] = field(default_factory=list)
-    val_accuracy: list[float] = field(default_factory=list)
+    val_metric: list[float] = field(default_factory=list)
     best_epoch: int = -1
     seconds: float = 0.0
+    metric: str = "accuracy"
 
     @property
     def epochs(self) -> int:
@@ -52,9 +60,29 @@ class History:
         return len(self.train_loss)
 
     @property
+    def best_metric(self) -> float:
+        """Validation metric of the restored weights."""
+        return self.val_metric[self.best_epoch]
+
+    @property
+    def val_accuracy(self) -> list[float]:
+        """``val_metric``, if the metric is accuracy."""
+        require_accuracy(self.metric)
+        return self.val_metric
+
+    @property
     def best_accuracy(self) -> float:
-        """Validation accuracy of the restored weights."""
-        return self.val_accuracy[self.best_epoch]
+        """``best_metric``, if the metric is accuracy."""
+        require_accuracy(self.metric)
+        return self.best_metric
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """A history from its ``vars``; files of earlier versions have ``val_accuracy`` in place of ``val_metric``."""
+        state = {**state}
+        if "val_accuracy" in state:
+            state["val_metric"] = state.pop("val_accuracy")
+        return cls(**state)
 
 
 def fit(
@@ -66,19 +94,19 @@ def fit(
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 25,
 ) -> History:
-    """Train a model in place, and leave it with its best weights.
+    """Train a model in place, and restore its best weights.
 
-    Two runs with the same model, problem and configuration end in the same bits (on a CPU with as many threads), and
-    so does a run that was killed and started again with the same ``checkpoint``.
+    Two runs with the same model, problem and configuration give the same bits (on a CPU with the same number of
+    threads), and so does a run that was killed and resumed from its checkpoint.
 
     Args:
-        model: Called as ``model(*part.inputs)``. Where it has an ``auxiliary_loss``, which its forward pass leaves
-            behind, that is added to the cross-entropy while training.
-        problem: What to train on.
-        config: How.
-        on_epoch: Told about every finished epoch.
-        checkpoint: Where to save the state every so often; if there is one already, training goes on from it. One that
-            belongs to another configuration, model, graph or split is refused.
+        model: Called as ``model(*batch.inputs)``. If it has an ``auxiliary_loss``, set by its forward pass, that is
+            added to the loss in training.
+        problem: The objective and the data.
+        config: Optimizer and early stopping.
+        on_epoch: Callback after every epoch.
+        checkpoint: File to which the state is saved. If it exists, training resumes from it; one of another
+            configuration, objective, model, graph or split is refused.
         checkpoint_every: Epochs between two checkpoints.
     """
     if problem.validation.rows.numel() == 0:
@@ -86,25 +114,26 @@ def fit(
     if checkpoint is not None and not Path(checkpoint).parent.is_dir():
         raise DemonetError("there is no such folder for a checkpoint", file=checkpoint)
     if checkpoint_every < 1:
-        raise DemonetError(f"a checkpoint every {checkpoint_every} epochs: at least 1 is needed")
-    identity = {} if checkpoint is None else run_identity(model, problem, config)
-    steps = Steps(model, config, problem.validation.y.device)
-    history, best, waited = History(), copy.deepcopy(model.state_dict()), 0
-    with torch.random.fork_rng(steps.generators):  # the caller's random numbers are not ours to spend
+        raise DemonetError(f"checkpoint_every={checkpoint_every} is not at least 1")
+    fingerprint = {} if checkpoint is None else fingerprint_of(model, problem, config)
+    objective = problem.objective
+    steps = Steps(model, config, problem.validation.y.device, objective)
+    history, best, waited = History(metric=objective.metric), copy.deepcopy(model.state_dict()), 0
+    with torch.random.fork_rng(steps.generators):  # leaves the caller's generators as they were
         torch.manual_seed(config.seed)
         if checkpoint is not None and Path(checkpoint).exists():
-            best, facts = load_checkpoint(checkpoint, model, steps.optimizer, identity, steps.device)
+            best, facts = load_checkpoint(checkpoint, model, steps.optimizer, fingerprint, steps.device)
             history, waited = History(**facts["history"]), facts["waited"]
         for number in range(history.epochs, config.epochs):
             if waited >= config.patience:
                 break
             start = time.perf_counter()
             train_loss = _train_epoch(steps, problem, config, number)
-            val_loss, val_accuracy = steps.evaluate(problem.validation)
-            improved, as_good = compare(history, val_loss, val_accuracy)
+            val_loss, val_metric = steps.evaluate(problem.validation)
+            improved, as_good = compare(history, val_loss, val_metric, larger_is_better=objective.larger_is_better)
             history.train_loss.append(train_loss)
             history.val_loss.append(val_loss)
-            history.val_accuracy.append(val_accuracy)
+            history.val_metric.append(val_metric)
             if improved:
                 history.best_epoch = number
                 for name, value in model.state_dict().items():
@@ -112,30 +141,45 @@ def fit(
             waited = 0 if as_good else waited + 1
             history.seconds += time.perf_counter() - start
             if on_epoch is not None:
-                on_epoch(Epoch(number, train_loss, val_loss, val_accuracy))
+                on_epoch(Epoch(number, train_loss, val_loss, val_metric, objective.metric))
             if checkpoint is not None and (number + 1) % checkpoint_every == 0:
                 facts = {"history": vars(history), "waited": waited}
-                save_checkpoint(checkpoint, model, steps.optimizer, best, identity, facts, steps.device)
+                save_checkpoint(checkpoint, model, steps.optimizer, best, fingerprint, facts, steps.device)
     model.load_state_dict(best)
     return history
+
+
+def compare(history: History, loss: float, metric: float, *, larger_is_better: bool = True) -> tuple[bool, bool]:
+    """Whether an epoch is the best so far (metric, ties by loss), and whether metric or loss equals its best so far.
+
+    An undefined metric (NaN) is worse than any other value; if it is undefined in every epoch, the loss decides.
+    """
+    if history.best_epoch < 0:
+        return True, True
+
+    def rank(value: float) -> float:
+        if math.isnan(value):
+            return -math.inf
+        return value if larger_is_better else -value
+
+    best = (rank(history.val_metric[history.best_epoch]), -history.val_loss[history.best_epoch])
+    metric_as_good = not math.isnan(metric) and rank(metric) >= max(map(rank, history.val_metric))
+    return (rank(metric), -loss) > best, metric_as_good or loss <= min(history.val_loss)
 
 
 def _train_epoch(steps: Steps, problem: Problem, config: TrainConfig, number: int) -> float:
     steps.set_lr(config.lr_at(number))
     total = items = 0.0
-    for part in problem.training(config.seed, number):
-        value = steps.train(part)
+    for batch in problem.training(config.seed, number):
+        value = steps.train(batch)
         if not math.isfinite(value):
-            raise DemonetError(f"the loss is {value} in epoch {number + 1}", hint="scale features or lower lr")
-        size = part.y.numel() if part.weight is None else part.weight.sum().item()
+            raise DemonetError(f"the loss is {value} in epoch {number + 1}", hint="scale the features or lower lr")
+        size = problem.objective.size(batch.y, batch.weight)
         total, items = total + value * size, items + size
     return total / items
 
 
-def compare(history: History, loss: float, accuracy: float) -> tuple[bool, bool]:
-    """Whether an epoch is the best so far (accuracy, ties by loss), and whether either is at least as good as ever."""
-    if history.best_epoch < 0:
-        return True, True
-    best = (history.val_accuracy[history.best_epoch], -history.val_loss[history.best_epoch])
-    as_good = accuracy >= max(history.val_accuracy) or loss <= min(history.val_loss)
-    return (accuracy, -loss) > best, as_good
+def require_accuracy(metric: str) -> None:
+    """Refuse to give another metric under the name of accuracy."""
+    if metric != "accuracy":
+        raise DemonetError(f"the metric is {metric!r}, not accuracy", hint="read val_metric")

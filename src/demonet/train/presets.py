@@ -1,8 +1,8 @@
-"""Presets: named, documented configurations that cover data policy, features, model and training together."""
+"""Presets: named configurations that cover data policy, features, model and training together."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from torch import Tensor
@@ -17,17 +17,17 @@ Family = Literal["nodes", "attributes", "graphs"]
 
 @dataclass(frozen=True)
 class Preset:
-    """One way to go from a graph to a trained model.
+    """A complete configuration, from reading a graph to training a model.
 
     Attributes:
         name: ``"paper"``, ``"authors"`` or ``"default"``.
-        family: ``"nodes"`` (no attributes), ``"attributes"`` (nodes with them), ``"graphs"``.
-        self_loops: Whether loops are dropped or kept when data is read: ``load(name, self_loops=preset.self_loops)``.
-            Training takes the graph as it is given.
-        features: What nodes know at first, as :class:`~demonet.data.FeatureMap` names it.
+        family: ``"nodes"`` (without attributes), ``"attributes"`` (nodes with attributes), ``"graphs"``.
+        self_loops: Whether self-loops are dropped or kept when data is read:
+            ``load(name, self_loops=preset.self_loops)``. Training takes the graph as it is.
+        features: The node features, see :class:`~demonet.data.FeatureMap`.
         tasks: ``"exact"``, ``"log2"`` or ``"quantiles:K"``.
-        model: The shape of the network.
-        train: How it is trained.
+        model: The architecture.
+        train: Optimizer and early stopping.
     """
 
     name: str
@@ -38,8 +38,13 @@ class Preset:
     model: ModelConfig = field(default_factory=ModelConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
 
+    def without_attributes(self) -> Preset:
+        """The preset for graphs without attributes: the one-hot degree takes their place, as in the paper."""
+        blocks = ["degree-onehot" if block == "attributes" else block for block in self.features.split("+")]
+        return replace(self, features="+".join(dict.fromkeys(blocks)))
+
     def make_tasks(self, degree: Tensor) -> DegreeTasks:
-        """The tasks for a training graph's degrees."""
+        """The degree tasks for the degrees of the training graph."""
         if self.tasks == "exact":
             return DegreeTasks.exact(degree)
         if self.tasks == "log2":
@@ -50,9 +55,9 @@ class Preset:
         return DegreeTasks.quantiles(degree, int(count))
 
 
-# The text of the paper: one-hot degrees where a set has no attributes, sums, halves side by side, a softmax layer.
+# The text of the paper: one-hot degrees without attributes, sum aggregation, concatenation, a softmax layer.
 _PAPER_MODEL = ModelConfig(bias=False)
-# The authors' released code: means, halves added, biases, a third degree-specific layer, decay on everything.
+# The authors' released code: mean aggregation, addition, biases, a third degree-specific layer, decay on everything.
 _AUTHORS_MODEL = ModelConfig(aggr="mean", combine="add", bias=True, head="degree")
 _AUTHORS_TRAIN = TrainConfig(decay_biases=True)
 
@@ -66,7 +71,7 @@ PRESETS: dict[tuple[str, Family], Preset] = {
     ("authors", "attributes"): Preset(
         "authors", "attributes", self_loops="keep", features="attributes", model=_AUTHORS_MODEL, train=_AUTHORS_TRAIN
     ),
-    # The released code has no graph classification: its layers, with the paper's readout.
+    # The released code has no graph classification: this is its layers with the paper's readout.
     ("authors", "graphs"): Preset(
         "authors",
         "graphs",
@@ -75,7 +80,7 @@ PRESETS: dict[tuple[str, Family], Preset] = {
         model=ModelConfig(aggr="mean", combine="add", bias=True),
         train=_AUTHORS_TRAIN,
     ),
-    # GIN-shaped layers with a smooth degree term that starts small and is shrunk harder than the rest.
+    # GIN-like layers with a smooth degree term that starts small and has a stronger weight decay than the rest.
     ("default", "nodes"): Preset(
         "default",
         "nodes",
@@ -91,7 +96,7 @@ PRESETS: dict[tuple[str, Family], Preset] = {
         ),
         train=TrainConfig(lr=0.01, degree_decay=4.0),
     ),
-    # One convolution straight from the attributes to the scores; the degree term starts from nothing.
+    # One convolution from the attributes to the scores; the degree term starts at zero.
     ("default", "attributes"): Preset(
         "default",
         "attributes",

@@ -1,4 +1,4 @@
-"""What a network is trained on: parts with inputs and labels, for nodes of one graph or for many graphs."""
+"""Training problems: batches of labelled items, for the nodes of one graph or for many graphs."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from demonet.checks import check_labels, check_split
+from demonet.checks import check_split
 from demonet.data.splits import Split
 from demonet.errors import DemonetError
+from demonet.train.objective import Classify, Objective
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """Labelled items and how a model reaches them: ``model(*inputs)[rows]`` are scores for ``y``.
+class LabelledBatch:
+    """Labelled items and the model inputs that give their scores: ``model(*inputs)[rows]`` are the scores for ``y``.
 
-    Where there is a ``weight``, one number an item, losses and accuracies are means in which items count by it.
+    ``y`` are encoded targets, see :meth:`Objective.encode`. With a ``weight``, one number an item, losses and metrics
+    are weighted means.
     """
 
     inputs: tuple[Any, ...]
@@ -30,15 +32,16 @@ class Part:
 
     @cached_property
     def spread(self) -> tuple[Tensor, Tensor]:
-        """The class of every node of a prepared graph, and how much it counts: nothing, outside this part."""
+        """The class of every node of a prepared graph and its share of the loss, 0 for nodes outside this batch."""
         weight = torch.ones_like(self.y, dtype=torch.float32) if self.weight is None else self.weight.float()
         target = self.y.new_zeros(self.inputs[0].layout.num_nodes)
         share = torch.zeros_like(target, dtype=torch.float32)
         return target.index_copy(0, self.rows, self.y), share.index_copy(0, self.rows, weight / weight.sum())
 
 
-def labels(data: Data | Sequence[Data]) -> Tensor:
-    """The class of every node of a graph, or of every graph, -1 for unlabelled."""
+def labels(data: Data | Sequence[Data], objective: Objective | None = None) -> Tensor:
+    """The checked targets ``y`` of every node of a graph, or of every graph; classes if no objective is given."""
+    objective = objective or Classify()
     graphs = [data] if isinstance(data, Data) else list(data)
     if not graphs:
         raise DemonetError("there are no graphs")
@@ -47,57 +50,66 @@ def labels(data: Data | Sequence[Data]) -> Tensor:
             where = "the graph" if isinstance(data, Data) else f"graph {number}"
             raise DemonetError(f"{where} has no labels", hint="set y, -1 for unlabelled")
     if isinstance(data, Data):
-        check_labels(data.y, int(data.num_nodes or 0))
-        return data.y
-    y = torch.cat([graph.y.view(-1) for graph in graphs])
-    check_labels(y, len(graphs))
-    return y
+        return objective.check(data.y, int(data.num_nodes or 0))
+    rows = [graph.y.view(-1) if objective.task == "classify" else graph.y.view(1, -1) for graph in graphs]
+    for number, row in enumerate(rows):
+        if row.dim() == 2 and row.size(1) != rows[0].size(1):
+            raise DemonetError(f"graph {number} has {row.size(1)} targets, graph 0 has {rows[0].size(1)}")
+    return objective.check(torch.cat(rows), len(graphs))
 
 
 class Problem(Protocol):
-    """What :func:`~demonet.train.fit` asks for."""
+    """What :func:`~demonet.train.fit` trains on."""
 
-    validation: Part
+    objective: Objective
+    validation: LabelledBatch
 
-    def training(self, seed: int, epoch: int) -> Iterator[Part]:
-        """The batches of one epoch, the same ones whenever asked for that seed and epoch."""
+    def training(self, seed: int, epoch: int) -> Iterator[LabelledBatch]:
+        """The training batches of an epoch, which depend on the seed and the epoch alone."""
         ...
 
 
 class NodeProblem:
-    """Nodes of one graph: every part sees the whole graph, and its own labels.
+    """Nodes of one graph: every batch sees the whole graph and its own targets.
 
     Args:
         inputs: What the model is called with.
-        y: ``[n]`` labels, -1 for unlabelled, as :func:`labels` gives them.
-        split: Who is trained on, who stops the training, who is tested.
-        class_weight: ``[classes]`` how much an item of each class counts while training and stopping; all the same if
-            None. The test counts everyone once.
+        y: Targets of all nodes, as :func:`labels` gives them.
+        split: Training, validation and test nodes.
+        class_weight: ``[classes]`` the weight of an item of each class in training and validation; all equal if None.
+            The test part is not weighted.
+        objective: The fitted objective; classification if None.
     """
 
-    def __init__(self, inputs: tuple[Any, ...], y: Tensor, split: Split, class_weight: Tensor | None = None) -> None:
-        check_labels(y, y.numel())
-        check_split(split, y)
+    def __init__(
+        self,
+        inputs: tuple[Any, ...],
+        y: Tensor,
+        split: Split,
+        class_weight: Tensor | None = None,
+        objective: Objective | None = None,
+    ) -> None:
+        self.objective, y = _settle(objective, y, split, class_weight)
         train, val, test = (rows.to(y.device) for rows in (split.train, split.val, split.test))
-        self.train = Part(inputs, train, y[train], _weights(class_weight, y[train]))
-        self.validation = Part(inputs, val, y[val], _weights(class_weight, y[val]))
-        self.test = Part(inputs, test, y[test])
+        self.train = LabelledBatch(inputs, train, y[train], _weights(class_weight, y[train]))
+        self.validation = LabelledBatch(inputs, val, y[val], _weights(class_weight, y[val]))
+        self.test = LabelledBatch(inputs, test, y[test])
 
-    def training(self, seed: int, epoch: int) -> Iterator[Part]:
-        """The whole training part, every epoch."""
+    def training(self, seed: int, epoch: int) -> Iterator[LabelledBatch]:
+        """All training nodes, every epoch."""
         yield self.train
 
 
 class GraphProblem:
-    """Many graphs: each part is a set of its own; training may go in batches.
+    """Many graphs, each batch a set of them.
 
     Args:
-        y: ``[graphs]`` labels.
-        split: Who is trained on, who stops the training, who is tested.
-        take: From the numbers of some graphs to what the model is called with for them: :func:`collated`, or
-            something that keeps what it has once worked out.
-        batch_size: Graphs in a training batch, or None for all at once.
-        class_weight: As in :class:`NodeProblem`.
+        y: Targets of all graphs, as :func:`labels` gives them.
+        split: Training, validation and test graphs.
+        take: From the indices of some graphs to what the model is called with for them: :func:`collated`, or a function
+            that caches what it has prepared.
+        batch_size: Graphs in a training batch; None for all at once.
+        class_weight, objective: As in :class:`NodeProblem`.
     """
 
     def __init__(
@@ -107,42 +119,56 @@ class GraphProblem:
         take: Callable[[Tensor], tuple[Any, ...]],
         batch_size: int | None = None,
         class_weight: Tensor | None = None,
+        objective: Objective | None = None,
     ) -> None:
-        check_labels(y, y.numel())
-        check_split(split, y)
-        self._y, self._take, self._batch_size = y, take, batch_size
-        self._chosen = split.train
-        self.train, self.validation = (self._part(rows, class_weight) for rows in (split.train, split.val))
-        self.test = self._part(split.test)
+        self.objective, self._y = _settle(objective, y, split, class_weight)
+        self._take, self._batch_size = take, batch_size
+        self._train_rows = split.train
+        self.train, self.validation = (self._batch(rows, class_weight) for rows in (split.train, split.val))
+        self.test = self._batch(split.test)
         self._class_weight = class_weight
 
-    def training(self, seed: int, epoch: int) -> Iterator[Part]:
+    def training(self, seed: int, epoch: int) -> Iterator[LabelledBatch]:
         """All training graphs at once, or in batches shuffled by seed and epoch."""
         size = self._batch_size
-        if size is None or size >= self._chosen.numel():
+        if size is None or size >= self._train_rows.numel():
             yield self.train
             return
         generator = torch.Generator().manual_seed(seed * 1_000_003 + epoch)
-        order = self._chosen[torch.randperm(self._chosen.numel(), generator=generator)]
+        order = self._train_rows[torch.randperm(self._train_rows.numel(), generator=generator)]
         batches = list(order.split(size))
-        if batches[-1].numel() == 1:  # batch normalisation has nothing to say about a single graph
+        if batches[-1].numel() == 1:  # batch normalisation needs at least two graphs
             batches[-2:] = [torch.cat(batches[-2:])]
         for rows in batches:
-            yield self._part(rows, self._class_weight)
+            yield self._batch(rows, self._class_weight)
 
-    def _part(self, rows: Tensor, class_weight: Tensor | None = None) -> Part:
+    def _batch(self, rows: Tensor, class_weight: Tensor | None = None) -> LabelledBatch:
         y = self._y[rows.to(self._y.device)]
         if rows.numel() == 0:
-            return Part((), rows, y)
-        everyone = torch.arange(rows.numel(), device=y.device)
-        return Part(self._take(rows), everyone, y, _weights(class_weight, y))
+            return LabelledBatch((), rows, y)
+        every = torch.arange(rows.numel(), device=y.device)
+        return LabelledBatch(self._take(rows), every, y, _weights(class_weight, y))
 
 
 def collated(
     graphs: Sequence[Data], collate: Callable[[Batch], tuple[Any, ...]]
 ) -> Callable[[Tensor], tuple[Any, ...]]:
-    """Batches made by PyG, anew every time: from the numbers of some graphs to what ``collate`` makes of them."""
+    """A ``take`` for :class:`GraphProblem` that collates PyG batches and passes them to ``collate``."""
     return lambda rows: collate(Batch.from_data_list([graphs[i] for i in rows.tolist()]))
+
+
+def _settle(
+    objective: Objective | None, y: Tensor, split: Split, class_weight: Tensor | None
+) -> tuple[Objective, Tensor]:
+    """The fitted objective, and the targets as its loss takes them."""
+    objective = objective or Classify()
+    y = objective.check(y, y.size(0))
+    check_split(split, y)
+    if class_weight is not None and objective.task != "classify":
+        raise DemonetError(f"class_weight with the task {objective.task!r}", hint="class weights need classes")
+    if not objective.outputs:
+        objective = objective.fit(y[split.train.to(y.device)])
+    return objective, objective.encode(y)
 
 
 def _weights(class_weight: Tensor | None, y: Tensor) -> Tensor | None:

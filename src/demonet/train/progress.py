@@ -1,4 +1,4 @@
-"""Showing a training run: a live bar on a terminal, a quiet line now and then elsewhere."""
+"""Training progress: a live bar on a terminal, a line every so often elsewhere."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from demonet.train.loop import Epoch
 
 
 class Progress:
-    """A context that is also the ``on_epoch`` of :func:`~demonet.train.fit`.
+    """A context manager that is also an ``on_epoch`` callback of :func:`~demonet.train.fit`.
 
     Args:
         label: What is being trained.
-        epochs: How many epochs at most.
-        every: How many epochs between two lines where there is no terminal.
-        seconds: And how many seconds at least.
+        epochs: The maximum number of epochs.
+        every: Epochs between two lines if there is no terminal.
+        seconds: The least number of seconds between two lines.
     """
 
     def __init__(self, label: str, epochs: int, every: int = 100, seconds: float = 0.0) -> None:
@@ -45,7 +45,7 @@ class Progress:
 
     def __call__(self, epoch: Epoch) -> None:
         """Show one finished epoch."""
-        shown = f"loss {epoch.train_loss:.3f}  validation {epoch.val_accuracy:.3f}"
+        shown = f"loss {epoch.train_loss:.3f}  validation {epoch.metric} {epoch.val_metric:.3f}"
         if self.console.is_terminal:
             self.bar.update(self.task, completed=epoch.number + 1, shown=shown)
         elif (epoch.number + 1) % self.every == 0 and time.monotonic() - self.last >= self.seconds:

@@ -1,4 +1,4 @@
-"""From data, a split and a preset to a trained model: what estimators, experiments and the demo all call."""
+"""Train a model from data, a split and a preset: what the estimators, the experiments and the demo call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from demonet.data.splits import Split
 from demonet.degree.count import count_degree
 from demonet.nn.models import DEMONet, GraphDEMONet, NodeDEMONet
 from demonet.nn.prepared import GraphUnion
-from demonet.train.loop import Epoch, History, fit
+from demonet.train.loop import Epoch, History, fit, require_accuracy
+from demonet.train.objective import Classify, Objective
 from demonet.train.presets import Family, Preset
 from demonet.train.problem import GraphProblem, NodeProblem, labels
 from demonet.train.steps import evaluate
@@ -25,28 +26,42 @@ from demonet.train.steps import evaluate
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A trained model with all that is needed to use it on another graph, and what came of it.
+    """A trained model with all that is needed to apply it to another graph, and its results.
 
     Attributes:
         model: The network, with its best weights.
+        objective: The fitted objective: its ``activate`` and ``decide`` turn scores into predictions.
         features: The fitted feature map.
-        preset: How it was made.
-        history: Its learning curves.
-        val_accuracy, test_accuracy: Of the restored weights; the test set was looked at once, after training.
+        preset: The preset, with the features that were used.
+        history: The learning curves.
+        val_metric, test_metric: Of the restored weights, by the metric of the objective. The test part is evaluated
+            once, after training; NaN if it is empty.
         inputs: What the model was trained on, for embeddings of the same items.
     """
 
     model: DEMONet
+    objective: Objective
     features: FeatureMap
     preset: Preset
     history: History
-    val_accuracy: float
-    test_accuracy: float
+    val_metric: float
+    test_metric: float
     inputs: tuple[Any, ...]
+
+    @property
+    def val_accuracy(self) -> float:
+        """``val_metric``, if the metric is accuracy."""
+        return self.history.best_accuracy
+
+    @property
+    def test_accuracy(self) -> float:
+        """``test_metric``, if the metric is accuracy."""
+        require_accuracy(self.history.metric)
+        return self.test_metric
 
 
 def family_of(data: Data | Sequence[Data]) -> Family:
-    """Which family of problems a graph or a set of graphs belongs to."""
+    """The family of presets for a graph or a set of graphs."""
     if not isinstance(data, Data):
         return "graphs"
     return "nodes" if data.x is None else "attributes"
@@ -57,6 +72,7 @@ def train_nodes(
     split: Split,
     preset: Preset,
     *,
+    objective: Objective | None = None,
     seed: int = 0,
     class_weight: Tensor | None = None,
     on_epoch: Callable[[Epoch], None] | None = None,
@@ -65,28 +81,30 @@ def train_nodes(
     """Train on some nodes of a graph, on the device that holds it, and test on others.
 
     Args:
-        data: The graph, with labels in ``y``.
-        split: Who is trained on, who chooses the epoch, who is tested.
-        preset: How.
-        seed: Of the first weights, hash functions and dropout.
-        class_weight: ``[classes]`` how much a node of each class counts while training and choosing the epoch.
-        on_epoch, checkpoint: As :func:`~demonet.train.fit` takes them.
+        data: The graph, with targets in ``y``.
+        split: Training, validation and test nodes.
+        preset: Features, model and training.
+        objective: The task and its metric; classification by accuracy if None.
+        seed: Seed of the initial weights, hash functions and dropout.
+        class_weight: ``[classes]`` the weight of a node of each class in the loss and in the validation metric.
+        on_epoch, checkpoint: See :func:`~demonet.train.fit`.
     """
-    y = checked(data, split)
+    y, objective = _targets(data, split, objective)
     features = FeatureMap(preset.features)
     x = features.fit_transform(data)
-    model = node_model(data, x, preset, seed)
+    model = node_model(data, x, preset, seed, objective.outputs)
     inputs = (model.prepare(x, data.edge_index, edge_weight=data.get("edge_weight")),)
-    problem = NodeProblem(inputs, y, split, class_weight)
+    problem = NodeProblem(inputs, y, split, class_weight, objective)
     return _train(model, features, preset, problem, inputs, seed, on_epoch, checkpoint)
 
 
-def node_model(data: Data, x: Tensor, preset: Preset, seed: int) -> NodeDEMONet:
-    """The untrained network for the features ``x`` of a graph, with its first weights."""
+def node_model(data: Data, x: Tensor, preset: Preset, seed: int, outputs: int | None = None) -> NodeDEMONet:
+    """The untrained network for the features ``x`` of a graph; by default with one output for each class in ``y``."""
     tasks = preset.make_tasks(count_degree(data.edge_index, x.size(0)))
+    outputs = int(data.y.max()) + 1 if outputs is None else outputs
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)  # weights are drawn on the CPU: a GPU's numbers are left alone
-        return NodeDEMONet(x.size(1), int(data.y.max()) + 1, tasks, preset.model, seed=seed).to(x.device)
+        torch.default_generator.manual_seed(seed)  # weights are drawn on the CPU: GPU generators stay as they are
+        return NodeDEMONet(x.size(1), outputs, tasks, preset.model, seed=seed).to(x.device)
 
 
 def train_graphs(
@@ -94,48 +112,54 @@ def train_graphs(
     split: Split,
     preset: Preset,
     *,
+    objective: Objective | None = None,
     seed: int = 0,
     class_weight: Tensor | None = None,
     on_epoch: Callable[[Epoch], None] | None = None,
     checkpoint: str | Path | None = None,
 ) -> Trained:
-    """Train on some graphs, and test on others; features and tasks know the training graphs alone.
+    """Train on some graphs, and test on others; features and tasks are fitted on the training graphs alone.
 
-    The arguments are those of :func:`train_nodes`.
+    The arguments are those of :func:`train_nodes`. Graphs without attributes get degree features in their place, see
+    :meth:`Preset.without_attributes`.
     """
-    y = checked(graphs, split)
+    y, objective = _targets(graphs, split, objective)
+    if all(graph.x is None for graph in graphs):
+        preset = preset.without_attributes()
     seen = [graphs[i] for i in split.train.tolist()]
     features = FeatureMap(preset.features).fit(seen)
     ready = [replace_features(graph, features.transform(graph)) for graph in graphs]
     tasks = preset.make_tasks(torch.cat([count_degree(graph.edge_index, int(graph.num_nodes or 0)) for graph in seen]))
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)  # weights are drawn on the CPU: a GPU's numbers are left alone
-        model = GraphDEMONet(features.num_features, int(y.max()) + 1, tasks, preset.model, seed=seed).to(y.device)
+        torch.default_generator.manual_seed(seed)  # weights are drawn on the CPU: GPU generators stay as they are
+        model = GraphDEMONet(features.num_features, objective.outputs, tasks, preset.model, seed=seed).to(y.device)
     inputs = prepare_batch(model, Batch.from_data_list(ready))
-    arcs = [graph.edge_index.size(1) for graph in ready]
-    kept = GraphUnion(inputs[0], [int(graph.num_nodes or 0) for graph in ready], arcs)
-    problem = GraphProblem(y, split, lambda rows: (kept.take(rows),), preset.train.batch_size, class_weight)
+    edges = [graph.edge_index.size(1) for graph in ready]
+    prepared = GraphUnion(inputs[0], [int(graph.num_nodes or 0) for graph in ready], edges)
+    batch_size = preset.train.batch_size
+    problem = GraphProblem(y, split, lambda rows: (prepared.take(rows),), batch_size, class_weight, objective)
     return _train(model, features, preset, problem, inputs, seed, on_epoch, checkpoint)
 
 
 def prepare_batch(model: DEMONet, batch: Batch) -> tuple[Any, ...]:
-    """What a graph model is called with for a batch of graphs."""
+    """The inputs of a graph model for a batch of graphs."""
     options = {"batch": batch.batch, "num_graphs": batch.num_graphs, "edge_weight": batch.get("edge_weight")}
     return (model.prepare(batch.x, batch.edge_index, **options),)
 
 
 def replace_features(graph: Data, x: Tensor) -> Data:
-    """The graph with other features and nothing else that batching would trip over."""
+    """The graph with other features, without attributes that cannot be batched."""
     return Data(x=x, edge_index=graph.edge_index, edge_weight=graph.get("edge_weight"), num_nodes=graph.num_nodes)
 
 
-def checked(data: Data | Sequence[Data], split: Split) -> Tensor:
-    """The labels, once the graphs and the split are known to be sound: before any work is done on them."""
-    y = labels(data)
+def _targets(data: Data | Sequence[Data], split: Split, objective: Objective | None) -> tuple[Tensor, Objective]:
+    """The checked targets and the fitted objective. Graphs and split are checked before any work is done on them."""
+    objective = objective or Classify()
+    y = labels(data, objective)
     check_split(split, y)
     for graph in [data] if isinstance(data, Data) else data:
         check_edge_index(graph.edge_index, graph.num_nodes)
-    return y
+    return y, objective.fit(y[split.train.to(y.device)])
 
 
 def _train(
@@ -150,5 +174,6 @@ def _train(
 ) -> Trained:
     config = replace(preset.train, seed=seed)
     history = fit(model, problem, config, on_epoch=on_epoch, checkpoint=checkpoint)
-    tested = evaluate(model, problem.test)[1] if problem.test.rows.numel() else float("nan")
-    return Trained(model, features, preset, history, history.best_accuracy, tested, inputs)
+    objective = problem.objective
+    tested = evaluate(model, problem.test, objective)[1] if problem.test.rows.numel() else float("nan")
+    return Trained(model, objective, features, preset, history, history.best_metric, tested, inputs)

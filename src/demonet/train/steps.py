@@ -1,4 +1,4 @@
-"""What an epoch is made of: a step of Adam on one part, and a look at another."""
+"""The steps of an epoch: one step of Adam on a training batch, and the evaluation of a validation batch."""
 
 from __future__ import annotations
 
@@ -11,99 +11,101 @@ from torch import Tensor, nn
 from demonet.ops.adam import adam
 from demonet.train.capture import Captured
 from demonet.train.config import TrainConfig
-from demonet.train.loss import part_loss
-from demonet.train.problem import Part
+from demonet.train.objective import Classify, Objective
+from demonet.train.problem import LabelledBatch
 
 
 class Steps:
-    """A model and its optimiser on one device; on a GPU, steps that repeat are captured.
+    """A model and its optimizer on one device; on a GPU, steps that repeat are captured in CUDA graphs.
 
     Attributes:
         model: The network.
-        optimizer: Adam with the configuration's decay.
-        device: Where the labels are.
-        generators: The GPUs whose random numbers are used.
+        optimizer: Adam with the weight decay of the configuration.
+        device: The device of the targets.
+        generators: The GPUs whose random number generators are used.
     """
 
-    def __init__(self, model: nn.Module, config: TrainConfig, device: torch.device) -> None:
-        self.model, self.device = model, device
+    def __init__(self, model: nn.Module, config: TrainConfig, device: torch.device, objective: Objective) -> None:
+        self.model, self.device, self._objective = model, device, objective
         self.generators = [device] if device.type == "cuda" else []
         on_gpu = device.type == "cuda"
         self.optimizer = adam(parameter_groups(model, config), config.lr, device, capturable=on_gpu)
-        self._captured: dict[str, tuple[Part, Captured]] = {}
+        self._captured: dict[str, tuple[LabelledBatch, Captured]] = {}
 
     def set_lr(self, lr: float) -> None:
-        """The learning rate from now on."""
+        """Set the learning rate."""
         for group in self.optimizer.param_groups:
             if isinstance(group["lr"], Tensor):
                 group["lr"].fill_(lr)
             else:
                 group["lr"] = lr
 
-    def train(self, part: Part) -> float:
-        """One step on a part; the loss before it."""
+    def train(self, batch: LabelledBatch) -> float:
+        """One optimizer step; returns the loss before it."""
         self.model.train()
-        return self._call("train", part, partial(self._train, part)).item()
+        return self._call("train", batch, partial(self._train, batch)).item()
 
-    def evaluate(self, part: Part) -> tuple[float, float]:
-        """Mean cross-entropy and accuracy on a part."""
+    def evaluate(self, batch: LabelledBatch) -> tuple[float, float]:
+        """Loss and metric of a batch. Metrics that need scikit-learn are computed outside the captured step."""
         self.model.eval()
-        loss, accuracy = self._call("evaluate", part, partial(measure, self.model, part)).tolist()
-        return loss, accuracy
+        if self._objective.measures_on_device:
+            measured = self._call("evaluate", batch, partial(measure, self.model, batch, self._objective))
+        else:
+            scores = self._call("evaluate", batch, partial(predict, self.model, batch))
+            measured = self._objective.measure(scores, batch.y, batch.weight)
+        loss, metric = measured.tolist()
+        return loss, metric
 
-    def _train(self, part: Part) -> Tensor:
+    def _train(self, batch: LabelledBatch) -> Tensor:
         self.optimizer.zero_grad(set_to_none=True)
-        loss = _loss(self.model, part) + getattr(self.model, "auxiliary_loss", 0.0)
+        if isinstance(self._objective, Classify):
+            loss = _loss(self.model, batch)
+        else:
+            loss = self._objective.loss(self.model(*batch.inputs)[batch.rows], batch.y, batch.weight)
+        loss = loss + getattr(self.model, "auxiliary_loss", 0.0)
         loss.backward()
         self.optimizer.step()
         return loss.detach()
 
-    def _call(self, name: str, part: Part, step: Any) -> Tensor:
-        """Run a step; captured on a GPU, once the same part has come often enough."""
+    def _call(self, name: str, batch: LabelledBatch, step: Any) -> Tensor:
+        """Run a step; on a GPU it is captured once the same batch has come often enough."""
         if self.device.type != "cuda":
             return step()
-        if name not in self._captured or self._captured[name][0] is not part:
-            self._captured[name] = (part, Captured(step, self.device))
+        if name not in self._captured or self._captured[name][0] is not batch:
+            self._captured[name] = (batch, Captured(step, self.device))
         return self._captured[name][1]()
 
 
-def _loss(model: nn.Module, part: Part) -> Tensor:
-    """Mean cross-entropy of a part.
+def _loss(model: nn.Module, batch: LabelledBatch) -> Tensor:
+    """Mean cross-entropy of a batch.
 
-    A model may have a method ``loss_on(part)`` that computes it without the scores of all items, or returns None where
+    A model may have a method ``loss_on(batch)`` that computes it without the scores of all items, or returns None where
     it cannot: see :meth:`demonet.nn.models.NodeDEMONet.loss_on`.
     """
     loss_on = getattr(model, "loss_on", None)
-    if loss_on is not None and (loss := loss_on(part)) is not None:
+    if loss_on is not None and (loss := loss_on(batch)) is not None:
         return loss
-    return part_loss(model(*part.inputs)[part.rows], part)
+    return Classify().loss(model(*batch.inputs)[batch.rows], batch.y, batch.weight)
 
 
 @torch.no_grad()
-def measure(model: nn.Module, part: Part) -> Tensor:
-    """:func:`loss_and_accuracy` of a model on one part."""
-    return loss_and_accuracy(model(*part.inputs)[part.rows], part)
+def measure(model: nn.Module, batch: LabelledBatch, objective: Objective) -> Tensor:
+    """``[2]`` loss and metric of a batch; the model stays in its present mode."""
+    return objective.measure(model(*batch.inputs)[batch.rows], batch.y, batch.weight)
 
 
-def loss_and_accuracy(scores: Tensor, part: Part) -> Tensor:
-    """``[2]``: mean cross-entropy and accuracy of scores, both by the items' weights where they have some."""
-    right = scores.argmax(1) == part.y
-    accuracy = right.double().mean() if part.weight is None else (right * part.weight).sum() / part.weight.sum()
-    return torch.stack([part_loss(scores, part).double(), accuracy.double()])
-
-
-def evaluate(model: nn.Module, part: Part) -> tuple[float, float]:
-    """Mean cross-entropy and accuracy on one part, both by the items' weights where they have some."""
+def evaluate(model: nn.Module, batch: LabelledBatch, objective: Objective | None = None) -> tuple[float, float]:
+    """Loss and metric of a batch, by the weights of its items: cross-entropy and accuracy if no objective is given."""
     model.eval()
-    loss, accuracy = measure(model, part).tolist()
-    return loss, accuracy
+    loss, metric = measure(model, batch, objective or Classify()).tolist()
+    return loss, metric
 
 
 @torch.no_grad()
-def predict(model: nn.Module, part: Part) -> Tensor:
-    """Scores of one part's items."""
+def predict(model: nn.Module, batch: LabelledBatch) -> Tensor:
+    """Scores of the items of a batch."""
     model.eval()
-    scores: Tensor = model(*part.inputs)[part.rows]
+    scores: Tensor = model(*batch.inputs)[batch.rows]
     return scores
 
 

@@ -1,0 +1,102 @@
+"""Tensor files: safetensors with JSON facts and a SHA-256 checksum in the header, written atomically.
+
+Models, checkpoints and run folders all use this format. The checksum is taken over the whole file with 64 zeros in its
+place. Nothing is pickled, so reading a file runs no code from it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from demonet.atomic import replacing
+from demonet.errors import DemonetError
+
+_ZEROS = "0" * 64
+_DAMAGED = "the file is damaged, or was not written by demonet"
+
+
+class TensorFile(NamedTuple):
+    """The contents of a tensor file."""
+
+    tensors: dict[str, Tensor]
+    facts: Any
+    format: str
+
+
+def write_tensors(path: str | Path, format: str, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+    """Write tensors and facts to one file.
+
+    Args:
+        path: The file; its folder must exist.
+        format: Name and version of the contents, such as ``"demonet-model-2"``.
+        tensors: The tensors by name, on any device.
+        facts: Anything that JSON can hold.
+    """
+    if not Path(path).parent.is_dir():
+        raise DemonetError("there is no such folder", file=path)
+    copies = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    raw = save(copies, metadata={"format": format, "facts": json.dumps(facts), "sha256": _ZEROS})
+    with replacing(path) as temporary:
+        temporary.write_bytes(_with_checksum(raw, _ZEROS, hashlib.sha256(raw).hexdigest()))
+
+
+def read_tensors(path: str | Path, *formats: str, unchecked: tuple[str, ...] = ()) -> TensorFile:
+    """Read what :func:`write_tensors` wrote.
+
+    Args:
+        path: The file.
+        *formats: The formats to accept. The checksum of these files is required and verified.
+        unchecked: Formats to accept without a checksum: files of versions that had none.
+
+    Raises:
+        DemonetError: If the file cannot be read, is damaged, or has another format.
+    """
+    try:
+        raw = Path(path).read_bytes()
+    except OSError as error:
+        raise DemonetError(f"cannot be read: {error.strerror}", file=path) from None
+    metadata = _metadata(raw, path)
+    found = metadata.get("format")
+    if found not in (*formats, *unchecked):
+        raise DemonetError(f"not a {' or '.join(formats)} file (its format is {found!r})", file=path)
+    checksum = metadata.get("sha256")
+    if not (checksum is None and found in unchecked) and not _matches(raw, str(checksum)):
+        raise DemonetError("the file does not match its checksum", file=path, hint=_DAMAGED)
+    try:
+        return TensorFile(load(raw), json.loads(metadata["facts"]), str(found))
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise DemonetError(f"cannot be read: {error}", file=path, hint=_DAMAGED) from error
+
+
+def _metadata(raw: bytes, path: str | Path) -> dict[str, Any]:
+    """The metadata in a safetensors header: eight bytes of length, then JSON."""
+    try:
+        end = _header_end(raw)
+        metadata = json.loads(raw[8:end])["__metadata__"]
+        if end <= len(raw) and isinstance(metadata, dict):
+            return metadata
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass
+    raise DemonetError("cannot be read: not a safetensors file with metadata", file=path, hint=_DAMAGED)
+
+
+def _header_end(raw: bytes) -> int:
+    return 8 + int.from_bytes(raw[:8], "little")
+
+
+def _matches(raw: bytes, checksum: str) -> bool:
+    zeroed = _with_checksum(raw, checksum, _ZEROS)
+    return zeroed != raw and hashlib.sha256(zeroed).hexdigest() == checksum
+
+
+def _with_checksum(raw: bytes, old: str, new: str) -> bytes:
+    """The file with another checksum. Only the header can match: quotes inside the facts are escaped."""
+    end = _header_end(raw)
+    return raw[:end].replace(f'"sha256":"{old}"'.encode(), f'"sha256":"{new}"'.encode(), 1) + raw[end:]

@@ -1,0 +1,127 @@
+"""Tables of labels, metrics and missing labels in the classifiers; models that earlier versions saved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import accuracy_score, average_precision_score
+from tests.estimators.problems import QUICK, club, families, roles
+from tests.estimators.test_onnx import run as run_onnx
+
+from demonet import DEMONetClassifier, DemonetError, DEMONetGraphClassifier
+from demonet.degree.count import count_degree
+
+NAN = float("nan")
+FILES = Path(__file__).parent / "files"
+
+
+def tagged():
+    """Three labels: a large degree, an even role, and none of the two."""
+    data = roles()
+    large, even = count_degree(data.edge_index, data.num_nodes) > 2, data.y % 2 == 0
+    return data, torch.stack([large, even, ~large & ~even], 1).long().numpy()
+
+
+def test_tables_of_labels():
+    data, y = tagged()
+    fitted = DEMONetClassifier(graph=data, epochs=60).fit(data.node_ids, y)
+    probability, predicted = fitted.predict_proba(), fitted.predict()
+    assert probability.shape == predicted.shape == y.shape
+    np.testing.assert_array_equal(predicted, (probability >= 0.5).astype(int))
+    assert fitted.classes_.tolist() == [0, 1, 2]
+    assert fitted.objective_.task == "multilabel"
+    assert fitted.history_.metric == "average-precision"
+    assert fitted.score(data.node_ids, y) == accuracy_score(y, predicted)
+    assert average_precision_score(y[:, 0], probability[:, 0]) > 0.9  # the degree is what the network sees first
+
+
+def test_unknown_entries():
+    data, y = tagged()
+    some = y.astype(float)
+    some[::3, 1], some[5] = NAN, NAN
+    data.y = torch.from_numpy(some)
+    own = DEMONetClassifier(**QUICK).fit(data)
+    rows = [i for i in range(len(y)) if i != 5]
+    beside = DEMONetClassifier(graph=data, **QUICK).fit(data.node_ids[rows], np.nan_to_num(some, nan=-1)[rows])
+    np.testing.assert_array_equal(own.predict_proba(), beside.predict_proba())
+    assert 5 not in torch.cat([own.split_.train, own.split_.val])
+    right = ((own.predict() == some) | np.isnan(some)).all(1)[rows]
+    assert own.score(data) == right.mean()
+
+
+def test_graphs_with_tables_of_labels(tmp_path):
+    graphs, names = families()
+    y = np.stack([names == "star", [graph.edge_index.size(1) > 24 for graph in graphs]], 1).astype(int)
+    fitted = DEMONetGraphClassifier(**QUICK).fit(graphs, y)
+    assert fitted.predict(graphs).shape == (24, 2)
+    fitted.save(tmp_path / "m")
+    np.testing.assert_array_equal(DEMONetGraphClassifier.load(tmp_path / "m").predict(graphs), fitted.predict(graphs))
+    for graph, row in zip(graphs, y, strict=True):
+        graph.y = torch.from_numpy(row)
+    np.testing.assert_array_equal(DEMONetGraphClassifier(**QUICK).fit(graphs).predict(graphs), fitted.predict(graphs))
+
+
+def test_onnx_and_explanation(tmp_path):
+    data, y = tagged()
+    fitted = DEMONetClassifier(graph=data, **QUICK).fit(data.node_ids, y)
+    fitted.to_onnx(tmp_path / "model.onnx")
+    x = fitted.features_.transform(data).numpy()
+    found, facts = run_onnx(tmp_path / "model.onnx", x, data.edge_index.numpy())
+    np.testing.assert_allclose(found, fitted.predict_proba(), atol=2e-5)
+    assert facts["task"] == "multilabel"
+    why, probability = fitted.explain(7, epochs=2), fitted.predict_proba([7])[0]
+    assert why.prediction == probability.argmax()
+    assert why.confidence == pytest.approx(probability.max(), abs=1e-5)
+    assert fitted.explain(7, epochs=2, output=1).confidence == pytest.approx(probability[1], abs=1e-5)
+
+
+def test_class_weights_need_classes():
+    data, y = tagged()
+    with pytest.raises(DemonetError, match="class_weight='balanced'"):
+        DEMONetClassifier(graph=data, class_weight="balanced", **QUICK).fit(data.node_ids, y)
+    with pytest.raises(DemonetError, match="'accuracy'"):
+        DEMONetClassifier(graph=data, metric="accuracy", **QUICK).fit(data.node_ids, y)
+
+
+@pytest.mark.parametrize("missing", [None, NAN])
+def test_missing_labels_are_unlabelled(missing):
+    graph, people, sides = club()
+    y = [missing if i % 3 == 0 else side for i, side in enumerate(sides.tolist())]
+    rows = [i for i in range(34) if i % 3]
+    with_missing = DEMONetClassifier(graph=graph, **QUICK).fit(people, np.array(y, dtype=object))
+    without = DEMONetClassifier(graph=graph, **QUICK).fit([people[i] for i in rows], sides[rows])
+    np.testing.assert_array_equal(with_missing.predict_proba(), without.predict_proba())
+    np.testing.assert_array_equal(with_missing.classes_, without.classes_)
+    assert with_missing.score(people, np.array(y, dtype=object)) == without.score(
+        [people[i] for i in rows], sides[rows]
+    )
+
+
+def test_missing_labels_of_graphs():
+    graphs, names = families()
+    y = np.array([None, *names[1:]], dtype=object)
+    with_missing = DEMONetGraphClassifier(**QUICK).fit(graphs, y)
+    assert 0 not in torch.cat([with_missing.split_.train, with_missing.split_.val])
+
+
+@pytest.mark.parametrize("metric", ["balanced", "macro-f1", "auc", "average-precision", "log-loss"])
+def test_the_metric_chooses_the_epoch(metric):
+    fitted = DEMONetClassifier(metric=metric, class_weight="balanced", **QUICK).fit(roles())
+    history = fitted.history_
+    assert history.metric == metric
+    assert history.best_metric == (min if metric == "log-loss" else max)(history.val_metric)
+
+
+def test_models_of_the_first_format_load():
+    """Written by the version before objectives, with the probabilities that it gave."""
+    nodes = DEMONetClassifier.load(FILES / "nodes-1.safetensors", graph=roles())
+    np.testing.assert_allclose(nodes.predict_proba(), np.load(FILES / "nodes-1.npy"), atol=1e-6)
+    assert (nodes.metric, nodes.class_weight, nodes.history_.metric) == (None, "balanced", "accuracy")
+    assert len(nodes.history_.val_accuracy) == nodes.history_.epochs == 2
+    graphs, names = families()
+    sets = DEMONetGraphClassifier.load(FILES / "graphs-1.safetensors")
+    np.testing.assert_allclose(sets.predict_proba(graphs), np.load(FILES / "graphs-1.npy"), atol=1e-6)
+    assert sets.classes_.tolist() == sorted(set(names))

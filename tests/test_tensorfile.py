@@ -1,0 +1,57 @@
+"""Tensor files: what was written comes back, and every flipped bit is found."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from demonet import DemonetError
+from demonet.tensorfile import read_tensors, write_tensors
+
+
+def test_tensors_and_facts_come_back_as_they_were(tmp_path):
+    path = tmp_path / "a.safetensors"
+    turned, number, empty = torch.arange(6).view(2, 3).t(), torch.tensor(1.5, dtype=torch.float64), torch.zeros(0, 3)
+    facts = {"name": "Zürich 😀", "values": [0.1, None, True], "sha256": '"sha256":"' + "0" * 64 + '"'}
+    write_tensors(path, "test-1", {"turned": turned, "number": number, "empty": empty}, facts)
+    found = read_tensors(path, "test-2", "test-1")
+    assert (found.facts, found.format) == (facts, "test-1")
+    for name, tensor in (("turned", turned), ("number", number), ("empty", empty)):
+        assert torch.equal(found.tensors[name], tensor)
+        assert found.tensors[name].dtype == tensor.dtype
+
+
+@pytest.mark.parametrize("unchecked", [(), ("old-1",)])
+def test_every_flipped_bit_is_found(tmp_path, unchecked):
+    path = tmp_path / "a.safetensors"
+    write_tensors(path, "test-1", {"a": torch.arange(100.0)}, {"b": 1})
+    raw = path.read_bytes()
+    header = 8 + int.from_bytes(raw[:8], "little")
+    for place in [*range(header), *random.Random(0).sample(range(header, len(raw)), 40), len(raw) - 1]:
+        path.write_bytes(raw[:place] + bytes([raw[place] ^ 1 << place % 8]) + raw[place + 1 :])
+        with pytest.raises(DemonetError):
+            read_tensors(path, "test-1", unchecked=unchecked)
+    for cut in (raw[:0], raw[:9], raw[:-1], raw + b"\0"):
+        path.write_bytes(cut)
+        with pytest.raises(DemonetError):
+            read_tensors(path, "test-1", unchecked=unchecked)
+
+
+def test_formats_without_a_checksum_are_named(tmp_path):
+    path = tmp_path / "a.safetensors"
+    save_file({"a": torch.ones(2)}, path, metadata={"format": "old-1", "facts": "{}"})
+    assert read_tensors(path, "new-2", unchecked=("old-1",)).tensors["a"].tolist() == [1.0, 1.0]
+    with pytest.raises(DemonetError, match="'old-1'"):
+        read_tensors(path, "new-2")
+    with pytest.raises(DemonetError, match="checksum"):
+        read_tensors(path, "old-1")
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(DemonetError, match="no such folder"):
+        write_tensors(tmp_path / "none" / "a", "test-1", {}, {})
+    with pytest.raises(DemonetError, match="No such file"):
+        read_tensors(tmp_path / "a", "test-1")
