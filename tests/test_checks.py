@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from demonet.checks import check_room
+from demonet.checks import check_node_count
 from demonet.data import Split, check_edge_index, check_features, check_labels, check_split
 from demonet.data.features import to_scipy, to_torch
 
@@ -76,6 +76,6 @@ def test_bad_splits_are_named(refuses):
 
 
 def test_a_header_cannot_claim_nodes_without_edges(refuses):
-    check_room(1_000_000, 0)
-    check_room(5_000_000, 100_000)
-    refuses(lambda: check_room(10**9, 5), "1000000000", "5 edges")
+    check_node_count(1_000_000, 0)
+    check_node_count(5_000_000, 100_000)
+    refuses(lambda: check_node_count(10**9, 5), "1000000000", "5 edges")

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Atomic writing of files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """A temporary file beside ``path`` that takes its place when the block ends well, and is gone when it does not.
+    """A temporary file next to ``path`` that replaces it when the block succeeds and is deleted when it fails.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -26,11 +26,11 @@ def replacing(path: str | Path) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        with temporary.open("rb+") as stream:  # on disk before it has the name, so that a power cut loses nothing
+        with temporary.open("rb+") as stream:  # on disk before it gets its name, so that a power cut loses nothing
             os.fsync(stream.fileno())
         umask = os.umask(0)
         os.umask(umask)
-        temporary.chmod(0o666 & ~umask)  # as an ordinary new file would be; mkstemp's is private
+        temporary.chmod(0o666 & ~umask)  # like an ordinary new file; mkstemp makes private files
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -12,7 +12,7 @@ from demonet.errors import DemonetError
 
 
 class Split(Protocol):
-    """What is checked of a :class:`demonet.data.Split`."""
+    """The part of :class:`demonet.data.Split` that is checked."""
 
     @property
     def name(self) -> str:
@@ -37,11 +37,11 @@ _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 def check_edge_index(
     edge_index: Tensor, num_nodes: int | tuple[int, int] | None = None, *, file: str | Path | None = None
 ) -> None:
-    """Refuse anything but integer node ids ``[2, m]`` inside their range.
+    """Check that ``edge_index`` has shape ``[2, m]``, an integer type and node ids in range.
 
     Args:
         edge_index: Sources in row 0, targets in row 1.
-        num_nodes: Nodes of the graph, or ``(sources, targets)`` of a bipartite one; ``None`` checks only the sign.
+        num_nodes: Number of nodes, or ``(sources, targets)`` of a bipartite graph; ``None`` checks only the sign.
         file: The file to name in the error.
     """
     if not isinstance(edge_index, Tensor):
@@ -62,7 +62,7 @@ def check_edge_index(
 
 
 def check_features(x: Tensor, num_nodes: int, *, file: str | Path | None = None) -> None:
-    """Refuse features that are not one finite row a node; dense or ``torch.sparse_csr``."""
+    """Check that features have one finite row per node; dense or ``torch.sparse_csr``."""
     if not isinstance(x, Tensor):
         raise DemonetError(f"features are a {type(x).__name__}, not a tensor", file=file)
     if x.dim() != 2:
@@ -88,7 +88,7 @@ def check_features(x: Tensor, num_nodes: int, *, file: str | Path | None = None)
 
 
 def check_sides(source: Tensor, target: Tensor | None, size: tuple[int, int] | None) -> None:
-    """Refuse features of a layer that are not rows of real numbers, or not as many as ``size`` says; by shape alone."""
+    """Check the shape and type of a layer's features, and their number of rows against ``size``."""
     for side, rows in enumerate((source, target)):
         if rows is None:
             continue
@@ -99,7 +99,7 @@ def check_sides(source: Tensor, target: Tensor | None, size: tuple[int, int] | N
 
 
 def check_labels(y: Tensor, num_items: int, num_classes: int | None = None, *, file: str | Path | None = None) -> None:
-    """Refuse labels that are not one int64 class an item, counted from 0, with -1 for an unlabelled item."""
+    """Check that labels are an int64 vector of classes counted from 0, with -1 for unlabelled items."""
     if not isinstance(y, Tensor) or y.dim() != 1 or y.dtype != torch.int64:
         found = f"{list(y.shape)} of {y.dtype}" if isinstance(y, Tensor) else type(y).__name__
         raise DemonetError(f"labels are {found}, not an int64 vector", file=file)
@@ -123,10 +123,10 @@ def labelled(y: Tensor) -> Tensor:
 
 
 def check_split(split: Split, y: Tensor) -> None:
-    """Refuse a split that cannot be trained or measured honestly on targets ``y``.
+    """Check a split against targets ``y``.
 
-    Indices are in range and in one part only, and every item has a target. If ``y`` are classes, the training part has
-    every class.
+    Indices must be in range and in one part only, and every item must have a target. If ``y`` are classes, every class
+    must be in the training part.
     """
     seen, missing = torch.zeros(y.size(0), dtype=torch.int8), ~labelled(y.cpu())
     for part, index in (("train", split.train), ("val", split.val), ("test", split.test)):
@@ -155,7 +155,7 @@ def check_split(split: Split, y: Tensor) -> None:
             )
 
 
-def check_room(num_nodes: int, num_edges: int, *, file: str | Path | None = None) -> None:
-    """Refuse a node count, claimed by a header, that the edges cannot account for: it would only fill the memory."""
+def check_node_count(num_nodes: int, num_edges: int, *, file: str | Path | None = None) -> None:
+    """Refuse a node count in a header that is implausible for the number of edges and would exhaust the memory."""
     if num_nodes > max(1_000_000, 100 * num_edges):
-        raise DemonetError(f"{num_nodes} nodes claimed, with only {num_edges} edges", file=file)
+        raise DemonetError(f"the header says {num_nodes} nodes, but there are only {num_edges} edges", file=file)

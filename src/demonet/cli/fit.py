@@ -135,8 +135,8 @@ def summarise(run: Run, out: Path) -> None:
         table.add_row("DEMO-Net", f"{metrics['test_accuracy']:.3f}", _interval(metrics["test_interval"]))
         if "cv" in metrics:
             over = metrics["cv"]
-            told = f"{over['mean']:.3f} ± {over['std']:.3f}"
-            table.add_row(f"DEMO-Net, {over['splits']} splits", told, _interval(over["interval"]))
+            text = f"{over['mean']:.3f} ± {over['std']:.3f}"
+            table.add_row(f"DEMO-Net, {over['splits']} splits", text, _interval(over["interval"]))
         for name, accuracy in sorted(metrics["floors"].items(), key=lambda item: -item[1]):
             table.add_row(f"floor: {name}", f"{accuracy:.3f}", "")
         console.print(table)

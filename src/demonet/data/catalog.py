@@ -1,7 +1,7 @@
-"""The sets of the paper, in one table: files, checksums, addresses, licence, statistics and the paper's protocol.
+"""The paper's data sets: files, checksums, URLs, licence, statistics and the paper's protocol.
 
-Statistics are those of the simple undirected graph: directions, duplicates and self loops dropped. They are recomputed
-from the files by the tests, never trusted.
+Statistics are those of the simple undirected graph: directions, duplicates and self-loops dropped. Tests recompute them
+from the files.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _NONE = "none stated"
 
 @dataclass(frozen=True)
 class File:
-    """One file: its name in the set's folder, what its bytes hash to, and where the public has it.
+    """One file: its name in the folder of its data set, its sha256 and its URL.
 
-    ``pack`` says what is at the address: the file itself, the file under gzip, or a zip archive with it in ``folder``.
+    ``pack`` is what the URL has: the file itself, the file compressed with gzip, or a zip archive with it.
     """
 
     name: str
@@ -33,7 +33,7 @@ class File:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What the files of a set hold; of a set of graphs, ``nodes`` and ``edges`` are totals."""
+    """The content of a data set; for many graphs, ``nodes`` and ``edges`` are totals."""
 
     nodes: int
     edges: int
@@ -47,10 +47,10 @@ class Statistics:
 
 @dataclass(frozen=True)
 class DataSet:
-    """One set of the paper.
+    """One data set of the paper.
 
-    ``task`` is what is classified, ``protocol`` how the paper splits it, ``attributes`` are counts for a network and
-    the kinds of node label for a set of graphs.
+    ``task`` is what is classified and ``protocol`` how the paper splits it. ``attributes`` in the statistics is the
+    number of attributes of a node or, for many graphs, of distinct node labels.
     """
 
     name: str
@@ -115,7 +115,7 @@ _SETS = (
                 "gzip",
             ),
         ),
-        "103,689 arcs, of which 2,927 pairs run both ways; classes are quartiles of the degree, as for facebook",
+        "103,689 directed edges, 2,927 pairs in both directions; classes are quartiles of the degree, as for facebook",
     ),
     DataSet(
         "blogcatalog",
@@ -156,14 +156,14 @@ _SETS = (
         Statistics(131, 1003, (32, 32, 32, 35), 0, 45, 79),
         "896b7bd460ad2da9160888d99bc9099ffe8ed7de3e410833889ea393831bcaa7",
         "8f9d19f10192fbaeb91dfb46dd7eae0fef28bfe1272d41ab96a4494a0d06785f",
-        "71 self loops in the file; the paper's 1,038 edges are half the entries of a matrix that keeps them",
+        "71 self-loops in the file; the paper's 1,038 edges are half the entries of a matrix that keeps them",
     ),
     _airports(
         "europe",
         Statistics(399, 5993, (99, 99, 99, 102), 0, 102, 202),
         "bd202178d0d1253c15bd3c9a22cc2a25f630244bbef9060bc30adbf0a5e130f6",
         "92bace031cc02937ac9629d6c69387458e5d5016a7dab98490fbf33e392cec4e",
-        "2 self loops in the file",
+        "2 self-loops in the file",
     ),
     _airports(
         "usa",
@@ -226,7 +226,7 @@ _SETS = (
             "node_labels": "f758e8ad3d6e3c026b50833d75f6f90735b94eb3345e4243707f495ca8afea8d",
         },
         _NONE,
-        "1 continuous attribute a node, kept apart",
+        "1 continuous attribute per node, in `attributes`",
     ),
     _tu(
         "ENZYMES",
@@ -240,7 +240,7 @@ _SETS = (
             "node_labels": "8263eb9b64efa231a5886343483ccfc0342f2407014763a8f738fd51c32ce770",
         },
         "MIT (repository)",
-        "18 continuous attributes a node, kept apart; the paper uses node labels only",
+        "18 continuous attributes per node, in `attributes`; the paper uses node labels only",
     ),
 )
 
@@ -248,10 +248,10 @@ CATALOG: dict[str, DataSet] = {entry.name: entry for entry in _SETS}
 
 
 def find(name: str) -> DataSet:
-    """The set of this name, in any case; airports also by the name of their folder."""
+    """The data set with this name, in upper or lower case; airports also by the name of their folder."""
     for entry in _SETS:
         if name.lower() in (entry.name.lower(), entry.folder.lower()):
             return entry
     near = difflib.get_close_matches(name, CATALOG, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(CATALOG)}"
+    hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(CATALOG)}"
     raise DemonetError(f"no data set is called {name!r}", hint=hint)

@@ -1,8 +1,8 @@
-"""Where the files of a set are: in ``$DEMONET_DATA``, in the user's cache, or at a public address.
+"""Finding and downloading the files of a data set: in ``$DEMONET_DATA``, in the user's cache, or at a URL.
 
-Files are checked against the catalogue whenever they are used. A download goes to a scratch folder in the cache, is
-unpacked there file by file under the names of the catalogue (nothing an archive says can choose a path), is checked,
-and only then is moved into place, under a lock that lets one process at a time do so.
+Files are checked against the catalogue whenever they are used. A download goes to a temporary folder in the cache,
+where it is unpacked under the names of the catalogue (names in an archive are ignored) and checked. Then it is moved
+to its place, under a lock, so that only one process does so at a time.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from demonet.data.catalog import DataSet, File
 from demonet.errors import DemonetError
 
 TRIES = 3
-TIMEOUT = 30.0  # seconds that a server may stay silent
-MAX_BYTES = 1 << 28  # no file of the catalogue comes near
+TIMEOUT = 30.0  # seconds without data
+MAX_BYTES = 1 << 28  # far more than any file of the catalogue
 _CHUNK = 1 << 20
 
 
 def locate(entry: DataSet) -> Path | None:
-    """The folder that has every file of a set, if there is one here; contents are not checked."""
+    """The local folder with all files of a data set, or None; contents are not checked."""
     for folder in _folders(entry):
         if all((folder / file.name).is_file() for file in entry.files):
             return folder
@@ -38,11 +38,11 @@ def locate(entry: DataSet) -> Path | None:
 
 
 def fetch(entry: DataSet, *, wait: float = 1.0) -> Path:
-    """The folder with the files of a set, checked; downloaded first if they are nowhere.
+    """The folder with the files of a data set, checked; they are downloaded if needed.
 
     Args:
-        entry: The set.
-        wait: Seconds before the second try of a download; twice as many before the third.
+        entry: The data set.
+        wait: Seconds before the second attempt to download; twice as many before the third.
     """
     import filelock
 
@@ -67,7 +67,9 @@ def fetch(entry: DataSet, *, wait: float = 1.0) -> Path:
 def _check_sum(path: Path, expected: str, named: str | Path) -> None:
     found = _sha256(path)
     if found != expected:
-        raise DemonetError(f"sha256 is {found}, not {expected}", file=named, hint="damaged, or another version of it")
+        raise DemonetError(
+            f"sha256 is {found}, not {expected}", file=named, hint="the file is damaged or has another version"
+        )
 
 
 def _user_folder(entry: DataSet) -> Path | None:
@@ -104,7 +106,7 @@ def _download(entry: DataSet, files: list[File], folder: Path, wait: float) -> N
 
 
 def _retrieve(entry: DataSet, url: str, path: Path, wait: float) -> Path:
-    """One address to one file, tried again when the connection fails but not when the server says no."""
+    """Download a URL to a file; try again if the connection fails, but not if the server refuses."""
     import pooch
     import requests
 
@@ -122,7 +124,7 @@ def _retrieve(entry: DataSet, url: str, path: Path, wait: float) -> Path:
                 break
         except (requests.RequestException, OSError) as error:
             reason = str(error)
-    hint = f"put the files of {entry.name} in a folder {entry.folder} and set DEMONET_DATA to the folder above it"
+    hint = f"put the files of {entry.name} in a folder {entry.folder} and set DEMONET_DATA to its parent folder"
     raise DemonetError(f"download failed: {reason}", file=url, hint=hint)
 
 
@@ -144,7 +146,7 @@ def _opened(entry: DataSet, file: File, archive: Path) -> Iterator[Any]:
             yield stream
         return
     with archive.open("rb") as stream:
-        # A server that calls gzip an encoding has it taken off on the way; the checksum is of what is inside.
+        # A server may declare gzip as an encoding, which the client removes; the checksum is of the decompressed file.
         packed = file.pack == "gzip" and stream.read(2) == b"\x1f\x8b"
         stream.seek(0)
         yield gzip.GzipFile(fileobj=stream) if packed else stream

@@ -42,81 +42,81 @@ def simple_edges(
     """
     if self_loops not in ("drop", "keep"):
         raise DemonetError(f"{self_loops!r} is not 'drop' or 'keep'", argument="self_loops")
-    arcs = source.astype(np.int64)
-    arcs *= num_nodes
-    arcs += target
+    keys = source.astype(np.int64)
+    keys *= num_nodes
+    keys += target
     loops = source == target
     del source, target  # frees memory for large graphs
     num_loops = int(np.count_nonzero(loops))
     if num_loops and self_loops == "drop":
         np.logical_not(loops, out=loops)
-        arcs = arcs[loops]
+        keys = keys[loops]
         weight = None if weight is None else weight[loops]
         _warn(num_loops, "self-loop", "dropped", file, Hint("{self_loops} keeps them", self_loops="keep"))
     del loops
-    listed = arcs.size
-    arcs, weight, doubled = _merge(arcs, weight, num_nodes, file)
+    listed = keys.size
+    keys, weight, doubled = _merge(keys, weight, num_nodes, file)
     if doubled:
-        _warn(arcs.size, "edge", "listed twice, as all edges are, merged", file)
-    elif listed > arcs.size:
-        _warn(listed - arcs.size, "duplicate edge", "merged", file)
+        _warn(keys.size, "edge", "listed twice, as all edges are, merged", file)
+    elif listed > keys.size:
+        _warn(listed - keys.size, "duplicate edge", "merged", file)
     if not directed:
-        arcs, weight, mirrored = _both_directions(arcs, weight, num_nodes, file)
+        keys, weight, mirrored = _both_directions(keys, weight, num_nodes, file)
         if mirrored:
             _warn(mirrored, "edge", "listed in both directions, merged", file)
-    edge_index = np.empty((2, arcs.size), dtype=np.int64)
-    np.floor_divide(arcs, max(num_nodes, 1), out=edge_index[0])
+    edge_index = np.empty((2, keys.size), dtype=np.int64)
+    np.floor_divide(keys, max(num_nodes, 1), out=edge_index[0])
     np.multiply(edge_index[0], num_nodes, out=edge_index[1])
-    np.subtract(arcs, edge_index[1], out=edge_index[1])
+    np.subtract(keys, edge_index[1], out=edge_index[1])
     return torch.from_numpy(edge_index), None if weight is None else torch.from_numpy(weight.astype(np.float32))
 
 
 def _merge(
-    arcs: np.ndarray, weight: np.ndarray | None, num_nodes: int, file: str | Path | None
+    keys: np.ndarray, weight: np.ndarray | None, num_nodes: int, file: str | Path | None
 ) -> tuple[np.ndarray, np.ndarray | None, bool]:
     """Sorted distinct keys ``u * n + v``, their weights, and whether each key occurred exactly twice.
 
     Sorting whole keys is several times faster than sorting an order of pairs.
     """
     if weight is None:
-        arcs.sort()
-        first = _first_of_each(arcs)
-        return arcs if first.all() else arcs[first], None, _alternates(first)
-    order = np.argsort(arcs, kind="stable")
-    arcs, weight = arcs[order], weight[order]
-    first = _first_of_each(arcs)
+        keys.sort()
+        first = _first_of_each(keys)
+        return keys if first.all() else keys[first], None, _alternates(first)
+    order = np.argsort(keys, kind="stable")
+    keys, weight = keys[order], weight[order]
+    first = _first_of_each(keys)
     clash = np.flatnonzero(~first[1:] & (weight[1:] != weight[:-1]))
     if clash.size:
-        u, v = divmod(int(arcs[clash[0]]), num_nodes)
+        u, v = divmod(int(keys[clash[0]]), num_nodes)
         raise DemonetError(
             f"the edge between nodes {u} and {v} has two weights, {weight[clash[0]]} and {weight[clash[0] + 1]}",
             file=file,
             hint=Hint("merge them first, or use {directed} if the two directions differ", directed=True),
         )
-    return arcs[first], weight[first], _alternates(first)
+    return keys[first], weight[first], _alternates(first)
 
 
 def _both_directions(
-    arcs: np.ndarray, weight: np.ndarray | None, num_nodes: int, file: str | Path | None
+    keys: np.ndarray, weight: np.ndarray | None, num_nodes: int, file: str | Path | None
 ) -> tuple[np.ndarray, np.ndarray | None, int]:
     """Every edge in both directions, once; and how many edges were listed in both directions while others were not.
 
     If all edges are listed in both directions, that is a convention and counts as none.
     """
-    listed = arcs.size
+    listed = keys.size
     both = np.empty(2 * listed, dtype=np.int64)
-    both[:listed] = arcs
-    source = np.floor_divide(arcs, max(num_nodes, 1), out=arcs)
+    both[:listed] = keys
+    source = np.floor_divide(keys, max(num_nodes, 1), out=keys)
     reverse = both[listed:]
     np.multiply(source, -num_nodes, out=reverse)
     reverse += both[:listed]  # the target, as u * n + v - u * n
     loops = int(np.count_nonzero(reverse == source))
     reverse *= num_nodes
     reverse += source
-    del arcs, source, reverse
-    arcs, weight, _ = _merge(both, None if weight is None else np.concatenate([weight, weight]), num_nodes, file)
-    edges = (arcs.size + loops) // 2
-    return arcs, weight, listed - edges if listed < arcs.size else 0
+    del keys, source, reverse
+    keys, weight, _ = _merge(both, None if weight is None else np.concatenate([weight, weight]), num_nodes, file)
+    edges = (keys.size + loops) // 2
+    return keys, weight, listed - edges if listed < keys.size else 0
 
 
 def _first_of_each(ordered: np.ndarray) -> np.ndarray:

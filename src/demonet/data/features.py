@@ -101,7 +101,7 @@ class DegreeRadial(Block):
 
 
 class NeighbourDegree(DegreeRadial):
-    """The same radial basis of the mean log-degree of a node's neighbours; zeros where there are none."""
+    """The same radial basis of the mean log-degree of a node's neighbours; zeros for a node without neighbours."""
 
     def transform(self, data: Data) -> Tensor:
         """The twelve functions at the mean."""

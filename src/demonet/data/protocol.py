@@ -1,4 +1,4 @@
-"""Splits by the name of a protocol, as a table of results writes it."""
+"""Splits by the name of a protocol, as used in tables of results."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from demonet.data.catalog import find
 from demonet.data.splits import Split, fractions, nested_k_fold, thirds, train_fraction
 from demonet.errors import DemonetError
 
-INNER = 10  # of a nested fold, a tenth of what is not tested is held out to choose by
-FOLDS_SEED = 0  # all methods have the same folds
+INNER = 10  # in a nested fold, a tenth of the items that are not tested is held out for validation
+FOLDS_SEED = 0  # the same folds for all methods
 
 
 def split_by(protocol: str, y: Tensor, seed: int) -> Split:
@@ -17,10 +17,10 @@ def split_by(protocol: str, y: Tensor, seed: int) -> Split:
 
     Args:
         protocol: ``"thirds"``; ``"10/20/70"`` for training, validation and test; ``"train:0.3"``, see
-            :func:`~demonet.data.train_fraction`; ``"nested:10"``, of whose ten folds the one numbered ``seed`` is
-            tested and a tenth of the rest validates.
+            :func:`~demonet.data.train_fraction`; ``"nested:10"``, ten folds of which number ``seed`` is tested and a
+            tenth of the rest is for validation.
         y: Labels, -1 for unlabelled.
-        seed: Of the draw; for nested folds, the number of the fold.
+        seed: Seed of the split; for nested folds, the number of the fold.
     """
     kind, _, amount = protocol.partition(":")
     if protocol == "thirds":
@@ -33,11 +33,12 @@ def split_by(protocol: str, y: Tensor, seed: int) -> Split:
         if not 0 <= seed < folds:
             raise DemonetError(f"fold {seed} of {folds}", hint="folds are counted from 0")
         return nested_k_fold(y, folds, INNER, FOLDS_SEED)[seed][0]
-    raise DemonetError(f"no split {protocol!r}", hint="there are 'thirds', '10/20/70', 'train:0.3', 'nested:10'")
+    hint = "choose from 'thirds', '10/20/70', 'train:0.3', 'nested:10'"
+    raise DemonetError(f"unknown protocol {protocol!r}", hint=hint)
 
 
 def folds_of(protocol: str) -> int:
-    """How many folds a nested protocol has; 0 for all others.
+    """The number of folds of a nested protocol; 0 for any other.
 
     >>> folds_of("nested:10"), folds_of("thirds")
     (10, 0)
@@ -47,7 +48,7 @@ def folds_of(protocol: str) -> int:
 
 
 def train_share(protocol: str) -> float | None:
-    """The share of training items in its name, where it has one.
+    """The share of training items in the name of a protocol, or None.
 
     >>> train_share("train:0.3"), train_share("thirds")
     (0.3, None)
@@ -57,7 +58,7 @@ def train_share(protocol: str) -> float | None:
 
 
 def paper_split(name: str, y: Tensor, seed: int) -> Split:
-    """The paper's split of a set: 10/20/70 for the social networks, thirds for the rest."""
+    """The paper's split of a data set: 10/20/70 for the social networks, thirds for the others."""
     return split_by(find(name).protocol, y, seed)
 
 

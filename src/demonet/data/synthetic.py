@@ -1,6 +1,6 @@
-"""Graphs whose answer is known: structural roles, mirrored nodes, families of small graphs, and graphs for timing.
+"""Generated graphs: structural roles, mirrored nodes, families of small graphs, and graphs for timing.
 
-Every one is simple and undirected, both arcs of each edge listed, and comes from its seed alone.
+Each is simple and undirected, with edges listed in both directions, and depends only on its seed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from demonet.data.edges import simple_edges
 from demonet.errors import DemonetError
 
 _Pairs = list[tuple[int, int]]
-# A motif: its edges, the role of each of its nodes, in order; node 0 is the one tied to the backbone.
+# A motif: its edges and the role of each of its nodes; node 0 is attached to the backbone.
 _MOTIFS: dict[str, tuple[_Pairs, list[str]]] = {
     "house": (
         [(0, 1), (1, 2), (2, 3), (3, 0), (2, 4), (3, 4)],
@@ -34,15 +34,15 @@ _MOTIFS: dict[str, tuple[_Pairs, list[str]]] = {
 
 
 def role_graph(seed: int = 0, *, motifs: int = 48, spacing: int = 2, noise: float = 0.03) -> Data:
-    """Motifs tied to a backbone cycle, as in the GraphWave and struc2vec evaluations; the class of a node is its role.
+    """Motifs attached to a backbone cycle, as in the evaluations of GraphWave and struc2vec; the class is the role.
 
     Houses, fans, stars and cliques come in equal numbers and random order. Many roles share a degree (backbone, roof
-    and the ends of a fan have 2; walls, blades and backbone nodes with a motif 3), so the degree alone decides few.
+    and the ends of a fan have 2; walls, blades and backbone nodes with a motif 3), so the degree alone is not enough.
 
     Args:
         seed: Seed of the order of motifs and of the noise.
         motifs: Number of motifs.
-        spacing: Backbone nodes for each motif; the first of them carries it.
+        spacing: Backbone nodes for each motif; it is attached to the first of them.
         noise: Extra edges between random nodes, as a share of the edges.
     """
     if motifs < 2 or spacing < 1 or noise < 0:
@@ -64,9 +64,9 @@ def role_graph(seed: int = 0, *, motifs: int = 48, spacing: int = 2, noise: floa
 
 
 def mirrored_karate() -> Data:
-    """Two copies of Zachary's karate club, one edge between a node and its mirror: the struc2vec paper's test.
+    """Two copies of Zachary's karate club, joined by one edge between a node and its mirror, as in the struc2vec paper.
 
-    ``mirror[v]`` is the node with the same place in the other copy; ``y`` is one class for each mirrored pair.
+    ``mirror[v]`` is the same node in the other copy; ``y`` has one class for each mirrored pair.
     """
     club = nx.karate_club_graph()
     n = club.number_of_nodes()
@@ -77,7 +77,7 @@ def mirrored_karate() -> Data:
 
 
 def barbell(clique: int = 10, path: int = 10) -> Data:
-    """Two cliques joined by a path; the class is the role: clique member, the gate of a clique, place on the path."""
+    """Two cliques joined by a path; the class is the role: clique member, gate of a clique, position on the path."""
     if clique < 3 or path < 1:
         raise DemonetError(f"clique={clique}, path={path}: at least 3 and 1")
     n = 2 * clique + path
@@ -100,13 +100,13 @@ def small_graphs(
 ) -> list[Data]:
     """Graphs of five families, in turn; the class ``y`` is the family.
 
-    Sizes are drawn from the same range for each family, so neither the number of nodes nor that of edges decides.
+    Sizes are drawn from the same range for each family, so the number of nodes does not give the class away.
 
     Args:
         num: Number of graphs.
-        seed: Seed of everything that is drawn.
+        seed: Seed of the graphs.
         smallest, largest: Number of nodes.
-        noise: Share of the edges that are moved to random places, without which the shares of degrees decide.
+        noise: Share of the edges that are rewired at random; without it, the degree distribution gives the class away.
     """
     if num < 1 or not 8 <= smallest <= largest:
         raise DemonetError(f"num={num}, smallest={smallest}, largest={largest}: at least 1 and 8, in order")
@@ -150,7 +150,7 @@ def _moved(graph: nx.Graph, noise: float, generator: np.random.Generator) -> nx.
 
 
 def uniform_random(n: int, m: int | None = None, seed: int = 0) -> Data:
-    """``m`` distinct edges (2n unless said) drawn uniformly from all pairs of ``n`` nodes: for timing."""
+    """``m`` distinct edges (default 2n) drawn uniformly from all pairs of ``n`` nodes; for timing."""
     m = 2 * n if m is None else m
     if n < 1 or not 0 <= m <= n * (n - 1) // 2:
         raise DemonetError(f"{m} distinct edges of {n} nodes")
@@ -159,14 +159,14 @@ def uniform_random(n: int, m: int | None = None, seed: int = 0) -> Data:
 
 
 def power_law(n: int, m: int | None = None, hub: int | None = None, seed: int = 0, exponent: float = 2.5) -> Data:
-    """``m`` distinct edges whose degrees fall off as ``d ** -exponent``, and node 0 of degree ``hub``: for timing.
+    """``m`` distinct edges with a power-law degree distribution and a node 0 of degree ``hub``; for timing.
 
-    Node 0 is tied to ``hub`` random nodes (n / 10 unless said); the other edges join v and w with a chance in
-    proportion to ``(v w) ** (-1 / (exponent - 1))``, as in the Chung-Lu model.
+    Node 0 has edges to ``hub`` random nodes (default n / 10); the other edges join v and w with a probability
+    proportional to ``(v w) ** (-1 / (exponent - 1))``, as in the Chung-Lu model.
     """
     m, hub = 2 * n if m is None else m, n // 10 if hub is None else hub
-    room = (n - 1) * (n - 2) // 4  # Chung-Lu draws repeat themselves without end as the graph fills up
-    if n < 3 or not 0 <= hub < n or not hub <= m <= hub + room or exponent <= 1:
+    spare = (n - 1) * (n - 2) // 4  # Chung-Lu sampling slows down as the graph fills up
+    if n < 3 or not 0 <= hub < n or not hub <= m <= hub + spare or exponent <= 1:
         raise DemonetError(f"power_law(n={n}, m={m}, hub={hub}, exponent={exponent}): no such graph")
     generator = np.random.default_rng(seed)
     spokes = generator.choice(n - 1, size=hub, replace=False) + 1
@@ -178,7 +178,7 @@ def power_law(n: int, m: int | None = None, hub: int | None = None, seed: int = 
 
 
 def _distinct(m: int, n: int, draw: Callable[[int], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """The first ``m`` distinct edges of a stream of random pairs, loops skipped."""
+    """The first ``m`` distinct edges of a stream of random pairs, without self-loops."""
     keys = np.empty(0, dtype=np.int64)
     while keys.size < m:
         pairs = draw(m - keys.size + m // 50 + 16)

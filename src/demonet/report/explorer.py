@@ -1,6 +1,6 @@
-"""The explorer: every item of a run as a point that can be pointed at, searched for and coloured.
+"""The explorer: an interactive plot of every item of a run, with search and colours.
 
-All items travel, packed: columns of small numbers, compressed, in base64. ``explorer.js`` unpacks and draws them.
+Items are embedded in the page as compressed columns in base64; ``explorer.js`` unpacks and draws them.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from demonet.report.page import Section
 from demonet.report.palette import CATEGORICAL, NEUTRAL
 
 MOST_POINTS = 2000
-"""More items than this are painted as one picture: a browser draws no more as SVG without a pause."""
+"""More items are drawn on a canvas, because SVG is too slow for them."""
 
 _GRID = 65534
-"""Places are rounded to this many steps across the longer side; one step more says that there is no place."""
+"""Positions are rounded to this many steps across the longer side; one step more means no position."""
 
 _SCRIPT_TYPES = {"int8": "Int8Array", "int16": "Int16Array", "uint16": "Uint16Array", "int32": "Int32Array"}
 
 
 @dataclass(frozen=True)
 class View:
-    """One way to lay the items out.
+    """One layout of the items.
 
     Args:
-        title: What stands above it.
-        alt: What it shows, in words.
-        caption: What stands below it.
-        place: ``[items, 2]`` where each item stands; an item whose place is not finite is not drawn.
-        edges: ``[2, m]`` items to join by a line.
+        title: The title above it.
+        alt: A description in words.
+        caption: The text below it.
+        place: ``[items, 2]`` the position of each item; an item without a finite position is not drawn.
+        edges: ``[2, m]`` pairs of items joined by a line.
     """
 
     title: str
@@ -49,7 +49,7 @@ class View:
 
     @property
     def packed(self) -> dict[str, Any]:
-        """As ``explorer.js`` reads it: one unit is as long on either axis."""
+        """The data for ``explorer.js``; both axes have the same unit."""
         known = np.isfinite(self.place).all(1)
         inside = self.place[known].astype(np.float64)
         corner = inside.min(0) if len(inside) else np.zeros(2)
@@ -64,15 +64,15 @@ class View:
 
 @dataclass(frozen=True)
 class Explorer(Section):
-    """All items with what is known of them, laid out in one view or more that share one switch and one search.
+    """All items in one or more views that share the choice of colours and the search.
 
     Args:
         noun: What an item is: ``"node"`` or ``"graph"``.
         size: What its size is: ``"degree"`` or ``"nodes"``.
-        ids, class_names: One text an item, one text a class.
-        y, prediction, confidence, part, sizes: As a :class:`~demonet.runs.run.Run` has them.
+        ids, class_names: The id of each item and the name of each class.
+        y, prediction, confidence, part, sizes: As in :class:`~demonet.runs.Run`.
         views: The views by name.
-        edge_count: For graphs the number of edges of each.
+        edge_count: For graphs, the number of edges of each.
     """
 
     kind: ClassVar[str] = "explorer"
@@ -98,7 +98,7 @@ class Explorer(Section):
 
     @property
     def json(self) -> str:
-        """All of it, for ``explorer.js``."""
+        """The data for ``explorer.js``."""
         columns: dict[str, NDArray[Any]] = {
             "y": self.y.astype(np.int16),
             "prediction": self.prediction.astype(np.int16),
@@ -125,7 +125,7 @@ class Explorer(Section):
 
 
 def pack(column: NDArray[Any]) -> tuple[str, str]:
-    """The name of the script's array type, and the numbers: little-endian, compressed, in base64."""
+    """The name of a JavaScript array type, and the numbers: little-endian, compressed, in base64."""
     return _SCRIPT_TYPES[column.dtype.name], _compress(column.astype(column.dtype.newbyteorder("<")).tobytes())
 
 

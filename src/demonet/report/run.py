@@ -1,4 +1,4 @@
-"""The page of a run: how well it does and against what, where it fails, and every item to look at."""
+"""The page of a run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEPT = "model"
 
 
 def run_page(run: Run) -> Page:
-    """What was trained on what, how well it does beside its floors, where it fails, and every item to look at."""
+    """Accuracy compared with simple baselines (floors), errors, learning curves, and an explorer of all items."""
     run = replace(run, ids=[visible(name) for name in run.ids], class_names=[visible(name) for name in run.class_names])
     return Page(
         _title(run),
@@ -56,13 +56,13 @@ def _subtitle(run: Run) -> str:
 
 
 def _how(run: Run) -> str:
-    """The preset and what goes with it, as far as the run's settings say."""
+    """Preset, scheme and seed, as far as the configuration has them."""
     said = [f"{key} {visible(run.config[key])}" for key in ("preset", "scheme", "seed") if key in run.config]
     return f"Trained with {', '.join(said)}." if said else ""
 
 
 def _headline(run: Run) -> dict[str, Cell]:
-    """The numbers that are looked for first."""
+    """The most important numbers."""
     share = share_right(run)
     low, high = share.interval
     facts: dict[str, Cell] = {}

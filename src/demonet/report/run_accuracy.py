@@ -1,4 +1,4 @@
-"""How well a run does: beside its floors, class by class, and by degree or size."""
+"""The accuracy of a run: compared with simple baselines (floors), by class, and by degree or size."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def tested(run: Run) -> NDArray[np.int64]:
 
 
 def share_right(run: Run) -> Share:
-    """Of the test items, those that the model names right."""
+    """The share of test items that are classified correctly."""
     items = tested(run)
     return Share(int((run.prediction[items] == run.y[items]).sum()), items.size)
 
 
 def floor_shares(run: Run) -> dict[str, Share]:
-    """The floors on the same test items; those that could not be had are left out."""
+    """The shares of the floors on the same test items; floors without a result are left out."""
     total = tested(run).size
     floors = (run.metrics.get("floors") or {}) if total else {}
     measured = {FLOOR_NAMES.get(name, visible(name)): value for name, value in floors.items() if is_number(value)}
@@ -39,12 +39,12 @@ def floor_shares(run: Run) -> dict[str, Share]:
 
 
 def is_number(value: object) -> bool:
-    """Whether a metric was measured: a number that is finite."""
+    """Whether a metric is a finite number."""
     return isinstance(value, int | float) and bool(np.isfinite(value))
 
 
 def verdict(run: Run) -> str:
-    """What the numbers say, in a few sentences."""
+    """An interpretation of the accuracy, in a few sentences."""
     share, shares = share_right(run), floor_shares(run)
     noun = run.kind
     if not share.total:
@@ -67,7 +67,7 @@ def verdict(run: Run) -> str:
 
 
 def floors(run: Run) -> list[Section]:
-    """Accuracy of the model and of every floor, as bars and as numbers; and the means where splits were repeated."""
+    """Accuracy of the model and of every floor, as bars and as numbers; and the means over repeated splits."""
     share = share_right(run)
     if not share.total:
         return []
@@ -90,7 +90,7 @@ def floors(run: Run) -> list[Section]:
 
 
 def _student(values: list[float]) -> tuple[float, float]:
-    """Student's interval, as far as an accuracy can reach."""
+    """Student's interval, clipped to [0, 1]."""
     low, high = student(values) or (np.nan, np.nan)
     return max(low, 0.0), min(high, 1.0)
 
@@ -112,7 +112,7 @@ def _beside(rows: dict[str, tuple[float, float, float]], caption: str, title: st
 
 
 def classes(run: Run) -> list[Section]:
-    """Who is taken for whom, and how well each class is found."""
+    """The confusion matrix, and recall, precision and F1 of each class."""
     items = tested(run)
     if not items.size:
         return []
@@ -155,7 +155,7 @@ def classes(run: Run) -> list[Section]:
 
 
 def by_size(run: Run) -> list[Section]:
-    """Test accuracy and number of items by degree, or for graphs by number of nodes."""
+    """Test accuracy and number of items by degree or, for graphs, by number of nodes."""
     items = tested(run)
     if not items.size:
         return []

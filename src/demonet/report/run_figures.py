@@ -1,4 +1,4 @@
-"""The figures of a run alone: who is taken for whom, accuracy by size, degrees and their tasks."""
+"""Figures of a run: confusion matrix, accuracy by size, degrees and their tasks."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 MOST_WRITTEN = 12
-"""A confusion matrix of more classes than this has no room for numbers; its tooltips have them."""
+"""A confusion matrix with more classes shows numbers only in tooltips."""
 
 
 def confusion(counts: NDArray[np.int64], names: Sequence[str], *, title: str) -> Figure:
-    """True classes down, predicted classes across; colour is the share of a row, so that small classes count too.
+    """True classes in rows, predicted classes in columns; the colour is the share of a row.
 
     Args:
         counts: ``[classes, classes]``, rows are true classes.
-        names: One text a class.
-        title: What stands above the figure.
+        names: The name of each class.
+        title: The title of the figure.
     """
     import plotly.graph_objects as go
 
@@ -72,15 +72,15 @@ def confusion(counts: NDArray[np.int64], names: Sequence[str], *, title: str) ->
 def accuracy_by_size(
     bins: Sequence[Bin], shares: Sequence[Share], counts: Sequence[int], *, overall: float, size: str, noun: str
 ) -> Figure:
-    """Test accuracy of every bin with its interval, above; how many items there are, below.
+    """Test accuracy of every bin with its interval (above) and its number of items (below).
 
     Args:
         bins: The bins, ascending.
-        shares: Of the test items of each bin, those named right.
-        counts: All items of each bin.
-        overall: Test accuracy of all, drawn as a line.
-        size: What is binned: degree, or number of nodes.
-        noun: What the items are, in the plural.
+        shares: The share of correct test items of each bin.
+        counts: The number of items of each bin.
+        overall: Test accuracy of all items, drawn as a line.
+        size: The quantity that is binned: degree, or number of nodes.
+        noun: The name of the items, in the plural.
     """
     from plotly.subplots import make_subplots
 
@@ -148,16 +148,16 @@ def accuracy_by_size(
 
 
 def degree_tasks(degrees: NDArray[np.int64], counts: NDArray[np.int64], tasks: NDArray[np.int64]) -> Figure:
-    """How many nodes have each degree, on two logarithmic axes; degrees that share a task have colour and shape."""
+    """The number of nodes by degree on logarithmic axes; degrees that share a task have the same colour and shape."""
     import plotly.graph_objects as go
 
     figure = go.Figure()
-    # Degree 0 has no logarithm: it stands where one half would.
+    # Degree 0 has no logarithm and is drawn at 0.5.
     place = np.maximum(degrees.astype(np.float64), 0.5)
     distinct = np.unique(tasks)
     shared = {int(task): int((tasks == task).sum()) for task in distinct}
     alone = np.array([shared[int(task)] == 1 for task in tasks], dtype=bool)
-    # Turns in order of degree, so that neighbouring tasks differ; a degree alone in its task needs no colour.
+    # In order of degree, so that neighbouring tasks differ; a degree alone in its task needs no colour.
     turns: dict[int, int] = {}
     for task in tasks[~alone].tolist():
         turns.setdefault(task, len(turns))

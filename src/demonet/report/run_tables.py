@@ -1,4 +1,4 @@
-"""The tables of a run: where it is most wrong, where it is least sure, which degrees share a task, how it was made."""
+"""Tables of a run: worst errors, least certain predictions, tasks, and settings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PARTS = {-1: "none", 0: "training", 1: "validation", 2: "test"}
 
 
 def most_wrong(run: Run) -> list[Section]:
-    """The test items to whose true class the model gives the least probability."""
+    """The test items whose true class has the lowest probability."""
     items = tested(run)
     wrong = items[run.prediction[items] != run.y[items]]
     if not wrong.size:
@@ -48,7 +48,7 @@ def most_wrong(run: Run) -> list[Section]:
 
 
 def least_sure(run: Run) -> list[Section]:
-    """The items outside the training part whose two likeliest classes are nearest to one another."""
+    """The items outside the training part with the smallest margin between their two most probable classes."""
     items = np.flatnonzero(run.part != 0)
     if not items.size or len(run.class_names) < 2:
         return []
@@ -80,7 +80,7 @@ def least_sure(run: Run) -> list[Section]:
 
 
 def tasks_table(run: Run) -> Section:
-    """Which degrees share a task, and how many nodes each task has to learn from."""
+    """The degrees and the number of nodes of each task."""
     rows: list[list[Cell]] = []
     for task in dict.fromkeys(run.degree_task.tolist()):
         members = run.degree_task == task
@@ -90,14 +90,14 @@ def tasks_table(run: Run) -> Section:
 
 
 def settings(run: Run) -> list[Section]:
-    """All that was recorded of what was trained on what and how."""
+    """The configuration of the run."""
     rows: list[list[Cell]] = [[name, value] for name, value in _flat({**run.config, "split": run.metrics.get("split")})]
     caption = "What was trained on what, and how, as config.json has it."
     return [Table(["setting", "value"], rows, caption, title="How it was made")] if rows else []
 
 
 def _flat(value: Any, name: str = "") -> list[tuple[str, str]]:
-    """The leaves of nested JSON with their paths."""
+    """The leaves of nested JSON and their paths."""
     if isinstance(value, Mapping):
         return [leaf for key, part in value.items() for leaf in _flat(part, f"{name}.{key}" if name else str(key))]
     if value is None or value == []:

@@ -175,8 +175,8 @@ def _metric_rows(metrics: dict[str, Any]) -> list[str]:
     if "cv" in metrics:
         over = metrics["cv"]
         low, high = over["interval"]
-        told = f"{over['mean']:.3f} ± {over['std']:.3f} (95 % interval of the mean {low:.3f} to {high:.3f})"
-        rows.append(f"| DEMO-Net, mean of {over['splits']} splits | {told} |")
+        text = f"{over['mean']:.3f} ± {over['std']:.3f} (95 % interval of the mean {low:.3f} to {high:.3f})"
+        rows.append(f"| DEMO-Net, mean of {over['splits']} splits | {text} |")
     return rows
 
 

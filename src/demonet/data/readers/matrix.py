@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from demonet.checks import check_room
+from demonet.checks import check_node_count
 from demonet.data.readers.base import Listing, check_expansion
 from demonet.errors import DemonetError
 
@@ -36,7 +36,7 @@ def read_npz(data: bytes, path: Path) -> sparse.coo_array:
         kind = parts["format"].item()
         kind = kind.decode("ascii") if isinstance(kind, bytes) else str(kind)
         rows, columns = (int(side) for side in parts["shape"])
-        check_room(max(rows, columns), parts["data"].size, file=path)
+        check_node_count(max(rows, columns), parts["data"].size, file=path)
         matrix: Any
         if kind == "coo":
             pairs = (parts["row"], parts["col"]) if "row" in parts else tuple(parts["coords"])
@@ -60,7 +60,7 @@ def from_matrix(matrix: Any, file: Path | None = None, inside: dict[str, Any] | 
         raise DemonetError(f"an adjacency matrix of shape {matrix.shape}", file=file, hint="it must be square")
     coo = checked_matrix(matrix, file)
     n = coo.shape[0]
-    check_room(n, coo.nnz, file=file)
+    check_node_count(n, coo.nnz, file=file)
     stored = coo.data != 0
     source, target = coo.row[stored].astype(np.int64), coo.col[stored].astype(np.int64)
     if np.iscomplexobj(coo.data):

@@ -1,4 +1,4 @@
-"""Matrix Market files: a header, a line of sizes, and an entry a line.
+"""Matrix Market files: a header, a line of sizes, and one entry per line.
 
 SciPy reads these files too, but its compiled reader can crash the process on a damaged one.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from demonet.checks import check_room
+from demonet.checks import check_node_count
 from demonet.data.readers.base import as_text
 from demonet.data.readers.tables import Kind
 from demonet.data.readers.text import TextTable
@@ -32,7 +32,7 @@ def read_matrix_market(content: bytes, path: Path) -> sparse.coo_array:
     if layout == "array":
         return _array(body, shape, symmetry, path)
     rows, columns, values = _entries(body, sizes[2], field == "pattern", path)
-    check_room(max(shape), sizes[2], file=path)
+    check_node_count(max(shape), sizes[2], file=path)
     for index, side in ((rows, shape[0]), (columns, shape[1])):
         outside = np.flatnonzero((index < 1) | (index > side))
         if outside.size:
