@@ -14,11 +14,11 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
-from demonet.errors import DemonetError
-from demonet.ops import backend
-
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
+
+from demonet.errors import DemonetError
+from demonet.ops import backend
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

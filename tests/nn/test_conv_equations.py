@@ -29,7 +29,7 @@ def drawn_tasks(draw, by="in"):
 
 def layer(tasks, scheme, seed, aggr="sum", combine="concat", **options):
     torch.manual_seed(seed)
-    options = {"hash_size": 4, "basis_size": 3, "seed": seed, "bias": True} | options
+    options = {"hash_size": 4, "basis_size": 3, "hash_seed": seed, "bias": True} | options
     conv = DEMOConv(3, 5, tasks, scheme=scheme, aggr=aggr, combine=combine, **options).double()
     if conv.bias is not None:
         torch.nn.init.normal_(conv.bias)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
 import pytest
@@ -11,7 +12,10 @@ from tests.reference.graphs import drawn_by_seed, features, graphs, seeds
 from tests.reference.layers import smooth_basis
 
 from demonet.degree import DegreeLayout, DegreeTasks
-from demonet.nn.weights import HashedWeights, IndependentWeights, SmoothWeights
+from demonet.nn import DEMOConv, NodeDEMONet
+from demonet.nn.weights import SCHEMES as REGISTERED
+from demonet.nn.weights import DegreeWeights, HashedWeights, IndependentWeights, SmoothWeights, register
+from demonet.nn.weights.base import glorot_
 
 SCHEMES = {
     "weight": IndependentWeights,
@@ -216,3 +220,52 @@ class Largest(torch.utils._python_dispatch.TorchDispatchMode):
             if isinstance(tensor, torch.Tensor):
                 self.numel = max(self.numel, tensor.numel())
         return out
+
+
+@pytest.mark.parametrize("scheme", ["weight", "hash", "smooth"])
+def test_what_is_cached_for_a_layout_follows_the_dtype(scheme):
+    """In float64 a layer that has seen the layout in float32 gives the bits of one that has not."""
+    layout = DegreeLayout.from_edge_index(*drawn_by_seed(300, 600))
+    torch.manual_seed(0)
+    used = DEMOConv(5, 4, DegreeTasks.exact(layout.degree), scheme=scheme)
+    fresh = copy.deepcopy(used)
+    used(features(300, 5, 0, torch.float32), layout)
+    x = features(300, 5, 0)
+    assert torch.equal(used.double()(x, layout), fresh.double()(x, layout))
+
+
+def test_a_scheme_is_one_class_and_one_line():
+    @register("shared only")
+    class Shared(DegreeWeights):
+        def __init__(self, in_channels, width, tasks, *, degree_scale=1.0):
+            super().__init__(in_channels, width, tasks)
+            self._declare(shared=())
+            self.reset_parameters()
+
+        def reset_parameters(self):
+            glorot_(self.shared)
+
+        def matrices(self, degree):
+            return self.shared.expand(len(degree), -1, -1)
+
+        def by_row(self, a, degree):
+            return a @ self.shared
+
+    try:
+        layout = DegreeLayout.from_edge_index(*drawn_by_seed(9, 20))
+        conv = DEMOConv(5, 4, DegreeTasks.exact(layout.degree), scheme="shared only").double()
+        x = features(9, 5, 0)
+        edge_index = drawn_by_seed(9, 20).edge_index
+        torch.testing.assert_close(conv(x, layout), conv(x, edge_index))
+        model = NodeDEMONet(5, 2, conv.tasks, scheme="shared only", hidden=4).double()
+        assert model(x, edge_index).shape == (9, 2)
+        assert model.degree_parameters() == []
+    finally:
+        del REGISTERED["shared only"]
+
+
+def test_degree_parameters_are_those_of_single_degrees():
+    tasks = DegreeTasks.exact(torch.tensor([1, 2]))
+    for weights, expected in ((IndependentWeights(3, 2, tasks), 1), (SmoothWeights(3, 2, tasks), 1)):
+        assert [parameter is weights.own for parameter in weights.degree_parameters()] == [True] * expected
+    assert HashedWeights(3, 2, tasks).degree_parameters() == []

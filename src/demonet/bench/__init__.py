@@ -1,8 +1,9 @@
-"""The bench room: how long an epoch takes and how much memory, for our schemes and for their peers, side by side.
+"""Benchmarks: time and memory of a training epoch, for the schemes and for other layers, side by side.
 
-``graphs.py`` makes the graphs; ``peers.py``, ``methods.py`` and ``sets.py`` the networks; ``step.py`` is the epoch,
-``runner.py`` the clock, ``memory.py`` the peak, ``floor.py`` what no implementation can beat; ``measure.py`` puts them
-together into rows (``rows.py``), and ``tables.py`` shows these.
+``graphs`` builds the graphs, ``methods`` and ``peers`` the networks, ``sets`` the runs on data sets, ``step`` the epoch;
+``runner`` and ``child`` measure it in processes of their own, ``floor`` is a lower bound; ``measure`` collects
+everything into ``rows``, and ``tables`` shows them. Public: :func:`bench`, :func:`bench_sets`, :class:`GraphSpec` and
+:data:`METHODS`.
 """
 
 from __future__ import annotations
