@@ -12,11 +12,11 @@ from demonet import DemonetError
 from demonet.baselines.base import labels
 from demonet.baselines.graphwave import GraphWave
 from demonet.data.protocol import split_by
-from demonet.experiments import accuracy as room
+from demonet.experiments import accuracy as runs
 from demonet.experiments.accuracy import GRIDS, accuracy
 from demonet.experiments.ledger.job import Cell, Job, canonical, perform
 from demonet.experiments.measure import Meter
-from demonet.experiments.methods import DemoNet, Fit, Structural, applies, family_in_catalog, method
+from demonet.experiments.methods import DemoNet, EmbeddingMethod, Fit, applies, family_in_catalog, method
 
 pytestmark = pytest.mark.usefixtures("tiny_sets")
 SHORT = {"train": {"epochs": 3}}
@@ -86,7 +86,7 @@ def test_options_of_baselines():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (job("brazil", "gnn"), "no method 'gnn'"),
+        (job("brazil", "gnn"), "'gnn'"),
         (job("brazil", "gcn", split="halves"), "no split 'halves'"),
         (job("brazil", "gcn", options={"depth": 3}), "gcn has no setting 'depth'"),
         (job("brazil", "majority", options={"depth": 3}), "majority has no setting 'depth'"),
@@ -96,10 +96,10 @@ def test_options_of_baselines():
         (job("brazil", "demonet-hash", "paper", {"model": {"depth": 3}}), "unknown model option 'depth'"),
         (job("brazil", "demonet-hash", "paper", {"train": {"seed": 3}}), "unknown training option 'seed'"),
         (job("brazil", "demonet-hash", "ours"), "no preset 'ours'"),
-        (job("brazil", "demonet-hash", "default"), "'default' is demonet-default's alone"),
+        (job("brazil", "demonet-hash", "default"), "demonet-default has the preset 'default'"),
         (job("brazil", "demonet-default", "paper"), "demonet-default with preset 'paper'"),
         (job("brazil", "demonet-m-hash", "paper"), "demonet-m-hash classifies graphs"),
-        (Job(Cell("beauty", "brazil", "gcn"), 0), "no kind of run is called 'beauty'"),
+        (Job(Cell("beauty", "brazil", "gcn"), 0), "'beauty'"),
         (job("brasil", "demonet-hash", "paper"), "did you mean 'brazil'"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -125,7 +125,7 @@ def test_a_grid_is_chosen_from_without_the_test_part(monkeypatch):
             score = self.options["model"]["hidden"] / 100 + self.options["model"]["dropout"] / 10
             return Fit(0.5, score, 7)
 
-    monkeypatch.setattr(room, "method", lambda name, preset, options: Made(options))
+    monkeypatch.setattr(runs, "method", lambda name, preset, options: Made(options))
     found = accuracy(job("MUTAG", "demonet-default", "default", {"tasks": "log2"}, split="nested:10", seed=3))
     best = {"model": {"hidden": 64, "dropout": 0.5}}
     assert found.extra["chosen"] == best
@@ -186,7 +186,7 @@ def test_memory_is_that_of_this_run():
 
 def test_an_embedding_serves_every_split_and_its_time_counts_in_each(monkeypatch):
     made = []
-    monkeypatch.setattr(Structural, "_kept", None)
+    monkeypatch.setattr(EmbeddingMethod, "_cache", None)
     embed = GraphWave.embed
     monkeypatch.setattr(GraphWave, "embed", lambda self, data, seed=0: made.append(seed) or embed(self, data, seed))
     first, second, other = (
@@ -200,7 +200,7 @@ def test_an_embedding_serves_every_split_and_its_time_counts_in_each(monkeypatch
     split, y = split_by("train:0.6", labels(data), 1), labels(data)
     again = kept.fit(data, split, 1)
     assert again.earlier > 0
-    key, z, _ = Structural._kept
-    monkeypatch.setattr(Structural, "_kept", (key, z, 1000.0))
+    key, z, _ = EmbeddingMethod._cache
+    monkeypatch.setattr(EmbeddingMethod, "_cache", (key, z, 1000.0))
     assert perform(job("brazil", "graphwave", split="train:0.5", seed=1)).seconds > 1000
     assert (other.value, again.test) == (fresh.fit(data, split, 1).score(split.test, y),) * 2

@@ -8,7 +8,7 @@ import pytest
 
 from demonet.errors import DemonetError
 from demonet.report import chart_plotly, chart_svg
-from demonet.report.chart import Axis, Chart, Panel, Series, reach, ticks
+from demonet.report.chart import Axis, Chart, Panel, Series, limits, ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -80,7 +80,7 @@ def test_a_name_is_one_entry_of_the_legend():
 def test_points_that_all_coincide_are_drawn():
     same = Series("p", [0.3, 0.3 + 1e-17], [0.0, 0.0], mark="points")
     assert len(tree(chart_svg.draw(chart(same, square=True))).findall(f"{SVG}circle")) == 3, "two, and the legend's"
-    assert reach(Axis(""), [0.0, 0.0]) == (-0.5, 0.5)
+    assert limits(Axis(""), [0.0, 0.0]) == (-0.5, 0.5)
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-3e-5, 7e-5), (0, 12345), (-0.18, 0.02)])

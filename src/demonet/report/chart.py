@@ -118,7 +118,7 @@ class Chart:
         return f"{self.title}. " + " ".join(f"{panel.title}: {_said(panel.series)}." for panel in self.panels)
 
 
-def reach(axis: Axis, values: Iterable[float], *, room: float = 0.04) -> tuple[float, float]:
+def limits(axis: Axis, values: Iterable[float], *, margin: float = 0.04) -> tuple[float, float]:
     """The limits of an axis: the range of the values with a margin; for log axes, as exponents of ten."""
     known = [value for value in values if math.isfinite(value)]
     if axis.log:
@@ -127,8 +127,8 @@ def reach(axis: Axis, values: Iterable[float], *, room: float = 0.04) -> tuple[f
     if axis.names is not None:
         return min(axis.names) - 0.6, max(axis.names) + 0.6
     together = high - low <= 1e-9 * max(abs(low), abs(high))
-    margin = 0.5 * (abs(high) or 1) if together else room * (high - low)
-    return low - margin, high + margin
+    extra = 0.5 * (abs(high) or 1) if together else margin * (high - low)
+    return low - extra, high + extra
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:

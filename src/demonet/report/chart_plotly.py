@@ -24,7 +24,7 @@ def draw(chart: Chart) -> Figure:
     panel = ALONE if len(chart.panels) == 1 else PANEL
     if chart.y.names is not None:
         panel = 24 + NAME * len(chart.y.names)
-    told: set[str] = set()
+    named: set[str] = set()
     for index, each in enumerate(chart.panels):
         number = str(index + 1) if index else ""
         _axes(figure, chart, number, first=index % columns == 0)
@@ -35,9 +35,9 @@ def draw(chart: Chart) -> Figure:
             **{"yref": f"y{number} domain", "y": 1, "yanchor": "bottom", "yshift": 5},
         )
         for series in each.series:
-            _add(figure, series, chart, number, told)
+            _add(figure, series, chart, number, named)
     _below(figure, chart.x.title)
-    lines = -(-len(told) // 5) if chart.legend else 0
+    lines = -(-len(named) // 5) if chart.legend else 0
     return finish(
         figure,
         "",
@@ -67,7 +67,7 @@ def _axes(figure: Figure, chart: Chart, number: str, *, first: bool) -> None:
     figure.layout[f"yaxis{number}"] = up
 
 
-def _add(figure: Figure, series: Series, chart: Chart, number: str, told: set[str]) -> None:
+def _add(figure: Figure, series: Series, chart: Chart, number: str, named: set[str]) -> None:
     if not series.x:
         return
     stroke = NEUTRAL[0] if series.colour is None else colour(series.colour)
@@ -88,8 +88,10 @@ def _add(figure: Figure, series: Series, chart: Chart, number: str, told: set[st
         )
     if series.mark == "links":
         thin = {"color": stroke, "width": 1}
-        walk = [[(*pair, None) for pair in zip(ends[::2], ends[1::2], strict=True)] for ends in (series.x, series.y)]
-        x, y = ([place for pair in pairs for place in pair] for pairs in walk)
+        segments = [
+            [(*pair, None) for pair in zip(ends[::2], ends[1::2], strict=True)] for ends in (series.x, series.y)
+        ]
+        x, y = ([place for pair in pairs for place in pair] for pairs in segments)
         figure.add_scatter(x=x, y=y, mode="lines", line=thin, hoverinfo="skip", showlegend=False, **shared)
         return
     bars = {}
@@ -108,12 +110,12 @@ def _add(figure: Figure, series: Series, chart: Chart, number: str, told: set[st
             "size": 7 if series.mark == "line" else 9,
             "opacity": 0.8 if series.mark == "points" else 1,
         },
-        showlegend=series.name not in told,
+        showlegend=series.name not in named,
         **_hover(series, chart),
         **bars,
         **shared,
     )
-    told.add(series.name)
+    named.add(series.name)
 
 
 def _below(figure: Figure, title: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from demonet.report.chart import Axis, Chart, Panel, Series, reach, ticks
+from demonet.report.chart import Axis, Chart, Panel, Series, limits, ticks
 from demonet.report.escape import visible
 from demonet.report.palette import CATEGORICAL, GROUND, NEUTRAL
 
@@ -88,8 +88,8 @@ def _panel(chart: Chart, panel: Panel, frame: Frame, *, first: bool) -> list[str
     everything = list(panel.series)
     upright = [series for series in everything if series.mark == "line"]
     lying = [series for series in everything if series.mark == "intervals"]
-    x_low, x_high = reach(chart.x, _values(everything, "x", lying, chart.origin))
-    y_low, y_high = reach(chart.y, _values(everything, "y", upright, None))
+    x_low, x_high = limits(chart.x, _values(everything, "x", lying, chart.origin))
+    y_low, y_high = limits(chart.y, _values(everything, "y", upright, None))
     if chart.square:
         unit = max((x_high - x_low) / frame.width, (y_high - y_low) / frame.height)
         x_low, x_high = _around((x_low + x_high) / 2, unit * frame.width)
