@@ -67,7 +67,7 @@ NODES = {
     "one label": (GRAPH, PEOPLE[:1] * 2, ["Hi", "Officer"], "'person 0' is labelled 'Officer', and 'Hi' before"),
     "two labels": (GRAPH, PEOPLE[:2], ["Hi", "Officer"], "validation_fraction=0.2 of n_samples=2 "),
     "an empty graph": (nx.Graph(), [], [], "the graph has no nodes"),
-    "not a graph": (3, PEOPLE, SIDES, "a graph cannot be read from a int"),
+    "not a graph": (3, PEOPLE, SIDES, "graph from a int"),
 }
 
 

@@ -173,7 +173,7 @@ def test_adjacency_rows_refuse_another_graph():
     fitted = DEMONetClassifier(preset="authors", **QUICK).fit(data)
     assert isinstance(fitted.features_, FeatureMap)
     np.testing.assert_array_equal(fitted.predict(data), fitted.predict())
-    with pytest.raises(DemonetError, match="'adjacency' were made for another graph"):
+    with pytest.raises(DemonetError, match=r"'adjacency' .*another graph"):
         fitted.predict(role_graph(1, motifs=6))
-    with pytest.raises(DemonetError, match="'adjacency' were made for another graph"):
+    with pytest.raises(DemonetError, match=r"'adjacency' .*another graph"):
         fitted.predict(graph=nx.path_graph(4))
