@@ -165,7 +165,7 @@ def test_shapes_of_the_public_parts(combine, out_channels):
 
 
 def test_the_constant_part_is_done_once():
-    """neighbourhood() holds no parameter; update_rows() does the rest: together they are the layer."""
+    """neighbourhood() holds no parameter; forward_sorted() does the rest: together they are the layer."""
     graph = drawn_by_seed(20, 30)
     layout = DegreeLayout.from_edge_index(*graph)
     for scheme, in_channels in (("weight", 3), ("hash", 3), ("hash", 9), ("smooth", 3)):
@@ -174,4 +174,5 @@ def test_the_constant_part_is_done_once():
         folded = conv.neighbourhood(rows, layout)
         assert not folded.requires_grad
         assert folded.size(1) == (4 if in_channels == 9 else 3), "a hash shorter than the rows is taken at once"
-        torch.testing.assert_close(layout.leave(conv.update_rows(rows, folded, layout)), conv(x, layout))
+        found = conv.forward_sorted(rows, layout, neighbourhood=folded)
+        torch.testing.assert_close(layout.leave(found), conv(x, layout))

@@ -41,7 +41,7 @@ def test_models_refuse_nan(model):
     with pytest.raises(DemonetError, match="row 3, column 2"):
         model(4, 3, TASKS)(x, EDGES)
     weight = torch.tensor([1.0, 1.0, float("nan"), 1.0, 1.0])
-    with pytest.raises(DemonetError, match="edge weight nan at arc 2"):
+    with pytest.raises(DemonetError, match="edge weight nan at edge 2"):
         model(4, 3, TASKS).prepare(features(), EDGES, edge_weight=weight)
 
 

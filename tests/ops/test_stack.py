@@ -137,7 +137,8 @@ def test_model(scheme, prepared):
     given = (model.prepare(x, layout), target, share) if prepared else (x, target, share, layout)
     with backend.override(path="triton"):
         loss = model.loss(*given)
-    assert type(loss.grad_fn).__name__ == "_StackLossBackward"
+    if scheme == "weight":  # the others have too few rows per degree here for a matrix each
+        assert type(loss.grad_fn).__name__ == "_StackLossBackward"
     scores = model(x, layout)
     wanted = torch.nn.functional.cross_entropy(scores, target)
     assert_near(loss, wanted)

@@ -143,9 +143,9 @@ def test_bad_input_leaves_no_folder(problem):
         with pytest.raises(DemonetError, match=message):
             fit(**options)
     write_table(problem / "labels.csv", ("node", "label"), [("r0", "one"), ("r1", "one")])
-    with pytest.raises(DemonetError, match="every label is 'one'"):
+    with pytest.raises(DemonetError, match="all labels are 'one'"):
         fit()
-    with pytest.raises(DemonetError, match=r"^edges\.csv: nothing has a label"):
+    with pytest.raises(DemonetError, match=r"^edges\.csv: no item has a label"):
         fit_run("edges.csv", out="run")
     with pytest.raises(DemonetError, match=r"^brasil: no such file, and no data set .*did you mean 'brazil'"):
         fit_run("brasil", out="run")

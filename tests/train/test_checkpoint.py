@@ -197,7 +197,7 @@ DAMAGES = ["empty", "bytes", "header", "half", "pickle", "torch", "foreign", "ot
 @pytest.mark.parametrize("kind", DAMAGES)
 def test_a_file_that_is_no_checkpoint_is_refused_and_nothing_in_it_runs(saved, kind):
     damaged(saved, kind)
-    with pytest.raises(DemonetError, match=r"run\.safetensors: (cannot be read|not a demonet-checkpoint-2)"):
+    with pytest.raises(DemonetError, match=r"run\.safetensors: (cannot be read|not a demonet-checkpoint-2|.*checksum)"):
         nodes(saved, epochs=30)
     assert not saved.with_name("marker").exists()
 

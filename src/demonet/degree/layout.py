@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -39,7 +40,6 @@ class DegreeLayout:
             undirected graph they are the very same tensors.
         back_entry: ``[m]`` the position in ``neighbours`` of each reversed edge.
         by: Which degree decides the task: of incoming edges, of outgoing edges, or the pair of both.
-        cache: What operators derive from the layout on first use; shared with :meth:`sorted`, not copied or moved.
     """
 
     order: Tensor | None
@@ -54,7 +54,6 @@ class DegreeLayout:
     back_neighbours: Tensor
     back_entry: Tensor
     by: By = "in"
-    cache: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def from_edge_index(cls, edge_index: Tensor, num_nodes: int | None = None, *, by: By = "in") -> DegreeLayout:
@@ -102,6 +101,11 @@ class DegreeLayout:
         """``[n]`` (``[n, 2]`` for pairs): the degree of each node that decides its task, in the caller's order."""
         return self.leave(self.key)
 
+    @cached_property
+    def cache(self) -> dict[str, Any]:
+        """What operators derive from the layout on first use; shared with :meth:`sorted`, not copied or moved."""
+        return {}
+
     @property
     def is_undirected(self) -> bool:
         """Whether every edge has its reverse."""
@@ -134,11 +138,11 @@ class DegreeLayout:
                 moved[id(value)] = value.to(device=device, non_blocking=non_blocking)
             return moved[id(value)]
 
-        return DegreeLayout(**{each.name: move(getattr(self, each.name)) for each in fields(self) if each.init})
+        return DegreeLayout(**{each.name: move(getattr(self, each.name)) for each in fields(self)})
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles start with an empty cache."""
-        return self.__dict__ | {"cache": {}}
+        return {name: value for name, value in self.__dict__.items() if name != "cache"}
 
     def cpu(self) -> DegreeLayout:
         """The layout in main memory; PyG's ``data.cpu()`` calls this."""

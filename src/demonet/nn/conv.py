@@ -247,7 +247,7 @@ class DEMOConv(MessagePassing):
             activation: ``"none"``, ``"elu"`` or ``"relu"``.
             neighbourhood: :meth:`neighbourhood` of ``x``, where it is known.
         """
-        self._check_input(x, layout)
+        self._check_layout(x, layout)
         separate = self.drop.active and self.combine == "add"  # dropout acts on each half before they are added
         matrices = None if separate or is_sparse(x) else self.weights.for_groups(layout)
         if neighbourhood is None and (matrices is None or edge_weight is not None):
@@ -289,7 +289,7 @@ class DEMOConv(MessagePassing):
         summed = sparse_aggregate if is_sparse(x) else aggregate
         return summed(x, layout, edge_weight, aggr=self.aggr)
 
-    def _check_input(self, x: Tensor, layout: DegreeLayout) -> None:
+    def _check_layout(self, x: Tensor, layout: DegreeLayout) -> None:
         """Raise for what the layer cannot do with a layout."""
         if self.explain:
             raise DemonetError("explanations need edges", hint="pass the edge_index instead of the layout")

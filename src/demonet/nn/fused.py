@@ -36,7 +36,7 @@ def small_loss(model: NodeDEMONet, graph: GraphInput, target: Tensor, share: Ten
     convs, head = _plain_convs(model, graph.edge_weight), model.head
     if not convs or not isinstance(head, nn.Linear) or not _is_small(graph, head.weight):
         return None
-    convs[0]._check_input(graph.x, graph.sorted_layout)
+    convs[0]._check_layout(graph.x, graph.sorted_layout)
     drop = convs[0].drop
     layers: cpu_small.Layers = []
     for conv in convs:
@@ -71,7 +71,7 @@ def stack_loss(model: NodeDEMONet, given: LayerInput, target: Tensor, share: Ten
     on_gpu = backend.family(x) == "triton"
     if convs[0].drop.active or not (on_gpu or (convs[0].keep_sums and cpu_stack.stacks(x, head.weight))):
         return None
-    convs[0]._check_input(x, layout)
+    convs[0]._check_layout(x, layout)
     layers = []
     for conv in convs:
         matrices = conv.weights.for_groups(layout)

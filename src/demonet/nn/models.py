@@ -167,7 +167,7 @@ class NodeDEMONet(DEMONet):
         given = layer_input(x, edge_index, edge_weight)
         h = self._levels(given)[-1]
         head = self.head
-        out = _convolve(head, h, given, first=not self.layers) if isinstance(head, DEMOConv) else head(h)
+        out = _convolve(head, h, given, first=len(self.layers) == 0) if isinstance(head, DEMOConv) else head(h)
         return given.leave(out)
 
     def loss(self, x: Tensor | GraphInput, target: Tensor, share: Tensor, edge_index: Graph = None) -> Tensor:
