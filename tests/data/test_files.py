@@ -73,7 +73,7 @@ def test_a_missing_file_is_named(tmp_path, refuses, name):
 @pytest.mark.parametrize(
     ("labels", "words"),
     [
-        ("1 a\n2 b\n9 a\n", ["labels.txt:3:", "id 9", "1 such", "add_isolated=True"]),
+        ("1 a\n2 b\n9 a\n", ["labels.txt:3:", "id 9", "1", "add_isolated=True"]),
         ("1 a\n2 b\n1 c\n", ["labels.txt:3:", "1 is labelled 'c'"]),
         ("# k\n\n1 a\n2 b c\n", ["labels.txt:4:", "3 fields"]),
         ("1\n2\n", ["one column"]),

@@ -51,7 +51,7 @@ def test_the_papers_protocol_of_each_set(name):
 
 @pytest.mark.parametrize("protocol", ["halves", "train:", "train:most", "nested:", "nested:-1", ""])
 def test_an_unknown_protocol_is_named(protocol):
-    with pytest.raises(DemonetError, match=rf"no split {protocol!r}.*there are 'thirds'"):
+    with pytest.raises(DemonetError, match=rf"{protocol!r}.*'thirds'"):
         split_by(protocol, Y, 0)
 
 
