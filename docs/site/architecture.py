@@ -1,0 +1,51 @@
+"""Draws the picture of the packages, ``docs/images/architecture.svg``: ``python docs/site/architecture.py``."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+
+IMAGE = Path(__file__).parent.parent / "images" / "architecture.svg"
+# Rows of the picture, from the lowest level up: a package imports only from packages below it.
+ROWS = [
+    [("errors, atomic, checks, tensorfile", "errors, safe files, input rules")],
+    [("degree", "layout, tasks, counting")],
+    [("data", "readers, features, splits")],
+    [("ops", "kernels and their choice")],
+    [("nn", "layer, schemes, models")],
+    [("train", "objective, loop, presets"), ("kernels", "WL and degree kernels")],
+    [("baselines", "compared systems")],
+    [("estimators", "scikit-learn classes"), ("experiments", "runs, ledger"), ("bench", "timing")],
+    [("runs", "files to run folder")],
+    [("report", "pages")],
+    [("cli", "commands")],
+]
+WIDTH, HEIGHT, GAP = 720, 44, 10
+
+
+def draw() -> str:
+    """The picture as SVG."""
+    total = len(ROWS) * (HEIGHT + GAP) + GAP
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {total}" role="img" '
+        'aria-label="Packages of demonet; each imports only from those below it">',
+        "<style>rect{fill:#eef2fb;stroke:#3f51b5;stroke-width:1.2}text{font-family:system-ui,sans-serif;fill:#1f2a44}"
+        ".name{font-weight:600;font-size:15px}.what{font-size:12px;fill:#4a5570}"
+        "@media(prefers-color-scheme:dark){rect{fill:#1e2438;stroke:#8c9eff}text{fill:#e8ebf7}.what{fill:#b3bad3}}"
+        "</style>",
+    ]
+    for number, row in enumerate(reversed(ROWS)):
+        width = (WIDTH - GAP * (len(row) + 1)) / len(row)
+        y = GAP + number * (HEIGHT + GAP)
+        for place, (name, what) in enumerate(row):
+            x = GAP + place * (width + GAP)
+            parts += [
+                f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{HEIGHT}" rx="6"/>',
+                f'<text class="name" x="{x + width / 2:.1f}" y="{y + 19}" text-anchor="middle">{escape(name)}</text>',
+                f'<text class="what" x="{x + width / 2:.1f}" y="{y + 35}" text-anchor="middle">{escape(what)}</text>',
+            ]
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+if __name__ == "__main__":
+    IMAGE.write_text(draw(), encoding="utf-8")
