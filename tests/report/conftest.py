@@ -101,7 +101,7 @@ def make_run():
             "ids": ["".join(row) for row in letters],
             "y": y,
             "part": (np.arange(count) % 3).astype(np.int8),
-            "probabilities": probabilities.astype(np.float32),
+            "outputs": probabilities.astype(np.float32),
             "degree": degree,
             "edge_count": 2 * degree if kind == "graphs" else None,
             "place": random.normal(size=(count, 2)).astype(np.float32),

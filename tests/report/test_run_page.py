@@ -41,7 +41,7 @@ def run(make_run):
     probabilities = certain(y, prediction, 3)
     probabilities[4] = 0.01, 0.29, 0.7
     probabilities[10] = 0.34, 0.33, 0.33
-    return make_run(20, 3, y=y, part=part, probabilities=probabilities)
+    return make_run(20, 3, y=y, part=part, outputs=probabilities)
 
 
 def test_accuracy_stands_with_its_interval_beside_the_floors(run):
