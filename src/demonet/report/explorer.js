@@ -11,7 +11,7 @@ function makeExplorer(card, { role, twin, unpack, redraw }) {
   let ids, order, views;
 
   const number = (value) =>
-    value.toLocaleString("en", Number.isInteger(value) ? {} : { maximumSignificantDigits: 4 });
+    value.toLocaleString("en", Number.isInteger(value) ? {} : { maximumSignificantDigits: 4 }).replace("-", "−");
   const cut = (text, limit) => (text.length > limit ? `${text.slice(0, limit - 1)}…` : text);
   // Plotly reads markup, mathematics and templates in text; see plain() in figures.py.
   const plain = (text, limit) =>
@@ -138,9 +138,12 @@ function makeExplorer(card, { role, twin, unpack, redraw }) {
 
   function byNumber(name) {
     const { at, scale: kind, steps, unit, limit: [smallest, largest] } = channel();
-    const whole = unit === 1 && !(steps instanceof Float32Array);
-    let ticks = [0, 0.25, 0.5, 0.75, 1].map((place) => smallest + place * (largest - smallest));
-    if (whole) ticks = [...new Set(ticks.map(Math.round))];
+    const third = (largest - smallest) / 3;
+    const power = 10 ** Math.floor(Math.log10(third));
+    const apart = [1, 2, 5, 10].map((times) => times * power).find((step) => step >= third);
+    const step = steps instanceof Float32Array || unit < 1 ? apart : Math.max(1, apart);
+    let ticks = [];
+    for (let times = Math.ceil(smallest / step); times * step <= largest; times++) ticks.push(Number((times * step).toPrecision(6)));
     if (kind === "log") {
       const step = largest > 1000 ? 10 : largest > 30 ? 4 : 2;
       ticks = [0];

@@ -146,7 +146,7 @@ def _headline(run: Run) -> dict[str, Cell]:
 
 def _number(run: Run, value: Any) -> Cell:
     """Errors in the units of a target may be of any size."""
-    return shown(value) if run.task == "regress" else value
+    return value if run.task != "regress" or 0.01 <= abs(value) < 1000 else shown(value)
 
 
 def _curves(run: Run) -> list[Section]:
@@ -172,7 +172,7 @@ def _curves(run: Run) -> list[Section]:
             caption=caption,
             numbers=Table(columns, rows),
             title="Learning curves",
-            half=True,
+            half=run.task != "regress",  # there, all other figures come in pairs
         )
     ]
 
@@ -191,7 +191,7 @@ def _explorer(run: Run) -> Section:
             "The graph",
             f"A drawing of the graph: {count:,} nodes, {run.edges.shape[1]:,} edges.",
             f"The graph itself: {count:,} nodes, {run.edges.shape[1]:,} edges, in the same colours. Neighbours of one "
-            "colour say that it follows the links; nodes alike in degree and far apart, that it follows roles.",
+            "colour say that it follows the edges; nodes alike in degree and far apart, that it follows roles.",
             run.drawing,
             run.edges,
         )

@@ -75,7 +75,7 @@ def verdict(run: Run) -> str:
     if accuracy:
         told += f"names {round(value * total):,} right: {percent(value)}."
     else:
-        article = "an" if metric.title[0] in "aRM" and metric.title != "macro F1" else "a"
+        article = "an" if metric.title[0] in "aRM" else "a"
         told = f"{told.replace('Of', 'On', 1)}has {article} {metric.title} of {shown(value)}."
         told += "" if metric.larger_is_better else " Smaller is better."
     if not np.isnan(low):
@@ -132,7 +132,9 @@ def _beside(run: Run, rows: dict[str, Score], caption: str, title: str) -> list[
     if not run.metric.larger_is_better:
         told += " Shorter bars are better."
     best: Literal["max", "min"] = "max" if run.metric.larger_is_better else "min"
-    columns = [Column("method"), Column(name, best=best), Column("from"), Column("to"), Column("model − this")]
+    digits = max(3, decimals(abs(ours)))
+    columns = [Column("method"), Column(name, digits, best=best)]
+    columns += [Column(heading, digits) for heading in ("from", "to", "model − this")]
     cells: list[list[Cell]] = [
         [method, value, _known(low), _known(high), None if method == OURS else ours - value]
         for method, (value, low, high) in rows.items()
@@ -201,15 +203,15 @@ def by_size(run: Run) -> list[Section]:
     place = bin_of(run.degree, bins)
     right = run.prediction[items] == run.y[items]
     known, here = np.ones_like(right), place[items]
-    what = run.kind
+    what = f"test {run.kind}"
     if run.task == "multilabel":
-        known, what = ~np.isnan(run.y[items]), f"labels of {run.kind}"
+        known, what = ~np.isnan(run.y[items]), f"labels of test {run.kind}"
     shares = [Share(int(right[here == i].sum()), int(known[here == i].sum())) for i in range(len(bins))]
     counts = np.bincount(place, minlength=len(bins)).tolist()
     counted = np.bincount(here, minlength=len(bins)).tolist()
     size = size_name(run)
     caption = (
-        f"Above, the share of test {what} that are right at each {size}, the dotted line for all; below, how many "
+        f"Above, the share of {what} that are right at each {size}, the dotted line for all; below, how many "
         f"{run.kind} there are, tested ones coloured. Where few were tested the interval is wide: read little into it."
     )
     rows: list[list[Cell]] = [
@@ -225,6 +227,15 @@ def by_size(run: Run) -> list[Section]:
         f"{size} {bin.name}: {share.right} of {share.total}" for bin, share in zip(bins, shares, strict=True)
     )
     return [Figure(figure, alt, caption, numbers=Table(names, rows), title=f"Accuracy by {size}", half=True)]
+
+
+def decimals(size: float) -> int:
+    """Digits after the decimal point that show numbers of a size with four digits.
+
+    >>> decimals(1.4), decimals(2000.0), decimals(0.002)
+    (3, 0, 6)
+    """
+    return int(np.clip(3 - np.floor(np.log10(size)), 0, 12)) if size > 0 else 3
 
 
 def size_name(run: Run) -> str:

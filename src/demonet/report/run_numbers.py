@@ -12,7 +12,7 @@ from demonet.report.explorer import Channel
 from demonet.report.figures import finish, plain
 from demonet.report.page import Figure, Section, Table
 from demonet.report.palette import NEUTRAL, colour
-from demonet.report.run_accuracy import size_name, tested
+from demonet.report.run_accuracy import decimals, size_name, tested
 from demonet.report.run_tables import MOST_ROWS, noun, size_names, sizes
 from demonet.report.table_cells import Cell, Column
 from demonet.runs.run import Run
@@ -56,7 +56,8 @@ def largest_errors(run: Run) -> list[Section]:
     names = [noun(run), *(["target"] if several else []), "true value", "prediction", "residual", *size_names(run)]
     caption = f"The {len(rows):,} of {items.size:,} test {run.kind} with the largest residuals, true minus predicted."
     caption += " Those of several targets are compared in standard deviations." if several else ""
-    return [Table([Column(name) for name in names], rows, caption, title="Largest errors")]
+    columns = [Column(name, max(map(decimals, spread.tolist()))) for name in names]
+    return [Table(columns, rows, caption, title="Largest errors")]
 
 
 def residuals(run: Run) -> NDArray[np.float64]:
@@ -108,7 +109,7 @@ def _scatter(run: Run, rows: NDArray[np.int64], column: int, of: str) -> Section
     numbers: list[list[Cell]] = [
         [run.ids[i], float(run.y[i, column]), float(run.prediction[i, column])] for i in drawn.tolist()
     ]
-    columns = [Column(noun(run)), Column("true value"), Column("prediction")]
+    columns = [Column(name, decimals(float(np.std(true)))) for name in (noun(run), "true value", "prediction")]
     alt = f"Predictions against true values of {shown} test {run.kind}{of}."
     title = f"Predicted against true{of}"
     return Figure(_square(figure, title), alt, caption, numbers=Table(columns, numbers), title=title, half=True)
@@ -163,5 +164,5 @@ def _residuals(run: Run, rows: NDArray[np.int64], column: int, of: str) -> Secti
     names = [size, f"test {run.kind}", "25 %", "median residual", "75 %", "RMSE"]
     title = f"Residuals by {size}{of}"
     alt = "; ".join(f"{size} {row[0]}: median residual {row[3]:.4g}" for row in table)
-    numbers = Table([Column(name) for name in names], table)
+    numbers = Table([Column(name, decimals(float(np.std(values)))) for name in names], table)
     return Figure(_square(figure, title), alt, caption, numbers=numbers, title=title, half=True)

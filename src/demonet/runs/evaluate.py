@@ -56,7 +56,7 @@ def measure(inputs: Inputs, outputs: Array, split: Split, metric: str) -> dict[s
         return interval_of(name, task, y[test], outputs[test]) if test.size else None
 
     also = _ALSO[task]
-    result = {
+    result: dict[str, Any] = {
         "task": task,
         "metric": metric,
         "val_metric": score(metric, val),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from demonet.data.readers.tables import is_number
 from demonet.errors import DemonetError, Hint
 from demonet.runs.inputs import Inputs
+from demonet.train.metrics import Task
 
 MANY_VALUES = 20  # so many distinct whole numbers may still be classes
 _REASONS = {
@@ -61,7 +62,7 @@ def with_targets(inputs: Inputs, task: str = "auto") -> tuple[Inputs, Hint]:
         raise DemonetError(problem, argument="task", file=inputs.files.get("labels"))
     names = ["target"] if table is None else table.names
     _put(inputs.data, torch.from_numpy(numbers))
-    return replace(inputs, task=task, names=names), line
+    return replace(inputs, task=cast(Task, task), names=names), line
 
 
 def _is_number(name: Any) -> bool:
