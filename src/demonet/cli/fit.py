@@ -28,7 +28,7 @@ def fit(
     features: Annotated[
         str | None, typer.Option(help="Table of ids and numbers, or a matrix.", rich_help_panel=READING)
     ] = None,
-    items: Annotated[Items, typer.Option(help="What to predict for.", rich_help_panel=READING)] = "auto",
+    items: Annotated[Items, typer.Option(help="What has labels: nodes, or graphs.", rich_help_panel=READING)] = "auto",
     directed: Annotated[
         bool | None,
         typer.Option("--directed/--undirected", help="Default: what the file says.", rich_help_panel=READING),
