@@ -119,7 +119,7 @@ def test_what_a_person_sees(problem, main):
 def test_numbers_and_labels_from_the_command(problem, main):
     code, out, err = main("fit", "edges.csv", "--labels", "scores.csv", "--out", "run", "--epochs", "5")
     assert code == 0
-    assert err.splitlines()[0].startswith("edges: 60 nodes, 72 edges, 1 targets, 58 labelled; ")
+    assert err.splitlines()[0].startswith("edges: 60 nodes, 72 edges, 58 labelled; ")
     assert err.splitlines()[1] == "task: regress (labels are numbers; --task classify treats them as classes)"
     assert re.search(r"trained: validation RMSE [\d.]+, test RMSE", err)
     assert re.search(r"floor: mean +│ +\d\.\d{3}", out)

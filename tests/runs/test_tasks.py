@@ -218,6 +218,20 @@ def test_what_does_not_fit_the_task_is_refused(problem, labels, settings, parts)
     assert not (problem / "run").exists()
 
 
+@pytest.mark.parametrize(("argument", "value"), [("task", "nodes"), ("metric", "best")])
+def test_unknown_tasks_and_metrics(argument, value):
+    with pytest.raises(DemonetError, match=f"^{argument}: '{value}'"):
+        Settings(**{argument: value})
+
+
+def test_minus_one_is_unknown_where_labels_are_asked_for(problem):
+    text = (problem / "tags.csv").read_text().replace(",,", ",-1,-1")
+    (problem / "tags.csv").write_text(text)
+    run = run_of("tags.csv", settings={"task": "multilabel", "epochs": 2})
+    assert set(np.unique(run.y[~np.isnan(run.y)])) == {0, 1}
+    assert np.isnan(run.y).any()
+
+
 def test_a_multi_label_table_with_text_names_the_cell(problem):
     text = (problem / "tags.csv").read_text().splitlines()
     text[3] = text[3].split(",")[0] + ",1,x,0"

@@ -76,20 +76,24 @@ def measure(inputs: Inputs, outputs: Array, split: Split, metric: str) -> dict[s
 def value_of(name: str, task: Task, y: Array, outputs: Array) -> float | None:
     """A metric of probabilities or values; None where it is not defined."""
     metric = METRICS[name]
-    predicted = outputs
-    if metric.uses == "predictions":
-        predicted = OBJECTIVES[task]().decide(torch.from_numpy(outputs)).numpy()
+    predicted = decided(task, outputs) if metric.uses == "predictions" else outputs
     with warnings.catch_warnings():  # scikit-learn warns where a metric is not defined
         warnings.simplefilter("ignore")
         value = metric.functions[task](y, predicted, None)
     return float(value) if np.isfinite(value) else None
 
 
+def decided(task: Task, outputs: Array) -> Array:
+    """Predictions from probabilities or values; of equally probable classes, the first."""
+    return outputs.argmax(1) if task == "classify" else OBJECTIVES[task]().decide(torch.from_numpy(outputs)).numpy()
+
+
 def interval_of(name: str, task: Task, y: Array, outputs: Array) -> list[float] | None:
     """A 95 % interval: Wilson's for accuracy, otherwise the percentiles of a bootstrap over items with a fixed seed."""
     if name == "accuracy":
         return wilson(int((outputs.argmax(1) == y).sum()), len(y))
-    draws = np.random.default_rng(0).integers(0, len(y), (RESAMPLES, len(y)))
+    generator = np.random.default_rng(0)
+    draws = (generator.integers(0, len(y), len(y)) for _ in range(RESAMPLES))
     values = [value for rows in draws if (value := value_of(name, task, y[rows], outputs[rows])) is not None]
     return [float(bound) for bound in np.percentile(values, [2.5, 97.5])] if values else None
 
@@ -171,7 +175,7 @@ def _label_rows(names: list[str], y: Array, outputs: Array) -> list[dict[str, An
     """What is known of each label of a multi-label task on the test part."""
     rows = []
     for name, target, probability in zip(names, y.T, outputs.T, strict=True):
-        known = ~(np.isnan(target) | (target == -1))
+        known = ~np.isnan(target)
         true, predicted = target[known].astype(int), (probability[known] >= 0.5).astype(int)
         numbers = precision_recall_fscore_support(true, predicted, average="binary", zero_division=0.0)[:3]
         row = {"name": str(name), "positives": int(true.sum()), "known": int(known.sum())}
@@ -185,7 +189,7 @@ def _label_rows(names: list[str], y: Array, outputs: Array) -> list[dict[str, An
 def _floors(inputs: Inputs, split: Split, metric: str) -> Iterator[tuple[str, Array]]:
     """The outputs of simple baselines: probabilities or values for every item."""
     task, y = inputs.task, inputs.data.y.numpy()
-    table = np.eye(len(inputs.names))[y] if task == "classify" else np.where((y == -1) & (task != "regress"), np.nan, y)
+    table = np.eye(len(inputs.names))[y] if task == "classify" else y
     regress = task == "regress"
     linear = [Ridge(1 / c) if regress else LogisticRegression(C=c, max_iter=300) for c in _STRENGTHS]
 

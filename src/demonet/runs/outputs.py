@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from demonet.atomic import replacing
 from demonet.errors import DemonetError
-from demonet.runs.evaluate import shown
+from demonet.runs.evaluate import decided, shown
 from demonet.runs.run import Run
-from demonet.train.objective import OBJECTIVES
+from demonet.train.metrics import Task
 
 SUFFIXES = (".parquet", ".csv", ".npy")
 _BASELINE_NAMES = {
@@ -96,7 +95,7 @@ def write_predictions(
     ids: Sequence[str],
     names: Sequence[str],
     outputs: NDArray[np.float32],
-    task: str = "classify",
+    task: Task = "classify",
 ) -> None:
     """Write predictions as a CSV file; names are quoted as needed, numbers have 9 digits, which restore every float32.
 
@@ -117,15 +116,13 @@ def write_predictions(
         "multilabel": [*names, *(f"{name} probability" for name in names)],
         "regress": ["prediction"] if len(names) == 1 else list(names),
     }[task]
-    predicted = OBJECTIVES[task]().decide(torch.from_numpy(outputs)).tolist()
+    predicted = decided(task, outputs).tolist()
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as out:
         writer = csv.writer(out, lineterminator="\n", quoting=_quoting([*ids, *names]))
         writer.writerow([noun, *header])
-        for name, decided, row in zip(ids, predicted, outputs.tolist(), strict=True):
+        for name, found, row in zip(ids, predicted, outputs.tolist(), strict=True):
             numbers = [f"{value:.9g}" for value in row]
-            first = (
-                [names[decided], numbers[decided]] if task == "classify" else decided if task == "multilabel" else []
-            )
+            first = [names[found], numbers[found]] if task == "classify" else found if task == "multilabel" else []
             writer.writerow([name, *first, *numbers])
 
 

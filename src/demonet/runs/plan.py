@@ -71,9 +71,10 @@ class Plan:
     def description(self) -> str:
         """The sizes of the problem and of its split, in a line."""
         split = self.splits[0]
-        sizes = ", ".join(f"{value:,} {name}" for name, value in self.inputs.sizes.items() if value)
+        sizes = {name: value for name, value in self.inputs.sizes.items() if value and (name, value) != ("targets", 1)}
+        counts = ", ".join(f"{value:,} {name}" for name, value in sizes.items())
         parts = " / ".join(f"{getattr(split, part).numel():,}" for part in ("train", "val", "test"))
-        return f"{self.inputs.name}: {sizes}; {parts} to train / validate / test"
+        return f"{self.inputs.name}: {counts}; {parts} to train / validate / test"
 
 
 def make_plan(edges: str, labels: str | None, features: str | None, reading: Reading, settings: Settings) -> Plan:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import networkx as nx
@@ -16,9 +17,9 @@ from demonet.checks import labelled
 from demonet.data.load import degrees
 from demonet.degree.count import count_degree
 from demonet.estimators.checked import Estimator, embed_checked, predict_checked
+from demonet.runs.evaluate import decided
 from demonet.runs.plan import Plan
 from demonet.train.metrics import METRICS, Metric, Task
-from demonet.train.objective import OBJECTIVES
 
 MAX_TSNE = 2000  # t-SNE takes seconds for so many items
 MIN_TSNE = 20  # and is not meaningful for fewer
@@ -82,10 +83,10 @@ class Run:
         """The metric that chose the epoch."""
         return METRICS[self.config.get("metric", "accuracy")]
 
-    @property
+    @cached_property
     def prediction(self) -> NDArray[Any]:
         """``[items]`` the most probable class; or ``[items, columns]`` 0/1 labels or numbers."""
-        return OBJECTIVES[self.task]().decide(torch.from_numpy(self.outputs)).numpy()
+        return decided(self.task, self.outputs)
 
     @property
     def confidence(self) -> NDArray[np.float32]:

@@ -10,6 +10,8 @@ import torch
 
 from demonet.data.edges import SelfLoops
 from demonet.errors import DemonetError, Hint
+from demonet.train.metrics import METRICS
+from demonet.train.objective import OBJECTIVES
 
 Items = Literal["auto", "nodes", "graphs"]
 # The budget of a run without a given number of epochs: minutes on two cores. The cost of an epoch is about the number
@@ -91,6 +93,10 @@ class Settings:
             problem = f"shares of {self.val:g} for validation and {self.test:g} for the test"
             hint = Hint("{val} must be above 0, {test} at least 0, and their sum below 1", val=..., test=...)
             raise DemonetError(problem, hint=hint)
+        for argument, known in (("task", ["auto", *OBJECTIVES]), ("metric", [None, *METRICS])):
+            if getattr(self, argument) not in known:
+                hint = f"use {', '.join(filter(None, known))}"
+                raise DemonetError(f"{getattr(self, argument)!r} is unknown", argument=argument, hint=hint)
         if self.cv < 1:
             raise DemonetError(f"{self.cv} splits; at least 1 is needed", argument="cv")
         if self.cv > 1 and (self.split is not None or not self.test):

@@ -18,10 +18,12 @@ from demonet.train.metrics import Task
 
 MANY_VALUES = 20  # so many distinct whole numbers may still be classes
 _REASONS = {
-    "classify": "labels are few whole numbers; {task} treats them as numbers",
+    "classify": "labels are whole numbers that repeat; {task} treats them as numbers",
+    "beside": "graphs have labels; {task} uses their attributes",
     "multilabel": "several columns of 0 and 1; {task} treats them as numbers",
     "regress": "labels are numbers; {task} treats them as classes",
 }
+_OTHER = {"classify": "regress", "multilabel": "regress", "regress": "classify"}
 
 
 def with_targets(inputs: Inputs, task: str = "auto") -> tuple[Inputs, Hint]:
@@ -46,16 +48,17 @@ def with_targets(inputs: Inputs, task: str = "auto") -> tuple[Inputs, Hint]:
     elif task == "auto":
         assert numbers is not None
         task = _detect(numbers)
-        reason, other = f" ({_REASONS[task]})", {"task": "classify" if task == "regress" else "regress"}
+        beside = inputs.labels is not None and inputs.labels.beside_classes
+        reason, other = f" ({_REASONS['beside' if beside else task]})", {"task": _OTHER[task]}
     if inputs.labels is not None and inputs.labels.error is not None:
-        reason += f"; only the first column of labels is used: {inputs.labels.error}".replace("{", "{{").replace(
-            "}", "}}"
-        )
+        error = str(inputs.labels.error).replace("{", "{{").replace("}", "}}")
+        reason += f"; only the first column of labels is used: {error}"
     line = Hint(f"task: {task}{reason}", **other)
     if task == "classify":
         return inputs, line
     if task == "multilabel":
         _check_labels(inputs, table.values if table is not None else None)
+        numbers = None if numbers is None else np.where(numbers == -1, np.nan, numbers)
     if numbers is None:
         name = next((name for name in inputs.names if not _is_number(name)), None)
         problem = "no item has a label" if name is None else f"label {name!r} is not a number"
