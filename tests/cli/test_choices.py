@@ -7,12 +7,16 @@ from typing import get_args
 from demonet.cli import choices
 from demonet.data.edges import SelfLoops
 from demonet.nn.config import CHOICES
-from demonet.runs.settings import Task
+from demonet.runs.settings import Items
+from demonet.train.metrics import METRICS
+from demonet.train.objective import OBJECTIVES
 from demonet.train.presets import PRESETS
 
 
 def test_options_list_what_the_packages_define():
-    assert get_args(choices.Task) == get_args(Task)
+    assert get_args(choices.Items) == get_args(Items)
+    assert set(get_args(choices.Task)) == {"auto", *OBJECTIVES}
+    assert get_args(choices.Metric) == tuple(METRICS)
     assert set(get_args(choices.Preset)) == {name for name, _ in PRESETS}
     assert set(get_args(choices.Scheme)) == set(CHOICES["scheme"])
     assert get_args(choices.SelfLoops) == get_args(SelfLoops)

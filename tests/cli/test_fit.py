@@ -11,7 +11,7 @@ import sys
 import time
 
 import pytest
-from tests.runs.files import FILES, write_problem, write_table
+from tests.runs.files import FILES, write_problem, write_table, write_tasks
 
 from demonet import cli
 
@@ -23,6 +23,7 @@ FIT = ["fit", "edges.csv", "--labels", "labels.csv", "--out", "run"]
 def problem(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_problem(tmp_path)
+    write_tasks(tmp_path)
     return tmp_path
 
 
@@ -115,6 +116,42 @@ def test_what_a_person_sees(problem, main):
     assert err.splitlines()[0] == described
 
 
+def test_numbers_and_labels_from_the_command(problem, main):
+    code, out, err = main("fit", "edges.csv", "--labels", "scores.csv", "--out", "run", "--epochs", "5")
+    assert code == 0
+    assert err.splitlines()[0].startswith("edges: 60 nodes, 72 edges, 58 labelled; ")
+    assert err.splitlines()[1] == "task: regress (labels are numbers; --task classify treats them as classes)"
+    assert re.search(r"trained: validation RMSE [\d.]+, test RMSE", err)
+    assert re.search(r"floor: mean +│ +\d\.\d{3}", out)
+    assert main("predict", "run", "edges.csv", "--out", "again.csv")[0] == 0
+    assert (problem / "again.csv").read_bytes() == (problem / "run" / "predictions.csv").read_bytes()
+    assert main("embed", "run", "edges.csv", "--out", "e.npy")[0] == 0
+    page = (problem / "run" / "report.html").read_bytes()
+    assert main("report", "run")[0] == 0
+    assert (problem / "run" / "report.html").read_bytes() == page
+    tags = ["fit", "edges.csv", "--labels", "tags.csv", "--out", "tags", "--epochs", "5", "--metric", "macro-f1"]
+    code, out, err = main(*tags, "--json")
+    assert code == 0
+    printed = json.loads(out)
+    assert (printed["task"], printed["metrics"]["metric"], len(printed["metrics"]["labels"])) == (
+        *("multilabel", "macro-f1"),
+        3,
+    )
+    assert main(*tags, "--resume")[0] == 0
+    assert main("predict", "tags", "edges.csv", "--out", "again.csv")[0] == 0
+    assert (problem / "again.csv").read_bytes() == (problem / "tags" / "predictions.csv").read_bytes()
+
+
+@pytest.mark.parametrize("labels", ["scores.csv", "tags.csv"])
+def test_models_of_every_task_are_exported(problem, main, labels):
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxscript")
+    assert main("fit", "edges.csv", "--labels", labels, "--out", "run", "--epochs", "2")[0] == 0
+    assert main("export", "run", "--onnx", "m.onnx")[0] == 0
+    facts = {entry.key: entry.value for entry in onnx.load("m.onnx").metadata_props}
+    assert facts["task"] == ("regress" if labels == "scores.csv" else "multilabel")
+
+
 MESSY = """source,target,weight
 ann,bob,1.5
 bob,cid,heavy
@@ -168,6 +205,11 @@ def test_errors_stay_on_one_line_in_a_narrow_terminal(problem):
         (*FIT, "--val", "0.7", "--test", "0.3"),
         (*FIT, "--cv", "2", "--test", "0"),
         (*FIT, "--resume", "--overwrite"),
+        (*FIT, "--metric", "rmse"),
+        (*FIT, "--metric", "best"),
+        (*FIT, "--task", "regress"),
+        (*FIT, "--task", "nodes"),
+        (*FIT[:3], "tags.csv", "--out", "run", "--class-weight", "balanced"),
         (*FIT, "--features", "none.csv"),
         ("predict", "run", "edges.csv", "--out", "p.csv"),
         ("embed", "run", "edges.csv", "--out", "e.txt"),
@@ -199,7 +241,7 @@ def test_names_are_completed(problem, monkeypatch):
     from demonet.cli.console import complete_edges
 
     assert complete_edges("bra") == ["brazil"]
-    assert complete_edges("")[-3:] == ["edges.csv", "features.csv", "labels.csv"]
+    assert complete_edges("")[-6:-3] == ["edges.csv", "features.csv", "labels.csv"]
     assert complete_edges("./lab") == ["./labels.csv"]
     assert complete_edges(f"{problem}/ed") == [f"{problem}/edges.csv"]
     assert complete_edges("none/x") == []

@@ -101,7 +101,7 @@ def make_run():
             "ids": ["".join(row) for row in letters],
             "y": y,
             "part": (np.arange(count) % 3).astype(np.int8),
-            "probabilities": probabilities.astype(np.float32),
+            "outputs": probabilities.astype(np.float32),
             "degree": degree,
             "edge_count": 2 * degree if kind == "graphs" else None,
             "place": random.normal(size=(count, 2)).astype(np.float32),
@@ -110,6 +110,53 @@ def make_run():
             "degree_task": np.log2(degrees).astype(np.int64),
         }
         return Run(**{**contents, **changes})
+
+    return make
+
+
+def _scored(metric, value, **more):
+    floors = {"mean": value + 1, "degree-knn": value / 2}
+    return {
+        **{"metric": metric, "val_metric": value, "test_metric": value, "test_metric_interval": [value / 2, value * 2]},
+        **{"floors": floors, "epochs": 30, "seconds": 1.25, "split": {"train": 1, "val": 1, "test": 1}, **more},
+    }
+
+
+@pytest.fixture(scope="session")
+def make_numbers(make_run):
+    """A regression with some unknown targets."""
+
+    def make(count=60, columns=1, **changes) -> Run:
+        random = np.random.default_rng(5)
+        y = random.normal(size=(count, columns))
+        outputs = (y + random.normal(scale=0.4, size=y.shape)).astype(np.float32)
+        y[::7] = np.nan
+        metrics = _scored("rmse", 0.4, rmse=0.4, mae=0.3, r2=0.8)
+        names = [f"target {i}" for i in range(columns)]
+        config = {"task": "regress", "metric": "rmse", "name": "numbers"}
+        run = make_run(count, y=y, outputs=outputs, class_names=names, config=config, metrics=metrics, **changes)
+        curves = {"train_loss": [1.0, 0.5], "val_loss": [1.0, 0.6], "val_metric": [1.0, None], "best_epoch": 0}
+        run.history.clear()
+        run.history.update(curves)
+        return run
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def make_labels(make_run):
+    """A multi-label run with some unknown labels."""
+
+    def make(labels=3, count=80, **changes) -> Run:
+        random = np.random.default_rng(6)
+        y = random.integers(0, 2, (count, labels)).astype(np.float64)
+        outputs = np.clip(0.5 + 0.3 * (y - 0.5) + random.normal(scale=0.25, size=y.shape), 0, 1).astype(np.float32)
+        y[::6], y[1::9, 0] = np.nan, np.nan
+        row = {"positives": 9, "known": 20, "precision": 0.8, "recall": 0.7, "f1": 0.75, "average_precision": None}
+        names = [f"label {i}" for i in range(labels)]
+        metrics = _scored("average-precision", 0.5, macro_f1=0.7, labels=[{"name": name, **row} for name in names])
+        config = {"task": "multilabel", "metric": "average-precision", "name": "labels"}
+        return make_run(count, y=y, outputs=outputs, class_names=names, config=config, metrics=metrics, **changes)
 
     return make
 

@@ -12,7 +12,7 @@ from demonet.report.explorer import View, pack
 from demonet.report.page import script_json
 from demonet.report.run import run_page
 
-TYPES = {"Int8Array": "<i1", "Int16Array": "<i2", "Uint16Array": "<u2", "Int32Array": "<i4"}
+TYPES = {"Int8Array": "<i1", "Int16Array": "<i2", "Uint16Array": "<u2", "Int32Array": "<i4", "Float32Array": "<f4"}
 
 
 def unpack(packed):
@@ -30,9 +30,10 @@ def test_all_items_travel(make_run):
     packed = json.loads(explorer(run).json)
     assert json.loads(gzip.decompress(base64.b64decode(packed["ids"]))) == run.ids
     for name, column in {"y": run.y, "part": run.part, "size": run.degree, "edges": run.edge_count}.items():
-        np.testing.assert_array_equal(unpack(packed["columns"][name]), column)
-    np.testing.assert_array_equal(unpack(packed["columns"]["prediction"]), run.prediction)
-    np.testing.assert_allclose(unpack(packed["columns"]["confidence"]) / 65535, run.confidence, atol=1e-5)
+        np.testing.assert_array_equal(unpack(packed["channels"][name]["values"]), column)
+    np.testing.assert_array_equal(unpack(packed["channels"]["prediction"]["values"]), run.prediction)
+    confidence = packed["channels"]["confidence"]
+    np.testing.assert_allclose(unpack(confidence["values"]) * confidence["unit"], run.confidence, atol=1e-5)
 
 
 def test_places_are_exact_to_a_sixtyfive_thousandth_of_the_longer_side():
@@ -63,7 +64,7 @@ def test_edges_travel_end_by_end():
 def test_hostile_names_cannot_leave_their_script(make_run, hostile):
     text = script_json(explorer(make_run(5, 5, ids=list(hostile), class_names=list(hostile))).json)
     assert not set("<>&\u2028\u2029") & set(text)
-    assert json.loads(text)["classes"][:2] == list(hostile[:2])
+    assert json.loads(text)["channels"]["y"]["names"][:2] == list(hostile[:2])
 
 
 def test_the_same_numbers_give_the_same_text():

@@ -50,7 +50,7 @@ def test_confusion_of_many_classes_has_no_room_for_numbers():
 
 def test_accuracy_by_size_leaves_out_what_was_not_tested():
     figure = accuracy_by_size(
-        [Bin(1, 1), Bin(2, 3), Bin(4, 7)], [Share(1, 2), Share(0, 0), Share(3, 3)], [5, 4, 3],
+        [Bin(1, 1), Bin(2, 3), Bin(4, 7)], [Share(1, 2), Share(0, 0), Share(3, 3)], [5, 4, 3], [2, 0, 3],
         overall=0.8, size="degree", noun="nodes",
     )  # fmt: skip
     overall, accuracy, tested, others = figure.data
@@ -58,7 +58,7 @@ def test_accuracy_by_size_leaves_out_what_was_not_tested():
     assert list(accuracy.x) == [0, 2]
     assert list(accuracy.y) == [0.5, 1.0]
     assert (list(tested.y), list(others.y)) == ([2, 0, 3], [3, 4, 0])
-    assert "1 of 2 test nodes right" in accuracy.hovertext[0]
+    assert "1 of 2 right" in accuracy.hovertext[0]
     assert figure.layout.xaxis2.ticktext == ("1", "2–3", "4–7")
 
 

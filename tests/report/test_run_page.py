@@ -41,7 +41,7 @@ def run(make_run):
     probabilities = certain(y, prediction, 3)
     probabilities[4] = 0.01, 0.29, 0.7
     probabilities[10] = 0.34, 0.33, 0.33
-    return make_run(20, 3, y=y, part=part, probabilities=probabilities)
+    return make_run(20, 3, y=y, part=part, outputs=probabilities)
 
 
 def test_accuracy_stands_with_its_interval_beside_the_floors(run):
@@ -186,3 +186,52 @@ def test_without_a_test_part_the_page_claims_nothing(make_run):
 def test_a_hundred_thousand_nodes_fit_into_six_megabytes(make_run, tmp_path):
     write(run_page(make_run(100_000, 5)), tmp_path / "report.html")
     assert (tmp_path / "report.html").stat().st_size < 6_000_000
+
+
+def test_a_regression_says_how_far_off_it_is(make_numbers):
+    run = make_numbers()
+    page = run_page(run)
+    assert facts(page)["test RMSE"] == 0.4
+    assert facts(page)["R², test"] == 0.8
+    assert facts(page)["best floor: degree only"] == 0.2, "the smallest error"
+    assert "does not beat it" in prose(page)
+    table = section(page, "RMSE beside the floors, in numbers")
+    assert [row[0] for row in table.rows] == ["DEMO-Net", "mean", "degree only"]
+    assert table.columns[1].best == "min"
+    known = np.flatnonzero((run.part == 2) & ~np.isnan(run.y[:, 0]))
+    numbers = section(page, "Predicted against true").numbers.rows
+    assert [row[0] for row in numbers] == [run.ids[i] for i in known]
+    worst = known[np.abs(run.y[known, 0] - run.outputs[known, 0]).argmax()]
+    assert section(page, "Largest errors").rows[0][0] == run.ids[worst]
+    rows = section(page, "Residuals by degree").numbers.rows
+    assert sum(row[1] for row in rows) == known.size
+    assert "Accuracy by degree" not in [part.title for part in page.sections]
+
+
+def test_a_regression_of_several_targets_has_figures_of_each(make_numbers):
+    titles = [part.title for part in run_page(make_numbers(columns=2, kind="graphs")).sections]
+    for name in ("target 0", "target 1"):
+        assert {f"Predicted against true, {name}", f"Residuals by number of nodes, {name}"} <= set(titles)
+    assert render(run_page(make_numbers(columns=9)))
+
+
+def test_labels_stand_in_a_table_of_their_own(make_labels):
+    run = make_labels()
+    page = run_page(run)
+    assert section(page, "Label by label").rows[1] == ["label 1", 20, 9, 0.8, 0.7, 0.75, None]
+    rows = section(page, "Accuracy by degree").numbers.rows
+    test = run.part == 2
+    known = ~np.isnan(run.y[test])
+    assert sum(row[3] for row in rows) == known.sum()
+    assert sum(row[4] for row in rows) == ((run.prediction == run.y)[test] & known).sum()
+    worst = section(page, "Most wrong about").rows
+    assert worst[0][1] == max(row[1] for row in worst)
+
+
+@pytest.mark.parametrize("make", ["make_numbers", "make_labels"])
+def test_other_tasks_without_a_test_part_or_floors(request, make):
+    make = request.getfixturevalue(make)
+    run = make(part=np.zeros(len(make().ids), np.int8))
+    run.metrics.update(test_metric=None, test_metric_interval=None, floors={}, labels=None)
+    assert render(run_page(run))
+    assert "nothing here says" in prose(run_page(run))

@@ -275,3 +275,52 @@ def test_sixty_classes_with_long_names_fit(browser, folder, make_run):
         assert view.heard == [f"request: {view.path.as_uri()}"]
         assert overflow(view.page) == 0
         assert view.page.locator(".explorer .legendtext").count() == 12, "the most frequent"
+
+
+def test_a_regression_is_drawn_pointed_at_and_coloured(browser, folder, make_numbers):
+    run = make_numbers()
+    write(run_page(run), folder / "numbers.html")
+    with opened(browser, folder / "numbers.html", silent=("data:",)) as view:
+        page = view.page
+        scatter, by_degree = (page.locator(f".plot[aria-label^='{start}']") for start in ("Predictions", "degree"))
+        assert scatter.locator(".scatterlayer .point").count() == ((run.part == 2) & ~np.isnan(run.y[:, 0])).sum()
+        assert by_degree.locator(".errorbar").count() > 0
+        assert titles(page) == ["Embedding by residual"]
+        item = int((np.abs(run.place).sum(1) * ~np.isnan(run.y[:, 0])).argmax())
+        text = point_at(page, "place", run.place[item])
+        assert f"true value: {number(run.y[item, 0])}" in text
+        assert f"residual: {number(run.y[item, 0] - run.outputs[item, 0])}" in text
+        for value, name in (("true value-0", "true value"), ("prediction-0", "prediction"), ("size", "degree")):
+            switch(page, f"'{value}'", name)
+        page.set_viewport_size({"width": 390, "height": 800})
+        assert overflow(page) == 0
+        page.click("#theme")
+        assert view.heard == [f"request: {view.path.as_uri()}"]
+
+
+def number(value):
+    text = f"{np.float32(value):.4g}".replace("-", "−")
+    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
+
+
+@pytest.mark.parametrize("labels", [3, 40])
+def test_a_multi_label_page_colours_by_wrong_labels_or_by_any_label(browser, folder, make_labels, labels):
+    run = make_labels(labels)
+    write(run_page(run), folder / f"labels-{labels}.html")
+    with opened(browser, folder / f"labels-{labels}.html", silent=("data:",), color_scheme="dark") as view:
+        page = view.page
+        assert titles(page) == ["Embedding by number of wrong labels"]
+        item = int(np.abs(run.place).sum(1).argmax())
+        wrong = int(((run.prediction[item] != run.y[item]) & ~np.isnan(run.y[item])).sum())
+        assert f"wrong labels: {wrong}" in point_at(page, "place", run.place[item])
+        if labels == 3:
+            switch(page, "label-1", run.class_names[1])
+        else:
+            page.select_option(".switch select", "label-1")
+            page.wait_for_function("() => document.querySelector('.explorer .gtitle').textContent.endsWith('label 1')")
+        names = set(page.locator(".explorer .legendtext").all_text_contents())
+        assert names <= {"1, found", "1, missed", "0, right", "0, wrong", "unknown"}
+        assert len(names) > 2
+        page.set_viewport_size({"width": 390, "height": 800})
+        assert overflow(page) == 0
+        assert view.heard == [f"request: {view.path.as_uri()}"]

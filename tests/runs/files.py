@@ -68,3 +68,22 @@ def write_graphs(folder: Path, count: int = 24) -> None:
         rows += [(name, i if cycle else 0, (i + 1) % size if cycle else i + 1) for i in range(size)]
     write_table(folder / "graphs.csv", ("graph", "source", "target"), rows)
     write_table(folder / "kinds.csv", ("graph", "kind"), kinds)
+
+
+def write_tasks(folder: Path, motifs: int = MOTIFS) -> None:
+    """Beside ``edges.csv``: ``scores.csv`` (numbers), ``tags.csv`` (three labels) and ``sides.csv`` (two numbers)."""
+    _, labels = roles(motifs)
+    noise = np.random.default_rng(1).normal(size=len(labels)).round(3).tolist()
+    level = {"ring": 1.0, "foot": 5.0, "corner": 3.0}
+    scores = [(node, f"{level[kind] + off / 5:.3f}") for (node, kind), off in zip(labels.items(), noise, strict=True)]
+    scores[3], scores[7] = (scores[3][0], ""), (scores[7][0], "nan")
+    write_table(folder / "scores.csv", ("node", "score"), scores)
+    tags = [
+        (node, int(kind == "corner"), int(kind == "foot"), int(off > 0))
+        for (node, kind), off in zip(labels.items(), noise, strict=True)
+    ]
+    tags[4] = (tags[4][0], "", "", "")
+    tags[5] = (*tags[5][:3], "")
+    write_table(folder / "tags.csv", ("node", "corner", "foot", "odd, one"), tags)
+    sides = [(node, level[kind] * 1000 + off, off) for (node, kind), off in zip(labels.items(), noise, strict=True)]
+    write_table(folder / "sides.csv", ("node", "left", "right"), sides)

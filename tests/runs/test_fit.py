@@ -50,17 +50,17 @@ def test_the_csv_is_what_the_saved_model_says_to_the_last_bit(problem):
     run = fit()
     model = DEMONetClassifier.load("run/model.safetensors", graph="edges.csv")
     probabilities = model.predict_proba().astype(np.float32)
-    np.testing.assert_array_equal(probabilities, run.probabilities)
+    np.testing.assert_array_equal(probabilities, run.outputs)
     written = [[np.float32(cell) for cell in row[3:]] for row in rows(problem / "run" / "predictions.csv")[1:]]
-    np.testing.assert_array_equal(np.array(written), run.probabilities)
+    np.testing.assert_array_equal(np.array(written), run.outputs)
     inputs, _, again = predict_run("run", "edges.csv")
     assert inputs.ids == run.ids
-    np.testing.assert_array_equal(again, run.probabilities)
+    np.testing.assert_array_equal(again, run.outputs)
 
 
 def test_a_run_is_read_back_as_it_was(problem):
     run, back = fit(), load_run("run")
-    for name in ("y", "part", "probabilities", "degree", "place", "degrees", "degree_counts", "degree_task", "edges"):
+    for name in ("y", "part", "outputs", "degree", "place", "degrees", "degree_counts", "degree_task", "edges"):
         np.testing.assert_array_equal(getattr(run, name), getattr(back, name))
     assert (run.config, run.history, run.ids) == (back.config, back.history, back.ids)
     assert run.degrees.tolist() == [2, 4]
@@ -71,7 +71,7 @@ def test_a_run_is_read_back_as_it_was(problem):
 
 def test_the_same_seed_gives_the_same_bits(problem):
     runs = [fit(out=f"run{i}", settings=Settings(epochs=12, seed=seed)) for i, seed in enumerate((3, 3, 4))]
-    np.testing.assert_array_equal(runs[0].probabilities, runs[1].probabilities)
+    np.testing.assert_array_equal(runs[0].outputs, runs[1].outputs)
     assert runs[0].metrics["split"]["hash"] != runs[2].metrics["split"]["hash"]
 
 
@@ -100,7 +100,7 @@ def test_repeated_splits_have_a_mean_and_an_interval(problem):
     assert over["interval"] == pytest.approx([over["mean"] - reach, over["mean"] + reach])
     assert len(over["floors"]["degree-knn"]) == 3
     alone = fit(out="alone")
-    np.testing.assert_array_equal(alone.probabilities, run.probabilities)
+    np.testing.assert_array_equal(alone.outputs, run.outputs)
 
 
 def test_graphs(problem):
@@ -113,7 +113,7 @@ def test_graphs(problem):
     head, *table = rows(problem / "run" / "predictions.csv")
     assert head == ["graph", "prediction", "confidence", "cycle", "star"]
     assert len(table) == 24
-    np.testing.assert_array_equal(predict_run("run", "graphs.csv")[2], run.probabilities)
+    np.testing.assert_array_equal(predict_run("run", "graphs.csv")[2], run.outputs)
     assert embed_run("run", "graphs.csv")[1].shape[0] == 24
 
 
@@ -157,7 +157,7 @@ def test_a_split_of_ones_own(problem):
     split = problem / "mine.json"
     (problem / "run" / "split.json").rename(split)
     again = fit(out="again", settings=Settings(epochs=12, split=split))
-    np.testing.assert_array_equal(first.probabilities, again.probabilities)
+    np.testing.assert_array_equal(first.outputs, again.outputs)
 
 
 def test_no_test_part_is_said(problem):

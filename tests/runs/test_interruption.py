@@ -52,7 +52,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(problem):
     with pytest.raises(DemonetError, match=r"^run: .*unfinished.*resume=True"):
         fit(settings=settings)
     run = fit(settings=settings, resume=True)
-    np.testing.assert_array_equal(run.probabilities, whole.probabilities)
+    np.testing.assert_array_equal(run.outputs, whole.outputs)
     assert run.metrics["cv"] == whole.metrics["cv"]
     assert contents(problem / "run")["predictions.csv"] == contents(problem / "whole")["predictions.csv"]
     assert sorted(file.name for file in (problem / "run").iterdir()) == FILES
@@ -95,7 +95,7 @@ def test_a_run_that_is_killed_while_its_files_are_moved_is_brought_to_its_end(pr
     with pytest.raises(DemonetError, match="not finished"):
         load_run("run")
     run = fit(resume=True)
-    np.testing.assert_array_equal(run.probabilities, expected.probabilities)
+    np.testing.assert_array_equal(run.outputs, expected.outputs)
     assert sorted(file.name for file in (problem / "run").iterdir()) == FILES
 
 
@@ -109,7 +109,7 @@ def test_no_folder_is_ever_half_one_run_and_half_another(problem, monkeypatch, a
         load_run("run")
     run = fit(settings=other, **again)
     assert run.config["seed"] == run.metrics["seed"] == 1
-    np.testing.assert_array_equal(run.probabilities, expected.probabilities)
+    np.testing.assert_array_equal(run.outputs, expected.outputs)
     assert sorted(file.name for file in (problem / "run").iterdir()) == FILES
 
 

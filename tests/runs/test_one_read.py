@@ -131,7 +131,7 @@ def test_loops_that_the_user_keeps_are_trained_on(problem):
     kept = fit_run("edges.csv", "labels.csv", out="kept", settings=FAST, reading=Reading(self_loops="keep"))
     with pytest.warns(match="2 self-loops dropped"):
         dropped = fit_run("edges.csv", "labels.csv", out="dropped", settings=FAST)
-    assert not np.array_equal(kept.probabilities, dropped.probabilities)
+    assert not np.array_equal(kept.outputs, dropped.outputs)
     assert kept.config["sizes"]["edges"] == dropped.config["sizes"]["edges"] + 2
 
 

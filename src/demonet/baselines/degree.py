@@ -35,7 +35,7 @@ class DegreeKNN(Baseline):
     defaults = Settings("simple baseline of this project")
 
     def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Tensor:
-        x = _degree_rows(data)
+        x = degree_rows(data)
         models = [_DistinctKNN(k) for k in _NEIGHBOURS if k <= split.train.numel()]
         return select(models, x, y, split, default=models[0]).predict(x)
 
@@ -48,7 +48,7 @@ class DegreeSVM(Baseline):
     defaults = Settings("simple baseline of this project")
 
     def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Tensor:
-        x = _degree_rows(data)
+        x = degree_rows(data)
         models = [_DistinctSVC(C=strength, gamma=gamma) for strength in _STRENGTHS for gamma in _GAMMAS]
         return select(models, x, y, split, default=_DistinctSVC(C=10.0, gamma=1.0)).predict(x)
 
@@ -75,7 +75,8 @@ class _DistinctSVC(SVC):
         return found
 
 
-def _degree_rows(data: Items) -> NDArray[np.float64]:
+def degree_rows(data: Items) -> NDArray[np.float64]:
+    """The rows that these baselines see: the logarithm of a node's degree, or a graph's shares of degrees."""
     if isinstance(data, Data):
         degree = count_degree(data.edge_index, int(data.num_nodes or 0))
         return torch.log1p(degree.double()).cpu().numpy()[:, None]

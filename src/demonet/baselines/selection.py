@@ -34,7 +34,7 @@ class Selected:
 
     def predict(self, x: Rows) -> Tensor:
         """The class of each row."""
-        return torch.from_numpy(np.asarray(self.model.predict(_int32_indices(x))).astype(np.int64))
+        return torch.from_numpy(np.asarray(self.model.predict(int32_indices(x))).astype(np.int64))
 
 
 def select(models: Sequence[Any], x: Rows, y: Tensor, split: Split, default: Any) -> Selected:
@@ -47,7 +47,7 @@ def select(models: Sequence[Any], x: Rows, y: Tensor, split: Split, default: Any
         split: Indices of the items of each part.
         default: The classifier for a split without a validation part.
     """
-    x = _int32_indices(x)
+    x = int32_indices(x)
     train, val = split.train.numpy(), split.val.numpy()
     y_train, y_val = y.cpu().numpy()[train], y.cpu().numpy()[val]
     if np.unique(y_train).size == 1:  # most classifiers refuse a single class
@@ -85,7 +85,7 @@ def logistic(x: Rows, y: Tensor, split: Split, *, one_vs_rest: bool = False) -> 
     return select([regression(c) for c in _STRENGTHS], x, y, split, default=regression(_DEFAULT_STRENGTH))
 
 
-def _int32_indices(x: Rows) -> Rows:
+def int32_indices(x: Rows) -> Rows:
     """Sparse rows with the 32-bit indices that scikit-learn's solvers expect; dense rows unchanged."""
     if not isinstance(x, sparse.csr_array) or x.indices.dtype == np.int32:
         return x

@@ -8,7 +8,11 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Literal
 
-Task = Literal["auto", "nodes", "graphs"]  # demonet.runs.settings.Task
+Items = Literal["auto", "nodes", "graphs"]  # demonet.runs.settings.Items
+Task = Literal["auto", "classify", "regress", "multilabel"]  # demonet.train.objective.OBJECTIVES
+Metric = Literal[  # demonet.train.metrics.METRICS
+    "accuracy", "balanced", "macro-f1", "auc", "average-precision", "log-loss", "rmse", "mae", "r2"
+]
 Preset = Literal["default", "paper", "authors"]  # demonet.train.presets.PRESETS
 Scheme = Literal["weight", "hash", "smooth"]  # demonet.nn.config.CHOICES["scheme"]
 Device = Literal["auto", "cpu", "cuda"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from demonet.errors import DemonetError, DemonetWarning, Spelling
+from demonet.errors import DemonetError, DemonetWarning, Hint, Spelling
 
 if TYPE_CHECKING:
     from demonet.runs import RunProgress
@@ -78,7 +78,8 @@ def console_progress() -> RunProgress:
 
     class ConsoleProgress(RunProgress):
         def message(self, text: str) -> None:
-            typer.echo(text, err=True)
+            spelled = text.spelled(lambda name, value: f"--{name} {value}") if isinstance(text, Hint) else text
+            typer.echo(spelled, err=True)
 
         def training(self, label: str, epochs: int) -> AbstractContextManager[Callable[[Epoch], None]]:
             return Progress(label, epochs, every=1, seconds=SECONDS)

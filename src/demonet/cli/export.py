@@ -15,11 +15,11 @@ def export(
     onnx: Annotated[Path, typer.Option(help="The ONNX file to write.")],
     weighted: Annotated[bool, typer.Option("--weighted", help="Add edge weights as an input.")] = False,
 ) -> None:
-    """Write the model of a finished run as ONNX: features and edges in, probabilities out."""
-    from demonet.estimators import DEMONetClassifier, DEMONetGraphClassifier
+    """Write the model of a finished run as ONNX: features and edges in, probabilities or numbers out."""
+    from demonet.estimators.checked import load_checked
     from demonet.runs import load_run
     from demonet.runs.folder import MODEL
 
-    make = DEMONetClassifier if load_run(run).kind == "nodes" else DEMONetGraphClassifier
-    make.load(run / MODEL).to_onnx(onnx, weighted=weighted)
+    finished = load_run(run)
+    load_checked(run / MODEL, finished.kind, finished.task).to_onnx(onnx, weighted=weighted)
     typer.echo(f"Wrote {onnx}.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from demonet.cli.choices import ClassWeight, Device, Log, Preset, Scheme, SelfLoops, Task
+from demonet.cli.choices import ClassWeight, Device, Items, Log, Metric, Preset, Scheme, SelfLoops, Task
 from demonet.cli.console import complete_edges
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def fit(
     features: Annotated[
         str | None, typer.Option(help="Table of ids and numbers, or a matrix.", rich_help_panel=READING)
     ] = None,
-    task: Annotated[Task, typer.Option(help="What to classify.", rich_help_panel=READING)] = "auto",
+    items: Annotated[Items, typer.Option(help="What has labels: nodes, or graphs.", rich_help_panel=READING)] = "auto",
     directed: Annotated[
         bool | None,
         typer.Option("--directed/--undirected", help="Default: what the file says.", rich_help_panel=READING),
@@ -42,6 +42,12 @@ def fit(
     ] = False,
     self_loops: Annotated[
         SelfLoops | None, typer.Option(help="Default: the preset's choice.", rich_help_panel=READING)
+    ] = None,
+    task: Annotated[
+        Task, typer.Option(help="What to predict; auto: by the labels.", rich_help_panel=TRAINING)
+    ] = "auto",
+    metric: Annotated[
+        Metric | None, typer.Option(help="Chooses the epoch. Default: by the task.", rich_help_panel=TRAINING)
     ] = None,
     preset: Annotated[Preset, typer.Option(help="Features, model and training.", rich_help_panel=TRAINING)] = "default",
     scheme: Annotated[
@@ -80,13 +86,15 @@ def fit(
 
     columns = {"source": source, "target": target, "weight": weight, "graph": graph}
     reading = Reading(
-        task=task,
+        items=items,
         directed=directed,
         add_isolated=add_isolated,
         self_loops=self_loops,
         **{name: _column(text) for name, text in columns.items()},
     )
     settings = Settings(
+        task=task,
+        metric=metric,
         preset=preset,
         scheme=scheme,
         seed=seed,
@@ -116,35 +124,39 @@ def fit(
         typer.echo("interrupted: run the same command with --resume to continue", err=True)
         raise typer.Exit(INTERRUPTED) from None
     if as_json:
-        typer.echo(json.dumps({"run": str(out), "kind": run.kind, "metrics": run.metrics}))
+        typer.echo(json.dumps({"run": str(out), "kind": run.kind, "task": run.task, "metrics": run.metrics}))
     else:
         summarise(run, out)
 
 
 def summarise(run: Run, out: Path) -> None:
-    """Print the test accuracy of the model and of the floors (simple baselines), and where the files are."""
+    """Print the test metric of the model and of the floors (simple baselines), and where the files are."""
     from rich.console import Console
     from rich.table import Table
 
-    console, metrics = Console(), run.metrics
-    if metrics["test_accuracy"] is not None:
-        table = Table(title=f"Accuracy on {metrics['split']['test']:,} test {run.kind}", title_justify="left")
+    from demonet.runs.evaluate import shown
+
+    def interval(bounds: list[float] | None) -> str:
+        return f"{shown(bounds[0])} to {shown(bounds[1])}" if bounds else ""
+
+    console, metrics, metric = Console(), run.metrics, run.metric
+    if metrics["test_metric"] is not None:
+        title = metric.title[0].upper() + metric.title[1:]
+        better = "" if metric.larger_is_better else " (smaller is better)"
+        table = Table(title=f"{title} on {metrics['split']['test']:,} test {run.kind}{better}", title_justify="left")
         table.add_column("method")
-        table.add_column("accuracy", justify="right")
+        table.add_column(metric.title, justify="right")
         table.add_column("95 % interval", justify="right")
-        table.add_row("DEMO-Net", f"{metrics['test_accuracy']:.3f}", _interval(metrics["test_interval"]))
-        if "cv" in metrics:
-            over = metrics["cv"]
-            text = f"{over['mean']:.3f} ± {over['std']:.3f}"
-            table.add_row(f"DEMO-Net, {over['splits']} splits", text, _interval(over["interval"]))
-        for name, accuracy in sorted(metrics["floors"].items(), key=lambda item: -item[1]):
-            table.add_row(f"floor: {name}", f"{accuracy:.3f}", "")
+        table.add_row("DEMO-Net", shown(metrics["test_metric"]), interval(metrics["test_metric_interval"]))
+        over = metrics.get("cv")
+        if over and over["mean"] is not None:
+            text = f"{shown(over['mean'])} ± {shown(over['std'])}"
+            table.add_row(f"DEMO-Net, {over['splits']} splits", text, interval(over["interval"]))
+        floors = sorted(metrics["floors"].items(), key=lambda floor: floor[1], reverse=metric.larger_is_better)
+        for name, value in floors:
+            table.add_row(f"floor: {name}", shown(value), "")
         console.print(table)
     typer.echo(f"Wrote {out}: open {out / 'report.html'}; predictions are in {out / 'predictions.csv'}.")
-
-
-def _interval(bounds: list[float]) -> str:
-    return f"{bounds[0]:.3f} to {bounds[1]:.3f}"
 
 
 def _column(text: str | None) -> str | int | None:

@@ -22,11 +22,11 @@ def predict(
     out: Annotated[Path, typer.Option(help="The CSV file to write.")],
     features: Features = None,
 ) -> None:
-    """Predict the class of every node or graph with a finished run."""
+    """Predict for every node or graph with a finished run: classes, labels or numbers, as it was trained."""
     from demonet.runs import predict_run
     from demonet.runs.outputs import check_folder, write_predictions
 
     check_folder(out)
-    inputs, class_names, probabilities = predict_run(run, edges, features)
-    write_predictions(out, inputs.kind.removesuffix("s"), inputs.ids, class_names, probabilities)
+    inputs, names, outputs = predict_run(run, edges, features)
+    write_predictions(out, inputs.kind.removesuffix("s"), inputs.ids, names, outputs, inputs.task)
     typer.echo(f"Wrote {out}: {len(inputs.ids):,} {inputs.kind}.")

@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 
 from demonet.checks import check_edge_index, check_features, check_labels
 from demonet.data.edges import SelfLoops, simple_edges
-from demonet.data.ids import as_attribute, encode_classes
+from demonet.data.ids import LabelTable, as_attribute, encode_classes
 from demonet.errors import DemonetError
 
 MAX_NODE_LABELS = 1000
@@ -100,6 +100,7 @@ class Collection:
         node_ids: The id of each node in its source.
         file: The file that was read.
         graph_ids: The id of each graph, if the file has ids.
+        label_table: The columns of labels of the graphs, if there are several.
     """
 
     source: np.ndarray
@@ -112,6 +113,7 @@ class Collection:
     node_ids: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     file: Path | None = None
     graph_ids: list[Any] = field(default_factory=list)
+    label_table: LabelTable | None = None
 
     def graphs(self, name: str, self_loops: SelfLoops) -> GraphSet:
         """Make the edges of all graphs simple at once, then split into graphs."""

@@ -36,6 +36,23 @@ class Coded:
 Ids = np.ndarray | Coded  # int64, or strings
 
 
+@dataclass(frozen=True, eq=False)
+class LabelTable:
+    """Several columns of labels for each item.
+
+    Attributes:
+        names: The names of the columns.
+        values: ``[items, columns]`` float64, NaN where the label is unknown; None if they are not all numbers.
+        error: Why they are not.
+        beside_classes: Whether these are not the labels by default, because the items have classes as well.
+    """
+
+    names: list[str]
+    values: np.ndarray | None
+    error: DemonetError | None = None
+    beside_classes: bool = False
+
+
 def id_at(ids: Ids, row: int) -> int | str:
     """One id, as the user would write it."""
     return str(ids.names[ids.codes[row]]) if isinstance(ids, Coded) else int(ids[row])

@@ -11,28 +11,33 @@ from scipy import sparse
 from torch import Tensor
 
 from demonet.data.features import to_torch
-from demonet.data.ids import Ids, Numbering, encode_classes, id_at, make_ids
+from demonet.data.ids import Ids, LabelTable, Numbering, encode_classes, id_at, make_ids
 from demonet.data.readers import format_of
-from demonet.data.readers.tables import Kind, Table, is_integer
+from demonet.data.readers.tables import Kind, Table, is_integer, is_number
 from demonet.errors import DemonetError
 
 
 class Labelled:
-    """Labels by id, and the table that they come from."""
+    """Labels by id, the table that they come from, and all its label columns if it has several."""
 
-    def __init__(self, ids: Ids, labels: list[Any], table: Table | None = None) -> None:
-        self.ids, self.labels, self.table = ids, labels, table
+    def __init__(
+        self, ids: Ids, labels: list[Any], table: Table | None = None, columns: list[list[str | None]] | None = None
+    ) -> None:
+        self.ids, self.labels, self.table, self.columns = ids, labels, table, columns or []
 
     @classmethod
     def read(cls, content: bytes, path: Path, kind: str) -> Labelled:
-        """A table with ids and labels in its first two columns; an empty label means unlabelled."""
+        """A table with ids in the first column, and labels in the others; an empty label means unlabelled."""
         table = open_table(content, path, words=kind == "str")
         if table.width < 2:
             raise DemonetError("one column, but ids and labels are expected", file=path)
-        ids, labels = table.columns([0, 1], ["str id" if kind == "str" else "id", "text"])
+        kinds: list[Kind] = ["str id" if kind == "str" else "id"]
+        kinds += ["text"] * (table.width - 1)
+        ids, *columns = table.columns(range(table.width), kinds)
+        labels = columns[0]
         if all(label is None or is_integer(label) for label in labels):
             labels = [None if label is None else int(label) for label in labels]
-        return cls(ids, labels, table)
+        return cls(ids, labels, table, columns)
 
     def where(self, row: int) -> dict[str, Any]:
         """The file and line of a row, for an error."""
@@ -52,6 +57,28 @@ class Labelled:
             problem = f"{id_at(self.ids, row)!r} is labelled {second!r}, but was labelled {first!r} before"
             raise DemonetError(problem, **self.where(row))
         return torch.from_numpy(y), names
+
+    def encode_table(self, numbering: Numbering) -> LabelTable | None:
+        """All label columns by node; None if there is only one."""
+        if len(self.columns) < 2 or self.table is None:
+            return None
+        names = self.table.names or [f"label {number}" for number in range(len(self.columns) + 1)]
+        rows = np.full((len(self.labels), len(self.columns)), np.nan)
+        for place, cells in enumerate(self.columns):
+            for row, cell in enumerate(cells):
+                if cell and not (is_number(cell) and abs(float(cell)) != np.inf):
+                    problem = f"{cell!r} is not a number, in column {place + 2}"
+                    return LabelTable(names[1:], None, DemonetError(problem, **self.where(row)))
+                rows[row, place] = float(cell) if cell else np.nan
+        numbers = numbering.find(self.ids)
+        values = np.full((numbering.node_ids.size, len(self.columns)), np.nan)
+        values[numbers[::-1]] = rows[::-1]
+        clash = np.flatnonzero(((values[numbers] != rows) & ~np.isnan(values[numbers] + rows)).any(1))
+        if clash.size:
+            row = int(clash[0])
+            problem = f"{id_at(self.ids, row)!r} has other labels than before"
+            return LabelTable(names[1:], None, DemonetError(problem, **self.where(row)))
+        return LabelTable(names[1:], values)
 
 
 def from_mapping(labels: Any) -> Labelled:

@@ -20,7 +20,7 @@ from torch_geometric.data import Data
 from demonet.checks import check_edge_index, check_features, check_labels
 from demonet.data.edges import SelfLoops, simple_edges
 from demonet.data.graph_set import Collection, GraphSet
-from demonet.data.ids import Ids, Numbering, as_attribute, encode_classes, id_at, number_ends, number_listed
+from demonet.data.ids import Ids, LabelTable, Numbering, as_attribute, encode_classes, id_at, number_ends, number_listed
 from demonet.data.node_data import (
     Featured,
     Labelled,
@@ -67,18 +67,20 @@ class ReadOptions:
 
 
 @dataclass(frozen=True, eq=False)
-class OneGraph:
-    """A graph as read.
+class ReadResult:
+    """One graph or many, as read.
 
     Attributes:
-        data: The checked graph.
-        directed: Whether its edges are directed.
-        columns: The names of its attributes, if they have names.
+        data: The checked graph, or the checked graphs.
+        directed: Whether the edges are directed.
+        columns: The names of the attributes, if they have names.
+        labels: The columns of labels, if there are several.
     """
 
-    data: Data
-    directed: bool
-    columns: list[str] | None
+    data: Data | GraphSet
+    directed: bool = False
+    columns: list[str] | None = None
+    labels: LabelTable | None = None
 
 
 def read_graph(
@@ -130,7 +132,9 @@ def read_graph(
         listing = _describe_file(files.read(Path(edges)), Path(edges), options)
     else:
         listing = _describe(edges, options)
-    return _build(listing, labels, features, options, files).data
+    data = _build(listing, labels, features, options, files).data
+    assert isinstance(data, Data)
+    return data
 
 
 def read_graphs(
@@ -186,7 +190,7 @@ def read_problem(
     *,
     kind: Kinds = "auto",
     graph: Column = None,
-) -> OneGraph | GraphSet:
+) -> ReadResult:
     """Read a file that holds one graph or many.
 
     With ``kind="auto"``, a folder, a table with a column ``graph`` and a text file that starts with the number of its
@@ -203,7 +207,7 @@ def read_problem(
     kind = "graphs" if kind == "auto" and (edges.is_dir() or graph is not None) else kind
     if edges.is_dir() and kind == "graphs":
         _check_only_edges(edges, labels, features)
-        return read_tu(edges, files).graphs(edges.stem, options.self_loops)
+        return _result(read_tu(edges, files), edges, options)
     content, form = files.read(edges), format_of(edges)
     table = None
     if form.table is not None and (form is not TEXT or graph is not None):
@@ -218,11 +222,16 @@ def read_problem(
         return _build(_describe_file(content, edges, options, table), labels, features, options, files)
     if table is None and form.graphs is not None:
         _check_only_edges(edges, labels, features)
-        return form.graphs(content, edges).graphs(edges.stem, options.self_loops)
+        return _result(form.graphs(content, edges), edges, options)
     _check_only_edges(edges, None, features)
     table = table or open_table(content, edges, True)
     collection = _collect(table, labels, graph, options.source, options.target, options.weight, files)
-    return collection.graphs(edges.stem, options.self_loops)
+    return _result(collection, edges, options)
+
+
+def _result(collection: Collection, edges: Path, options: ReadOptions) -> ReadResult:
+    graphs = collection.graphs(edges.stem, options.self_loops)
+    return ReadResult(graphs, False, [str(name) for name in graphs.node_label_names] or None, collection.label_table)
 
 
 def _check_only_edges(edges: Path, labels: str | None, features: str | None) -> None:
@@ -261,7 +270,7 @@ def _graph_options(options: ReadOptions) -> GraphOptions:
     return GraphOptions(options.weight if isinstance(options.weight, str) else None, options.ids, options.matrix)
 
 
-def _build(listing: Listing, labels: Any, features: Any, options: ReadOptions, files: InputFiles) -> OneGraph:
+def _build(listing: Listing, labels: Any, features: Any, options: ReadOptions, files: InputFiles) -> ReadResult:
     """Number the nodes, make the edges simple, match labels and features to the nodes, check the result."""
     numbering, ends = _number(listing)
     nodes = listing.nodes if listing.nodes is not None else numbering.node_ids
@@ -291,7 +300,8 @@ def _build(listing: Listing, labels: Any, features: Any, options: ReadOptions, f
     if labelled is not None:
         data.y, data.class_names = labelled.encode(numbering)
         check_labels(data.y, data.num_nodes, len(data.class_names))
-    return OneGraph(data, directed, None if featured is None else featured.columns)
+    table = None if labelled is None else labelled.encode_table(numbering)
+    return ReadResult(data, directed, None if featured is None else featured.columns, table)
 
 
 def _number(listing: Listing) -> tuple[Numbering, list[np.ndarray]]:
@@ -389,13 +399,15 @@ def _collect(
     graphs, graph_of, _ = number_ends(graph_ids, graph_ids)
     nodes, source_of, target_of = number_ends(heads, tails)
     n = nodes.node_ids.size
+    graph_labels, label_table = _graph_labels(labels, graphs, files)
     pairs = np.concatenate([graph_of * n + source_of, graph_of * n + target_of])
     distinct, numbers = np.unique(pairs, return_inverse=True)
     return Collection(
         source=numbers[: len(heads)],
         target=numbers[len(heads) :],
         graph=distinct // n,
-        labels=_graph_labels(labels, graphs, files),
+        labels=graph_labels,
+        label_table=label_table,
         weight=weights[0] if weights and (weights[0] != 1).any() else None,
         node_ids=nodes.node_ids[distinct % n],
         file=table.file,
@@ -403,9 +415,9 @@ def _collect(
     )
 
 
-def _graph_labels(labels: Any, graphs: Numbering, files: InputFiles) -> list[Any]:
+def _graph_labels(labels: Any, graphs: Numbering, files: InputFiles) -> tuple[list[Any], LabelTable | None]:
     if labels is None:
-        return [None] * graphs.node_ids.size
+        return [None] * graphs.node_ids.size, None
     if hasattr(labels, "items"):
         labelled = from_mapping(labels)
     else:
@@ -416,4 +428,4 @@ def _graph_labels(labels: Any, graphs: Numbering, files: InputFiles) -> list[Any
         problem = f"graph {id_at(labelled.ids, row)!r} has a label but no edge ({unknown.size} in total)"
         raise DemonetError(problem, **labelled.where(row))
     y, names = labelled.encode(graphs)
-    return [None if code < 0 else names[code] for code in y.tolist()]
+    return [None if code < 0 else names[code] for code in y.tolist()], labelled.encode_table(graphs)

@@ -10,22 +10,31 @@ from typing import Any, TypeVar
 import numpy as np
 from torch_geometric.data import Data
 
-from demonet.checks import check_split
+from demonet.checks import check_split, labelled
 from demonet.data.splits import Split
-from demonet.estimators.graphs import DEMONetGraphClassifier
-from demonet.estimators.nodes import DEMONetClassifier
+from demonet.estimators.graphs import DEMONetGraphClassifier, DEMONetGraphRegressor, GraphEstimator
+from demonet.estimators.nodes import DEMONetClassifier, DEMONetRegressor, NodeEstimator
 from demonet.train.loop import Epoch
+from demonet.train.objective import OBJECTIVES
 from demonet.train.problem import labels
 
-Estimator = DEMONetClassifier | DEMONetGraphClassifier
-_E = TypeVar("_E", DEMONetClassifier, DEMONetGraphClassifier)
+Estimator = NodeEstimator | GraphEstimator
+_E = TypeVar("_E", NodeEstimator, GraphEstimator)
+
+
+def estimator_class(kind: str, task: str) -> type[Estimator]:
+    """The class of estimators of ``"nodes"`` or ``"graphs"`` for a task."""
+    if kind == "nodes":
+        return DEMONetRegressor if task == "regress" else DEMONetClassifier
+    return DEMONetGraphRegressor if task == "regress" else DEMONetGraphClassifier
 
 
 def fit_checked(
     estimator: _E,
     data: Data | Sequence[Data],
     split: Split,
-    classes: Sequence[Any],
+    task: str,
+    names: Sequence[Any],
     *,
     on_epoch: Callable[[Epoch], None] | None = None,
     checkpoint: str | Path | None = None,
@@ -34,41 +43,43 @@ def fit_checked(
 
     Args:
         estimator: The estimator to fit.
-        data: The graph, or the graphs, with class indices in ``y``, -1 for unlabelled.
+        data: The graph, or the graphs, with targets in ``y``: see :mod:`demonet.train.objective`.
         split: The items to train on and to choose the epoch by.
-        classes: The class names, by class index. Each has a labelled item.
+        task: ``"classify"``, ``"multilabel"`` or ``"regress"``.
+        names: The name of each class, of which each has a labelled item, or of each label; not used in a regression.
         on_epoch: Called after every epoch.
         checkpoint: Where the state is saved; training continues from an existing file.
     """
     estimator._check_parameters()
-    y = labels(data)
+    y = labels(data, OBJECTIVES[task]()).cpu()
     check_split(split, y)
-    rows = np.flatnonzero(y.cpu().numpy() >= 0)
-    codes = y.cpu().numpy()[rows]
-    if isinstance(estimator, DEMONetClassifier):
-        estimator._fit(copy.copy(data), rows, codes, split, on_epoch, checkpoint)
+    rows = labelled(y).nonzero().view(-1).numpy()
+    targets = y.numpy()[rows]
+    if isinstance(estimator, NodeEstimator):
+        estimator._fit(copy.copy(data), rows, targets, split, on_epoch, checkpoint)
     else:
-        estimator._fit([copy.copy(graph) for graph in data], codes, rows, split, on_epoch, checkpoint)
-    estimator.classes_ = np.asarray(classes)
+        estimator._fit([copy.copy(graph) for graph in data], targets, rows, split, on_epoch, checkpoint)
+    if task != "regress":
+        estimator.classes_ = np.asarray(names)
     return estimator
 
 
-def load_checked(path: str | Path, kind: str) -> Estimator:
+def load_checked(path: str | Path, kind: str, task: str) -> Estimator:
     """A saved estimator of ``"nodes"`` or of ``"graphs"``."""
-    return DEMONetClassifier.load(path) if kind == "nodes" else DEMONetGraphClassifier.load(path)
+    return estimator_class(kind, task).load(path)
 
 
 def predict_checked(estimator: Estimator, data: Data | Sequence[Data]) -> np.ndarray:
-    """``[items, classes]`` probabilities for the nodes of a checked graph, or for checked graphs."""
-    if isinstance(estimator, DEMONetClassifier):
+    """``[items, outputs]`` probabilities or values for the nodes of a checked graph, or for checked graphs."""
+    if isinstance(estimator, NodeEstimator):
         estimator.graph_ = data
-        return estimator.predict_proba()
+        return estimator._outputs()
     return estimator._activate(estimator._in_batches(estimator.model_, list(data)))
 
 
 def embed_checked(estimator: Estimator, data: Data | Sequence[Data]) -> np.ndarray:
     """``[items, width]`` embeddings for the nodes of a checked graph, or of checked graphs."""
-    if isinstance(estimator, DEMONetClassifier):
+    if isinstance(estimator, NodeEstimator):
         estimator.graph_ = data
         return estimator.transform()
     return estimator._in_batches(estimator.model_.embed, list(data)).cpu().numpy()

@@ -4,19 +4,20 @@
 function makeExplorer(card, { role, twin, unpack, redraw }) {
   const LEGEND = 12; // a longer legend would leave no room for the points
   const REACH = 14; // pixels between the pointer and a point that it still means
-  const ARRAYS = { Int8Array, Int16Array, Uint16Array, Int32Array };
-  const PARTS = { "-1": "none", 0: "training", 1: "validation", 2: "test" };
+  const ARRAYS = { Int8Array, Int16Array, Uint16Array, Int32Array, Float32Array };
   const packed = JSON.parse(card.querySelector("script.packed").textContent);
-  const { noun, size, classes } = packed;
-  const state = { colour: "y", chosen: -1, zoom: {} };
-  let ids, columns, order, views, largest;
+  const { noun, channels } = packed;
+  const state = { colour: Object.keys(channels).find((name) => channels[name].colour), chosen: -1, zoom: {} };
+  let ids, order, views;
 
-  const number = (value) => value.toLocaleString("en");
+  const number = (value) =>
+    value.toLocaleString("en", Number.isInteger(value) ? {} : { maximumSignificantDigits: 4 }).replace("-", "−");
   const cut = (text, limit) => (text.length > limit ? `${text.slice(0, limit - 1)}…` : text);
   // Plotly reads markup, mathematics and templates in text; see plain() in figures.py.
   const plain = (text, limit) =>
     cut(text, limit).replace(/[&<>$%]/g, (character) => `&#${character.charCodeAt(0)};`);
-  const className = (index) => (index < 0 ? "unknown" : classes[index]);
+  const channel = () => channels[state.colour];
+  const nameOf = ({ names, missing }, index) => (index < 0 ? missing : names[index]);
 
   async function column([type, text]) {
     return new ARRAYS[type]((await unpack(text)).buffer);
@@ -24,8 +25,11 @@ function makeExplorer(card, { role, twin, unpack, redraw }) {
 
   async function unpackAll() {
     ids = JSON.parse(new TextDecoder().decode(await unpack(packed.ids)));
-    columns = {};
-    for (const [name, source] of Object.entries(packed.columns)) columns[name] = await column(source);
+    for (const each of Object.values(channels)) {
+      each.steps = await column(each.values);
+      each.at = (item) => each.steps[item] * each.unit;
+      if (!each.names) each.limit = limits(each);
+    }
     views = {};
     for (const [name, { title, corner, unit, absent, x, y, edges }] of Object.entries(packed.views)) {
       const [across, up] = [await column(x), await column(y)];
@@ -34,10 +38,20 @@ function makeExplorer(card, { role, twin, unpack, redraw }) {
       views[name].full = [range(views[name].x), range(views[name].y)];
     }
     order = shuffled(ids.length);
-    largest = columns.size.reduce((most, value) => Math.max(most, value), 1);
   }
   let loading;
   const loaded = () => (loading ??= unpackAll());
+
+  // The values at the ends of a scale. A few outliers do not stretch a diverging one.
+  function limits({ scale, steps, unit }) {
+    const known = Float64Array.from(steps.filter((step) => !Number.isNaN(step)), (step) => step * unit).sort();
+    if (!known.length) return [0, 1];
+    if (scale === "log") return [0, Math.max(1, known.at(-1))];
+    if (scale === "linear") return [known[0], known.at(-1) > known[0] ? known.at(-1) : known[0] + 1];
+    const sizes = known.map(Math.abs).sort();
+    const far = sizes[Math.floor(0.98 * (sizes.length - 1))] || sizes.at(-1) || 1;
+    return [-far, far];
+  }
 
   function range(values) {
     let [low, high] = [Infinity, -Infinity];
@@ -66,28 +80,37 @@ function makeExplorer(card, { role, twin, unpack, redraw }) {
 
   const facts = (item) => [
     [noun, ids[item]],
-    ["true class", className(columns.y[item])],
-    ["prediction", className(columns.prediction[item])],
-    ["confidence", (columns.confidence[item] / 65535).toFixed(3)],
-    [size, number(columns.size[item])],
-    ...(columns.edges ? [["edges", number(columns.edges[item])]] : []),
-    ["part", PARTS[columns.part[item]]],
+    ...Object.values(channels).filter((each) => each.term || each === channel()).map((each) => {
+      const value = each.at(item);
+      if (each.names) return [each.term || each.colour, nameOf(each, value)];
+      return [each.term || each.colour, Number.isNaN(value) ? each.missing : each.unit < 1 ? value.toFixed(3) : number(value)];
+    }),
   ];
 
-  // Colours of the switch: of a class, or of a size on a logarithmic scale.
-  const scale = (value) => Math.log2(1 + value) / Math.log2(1 + largest);
+  // Colours of the switch: of a name, or of a number between the ends of its scale.
+  function scale(value) {
+    const { scale: kind, limit: [low, high] } = channel();
+    const place = kind === "log" ? Math.log2(1 + value) / Math.log2(1 + high) : (value - low) / (high - low);
+    return Math.min(1, Math.max(0, place));
+  }
+  const stops = () => (channel().scale === "diverging"
+    ? [packed.colours[0], packed.neutral, packed.colours[1]].map(twin)
+    : ["low", "middle", "high"].map((end) => role(`scale-${end}`)));
+  const rgb = (colour) => (colour.startsWith("#")
+    ? [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16)) : colour.match(/[\d.]+/g).map(Number));
   const classColour = (index) => twin(index < 0 ? packed.neutral : packed.colours[index % packed.colours.length]);
   function colourOf() {
-    if (state.colour !== "size") {
-      const colours = new Map([[-1, classColour(-1)], ...classes.map((_, index) => [index, classColour(index)])]);
-      return (item) => colours.get(columns[state.colour][item]);
+    const { names, at } = channel();
+    if (names) {
+      const colours = new Map([[-1, classColour(-1)], ...names.map((_, index) => [index, classColour(index)])]);
+      return (item) => colours.get(at(item));
     }
-    const ends = ["low", "middle", "high"].map((end) => role(`scale-${end}`).match(/[\d.]+/g).map(Number));
+    const ends = stops().map(rgb);
     const steps = Array.from({ length: 65 }, (_, step) => {
       const [from, to, part] = step < 32 ? [ends[0], ends[1], step / 32] : [ends[1], ends[2], (step - 32) / 32];
       return `rgb(${from.map((value, channel) => Math.round(value + part * (to[channel] - value))).join(", ")})`;
     });
-    return (item) => steps[Math.round(64 * scale(columns.size[item]))];
+    return (item) => (Number.isNaN(at(item)) ? classColour(-1) : steps[Math.round(64 * scale(at(item)))]);
   }
 
   const points = (name, items, more, marker) => ({
@@ -101,7 +124,7 @@ function makeExplorer(card, { role, twin, unpack, redraw }) {
   function byClass(name) {
     const groups = new Map();
     for (const item of order) {
-      const value = columns[state.colour][item];
+      const value = channel().at(item);
       if (!groups.has(value)) groups.set(value, []);
       groups.get(value).push(item);
     }
@@ -109,18 +132,29 @@ function makeExplorer(card, { role, twin, unpack, redraw }) {
     const shape = (value) => packed.symbols[Math.floor(value / packed.colours.length) % packed.symbols.length];
     return [...groups.keys()].sort((a, b) => (a < 0) - (b < 0) || a - b).map((value) => points(
       name, groups.get(value),
-      { name: plain(className(value), 24), showlegend: frequent.includes(value) },
+      { name: plain(nameOf(channel(), value), 24), showlegend: frequent.includes(value) },
       { color: classColour(value), symbol: value < 0 || painted() ? "circle" : shape(value) }));
   }
 
-  function bySize(name) {
-    const step = largest > 1000 ? 10 : largest > 30 ? 4 : 2;
-    const ticks = [0];
-    for (let tick = 1; tick <= largest; tick *= step) ticks.push(tick);
-    const items = [...order];
-    return [points(name, items, { showlegend: false }, {
-      color: painted() ? [0] : items.map((item) => scale(columns.size[item])), cmin: 0, cmax: 1, showscale: true,
-      colorscale: ["low", "middle", "high"].map((end, place) => [place / 2, role(`scale-${end}`)]),
+  function byNumber(name) {
+    const { at, scale: kind, steps, unit, limit: [smallest, largest] } = channel();
+    const third = (largest - smallest) / 3;
+    const power = 10 ** Math.floor(Math.log10(third));
+    const apart = [1, 2, 5, 10].map((times) => times * power).find((step) => step >= third);
+    const step = steps instanceof Float32Array || unit < 1 ? apart : Math.max(1, apart);
+    let ticks = [];
+    for (let times = Math.ceil(smallest / step); times * step <= largest; times++) ticks.push(Number((times * step).toPrecision(6)));
+    if (kind === "log") {
+      const step = largest > 1000 ? 10 : largest > 30 ? 4 : 2;
+      ticks = [0];
+      for (let tick = 1; tick <= largest; tick *= step) ticks.push(tick);
+    }
+    const items = [...order].filter((item) => !Number.isNaN(at(item)));
+    const unknown = [...order].filter((item) => Number.isNaN(at(item)));
+    const rest = unknown.length ? [points(name, unknown, { showlegend: false }, { color: classColour(-1) })] : [];
+    return [...rest, points(name, items, { showlegend: false }, {
+      color: painted() ? [0] : items.map((item) => scale(at(item))), cmin: 0, cmax: 1, showscale: true,
+      colorscale: stops().map((colour, place) => [place / 2, colour]),
       colorbar: {
         orientation: "h", x: 0, xref: "container", xanchor: "left", y: 0, yref: "container", yanchor: "bottom",
         thickness: 10, len: 0.6, outlinewidth: 0, xpad: 16, ypad: 8,
@@ -171,10 +205,10 @@ function makeExplorer(card, { role, twin, unpack, redraw }) {
   async function figure(name) {
     await loaded();
     const [{ title }, [across, up]] = [views[name], window(name)];
-    const by = { y: "class", prediction: "prediction", size }[state.colour];
+    const by = plain(channel().colour, 40);
     const axis = { showticklabels: false, showgrid: false, zeroline: false };
     return {
-      data: [...lines(name), ...(state.colour === "size" ? bySize : byClass)(name), ...ring(name)],
+      data: [...lines(name), ...(channel().names ? byClass : byNumber)(name), ...ring(name)],
       layout: {
         title: { text: `${title} by ${by}` }, images: picture(name),
         xaxis: { ...axis, range: across }, yaxis: { ...axis, range: up, scaleanchor: "x" },
@@ -281,7 +315,7 @@ function makeExplorer(card, { role, twin, unpack, redraw }) {
     }));
     if (text && ids.includes(text)) find(text);
   });
-  for (const choice of card.querySelectorAll(".switch input")) {
+  for (const choice of card.querySelectorAll(".switch input, .switch select")) {
     choice.addEventListener("change", async () => {
       state.colour = choice.value;
       await loaded();

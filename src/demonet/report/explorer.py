@@ -10,7 +10,7 @@ import gzip
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,12 @@ MOST_POINTS = 2000
 _GRID = 65534
 """Positions are rounded to this many steps across the longer side; one step more means no position."""
 
-_SCRIPT_TYPES = {"int8": "Int8Array", "int16": "Int16Array", "uint16": "Uint16Array", "int32": "Int32Array"}
+_SCRIPT_TYPES = {
+    **{"int8": "Int8Array", "int16": "Int16Array", "uint16": "Uint16Array", "int32": "Int32Array"},
+    "float32": "Float32Array",
+}
+FEW = 5
+"""With more choices of colour, a list replaces the row of buttons."""
 
 
 @dataclass(frozen=True)
@@ -63,62 +68,88 @@ class View:
 
 
 @dataclass(frozen=True)
+class Channel:
+    """What is known of each item: shown in its details, and a choice of colours if it has one.
+
+    Args:
+        term: Its name in the details; not among them if empty, unless it is the present choice of colours.
+        values: ``[items]`` numbers, NaN for unknown; or the index of a name, -1 for unknown.
+        names: The names.
+        colour: Its name as a choice of colours; None if it is not a choice.
+        scale: Of numbers: ``"log"`` for sizes, ``"linear"``, or ``"diverging"`` from 0.
+        missing: What unknown is called.
+    """
+
+    term: str
+    values: NDArray[Any]
+    names: Sequence[str] | None = None
+    colour: str | None = None
+    scale: Literal["log", "linear", "diverging"] = "linear"
+    missing: str = "unknown"
+
+    @property
+    def packed(self) -> dict[str, Any]:
+        """The data for ``explorer.js``; probabilities take two bytes each."""
+        values, unit = self.values, 1.0
+        if self.names is not None:
+            values = values.astype(np.int16)
+        elif values.dtype.kind in "iu":
+            values = values.astype(np.int32)
+        elif np.isfinite(values).all() and np.all((values >= 0) & (values <= 1)):
+            values, unit = np.rint(values * 65535).astype(np.uint16), 1 / 65535
+        else:
+            values = values.astype(np.float32)
+        shown = {"term": self.term, "names": None if self.names is None else list(self.names), "colour": self.colour}
+        return {**shown, "scale": self.scale, "missing": self.missing, "unit": unit, "values": pack(values)}
+
+
+@dataclass(frozen=True)
 class Explorer(Section):
     """All items in one or more views that share the choice of colours and the search.
 
     Args:
         noun: What an item is: ``"node"`` or ``"graph"``.
-        size: What its size is: ``"degree"`` or ``"nodes"``.
-        ids, class_names: The id of each item and the name of each class.
-        y, prediction, confidence, part, sizes: As in :class:`~demonet.runs.Run`.
+        ids: The id of each item.
+        channels: What is known of the items, by name.
         views: The views by name.
-        edge_count: For graphs, the number of edges of each.
     """
 
     kind: ClassVar[str] = "explorer"
     plots: ClassVar[bool] = True
     noun: str
-    size: str
     ids: Sequence[str]
-    class_names: Sequence[str]
-    y: NDArray[np.int64]
-    prediction: NDArray[np.int64]
-    confidence: NDArray[np.float32]
-    part: NDArray[np.int8]
-    sizes: NDArray[np.int64]
+    channels: Mapping[str, Channel]
     views: Mapping[str, View]
-    edge_count: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
-        columns: list[NDArray[Any]] = [self.y, self.prediction, self.confidence, self.part, self.sizes]
+        columns: list[NDArray[Any]] = [channel.values for channel in self.channels.values()]
         columns += [view.place for view in self.views.values()]
         lengths = {len(self.ids), *(len(column) for column in columns)}
         if len(lengths) > 1:
             raise DemonetError(f"an explorer's columns differ in length: {sorted(lengths)}")
 
     @property
+    def colours(self) -> list[tuple[str, str]]:
+        """The choices of colour: the name of a channel, and what it is called."""
+        return [(name, channel.colour) for name, channel in self.channels.items() if channel.colour]
+
+    @property
+    def few(self) -> bool:
+        """Whether the choices fit in a row of buttons."""
+        return len(self.colours) <= FEW
+
+    @property
     def json(self) -> str:
         """The data for ``explorer.js``."""
-        columns: dict[str, NDArray[Any]] = {
-            "y": self.y.astype(np.int16),
-            "prediction": self.prediction.astype(np.int16),
-            "confidence": np.rint(np.nan_to_num(self.confidence) * 65535).astype(np.uint16),
-            "part": self.part.astype(np.int8),
-            "size": self.sizes.astype(np.int32),
-        }
-        if self.edge_count is not None:
-            columns["edges"] = self.edge_count.astype(np.int32)
         return json.dumps(
             {
                 "noun": self.noun,
-                "size": self.size,
                 "mostPoints": MOST_POINTS,
                 "colours": [light for light, _ in CATEGORICAL],
                 "neutral": NEUTRAL[0],
                 "symbols": SYMBOLS,
-                "classes": list(self.class_names),
                 "ids": _compress(json.dumps(list(self.ids)).encode()),
-                "columns": {name: pack(column) for name, column in columns.items()},
+                "channels": {name: channel.packed for name, channel in self.channels.items()},
                 "views": {name: view.packed for name, view in self.views.items()},
             }
         )

@@ -42,32 +42,32 @@ def learning_curves(
     runs: Mapping[str, Mapping[str, Sequence[float]]],
     *,
     kept: Mapping[str, int] | None = None,
-    title: str = "Loss and accuracy by epoch",
+    metric: str = "accuracy",
 ) -> Figure:
-    """Loss above, validation accuracy below; a colour per run, a dot at the selected epoch.
+    """Loss above, a validation metric below; a colour per run, a dot at the selected epoch.
 
     Args:
-        runs: For each run the lists ``train_loss``, ``val_loss`` and ``val_accuracy``, with one value per epoch.
-        kept: The index of the selected epoch; by default that of the highest accuracy, ties by loss.
-        title: The title.
+        runs: For each run the lists ``train_loss``, ``val_loss`` and ``val_{metric}``, with one value per epoch.
+        kept: The index of the selected epoch; by default that of the highest metric, ties by loss.
+        metric: The name of the metric.
     """
     from plotly.subplots import make_subplots
 
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.07, row_heights=[0.5, 0.5])
     losses: list[np.ndarray[Any, np.dtype[np.float64]]] = []
     for index, (name, history) in enumerate(runs.items()):
-        train_loss, val_loss, val_accuracy = (
-            _curve(name, history, key) for key in ("train_loss", "val_loss", "val_accuracy")
+        train_loss, val_loss, val_metric = (
+            _curve(name, history, key) for key in ("train_loss", "val_loss", f"val_{metric}")
         )
-        if not len(train_loss) == len(val_loss) == len(val_accuracy):
+        if not len(train_loss) == len(val_loss) == len(val_metric):
             raise DemonetError(
                 f"run {name!r} has {len(train_loss)} training losses, {len(val_loss)} validation losses and "
-                f"{len(val_accuracy)} accuracies",
+                f"{len(val_metric)} values of the {metric}",
                 hint="give one value of each for every epoch",
             )
         losses += [train_loss, val_loss]
         epochs = np.arange(1, len(val_loss) + 1)
-        best = kept[name] if kept else int(np.lexsort((val_loss, -val_accuracy))[0])
+        best = kept[name] if kept else int(np.lexsort((val_loss, -val_metric))[0])
         line = {"color": colour(index), "width": 2}
         shared = {"name": plain(name, 40), "legendgroup": str(index), "mode": "lines", "x": epochs}
         dotted = {**line, "width": 1.5, "dash": "dot"}
@@ -76,9 +76,9 @@ def learning_curves(
         )
         figure.add_scatter(y=val_loss, line=line, row=1, col=1, **_hover(name, "validation loss"), **shared)
         figure.add_scatter(
-            y=val_accuracy, line=line, showlegend=False, row=2, col=1, **_hover(name, "validation accuracy"), **shared
+            y=val_metric, line=line, showlegend=False, row=2, col=1, **_hover(name, f"validation {metric}"), **shared
         )
-        for row, curve in ((1, val_loss), (2, val_accuracy)):
+        for row, curve in ((1, val_loss), (2, val_metric)):
             figure.add_scatter(
                 x=epochs[best : best + 1],
                 y=curve[best : best + 1],
@@ -92,8 +92,8 @@ def learning_curves(
             )
     figure.update_xaxes(title_text="epoch", row=2, col=1)
     figure.update_yaxes(title_text="loss (dotted: training)", row=1, col=1, type=_scale(losses))
-    figure.update_yaxes(title_text="validation accuracy", row=2, col=1)
-    return finish(figure, title, height=520, showlegend=len(runs) > 1)
+    figure.update_yaxes(title_text=f"validation {metric}", row=2, col=1)
+    return finish(figure, f"Loss and {metric} by epoch", height=520, showlegend=len(runs) > 1)
 
 
 def embedding_scatter(

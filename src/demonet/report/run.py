@@ -2,25 +2,86 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from demonet.report.escape import visible
-from demonet.report.explorer import Explorer, View
+from demonet.report.explorer import Channel, Explorer, View
 from demonet.report.figures import learning_curves
 from demonet.report.page import Facts, Figure, Page, Section, Table, Text
-from demonet.report.run_accuracy import by_size, classes, floor_shares, floors, is_number, share_right, verdict
+from demonet.report.run_accuracy import best_floor, by_size, classes, floors, is_number, score, size_name, verdict
 from demonet.report.run_figures import degree_tasks
-from demonet.report.run_tables import least_sure, most_wrong, settings, tasks_table
+from demonet.report.run_labels import channels as label_channels
+from demonet.report.run_labels import label_table, most_wrong_labels
+from demonet.report.run_numbers import against, largest_errors
+from demonet.report.run_numbers import channels as number_channels
+from demonet.report.run_tables import PARTS, least_sure, most_wrong, noun, settings, tasks_table
 from demonet.report.table_cells import Cell, Column
+from demonet.runs.evaluate import shown
 from demonet.runs.run import Run
 
 KEPT = "model"
+Sections = Callable[[Run], list[Section]]
+
+
+@dataclass(frozen=True)
+class TaskPage:
+    """What a page has for a task.
+
+    Attributes:
+        what: What is predicted, for the subtitle.
+        results: Sections about the test part.
+        items: Tables of single items.
+        channels: What the explorer knows of the items besides size and part.
+        hint: How to read the colours of the explorer.
+    """
+
+    what: Callable[[Run], str]
+    results: tuple[Sections, ...]
+    items: tuple[Sections, ...]
+    channels: Callable[[Run], dict[str, Channel]]
+    hint: str
+
+
+def _class_channels(run: Run) -> dict[str, Channel]:
+    return {
+        "y": Channel("true class", run.y, run.class_names, colour="class"),
+        "prediction": Channel("prediction", run.prediction, run.class_names, colour="prediction"),
+        "confidence": Channel("confidence", np.nan_to_num(run.confidence)),
+    }
+
+
+TASK_PAGES = {
+    "classify": TaskPage(
+        what=lambda run: f"sorted into {len(run.class_names):,} classes",
+        results=(classes, by_size),
+        items=(most_wrong, least_sure),
+        channels=_class_channels,
+        hint="where colours mix it cannot tell the classes apart",
+    ),
+    "multilabel": TaskPage(
+        what=lambda run: f"with {len(run.class_names):,} labels each",
+        results=(label_table, by_size),
+        items=(most_wrong_labels,),
+        channels=label_channels,
+        hint="where wrong labels lie together it misses something that they share",
+    ),
+    "regress": TaskPage(
+        what=lambda run: "with a number each" if len(run.class_names) == 1 else f"with {len(run.class_names)} numbers",
+        results=(against,),
+        items=(largest_errors,),
+        channels=number_channels,
+        hint="where residuals of one colour lie together it misses something that they share",
+    ),
+}
 
 
 def run_page(run: Run) -> Page:
-    """Accuracy compared with simple baselines (floors), errors, learning curves, and an explorer of all items."""
+    """Metrics compared with simple baselines (floors), errors, learning curves, and an explorer of all items."""
+    task = TASK_PAGES[run.task]
     run = replace(run, ids=[visible(name) for name in run.ids], class_names=[visible(name) for name in run.class_names])
     return Page(
         _title(run),
@@ -29,13 +90,11 @@ def run_page(run: Run) -> Page:
             Text(verdict(run)),
             Facts(_headline(run)),
             *floors(run),
-            *classes(run),
-            *by_size(run),
+            *(section for make in task.results for section in make(run)),
             *_curves(run),
             _explorer(run),
             *_degrees(run),
-            *most_wrong(run),
-            *least_sure(run),
+            *(section for make in task.items for section in make(run)),
             *settings(run),
         ],
     )
@@ -50,7 +109,7 @@ def _subtitle(run: Run) -> str:
     trained, chosen, tested = (int((run.part == part).sum()) for part in range(3))
     what = "Nodes of a graph" if run.kind == "nodes" else "Graphs"
     return (
-        f"{what}, {len(run.ids):,} in all, sorted into {len(run.class_names):,} classes: trained on {trained:,}, the "
+        f"{what}, {len(run.ids):,} in all, {TASK_PAGES[run.task].what(run)}: trained on {trained:,}, the "
         f"epoch chosen on {chosen:,}, tested on {tested:,}. {_how(run)}"
     ).rstrip()
 
@@ -63,80 +122,85 @@ def _how(run: Run) -> str:
 
 def _headline(run: Run) -> dict[str, Cell]:
     """The most important numbers."""
-    share = share_right(run)
-    low, high = share.interval
+    found, floor, title = score(run), best_floor(run), run.metric.title
     facts: dict[str, Cell] = {}
-    if share.total:
-        facts["test accuracy"] = share.value
-        facts["95 % interval, Wilson"] = f"{low:.3f}–{high:.3f}"
-    shares = floor_shares(run)
-    if shares:
-        name = max(shares, key=lambda floor: shares[floor].value)
-        facts[f"best floor: {name}"] = shares[name].value
-    names = {"macro_f1": "macro F1, test", "val_accuracy": "validation accuracy", "epochs": "epochs"}
-    facts |= {name: run.metrics[key] for key, name in names.items() if is_number(run.metrics.get(key))}
+    if found is not None:
+        value, low, high = found
+        facts[f"test {title}"] = _number(run, value)
+        how = "Wilson" if run.metric.name == "accuracy" else "bootstrap"
+        if not np.isnan(low):
+            facts[f"95 % interval, {how}"] = f"{shown(low)}–{shown(high)}"
+    if floor is not None:
+        facts[f"best floor: {floor[0]}"] = _number(run, floor[1][0])
+    names = {"test_accuracy": "accuracy", "macro_f1": "macro F1", "average_precision": "average precision"}
+    names |= {"rmse": "RMSE", "mae": "MAE", "r2": "R²"}
+    others = {f"{name}, test": run.metrics.get(key) for key, name in names.items() if name != title}
+    others[f"validation {title}"] = run.metrics.get("val_metric", run.metrics.get("val_accuracy"))
+    facts |= {name: _number(run, value) for name, value in others.items() if is_number(value)}
+    if is_number(run.metrics.get("epochs")):
+        facts["epochs"] = run.metrics["epochs"]
     if is_number(run.metrics.get("seconds")):
         facts["training took"] = f"{run.metrics['seconds']:,.1f} s"
     return facts
 
 
+def _number(run: Run, value: Any) -> Cell:
+    """Errors in the units of a target may be of any size."""
+    return value if run.task != "regress" or 0.01 <= abs(value) < 1000 else shown(value)
+
+
 def _curves(run: Run) -> list[Section]:
-    curves = {key: run.history.get(key) or [] for key in ("train_loss", "val_loss", "val_accuracy")}
+    title, history = run.metric.title, run.history
+    curves = {key: history.get(key) or [] for key in ("train_loss", "val_loss")}
+    metric = history.get("val_metric") or history.get("val_accuracy") or []
+    curves[f"val_{title}"] = [np.nan if value is None else value for value in metric]
     if not all(curves.values()):
         return []
     kept = int(run.history.get("best_epoch", -1))
     epochs = len(curves["val_loss"])
     chosen = {KEPT: kept} if 0 <= kept < epochs else None
     caption = (
-        f"Epoch {kept + 1} of {epochs} was kept (dots): the highest validation accuracy, ties by loss. Where training "
+        f"Epoch {kept + 1} of {epochs} was kept (dots): the best validation {title}, ties by loss. Where training "
         "loss (dotted) goes on falling and validation loss rises, the network learns its training part by heart."
     )
     columns = [Column("epoch"), *(Column(name.replace("_", " "), 4) for name in curves)]
     rows: list[list[Cell]] = [[i + 1, *(curve[i] for curve in curves.values())] for i in range(epochs)]
     return [
         Figure(
-            learning_curves({KEPT: curves}, kept=chosen),
+            learning_curves({KEPT: curves}, kept=chosen, metric=title),
             alt=f"Learning curves over {epochs} epochs; epoch {kept + 1} was kept.",
             caption=caption,
             numbers=Table(columns, rows),
             title="Learning curves",
-            half=True,
+            half=run.task != "regress",  # there, all other figures come in pairs
         )
     ]
 
 
 def _explorer(run: Run) -> Section:
-    noun = "node" if run.kind == "nodes" else "graph"
-    size = "degree" if run.kind == "nodes" else "number of nodes"
-    count = len(run.ids)
+    count, size, task = len(run.ids), size_name(run), TASK_PAGES[run.task]
     caption = (
-        f"Each point is a {noun}, its embedding in two dimensions: near points look alike to the network, and where "
-        "colours mix it cannot tell the classes apart. Point at one to read it, press it to keep it."
+        f"Each point is a {noun(run)}, its embedding in two dimensions: near points look alike to the network, and "
+        f"{task.hint}. Point at one to read it, press it to keep it."
     )
-    views = {"place": View("Embedding", f"The embeddings of {count:,} {noun}s in two dimensions.", caption, run.place)}
+    views = {
+        "place": View("Embedding", f"The embeddings of {count:,} {run.kind} in two dimensions.", caption, run.place)
+    }
     if run.edges is not None and run.drawing is not None:
         views["drawing"] = View(
             "The graph",
             f"A drawing of the graph: {count:,} nodes, {run.edges.shape[1]:,} edges.",
             f"The graph itself: {count:,} nodes, {run.edges.shape[1]:,} edges, in the same colours. Neighbours of one "
-            "colour say that the class follows the links; nodes alike in degree and far apart, that it follows roles.",
+            "colour say that it follows the edges; nodes alike in degree and far apart, that it follows roles.",
             run.drawing,
             run.edges,
         )
-    return Explorer(
-        noun=noun,
-        size=size,
-        ids=run.ids,
-        class_names=run.class_names,
-        y=run.y,
-        prediction=run.prediction,
-        confidence=run.confidence,
-        part=run.part,
-        sizes=run.degree,
-        views=views,
-        edge_count=run.edge_count,
-        title=f"Every {noun}",
-    )
+    channels = task.channels(run) | {"size": Channel(size, run.degree, colour=size, scale="log")}
+    if run.edge_count is not None:
+        channels["edges"] = Channel("edges", run.edge_count)
+    parts = [PARTS[part] for part in range(3)]
+    channels["part"] = Channel("part", run.part, parts, missing=PARTS[-1])
+    return Explorer(noun=noun(run), ids=run.ids, channels=channels, views=views, title=f"Every {noun(run)}")
 
 
 def _degrees(run: Run) -> list[Section]:

@@ -1,6 +1,8 @@
-"""The accuracy of a run: compared with simple baselines (floors), by class, and by degree or size."""
+"""The test metric of a run beside simple baselines (floors), and accuracy by class and by degree or size."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,31 +13,49 @@ from demonet.report.figures import interval_bars
 from demonet.report.page import Figure, Section, Table
 from demonet.report.run_figures import accuracy_by_size, confusion
 from demonet.report.table_cells import Cell, Column
-from demonet.runs.evaluate import student
+from demonet.runs.evaluate import metric_range, shown, student
 from demonet.runs.run import Run
 
 OURS = "DEMO-Net"
-FLOOR_NAMES = {"degree-knn": "degree only", "attribute-lr": "attributes only"}
+FLOOR_NAMES = {"degree-knn": "degree only", "attribute-lr": "attributes only", "attribute-ridge": "attributes only"}
 TEST = 2
+
+Score = tuple[float, float, float]
+"""A value and the ends of its interval, NaN if it has none."""
 
 
 def tested(run: Run) -> NDArray[np.int64]:
-    """The test items whose class is known."""
-    return np.flatnonzero((run.part == TEST) & (run.y >= 0))
+    """The test items whose target is known."""
+    return np.flatnonzero((run.part == TEST) & run.known)
 
 
-def share_right(run: Run) -> Share:
-    """The share of test items that are classified correctly."""
+def score(run: Run) -> Score | None:
+    """The test metric; None without a test part."""
     items = tested(run)
-    return Share(int((run.prediction[items] == run.y[items]).sum()), items.size)
+    if run.metric.name == "accuracy":
+        return _share(Share(int((run.prediction[items] == run.y[items]).sum()), items.size)) if items.size else None
+    value, interval = run.metrics.get("test_metric"), run.metrics.get("test_metric_interval")
+    return (value, *(interval or (np.nan, np.nan))) if is_number(value) and items.size else None
 
 
-def floor_shares(run: Run) -> dict[str, Share]:
-    """The shares of the floors on the same test items; floors without a result are left out."""
+def floor_scores(run: Run) -> dict[str, Score]:
+    """The same of the floors; those without a result are left out."""
     total = tested(run).size
     floors = (run.metrics.get("floors") or {}) if total else {}
     measured = {FLOOR_NAMES.get(name, visible(name)): value for name, value in floors.items() if is_number(value)}
-    return {name: Share(round(value * total), total) for name, value in measured.items()}
+    if run.metric.name == "accuracy":
+        return {name: _share(Share(round(value * total), total)) for name, value in measured.items()}
+    return {name: (value, np.nan, np.nan) for name, value in measured.items()}
+
+
+def best_floor(run: Run) -> tuple[str, Score] | None:
+    """The best of the floors."""
+    sign = 1 if run.metric.larger_is_better else -1
+    return max(floor_scores(run).items(), key=lambda floor: sign * floor[1][0], default=None)
+
+
+def _share(share: Share) -> Score:
+    return share.value, *share.interval
 
 
 def is_number(value: object) -> bool:
@@ -44,69 +64,89 @@ def is_number(value: object) -> bool:
 
 
 def verdict(run: Run) -> str:
-    """An interpretation of the accuracy, in a few sentences."""
-    share, shares = share_right(run), floor_shares(run)
-    noun = run.kind
-    if not share.total:
-        return f"No {noun} of known class were held out, so nothing here says how good this model is on new ones."
-    low, high = share.interval
-    told = (
-        f"Of {share.total:,} test {noun}, which had no part in training or in choosing the epoch, the model names "
-        f"{share.right:,} right: {percent(share.value)}. The 95 % interval, for {noun} like these, runs from "
-        f"{percent(low)} to {percent(high)}."
-    )
-    if not shares:
+    """An interpretation of the test metric, in a few sentences."""
+    found, noun, metric = score(run), run.kind, run.metric
+    if found is None:
+        return f"No {noun} with known labels were held out, so nothing here says how good this model is on new ones."
+    total, (value, low, high) = tested(run).size, found
+    accuracy = metric.name == "accuracy"
+    text = percent if accuracy else shown
+    told = f"Of {total:,} test {noun}, which had no part in training or in choosing the epoch, the model "
+    if accuracy:
+        told += f"names {round(value * total):,} right: {percent(value)}."
+    else:
+        article = "an" if metric.title[0] in "aRM" else "a"
+        told = f"{told.replace('Of', 'On', 1)}has {article} {metric.title} of {shown(value)}."
+        told += "" if metric.larger_is_better else " Smaller is better."
+    if not np.isnan(low):
+        told += f" The 95 % interval, for {noun} like these, runs from {text(low)} to {text(high)}."
+    floor = best_floor(run)
+    if floor is None:
         return told
-    name, best = max(shares.items(), key=lambda floor: floor[1].value)
-    told += f"\n\nThe best floor, {name}, has {percent(best.value)}"
-    if best.value >= share.value:
+    name, (best, _, _) = floor
+    sign = 1 if metric.larger_is_better else -1
+    told += f"\n\nThe best floor, {name}, has {text(best)}"
+    if sign * best >= sign * value:
         return f"{told}: the model does not beat it, and what it learnt beyond that does not show on this test."
-    if best.value >= low:
+    if low <= best <= high:
         return f"{told}, which is inside that interval: the model is ahead, but on so few {noun} that may be luck."
-    return f"{told}, below that interval: the model has learnt more than that."
+    if np.isnan(low):
+        return f"{told}: the model is ahead."
+    return f"{told}, {'below' if sign > 0 else 'above'} that interval: the model has learnt more than that."
 
 
 def floors(run: Run) -> list[Section]:
-    """Accuracy of the model and of every floor, as bars and as numbers; and the means over repeated splits."""
-    share = share_right(run)
-    if not share.total:
+    """The test metric of the model and of every floor, as bars and as numbers; and the means over repeated splits."""
+    found, title = score(run), run.metric.title
+    if found is None:
         return []
-    rows = {OURS: (share.value, *share.interval)}
-    rows |= {name: (floor.value, *floor.interval) for name, floor in floor_shares(run).items()}
-    caption = f"Test accuracy on {share.total:,} {run.kind}, with Wilson's 95 % interval."
-    sections = _beside(rows, caption, "Accuracy beside the floors")
+    rows = {OURS: found, **floor_scores(run)}
+    how = "Wilson's 95 % interval" if run.metric.name == "accuracy" else "a 95 % interval of the model by bootstrap"
+    caption = f"Test {title} on {tested(run).size:,} {run.kind}, with {how}."
+    sections = _beside(run, rows, caption, f"{_capital(title)} beside the floors")
     over = run.metrics.get("cv")
     if over:
-        count = len(over["test_accuracy"])
-        every = {OURS: over["test_accuracy"]}
+        values = over.get("test_metric") or over["test_accuracy"]
+        every = {OURS: values}
         every |= {FLOOR_NAMES.get(name, visible(name)): values for name, values in over.get("floors", {}).items()}
-        means = {name: (float(np.mean(v)), *_student(v)) for name, v in every.items()}
+        every = {name: values for name, values in every.items() if all(map(is_number, values))}
+        means = {name: (float(np.mean(v)), *_student(run, v)) for name, v in every.items()}
         caption = (
-            f"Mean test accuracy over {count} random splits, with Student's 95 % interval. Splits share items, so the "
-            "interval is a guide. The rest of this page is about the first split."
+            f"Mean test {title} over {len(values)} random splits, with Student's 95 % interval. Splits share items, so "
+            "the interval is a guide. The rest of this page is about the first split."
         )
-        sections += _beside(means, caption, f"Over {count} splits")
+        sections += _beside(run, means, caption, f"Over {len(values)} splits") if OURS in means else []
     return sections
 
 
-def _student(values: list[float]) -> tuple[float, float]:
-    """Student's interval, clipped to [0, 1]."""
+def _student(run: Run, values: list[float]) -> tuple[float, float]:
+    """Student's interval, within the range of the metric."""
     low, high = student(values) or (np.nan, np.nan)
-    return max(low, 0.0), min(high, 1.0)
+    least, most = metric_range(run.metric)
+    return max(low, least), min(high, most)
 
 
-def _beside(rows: dict[str, tuple[float, float, float]], caption: str, title: str) -> list[Section]:
-    ours = rows[OURS][0]
+def _beside(run: Run, rows: dict[str, Score], caption: str, title: str) -> list[Section]:
+    ours, name = rows[OURS][0], run.metric.title
     told = f"{caption} Grey are floors, which know less than the model: what they reach needs no network."
-    columns = [Column("method"), Column("accuracy", best="max"), Column("from"), Column("to"), Column("model − this")]
+    if not run.metric.larger_is_better:
+        told += " Shorter bars are better."
+    best: Literal["max", "min"] = "max" if run.metric.larger_is_better else "min"
+    digits = max(3, decimals(abs(ours)))
+    columns = [Column("method"), Column(name, digits, best=best)]
+    columns += [Column(heading, digits) for heading in ("from", "to", "model − this")]
     cells: list[list[Cell]] = [
-        [name, value, _known(low), _known(high), None if name == OURS else ours - value]
-        for name, (value, low, high) in rows.items()
+        [method, value, _known(low), _known(high), None if method == OURS else ours - value]
+        for method, (value, low, high) in rows.items()
     ]
-    alt = "; ".join(f"{name} {value:.3f}" for name, (value, _, _) in rows.items())
-    figure = interval_bars(rows, highlight=[OURS], title="Test accuracy, 95 % intervals", axis="test accuracy")
+    alt = "; ".join(f"{method} {shown(value)}" for method, (value, _, _) in rows.items())
+    figure = interval_bars(rows, highlight=[OURS], title=f"Test {name}, 95 % intervals", axis=f"test {name}")
+    if metric_range(run.metric) != (0, 1):
+        ends = np.array(list(rows.values()))
+        low, high = min(0.0, float(np.nanmin(ends))), max(0.0, float(np.nanmax(ends)))
+        figure.update_xaxes(range=[1.05 * low, 1.05 * high])
     return [
-        Figure(figure, f"Test accuracy: {alt}", told if len(rows) > 1 else caption, title=title, half=True),
+        Figure(figure, f"Test {name}: {alt}", told if len(rows) > 1 else caption, title=title, half=True),
         Table(columns, cells, caption, title=f"{title}, in numbers", half=True),
     ]
 
@@ -162,24 +202,49 @@ def by_size(run: Run) -> list[Section]:
     bins = size_bins(run.degree)
     place = bin_of(run.degree, bins)
     right = run.prediction[items] == run.y[items]
-    here = place[items]
-    shares = [Share(int(right[here == i].sum()), int((here == i).sum())) for i in range(len(bins))]
+    known, here = np.ones_like(right), place[items]
+    what = f"test {run.kind}"
+    if run.task == "multilabel":
+        known, what = ~np.isnan(run.y[items]), f"labels of test {run.kind}"
+    shares = [Share(int(right[here == i].sum()), int(known[here == i].sum())) for i in range(len(bins))]
     counts = np.bincount(place, minlength=len(bins)).tolist()
-    size = "degree" if run.kind == "nodes" else "number of nodes"
+    counted = np.bincount(here, minlength=len(bins)).tolist()
+    size = size_name(run)
     caption = (
-        f"Above, the share of test {run.kind} named right at each {size}, the dotted line for all; below, how many "
+        f"Above, the share of {what} that are right at each {size}, the dotted line for all; below, how many "
         f"{run.kind} there are, tested ones coloured. Where few were tested the interval is wide: read little into it."
     )
     rows: list[list[Cell]] = [
-        [bin.name, count, share.total, share.right, *(_known(v) for v in (share.value, *share.interval))]
-        for bin, count, share in zip(bins, counts, shares, strict=True)
+        [bin.name, count, tests, share.total, share.right, *(_known(v) for v in (share.value, *share.interval))]
+        for bin, count, tests, share in zip(bins, counts, counted, shares, strict=True)
     ]
-    columns = [size, run.kind, f"test {run.kind}", "right", "accuracy", "from", "to"]
-    figure = accuracy_by_size(bins, shares, counts, overall=float(right.mean()), size=size, noun=run.kind)
+    names = [size, run.kind, f"test {run.kind}", "labels", "right", "accuracy", "from", "to"]
+    if run.task == "classify":
+        rows, names = [row[:3] + row[4:] for row in rows], names[:3] + names[4:]
+    overall = float(right.sum() / known.sum())
+    figure = accuracy_by_size(bins, shares, counts, counted, overall=overall, size=size, noun=run.kind)
     alt = "; ".join(
         f"{size} {bin.name}: {share.right} of {share.total}" for bin, share in zip(bins, shares, strict=True)
     )
-    return [Figure(figure, alt, caption, numbers=Table(columns, rows), title=f"Accuracy by {size}", half=True)]
+    return [Figure(figure, alt, caption, numbers=Table(names, rows), title=f"Accuracy by {size}", half=True)]
+
+
+def decimals(size: float) -> int:
+    """Digits after the decimal point that show numbers of a size with four digits.
+
+    >>> decimals(1.4), decimals(2000.0), decimals(0.002)
+    (3, 0, 6)
+    """
+    return int(np.clip(3 - np.floor(np.log10(size)), 0, 12)) if size > 0 else 3
+
+
+def size_name(run: Run) -> str:
+    """What the size of an item is."""
+    return "degree" if run.kind == "nodes" else "number of nodes"
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]
 
 
 def _known(value: float) -> float | None:

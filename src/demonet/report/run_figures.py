@@ -70,14 +70,22 @@ def confusion(counts: NDArray[np.int64], names: Sequence[str], *, title: str) ->
 
 
 def accuracy_by_size(
-    bins: Sequence[Bin], shares: Sequence[Share], counts: Sequence[int], *, overall: float, size: str, noun: str
+    bins: Sequence[Bin],
+    shares: Sequence[Share],
+    counts: Sequence[int],
+    tests: Sequence[int],
+    *,
+    overall: float,
+    size: str,
+    noun: str,
 ) -> Figure:
     """Test accuracy of every bin with its interval (above) and its number of items (below).
 
     Args:
         bins: The bins, ascending.
-        shares: The share of correct test items of each bin.
+        shares: The share of correct test items, or of correct labels of test items, of each bin.
         counts: The number of items of each bin.
+        tests: The number of test items of each bin.
         overall: Test accuracy of all items, drawn as a line.
         size: The quantity that is binned: degree, or number of nodes.
         noun: The name of the items, in the plural.
@@ -86,8 +94,8 @@ def accuracy_by_size(
 
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.06, row_heights=[0.64, 0.36])
     place = np.arange(len(bins))
-    tested = np.array([share.total for share in shares])
-    drawn = place[tested > 0]
+    tested = np.array(tests)
+    drawn = place[[share.total > 0 for share in shares]]
     value = np.array([shares[i].value for i in drawn])
     ends = np.array([shares[i].interval for i in drawn]).reshape(-1, 2)
     figure.add_scatter(
@@ -114,7 +122,7 @@ def accuracy_by_size(
         },
         hoverinfo="text",
         hovertext=[
-            f"{size} {bins[i].name}<br>{shares[i].right:,} of {shares[i].total:,} test {noun} right: "
+            f"{size} {bins[i].name}<br>{shares[i].right:,} of {shares[i].total:,} right: "
             f"{shares[i].value:.3f}<br>95 % interval {low:.3f} to {high:.3f}"
             for i, (low, high) in zip(drawn, ends, strict=True)
         ],

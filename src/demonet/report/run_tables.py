@@ -24,7 +24,7 @@ def most_wrong(run: Run) -> list[Section]:
     wrong = items[run.prediction[items] != run.y[items]]
     if not wrong.size:
         return []
-    of_truth = run.probabilities[wrong, run.y[wrong]]
+    of_truth = run.outputs[wrong, run.y[wrong]]
     worst = wrong[np.lexsort((wrong, of_truth))][:MOST_ROWS]
     names = run.class_names
     rows: list[list[Cell]] = [
@@ -33,12 +33,12 @@ def most_wrong(run: Run) -> list[Section]:
             names[run.y[i]],
             names[run.prediction[i]],
             float(run.confidence[i]),
-            float(run.probabilities[i, run.y[i]]),
-            *_sizes(run, i),
+            float(run.outputs[i, run.y[i]]),
+            *sizes(run, i),
         ]
         for i in worst.tolist()
     ]
-    columns = [_noun(run), "true class", "prediction", "confidence", "probability of the true class", *_size_names(run)]
+    columns = [noun(run), "true class", "prediction", "confidence", "probability of the true class", *size_names(run)]
     which = "All" if worst.size == wrong.size else f"{worst.size:,} of the {wrong.size:,}"
     caption = (
         f"{which} test {run.kind} that are named wrong, those first whose true class the model thinks least likely. A "
@@ -52,26 +52,26 @@ def least_sure(run: Run) -> list[Section]:
     items = np.flatnonzero(run.part != 0)
     if not items.size or len(run.class_names) < 2:
         return []
-    ordered = np.sort(run.probabilities[items], axis=1)
+    ordered = np.sort(run.outputs[items], axis=1)
     margin = ordered[:, -1] - ordered[:, -2]
     doubtful = items[np.lexsort((items, margin))][:MOST_ROWS]
     names = run.class_names
     rows: list[list[Cell]] = []
     for i in doubtful.tolist():
-        second, first = np.argsort(run.probabilities[i], kind="stable")[-2:]
+        second, first = np.argsort(run.outputs[i], kind="stable")[-2:]
         rows.append(
             [
                 run.ids[i],
                 names[first],
-                float(run.probabilities[i, first]),
+                float(run.outputs[i, first]),
                 names[second],
-                float(run.probabilities[i, second]),
+                float(run.outputs[i, second]),
                 names[run.y[i]] if run.y[i] >= 0 else None,
                 PARTS[int(run.part[i])],
-                *_sizes(run, i),
+                *sizes(run, i),
             ]
         )
-    columns = [_noun(run), "likeliest", "probability", "second", "probability", "true class", "part", *_size_names(run)]
+    columns = [noun(run), "likeliest", "probability", "second", "probability", "true class", "part", *size_names(run)]
     caption = (
         f"{doubtful.size:,} of the {items.size:,} {run.kind} outside the training part, those first whose two "
         "likeliest classes are nearest to one another. A label for one of these would teach the model most."
@@ -106,14 +106,17 @@ def _flat(value: Any, name: str = "") -> list[tuple[str, str]]:
     return [(visible(name), visible(text))]
 
 
-def _noun(run: Run) -> str:
+def noun(run: Run) -> str:
+    """What an item is."""
     return run.kind.removesuffix("s")
 
 
-def _size_names(run: Run) -> list[str]:
+def size_names(run: Run) -> list[str]:
+    """The columns of :func:`sizes`."""
     return ["degree"] if run.kind == "nodes" else ["nodes", "edges"] if run.edge_count is not None else ["nodes"]
 
 
-def _sizes(run: Run, item: int) -> list[Cell]:
-    sizes: list[Cell] = [int(run.degree[item])]
-    return sizes if run.edge_count is None else [*sizes, int(run.edge_count[item])]
+def sizes(run: Run, item: int) -> list[Cell]:
+    """The degree of a node, or the numbers of nodes and edges of a graph."""
+    size = int(run.degree[item])
+    return [size] if run.edge_count is None else [size, int(run.edge_count[item])]

@@ -1,57 +1,152 @@
-"""Measuring a trained model: accuracy with its interval, and simple baselines on the same test items."""
+"""Measuring a trained model: metrics with intervals, and simple baselines (floors) on the same test items."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy import stats
-from sklearn.metrics import f1_score
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import average_precision_score, precision_recall_fscore_support
+from sklearn.neighbors import KNeighborsRegressor
+from torch_geometric.data import Data
 
 from demonet import baselines
+from demonet.baselines.attributes import graph_attributes, node_attributes
+from demonet.baselines.degree import degree_rows
+from demonet.baselines.selection import int32_indices
 from demonet.data.splits import Split
 from demonet.runs.inputs import Inputs
+from demonet.train.metrics import METRICS, Metric, Task
+from demonet.train.objective import OBJECTIVES
 
+Array = NDArray[Any]
 BASELINES = ("majority", "degree-knn", "attribute-lr")
+RESAMPLES = 200  # of the bootstrap
+_NEIGHBOURS = (1, 3, 5, 9, 15)
+_STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)
+# Measured on the test part besides the metric that chose the epoch, by their names in metrics.json.
+_ALSO: dict[Task, dict[str, str]] = {
+    "classify": {"test_accuracy": "accuracy", "macro_f1": "macro-f1"},
+    "multilabel": {"macro_f1": "macro-f1", "average_precision": "average-precision"},
+    "regress": {"rmse": "rmse", "mae": "mae", "r2": "r2"},
+}
 
 
-def measure(probabilities: NDArray[np.float64], y: NDArray[np.int64], split: Split) -> dict[str, Any]:
-    """Validation and test accuracy, Wilson's interval and macro F1 on the test part; None if that part is empty."""
-    prediction = probabilities.argmax(1)
-    val, test = split.val.numpy(), split.test.numpy()
-    val_accuracy = float((prediction[val] == y[val]).mean())
-    if not test.size:
-        return {"test_accuracy": None, "test_interval": None, "val_accuracy": val_accuracy, "macro_f1": None}
-    right = int((prediction[test] == y[test]).sum())
-    return {
-        "test_accuracy": right / test.size,
-        "test_interval": wilson(right, test.size),
-        "val_accuracy": val_accuracy,
-        "macro_f1": float(f1_score(y[test], prediction[test], average="macro")),
+def measure(inputs: Inputs, outputs: Array, split: Split, metric: str) -> dict[str, Any]:
+    """Validation and test metrics, with intervals on the test part; None if that part is empty.
+
+    Args:
+        inputs: The targets and their task.
+        outputs: ``[items, outputs]`` probabilities or values.
+        split: The parts.
+        metric: The metric that chose the epoch.
+    """
+    y, task, (val, test) = inputs.data.y.numpy(), inputs.task, (split.val.numpy(), split.test.numpy())
+
+    def score(name: str, rows: Array) -> float | None:
+        return value_of(name, task, y[rows], outputs[rows]) if rows.size else None
+
+    def interval(name: str) -> list[float] | None:
+        return interval_of(name, task, y[test], outputs[test]) if test.size else None
+
+    also = _ALSO[task]
+    result: dict[str, Any] = {
+        "task": task,
+        "metric": metric,
+        "val_metric": score(metric, val),
+        "test_metric": score(metric, test),
+        "test_metric_interval": interval(metric),
+        **{key: score(name, test) for key, name in also.items()},
     }
+    if task == "classify":
+        result |= {"val_accuracy": score("accuracy", val), "test_interval": interval("accuracy")}
+    elif task == "regress":
+        result["intervals"] = {key: interval(name) for key, name in also.items()}
+    elif test.size:
+        result["labels"] = _label_rows(inputs.names, y[test], outputs[test])
+    return result
 
 
-def simple_baselines(inputs: Inputs, split: Split, seed: int) -> dict[str, float]:
-    """Test accuracy of the most frequent class, of the degree alone and, if there are some, of the attributes alone."""
+def value_of(name: str, task: Task, y: Array, outputs: Array) -> float | None:
+    """A metric of probabilities or values; None where it is not defined."""
+    metric = METRICS[name]
+    predicted = decided(task, outputs) if metric.uses == "predictions" else outputs
+    with warnings.catch_warnings():  # scikit-learn warns where a metric is not defined
+        warnings.simplefilter("ignore")
+        value = metric.functions[task](y, predicted, None)
+    return float(value) if np.isfinite(value) else None
+
+
+def decided(task: Task, outputs: Array) -> Array:
+    """Predictions from probabilities or values; of equally probable classes, the first."""
+    return outputs.argmax(1) if task == "classify" else OBJECTIVES[task]().decide(torch.from_numpy(outputs)).numpy()
+
+
+def interval_of(name: str, task: Task, y: Array, outputs: Array) -> list[float] | None:
+    """A 95 % interval: Wilson's for accuracy, otherwise the percentiles of a bootstrap over items with a fixed seed."""
+    if name == "accuracy":
+        return wilson(int((outputs.argmax(1) == y).sum()), len(y))
+    generator = np.random.default_rng(0)
+    draws = (generator.integers(0, len(y), len(y)) for _ in range(RESAMPLES))
+    values = [value for rows in draws if (value := value_of(name, task, y[rows], outputs[rows])) is not None]
+    return [float(bound) for bound in np.percentile(values, [2.5, 97.5])] if values else None
+
+
+def simple_baselines(inputs: Inputs, split: Split, seed: int, metric: str) -> dict[str, float]:
+    """The test metric of simple baselines: no input, the degree alone, and the attributes alone if there are some."""
     if not split.test.numel():
         return {}
-    names = [name for name in BASELINES if name != "attribute-lr" or inputs.graphs[0].x is not None]
-    y = inputs.data.y
-    return {name: baselines.get(name)().fit(inputs.data, split, seed).score(split.test, y) for name in names}
+    task, y, attributes = inputs.task, inputs.data.y, inputs.graphs[0].x is not None
+    if metric == "accuracy":
+        names = BASELINES if attributes else BASELINES[:-1]
+        return {name: baselines.get(name)().fit(inputs.data, split, seed).score(split.test, y) for name in names}
+    test, found = split.test.numpy(), {}
+    for name, outputs in _floors(inputs, split, metric):
+        value = value_of(metric, task, y.numpy()[test], outputs[test])
+        if value is not None:
+            found[name] = value
+    return found
 
 
 def over_splits(results: list[dict[str, Any]]) -> dict[str, Any]:
-    """The metrics of every split, and the mean test accuracy with its standard deviation and Student's interval."""
-    accuracies = [result["test_accuracy"] for result in results]
+    """The metrics of every split, and the mean of the test metric with its standard deviation and Student's interval.
+
+    The interval is cut to the range of the metric.
+    """
+    metric = METRICS[results[0]["metric"]]
+    values = [result["test_metric"] for result in results]
+    low, high = metric_range(metric)
+    names = ["test_metric", "val_metric", *_ALSO[results[0]["task"]], "val_accuracy"]
     return {
         "splits": len(results),
-        "mean": float(np.mean(accuracies)),
-        "std": float(np.std(accuracies, ddof=1)),
-        "interval": student(accuracies),
-        **{name: [result[name] for result in results] for name in ("test_accuracy", "val_accuracy", "macro_f1")},
-        "floors": {name: [result["floors"][name] for result in results] for name in results[0]["floors"]},
+        "mean": None if None in values else float(np.mean(values)),
+        "std": None if None in values else float(np.std(values, ddof=1)),
+        "interval": None if None in values else [min(max(bound, low), high) for bound in student(values) or []],
+        **{name: [result[name] for result in results] for name in names if name in results[0]},
+        "floors": {name: [result["floors"].get(name) for result in results] for name in results[0]["floors"]},
     }
+
+
+def metric_range(metric: Metric) -> tuple[float, float]:
+    """The smallest and the largest value that a metric can have."""
+    return (-np.inf if metric.name == "r2" else 0.0), (1.0 if metric.larger_is_better else np.inf)
+
+
+def shown(value: float) -> str:
+    """A metric as text: three decimals, or four digits where these would say too little or too much.
+
+    >>> shown(0.8125), shown(0.00012345), shown(12345.6), shown(0.0)
+    ('0.812', '0.0001234', '12,346', '0.000')
+    """
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3f}" if value == 0 or abs(value) >= 0.01 else f"{value:.4g}"
 
 
 def wilson(right: int, total: int) -> list[float]:
@@ -74,3 +169,61 @@ def student(values: list[float]) -> list[float] | None:
         return None
     reach = float(stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / len(values) ** 0.5)
     return [float(np.mean(values)) - reach, float(np.mean(values)) + reach]
+
+
+def _label_rows(names: list[str], y: Array, outputs: Array) -> list[dict[str, Any]]:
+    """What is known of each label of a multi-label task on the test part."""
+    rows = []
+    for name, target, probability in zip(names, y.T, outputs.T, strict=True):
+        known = ~np.isnan(target)
+        true, predicted = target[known].astype(int), (probability[known] >= 0.5).astype(int)
+        numbers = precision_recall_fscore_support(true, predicted, average="binary", zero_division=0.0)[:3]
+        row = {"name": str(name), "positives": int(true.sum()), "known": int(known.sum())}
+        row |= {key: float(number) for key, number in zip(("precision", "recall", "f1"), numbers, strict=True)}
+        mixed = 0 < true.sum() < true.size
+        row["average_precision"] = float(average_precision_score(true, probability[known])) if mixed else None
+        rows.append(row)
+    return rows
+
+
+def _floors(inputs: Inputs, split: Split, metric: str) -> Iterator[tuple[str, Array]]:
+    """The outputs of simple baselines: probabilities or values for every item."""
+    task, y = inputs.task, inputs.data.y.numpy()
+    table = np.eye(len(inputs.names))[y] if task == "classify" else y
+    regress = task == "regress"
+    linear = [Ridge(1 / c) if regress else LogisticRegression(C=c, max_iter=300) for c in _STRENGTHS]
+
+    def best(models: list[Any], x: Any) -> Array:
+        """The outputs of the model with the best validation metric."""
+        every = [_column_by_column(model, x, table, split.train.numpy()) for model in models]
+        if task == "classify":
+            every = [outputs / outputs.sum(1, keepdims=True).clip(1e-12) for outputs in every]
+        val, sign = split.val.numpy(), 1 if METRICS[metric].larger_is_better else -1
+        values = [value_of(metric, task, y[val], outputs[val]) for outputs in every]
+        return every[int(np.argmax([-np.inf if value is None else sign * value for value in values]))]
+
+    means = np.nanmean(table[split.train.numpy()], axis=0)
+    yield "mean" if regress else "majority", np.tile(means, (len(table), 1))
+    yield "degree-knn", best([KNeighborsRegressor(k) for k in _NEIGHBOURS], degree_rows(inputs.data))
+    if inputs.graphs[0].x is not None:
+        x = node_attributes(inputs.data) if isinstance(inputs.data, Data) else graph_attributes(inputs.data)
+        yield "attribute-ridge" if regress else "attribute-lr", best(linear, int32_indices(x))
+
+
+def _column_by_column(model: Any, x: Any, table: Array, train: Array) -> Array:
+    """``[items, columns]``: the model fitted on the known entries of each column."""
+    columns = []
+    for target in table.T:
+        known = train[~np.isnan(target[train])]
+        if np.ptp(target[known]) == 0:  # a classifier refuses a single class
+            columns.append(np.full(len(target), target[known][0]))
+            continue
+        fitted = clone(model)
+        if isinstance(model, KNeighborsRegressor):  # all nodes of one degree get the same answer
+            fitted.set_params(n_neighbors=min(model.n_neighbors, known.size)).fit(x[known], target[known])
+            distinct, inverse = np.unique(x, axis=0, return_inverse=True)
+            columns.append(fitted.predict(distinct)[inverse])
+        else:
+            fitted.fit(x[known], target[known])
+            columns.append(fitted.predict(x) if isinstance(model, Ridge) else fitted.predict_proba(x)[:, 1])
+    return np.stack(columns, 1)

@@ -12,12 +12,13 @@ from typing import Any
 import torch
 
 from demonet.estimators.checked import Estimator, fit_checked, load_checked, predict_checked
-from demonet.runs.evaluate import measure, over_splits, simple_baselines
+from demonet.runs.evaluate import measure, over_splits, shown, simple_baselines
 from demonet.runs.folder import MODEL, PAGE, READY, RunFolder, check_out, check_same, load_run, open_folder
 from demonet.runs.plan import Plan, fitting_threads, make_plan
 from demonet.runs.progress import RunProgress, check_tensorboard, tensorboard_log
 from demonet.runs.run import Run, summarise
 from demonet.runs.settings import Reading, Settings
+from demonet.train.metrics import METRICS
 
 _PACKAGES = ("demonet", "torch", "torch_geometric", "numpy", "scikit-learn")
 
@@ -59,6 +60,7 @@ def fit_run(
         check_tensorboard()
     plan = make_plan(str(edges), _text(labels), _text(features), reading or Reading(), settings)
     progress.message(plan.description)
+    progress.message(plan.decision)
     request = plan.request
     if state == "finished" and not overwrite:
         finished = load_run(out)
@@ -85,7 +87,7 @@ def _train(
         result, estimator = _train_split(plan, number, folder, progress)
         first = estimator if number == 0 else first
         results.append(result)
-        progress.message(_result_line(result, number, len(plan.splits)))
+        progress.message(_result_line(result, number, len(plan.splits), METRICS[plan.metric].title))
     split = plan.splits[0]
     metrics: dict[str, Any] = {
         **results[0],
@@ -99,7 +101,9 @@ def _train(
     }
     if len(results) > 1:
         metrics["cv"] = over_splits(results)
-    estimator = first or load_checked(folder.path(MODEL), plan.inputs.kind)  # trained before an interruption
+    estimator = first or load_checked(
+        folder.path(MODEL), plan.inputs.kind, plan.inputs.task
+    )  # trained before an interruption
     run = summarise(plan, estimator, _config(plan, request, estimator.preset_), metrics)
     folder.save(run, split)
     if page is not None:
@@ -121,12 +125,18 @@ def _train_split(
     log = folder.final("tensorboard") / f"split-{number:03}" if plan.settings.log else None
     with progress.training(label, plan.epochs) as callback, tensorboard_log(log, callback) as on_epoch:
         estimator = fit_checked(
-            plan.estimator(number), inputs.data, split, inputs.class_names, on_epoch=on_epoch, checkpoint=checkpoint
+            plan.estimator(number),
+            inputs.data,
+            split,
+            inputs.task,
+            inputs.names,
+            on_epoch=on_epoch,
+            checkpoint=checkpoint,
         )
     history = estimator.history_
     result = {
-        **measure(predict_checked(estimator, inputs.data), inputs.data.y.numpy(), split),
-        "floors": simple_baselines(inputs, split, plan.settings.seed + number),
+        **measure(inputs, predict_checked(estimator, inputs.data), split, plan.metric),
+        "floors": simple_baselines(inputs, split, plan.settings.seed + number, plan.metric),
         "epochs": history.epochs,
         "best_epoch": history.best_epoch + 1,
         "seconds": round(history.seconds, 3),
@@ -144,6 +154,8 @@ def _config(plan: Plan, request: dict[str, Any], used: Any) -> dict[str, Any]:
     return {
         "name": inputs.name,
         "kind": inputs.kind,
+        "task": inputs.task,
+        "metric": plan.metric,
         "files": {part: str(path) for part, path in inputs.files.items()},
         "sizes": inputs.sizes,
         "preset": used.name,
@@ -166,8 +178,9 @@ def _text(name: str | Path | None) -> str | None:
     return None if name is None else str(name)
 
 
-def _result_line(result: dict[str, Any], number: int, count: int) -> str:
-    test = "" if result["test_accuracy"] is None else f", test {result['test_accuracy']:.3f}"
+def _result_line(result: dict[str, Any], number: int, count: int, title: str) -> str:
+    values = {"validation": result["val_metric"], "test": result["test_metric"]}
+    numbers = ", ".join(f"{part} {title} {shown(value)}" for part, value in values.items() if value is not None)
     what = "trained" if count == 1 else f"split {number + 1} of {count}"
     best = f"best epoch {result['best_epoch']} of {result['epochs']}"
-    return f"{what}: validation {result['val_accuracy']:.3f}{test} ({best}, {result['seconds']:.1f} s)"
+    return f"{what}: {numbers} ({best}, {result['seconds']:.1f} s)"

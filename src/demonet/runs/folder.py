@@ -29,9 +29,11 @@ PREDICTIONS, PAGE, CARD, ARRAYS = "predictions.csv", "report.html", "MODEL_CARD.
 WORK, WHOLE, READY, REQUEST = "unfinished", "whole", "ready", "asked.json"
 FORMAT = "demonet-run-2"
 FORMAT_1 = "demonet-run-1"  # written without a checksum
-_ARRAYS = ("y", "part", "probabilities", "degree", "place", "degrees", "degree_counts", "degree_task")
+_ARRAYS = ("y", "part", "outputs", "degree", "place", "degrees", "degree_counts", "degree_task")
 _OPTIONAL = ("edge_count", "edges", "drawing")
 _FACTS = ("kind", "history", "class_names", "ids", "columns")
+
+_ACCURACIES = ("test_accuracy", "val_accuracy")
 
 State = Literal["new", "finished", "interrupted"]
 
@@ -92,7 +94,8 @@ class RunFolder:
     def split_result(self, number: int) -> dict[str, Any] | None:
         """The saved result of a split, if it is finished."""
         file = self.path(f"split-{number:03}.json")
-        return read_json(file) if file.exists() else None
+        result = read_json(file) if file.exists() else None
+        return result if result is not None and "task" in result else None  # version 1.1 had no tasks
 
     def save_split_result(self, number: int, result: dict[str, Any]) -> None:
         """Save the result of a finished split."""
@@ -104,7 +107,7 @@ class RunFolder:
         tensors = {name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in arrays.items() if a is not None}
         write_tensors(self.final(ARRAYS), FORMAT, tensors, {name: getattr(run, name) for name in _FACTS})
         noun = run.kind.removesuffix("s")
-        write_predictions(self.final(PREDICTIONS), noun, run.ids, run.class_names, run.probabilities)
+        write_predictions(self.final(PREDICTIONS), noun, run.ids, run.class_names, run.outputs, run.task)
         split.save(self.final(SPLIT))
         write_json(self.final(CONFIG), run.config)
         write_json(self.final(METRICS), run.metrics)
@@ -162,6 +165,8 @@ def load_run(out: str | Path) -> Run:
         problem = "the run in this folder is not finished" if unfinished else "there is no run in this folder"
         raise DemonetError(problem, file=out, hint="continue it with fit and resume" if unfinished else None)
     tensors, facts, _ = read_tensors(out / ARRAYS, FORMAT, unchecked=(FORMAT_1,))
+    if "probabilities" in tensors:  # version 1.1
+        tensors["outputs"] = tensors.pop("probabilities")
     try:
         arrays: dict[str, Any] = {name: tensors[name].numpy() for name in _ARRAYS}
         arrays |= {name: tensors[name].numpy() for name in _OPTIONAL if name in tensors}
@@ -169,11 +174,17 @@ def load_run(out: str | Path) -> Run:
     except KeyError as error:
         raise DemonetError(f"{error.args[0]} is missing", file=out / ARRAYS) from None
     config, metrics = read_json(out / CONFIG), read_json(out / METRICS)
+    if "metric" not in metrics:  # version 1.1
+        metrics |= {"task": "classify", "metric": "accuracy", "test_metric_interval": metrics.get("test_interval")}
+        for values in (metrics, metrics.get("cv", {}), facts["history"]):
+            values |= {key.replace("accuracy", "metric"): values[key] for key in _ACCURACIES if key in values}
     return Run(config=config, metrics=metrics, **{"edge_count": None} | facts | arrays)
 
 
 def check_same(before: dict[str, Any], now: dict[str, Any], out: Path) -> None:
     """Refuse to continue a run with another request."""
+    if "items" not in before:  # version 1.1: ``task`` said what the items are
+        before = {**before, "items": before.get("task"), "task": "auto"}
     for name in before | now:
         if before.get(name) != now.get(name):
             hint = Hint("repeat the first call, or use {overwrite} to start again", overwrite=True)

@@ -27,6 +27,9 @@ def predict_run(
 ) -> tuple[Inputs, list[str], NDArray[np.float32]]:
     """Predict with a finished run: the inputs as read, the class names, and ``[items, classes]`` probabilities.
 
+    Of a multi-label run, the names and probabilities are those of the labels; of a regression, the names of the target
+    columns and the predicted numbers. ``inputs.task`` is the task of the run.
+
     Args:
         out: The folder of the run.
         edges: The graph that it was trained on, or another one; it is read in the same way.
@@ -34,8 +37,8 @@ def predict_run(
     """
     run, inputs = _read(out, edges, features)
     with fitting_threads(inputs):
-        probabilities = predict_checked(load_checked(Path(out) / MODEL, run.kind), inputs.data)
-    return inputs, run.class_names, probabilities.astype(np.float32)
+        outputs = predict_checked(load_checked(Path(out) / MODEL, run.kind, run.task), inputs.data)
+    return inputs, run.class_names, outputs.astype(np.float32)
 
 
 def embed_run(
@@ -47,16 +50,16 @@ def embed_run(
     """
     run, inputs = _read(out, edges, features)
     with fitting_threads(inputs):
-        return inputs, embed_checked(load_checked(Path(out) / MODEL, run.kind), inputs.data)
+        return inputs, embed_checked(load_checked(Path(out) / MODEL, run.kind, run.task), inputs.data)
 
 
 def _read(out: str | Path, edges: str | Path, features: str | Path | None) -> tuple[Run, Inputs]:
     run = load_run(out)
-    reading = replace(Reading(**run.config["reading"]), task=run.kind)
+    reading = replace(Reading.from_config(run.config["reading"]), items=run.kind)
     inputs = read_inputs(str(edges), None, None if features is None else str(features), reading)
     if inputs.kind != run.kind:
-        raise DemonetError(f"the file has {inputs.kind}, but the run classifies {run.kind}", file=edges)
-    return run, _match_columns(run, inputs, Path(features or edges))
+        raise DemonetError(f"the file has {inputs.kind}, but the run was trained on {run.kind}", file=edges)
+    return run, replace(_match_columns(run, inputs, Path(features or edges)), task=run.task)
 
 
 def _match_columns(run: Run, inputs: Inputs, file: Path) -> Inputs:

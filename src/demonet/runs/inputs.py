@@ -8,14 +8,18 @@ from typing import Any, Literal
 
 from torch_geometric.data import Data
 
+from demonet.checks import labelled
 from demonet.data import catalog, download
 from demonet.data.graph_set import GraphSet
-from demonet.data.ids import ids_of
+from demonet.data.ids import LabelTable, ids_of
 from demonet.data.load import load
-from demonet.data.read import OneGraph, ReadOptions, read_problem
+from demonet.data.read import ReadOptions, ReadResult, read_problem
 from demonet.data.readers.base import InputFiles
 from demonet.errors import DemonetError
 from demonet.runs.settings import Reading
+from demonet.train.metrics import Task
+
+_NAMED = {"classify": "classes", "multilabel": "labels", "regress": "targets"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,14 +27,17 @@ class Inputs:
     """One graph or many, as read.
 
     Attributes:
-        kind: What is classified.
-        data: The graph, or the graphs.
+        kind: What the items are.
+        data: The graph, or the graphs, with the targets in ``y``.
         directed: Whether the edges are directed.
         name: A short name.
         ids: The id of each item, as text.
         columns: The names of the attributes, if they have names.
         files: The files that were read: ``edges``, ``labels``, ``features``.
         checksums: The sha256 of each of them.
+        labels: The columns of labels, if there are several.
+        task: What is predicted; :func:`~demonet.runs.targets.with_targets` decides.
+        names: The name of each class, label or target column.
     """
 
     kind: Literal["nodes", "graphs"]
@@ -41,12 +48,9 @@ class Inputs:
     columns: list[str] | None
     files: dict[str, Path]
     checksums: dict[str, str]
-
-    @property
-    def class_names(self) -> list[Any]:
-        """The class names, in the order of the class indices."""
-        names = self.data.get("class_names") if isinstance(self.data, Data) else self.data.class_names
-        return list(names or [])
+    labels: LabelTable | None
+    task: Task
+    names: list[Any]
 
     @property
     def graphs(self) -> list[Data]:
@@ -60,7 +64,7 @@ class Inputs:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The numbers of graphs, nodes, edges, attributes, classes and labelled items."""
+        """The numbers of graphs, nodes, edges, attributes, classes (or labels, or targets) and labelled items."""
         graphs, y = self.graphs, self.data.y
         loops = sum(int((graph.edge_index[0] == graph.edge_index[1]).sum()) for graph in graphs)
         return {
@@ -68,8 +72,8 @@ class Inputs:
             "nodes": sum(int(graph.num_nodes) for graph in graphs),
             "edges": self.num_edges if self.directed else (self.num_edges + loops) // 2,
             "attributes": 0 if graphs[0].x is None else int(graphs[0].x.size(1)),
-            "classes": len(self.class_names),
-            "labelled": 0 if y is None else int((y >= 0).sum()),
+            _NAMED[self.task]: len(self.names),
+            "labelled": 0 if y is None else int(labelled(y).sum()),
         }
 
 
@@ -88,13 +92,11 @@ def read_inputs(edges: str, labels: str | None, features: str | None, reading: R
     names = ("source", "target", "weight", "directed", "add_isolated")
     options = ReadOptions(self_loops=reading.self_loops or "drop", **{name: getattr(reading, name) for name in names})
     opened = InputFiles()
-    found = read_problem(Path(edges), labels, features, options, opened, kind=reading.task, graph=reading.graph)
+    found = read_problem(Path(edges), labels, features, options, opened, kind=reading.items, graph=reading.graph)
     given = {"edges": edges, "labels": labels, "features": features}
     files = {part: Path(name) for part, name in given.items() if name is not None and Path(name) in opened.checksums}
     checksums = {part: opened.checksums[path] for part, path in files.items()}
-    if isinstance(found, GraphSet):
-        return _graphs(found, files, checksums)
-    return _nodes(found, Path(edges).stem, files, checksums)
+    return _inputs(found, Path(edges).stem, files, checksums)
 
 
 def _known(name: str, labels: str | None, features: str | None, reading: Reading) -> Inputs:
@@ -110,17 +112,24 @@ def _known(name: str, labels: str | None, features: str | None, reading: Reading
     folder = download.locate(entry) or download.fetch(entry)
     opened.read_folder(folder, ())
     files, checksums = {"edges": folder}, {"edges": opened.checksums[folder]}
-    if isinstance(data, GraphSet):
-        return _graphs(data, files, checksums)
-    return _nodes(OneGraph(data, False, None), entry.name, files, checksums)
+    columns = [str(name) for name in data.node_label_names] or None if isinstance(data, GraphSet) else None
+    return _inputs(ReadResult(data, columns=columns), entry.name, files, checksums)
 
 
-def _nodes(graph: OneGraph, name: str, files: dict[str, Path], checksums: dict[str, str]) -> Inputs:
-    ids = list(map(str, ids_of(graph.data)))
-    return Inputs("nodes", graph.data, graph.directed, name, ids, graph.columns, files, checksums)
-
-
-def _graphs(graphs: GraphSet, files: dict[str, Path], checksums: dict[str, str]) -> Inputs:
-    columns = [str(name) for name in graphs.node_label_names] or None
-    ids = list(map(str, graphs.graph_ids))
-    return Inputs("graphs", graphs, False, graphs.name, ids, columns, files, checksums)
+def _inputs(read: ReadResult, name: str, files: dict[str, Path], checksums: dict[str, str]) -> Inputs:
+    data, many = read.data, isinstance(read.data, GraphSet)
+    ids = list(map(str, data.graph_ids if isinstance(data, GraphSet) else ids_of(data)))
+    names = data.class_names if isinstance(data, GraphSet) else data.get("class_names")
+    return Inputs(
+        kind="graphs" if many else "nodes",
+        data=data,
+        directed=read.directed,
+        name=data.name if isinstance(data, GraphSet) else name,
+        ids=ids,
+        columns=read.columns,
+        files=files,
+        checksums=checksums,
+        labels=read.labels,
+        task="classify",
+        names=list(names or []),
+    )

@@ -13,30 +13,56 @@ from numpy.typing import NDArray
 
 from demonet.atomic import replacing
 from demonet.errors import DemonetError
+from demonet.runs.evaluate import decided, shown
 from demonet.runs.run import Run
+from demonet.train.metrics import Task
 
 SUFFIXES = (".parquet", ".csv", ".npy")
 _BASELINE_NAMES = {
     "majority": "the commonest class for everyone",
+    "mean": "the mean for everyone",
     "degree-knn": "nearest neighbours on the degree alone",
     "attribute-lr": "logistic regression on the attributes alone",
+    "attribute-ridge": "linear regression on the attributes alone",
+}
+# By task: what the model does, what is predicted, what a prediction comes with, and the heading of a table of names.
+_CARD_WORDS: dict[str, tuple[str, str, str, str]] = {
+    "classify": (
+        "sorts {what} into {count} classes",
+        "the class",
+        "Each prediction comes with a probability for\nevery class; these were not calibrated, so read them as an "
+        "order, not as frequencies.",
+        "class",
+    ),
+    "multilabel": (
+        "predicts {count} labels of {what}",
+        "the labels",
+        "Each label is predicted from\nprobability 0.5 on; probabilities were not calibrated, so read them as an "
+        "order, not as frequencies.",
+        "label (1)",
+    ),
+    "regress": (
+        "predicts {count} for {what}",
+        "the numbers",
+        "Predictions are in the units of\nthe labels and come without an interval of their own.",
+        "target",
+    ),
 }
 _CARD = """\
 # Model card: DEMO-Net on {name}
 
-A degree-specific graph neural network ([DEMO-Net, KDD'19](https://arxiv.org/abs/1906.02319)) that sorts
-{what} into {classes} classes. Made with demonet {version}, preset `{preset}`, scheme `{scheme}`, seed {seed}.
+A degree-specific graph neural network ([DEMO-Net, KDD'19](https://arxiv.org/abs/1906.02319)) that
+{does}. Made with demonet {version}, preset `{preset}`, scheme `{scheme}`, seed {seed}.
 
 ## Intended use
 
-{use}. Each prediction comes with a probability for
-every class; these were not calibrated, so read them as an order, not as frequencies.
+{use}. {with_it}
 
 ## Data
 
 {data}
 
-| class | labelled {items} |
+| {heading} | labelled {items} |
 |---|---|
 {counts}
 
@@ -46,7 +72,7 @@ every class; these were not calibrated, so read them as an order, not as frequen
 
 ## Metrics
 
-| | test accuracy |
+| | test {metric} |
 |---|---|
 {metrics}
 
@@ -64,24 +90,40 @@ trained on and tested, `metrics.json` and `config.json` the numbers, `report.htm
 
 
 def write_predictions(
-    path: Path, noun: str, ids: Sequence[str], class_names: Sequence[str], probabilities: NDArray[np.float32]
+    path: Path,
+    noun: str,
+    ids: Sequence[str],
+    names: Sequence[str],
+    outputs: NDArray[np.float32],
+    task: Task = "classify",
 ) -> None:
-    """Write a CSV file with the columns ``noun,prediction,confidence`` and one per class; names are quoted as needed.
+    """Write predictions as a CSV file; names are quoted as needed, numbers have 9 digits, which restore every float32.
+
+    The first column, ``noun``, has the ids. The others depend on the task: ``prediction,confidence`` and a probability
+    for each class; or 0 or 1 for each label, then the probability of each (``NAME probability``); or ``prediction``
+    (with several target columns, one column of that name for each).
 
     Args:
         path: The file.
         noun: ``"node"`` or ``"graph"``.
         ids: The id of each row.
-        class_names: The name of each class.
-        probabilities: ``[rows, classes]``, written with 9 digits, which restore every float32.
+        names: The name of each class, label or target column.
+        outputs: ``[rows, names]`` probabilities or values.
+        task: ``"classify"``, ``"multilabel"`` or ``"regress"``.
     """
-    best = probabilities.argmax(1)
+    header = {
+        "classify": ["prediction", "confidence", *names],
+        "multilabel": [*names, *(f"{name} probability" for name in names)],
+        "regress": ["prediction"] if len(names) == 1 else list(names),
+    }[task]
+    predicted = decided(task, outputs).tolist()
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as out:
-        writer = csv.writer(out, lineterminator="\n", quoting=_quoting([*ids, *class_names]))
-        writer.writerow([noun, "prediction", "confidence", *class_names])
-        for name, place, row in zip(ids, best.tolist(), probabilities.tolist(), strict=True):
+        writer = csv.writer(out, lineterminator="\n", quoting=_quoting([*ids, *names]))
+        writer.writerow([noun, *header])
+        for name, found, row in zip(ids, predicted, outputs.tolist(), strict=True):
             numbers = [f"{value:.9g}" for value in row]
-            writer.writerow([name, class_names[place], numbers[place], *numbers])
+            first = [names[found], numbers[found]] if task == "classify" else found if task == "multilabel" else []
+            writer.writerow([name, *first, *numbers])
 
 
 def write_embeddings(path: Path, noun: str, ids: Sequence[str], embedding: NDArray[np.float32]) -> None:
@@ -134,13 +176,24 @@ def model_card(run: Run) -> str:
     metrics, config = run.metrics, run.config
     sizes, split = config["sizes"], metrics["split"]
     nodes = run.kind == "nodes"
-    counted = np.bincount(run.y[run.y >= 0], minlength=len(run.class_names)).tolist()
+    what = "the nodes of a graph" if nodes else "whole graphs"
+    whose = "nodes of this graph, or of others like it" if nodes else "graphs like these"
+    does, predicted, with_it, heading = _CARD_WORDS[run.task]
+    count: Any = len(run.class_names)
+    if run.task == "regress":
+        count = "a number" if count == 1 else f"{count} numbers"
+    if run.task == "classify":
+        counted = np.bincount(run.y[run.y >= 0], minlength=len(run.class_names)).tolist()
+    else:
+        counted = (run.y == 1 if run.task == "multilabel" else ~np.isnan(run.y)).sum(0).tolist()
     return _CARD.format(
         name=escaped(str(config["name"])),
-        what="the nodes of a graph" if nodes else "whole graphs",
-        use=f"Predicting the class of {'nodes of this graph, or of others like it' if nodes else 'graphs like these'}",
+        does=does.format(what=what, count=count),
+        use=f"Predicting {predicted} of {whose}",
+        with_it=with_it,
+        heading=heading,
         items=run.kind,
-        classes=len(run.class_names),
+        metric=run.metric.title,
         version=config["versions"]["demonet"],
         preset=config["preset"],
         scheme=config["scheme"],
@@ -152,7 +205,7 @@ def model_card(run: Run) -> str:
             f"tested once, after that ({escaped(split['name'])}, hash `{split['hash']}`)."
         ),
         metrics="\n".join(_metric_rows(metrics)),
-        others="\n".join(_other_numbers(metrics)),
+        others="\n".join(_other_numbers(run)),
         limits="\n".join(f"- {limit}" for limit in _limits(run)),
     )
 
@@ -167,32 +220,42 @@ def escaped(text: str) -> str:
 
 
 def _metric_rows(metrics: dict[str, Any]) -> list[str]:
-    if metrics["test_accuracy"] is None:
+    if metrics["test_metric"] is None:
         return ["| nothing was held out for a test | |"]
-    low, high = metrics["test_interval"]
-    rows = [f"| **DEMO-Net** | **{metrics['test_accuracy']:.3f}** (95 % interval {low:.3f} to {high:.3f}) |"]
-    rows += [f"| {_BASELINE_NAMES.get(name, name)} | {value:.3f} |" for name, value in metrics["floors"].items()]
-    if "cv" in metrics:
-        over = metrics["cv"]
+    interval = metrics["test_metric_interval"]
+    text = f" (95 % interval {shown(interval[0])} to {shown(interval[1])})" if interval else ""
+    rows = [f"| **DEMO-Net** | **{shown(metrics['test_metric'])}**{text} |"]
+    rows += [f"| {_BASELINE_NAMES.get(name, name)} | {shown(value)} |" for name, value in metrics["floors"].items()]
+    over = metrics.get("cv")
+    if over and over["interval"]:
         low, high = over["interval"]
-        text = f"{over['mean']:.3f} ± {over['std']:.3f} (95 % interval of the mean {low:.3f} to {high:.3f})"
+        spread = f"{shown(over['mean'])} ± {shown(over['std'])}"
+        text = f"{spread} (95 % interval of the mean {shown(low)} to {shown(high)})"
         rows.append(f"| DEMO-Net, mean of {over['splits']} splits | {text} |")
     return rows
 
 
-def _other_numbers(metrics: dict[str, Any]) -> list[str]:
-    lines = [f"- validation accuracy {metrics['val_accuracy']:.3f}, from which the epoch was chosen"]
-    if metrics["macro_f1"] is not None:
-        lines.append(f"- macro F1 on the test part {metrics['macro_f1']:.3f}")
+def _other_numbers(run: Run) -> list[str]:
+    metrics, lines = run.metrics, []
+    if metrics["val_metric"] is not None:
+        lines.append(f"- validation {run.metric.title} {shown(metrics['val_metric'])}, from which the epoch was chosen")
+    others = {"test_accuracy": "accuracy", "macro_f1": "macro F1", "average_precision": "average precision"}
+    others |= {"rmse": "RMSE", "mae": "MAE", "r2": "R²"}
+    lines += [
+        f"- {title} on the test part {shown(metrics[key])}"
+        for key, title in others.items()
+        if metrics.get(key) is not None and title != run.metric.title
+    ]
     return [*lines, f"- {metrics['epochs']:,} epochs in {metrics['seconds']:.1f} seconds"]
 
 
 def _limits(run: Run) -> list[str]:
     limits = []
-    accuracy, floors = run.metrics["test_accuracy"], run.metrics["floors"]
-    if accuracy is not None and floors and max(floors.values()) >= accuracy:
-        best = max(floors, key=floors.__getitem__)
-        limits.append(f"It does not beat {_BASELINE_NAMES.get(best, best)} on this test: prefer the simpler model.")
+    value, floors, sign = run.metrics["test_metric"], run.metrics["floors"], 1 if run.metric.larger_is_better else -1
+    if value is not None and floors:
+        best = max(floors, key=lambda name: sign * floors[name])
+        if sign * floors[best] >= sign * value:
+            limits.append(f"It does not beat {_BASELINE_NAMES.get(best, best)} on this test: prefer the simpler model.")
     if run.metrics["split"]["test"] < 200:
         limits.append("The test part is small: the interval above is wide, and another split can move it by points.")
     if "adjacency" in run.config["features"].split("+"):

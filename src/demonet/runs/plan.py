@@ -11,15 +11,17 @@ from typing import Any
 import torch
 
 from demonet.baselines.attributes import are_counts
-from demonet.checks import check_split
+from demonet.checks import check_split, labelled
 from demonet.data.load import degrees
 from demonet.data.readers.base import InputFiles
 from demonet.data.splits import Split, fractions
 from demonet.errors import DemonetError, Hint
-from demonet.estimators import DEMONetClassifier, DEMONetGraphClassifier
-from demonet.estimators.checked import Estimator
+from demonet.estimators.checked import Estimator, estimator_class
 from demonet.runs.inputs import Inputs, read_inputs
 from demonet.runs.settings import Reading, Settings, epoch_limit
+from demonet.runs.targets import with_targets
+from demonet.train.metrics import metrics_for
+from demonet.train.objective import OBJECTIVES
 from demonet.train.presets import preset
 from demonet.train.recipes import family_of
 
@@ -37,6 +39,8 @@ class Plan:
     features: str | None
     epochs: int
     checksums: dict[str, str]
+    metric: str
+    decision: Hint
 
     def estimator(self, number: int) -> Estimator:
         """The untrained estimator for a split."""
@@ -46,13 +50,15 @@ class Plan:
             "scheme": settings.scheme,
             "features": self.features,
             "epochs": self.epochs,
-            "class_weight": settings.class_weight,
+            "metric": settings.metric,
             "random_state": settings.seed + number,
             "device": "auto" if settings.uses == "cuda" else "cpu",
         }
         if self.inputs.kind == "nodes":
-            return DEMONetClassifier(directed=self.inputs.directed, **options)
-        return DEMONetGraphClassifier(**options)
+            options["directed"] = self.inputs.directed
+        if settings.class_weight is not None:
+            options["class_weight"] = settings.class_weight
+        return estimator_class(self.inputs.kind, self.inputs.task)(**options)
 
     @property
     def request(self) -> dict[str, Any]:
@@ -65,27 +71,42 @@ class Plan:
     def description(self) -> str:
         """The sizes of the problem and of its split, in a line."""
         split = self.splits[0]
-        sizes = ", ".join(f"{value:,} {name}" for name, value in self.inputs.sizes.items() if value)
+        sizes = {name: value for name, value in self.inputs.sizes.items() if value and (name, value) != ("targets", 1)}
+        counts = ", ".join(f"{value:,} {name}" for name, value in sizes.items())
         parts = " / ".join(f"{getattr(split, part).numel():,}" for part in ("train", "val", "test"))
-        return f"{self.inputs.name}: {sizes}; {parts} to train / validate / test"
+        return f"{self.inputs.name}: {counts}; {parts} to train / validate / test"
 
 
 def make_plan(edges: str, labels: str | None, features: str | None, reading: Reading, settings: Settings) -> Plan:
     """Read the files, then decide on splits, features and epochs; data that cannot be trained on is an error."""
     if reading.self_loops is None:  # the same for all families of a preset
         reading = replace(reading, self_loops=preset(settings.preset, "nodes").self_loops)
-    inputs = read_inputs(edges, labels, features, reading)
+    inputs, decision = with_targets(read_inputs(edges, labels, features, reading), settings.task)
+    _check_settings(inputs, settings)
     y = inputs.data.y
-    if y is None or not bool((y >= 0).any()):
+    if y is None or not bool(labelled(y).any()):
         hint = Hint("{labels} is a table of ids and labels, or an attribute in the file", labels=...)
         raise DemonetError("no item has a label", file=inputs.files["edges"], hint=hint)
-    if len(inputs.class_names) < 2:
-        raise DemonetError(f"all labels are {inputs.class_names[0]!r}", hint="at least 2 classes are needed")
+    if inputs.task == "classify" and len(inputs.names) < 2:
+        raise DemonetError(f"all labels are {inputs.names[0]!r}", hint="at least 2 classes are needed")
     base = preset(settings.preset, family_of(inputs.data))
     epochs = settings.epochs or epoch_limit(base.train.epochs, inputs.num_edges, _num_features(inputs, base.features))
     checksums = dict(inputs.checksums)
     splits = _splits(inputs, settings, checksums)
-    return Plan(inputs, reading, settings, splits, _features(inputs, base.features), epochs, checksums)
+    metric = settings.metric or OBJECTIVES[inputs.task].default_metric
+    chosen = _features(inputs, base.features)
+    return Plan(inputs, reading, settings, splits, chosen, epochs, checksums, metric, decision)
+
+
+def _check_settings(inputs: Inputs, settings: Settings) -> None:
+    """Refuse settings that do not fit the task."""
+    fitting = metrics_for(inputs.task)
+    if settings.metric is not None and settings.metric not in fitting:
+        problem = f"{settings.metric!r} does not fit the task {inputs.task!r}"
+        raise DemonetError(problem, argument="metric", hint=f"use {', '.join(fitting)}")
+    if settings.class_weight is not None and inputs.task != "classify":
+        problem = f"{settings.class_weight!r} does not fit the task {inputs.task!r}"
+        raise DemonetError(problem, argument="class_weight", hint="only classes have weights")
 
 
 @contextmanager
@@ -117,10 +138,12 @@ def _splits(inputs: Inputs, settings: Settings, checksums: dict[str, str]) -> li
             raise DemonetError("the validation part is empty", file=settings.split, hint="early stopping needs one")
         return [split]
     parts = (1 - settings.val - settings.test, settings.val, settings.test)
-    splits = [fractions(y, parts, settings.seed + i, stratified=True) for i in range(settings.cv)]
+    classes = inputs.task == "classify"
+    codes = y if classes else labelled(y).long() - 1
+    splits = [fractions(codes, parts, settings.seed + i, stratified=classes) for i in range(settings.cv)]
     for name, part, share in (("val", splits[0].val, settings.val), ("test", splits[0].test, settings.test)):
         if share and not part.numel():
-            problem = f"a share of {share:g} of {int((y >= 0).sum())} labelled {inputs.kind} is empty"
+            problem = f"a share of {share:g} of {int(labelled(y).sum())} labelled {inputs.kind} is empty"
             hint = "add labels, or use a larger share"
             raise DemonetError(problem, argument=name, file=inputs.files["edges"], hint=hint)
     return splits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import networkx as nx
@@ -12,10 +13,13 @@ from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE
 
+from demonet.checks import labelled
 from demonet.data.load import degrees
 from demonet.degree.count import count_degree
 from demonet.estimators.checked import Estimator, embed_checked, predict_checked
+from demonet.runs.evaluate import decided
 from demonet.runs.plan import Plan
+from demonet.train.metrics import METRICS, Metric, Task
 
 MAX_TSNE = 2000  # t-SNE takes seconds for so many items
 MIN_TSNE = 20  # and is not meaningful for fewer
@@ -28,17 +32,17 @@ class Run:
     """The results of a run. Items are the nodes of one graph, or graphs.
 
     Attributes:
-        kind: What is classified.
+        kind: What the items are.
         config: What was trained on which data and how: files, sizes, preset, scheme, seed, device, versions; as JSON.
-        metrics: The content of ``metrics.json``: ``test_accuracy``, ``val_accuracy``, ``macro_f1``, ``floors`` (test
-            accuracy of the simple baselines), ``epochs``, ``seconds``, ``seed``, ``split`` (sizes of the parts), and
-            ``cv`` if splits were repeated.
-        history: ``train_loss``, ``val_loss``, ``val_accuracy``, one value per epoch, and ``best_epoch``.
-        class_names: The name of each class.
+        metrics: The content of ``metrics.json``: ``val_metric`` and ``test_metric`` by the ``metric``, other metrics of
+            the ``task``, ``floors`` (the test metric of the simple baselines), ``epochs``, ``seconds``, ``seed``,
+            ``split`` (sizes of the parts), and ``cv`` if splits were repeated.
+        history: ``train_loss``, ``val_loss``, ``val_metric``, one value per epoch, and ``best_epoch``.
+        class_names: The name of each class, label or target column.
         ids: The id of each item.
-        y: ``[items]`` the true class, -1 if it is unknown.
+        y: ``[items]`` the true class, -1 if it is unknown; or ``[items, columns]`` labels or numbers, NaN if unknown.
         part: ``[items]`` 0 training, 1 validation, 2 test, -1 none of them.
-        probabilities: ``[items, classes]``.
+        outputs: ``[items, classes]`` probabilities; or ``[items, columns]`` probabilities of labels, or numbers.
         degree: ``[items]`` the degree of each node; for graphs, the number of nodes.
         edge_count: ``[items]`` for graphs, the number of edges; None for nodes.
         place: ``[items, 2]`` the two-dimensional projection of the embedding.
@@ -56,9 +60,9 @@ class Run:
     history: dict[str, Any]
     class_names: list[str]
     ids: list[str]
-    y: NDArray[np.int64]
+    y: NDArray[Any]
     part: NDArray[np.int8]
-    probabilities: NDArray[np.float32]
+    outputs: NDArray[np.float32]
     degree: NDArray[np.int64]
     edge_count: NDArray[np.int64] | None
     place: NDArray[np.float32]
@@ -70,14 +74,29 @@ class Run:
     columns: list[str] | None = None
 
     @property
-    def prediction(self) -> NDArray[np.int64]:
-        """``[items]`` the most probable class."""
-        return self.probabilities.argmax(1)
+    def task(self) -> Task:
+        """What is predicted."""
+        return self.config.get("task", "classify")
+
+    @property
+    def metric(self) -> Metric:
+        """The metric that chose the epoch."""
+        return METRICS[self.config.get("metric", "accuracy")]
+
+    @cached_property
+    def prediction(self) -> NDArray[Any]:
+        """``[items]`` the most probable class; or ``[items, columns]`` 0/1 labels or numbers."""
+        return decided(self.task, self.outputs)
 
     @property
     def confidence(self) -> NDArray[np.float32]:
-        """``[items]`` its probability."""
-        return self.probabilities.max(1)
+        """``[items]`` the probability of the most probable class."""
+        return self.outputs.max(1)
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """``[items]`` whether an item has a target."""
+        return labelled(torch.from_numpy(self.y)).numpy()
 
 
 def summarise(plan: Plan, estimator: Estimator, config: dict[str, Any], metrics: dict[str, Any]) -> Run:
@@ -99,17 +118,18 @@ def summarise(plan: Plan, estimator: Estimator, config: dict[str, Any], metrics:
         edges = torch.unique(graphs[0].edge_index.sort(0).values, dim=1).numpy()
         drawing = _spring_layout(edges, len(inputs.ids), seed)
     history = estimator.history_
-    curves = {name: getattr(history, name) for name in ("train_loss", "val_loss", "val_accuracy", "best_epoch")}
+    curves = {name: getattr(history, name) for name in ("train_loss", "val_loss", "val_metric", "best_epoch")}
+    curves["val_metric"] = [value if np.isfinite(value) else None for value in history.val_metric]
     return Run(
         kind=inputs.kind,
         config=config,
         metrics=metrics,
         history=curves,
-        class_names=list(map(str, inputs.class_names)),
+        class_names=list(map(str, inputs.names)),
         ids=inputs.ids,
         y=inputs.data.y.numpy(),
         part=part,
-        probabilities=predict_checked(estimator, inputs.data).astype(np.float32),
+        outputs=predict_checked(estimator, inputs.data).astype(np.float32),
         degree=size,
         edge_count=edge_count,
         place=project(embed_checked(estimator, inputs.data), seed),

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, Self
 
 import torch
 
 from demonet.data.edges import SelfLoops
 from demonet.errors import DemonetError, Hint
+from demonet.train.metrics import METRICS
+from demonet.train.objective import OBJECTIVES
 
-Task = Literal["auto", "nodes", "graphs"]
+Items = Literal["auto", "nodes", "graphs"]
 # The budget of a run without a given number of epochs: minutes on two cores. The cost of an epoch is about the number
 # of edges (both directions) plus a thirtieth of the number of feature values. 100,000 nodes with a million edges and 40
 # degrees get 140 epochs; up to 150,000 edges, a preset gets all of its 1,000 epochs.
@@ -24,7 +26,7 @@ class Reading:
     """How files are read; saved with a run, so that another graph is read in the same way.
 
     Attributes:
-        task: What is classified; ``"auto"`` depends on the files.
+        items: What the items are; ``"auto"`` depends on the files.
         directed: Whether edges are directed; None for what the file says.
         source, target, weight, graph: Columns of an edge list, by name or by position from 0; None for the defaults of
             :func:`~demonet.data.read_graph`.
@@ -33,7 +35,7 @@ class Reading:
         self_loops: Whether self-loops are dropped or kept; None for the preset's choice.
     """
 
-    task: Task = "auto"
+    items: Items = "auto"
     directed: bool | None = None
     source: str | int | None = None
     target: str | int | None = None
@@ -42,24 +44,38 @@ class Reading:
     add_isolated: bool = False
     self_loops: SelfLoops | None = None
 
+    @classmethod
+    def from_config(cls, values: dict[str, Any]) -> Self:
+        """The ``reading`` of a ``config.json``; until version 1.1, ``items`` was called ``task``."""
+        values = {**values}
+        if "task" in values:
+            values["items"] = values.pop("task")
+        return cls(**values)
+
 
 @dataclass(frozen=True)
 class Settings:
     """How a model is trained.
 
     Attributes:
+        task: ``"classify"``, ``"multilabel"`` or ``"regress"``; ``"auto"`` depends on the labels, see
+            :func:`~demonet.runs.targets.with_targets`.
+        metric: The metric that chooses the epoch and is reported, one of :data:`~demonet.train.metrics.METRICS` that
+            fits the task; None for the task's default.
         preset: ``"default"``, ``"paper"`` or ``"authors"``.
         scheme: ``"weight"``, ``"hash"`` or ``"smooth"``; None for the preset's choice.
         seed: Seed of the split, the initial weights and dropout.
         device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
         val, test: Shares of the labelled items for validation (choosing the epoch) and for the test.
         split: A split file, used instead of these shares.
-        class_weight: ``"balanced"``, or None for equal weights.
+        class_weight: ``"balanced"``, or None for equal weights; only for classes.
         epochs: The largest number of epochs; None for the preset's number, less on large graphs.
         cv: Number of random splits on which everything is repeated.
         log: ``"tensorboard"``, or None.
     """
 
+    task: str = "auto"
+    metric: str | None = None
     preset: str = "default"
     scheme: str | None = None
     seed: int = 0
@@ -77,6 +93,10 @@ class Settings:
             problem = f"shares of {self.val:g} for validation and {self.test:g} for the test"
             hint = Hint("{val} must be above 0, {test} at least 0, and their sum below 1", val=..., test=...)
             raise DemonetError(problem, hint=hint)
+        for argument, known in (("task", ["auto", *OBJECTIVES]), ("metric", [None, *METRICS])):
+            if getattr(self, argument) not in known:
+                hint = f"use {', '.join(filter(None, known))}"
+                raise DemonetError(f"{getattr(self, argument)!r} is unknown", argument=argument, hint=hint)
         if self.cv < 1:
             raise DemonetError(f"{self.cv} splits; at least 1 is needed", argument="cv")
         if self.cv > 1 and (self.split is not None or not self.test):

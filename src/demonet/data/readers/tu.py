@@ -1,6 +1,7 @@
 """The TU format: a folder ``DS`` with ``DS_A.txt``, ``DS_graph_indicator.txt``, ``DS_graph_labels.txt`` and more.
 
-Any of the files may be compressed with gzip (``DS_A.txt.gz``). Edge labels and edge attributes are not read: no model
+Any of the files may be compressed with gzip (``DS_A.txt.gz``). ``DS_graph_attributes.txt`` has targets of a regression;
+a folder has them, or graph labels, or both. Edge labels and edge attributes are not read: no model
 here uses them.
 """
 
@@ -11,12 +12,14 @@ from pathlib import Path
 import numpy as np
 
 from demonet.data.graph_set import Collection
+from demonet.data.ids import LabelTable
 from demonet.data.readers.base import InputFiles
 from demonet.data.readers.tables import Kind
 from demonet.data.readers.text import TextTable
 from demonet.errors import DemonetError
 
-_MEMBERS = ("_A.txt", "_graph_indicator.txt", "_graph_labels.txt", "_node_labels.txt", "_node_attributes.txt")
+_GRAPH_PARTS = ("_graph_labels.txt", "_graph_attributes.txt")
+_MEMBERS = ("_A.txt", "_graph_indicator.txt", "_node_labels.txt", "_node_attributes.txt", *_GRAPH_PARTS)
 
 
 def read_tu(folder: Path, files: InputFiles) -> Collection:
@@ -35,7 +38,14 @@ def read_tu(folder: Path, files: InputFiles) -> Collection:
 
     indicator, edge_table = table("graph_indicator"), table("A")
     graph = _integers(indicator, 1)[:, 0]
-    labels = _integers(table("graph_labels"), 1)[:, 0]
+    targets = _columns(table("graph_attributes"), "number") if f"{prefix}_graph_attributes.txt" in members else None
+    if targets is None or f"{prefix}_graph_labels.txt" in members:
+        labels = _integers(table("graph_labels"), 1)[:, 0].tolist()
+    else:
+        labels = [None] * len(targets)
+    if targets is not None and len(targets) != len(labels):
+        problem = f"{len(targets)} graph attributes for {len(labels)} graphs"
+        raise DemonetError(problem, file=folder / f"{prefix}_graph_attributes.txt")
     _check_range(graph, len(labels), "graph", indicator)
     edges = _integers(edge_table, 2)
     _check_range(edges, len(graph), "node", edge_table)
@@ -53,13 +63,20 @@ def read_tu(folder: Path, files: InputFiles) -> Collection:
         source=place[edges[:, 0] - 1],
         target=place[edges[:, 1] - 1],
         graph=graph[order] - 1,
-        labels=labels.tolist(),
+        labels=labels,
         node_labels=None if node_labels is None else node_labels[order].tolist(),
         attributes=None if attributes is None else attributes[order],
         node_ids=order + 1,
         file=edge_table.file,
         graph_ids=list(range(1, len(labels) + 1)),
+        label_table=None if targets is None else _label_table(targets, beside_classes=labels[0] is not None),
     )
+
+
+def _label_table(targets: np.ndarray, *, beside_classes: bool) -> LabelTable:
+    count = targets.shape[1]
+    names = ["target"] if count == 1 else [f"target {number}" for number in range(1, count + 1)]
+    return LabelTable(names, targets, beside_classes=beside_classes)
 
 
 def _integers(table: TextTable, width: int | None) -> np.ndarray:

@@ -1,0 +1,283 @@
+"""Regression and multi-label runs: from tables to predictions, metrics and pages; how the task is decided."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from sklearn import metrics as sk
+from tests.runs.files import FAST, fit, roles, write_table
+
+from demonet import DemonetError
+from demonet.data import Split
+from demonet.report.page import render, write
+from demonet.report.run import run_page
+from demonet.runs import Reading, Settings, embed_run, fit_run, load_run, predict_run
+from demonet.runs.folder import check_same
+from demonet.runs.inputs import read_inputs
+from demonet.runs.targets import with_targets
+from demonet.train.metrics import METRICS, metrics_for
+
+TASKS = {"regress": "scores.csv", "multilabel": "tags.csv", "classify": "labels.csv"}
+
+
+def write_page(run, path):
+    write(run_page(run), path)
+
+
+def run_of(labels, **options):
+    settings = Settings(**{"epochs": 12} | options.pop("settings", {}))
+    return fit_run("edges.csv", labels, out=options.pop("out", "run"), settings=settings, page=write_page, **options)
+
+
+def rows(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))
+
+
+def numbers(cells):
+    return np.array([[float(cell) if cell else np.nan for cell in row] for row in cells])
+
+
+def test_a_regression_from_a_table_to_predictions(problem):
+    run = run_of("scores.csv")
+    written = json.loads((problem / "run" / "metrics.json").read_text())
+    assert written == run.metrics
+    assert (written["task"], written["metric"]) == ("regress", "rmse")
+    assert (run.task, run.config["task"], run.config["metric"]) == ("regress", "regress", "rmse")
+    head, *table = rows(problem / "run" / "predictions.csv")
+    assert head == ["node", "prediction"]
+    known = {row[0]: row[1] for row in rows(problem / "scores.csv")[1:]}
+    split = Split.load(problem / "run" / "split.json")
+    parts = {part: getattr(split, part).tolist() for part in ("train", "val", "test")}
+    true = np.array([float(known[row[0]] or "nan") for row in table])
+    assert np.isnan(true).sum() == 2
+    assert sorted(item for part in parts.values() for item in part) == np.flatnonzero(~np.isnan(true)).tolist()
+    predicted = numbers(row[1:] for row in table)[:, 0]
+    test, val = parts["test"], parts["val"]
+    rmse = sk.root_mean_squared_error(true[test], predicted[test])
+    assert written["rmse"] == written["test_metric"] == pytest.approx(rmse, rel=1e-5)
+    assert written["mae"] == pytest.approx(sk.mean_absolute_error(true[test], predicted[test]), rel=1e-5)
+    assert written["r2"] == pytest.approx(sk.r2_score(true[test], predicted[test]), rel=1e-4)
+    assert written["val_metric"] == pytest.approx(sk.root_mean_squared_error(true[val], predicted[val]), rel=1e-5)
+    for name, (low, high) in written["intervals"].items():
+        assert low <= written[name] <= high
+    mean = true[parts["train"]].mean()
+    assert written["floors"]["mean"] == pytest.approx(np.sqrt(((true[test] - mean) ** 2).mean()))
+    assert set(written["floors"]) == {"mean", "degree-knn"}
+    assert min(run.history["val_metric"]) == run.history["val_metric"][run.history["best_epoch"]]
+
+
+def test_several_targets(problem):
+    run = run_of("sides.csv")
+    assert (run.task, run.class_names) == ("regress", ["left", "right"])
+    head, *table = rows(problem / "run" / "predictions.csv")
+    assert head == ["node", "left", "right"]
+    np.testing.assert_array_equal(np.float32(numbers(row[1:] for row in table)), run.outputs)
+    test = run.part == 2
+    errors = [sk.root_mean_squared_error(run.y[test, i], run.outputs[test, i]) for i in range(2)]
+    assert run.metrics["rmse"] == pytest.approx(np.mean(errors), rel=1e-5)
+    assert "Residuals by degree, right" in [section.title for section in run_page(run).sections]
+
+
+def test_a_multi_label_run_from_a_table_to_predictions(problem):
+    run_of("tags.csv", features="features.csv")
+    written = json.loads((problem / "run" / "metrics.json").read_text())
+    assert (written["task"], written["metric"]) == ("multilabel", "average-precision")
+    head, *table = rows(problem / "run" / "predictions.csv")
+    names = ["corner", "foot", "odd, one"]
+    assert head == ["node", *names, *(f"{name} probability" for name in names)]
+    predicted, probability = np.split(numbers(row[1:] for row in table), 2, axis=1)
+    np.testing.assert_array_equal(predicted, probability >= 0.5)
+    cells = {row[0]: row[1:] for row in rows(problem / "tags.csv")[1:]}
+    true = numbers(cells[row[0]] for row in table)
+    test = Split.load(problem / "run" / "split.json").test.tolist()
+    f1, precision = [], []
+    for column, row in enumerate(written["labels"]):
+        known = [i for i in test if not np.isnan(true[i, column])]
+        y, found, p = true[known, column], predicted[known, column], probability[known, column]
+        assert (row["name"], row["positives"], row["known"]) == (names[column], y.sum(), len(known))
+        assert row["precision"] == pytest.approx(sk.precision_score(y, found, zero_division=0))
+        assert row["recall"] == pytest.approx(sk.recall_score(y, found, zero_division=0))
+        assert row["average_precision"] == pytest.approx(sk.average_precision_score(y, p))
+        f1.append(sk.f1_score(y, found, zero_division=0))
+        precision.append(row["average_precision"])
+    assert written["macro_f1"] == pytest.approx(np.mean(f1))
+    assert written["average_precision"] == written["test_metric"] == pytest.approx(np.mean(precision))
+    assert set(written["floors"]) == {"majority", "degree-knn", "attribute-lr"}
+    assert 0 <= written["test_metric_interval"][0] <= written["test_metric_interval"][1] <= 1
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_task_is_predicted_embedded_repeated_and_shown(problem, task):
+    run = run_of(TASKS[task], settings={"cv": 2})
+    assert run.task == task
+    assert len(run.metrics["cv"]["test_metric"]) == 2
+    np.testing.assert_array_equal(predict_run("run", "edges.csv")[2], run.outputs)
+    assert embed_run("run", "edges.csv")[1].shape[0] == 60
+    back = load_run("run")
+    np.testing.assert_array_equal(back.y, run.y)
+    page = render(run_page(back))
+    assert page == (problem / "run" / "report.html").read_text(encoding="utf-8")
+    assert run.metric.title in (problem / "run" / "MODEL_CARD.md").read_text(encoding="utf-8")
+    if run.metric.larger_is_better:
+        low, high = run.metrics["cv"]["interval"]
+        assert 0 <= low <= high <= 1
+
+
+@pytest.mark.parametrize(("task", "metric"), [(task, metric) for task in TASKS for metric in metrics_for(task)])
+def test_the_metric_chooses_the_epoch_and_is_reported(problem, task, metric):
+    run = run_of(TASKS[task], features="features.csv", settings={"metric": metric, "epochs": 4})
+    assert run.metrics["metric"] == run.config["metric"] == metric
+    curve = [value for value in run.history["val_metric"] if value is not None]
+    best = (max if METRICS[metric].larger_is_better else min)(curve)
+    assert run.metrics["val_metric"] == pytest.approx(best, rel=1e-4)
+    assert len(run.metrics["floors"]) == 3
+    title = f"{METRICS[metric].title} beside the floors".lower()
+    assert title in [str(section.title).lower() for section in run_page(run).sections]
+
+
+def test_a_regression_of_graphs(problem):
+    kinds = [row[0] for row in rows(problem / "kinds.csv")[1:]]
+    table = write_table(problem / "sizes.csv", ("graph", "x"), [(g, i % 5 + 0.25) for i, g in enumerate(kinds)])
+    run = fit_run("graphs.csv", str(table), out="run", settings=FAST, page=write_page)
+    assert (run.kind, run.task, run.y.shape) == ("graphs", "regress", (24, 1))
+    assert rows(problem / "run" / "predictions.csv")[0] == ["graph", "prediction"]
+    np.testing.assert_array_equal(predict_run("run", "graphs.csv")[2], run.outputs)
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_graph_attributes_of_a_tu_folder(problem, classes):
+    folder, count = problem / "SET", 20
+    folder.mkdir()
+    lines = {"A": [], "graph_indicator": [], "graph_attributes": [f"{g / 7:.3f}" for g in range(count)]}
+    lines |= {"graph_labels": [str(g % 2) for g in range(count)]} if classes else {}
+    for g in range(count):
+        lines["A"] += [f"{4 * g + 1}, {4 * g + 1 + i}" for i in range(1, 3 + g % 2)]
+        lines["graph_indicator"] += [str(g + 1)] * 4
+    for part, text in lines.items():
+        (folder / f"SET_{part}.txt").write_text("\n".join(text))
+    run = fit_run("SET", out="run", settings=FAST)
+    assert run.task == ("classify" if classes else "regress")
+    run = fit_run("SET", out="again", settings=Settings(epochs=3, task="regress"))
+    np.testing.assert_allclose(run.y[:, 0], [float(f"{g / 7:.3f}") for g in range(count)])
+
+
+def decided(problem, *cells):
+    """The task of a table of labels, the other one that the line names, and the names."""
+    nodes = list(roles()[1])
+    names = ("node", *"abc"[: len(cells[0])])
+    table = write_table(problem / "l.csv", names, [(node, *row) for node, row in zip(nodes, cells, strict=False)])
+    inputs, line = with_targets(read_inputs("edges.csv", str(table), None, Reading()))
+    assert line.startswith(f"task: {inputs.task} (")
+    return inputs.task, line.arguments.get("task"), inputs.names
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (["0.5", "1", "2"], ("regress", "classify")),
+        ([str(i) for i in range(21)], ("regress", "classify")),
+        ([str(i) for i in range(20)], ("classify", "regress")),
+        ([str(i % 25) for i in range(60)], ("classify", "regress")),
+        (["1", "2", "x"], ("classify", None)),
+        (["1.0", "2.0", "nan"], ("classify", "regress")),
+    ],
+)
+def test_one_column_is_a_regression_if_it_measures(problem, values, expected):
+    assert decided(problem, *([value] for value in values))[:2] == expected
+
+
+def test_several_columns(problem):
+    assert decided(problem, (0, 1), (1, ""), (1, 0)) == ("multilabel", "regress", ["a", "b"])
+    assert decided(problem, (0, 1), (1, 2), (1, 0)) == ("regress", "classify", ["a", "b"])
+    assert decided(problem, (0, "a note"), (1, "another"), (1, "")) == ("classify", "regress", [0, 1])
+    assert decided(problem, (0.5, "a note"), (1, "another"), (1, "")) == ("regress", "classify", ["target"])
+
+
+@pytest.mark.parametrize(
+    ("labels", "settings", "parts"),
+    [
+        ("labels.csv", {"task": "regress"}, ("labels.csv", "task", "'corner'")),
+        ("labels.csv", {"task": "multilabel"}, ("labels.csv", "task", "multilabel")),
+        ("sides.csv", {"task": "multilabel"}, ("sides.csv", "task", "column 'left'")),
+        ("scores.csv", {"metric": "accuracy"}, ("metric", "'accuracy'", "'regress'", "rmse, mae, r2")),
+        ("labels.csv", {"metric": "rmse"}, ("metric", "'rmse'", "'classify'")),
+        ("tags.csv", {"metric": "accuracy"}, ("metric", "'accuracy'", "'multilabel'")),
+        ("scores.csv", {"class_weight": "balanced"}, ("class_weight", "'regress'")),
+        ("tags.csv", {"class_weight": "balanced"}, ("class_weight", "'multilabel'")),
+    ],
+)
+def test_what_does_not_fit_the_task_is_refused(problem, labels, settings, parts):
+    with pytest.raises(DemonetError) as error:
+        run_of(labels, settings=settings)
+    assert all(part in str(error.value) for part in parts), str(error.value)
+    assert "\n" not in str(error.value)
+    assert not (problem / "run").exists()
+
+
+@pytest.mark.parametrize(("argument", "value"), [("task", "nodes"), ("metric", "best")])
+def test_unknown_tasks_and_metrics(argument, value):
+    with pytest.raises(DemonetError, match=f"^{argument}: '{value}'"):
+        Settings(**{argument: value})
+
+
+def test_minus_one_is_unknown_where_labels_are_asked_for(problem):
+    text = (problem / "tags.csv").read_text().replace(",,", ",-1,-1")
+    (problem / "tags.csv").write_text(text)
+    run = run_of("tags.csv", settings={"task": "multilabel", "epochs": 2})
+    assert set(np.unique(run.y[~np.isnan(run.y)])) == {0, 1}
+    assert np.isnan(run.y).any()
+
+
+def test_a_multi_label_table_with_text_names_the_cell(problem):
+    text = (problem / "tags.csv").read_text().splitlines()
+    text[3] = text[3].split(",")[0] + ",1,x,0"
+    (problem / "tags.csv").write_text("\n".join(text))
+    with pytest.raises(DemonetError, match=r"^tags\.csv:4: 'x' .*column 3"):
+        run_of("tags.csv", settings={"task": "multilabel"})
+
+
+def test_a_run_of_version_1_1_still_loads(problem):
+    """Its files said ``task`` for what the items are, and had probabilities and accuracies alone."""
+    run = fit(settings=Settings(epochs=3, cv=2))
+    folder = problem / "run"
+    config, metrics = (json.loads((folder / f"{name}.json").read_text()) for name in ("config", "metrics"))
+    for values in (config["reading"], config["asked"]):
+        values["task"] = values.pop("items")
+    del config["task"], config["metric"]
+    for values in (metrics, metrics["cv"]):
+        for name in ("task", "metric", "val_metric", "test_metric", "test_metric_interval"):
+            values.pop(name, None)
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "metrics.json").write_text(json.dumps(metrics))
+    old_arrays(folder / "run.safetensors")
+    old = load_run("run")
+    assert (old.task, old.metric.name) == ("classify", "accuracy")
+    assert old.metrics["test_metric"] == run.metrics["test_accuracy"]
+    assert old.history["val_metric"] == run.history["val_metric"]
+    np.testing.assert_array_equal(predict_run("run", "edges.csv")[2], run.outputs)
+    assert embed_run("run", "edges.csv")[1].shape[0] == 60
+    titles = [section.title for section in run_page(old).sections]
+    assert "Accuracy beside the floors" in titles
+    assert "Learning curves" in titles
+    again = fit(settings=Settings(epochs=3, cv=2), resume=True)  # the same request: nothing to do
+    assert again.metrics == old.metrics
+
+
+def old_arrays(path):
+    from demonet.runs.folder import FORMAT
+    from demonet.tensorfile import read_tensors, write_tensors
+
+    tensors, facts, _ = read_tensors(path, FORMAT)
+    tensors["probabilities"] = tensors.pop("outputs")
+    facts["history"]["val_accuracy"] = facts["history"].pop("val_metric")
+    write_tensors(path, FORMAT, tensors, facts)
+
+
+def test_reading_of_version_1_1():
+    assert Reading.from_config({"task": "graphs", "directed": None}) == Reading(items="graphs")
+    with pytest.raises(DemonetError, match="items"):
+        check_same({"task": "graphs", "seed": 0}, {"items": "nodes", "task": "auto", "seed": 0}, "run")
