@@ -240,7 +240,7 @@ def test_a_multi_label_table_with_text_names_the_cell(problem):
         run_of("tags.csv", settings={"task": "multilabel"})
 
 
-def test_a_run_of_version_1_1_still_loads(problem):
+def test_a_run_of_an_earlier_version_still_loads(problem):
     """Its files said ``task`` for what the items are, and had probabilities and accuracies alone."""
     run = fit(settings=Settings(epochs=3, cv=2))
     folder = problem / "run"
@@ -277,7 +277,7 @@ def old_arrays(path):
     write_tensors(path, FORMAT, tensors, facts)
 
 
-def test_reading_of_version_1_1():
+def test_reading_of_an_earlier_version():
     assert Reading.from_config({"task": "graphs", "directed": None}) == Reading(items="graphs")
     with pytest.raises(DemonetError, match="items"):
         check_same({"task": "graphs", "seed": 0}, {"items": "nodes", "task": "auto", "seed": 0}, "run")

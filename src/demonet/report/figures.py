@@ -43,6 +43,7 @@ def learning_curves(
     *,
     kept: Mapping[str, int] | None = None,
     metric: str = "accuracy",
+    title: str | None = None,
 ) -> Figure:
     """Loss above, a validation metric below; a colour per run, a dot at the selected epoch.
 
@@ -50,6 +51,7 @@ def learning_curves(
         runs: For each run the lists ``train_loss``, ``val_loss`` and ``val_{metric}``, with one value per epoch.
         kept: The index of the selected epoch; by default that of the highest metric, ties by loss.
         metric: The name of the metric.
+        title: The title; None for the names of the curves.
     """
     from plotly.subplots import make_subplots
 
@@ -93,7 +95,7 @@ def learning_curves(
     figure.update_xaxes(title_text="epoch", row=2, col=1)
     figure.update_yaxes(title_text="loss (dotted: training)", row=1, col=1, type=_scale(losses))
     figure.update_yaxes(title_text=f"validation {metric}", row=2, col=1)
-    return finish(figure, f"Loss and {metric} by epoch", height=520, showlegend=len(runs) > 1)
+    return finish(figure, title or f"Loss and {metric} by epoch", height=520, showlegend=len(runs) > 1)
 
 
 def embedding_scatter(

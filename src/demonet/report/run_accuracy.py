@@ -132,7 +132,7 @@ def _beside(run: Run, rows: dict[str, Score], caption: str, title: str) -> list[
     if not run.metric.larger_is_better:
         told += " Shorter bars are better."
     best: Literal["max", "min"] = "max" if run.metric.larger_is_better else "min"
-    digits = max(3, decimals(abs(ours)))
+    digits = 3 if abs(ours) >= 0.01 else decimals(abs(ours))
     columns = [Column("method"), Column(name, digits, best=best)]
     columns += [Column(heading, digits) for heading in ("from", "to", "model − this")]
     cells: list[list[Cell]] = [

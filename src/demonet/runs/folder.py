@@ -95,7 +95,7 @@ class RunFolder:
         """The saved result of a split, if it is finished."""
         file = self.path(f"split-{number:03}.json")
         result = read_json(file) if file.exists() else None
-        return result if result is not None and "task" in result else None  # version 1.1 had no tasks
+        return result if result is not None and "task" in result else None  # an earlier version had no tasks
 
     def save_split_result(self, number: int, result: dict[str, Any]) -> None:
         """Save the result of a finished split."""
@@ -165,7 +165,7 @@ def load_run(out: str | Path) -> Run:
         problem = "the run in this folder is not finished" if unfinished else "there is no run in this folder"
         raise DemonetError(problem, file=out, hint="continue it with fit and resume" if unfinished else None)
     tensors, facts, _ = read_tensors(out / ARRAYS, FORMAT, unchecked=(FORMAT_1,))
-    if "probabilities" in tensors:  # version 1.1
+    if "probabilities" in tensors:  # of an earlier version
         tensors["outputs"] = tensors.pop("probabilities")
     try:
         arrays: dict[str, Any] = {name: tensors[name].numpy() for name in _ARRAYS}
@@ -174,7 +174,7 @@ def load_run(out: str | Path) -> Run:
     except KeyError as error:
         raise DemonetError(f"{error.args[0]} is missing", file=out / ARRAYS) from None
     config, metrics = read_json(out / CONFIG), read_json(out / METRICS)
-    if "metric" not in metrics:  # version 1.1
+    if "metric" not in metrics:  # of an earlier version
         metrics |= {"task": "classify", "metric": "accuracy", "test_metric_interval": metrics.get("test_interval")}
         for values in (metrics, metrics.get("cv", {}), facts["history"]):
             values |= {key.replace("accuracy", "metric"): values[key] for key in _ACCURACIES if key in values}
@@ -183,7 +183,7 @@ def load_run(out: str | Path) -> Run:
 
 def check_same(before: dict[str, Any], now: dict[str, Any], out: Path) -> None:
     """Refuse to continue a run with another request."""
-    if "items" not in before:  # version 1.1: ``task`` said what the items are
+    if "items" not in before:  # an earlier version: ``task`` said what the items are
         before = {**before, "items": before.get("task"), "task": "auto"}
     for name in before | now:
         if before.get(name) != now.get(name):

@@ -19,7 +19,7 @@ from demonet.train.metrics import Task
 
 SUFFIXES = (".parquet", ".csv", ".npy")
 _BASELINE_NAMES = {
-    "majority": "the commonest class for everyone",
+    "majority": "the most frequent answer for everyone",
     "mean": "the mean for everyone",
     "degree-knn": "nearest neighbours on the degree alone",
     "attribute-lr": "logistic regression on the attributes alone",
@@ -32,20 +32,20 @@ _CARD_WORDS: dict[str, tuple[str, str, str, str]] = {
         "the class",
         "Each prediction comes with a probability for\nevery class; these were not calibrated, so read them as an "
         "order, not as frequencies.",
-        "class",
+        "class | labelled {items}",
     ),
     "multilabel": (
         "predicts {count} labels of {what}",
         "the labels",
         "Each label is predicted from\nprobability 0.5 on; probabilities were not calibrated, so read them as an "
         "order, not as frequencies.",
-        "label (1)",
+        "label | {items} that have it",
     ),
     "regress": (
         "predicts {count} for {what}",
         "the numbers",
         "Predictions are in the units of\nthe labels and come without an interval of their own.",
-        "target",
+        "target | labelled {items}",
     ),
 }
 _CARD = """\
@@ -62,7 +62,7 @@ A degree-specific graph neural network ([DEMO-Net, KDD'19](https://arxiv.org/abs
 
 {data}
 
-| {heading} | labelled {items} |
+| {heading} |
 |---|---|
 {counts}
 
@@ -191,8 +191,7 @@ def model_card(run: Run) -> str:
         does=does.format(what=what, count=count),
         use=f"Predicting {predicted} of {whose}",
         with_it=with_it,
-        heading=heading,
-        items=run.kind,
+        heading=heading.format(items=run.kind),
         metric=run.metric.title,
         version=config["versions"]["demonet"],
         preset=config["preset"],

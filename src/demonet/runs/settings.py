@@ -46,7 +46,7 @@ class Reading:
 
     @classmethod
     def from_config(cls, values: dict[str, Any]) -> Self:
-        """The ``reading`` of a ``config.json``; until version 1.1, ``items`` was called ``task``."""
+        """The ``reading`` of a ``config.json``; earlier versions called ``items`` ``task``."""
         values = {**values}
         if "task" in values:
             values["items"] = values.pop("task")
@@ -95,8 +95,8 @@ class Settings:
             raise DemonetError(problem, hint=hint)
         for argument, known in (("task", ["auto", *OBJECTIVES]), ("metric", [None, *METRICS])):
             if getattr(self, argument) not in known:
-                hint = f"use {', '.join(filter(None, known))}"
-                raise DemonetError(f"{getattr(self, argument)!r} is unknown", argument=argument, hint=hint)
+                choices = ", ".join(filter(None, known))
+                raise DemonetError(f"{getattr(self, argument)!r} is unknown", argument=argument, hint=f"use {choices}")
         if self.cv < 1:
             raise DemonetError(f"{self.cv} splits; at least 1 is needed", argument="cv")
         if self.cv > 1 and (self.split is not None or not self.test):
