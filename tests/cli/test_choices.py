@@ -6,7 +6,7 @@ from typing import get_args
 
 from demonet.cli import choices
 from demonet.data.edges import SelfLoops
-from demonet.nn.config import CHOICES
+from demonet.nn.weights import SCHEMES
 from demonet.runs.settings import Items
 from demonet.train.metrics import METRICS
 from demonet.train.objective import OBJECTIVES
@@ -16,7 +16,7 @@ from demonet.train.presets import PRESETS
 def test_options_list_what_the_packages_define():
     assert get_args(choices.Items) == get_args(Items)
     assert set(get_args(choices.Task)) == {"auto", *OBJECTIVES}
-    assert get_args(choices.Metric) == tuple(METRICS)
+    assert tuple(choices.Metric) == tuple(METRICS)
     assert set(get_args(choices.Preset)) == {name for name, _ in PRESETS}
-    assert set(get_args(choices.Scheme)) == set(CHOICES["scheme"])
+    assert set(choices.Scheme) == set(SCHEMES)
     assert get_args(choices.SelfLoops) == get_args(SelfLoops)

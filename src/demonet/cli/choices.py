@@ -1,20 +1,34 @@
-"""The values of options, listed here so that help and completion need not import torch.
+"""The values of options, without importing torch, so that help and completion are fast.
 
-``tests/cli/test_choices.py`` compares each list with the package that defines it.
+Names in registries that users extend are read from the source of the registry. ``tests/cli/test_choices.py`` compares
+every list with the package that defines it.
 """
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
-from typing import Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+_PACKAGE = Path(__file__).parent.parent
+
+
+def _declared(files: str, pattern: str) -> list[tuple[str, str]]:
+    """The names that files of the package declare, in the order of the files, as members of an enumeration."""
+    sources = (path.read_text(encoding="utf-8") for path in sorted(_PACKAGE.glob(files)))
+    return [(name, name) for source in sources for name in re.findall(pattern, source, re.MULTILINE)]
+
+
+if TYPE_CHECKING:
+    Scheme = Metric = str
+else:
+    Scheme = StrEnum("Scheme", _declared("nn/weights/*.py", r'^@register\("([^"]+)"\)'))
+    Metric = StrEnum("Metric", _declared("train/metrics.py", r'^ +Metric\(\s*"([^"]+)"'))
 
 Items = Literal["auto", "nodes", "graphs"]  # demonet.runs.settings.Items
 Task = Literal["auto", "classify", "regress", "multilabel"]  # demonet.train.objective.OBJECTIVES
-Metric = Literal[  # demonet.train.metrics.METRICS
-    "accuracy", "balanced", "macro-f1", "auc", "average-precision", "log-loss", "rmse", "mae", "r2"
-]
 Preset = Literal["default", "paper", "authors"]  # demonet.train.presets.PRESETS
-Scheme = Literal["weight", "hash", "smooth"]  # demonet.nn.config.CHOICES["scheme"]
 Device = Literal["auto", "cpu", "cuda"]
 SelfLoops = Literal["drop", "keep"]  # demonet.data.edges.SelfLoops
 ClassWeight = Literal["balanced"]

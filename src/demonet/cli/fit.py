@@ -94,9 +94,9 @@ def fit(
     )
     settings = Settings(
         task=task,
-        metric=metric,
+        metric=metric and str(metric),
         preset=preset,
-        scheme=scheme,
+        scheme=scheme and str(scheme),
         seed=seed,
         device=device,
         val=val,

@@ -24,7 +24,6 @@ from demonet.data.splits import Split, fractions
 from demonet.errors import DemonetError
 from demonet.estimators.model_file import SavedModel, load_model, save_model
 from demonet.estimators.targets import Array, Targets
-from demonet.nn.config import CHOICES
 from demonet.nn.models import DEMONet
 from demonet.train.loop import Epoch, History
 from demonet.train.metrics import METRICS
@@ -62,7 +61,7 @@ class DEMONetEstimator(BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "preset": [StrOptions({"default", "paper", "authors"})],
-        "scheme": [StrOptions(set(CHOICES["scheme"])), None],
+        "scheme": [str, None],
         "features": [str, None],
         "hidden": [Interval(Integral, 2, None, closed="left"), None],
         "lr": [Interval(Real, 0, None, closed="neither"), None],

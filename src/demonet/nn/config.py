@@ -11,7 +11,6 @@ from demonet.nn.conv import Scheme
 from demonet.nn.weights import SCHEMES
 
 CHOICES: dict[str, tuple[str, ...]] = {
-    "scheme": tuple(SCHEMES),
     "aggr": ("sum", "mean", "sqrt"),
     "combine": ("concat", "add"),
     "activation": ("elu", "relu"),
@@ -62,7 +61,7 @@ class ModelConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, allowed in (CHOICES | {"scheme": tuple(SCHEMES)}).items():
+        for name, allowed in ({"scheme": tuple(SCHEMES)} | CHOICES).items():
             if getattr(self, name) not in allowed:
                 raise DemonetError(f"{name}={getattr(self, name)!r} is not one of {', '.join(map(repr, allowed))}")
         for name, least in (("hidden", 2), ("layers", 0), ("hash_size", 1), ("basis_size", 2)):
