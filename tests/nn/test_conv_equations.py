@@ -11,8 +11,9 @@ from tests.reference.layers import convolution, node_degrees
 
 from demonet.degree import DegreeLayout, DegreeTasks
 from demonet.nn import DEMOConv
+from demonet.nn import weights as schemes
 
-SCHEMES = ("weight", "hash", "smooth")
+SCHEMES = sorted(schemes.SCHEMES)
 CASES = [(s, a, c) for s in SCHEMES for a in ("sum", "mean", "sqrt") for c in ("concat", "add")]
 
 

@@ -9,6 +9,7 @@ from tests.reference.graphs import drawn_by_seed, features
 from demonet.degree import DegreeLayout, DegreeTasks
 from demonet.errors import DemonetError
 from demonet.nn import DEMOConv
+from demonet.nn import weights as schemes
 
 TASKS = DegreeTasks.log2(8)
 GRAPH = drawn_by_seed(6, 8)
@@ -62,7 +63,7 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("scheme", ["weight", "hash", "smooth"])
+@pytest.mark.parametrize("scheme", sorted(schemes.SCHEMES))
 @pytest.mark.parametrize(("args", "named"), CALLS.values(), ids=CALLS.keys())
 def test_calls(scheme, args, named):
     with pytest.raises(DemonetError, match=named):
@@ -90,7 +91,7 @@ def test_what_a_layout_cannot_do():
         DEMOConv(3, 4, TASKS, flow="target_to_source")(X, torch.eye(6).to_sparse_csr())
 
 
-@pytest.mark.parametrize("scheme", ["weight", "hash", "smooth"])
+@pytest.mark.parametrize("scheme", sorted(schemes.SCHEMES))
 def test_matrices_of_an_open_width(scheme):
     with pytest.raises(DemonetError, match="in_channels=-1"):
         DEMOConv(-1, 4, TASKS, scheme=scheme).degree_weight(torch.tensor([1]))

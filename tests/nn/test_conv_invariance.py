@@ -12,8 +12,9 @@ from torch_geometric.utils import k_hop_subgraph
 
 from demonet.degree import DegreeLayout, DegreeTasks
 from demonet.nn import DEMOConv
+from demonet.nn import weights as schemes
 
-SCHEMES = ["weight", "hash", "smooth"]
+SCHEMES = sorted(schemes.SCHEMES)
 
 
 def layer(scheme, *, aggr="sum", in_channels=3, seed=0, **options):

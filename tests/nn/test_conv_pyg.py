@@ -18,6 +18,7 @@ from torch_geometric.utils import coalesce
 
 from demonet.degree import DegreeLayout, DegreeTasks
 from demonet.nn import DEMOConv
+from demonet.nn import weights as schemes
 
 GRAPH = drawn_by_seed(20, 35, 0)
 EDGE_INDEX = coalesce(GRAPH.edge_index)
@@ -26,7 +27,7 @@ TASKS = DegreeTasks.exact(torch.tensor([1, 2, 3, 4, 9]))
 X = features(20, 3, 0, torch.float32)
 
 
-@pytest.fixture(params=["weight", "hash", "smooth"])
+@pytest.fixture(params=sorted(schemes.SCHEMES))
 def scheme(request):
     torch.manual_seed(0)
     return request.param

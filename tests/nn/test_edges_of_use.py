@@ -5,6 +5,7 @@ import torch
 from torch_geometric.utils import degree as pyg_degree
 
 from demonet import DegreeTasks, DEMOConv, DemonetError, GraphDEMONet, NodeDEMONet
+from demonet.nn import weights as schemes
 
 EDGES = torch.tensor([[0, 1, 1, 2, 3], [1, 0, 2, 1, 1]])
 TASKS = DegreeTasks.exact(torch.tensor([0, 1, 3]))
@@ -58,14 +59,14 @@ def test_a_layer_refuses_a_size_that_does_not_fit():
         conv(features(), EDGES, size=(9, 9))
 
 
-@pytest.mark.parametrize("scheme", ["weight", "hash", "smooth"])
+@pytest.mark.parametrize("scheme", sorted(schemes.SCHEMES))
 def test_an_open_width_with_sparse_features(scheme):
     conv = DEMOConv(-1, 8, TASKS, scheme=scheme)
     sparse = conv(features().to_sparse_csr(), EDGES)
     torch.testing.assert_close(sparse, conv(features(), EDGES))
 
 
-@pytest.mark.parametrize("scheme", ["weight", "hash", "smooth"])
+@pytest.mark.parametrize("scheme", sorted(schemes.SCHEMES))
 def test_an_open_layer_that_loaded_a_state_knows_its_width(scheme):
     saved = DEMOConv(4, 8, TASKS, scheme=scheme)
     loaded = DEMOConv(-1, 8, TASKS, scheme=scheme)

@@ -11,6 +11,7 @@ from tests.reference.graphs import drawn_by_seed, features, graphs, seeds
 from demonet.degree import DegreeLayout, DegreeTasks
 from demonet.errors import DemonetError
 from demonet.nn import NodeDEMONet
+from demonet.nn import weights as schemes
 from demonet.nn.fused import small_loss
 from demonet.ops import cpu
 from demonet.ops.graph import Graph
@@ -55,7 +56,7 @@ def compare(model, inputs, rows):
 
 
 @pytest.mark.parametrize("graph", GRAPHS)
-@pytest.mark.parametrize("scheme", ["weight", "hash", "smooth"])
+@pytest.mark.parametrize("scheme", sorted(schemes.SCHEMES))
 @pytest.mark.parametrize(("combine", "bias", "hidden"), [("concat", False, 6), ("concat", True, 7), ("add", True, 5)])
 @pytest.mark.parametrize(("aggr", "activation", "layers"), [("sum", "elu", 2), ("mean", "relu", 1), ("sqrt", "elu", 3)])
 @pytest.mark.parametrize("dropout", [0.0, 0.6])

@@ -13,8 +13,9 @@ from tests.reference.models import levels, node_scores, readout
 from torch_geometric.data import Batch, Data
 
 from demonet import DegreeLayout, DegreeTasks, DemonetError, GraphDEMONet, ModelConfig, NodeDEMONet
+from demonet.nn import weights as schemes
 
-SCHEMES = ("weight", "hash", "smooth")
+SCHEMES = sorted(schemes.SCHEMES)
 SMALL = {"hidden": 6, "hash_size": 4, "basis_size": 3, "dropout": 0.0}
 TASKS = DegreeTasks.exact(torch.tensor([0, 1, 2, 4]))  # degree 3 and all above 4 are unseen
 # A degree is used twice, once is unseen, one node is isolated, one has a loop, one arc is there twice.

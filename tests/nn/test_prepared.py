@@ -9,6 +9,7 @@ from tests.reference.graphs import features, from_arcs
 from demonet import DegreeLayout, DegreeTasks, DemonetError, GraphDEMONet, NodeDEMONet
 from demonet.data.splits import Split
 from demonet.nn import DEMOConv
+from demonet.nn import weights as schemes
 from demonet.train import NodeProblem, TrainConfig, fit
 
 PATH = from_arcs(4, [(0, 1), (1, 2), (2, 3)], undirected=True)
@@ -103,7 +104,7 @@ def test_empty_graphs_at_the_end_of_a_batch_are_counted():
     assert torch.equal(scores[1], model.head.bias)
 
 
-@pytest.mark.parametrize("scheme", ["weight", "hash", "smooth"])
+@pytest.mark.parametrize("scheme", sorted(schemes.SCHEMES))
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 def test_the_first_aggregate_is_computed_once_not_every_epoch(scheme, sparse, monkeypatch):
     seen = {"neighbourhood": [], "forward_sorted": []}

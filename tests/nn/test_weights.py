@@ -13,6 +13,7 @@ from tests.reference.layers import smooth_basis
 
 from demonet.degree import DegreeLayout, DegreeTasks
 from demonet.nn import DEMOConv, NodeDEMONet
+from demonet.nn import weights as schemes
 from demonet.nn.weights import SCHEMES as REGISTERED
 from demonet.nn.weights import DegreeWeights, HashedWeights, IndependentWeights, SmoothWeights, register
 from demonet.nn.weights.base import glorot_
@@ -222,7 +223,7 @@ class Largest(torch.utils._python_dispatch.TorchDispatchMode):
         return out
 
 
-@pytest.mark.parametrize("scheme", ["weight", "hash", "smooth"])
+@pytest.mark.parametrize("scheme", sorted(schemes.SCHEMES))
 def test_what_is_cached_for_a_layout_follows_the_dtype(scheme):
     """In float64 a layer that has seen the layout in float32 gives the bits of one that has not."""
     layout = DegreeLayout.from_edge_index(*drawn_by_seed(300, 600))

@@ -68,6 +68,8 @@ def neighbour_map(conv, degree, x: Tensor) -> Tensor:
         hashed = phi(x, *weights.shared_hash, weights.hash_size)
         hashed = hashed + phi(x, of_degree[0][0], of_degree[1][0], weights.hash_size)
         return weights.weight.t() @ hashed
+    if conv.scheme != "smooth":  # a scheme that was added: its own definition
+        return weights.matrices(torch.tensor([degree]))[0].t() @ x
     sides = degree if tasks.by == "pair" else (degree,)  # smooth: W_s + sum_b B_b V_b
     basis = [b for side in sides for b in smooth_basis(side, tasks.max_degree, weights.basis_size)]
     matrix = weights.shared

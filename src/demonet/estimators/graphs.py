@@ -166,7 +166,8 @@ class DEMONetGraphClassifier(Classification, GraphEstimator):
 
     Args:
         preset: ``"default"``, ``"paper"`` or ``"authors"``: features, model and training together.
-        scheme: ``"weight"``, ``"hash"`` or ``"smooth"``; None, here and in the next five, for the preset's value.
+        scheme: ``"weight"``, ``"hash"``, ``"smooth"`` or another registered scheme; None for the preset's value,
+            also in the next five.
         features: The node features, see :class:`~demonet.data.FeatureMap`.
         hidden: Width of the hidden layers.
         lr: Learning rate.

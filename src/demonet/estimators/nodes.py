@@ -195,7 +195,7 @@ class DEMONetClassifier(Classification, NodeEstimator):
     ``X`` is a list of node ids, as the graph has them, so that scikit-learn's searches and splits work on nodes. A PyG
     ``Data`` in place of ``X`` is the short form: its nodes, and for ``fit`` and ``score`` its labels in ``y``, -1 for
     unlabelled. ``graph=`` in ``predict``, ``predict_proba``, ``transform`` and ``score`` is another graph than the
-    fitted one; for degrees that were not seen in training, the shared weights are used.
+    fitted one. What happens to degrees that were not seen in training depends on the scheme (``docs/theory.md``).
 
     ``y`` has one class of any type for each node, None or NaN for unlabelled; or it is a table ``[nodes, labels]`` of 0
     and 1, NaN or -1 for unknown entries, for a multi-label classification.
@@ -204,7 +204,8 @@ class DEMONetClassifier(Classification, NodeEstimator):
         graph: Anything that :func:`~demonet.data.read_graph` reads: a file, a PyG Data, a NetworkX graph, a SciPy
             matrix. Attributes are read from the ``x`` of a Data: ``graph=read_graph("edges.csv", features="f.csv")``.
         preset: ``"default"``, ``"paper"`` or ``"authors"``: features, model and training together.
-        scheme: ``"weight"``, ``"hash"`` or ``"smooth"``; None, here and in the next five, for the preset's value.
+        scheme: ``"weight"``, ``"hash"``, ``"smooth"`` or another registered scheme; None for the preset's value,
+            also in the next five.
         features: The node features, see :class:`~demonet.data.FeatureMap`.
         hidden: Width of the hidden layers.
         lr: Learning rate.

@@ -43,8 +43,9 @@ class DEMOConv(MessagePassing):
     Args:
         in_channels: Width of the input; a pair ``(source, target)`` for bipartite graphs; -1 reads it from the first
             input.
-        out_channels: Width of the whole output. Concatenated, the seed has ``out // 2`` columns, the first ones.
-        tasks: Which degrees share a matrix.
+        out_channels: Width of the whole output. With ``combine="concat"`` the first ``out_channels // 2`` columns are
+            the seed's, the others the neighbourhood's.
+        tasks: Which degrees share a matrix. Scheme ``"smooth"`` uses only their largest degree.
         scheme: ``"weight"``, ``"hash"``, ``"smooth"``, or another name in :data:`demonet.nn.weights.SCHEMES`.
         aggr: ``"sum"`` (:math:`s = 1`, the paper), ``"mean"`` (:math:`1/d`) or ``"sqrt"`` (:math:`1/\sqrt d`), where
             d is the number of edges that are summed.
@@ -143,10 +144,12 @@ class DEMOConv(MessagePassing):
         """One convolution.
 
         Args:
-            x: Node features, or a pair ``(source, target)`` of them. NaN is not looked for here; the models do that.
+            x: Node features, or a pair ``(source, target)`` of them. The layer does not check for NaN; the models do.
             edge_index: The graph, in any of the forms above. Edges go from row 0 to row 1 and are used as given.
-            edge_weight: ``[m]`` weights in the sum; the degree still counts edges.
-            degree: ``[n_target]`` true degrees, for sampled neighbourhoods: they choose the task.
+            edge_weight: ``[m]`` weights in the sum, in the order of the ``edge_index``, also with a layout; the degree
+                still counts edges.
+            degree: ``[n_target]`` (``[n_target, 2]`` for tasks by pair) degrees that choose the task, for sampled
+                neighbourhoods: those in the whole graph. Counted from the edges if not given.
             size: ``(n_source, n_target)``; read from ``x`` if not given.
         """
         source, target = x if isinstance(x, (tuple, list)) else (x, x)
@@ -243,7 +246,7 @@ class DEMOConv(MessagePassing):
         Args:
             x: ``[n, in_channels]`` rows in degree order.
             layout: The graph.
-            edge_weight: ``[m]`` weights in the sum.
+            edge_weight: ``[m]`` weights in the sum, in the order of the ``edge_index``.
             activation: ``"none"``, ``"elu"`` or ``"relu"``.
             neighbourhood: :meth:`neighbourhood` of ``x``, where it is known.
         """
@@ -308,12 +311,13 @@ class DEMOConv(MessagePassing):
         if self.weights.is_open:
             self.weights.materialize(source.size(1))
         if target is not None and self.seed.in_channels == -1:
-            self.seed(torch.empty(0, target.size(1), device=target.device))  # sparse rows never reach its lazy hook
+            # One call with no rows fixes the width of PyG's lazy Linear; sparse features are never passed to it.
+            self.seed(torch.empty(0, target.size(1), device=target.device))
         if source.size(1) != self.weights.in_channels:
             raise DemonetError(f"{source.size(1)} feature columns for in_channels={self.in_channels}")
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        """A width left open is that of the saved seed map: the matrix of the hash scheme does not have it."""
+        """Take a width that is still open (-1) from the saved seed map; the matrix of the hash scheme lacks it."""
         seed = state_dict.get(f"{prefix}seed.weight")
         if isinstance(seed, UninitializedParameter):
             seed = None

@@ -26,7 +26,7 @@ Graph = Tensor | DegreeLayout | None
 
 
 def _convolve(conv: DEMOConv, h: Tensor, given: LayerInput, activation: str = "none", *, first: bool) -> Tensor:
-    """One convolution and an activation; the first of a model may have its constant part precomputed."""
+    """One convolution and an activation; for the first one of a model, sums over neighbours may be precomputed."""
     if not isinstance(given.graph, DegreeLayout):
         return activate(conv(h, given.graph, given.edge_weight), activation)
     neighbourhood = given.neighbourhood if first else None
@@ -67,7 +67,9 @@ class DEMONet(nn.Module):
         self.layers = nn.ModuleList(Layer(width, tasks, self.config, k) for k, width in enumerate(widths[:-1]))
 
     def prepare(self, x: Tensor, edge_index: Tensor | DegreeLayout, **options: Any) -> GraphInput:
-        """Check and sort a graph, and do the constant work, once; pass the result in place of ``x``.
+        """Check a graph, sort it by degree and sum the features over neighbours, once for all epochs.
+
+        Pass the result to the model in place of ``x``, without edges.
 
         Args:
             x: ``[n, in_channels]`` features.
@@ -171,12 +173,15 @@ class NodeDEMONet(DEMONet):
         return given.leave(out)
 
     def loss(self, x: Tensor | GraphInput, target: Tensor, share: Tensor, edge_index: Graph = None) -> Tensor:
-        r"""Cross-entropy of all nodes, :math:`\sum_v s_v \, \mathrm{CE}_v`; a linear head never stores its scores.
+        r"""Weighted cross-entropy over all nodes, :math:`\sum_v s_v \, \mathrm{CE}_v`.
+
+        With a linear head, the fastest of three ways is taken: one function for a small prepared graph on a CPU, one
+        for a large graph or a GPU (both in :mod:`demonet.nn.fused`), or layer by layer.
 
         Args:
             x, edge_index: As in :meth:`forward`.
             target: ``[n]`` the class of every node, in the caller's order; any class where the share is zero.
-            share: ``[n]`` float32, the weight of every node.
+            share: ``[n]`` float32, :math:`s_v`, the weight of every node; zero leaves it out.
         """
         if not isinstance(self.head, nn.Linear):
             scores = self(x, edge_index)
@@ -191,10 +196,13 @@ class NodeDEMONet(DEMONet):
         return linear_cross_entropy(self._levels(given)[-1], self.head.weight, self.head.bias, target, share)
 
     def loss_on(self, part: Any) -> Tensor | None:
-        """:meth:`loss` on a part of a problem: the optional method by which training avoids computing all scores.
+        """:meth:`loss` on one batch of a problem.
+
+        Training calls it, where a model has it, so that not all scores have to be computed.
 
         Args:
-            part: Has ``inputs``, the arguments of :meth:`forward`, and ``spread``, a class and a weight per node.
+            part: Has ``inputs``, the arguments of :meth:`forward`, and ``spread``, the ``target`` and ``share`` of
+                :meth:`loss`.
 
         Returns:
             The loss, or None where the graph is not prepared.

@@ -2,7 +2,11 @@
 
 The functions here are what :mod:`demonet.nn` calls. What they compute is defined in :mod:`~demonet.ops.reference`;
 :mod:`~demonet.ops.cpu` and :mod:`~demonet.ops.gpu` (Triton) compute the same faster; :mod:`~demonet.ops.backend`
-chooses between them. :mod:`~demonet.ops.library` registers them as ``torch.ops.demonet``.
+chooses between them. :mod:`~demonet.ops.library` registers them as ``torch.ops.demonet``, and
+:mod:`~demonet.ops.direct` calls the CPU versions without that detour. Losses of whole models are in
+:mod:`~demonet.ops.cpu_small`, :mod:`~demonet.ops.cpu_stack` and :mod:`~demonet.ops.stack` (GPU).
+
+A *group* is all rows of one degree; a layout has one slice of rows for each. A *task* may contain several groups.
 """
 
 from __future__ import annotations
@@ -53,7 +57,7 @@ def aggregate(
     Args:
         x: ``[sources, F]``; with a layout, in degree order.
         lists: A layout, or ``(pointer, neighbours)`` of :func:`neighbour_lists`.
-        weight: ``[m]`` weights in the order of the lists.
+        weight: ``[m]`` weights in the order of the lists, not of the ``edge_index``.
         aggr: ``"sum"`` (:math:`s = 1`), ``"mean"`` (:math:`1/d`) or ``"sqrt"`` (:math:`1/\sqrt d`).
     """
     if isinstance(lists, DegreeLayout):
@@ -69,14 +73,16 @@ def degree_linear(x: Tensor, weight: Tensor, offsets: Tensor, task: Tensor) -> T
         x: ``[n, F]`` rows in groups.
         weight: ``[tasks, F, F']`` one matrix per task.
         offsets: ``[groups + 1]`` where each group begins and ends.
-        task: ``[groups]`` the task of each group; -1 maps to zero.
+        task: ``[groups]`` the task of each group; with -1, its rows of the result are zero.
     """
     x, weight = _cast(x, weight)
     return ops.degree_linear(x, weight, offsets, task)
 
 
 def grouped(x: Tensor, matrices: Tensor, layout: DegreeLayout) -> Tensor:
-    r"""Multiply each row by the matrix of its group, :math:`y_v = W_{g(v)}^\top x_v`.
+    r"""Multiply each row by the matrix of its group: :func:`degree_linear` where every group is a task of its own.
+
+    .. math:: y_v = W_{g(v)}^\top x_v
 
     Args:
         x: ``[n, F]`` rows in degree order.
@@ -128,7 +134,7 @@ def linear_cross_entropy(h: Tensor, weight: Tensor, bias: Tensor, target: Tensor
 
 
 def _cast(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """Cast to the dtype of autocast, where it is on; float64 stays."""
+    """Cast all to the dtype of autocast, where it is on; nothing is cast if the first is float64."""
     device = tensors[0].device.type
     if not torch.is_autocast_enabled(device) or tensors[0].dtype == torch.float64:
         return tensors
@@ -138,7 +144,7 @@ def _cast(*tensors: Tensor) -> tuple[Tensor, ...]:
 def degree_linear_rows(x: Tensor, weight: Tensor, task: Tensor) -> Tensor:
     """:func:`degree_linear` for rows in any order, each with its task: sorted, multiplied, and put back."""
     num_tasks = weight.size(0)
-    task = torch.where(task < 0, num_tasks, task)  # the zero map goes last, where it is skipped
+    task = torch.where(task < 0, num_tasks, task)  # rows without a task go last; their result is zero
     order = torch.argsort(task, stable=True)
     count = torch.zeros(num_tasks + 1, dtype=torch.long, device=x.device).index_add(0, task, torch.ones_like(task))
     offsets = torch.nn.functional.pad(count.cumsum(0), (1, 0))
@@ -149,6 +155,10 @@ def degree_linear_rows(x: Tensor, weight: Tensor, task: Tensor) -> Tensor:
 
 
 def degree_pool(x: Tensor, task: Tensor, batch: Tensor, num_tasks: int, num_graphs: int, mode: str = "sum") -> Tensor:
-    r"""Sum (or average) the rows of each task in each graph (Eq. 11): ``[num_graphs, num_tasks * width]``."""
+    r"""Sum (``mode="sum"``) or average (``"mean"``) the rows of each task in each graph (Eq. 11).
+
+    Returns:
+        ``[num_graphs, num_tasks * width]``.
+    """
     cells = ops.degree_pool(x, batch * num_tasks + task, num_graphs * num_tasks, mode)
     return cells.view(num_graphs, num_tasks * x.size(1))

@@ -3,7 +3,7 @@
 Each operator has a definition in plain PyTorch (:mod:`demonet.ops.reference`), a CPU version and a Triton version. By
 default the device and the dtype decide. All versions give the same results up to rounding.
 
-To change a setting for a block of code::
+To change a setting for a block of code:
 
     with demonet.backend.override(path="reference"):
         model(x, edge_index)
@@ -40,30 +40,40 @@ _EXPORT_IS_DISTINCT = torch.__version__ >= "2.13"
 class Backend:
     """The path and the thresholds. All defaults are measured; none changes a result beyond rounding.
 
-    Attributes:
-        path: ``"auto"``, or one family for every operator that has a version in it: ``"reference"``, ``"cpu"`` (main
-            memory only), ``"triton"`` (in main memory: Triton's interpreter, for tests).
+    A *group* is all rows of one degree. The *fused loss* is a model's layers, head and loss as one function
+    (:mod:`demonet.nn.fused`). A *tier* is a run of groups padded to the same number of rows, so that they are one
+    batched product (:mod:`demonet.ops.schedule.cpu`).
 
-        block_heights: Heights to which the first rows of every group may be padded in one batched product.
-        block_call_cost: Cost of one matrix product beside its arithmetic, in padded rows.
+    The attributes are, in this order: the path; thresholds on a CPU; thresholds of the schemes; thresholds in Triton.
+
+    Attributes:
+        path: ``"auto"``, or one family for every operator that has a version in it: ``"reference"``, ``"cpu"`` (only
+            for tensors on a CPU), ``"triton"`` (for tensors on a CPU with Triton's interpreter, for tests).
+
+        block_heights: Numbers of rows to which groups may be padded for one batched product; longer groups are
+            multiplied one by one. 0 is no batched product.
+        block_call_cost: Cost of calling a matrix product, without its arithmetic, in padded rows.
         block_batch_cost: The same for a batched product.
-        block_matrix_size: Entries of a matrix from which on groups are multiplied one by one, without padding.
-        tier_call_cost: Cost of one batched product of a tier, in padded rows.
-        piece_rows: Rows that go through a layer at a time in the fused loss of a large graph.
-        buffer_bytes: Size from which on the memory of a result is reused in the next epoch.
-        fused_rows: Rows from which on the fused loss works piece by piece; below, the one for small graphs is used.
-        outer_rows: Rows of one share in a sum of outer products over all rows.
+        block_matrix_size: With matrices of at least this many entries, groups are multiplied one by one.
+        tier_call_cost: Cost of calling the batched product of a tier, in padded rows.
+        piece_rows: Rows that go through all layers at a time in the fused loss of a large graph.
+        buffer_bytes: The memory of results of at least this size is reused in the next epoch.
+        fused_rows: With at least this many rows, the fused loss is the one for large graphs, which works piece by
+            piece; below, the one for small graphs.
+        outer_rows: Rows that are summed at a time in a sum of outer products over all rows.
         padded_entries: Entries that may be copied to align rows for ``torch.nn.functional.grouped_mm``.
         head_rows: Rows below which a linear head and its loss are plain PyTorch, without a custom operator.
-        vector_classes: Number of classes below which the loss is computed with one row per class.
-        class_major_rows: Rows from which on the same holds for scores that are given.
+        vector_classes: Number of classes below which scores are stored with one row per class in the loss.
+        class_major_rows: Rows needed for the same where the scores were computed before, one row per node.
 
-        rows_per_task: Scheme ``weight``: rows per degree from which on the two matrices of a degree are added first.
-        rows_per_hash: Scheme ``hash``: rows per degree from which on a matrix per degree is cheaper than hashing rows.
-        rows_per_mix: Scheme ``smooth``: rows per degree from which on mixing matrices is cheaper than mixing products.
-        cached_entries: Entries of all matrices that fit into a CPU's cache; so many are added regardless of the rows.
-        mixed_entries: The same for mixing splines.
-        hash_map_entries: Entries of the hash functions written as one matrix on a GPU.
+        rows_per_task: Scheme ``weight``: with at least this many rows per degree on average, the shared and the own
+            matrix of each degree are added before the product; with fewer, there are two products.
+        rows_per_hash: Scheme ``hash``: the same for making a matrix per degree, instead of hashing rows.
+        rows_per_mix: Scheme ``smooth``: the same for mixing matrices, instead of mixing products.
+        cached_entries: If all matrices together have at most this many entries, they fit into a CPU's cache and are
+            made whatever the number of rows (schemes ``weight`` and ``hash``).
+        mixed_entries: The same for scheme ``smooth``.
+        hash_map_entries: Most entries of the hash functions of all degrees as one matrix on a GPU.
         hash_columns: Input columns that are hashed at a time.
 
         tile_rows: Rows of a tile in Triton kernels, a power of two. Only the environment can set it.
@@ -72,7 +82,8 @@ class Backend:
         pool_rows: Rows that one program of the pooling kernel sums.
         widest_input: Most input columns of the fused convolution.
         widest_half: Most output columns of each of its halves.
-        matrix_bytes: Bytes of the matrices in one program of it; float32 has half, since its products keep copies.
+        matrix_bytes: Most bytes of the matrices in one program of it; half as many in float32, whose products keep
+            copies.
         most_classes: Most classes of the fused head and loss.
     """
 
@@ -177,12 +188,12 @@ def family(x: Tensor) -> Family:
 
 
 def tracing() -> bool:
-    """Whether ``torch.compile`` or ``torch.export`` is recording: values cannot be read, and nothing is cached."""
+    """Whether ``torch.compile`` or ``torch.export`` is recording: values cannot be read, and must not be cached."""
     return torch.compiler.is_compiling()
 
 
 def exporting() -> bool:
-    """Whether a program for graphs of every size is recorded: sizes of the example decide nothing."""
+    """Whether ``torch.export`` is recording: for graphs of any size, so no choice may depend on the example's."""
     return torch.compiler.is_exporting() and (_EXPORT_IS_DISTINCT or not torch.compiler.is_dynamo_compiling())
 
 
@@ -198,14 +209,14 @@ def direct(*tensors: Tensor) -> bool:
 
 
 def fuses_loss(x: Tensor) -> bool:
-    """Whether layers, head and loss may be one function: rows ``x`` are constant and nothing traces or casts."""
+    """Whether layers, head and loss may be one function: ``x`` is dense and constant, and nothing traces or casts."""
     if x.size(0) == 0 or x.requires_grad or tracing() or torch.is_autocast_enabled(x.device.type):
         return False
     return x.layout == torch.strided
 
 
 def block_width(width: int, largest: int) -> int:
-    """The power of two that covers a width, between 16 (the least a matrix unit takes) and ``largest``."""
+    """The power of two that covers a width, between 16 (the least that GPU matrix units take) and ``largest``."""
     return min(largest, max(16, 1 << max(width - 1, 0).bit_length()))
 
 
@@ -226,5 +237,5 @@ def fits_head(weight: Tensor) -> bool:
 
 
 def enough_rows(rows_per_degree: int, num_degrees: int, num_rows: int) -> bool:
-    """Whether degrees have so many rows on average that a matrix per degree pays."""
+    """Whether degrees have at least ``rows_per_degree`` rows on average, so that making a matrix for each pays."""
     return not exporting() and num_degrees * rows_per_degree <= num_rows

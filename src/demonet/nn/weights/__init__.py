@@ -1,4 +1,4 @@
-"""Schemes: how a degree gets its matrix. One file each; see :mod:`demonet.nn.weights.base` for how to add one."""
+"""Schemes: how a degree gets its matrix. One file each; ``docs/extending/scheme.md`` shows how to add one."""
 
 # Importing a scheme registers it.
 from demonet.nn.weights.base import SCHEMES, DegreeWeights, make_weights, register

@@ -5,9 +5,9 @@ A scheme is a subclass of :class:`DegreeWeights` in a file of its own, registere
     @register("mine")
     class MyWeights(DegreeWeights): ...
 
-The layer, the models, the estimators and the command then accept ``scheme="mine"``. What a scheme must have is
-:meth:`~DegreeWeights.matrices`, its definition, and :meth:`~DegreeWeights.by_row`; the other methods have defaults that
-follow from these, and are overridden where there is a faster way.
+The layer, the models, the estimators and the command line then accept ``scheme="mine"``. A scheme must have :meth:`~DegreeWeights.matrices` (its definition),
+:meth:`~DegreeWeights.by_row` and :meth:`~DegreeWeights.reset_parameters`. The other methods have defaults that follow
+from these; override them where there is a faster way. The steps are in ``docs/extending/scheme.md``.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def register(name: str) -> Callable[[type[DegreeWeights]], type[DegreeWeights]]:
 
 
 def make_weights(scheme: str, in_channels: int, width: int, tasks: DegreeTasks, **options: Any) -> DegreeWeights:
-    """The weights of a scheme, with those of the options that it takes."""
+    """The weights of a scheme. Options that are not arguments of its constructor are left out."""
     if scheme not in SCHEMES:
         raise DemonetError(f"scheme={scheme!r} is not one of {', '.join(map(repr, SCHEMES))}")
     taken = inspect.signature(SCHEMES[scheme]).parameters
@@ -70,15 +70,22 @@ class DegreeWeights(nn.Module):
         self._cache: dict[str, tuple[Any, ...]] = {}
 
     def matrices(self, degree: Tensor) -> Tensor:
-        """``[len(degree), in_channels, width]``: the matrix that nodes of each degree use."""
+        """``[len(degree), in_channels, width]``: the matrix that nodes of each degree use.
+
+        Args:
+            degree: ``[n]``, or ``[n, 2]`` for tasks by pair.
+        """
         raise NotImplementedError
 
     def by_row(self, a: Tensor, degree: Tensor) -> Tensor:
-        """Each row of ``a`` times the matrix of its degree; rows in any order, no size read from the data."""
+        """Each row of ``a`` times the matrix of its degree; rows in any order.
+
+        No shape may depend on the values in ``degree``: ``torch.export`` has to record it.
+        """
         raise NotImplementedError
 
     def by_group(self, a: Tensor, layout: DegreeLayout) -> Tensor:
-        """Each row of ``fold(a, layout)`` times the matrix of its degree; rows in degree order."""
+        """:meth:`by_row` for rows in degree order; ``a`` is what :meth:`fold` returned."""
         return self.by_row(a, layout.key)
 
     def for_groups(self, layout: DegreeLayout) -> Tensor | None:
@@ -91,7 +98,7 @@ class DegreeWeights(nn.Module):
         return None if matrices is None else (None, matrices)
 
     def fold(self, a: Tensor, layout: DegreeLayout) -> Tensor:
-        """The part of the work that involves no parameter; for a constant input it is done once."""
+        """The part of the work on ``a`` that needs no parameter; for a constant input it is done once."""
         return a
 
     def reset_parameters(self) -> None:

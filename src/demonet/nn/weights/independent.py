@@ -19,7 +19,7 @@ class IndependentWeights(DegreeWeights):
 
     Attributes:
         shared: ``[in_channels, width]``, :math:`W_g`.
-        own: ``[tasks, in_channels, width]``, :math:`W_d`; none for the slot of unseen degrees.
+        own: ``[tasks, in_channels, width]``, :math:`W_d`. The last of exact tasks is for unseen degrees and has none.
     """
 
     own: Tensor
@@ -37,6 +37,7 @@ class IndependentWeights(DegreeWeights):
             glorot_(self.own, self.degree_scale)
 
     def _own_task(self, degree: Tensor) -> Tensor:
+        """The index into ``own`` of each degree; -1 for unseen degrees."""
         task = self.tasks(degree)
         return torch.where(task < self.own.size(0), task, -1)
 
