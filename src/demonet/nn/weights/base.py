@@ -5,9 +5,10 @@ A scheme is a subclass of :class:`DegreeWeights` in a file of its own, registere
     @register("mine")
     class MyWeights(DegreeWeights): ...
 
-The layer, the models, the estimators and the command line then accept ``scheme="mine"``. A scheme must have :meth:`~DegreeWeights.matrices` (its definition),
-:meth:`~DegreeWeights.by_row` and :meth:`~DegreeWeights.reset_parameters`. The other methods have defaults that follow
-from these; override them where there is a faster way. The steps are in ``docs/extending/scheme.md``.
+The layer, the models, the estimators and the command line then accept ``scheme="mine"``. A scheme must have
+:meth:`~DegreeWeights.matrices` (its definition), :meth:`~DegreeWeights.by_row` and
+:meth:`~DegreeWeights.reset_parameters`. The other methods have defaults that follow from these; override them where
+there is a faster way. The steps are in ``docs/extending/scheme.md``.
 """
 
 from __future__ import annotations
