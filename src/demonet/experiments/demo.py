@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from demonet import baselines
 from demonet.baselines.base import labels
-from demonet.baselines.gcn import GCN
+from demonet.baselines.convolutional import GCN
 from demonet.data.splits import Split, thirds
 from demonet.data.synthetic import mirrored_karate, role_graph, small_graphs
 from demonet.experiments.statistics import spread

@@ -22,7 +22,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import add_self_loops, degree
 
 from demonet.baselines.base import labels
-from demonet.baselines.gcn import GCN
+from demonet.baselines.convolutional import GCN
 from demonet.baselines.layers import Product
 from demonet.data import load
 from demonet.data.splits import Split
