@@ -1,6 +1,7 @@
 r"""A lower bound: the bytes that an epoch of our networks must move, divided by the bandwidth of a copy.
 
-n nodes, m directed edges, widths F (input) and C (both hidden layers), numbers of s bytes, neighbours of i bytes, P parameters.
+n nodes, m directed edges, widths F (input) and C (both hidden layers), numbers of s bytes, neighbours of i bytes, P
+parameters.
 Every dense array counts once for each time it has to be read or written, a gathered row once for each edge (features
 larger than the caches are read from memory again for every neighbour), products and activations nothing. Rows that stay
 in a cache can therefore be faster than this bound: it says little on a graph that fits into a cache.
@@ -22,8 +23,8 @@ parameters                                       read twice, gradient written an
                                                  written: 10P
 ===============================================  ==================================================
 
-In one step: values that only one node needs are never stored. Rows of h1 and of the neighbours' gradients still pass through
-memory, because other nodes read them; h2, scores, the second aggregate and the gradients of h1 and h2 do not.
+In one step: values that only one node needs are never stored. Rows of h1 and of the neighbours' gradients still pass
+through memory, because other nodes read them; h2, scores, the second aggregate and the gradients of h1 and h2 do not.
 
 ===============================================  ==================================================
 first layer, forward                             read x, its aggregate; write h1: 2nF + nC

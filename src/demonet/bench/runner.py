@@ -16,9 +16,7 @@ import torch
 from demonet.bench.child import Child, Order
 from demonet.bench.step import WARM_UP, Built, Mode, Precision, one_line, products, timed, training_step, wait
 
-SAMPLE_SECONDS = (
-    0.02  # a sample has as many epochs as take about this long, so that the cost of the clock is negligible
-)
+SAMPLE_SECONDS = 0.02  # a sample has as many epochs as take about this long; the cost of the clock is then negligible
 
 
 @dataclass

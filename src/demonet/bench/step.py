@@ -99,7 +99,7 @@ def training_step(built: Built, mode: Mode = "eager", precision: Precision = "fl
     """
     model, inputs, y, rows = built.model, built.inputs, built.y, built.rows
     if precision == "tf32" and y.device.type != "cuda":
-        raise DemonetError("tf32 needs a CUDA device", hint="use float32 or bfloat16")
+        raise DemonetError("tf32 needs a GPU", hint="use float32 or bfloat16")
     if "graphed" in mode and y.device.type != "cuda":
         raise DemonetError("a CUDA graph needs a CUDA device", hint="use 'eager' or 'compiled'")
     model.train()

@@ -104,7 +104,7 @@ def _one(method: str, data: Data | Sequence[Data], y: Tensor, split: Split, seed
         trained = train_nodes(data, split, chosen, seed=seed)
     else:
         trained = train_graphs(data, split, chosen, seed=seed)
-    return trained.test_accuracy, trained.history
+    return trained.test_metric, trained.history
 
 
 def _training(data: Data | Sequence[Data]) -> TrainConfig:
@@ -133,5 +133,5 @@ def mirror(seed: int = 0) -> Mirror:
         xy,
         float(distance[nodes, data.mirror].mean()),
         float(distance[others].mean()),
-        trained.test_accuracy,
+        trained.test_metric,
     )

@@ -46,8 +46,9 @@ def tensorboard_log(folder: Path | None, callback: Callable[[Epoch], None]) -> I
     def on_epoch(epoch: Epoch) -> None:
         if not writers:
             writers.append(SummaryWriter(str(folder), purge_step=epoch.number))
-        for name in ("train_loss", "val_loss", "val_accuracy"):
-            writers[0].add_scalar(name, getattr(epoch, name), epoch.number)
+        values = {"train_loss": epoch.train_loss, "val_loss": epoch.val_loss, "val_accuracy": epoch.val_metric}
+        for name, value in values.items():
+            writers[0].add_scalar(name, value, epoch.number)
         callback(epoch)
 
     try:

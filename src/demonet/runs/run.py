@@ -99,7 +99,8 @@ def summarise(plan: Plan, estimator: Estimator, config: dict[str, Any], metrics:
         edges = torch.unique(graphs[0].edge_index.sort(0).values, dim=1).numpy()
         drawing = _spring_layout(edges, len(inputs.ids), seed)
     history = estimator.history_
-    curves = {name: getattr(history, name) for name in ("train_loss", "val_loss", "val_accuracy", "best_epoch")}
+    curves = {name: getattr(history, name) for name in ("train_loss", "val_loss", "best_epoch")}
+    curves["val_accuracy"] = history.val_metric
     return Run(
         kind=inputs.kind,
         config=config,
