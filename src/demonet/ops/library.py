@@ -98,17 +98,6 @@ _IMPLEMENTATIONS: dict[str, Callable[..., Any]] = {
     "conv": _conv,
     "conv_backward": _conv_backward,
 }
-for _name in (
-    "edge_product",
-    "degree_linear",
-    "degree_outer",
-    "degree_pool",
-    "linear_cross_entropy",
-    "linear_cross_entropy_backward",
-):
-    _IMPLEMENTATIONS[_name] = _dispatched(_name)
-for _name, _implementation in _IMPLEMENTATIONS.items():
-    library.impl(_name, _implementation, "CompositeExplicitAutograd")
 
 # ----------------------------------------------------------------------------------------------- shapes for tracing
 
@@ -147,6 +136,7 @@ _SHAPES: dict[str, Callable[..., Any]] = {
     ),
 }
 for _name, _shape in _SHAPES.items():
+    library.impl(_name, _IMPLEMENTATIONS.get(_name, _dispatched(_name)), "CompositeExplicitAutograd")
     torch.library.register_fake(f"demonet::{_name}", _shape, lib=library)
 
 
