@@ -6,14 +6,176 @@ python benchmarks/page.py [--results benchmarks/results] [--docs docs]
 from __future__ import annotations
 
 import argparse
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from demonet.atomic import replacing
-from demonet.bench.rows import read_rows
-from demonet.bench.tables import FIGURES, fill
+from demonet.bench.methods import METHODS, OURS
+from demonet.bench.rows import Row, best, read_rows, slope
 from demonet.report.bench import running_time
 
 ROOT = Path(__file__).parent.parent
+MARKED = re.compile(
+    r"(?P<start><!-- (?P<kind>[a-z-]+) from (?P<file>[a-z_]+)\.csv -->\n).*?(?P<end><!-- end -->)", re.DOTALL
+)
+FIGURES = {"cpu_sizes": "Time per epoch on two CPU cores", "gpu_scaling": "Time per epoch on one GPU"}
+
+
+def epochs(rows: Sequence[Row]) -> str:
+    """A table for each graph, thread count and precision: a line for each method, a column for each mode."""
+    parts = []
+    for key in dict.fromkeys((row.graph, row.nodes, row.arcs, row.precision, row.threads) for row in rows):
+        part = [row for row in rows if (row.graph, row.nodes, row.arcs, row.precision, row.threads) == key]
+        modes = list(dict.fromkeys(row.mode for row in part))
+        fastest = best(part)
+        ours = [name for name in OURS if name in fastest]
+        where = f"{key[0]}, {key[1]:,} nodes, {key[2]:,} arcs, {key[3]}" + _threads(part[0])
+        head = ["method", "input", *(f"{mode}, ms" for mode in modes), *(f"× {name}" for name in ours)]
+        lines = []
+        for name in dict.fromkeys(row.method for row in part):
+            times = [_milliseconds(_one(part, name, mode)) for mode in modes]
+            ratios = [f"{fastest[name] / fastest[other]:.2f}" if name in fastest else "–" for other in ours]
+            found = [row for row in part if row.method == name]
+            form = METHODS[name].form if name in METHODS else ""
+            lines.append([name, form, *times, *ratios, _memory(found), _floor(found)])
+        parts.append(
+            f"{where}:\n\n" + markdown([*head, "peak, MiB", "of its floors"], lines, words=2) + _failures(part)
+        )
+    return "\n\n".join(parts)
+
+
+def by_graph(rows: Sequence[Row]) -> str:
+    """Methods against graphs, the fastest mode of each, and how much slower the last graph is than the first."""
+    return _against(rows, lambda row: row.graph, lambda times: f"{times[-1] / times[0]:.2f}", "last of first")
+
+
+def by_size(rows: Sequence[Row]) -> str:
+    """Methods against numbers of arcs, the fastest mode of each, and the slope on logarithmic axes from 10^5 arcs."""
+    sizes = sorted({row.arcs for row in rows})
+    chosen = [arcs for arcs in sizes if arcs >= 100_000]
+
+    def fitted(times: Sequence[float]) -> str:
+        kept = [time for arcs, time in zip(sizes, times, strict=True) if arcs >= 100_000]
+        return f"{slope(chosen, kept):.2f}"
+
+    return _against(sorted(rows, key=lambda row: row.arcs), lambda row: f"{row.arcs:,} arcs", fitted, "slope")
+
+
+def of_sets(rows: Sequence[Row]) -> str:
+    """Presets on the paper's sets, a column for each number of threads, and the peak memory."""
+    threads = sorted({row.threads for row in rows})
+    head = ["set", "preset and scheme", *(f"{count} thread{'s' * (count > 1)}, ms" for count in threads), "peak, MiB"]
+    lines = []
+    for graph, method in dict.fromkeys((row.graph, row.method) for row in rows):
+        found = [row for row in rows if (row.graph, row.method) == (graph, method)]
+        by_threads = {row.threads: row for row in found}
+        times = [_milliseconds(by_threads.get(count)) for count in threads]
+        lines.append([graph, method, *times, _memory(found)])
+    return markdown(head, lines, words=2)
+
+
+TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
+    "epochs": epochs,
+    "by-graph": by_graph,
+    "by-size": by_size,
+    "of-sets": of_sets,
+}
+
+
+def fill(document: str, results: Path) -> str:
+    """The document with everything between markers made anew from its file in ``results``.
+
+    A marked table is ``<!-- epochs from gpu_small.csv -->``, anything, ``<!-- end -->``; the kind ``figure`` stands for
+    the image of the same name as the file.
+    """
+
+    def made(match: re.Match[str]) -> str:
+        path = results / f"{match['file']}.csv"
+        if not path.exists():
+            shown = f"Not measured: there is no `{path.name}`."
+        elif match["kind"] == "figure":
+            shown = f"![{FIGURES[path.stem]}](images/{path.stem}.svg)"
+        else:
+            rows = read_rows(path)
+            shown = f"{TABLES[match['kind']](rows)}\n\n{source(rows)}"
+        return f"{match['start']}\n{shown}\n\n{match['end']}"
+
+    return MARKED.sub(made, document)
+
+
+def source(rows: Sequence[Row]) -> str:
+    """Where rows were measured, and with which command."""
+    devices, versions, commands = (
+        ", ".join(dict.fromkeys(getattr(row, name) for row in rows)) for name in ("device", "versions", "command")
+    )
+    return f"{devices}; {versions}; `{commands}`."
+
+
+def markdown(head: Sequence[str], lines: Iterable[Sequence[str]], words: int = 1) -> str:
+    """A Markdown table, the first columns of words, the others of numbers; a vertical bar inside a cell stays one."""
+    rows = [head, ["---"] * words + ["---:"] * (len(head) - words), *lines]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows)
+
+
+def _against(
+    rows: Sequence[Row], column: Callable[[Row], str], last: Callable[[Sequence[float]], str], title: str
+) -> str:
+    """Methods (with precision, where there are several) against columns; ``last`` sums up a line."""
+    columns = list(dict.fromkeys(column(row) for row in rows))
+    several = len({row.precision for row in rows}) > 1
+    lines = []
+    for method, precision in dict.fromkeys((row.method, row.precision) for row in rows):
+        mine = [row for row in rows if (row.method, row.precision) == (method, precision)]
+        times = [best(row for row in mine if column(row) == name).get(method, math.nan) for name in columns]
+        name = f"{method}, {precision}" if several else method
+        lines.append([name, *map(_number, times), last(times).replace("nan", "–")])
+    return markdown(["method, ms", *columns, title], lines)
+
+
+def _one(rows: Iterable[Row], method: str, mode: str) -> Row | None:
+    return next((row for row in rows if (row.method, row.mode) == (method, mode)), None)
+
+
+def _milliseconds(row: Row | None) -> str:
+    """Median, and the quartiles around it."""
+    if row is None:
+        return ""
+    return "failed" if row.failed else f"{_number(row.ms)} ({_number(row.q1)} to {_number(row.q3)})"
+
+
+def _number(value: float) -> str:
+    """Three figures that carry meaning."""
+    if math.isnan(value):
+        return "–"
+    return f"{value:,.{max(0, 2 - math.floor(math.log10(value)))}f}"
+
+
+def _memory(rows: Iterable[Row]) -> str:
+    peaks = [row.memory_mib for row in rows if not math.isnan(row.memory_mib)]
+    return f"{min(peaks):,.0f}" if peaks else "–"
+
+
+def _floor(rows: Iterable[Row]) -> str:
+    """How many times the floor by layer, and the floor in one step, the fastest mode takes."""
+    timed = [row for row in rows if not row.failed and not math.isnan(row.floor_ms)]
+    fastest = min(timed, key=lambda row: row.ms, default=None)
+    return "" if fastest is None else f"{fastest.ms / fastest.floor_ms:.2f} / {fastest.ms / fastest.step_floor_ms:.2f}"
+
+
+def _failures(rows: Iterable[Row]) -> str:
+    """A line for each reason, with those who gave it."""
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        if row.failed:
+            reasons.setdefault(row.error, []).append(f"{row.method} ({row.mode})")
+    return "".join(f"\n\nFailed: {', '.join(names)}: {error}" for error, names in reasons.items())
+
+
+def _threads(row: Row) -> str:
+    """The number of threads, which only a CPU is asked for."""
+    return "" if "NVIDIA" in row.device else f", {row.threads} thread{'s' * (row.threads > 1)}"
 
 
 def main() -> None:

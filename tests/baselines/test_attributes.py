@@ -11,8 +11,8 @@ from torch_geometric.data import Data
 
 from demonet import DemonetError, baselines
 from demonet.baselines.attributes import are_counts, graph_attributes, node_attributes
-from demonet.baselines.degree import _DistinctSVC
 from demonet.baselines.selection import select
+from demonet.baselines.simple import _DistinctSVC
 from demonet.data.features import to_scipy, to_torch
 from demonet.data.splits import Split, thirds
 from demonet.data.synthetic import role_graph, small_graphs

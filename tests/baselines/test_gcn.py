@@ -7,7 +7,7 @@ import torch
 from tests.reference.graphs import drawn_by_seed, features
 from torch_geometric.data import Data
 
-from demonet.baselines.gcn import GCN
+from demonet.baselines.convolutional import GCN
 from demonet.baselines.layers import Product, gcn_product
 from demonet.data.splits import Split, thirds
 from demonet.data.synthetic import mirrored_karate, role_graph, small_graphs

@@ -249,7 +249,7 @@ def test_bad_settings_of_machines():
         baselines.get("wl-rf")(trees=0)
     with pytest.raises(DemonetError, match=r"dimensions .*0"):
         baselines.get("deepwl")(dimensions=(0,))
-    with pytest.raises(DemonetError, match=r"window .*0"):
+    with pytest.raises(DemonetError, match=r"windows .*0"):
         baselines.get("deepwl")(windows=(0,))
     with pytest.raises(DemonetError, match="'dimensions' parameter of DeepWLKernel must be an int"):
         DeepWLKernel(dimensions=0).fit([path(2)])

@@ -111,7 +111,7 @@ def test_the_convolution_reads_one_field_at_a_time():
 
 
 def test_bad_settings():
-    with pytest.raises(DemonetError, match=r"receptive field .*0"):
+    with pytest.raises(DemonetError, match=r"field .*0"):
         PatchySan(field=0)
     with pytest.raises(DemonetError, match=r"receptive field .*16"):
         PatchySan(field=16)

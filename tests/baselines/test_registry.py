@@ -9,8 +9,8 @@ from torch_geometric.data import Data
 
 from demonet import DemonetError, baselines
 from demonet.baselines.base import REGISTRY, register
-from demonet.baselines.gcn import GCN
-from demonet.baselines.majority import Majority
+from demonet.baselines.convolutional import GCN
+from demonet.baselines.simple import Majority
 from demonet.data.splits import Split, thirds
 from demonet.data.synthetic import role_graph, small_graphs
 from demonet.train import TrainConfig
@@ -78,7 +78,7 @@ def test_a_name_is_registered_once(monkeypatch):
         name = "other"
 
     assert register(Other) is register(Other)
-    with pytest.raises(DemonetError, match=r"'majority'.*demonet\.baselines\.majority\.Majority"):
+    with pytest.raises(DemonetError, match=r"'majority'.*demonet\.baselines\.simple\.Majority"):
         register(type("Again", (Majority,), {}))
 
 

@@ -105,7 +105,8 @@ def test_processes_of_their_own_take_turns():
 
 def test_what_fails_in_a_process_of_its_own_says_why_here():
     (row,) = bench(SPEC, ["weight"], apart=True, precision="tf32", **FAST)
-    assert row.error == "tf32 products are a GPU's (use float32 or bfloat16)"
+    assert "tf32" in row.error
+    assert "float32 or bfloat16" in row.error
 
 
 def test_dgl_says_that_it_is_absent():

@@ -9,9 +9,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from benchmarks.page import FIGURES, MARKED, TABLES, by_graph, by_size, epochs, fill, of_sets
 
-from demonet.bench.rows import Row, read_rows
-from demonet.bench.tables import FIGURES, MARKED, TABLES, best, by_graph, by_size, epochs, fill, of_sets, slope
+from demonet.bench.rows import Row, best, read_rows, slope
 from demonet.errors import DemonetError
 from demonet.experiments.rows import write_rows
 from demonet.report.bench import bench_page, running_time, times_by_nodes

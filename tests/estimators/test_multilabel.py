@@ -120,7 +120,7 @@ def test_models_of_the_first_format_load():
     nodes = DEMONetClassifier.load(FILES / "nodes-1.safetensors", graph=roles())
     np.testing.assert_allclose(nodes.predict_proba(), np.load(FILES / "nodes-1.npy"), atol=1e-6)
     assert (nodes.metric, nodes.class_weight, nodes.history_.metric) == (None, "balanced", "accuracy")
-    assert len(nodes.history_.val_accuracy) == nodes.history_.epochs == 2
+    assert len(nodes.history_.val_metric) == nodes.history_.epochs == 2
     graphs, names = families()
     sets = DEMONetGraphClassifier.load(FILES / "graphs-1.safetensors")
     np.testing.assert_allclose(sets.predict_proba(graphs), np.load(FILES / "graphs-1.npy"), atol=1e-6)

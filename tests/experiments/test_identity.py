@@ -8,7 +8,7 @@ import math
 import pytest
 import torch
 
-from demonet.baselines.gcn import GCN
+from demonet.baselines.convolutional import GCN
 from demonet.errors import DemonetError
 from demonet.experiments.ledger.job import Cell, Job, Result, Stamp, canonical
 from demonet.experiments.twins import graph_of, half, measure_twins

@@ -97,9 +97,9 @@ def test_patience_and_the_weights_that_are_kept(name):
     assert history.epochs == epochs
     assert history.best_epoch == best
     assert int(model.epoch) == best
-    assert history.val_accuracy == [right / 4 for right, _, _ in script[:epochs]]
+    assert history.val_metric == [right / 4 for right, _, _ in script[:epochs]]
     assert history.val_loss == pytest.approx([loss_of(*step) for step in script[:epochs]], rel=1e-5)
-    assert evaluate(model, Everyone().validation)[1] == history.best_accuracy == script[best][0] / 4
+    assert evaluate(model, Everyone().validation)[1] == history.best_metric == script[best][0] / 4
 
 
 def test_the_scripts_say_what_they_mean():
@@ -216,15 +216,15 @@ def test_the_best_weights_are_restored(kind):
         trained = train_graphs(data, split, problems.quick("default", "graphs", epochs=8, batch_size=4))
         y = torch.cat([graph.y for graph in data])
     history = trained.history
-    assert history.best_accuracy == max(history.val_accuracy) == trained.val_accuracy
-    ties = [loss for loss, a in zip(history.val_loss, history.val_accuracy, strict=True) if a == history.best_accuracy]
+    assert history.best_metric == max(history.val_metric) == trained.val_metric
+    ties = [loss for loss, a in zip(history.val_loss, history.val_metric, strict=True) if a == history.best_metric]
     assert history.val_loss[history.best_epoch] == min(ties)
     validation = LabelledBatch(trained.inputs, split.val, y[split.val])
     loss, accuracy = evaluate(trained.model, validation)
-    assert accuracy == history.best_accuracy
+    assert accuracy == history.best_metric
     assert loss == pytest.approx(history.val_loss[history.best_epoch], rel=1e-5)
     right = predict(trained.model, LabelledBatch(trained.inputs, split.test, y[split.test])).argmax(1) == y[split.test]
-    assert trained.test_accuracy == float(right.double().mean())
+    assert trained.test_metric == float(right.double().mean())
 
 
 def test_it_learns():

@@ -73,7 +73,7 @@ def test_every_preset_trains_in_every_scheme(name, family, scheme):
     trained = (train_graphs if family == "graphs" else train_nodes)(data, split, chosen)
     assert trained.history.epochs == 3
     assert all(torch.isfinite(torch.tensor(trained.history.train_loss + trained.history.val_loss)))
-    assert 0 <= trained.test_accuracy <= 1
+    assert 0 <= trained.test_metric <= 1
     assert trained.model.config.scheme == scheme
     items = split.train.numel() + split.val.numel() + split.test.numel()
     assert trained.model.eval().embed(*trained.inputs).shape[0] == items

@@ -27,15 +27,11 @@ __all__ = ["Baseline", "Settings", "get", "names", "register"]
 
 # In the order of the tables; a module with several baselines registers them in that order, too.
 _MODULES = (
-    "majority",
-    "degree",
+    "simple",
     "structural",
     "attributes",
     "wl_histogram",
-    "gcn",
-    "gcn_cheby",
-    "sage",
-    "gat",
+    "convolutional",
     "co_training",
     "gin",
     "pna",
@@ -47,7 +43,6 @@ _MODULES = (
     "diffpool",
     "deepwl",
     "wl",
-    "degree_wl",
 )
 for _module in _MODULES:  # imported now, so that the registry has this order whatever is imported next
     import_module(f"{__name__}.{_module}")

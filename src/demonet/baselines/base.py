@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 
 from torch import Tensor
@@ -15,21 +15,40 @@ from demonet.data.splits import Split
 from demonet.errors import DemonetError
 from demonet.train.problem import labels
 
-__all__ = ["Baseline", "Items", "Kind", "Settings", "check_at_least", "check_not_empty", "labels", "register"]
+__all__ = ["Baseline", "Items", "Kind", "Settings", "at_least", "labels", "register"]
 
 Kind: TypeAlias = Literal["nodes", "graphs"]
 Items: TypeAlias = Data | Sequence[Data]
 
 
+def at_least(minimum: int, default: Any = MISSING) -> Any:
+    """A field of :class:`Settings` for integers of at least ``minimum``: one, or a tuple of candidates.
+
+    With the default None, the value may be None.
+    """
+    return field(default=default, metadata={"minimum": minimum})
+
+
 @dataclass(frozen=True)
 class Settings:
-    """The hyper-parameters of a baseline. Subclasses add fields and check them in ``__post_init__``.
+    """The hyper-parameters of a baseline. Subclasses add fields; ``__post_init__`` may check more than a minimum.
 
     Attributes:
         source: The publication or program that the values come from.
     """
 
     source: str
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            name, value, minimum = each.name.replace("_", " "), getattr(self, each.name), each.metadata.get("minimum")
+            if value == ():
+                raise DemonetError(f"{name} is empty", hint="give at least one value to select from")
+            if minimum is None or (value is None and each.default is None):
+                continue
+            for number in value if isinstance(value, tuple) else (value,):
+                if not isinstance(number, int) or number < minimum:
+                    raise DemonetError(f"{name} must be an integer of at least {minimum}, got {number!r}")
 
 
 class Baseline(ABC):
@@ -113,17 +132,3 @@ def register(baseline: type[B]) -> type[B]:
             hint="choose another name",
         )
     return baseline
-
-
-def check_at_least(minimum: int, **values: int) -> None:
-    """Raise an error for each named setting that is not an integer of at least ``minimum``."""
-    for name, value in values.items():
-        if not isinstance(value, int) or value < minimum:
-            raise DemonetError(f"{name.replace('_', ' ')} must be an integer of at least {minimum}, got {value!r}")
-
-
-def check_not_empty(**values: Sequence[object]) -> None:
-    """Raise an error for each named setting that is an empty list of candidates."""
-    for name, candidates in values.items():
-        if not candidates:
-            raise DemonetError(f"{name} is empty", hint="give at least one value to select from")

@@ -19,8 +19,8 @@ from scipy.sparse.linalg import LinearOperator, cg
 from torch import Tensor
 from torch_geometric.data import Data
 
-from demonet.baselines.base import Items, check_at_least, register
-from demonet.baselines.gcn import GCN
+from demonet.baselines.base import Items, at_least, register
+from demonet.baselines.convolutional import GCN
 from demonet.baselines.network import LayerSettings
 from demonet.data.features import adjacency
 from demonet.data.splits import Split
@@ -40,14 +40,12 @@ class CoTrainingSettings(LayerSettings):
     """
 
     alpha: float = 1e-6
-    added: int | None = None
+    added: int | None = at_least(1, None)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.alpha > 0.0:
             raise DemonetError(f"alpha must be positive, got {self.alpha!r}")
-        if self.added is not None:
-            check_at_least(1, added=self.added)
 
 
 class _CoTrained(GCN):

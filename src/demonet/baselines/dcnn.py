@@ -11,7 +11,7 @@ from scipy import sparse
 from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 
-from demonet.baselines.base import check_at_least, register
+from demonet.baselines.base import at_least, register
 from demonet.baselines.network import Classifier, Network, NetworkSettings
 from demonet.data.features import adjacency
 from demonet.train.config import TrainConfig
@@ -23,10 +23,7 @@ _INITIAL_STD = 0.1  # of the diffusion weights
 class DCNNSettings(NetworkSettings):
     """``hops`` is the largest number of diffusion steps."""
 
-    hops: int = 2
-
-    def __post_init__(self) -> None:
-        check_at_least(0, hops=self.hops)
+    hops: int = at_least(0, 2)
 
 
 @register

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils._param_validation import Interval
 
-from demonet.baselines.base import check_at_least, check_not_empty, register
+from demonet.baselines.base import at_least, register
 from demonet.baselines.kernel import KernelSettings, KernelSVM
 from demonet.errors import DemonetError
 from demonet.kernels import WLSubtreeKernel
@@ -136,15 +136,9 @@ class DeepWLSettings(KernelSettings):
         epochs: Of skip-gram.
     """
 
-    dimensions: tuple[int, ...] = (2, 5, 10, 25, 50)
-    windows: tuple[int, ...] = (2, 5, 10, 25, 50)
-    epochs: int = 5
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_not_empty(dimensions=self.dimensions, windows=self.windows)
-        for dimensions, window in product(self.dimensions, self.windows):
-            check_at_least(1, dimensions=dimensions, window=window, epochs=self.epochs)
+    dimensions: tuple[int, ...] = at_least(1, (2, 5, 10, 25, 50))
+    windows: tuple[int, ...] = at_least(1, (2, 5, 10, 25, 50))
+    epochs: int = at_least(1, 5)
 
 
 @register

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import DenseSAGEConv, dense_diff_pool, global_max_pool
 
-from demonet.baselines.base import check_at_least, register
+from demonet.baselines.base import at_least, register
 from demonet.baselines.layers import LinearFirstSAGE
 from demonet.baselines.network import Classifier, DeepSettings, Network
 from demonet.errors import DemonetError
@@ -27,14 +27,12 @@ class DiffPoolSettings(DeepSettings):
     """``clusters`` is the size of the pooled graph; None for ``ratio`` of the nodes of the largest training graph."""
 
     ratio: float = 0.1
-    clusters: int | None = None
+    clusters: int | None = at_least(1, None)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0.0 < self.ratio <= 1.0:
             raise DemonetError(f"ratio of clusters to nodes must be in (0, 1], got {self.ratio!r}")
-        if self.clusters is not None:
-            check_at_least(1, clusters=self.clusters)
 
 
 @register

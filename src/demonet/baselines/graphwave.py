@@ -29,7 +29,7 @@ import numpy as np
 from scipy import linalg, sparse, special
 from torch_geometric.data import Data
 
-from demonet.baselines.base import Settings, check_at_least, register
+from demonet.baselines.base import Settings, at_least, register
 from demonet.baselines.embedding import Embedding, Float
 from demonet.baselines.structural import simple_adjacency
 from demonet.errors import DemonetError
@@ -50,16 +50,15 @@ class GraphWaveSettings(Settings):
         exact: Use the dense eigendecomposition instead.
     """
 
-    scales: int = 2
-    points: int = 25
+    scales: int = at_least(1, 2)
+    points: int = at_least(2, 25)
     last: float = 100.0
     kept: tuple[float, float] = (0.95, 0.80)
-    order: int = 30
+    order: int = at_least(1, 30)
     exact: bool = False
 
     def __post_init__(self) -> None:
-        check_at_least(1, scales=self.scales, Chebyshev_order=self.order)
-        check_at_least(2, points=self.points)
+        super().__post_init__()
         if not 0 < self.kept[1] <= self.kept[0] < 1:
             raise DemonetError(f"kept must be two numbers in (0, 1), the larger first, got {self.kept}")
         if self.last <= 0:

@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 from torch import Tensor
 from torch_geometric.data import Data
 
-from demonet.baselines.base import Baseline, Items, Settings, check_at_least, check_not_empty
+from demonet.baselines.base import Baseline, Items, Settings, at_least
 from demonet.baselines.selection import Rows, Selected, select
 from demonet.data.splits import Split
 from demonet.errors import DemonetError
@@ -32,13 +32,8 @@ class SubtreeSettings(Settings):
         untuned: The number of iterations where a split has no validation part.
     """
 
-    rounds: tuple[int, ...]
-    untuned: int = 2
-
-    def __post_init__(self) -> None:
-        check_not_empty(rounds=self.rounds)
-        for rounds in (*self.rounds, self.untuned):
-            check_at_least(0, rounds=rounds)
+    rounds: tuple[int, ...] = at_least(0)
+    untuned: int = at_least(0, 2)
 
 
 @dataclass(frozen=True)
@@ -55,7 +50,6 @@ class KernelSettings(SubtreeSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_not_empty(strengths=self.strengths, normalize=self.normalize)
         for strength in self.strengths:
             if not strength > 0:
                 raise DemonetError(f"C must be positive, got {strength!r}")

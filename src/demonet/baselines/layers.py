@@ -7,6 +7,7 @@ result is the same, and input rows may be sparse.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import torch
@@ -141,17 +142,28 @@ class TwoLayers(Classifier):
 
     Args:
         first: The first convolution.
-        second: The second convolution; it returns the scores where nodes are classified.
+        second: Makes the second convolution, given its output width. It returns the scores where nodes are classified.
+        width: The output width of the first convolution.
+        num_classes: Number of classes.
         dropout: Dropout probability.
         activation: After each convolution that does not return scores.
-        head: From the mean of a graph to its scores; None where nodes are classified.
+        graphs: Whether graphs are classified, by a linear layer on their means.
     """
 
     def __init__(
-        self, first: nn.Module, second: nn.Module, dropout: float, activation: nn.Module, head: nn.Linear | None
+        self,
+        first: nn.Module,
+        second: Callable[[int], nn.Module],
+        width: int,
+        num_classes: int,
+        dropout: float,
+        activation: nn.Module,
+        *,
+        graphs: bool,
     ) -> None:
         super().__init__()
-        self.first, self.second, self.head = first, second, head
+        self.first, self.second = first, second(width if graphs else num_classes)
+        self.head = nn.Linear(width, num_classes) if graphs else None
         self.dropout, self.activation = dropout, activation
 
     def embed(self, x: Any, edges: Any, batch: Tensor | None = None, num_graphs: int | None = None) -> Tensor:

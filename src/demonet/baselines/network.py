@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 
-from demonet.baselines.base import Baseline, Items, Settings, check_at_least
+from demonet.baselines.base import Baseline, Items, Settings, at_least
 from demonet.data.features import FeatureMap
 from demonet.data.splits import Split
 from demonet.errors import DemonetError
@@ -38,11 +38,11 @@ class NetworkSettings(Settings):
 class LayerSettings(NetworkSettings):
     """Settings of a network with hidden layers of width ``hidden`` and a dropout probability ``dropout``."""
 
-    hidden: int
+    hidden: int = at_least(1)
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
-        check_at_least(1, hidden=self.hidden)
+        super().__post_init__()
         if not 0.0 <= self.dropout < 1.0:
             raise DemonetError(f"dropout must be in [0, 1), got {self.dropout!r}")
 
@@ -51,11 +51,7 @@ class LayerSettings(NetworkSettings):
 class DeepSettings(LayerSettings):
     """Settings of a network with ``layers`` hidden layers."""
 
-    layers: int = 2
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_at_least(1, layers=self.layers)
+    layers: int = at_least(1, 2)
 
 
 class Classifier(nn.Module):

@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import shortest_path
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from demonet.baselines.base import check_at_least, register
+from demonet.baselines.base import at_least, register
 from demonet.baselines.network import Classifier, LayerSettings, Network
 from demonet.data.features import adjacency
 from demonet.errors import DemonetError
@@ -34,15 +34,13 @@ class PatchySettings(LayerSettings):
         reach: Receptive fields that the second convolution covers.
     """
 
-    field: int = 10
-    width: int | None = None
-    filters: tuple[int, int] = (16, 8)
-    reach: int = 10
+    field: int = at_least(1, 10)
+    width: int | None = at_least(1, None)
+    filters: tuple[int, int] = at_least(1, (16, 8))
+    reach: int = at_least(1, 10)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_at_least(1, receptive_field=self.field, reach=self.reach, first_filters=self.filters[0])
-        check_at_least(1, second_filters=self.filters[1], width=1 if self.width is None else self.width)
         if self.field > 15:
             raise DemonetError(f"receptive field must have at most 15 nodes, got {self.field}")
 

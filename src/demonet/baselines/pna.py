@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import PNAConv, global_add_pool
 
-from demonet.baselines.base import check_at_least, register
+from demonet.baselines.base import at_least, register
 from demonet.baselines.network import Classifier, DeepSettings, Network
 from demonet.degree.count import count_degree
 from demonet.errors import DemonetError
@@ -25,11 +25,10 @@ _SCALERS = ["identity", "amplification", "attenuation"]
 class PNASettings(DeepSettings):
     """``towers`` is the number of towers; each gets an equal share of the hidden units."""
 
-    towers: int = 5
+    towers: int = at_least(1, 5)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_at_least(1, towers=self.towers)
         if self.hidden % self.towers:
             raise DemonetError(f"hidden={self.hidden} is not divisible by towers={self.towers}")
 

@@ -20,7 +20,7 @@ from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 from torch_geometric.data import Data
 
-from demonet.baselines.base import Settings, check_at_least, register
+from demonet.baselines.base import Settings, at_least, register
 from demonet.baselines.embedding import Embedding, Float
 from demonet.baselines.structural import simple_adjacency, two_steps
 from demonet.errors import DemonetError
@@ -43,17 +43,15 @@ class RolXSettings(Settings):
         iterations: Of the factorisation.
     """
 
-    roles: int | None = None
-    most_roles: int = 20
-    bits: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8)
+    roles: int | None = at_least(1, None)
+    most_roles: int = at_least(1, 20)
+    bits: tuple[int, ...] = at_least(1, (1, 2, 3, 4, 5, 6, 7, 8))
     share: float = 0.5
-    rounds: int = 10
-    iterations: int = 500
+    rounds: int = at_least(0, 10)
+    iterations: int = at_least(1, 500)
 
     def __post_init__(self) -> None:
-        check_at_least(1, roles=1 if self.roles is None else self.roles, iterations=self.iterations)
-        check_at_least(1, most_roles=self.most_roles, bits=min(self.bits, default=0))
-        check_at_least(0, rounds=self.rounds)
+        super().__post_init__()
         if not 0 < self.share < 1:
             raise DemonetError(f"share must be in (0, 1), got {self.share!r}")
 

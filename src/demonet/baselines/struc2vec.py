@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch_geometric.data import Data
 
-from demonet.baselines.base import Settings, check_at_least, register
+from demonet.baselines.base import Settings, at_least, register
 from demonet.baselines.embedding import Embedding, Float
 from demonet.baselines.structural import simple_adjacency
 from demonet.errors import DemonetError
@@ -57,20 +57,18 @@ class Struc2vecSettings(Settings):
         epochs: Of skip-gram.
     """
 
-    layers: int = 6
-    neighbours: int | None = None
+    layers: int = at_least(1, 6)
+    neighbours: int | None = at_least(0, None)
     compressed: bool = True
     stay: float = 0.3
-    walks: int = 10
-    length: int = 80
-    dimensions: int = 128
-    window: int = 10
-    epochs: int = 5
+    walks: int = at_least(1, 10)
+    length: int = at_least(1, 80)
+    dimensions: int = at_least(1, 128)
+    window: int = at_least(1, 10)
+    epochs: int = at_least(1, 5)
 
     def __post_init__(self) -> None:
-        check_at_least(1, layers=self.layers, walks=self.walks, length=self.length, dimensions=self.dimensions)
-        check_at_least(1, window=self.window, epochs=self.epochs)
-        check_at_least(0, neighbours=0 if self.neighbours is None else self.neighbours)
+        super().__post_init__()
         if not 0 < self.stay <= 1:
             raise DemonetError(f"stay must be in (0, 1], got {self.stay!r}")
 

@@ -1,10 +1,10 @@
-"""``wl``: the Weisfeiler-Lehman subtree kernel of Shervashidze et al. (JMLR 2011)."""
+"""``wl``: the subtree kernel of Shervashidze et al. (JMLR 2011); ``degree-wl``: the kernel of the DEMO-Net paper."""
 
 from __future__ import annotations
 
 from demonet.baselines.base import register
 from demonet.baselines.kernel import KernelSettings, KernelSVM
-from demonet.kernels import WLSubtreeKernel
+from demonet.kernels import DegreeWLKernel, WLSubtreeKernel
 
 
 @register
@@ -23,3 +23,19 @@ class WL(KernelSVM):
     defaults = KernelSettings(
         "Xu et al., ICLR'19, section 7; C as Morris et al., TUDataset, 2020", rounds=(0, 1, 2, 3, 4, 5, 6)
     )
+
+
+@register
+class DegreeWL(KernelSVM):
+    r"""Support vector machine on the degree-specific kernel, which compares nodes of equal degree (Eq. 13 to 15).
+
+    .. math::
+        K(G, G') = \sum_{k=0}^{h} \sum_{v \in V} \sum_{v' \in V'}
+            \delta(deg(v), deg(v')) \, \langle h_v^k, h_{v'}^k \rangle
+
+    The last level h is selected on validation; see :class:`~demonet.kernels.DegreeWLKernel`.
+    """
+
+    name = "degree-wl"
+    kernel_class = DegreeWLKernel
+    defaults = KernelSettings("this project: as the subtree kernel", rounds=(0, 1, 2, 3, 4, 5, 6))

@@ -12,7 +12,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from torch import Tensor
 
-from demonet.baselines.base import check_at_least, register
+from demonet.baselines.base import at_least, register
 from demonet.baselines.kernel import KernelMethod, SubtreeSettings
 from demonet.baselines.selection import Rows, Selected, logistic, select
 from demonet.data.splits import Split
@@ -46,11 +46,7 @@ class WLLR(_WLHistogram):
 class ForestSettings(SubtreeSettings):
     """``trees`` is the number of trees."""
 
-    trees: int = 500
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_at_least(1, trees=self.trees)
+    trees: int = at_least(1, 500)
 
 
 @register

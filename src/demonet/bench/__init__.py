@@ -1,9 +1,8 @@
-"""Benchmarks: time and memory of a training epoch, for the schemes and for other layers, side by side.
+"""Benchmarks: time and memory of a training epoch, for our schemes and for other layers.
 
-``graphs`` builds the graphs, ``methods`` and ``peers`` the networks, ``sets`` the runs on data sets, ``step`` the
-epoch; ``runner`` and ``child`` measure it in processes of their own, ``floor`` is a lower bound; ``measure`` collects
-everything into ``rows``, and ``tables`` shows them. Public: :func:`bench`, :func:`bench_sets`, :class:`GraphSpec` and
-:data:`METHODS`.
+``graphs`` builds the graphs, ``methods`` the networks, ``step`` the epoch; ``runner`` and ``child`` measure it, the
+latter in another process; ``floor`` is a lower bound; ``measure`` collects everything into ``rows``. Public:
+:func:`bench`, :func:`bench_sets`, :class:`GraphSpec` and :data:`METHODS`.
 """
 
 from __future__ import annotations

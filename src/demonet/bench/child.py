@@ -1,9 +1,9 @@
-"""A network in a process of its own, which trains when it is asked to.
+"""A network in its own process, which trains on request.
 
-In one process all networks share a heap: memory that one has given back is there for the next, which then need not ask
-the system for it page by page, as it would alone. Here each has its own, and its peak of memory can be told, too: the
-child imports everything and makes the graph; from there on, what its resident set grows by at its highest counts:
-copies of features and arcs, layout, parameters, optimiser, activations. Linux alone can reset that mark.
+In one process all networks share a heap: memory that one has freed is available to the next, which then does not have
+to request it from the system, as it would alone. A separate process also allows measuring the peak memory: the child
+imports everything and makes the graph, then counts the growth of its resident set. That includes copies of features and
+edges, layout, parameters, optimizer and activations. Only Linux can reset the peak.
 """
 
 from __future__ import annotations
@@ -22,36 +22,24 @@ from typing import Any
 import torch
 
 from demonet.bench.graphs import GraphSpec, node_set
-from demonet.bench.methods import METHODS, build
-from demonet.bench.sets import build_preset
-from demonet.bench.step import WARM_UP, Mode, Precision, one_line, timed, training_step
+from demonet.bench.methods import METHODS, build, build_preset
+from demonet.bench.step import WARM_UP, Precision, one_line, timed, training_step
 from demonet.errors import DemonetError
 
-Order = dict[str, Any]  # what the child is to build, as plain values
+Order = dict[str, Any]  # what the child builds: spec, method, precision, mode; or name, preset, scheme
 RESET = Path("/proc/self/clear_refs")
 
 
-def order_method(spec: GraphSpec, method: str, precision: Precision, mode: Mode = "eager") -> Order:
-    """A method of the bench on a graph."""
-    return {"spec": spec.state(), "method": method, "precision": precision, "mode": mode}
-
-
-def order_preset(name: str, preset: str, scheme: str) -> Order:
-    """A preset on a set of the paper."""
-    return {"name": name, "preset": preset, "scheme": scheme}
-
-
 class Child:
-    """The process, its network built and warm.
+    """The process, with the network built and warmed up.
 
     Attributes:
-        parameters: How many numbers the network trains.
-        setup_ms: How long building it took.
-        memory_mib: Peak while training; NaN where the system does not say.
+        parameters: Number of parameters.
+        setup_ms: Time to build the network.
+        memory_mib: Peak memory while training; NaN if the system does not report it.
 
     Raises:
-        DemonetError: When the network cannot be built or trained, in the words of what was raised; or when that ends
-            the process without a word, as machine code gone wrong does.
+        DemonetError: If the network cannot be built or trained, or if that crashes the process.
     """
 
     def __init__(self, order: Order) -> None:
@@ -64,32 +52,32 @@ class Child:
         self.memory_mib = math.nan if started["memory_mib"] is None else float(started["memory_mib"])
 
     def time(self, epochs: int) -> float:
-        """Seconds of one epoch, from so many; one more goes before them, because others had the caches meanwhile."""
+        """Seconds per epoch, measured over ``epochs`` after one more that warms the caches."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{epochs}\n")
         self._process.stdin.flush()
         return float(self._answer()["seconds"])
 
     def close(self) -> None:
-        """End it."""
+        """End the process."""
         self._process.kill()
         self._process.communicate()
 
     def _answer(self) -> dict[str, Any]:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            if line.startswith("{"):  # whatever else a library prints
+            if line.startswith("{"):  # libraries may print other lines
                 found: dict[str, Any] = json.loads(line)
                 if "error" in found:
                     self.close()
                     raise DemonetError(found["error"])
                 return found
         code = self._process.wait()
-        raise DemonetError(f"it ends the process: {signal.Signals(-code).name if code < 0 else f'exit code {code}'}")
+        raise DemonetError(f"the process ended: {signal.Signals(-code).name if code < 0 else f'exit code {code}'}")
 
 
 def main(order: Order) -> None:
-    """In the child: build, warm up, say so; then time as many epochs as each line asks for."""
+    """In the child: build and warm up, report, then time as many epochs as each input line says."""
     try:
         step, facts = _start(order)
         _say(facts)
@@ -107,7 +95,7 @@ def _start(order: Order) -> tuple[Any, dict[str, Any]]:
         make = partial(build, METHODS[order["method"]], graph, precision)
     else:
         precision = "float32"
-        node_set(order["name"])  # so that importing what reads it is not counted
+        node_set(order["name"])  # so that the memory of its imports is not counted
         make = partial(build_preset, **order)
     before = _resident("VmRSS")
     if RESET.exists():

@@ -1,11 +1,12 @@
-r"""The floor: bytes that an epoch of ours must move, over the speed of a plain copy.
+r"""A lower bound: the bytes that an epoch of our networks must move, divided by the bandwidth of a copy.
 
-n nodes, m arcs, widths F (input) and C (both hidden layers), numbers of s bytes, neighbours of i bytes, P parameters.
-Every dense array counts once for each time it has to be read or written, a gathered row once for each arc (features
-larger than the caches come from memory again for every neighbour), products and activations nothing. Rows that stay in
-a cache can therefore run below the floor: on a graph that fits into one it says little.
+n nodes, m directed edges, widths F (input) and C (both hidden layers), numbers of s bytes, neighbours of i bytes, P
+parameters.
+Every dense array counts once for each time it has to be read or written, a gathered row once for each edge (features
+larger than the caches are read from memory again for every neighbour), products and activations nothing. Rows that stay
+in a cache can therefore be faster than this bound: it says little on a graph that fits into a cache.
 
-By layer: every layer is a function of its own, as autograd has it, so its output and its gradient pass through memory.
+By layer: every layer is a separate function, as in autograd, so its output and its gradient pass through memory.
 The first layer's aggregate is constant (prepared), the second's is kept for the backward pass or gathered twice,
 whichever is less.
 
@@ -22,8 +23,8 @@ parameters                                       read twice, gradient written an
                                                  written: 10P
 ===============================================  ==================================================
 
-In one step: what only one node needs is never stored. Rows of h1 and of the neighbours' gradients still pass through
-memory, because other nodes read them; h2, scores, the second aggregate and the gradients of h1 and h2 do not.
+In one step: values that only one node needs are never stored. Rows of h1 and of the neighbours' gradients still pass
+through memory, because other nodes read them; h2, scores, the second aggregate and the gradients of h1 and h2 do not.
 
 ===============================================  ==================================================
 first layer, forward                             read x, its aggregate; write h1: 2nF + nC
@@ -62,10 +63,10 @@ def floor_bytes(
     """The bytes that two degree-specific layers and a linear head must move in one epoch.
 
     Args:
-        nodes, arcs: Of the graph.
-        parameters: Number of trained numbers.
-        width: Of the input.
-        hidden: Of the hidden layers.
+        nodes, arcs: Numbers of nodes and directed edges.
+        parameters: Number of parameters.
+        width: Input width.
+        hidden: Width of the hidden layers.
         size: Bytes of a number.
         prepared: Whether the first layer's aggregate is constant.
 
@@ -87,7 +88,7 @@ def floor_bytes(
 
 
 def copy_bandwidth(device: torch.device, mebibytes: int = 256, repeats: int = 9) -> float:
-    """Bytes a second of a plain copy on the device, read and written, median of ``repeats``."""
+    """Bytes per second of a copy on the device, read and written, median of ``repeats``."""
     source = torch.ones(mebibytes * 2**18, device=device)
     target = torch.empty_like(source)
     seconds = []

@@ -1,8 +1,8 @@
-"""Graphs to time on, each from a few numbers and a seed, so that another process can make the same one."""
+"""Graphs to time on; each is specified by a few numbers and a seed, so that another process can make the same one."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -22,7 +22,7 @@ class Graph:
     """A graph on its device, with constant features and labels.
 
     Attributes:
-        edge_index: ``[2, arcs]``, both arcs of every edge.
+        edge_index: ``[2, edges]``, both directions of every edge.
         x: ``[n, width]`` float32.
         y: ``[n]`` classes.
         degree: ``[n]``.
@@ -40,7 +40,7 @@ class Graph:
 
     @property
     def num_arcs(self) -> int:
-        """Number of arcs: twice the edges."""
+        """Number of directed edges."""
         return self.edge_index.size(1)
 
     @property
@@ -51,17 +51,17 @@ class Graph:
 
 @dataclass(frozen=True)
 class GraphSpec:
-    """What graph to make.
+    """The specification of a graph.
 
     Attributes:
-        kind: ``"uniform"``, distinct edges drawn uniformly (the paper's running-time figure, with 2n of them);
-            ``"pairs"``, the same with repeats kept, made on the device itself, for the largest; ``"power-law"``, with a
-            ``hub``; ``"degrees"``, with exactly ``distinct`` different degrees; or a set of the paper by its name.
+        kind: ``"uniform"``, distinct edges drawn uniformly (as in the paper's running-time figure, with 2n edges);
+            ``"pairs"``, the same with repeated edges, made on the device, for large graphs; ``"power-law"``, with a
+            ``hub``; ``"degrees"``, with exactly ``distinct`` different degrees; or the name of a data set.
         nodes: Number of nodes.
-        edges: Number of edges; 2n unless said.
-        hub: Degree of the hub of a power law; n / 10 unless said.
-        distinct: How many different degrees there are.
-        seed: Of edges, features and labels.
+        edges: Number of undirected edges; 2n by default.
+        hub: Degree of the hub of a power law; n / 10 by default.
+        distinct: Number of distinct degrees.
+        seed: Seed of edges, features and labels.
     """
 
     kind: str = "uniform"
@@ -71,19 +71,15 @@ class GraphSpec:
     distinct: int = 0
     seed: int = 0
 
-    def state(self) -> dict[str, Any]:
-        """The fields as plain values, for another process."""
-        return asdict(self)
-
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """The name in tables."""
         if self.kind == "power-law":
             return f"power-law, hub {self.hub or self.nodes // 10}"
         return f"{self.distinct} degrees" if self.kind == "degrees" else self.kind
 
     def make(self, device: torch.device | str = "cpu") -> Graph:
-        """The graph on that device, with features of width 64 and 16 classes, or those of the paper's set."""
+        """The graph on a device, with features of width 64 and 16 classes, or those of the data set."""
         if self.kind not in KINDS:
             return _paper_set(self.kind, device)
         if self.nodes < 2:
@@ -102,38 +98,38 @@ class GraphSpec:
         edge_index = edge_index.to(device)
         x = torch.randn(self.nodes, WIDTH, generator=generator, device=device)
         y = torch.randint(CLASSES, (self.nodes,), generator=generator, device=device)
-        y[0] = CLASSES - 1  # so that the labels of a tiny graph name every class too
+        y[0] = CLASSES - 1  # so that a tiny graph has the same number of classes
         return Graph(edge_index, x, y, count_degree(edge_index, self.nodes))
 
 
 def random_pairs(n: int, edges: int, generator: torch.Generator) -> Tensor:
-    """``[2, 2 * edges]``: ends drawn uniformly, never a loop; on a large sparse graph hardly a pair comes twice."""
+    """``[2, 2 * edges]``: ends drawn uniformly, without loops; on a large sparse graph, few edges are repeated."""
     source = torch.randint(n, (edges,), generator=generator, device=generator.device)
     step = torch.randint(1, n, (edges,), generator=generator, device=generator.device)
     target = (source + step) % n
     return torch.stack([torch.cat([source, target]), torch.cat([target, source])])
 
 
-def degree_sequence(n: int, arcs: int, distinct: int) -> Tensor:
-    """``[n]`` degrees that sum to ``arcs`` and take exactly the values 1 to ``distinct``.
+def degree_sequence(n: int, edges: int, distinct: int) -> Tensor:
+    """``[n]`` degrees that sum to ``edges`` (both directions) and have exactly the values 1 to ``distinct``.
 
-    Half of the arcs go to equally many nodes of each degree; the other nodes share what is left as evenly as they can.
+    Half of the edges go to equally many nodes of each degree; the rest is distributed evenly over the other nodes.
 
     >>> degree_sequence(10, 24, 3)
     tensor([1, 2, 3, 1, 2, 3, 3, 3, 3, 3])
     """
-    copies = max(1, arcs // 2 // (distinct * (distinct + 1) // 2)) if distinct > 0 else 0
+    copies = max(1, edges // 2 // (distinct * (distinct + 1) // 2)) if distinct > 0 else 0
     ladder = torch.arange(1, distinct + 1).repeat(copies)
-    others, rest = n - ladder.numel(), arcs - int(ladder.sum())
-    if distinct < 1 or others < 1 or not others <= rest <= distinct * others or arcs % 2:
-        raise DemonetError(f"{n} nodes with {arcs} arcs cannot have the degrees 1 to {distinct}")
+    others, rest = n - ladder.numel(), edges - int(ladder.sum())
+    if distinct < 1 or others < 1 or not others <= rest <= distinct * others or edges % 2:
+        raise DemonetError(f"{n} nodes with {edges} edges cannot have the degrees 1 to {distinct}")
     even = torch.full((others,), rest // others)
     even[: rest % others] += 1
     return torch.cat([ladder, even])
 
 
 def configuration(degree: Tensor, generator: torch.Generator) -> Tensor:
-    """The configuration model: half-arcs paired at random, loops and repeats kept, so that degrees are exact."""
+    """The configuration model: half-edges paired at random; loops and repeats stay, so that degrees are exact."""
     nodes = torch.arange(degree.numel(), device=generator.device)
     halves = torch.repeat_interleave(nodes, degree.to(generator.device))
     pairs = halves[torch.randperm(halves.numel(), generator=generator, device=generator.device)].view(2, -1)
@@ -141,15 +137,15 @@ def configuration(degree: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def node_set(name: str, **options: Any) -> Data:
-    """A set of the paper whose items are the nodes of one graph; the options are those of :func:`~demonet.load`."""
+    """A data set for node classification; the options are those of :func:`~demonet.data.load`."""
     data = load(name, **options)
     if not isinstance(data, Data):
-        raise DemonetError(f"{name} is a set of graphs", hint="the bench trains on nodes of one graph")
+        raise DemonetError(f"{name} is a set of graphs", hint="choose a data set for node classification")
     return data
 
 
 def _paper_set(name: str, device: torch.device | str) -> Graph:
-    """A node set of the paper, its attributes (one-hot degrees where it has none) as dense features."""
+    """A data set with its attributes, or one-hot degrees if it has none, as dense features."""
     data = node_set(name)
     x = FeatureMap("degree-onehot" if data.x is None else "attributes").fit_transform(data)
     x = x.to_dense() if x.layout != torch.strided else x

@@ -1,4 +1,4 @@
-"""``bench``: from a graph and names of methods, or from sets of the paper and presets, to rows."""
+"""Time methods on a graph (:func:`bench`), or presets on data sets of the paper (:func:`bench_sets`)."""
 
 from __future__ import annotations
 
@@ -11,20 +11,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from demonet.bench.child import order_method, order_preset
 from demonet.bench.floor import copy_bandwidth, floor_bytes
 from demonet.bench.graphs import WIDTH, Graph, GraphSpec, node_set
-from demonet.bench.methods import Method, build, find
+from demonet.bench.methods import Method, build, build_preset, find
 from demonet.bench.rows import Row, machine
 from demonet.bench.runner import Entry, run
-from demonet.bench.sets import build_preset
 from demonet.bench.step import Mode, Precision
 from demonet.degree.count import count_degree
 from demonet.nn.conv import Scheme
 
-
-def _silent(what: str) -> None:
-    """Tell nobody."""
+_NO_FLOORS = {"floor_ms": math.nan, "step_floor_ms": math.nan}
 
 
 def bench(
@@ -37,22 +33,22 @@ def bench(
     apart: bool = False,
     bandwidth: float | None = None,
     command: str | None = None,
-    on_step: Callable[[str], None] = _silent,
+    on_step: Callable[[str], None] = lambda what: None,
     **options: Any,
 ) -> list[Row]:
-    """Time an epoch of each method on a graph; what fails is a row that says why.
+    """Time an epoch of each method on a graph; a method that fails has a row with the reason.
 
     Args:
         spec: The graph.
         methods: Names of :data:`~demonet.bench.METHODS`.
-        device: Where.
-        precision: In which numbers.
-        modes: How; every method in every mode.
-        apart: Whether each method on a CPU has a process of its own, in which its peak of memory is known, too. What
-            is compiled there always has: machine code may take its process with it.
-        bandwidth: Bytes a second of a copy on that device; measured unless said.
-        command: What to type to get the same; as the process was called unless said.
-        on_step: Told what is being done.
+        device: The device.
+        precision: The type of numbers.
+        modes: Every method is timed in each of these.
+        apart: Whether each method on a CPU has its own process, which also measures peak memory. Compiled networks
+            on a CPU always do, because compiled code may crash the process.
+        bandwidth: Bytes per second of a copy on the device; measured by default.
+        command: The command that repeats the measurement; that of this process by default.
+        on_step: Called with a text before each step.
         **options: ``repeats``, ``seconds`` and ``together`` of :func:`~demonet.bench.runner.run`.
     """
     device, chosen = torch.device(device), find(list(methods))
@@ -63,20 +59,14 @@ def bench(
     entries = [Entry(f"{title}: {m.name}", partial(build, m, graph, precision), mode) for m, mode in plan]
     for entry, (method, mode) in zip(entries, plan, strict=True):
         if device.type == "cpu" and (apart or mode == "compiled"):
-            entry.order = order_method(spec, method.name, precision, mode)
+            entry.order = {"spec": asdict(spec), "method": method.name, "precision": precision, "mode": mode}
     run(entries, device, precision=precision, on_step=on_step, **options)
-    shared = (
-        _size(spec.name, graph.degree, graph.num_arcs) | {"precision": precision} | asdict(machine(device, command))
-    )
-    return [
-        Row(
-            **shared,
-            **entry.found(),
-            **_floors(method, graph, entry.parameters, precision, bandwidth),
-            method=method.name,
-        )
-        for entry, (method, _) in zip(entries, plan, strict=True)
-    ]
+    shared = _size(spec.name, graph.degree, graph.num_arcs) | {"precision": precision} | machine(device, command)
+    rows = []
+    for entry, (method, _) in zip(entries, plan, strict=True):
+        floors = _floors(method, graph, entry.parameters, precision, bandwidth)
+        rows.append(Row(**shared, **entry.found(), **floors, method=method.name))
+    return rows
 
 
 def bench_sets(
@@ -86,7 +76,7 @@ def bench_sets(
     *,
     apart: bool = True,
     command: str | None = None,
-    on_step: Callable[[str], None] = _silent,
+    on_step: Callable[[str], None] = lambda what: None,
     **options: Any,
 ) -> list[Row]:
     """Time an epoch of each preset with each scheme on sets of the paper, on the CPU.
@@ -98,19 +88,15 @@ def bench_sets(
         data = node_set(name)
         size = _size(name, count_degree(data.edge_index, data.num_nodes), data.edge_index.size(1))
         plan = [(preset, scheme) for preset in presets for scheme in schemes]
-        entries = [
-            Entry(
-                f"{name}: {p}, {s}",
-                partial(build_preset, name, p, s),
-                order=order_preset(name, p, s) if apart else None,
-            )
-            for p, s in plan
-        ]
+        entries = []
+        for preset, scheme in plan:
+            order = {"name": name, "preset": preset, "scheme": scheme}
+            build_one = partial(build_preset, name, preset, scheme)
+            entries.append(Entry(f"{name}: {preset}, {scheme}", build_one, order=order if apart else None))
         run(entries, torch.device("cpu"), on_step=on_step, **options)
+        shared = size | {"precision": "float32", **_NO_FLOORS} | machine(torch.device("cpu"), command)
         for entry, (preset, scheme) in zip(entries, plan, strict=True):
-            shared = size | {"precision": "float32", "floor_ms": math.nan, "step_floor_ms": math.nan}
-            where = asdict(machine(torch.device("cpu"), command))
-            rows.append(Row(**shared, **where, **entry.found(), method=f"{preset}, {scheme}"))
+            rows.append(Row(**shared, **entry.found(), method=f"{preset}, {scheme}"))
     return rows
 
 
@@ -122,7 +108,7 @@ def _size(name: str, degree: Tensor, arcs: int) -> dict[str, Any]:
 
 def _floors(method: Method, graph: Graph, parameters: int, precision: Precision, bandwidth: float) -> dict[str, Any]:
     if method.kind != "ours" or not parameters:
-        return {"floor_ms": math.nan, "step_floor_ms": math.nan}
+        return _NO_FLOORS
     moved = floor_bytes(
         graph.num_nodes,
         graph.num_arcs,

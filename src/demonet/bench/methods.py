@@ -1,17 +1,32 @@
-"""Every network of the bench under one name, with the inputs it is fastest on."""
+"""The networks of the bench, ours and others, each with the input format in which it is fastest; presets on data sets.
+
+The others are two convolutions of one width with ReLU, and a linear head. Where PyTorch Geometric has a faster input
+format than ``edge_index`` for a layer, both are here: CSR is the transposed adjacency as ``torch.sparse_csr`` with
+32-bit indices (for GCN with the normalisation already in its values), a sorted ``EdgeIndex`` is sorted by target and
+has both directions. GAT has one head, the cheapest of that width, or eight, as published. PNA has the aggregators and
+scalers of its paper. GIN's inner network has one hidden layer.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from importlib import import_module
+from typing import Any, Literal
 
 import torch
+from torch import Tensor, nn
+from torch_geometric import EdgeIndex
+from torch_geometric.nn import GATConv, GCNConv, GINConv, GraphConv, MFConv, PNAConv, SAGEConv
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
+from torch_geometric.utils import to_torch_csr_tensor
 
-from demonet.bench import peers
-from demonet.bench.graphs import WIDTH, Graph
+from demonet.bench.graphs import WIDTH, Graph, node_set
 from demonet.bench.step import Built, Precision
+from demonet.data.features import FeatureMap
+from demonet.data.protocol import paper_split
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError
@@ -19,29 +34,33 @@ from demonet.nn.config import ModelConfig
 from demonet.nn.conv import Scheme
 from demonet.nn.models import NodeDEMONet
 
+HEADS = 8
+Form = Callable[[Graph, torch.dtype], tuple[Any, ...]]  # the inputs of a network besides the features
+Layer = Callable[[int, Graph], nn.Module]  # a layer, given its input width
+Build = Callable[[Graph, torch.dtype], Built]
+
 
 @dataclass(frozen=True)
 class Method:
-    """One network.
+    """A network.
 
     Attributes:
-        name: What tables call it.
+        name: Its name in tables.
         kind: ``"ours"``, ``"peer"``, or ``"no messages"`` for the MLP.
-        form: What it is given for a graph.
-        build: From a graph and the type of its numbers to the network; everything it needs is copied, so that its
-            memory is its own.
+        form: Its input format.
+        build: Builds it from a graph and a data type. All inputs are copied, so that its memory can be measured.
         prepared: Whether the constant part of the first layer is computed before training.
     """
 
     name: str
     kind: Literal["ours", "peer", "no messages"]
     form: str
-    build: Callable[[Graph, torch.dtype], Built]
+    build: Build
     prepared: bool = False
 
 
 def build(method: Method, graph: Graph, precision: Precision, seed: int = 0) -> Built:
-    """The network on the graph's device; ``"bfloat16"`` holds parameters and features in that type."""
+    """The network on the graph's device; with ``"bfloat16"``, parameters and features have that type."""
     dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -49,24 +68,115 @@ def build(method: Method, graph: Graph, precision: Precision, seed: int = 0) -> 
 
 
 def find(names: list[str]) -> list[Method]:
-    """The methods of those names."""
+    """The methods with these names."""
     unknown = [name for name in names if name not in METHODS]
     if unknown:
-        raise DemonetError(f"no method {unknown[0]!r}", hint=f"there are {', '.join(METHODS)}")
+        raise DemonetError(f"unknown method {unknown[0]!r}", hint=f"expected one of {', '.join(METHODS)}")
     return [METHODS[name] for name in names]
 
 
-def _peer(layer: peers.Layer, form: peers.Form) -> Callable[[Graph, torch.dtype], Built]:
+class Stack(nn.Module):
+    """Two convolutions with ReLU, and a linear head: ``model(x, *edges)``."""
+
+    def __init__(self, convolutions: list[nn.Module], num_classes: int) -> None:
+        super().__init__()
+        self.convolutions = nn.ModuleList(convolutions)
+        self.head = nn.Linear(WIDTH, num_classes)
+
+    def forward(self, x: Tensor, *edges: Any) -> Tensor:
+        """``[n, num_classes]`` scores."""
+        for convolution in self.convolutions:
+            x = convolution(x, *edges).relu()
+        return self.head(x)
+
+
+class OfDGL(nn.Module):
+    """A layer of DGL, which takes the graph before the features."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: Tensor, graph: Any) -> Tensor:
+        """One convolution."""
+        return self.layer(graph, x)
+
+
+def csr(graph: Graph, dtype: torch.dtype) -> tuple[Any, ...]:
+    """The transposed adjacency in CSR."""
+    return (_csr(graph.edge_index, torch.ones(graph.num_arcs, dtype=dtype, device=graph.x.device), graph.num_nodes),)
+
+
+def normalised_csr(graph: Graph, dtype: torch.dtype) -> tuple[Any, ...]:
+    """The same with self-loops and GCN's symmetric normalisation in its values."""
+    edges, weight = gcn_norm(graph.edge_index, None, graph.num_nodes, dtype=torch.float32)
+    return (_csr(edges, weight.to(dtype), graph.num_nodes),)
+
+
+def sorted_edges(graph: Graph, dtype: torch.dtype) -> tuple[Any, ...]:
+    """An undirected ``EdgeIndex`` sorted by target, with both pointers cached."""
+    size = (graph.num_nodes, graph.num_nodes)
+    edges = EdgeIndex(graph.edge_index.clone(), sparse_size=size, is_undirected=True).sort_by("col").values
+    return (edges.fill_cache_(),)
+
+
+def dgl_graph(graph: Graph, dtype: torch.dtype) -> tuple[Any, ...]:
+    """DGL's graph with self-loops, in every format that its kernels use."""
+    dgl = _dgl()
+    made = dgl.add_self_loop(dgl.graph(tuple(graph.edge_index), num_nodes=graph.num_nodes))
+    made.create_formats_()
+    return (made,)
+
+
+def _csr(edges: Tensor, weight: Tensor, n: int) -> Tensor:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # CSR tensors are in beta
+        wide = to_torch_csr_tensor(edges.flip(0), weight, size=(n, n))
+        if max(n, edges.size(1)) >= 2**31:
+            return wide
+        # CPU libraries and cuSPARSE use 32-bit indices; wider ones are converted in every product, or cost bandwidth.
+        return torch.sparse_csr_tensor(wide.crow_indices().int(), wide.col_indices().int(), wide.values(), (n, n))
+
+
+def _dgl() -> Any:
+    try:
+        return import_module("dgl")
+    except Exception as error:  # a build for another torch may fail in any way
+        raise DemonetError(f"DGL does not load: {type(error).__name__}: {error}", hint="pip install dgl") from error
+
+
+def _layer(convolution: Callable[..., nn.Module], **options: Any) -> Layer:
+    """A layer of the class ``convolution``."""
+    return lambda width, graph: convolution(width, WIDTH, **options)
+
+
+def _gin(width: int, graph: Graph) -> nn.Module:
+    return GINConv(nn.Sequential(nn.Linear(width, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH)))
+
+
+def _pna(width: int, graph: Graph) -> nn.Module:
+    histogram = torch.bincount(graph.degree).cpu()
+    aggregators, scalers = ["mean", "min", "max", "std"], ["identity", "amplification", "attenuation"]
+    return PNAConv(width, WIDTH, aggregators, scalers, deg=histogram)
+
+
+def _dgl_conv(width: int, graph: Graph) -> nn.Module:
+    _dgl()
+    return OfDGL(import_module("dgl.nn").GraphConv(width, WIDTH))
+
+
+def _peer(layer: Layer, form: Form = lambda graph, dtype: (graph.edge_index.clone(),)) -> Build:
     def make(graph: Graph, dtype: torch.dtype) -> Built:
-        model = peers.stack(layer, graph).to(graph.x.device, dtype)
+        layers = [layer(width, graph) for width in (graph.x.size(1), WIDTH)]
         x = graph.x.clone() if dtype == graph.x.dtype else graph.x.to(dtype)
+        model = Stack(layers, graph.num_classes).to(graph.x.device, dtype)
         return Built(model, (x, *form(graph, dtype)), graph.y.clone())
 
     return make
 
 
-def _ours(scheme: Scheme, *, prepared: bool) -> Callable[[Graph, torch.dtype], Built]:
-    """DEMO-Net with the peers' activation and biases; nodes are numbered by degree once, labels with them."""
+def _ours(scheme: Scheme, *, prepared: bool) -> Build:
+    """DEMO-Net with the activation and biases of the others; nodes and labels are sorted by degree once."""
 
     def make(graph: Graph, dtype: torch.dtype) -> Built:
         layout = DegreeLayout.from_edge_index(graph.edge_index, graph.num_nodes)
@@ -88,18 +198,42 @@ _ALL = (
     Method("hash", "ours", "prepared layout", _ours("hash", prepared=True), prepared=True),
     Method("smooth", "ours", "prepared layout", _ours("smooth", prepared=True), prepared=True),
     Method("weight-lean", "ours", "layout", _ours("weight", prepared=False)),
-    Method("mlp", "no messages", "features", _peer(peers.dense, peers.none)),
-    Method("gcn", "peer", "edge_index", _peer(peers.gcn, peers.edge_index)),
-    Method("gcn-csr", "peer", "CSR, normalised", _peer(peers.gcn_normalised, peers.normalised_csr)),
-    Method("sage", "peer", "edge_index", _peer(peers.sage, peers.edge_index)),
-    Method("sage-csr", "peer", "CSR", _peer(peers.sage, peers.csr)),
-    Method("gin", "peer", "edge_index", _peer(peers.gin, peers.edge_index)),
-    Method("gin-csr", "peer", "CSR", _peer(peers.gin, peers.csr)),
-    Method("graphconv", "peer", "sorted EdgeIndex", _peer(peers.graph_conv, peers.sorted_arcs)),
-    Method("gat", "peer", "edge_index", _peer(peers.gat, peers.edge_index)),
-    Method("gat-8", "peer", "edge_index", _peer(peers.gat_heads, peers.edge_index)),
-    Method("pna", "peer", "sorted EdgeIndex", _peer(peers.pna, peers.sorted_arcs)),
-    Method("mfconv", "peer", "edge_index", _peer(peers.mf, peers.edge_index)),
-    Method("dgl", "peer", "DGL graph", _peer(peers.dgl_conv, peers.dgl_graph)),
+    Method("mlp", "no messages", "features", _peer(_layer(nn.Linear), lambda graph, dtype: ())),
+    Method("gcn", "peer", "edge_index", _peer(_layer(GCNConv))),  # it computes the normalisation in every call
+    Method("gcn-csr", "peer", "CSR, normalised", _peer(_layer(GCNConv, normalize=False), normalised_csr)),
+    Method("sage", "peer", "edge_index", _peer(_layer(SAGEConv))),
+    Method("sage-csr", "peer", "CSR", _peer(_layer(SAGEConv), csr)),
+    Method("gin", "peer", "edge_index", _peer(_gin)),
+    Method("gin-csr", "peer", "CSR", _peer(_gin, csr)),
+    # The most similar one: a map of the node and one of the sum of its neighbours, without degrees.
+    Method("graphconv", "peer", "sorted EdgeIndex", _peer(_layer(GraphConv), sorted_edges)),
+    Method("gat", "peer", "edge_index", _peer(_layer(GATConv))),
+    Method("gat-8", "peer", "edge_index", _peer(lambda width, _: GATConv(width, WIDTH // HEADS, heads=HEADS))),
+    Method("pna", "peer", "sorted EdgeIndex", _peer(_pna, sorted_edges)),
+    # PyTorch Geometric's degree-specific layer: a matrix for each degree up to 10.
+    Method("mfconv", "peer", "edge_index", _peer(_layer(MFConv))),
+    Method("dgl", "peer", "DGL graph", _peer(_dgl_conv, dgl_graph)),
 )
 METHODS: dict[str, Method] = {method.name: method for method in _ALL}
+OURS = [method.name for method in _ALL if method.kind == "ours" and method.prepared]
+
+
+def build_preset(name: str, preset: str, scheme: Scheme, seed: int = 0) -> Built:
+    """A preset with one of the schemes, on the first training split of a data set: with dropout and L2, as trained."""
+    # Imported here, because training imports a library for checkpoints that timing does not need.
+    from demonet.train.presets import preset as find_preset
+    from demonet.train.problem import LabelledBatch
+    from demonet.train.recipes import family_of, node_model
+    from demonet.train.steps import parameter_groups
+
+    data = node_set(name)
+    chosen = find_preset(preset, family_of(data))
+    if chosen.self_loops == "keep":
+        data = node_set(name, self_loops="keep")
+    chosen = replace(chosen, model=replace(chosen.model, scheme=scheme))
+    x = FeatureMap(chosen.features).fit_transform(data)
+    model = node_model(data, x, chosen, seed)
+    rows = paper_split(name, data.y, seed).train
+    inputs, y = (model.prepare(x, data.edge_index),), data.y[rows]
+    loss = partial(model.loss, inputs[0], *LabelledBatch(inputs, rows, y).spread)
+    return Built(model, inputs, y, rows, parameter_groups(model, chosen.train), loss=loss)

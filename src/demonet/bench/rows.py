@@ -1,4 +1,4 @@
-"""What the bench finds out: one row for each graph, network, precision and mode, with where it was measured."""
+"""Results of the bench: one row for each graph, network, precision and mode, with the machine it was measured on."""
 
 from __future__ import annotations
 
@@ -8,24 +8,16 @@ import os
 import platform
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 
 from demonet.errors import DemonetError
-
-
-@dataclass(frozen=True)
-class Machine:
-    """Where and how a measurement was made."""
-
-    device: str
-    threads: int
-    versions: str
-    command: str
 
 
 @dataclass(frozen=True)
@@ -34,15 +26,15 @@ class Row:
 
     Attributes:
         graph: Kind of graph.
-        nodes, arcs, degrees, largest: Its size, its number of distinct degrees, and the largest.
-        method, precision, mode: Which network, in which numbers, and how it ran.
-        ms, q1, q3: Median and quartiles of the milliseconds of an epoch; NaN where it failed.
-        samples: How many samples that is.
-        setup_ms: What is done once: sorting, normalising, the constant part of the first layer.
-        memory_mib: Peak while training, inputs included; NaN where it was not measured.
-        floor_ms, step_floor_ms: The two floors of ``floor.py``, for our schemes.
-        error: Why there is no time.
-        device, threads, versions, command: Where it was measured, and what to type to measure it again.
+        nodes, arcs, degrees, largest: Number of nodes, directed edges and distinct degrees, and the largest degree.
+        method, precision, mode: The network, the type of its numbers, and how it ran.
+        ms, q1, q3: Median and quartiles of milliseconds per epoch; NaN if it failed.
+        samples: Number of samples.
+        setup_ms: Time of the work that is done once: sorting, normalising, the constant part of the first layer.
+        memory_mib: Peak memory while training, inputs included; NaN if it was not measured.
+        floor_ms, step_floor_ms: The two lower bounds of ``floor.py``, for our schemes.
+        error: Why it failed.
+        device, threads, versions, command: The machine, and the command that repeats the measurement.
     """
 
     graph: str
@@ -69,18 +61,19 @@ class Row:
 
     @property
     def failed(self) -> bool:
-        """Whether there is no time."""
+        """Whether it failed."""
         return math.isnan(self.ms)
 
 
-def machine(device: torch.device, command: str | None = None) -> Machine:
-    """This machine, as rows describe it."""
+def machine(device: torch.device, command: str | None = None) -> dict[str, Any]:
+    """The fields of a row that describe this machine; the command is that of this process by default."""
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else _processor()
     packages = [
         f"{package} {found}" for package in ("torch", "torch_geometric", "triton") if (found := _version(package))
     ]
     versions = ", ".join([f"Python {platform.python_version()}", *packages])
-    return Machine(name, torch.get_num_threads(), versions, command_line(sys.argv) if command is None else command)
+    command = command_line(sys.argv) if command is None else command
+    return {"device": name, "threads": torch.get_num_threads(), "versions": versions, "command": command}
 
 
 def command_line(words: Sequence[str]) -> str:
@@ -108,6 +101,28 @@ def read_rows(path: Path) -> list[Row]:
         return [
             Row(**{field.name: kinds[str(field.type)](line[field.name]) for field in fields(Row)}) for line in reader
         ]
+
+
+def best(rows: Iterable[Row]) -> dict[str, float]:
+    """The milliseconds of each method in its fastest mode; methods that failed in every mode are left out."""
+    fastest: dict[str, float] = {}
+    for row in rows:
+        if not row.failed:
+            fastest[row.method] = min(row.ms, fastest.get(row.method, math.inf))
+    return fastest
+
+
+def slope(sizes: Sequence[float], times: Sequence[float]) -> float:
+    """The exponent p of ``time ~ size ** p``: a least-squares line on logarithmic axes; NaN for fewer than two points.
+
+    >>> round(slope([10, 100, 1000], [2, 20, 200]), 6)
+    1.0
+    """
+    kept = [(size, time) for size, time in zip(sizes, times, strict=True) if not math.isnan(time)]
+    if len(kept) < 2:
+        return math.nan
+    across, up = np.log(np.array(kept)).T
+    return float(np.polyfit(across, up, 1)[0])
 
 
 def _version(package: str) -> str:

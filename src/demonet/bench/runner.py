@@ -1,4 +1,4 @@
-"""The clock: every network takes its turn, round after round, so that a machine's moods fall on all of them alike."""
+"""Timing: networks take turns, round after round, so that changes of the machine's speed affect all of them alike."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ import torch
 from demonet.bench.child import Child, Order
 from demonet.bench.step import WARM_UP, Built, Mode, Precision, one_line, products, timed, training_step, wait
 
-SAMPLE_SECONDS = 0.02  # a sample is as many epochs as take about so long: the clock's own cost vanishes in it
+SAMPLE_SECONDS = 0.02  # a sample has as many epochs as take about this long; the cost of the clock is then negligible
 
 
 @dataclass
 class Entry:
-    """One network in one mode, and what was found out about it.
+    """A network in a mode, and its measurements.
 
     Attributes:
-        name: What progress calls it.
-        build: Makes the network and its inputs, from nothing that is on the device already.
+        name: The name in progress messages.
+        build: Makes the network and copies of its inputs.
         mode: How it runs.
-        order: For a process of its own, what that is to build instead.
-        samples: Seconds of an epoch, one for each turn.
-        parameters: How many numbers it trains.
-        setup_ms: How long ``build`` took.
-        memory_mib: Peak while training, inputs included, on a GPU or in a process of its own.
+        order: What another process builds instead, if it has its own.
+        samples: Seconds per epoch, one value for each turn.
+        parameters: Number of parameters.
+        setup_ms: Time of ``build``.
+        memory_mib: Peak memory while training, inputs included; on a GPU or in its own process.
         error: Why there are no samples.
     """
 
@@ -46,7 +46,7 @@ class Entry:
     error: str = ""
 
     def found(self) -> dict[str, Any]:
-        """The fields of a row that are known from here."""
+        """The measured fields of a row."""
         low, median, high = quartiles(self.samples)
         return {
             "mode": self.mode,
@@ -62,7 +62,7 @@ class Entry:
 
 @dataclass
 class Ready:
-    """An entry that is built and warm: ``time(epochs)`` is a sample, and ``rounds`` of them are taken."""
+    """An entry that is built and warmed up: ``time(epochs)`` is a sample, and ``rounds`` of them are taken."""
 
     entry: Entry
     time: Callable[[int], float]
@@ -81,16 +81,16 @@ def run(
     together: bool = True,
     on_step: Callable[[str], None] = lambda what: None,
 ) -> None:
-    """Fill the entries' samples; an entry that fails says why and is left out.
+    """Fill the entries' samples; an entry that fails has an ``error`` instead.
 
     Args:
         entries: What to time.
-        device: Where.
-        precision: In which numbers.
-        repeats: Samples of each; three at least are taken of what is slow.
-        seconds: How long all samples of one entry may take.
-        together: Whether all networks are alive at once and take turns; one after the other where memory is short.
-        on_step: Told what is being done.
+        device: The device.
+        precision: The type of numbers.
+        repeats: Samples of each entry; slow ones have at least three.
+        seconds: Limit for the time of all samples of an entry.
+        together: Whether all networks are in memory at once and take turns, or one is timed after another.
+        on_step: Called with a text before each step.
     """
     with products(precision):
         for group in [entries] if together else [[entry] for entry in entries]:
@@ -100,7 +100,7 @@ def run(
                     on_step(f"{entry.name}, {entry.mode}")
                     try:
                         ready.append(_start(entry, device, precision, repeats, seconds))
-                    except Exception as error:  # a peer that cannot is a finding, not the end
+                    except Exception as error:  # a failure is a result, too
                         entry.error = one_line(error)
                 _take_turns(ready)
             finally:
@@ -109,7 +109,7 @@ def run(
 
 
 def _start(entry: Entry, device: torch.device, precision: Precision, repeats: int, seconds: float) -> Ready:
-    """Build and warm up; decide how many epochs a sample has and how many samples there will be."""
+    """Build and warm up; choose the number of epochs in a sample and the number of samples."""
     if entry.order is not None:
         child = Child(entry.order)
         entry.parameters, entry.setup_ms, entry.memory_mib = child.parameters, child.setup_ms, child.memory_mib
@@ -127,7 +127,7 @@ def _start(entry: Entry, device: torch.device, precision: Precision, repeats: in
 
 
 def _build(entry: Entry, device: torch.device, precision: Precision) -> Callable[[], Any]:
-    """The network in this process, warm: a call that trains one epoch."""
+    """Build and warm up the network in this process; the result trains one epoch."""
     gc.collect()
     before = 0
     if device.type == "cuda":

@@ -1,7 +1,6 @@
 """One epoch as a call without arguments: forward, cross-entropy over all nodes, backward, one step of Adam.
 
 Eager, compiled (``torch.compile`` of the network), or graphed: the whole epoch captured in one CUDA graph and replayed.
-Nothing here knows whose network it is.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ WARM_UP = 3
 
 @dataclass(frozen=True, eq=False)
 class Built:
-    """A network and what it is trained on.
+    """A network and its training data.
 
     Attributes:
-        model: Called as ``model(*inputs)``; gives scores.
-        inputs: Constant from epoch to epoch.
-        y: The class of every row, or of ``rows``.
-        rows: Which rows of the scores count; all of them where it is None.
-        groups: Adam's parameter groups; all parameters without decay where it is None.
-        loss: The network's own way from inputs to the loss, where it has one and is not compiled.
+        model: ``model(*inputs)`` returns scores.
+        inputs: The same in every epoch.
+        y: The class of each row, or of ``rows``.
+        rows: The rows of the scores in the loss; all if None.
+        groups: Adam's parameter groups; all parameters without weight decay if None.
+        loss: The network's own computation of the loss, used unless it is compiled.
     """
 
     model: nn.Module
@@ -49,13 +48,13 @@ class Built:
 
     @property
     def parameters(self) -> int:
-        """How many numbers are trained."""
+        """Number of parameters."""
         return sum(parameter.numel() for parameter in self.model.parameters())
 
 
 @contextlib.contextmanager
 def products(precision: Precision) -> Iterator[None]:
-    """Inside, float32 products on a GPU are as precise as ``precision`` says; before and after, as the user had it."""
+    """Set the precision of float32 products on a GPU inside the block."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
     try:
@@ -65,13 +64,13 @@ def products(precision: Precision) -> Iterator[None]:
 
 
 def wait(device: torch.device) -> None:
-    """Until everything that was started on the device is done."""
+    """Wait until the device has finished."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
 def timed(step: Callable[[], Any], epochs: int, device: torch.device) -> float:
-    """Seconds of one epoch."""
+    """Seconds per epoch."""
     wait(device)
     start = time.perf_counter()
     for _ in range(epochs):
@@ -81,26 +80,26 @@ def timed(step: Callable[[], Any], epochs: int, device: torch.device) -> float:
 
 
 def one_line(error: BaseException) -> str:
-    """What was raised, short enough for a table."""
-    text = " ".join(str(error).split()).partition(" from user code")[0]  # where that stood is nobody's concern
+    """The message of an error, short enough for a table."""
+    text = " ".join(str(error).split()).partition(" from user code")[0]
     return (text if isinstance(error, DemonetError) else f"{type(error).__name__}: {text}")[:160]
 
 
 def training_step(built: Built, mode: Mode = "eager", precision: Precision = "float32") -> Callable[[], Tensor]:
-    """A call that trains for one epoch and returns the loss, a tensor that is not waited for.
+    """A function that trains for one epoch and returns the loss without waiting for the device.
 
     Args:
-        built: What is trained, and on what.
+        built: The network and its data.
         mode: How it runs.
-        precision: ``"autocast"`` runs forward and loss in bfloat16 over float32 parameters. The others are as the
-            network was built, and as :func:`products` has it.
+        precision: ``"autocast"`` runs forward and loss in bfloat16 with float32 parameters. The others are set when the
+            network is built, and by :func:`products`.
 
     Raises:
-        DemonetError: For a graphed step that is not on a GPU, or that waits for the GPU and so cannot be captured.
+        DemonetError: If a graphed step is not on a GPU, or waits for the GPU and so cannot be captured.
     """
     model, inputs, y, rows = built.model, built.inputs, built.y, built.rows
     if precision == "tf32" and y.device.type != "cuda":
-        raise DemonetError("tf32 products are a GPU's", hint="use float32 or bfloat16")
+        raise DemonetError("tf32 needs a GPU", hint="use float32 or bfloat16")
     if "graphed" in mode and y.device.type != "cuda":
         raise DemonetError("a CUDA graph needs a CUDA device", hint="use 'eager' or 'compiled'")
     model.train()
@@ -108,7 +107,7 @@ def training_step(built: Built, mode: Mode = "eager", precision: Precision = "fl
     groups = built.groups or [{"params": list(model.parameters())}]
     optimizer = adam(groups, 0.001, y.device, capturable=graphed)
     network = torch.compile(model) if "compiled" in mode else model
-    # A captured graph would read the casts that autocast keeps after they are gone.
+    # A captured graph would read casts from the cache of autocast after they are freed.
     cast = partial(torch.autocast, y.device.type, torch.bfloat16, precision == "autocast", cache_enabled=not graphed)
 
     def step() -> Tensor:
@@ -127,14 +126,14 @@ def training_step(built: Built, mode: Mode = "eager", precision: Precision = "fl
 
 
 def capture(step: Callable[[], Tensor], device: torch.device) -> Callable[[], Tensor]:
-    """The step as one CUDA graph, as training has it."""
-    # Training keeps checkpoints, and with them comes a library that other modes do without.
+    """The step as one CUDA graph, as in training."""
+    # Imported here, because training imports a library for checkpoints that other modes do not need.
     from demonet.train import capture as training
 
     captured = training.Captured(step, device)
     for _ in range(training.WARM_UP):
         captured()
     if captured.waits:
-        raise DemonetError("it waits for the GPU, so it cannot be captured")
+        raise DemonetError("the step waits for the GPU, so it cannot be captured")
     captured()
     return captured

@@ -111,7 +111,8 @@ def _sizes(text: str) -> list[int]:
 def _table(rows: Sequence[Row]) -> Table:
     from rich.table import Table
 
-    from demonet.bench.tables import OURS, best
+    from demonet.bench.methods import OURS
+    from demonet.bench.rows import best
 
     fastest = best(rows)
     ours = [name for name in OURS if name in fastest]

@@ -64,6 +64,10 @@ class DataSet:
     note: str = ""
 
 
+def _network(name: str, title: str, statistics: Statistics, file: File, note: str) -> DataSet:
+    return DataSet(name, title, name, "nodes", "10/20/70", _NONE, statistics, (file,), note)
+
+
 def _airports(country: str, statistics: Statistics, edges: str, labels: str, note: str = "") -> DataSet:
     folder = f"{country}-airports"
     files = tuple(
@@ -81,73 +85,49 @@ def _tu(name: str, title: str, statistics: Statistics, files: dict[str, str], li
 
 
 _SETS = (
-    DataSet(
+    _network(
         "facebook",
         "SNAP ego-Facebook, the ego networks combined",
-        "facebook",
-        "nodes",
-        "10/20/70",
-        _NONE,
         Statistics(4039, 88234, (), 0, 227, 1045),
-        (
-            File(
-                "facebook_combined.txt",
-                "f41c026ed8af3cc3359f1ca5573d0605fb09ae0eefa34544b820fd8c6e2ef296",
-                "https://snap.stanford.edu/data/facebook_combined.txt.gz",
-                "gzip",
-            ),
+        File(
+            "facebook_combined.txt",
+            "f41c026ed8af3cc3359f1ca5573d0605fb09ae0eefa34544b820fd8c6e2ef296",
+            "https://snap.stanford.edu/data/facebook_combined.txt.gz",
+            "gzip",
         ),
         "no labels in the file: classes are quartiles of the degree, a sanity check and not evidence",
     ),
-    DataSet(
+    _network(
         "wiki-vote",
         "SNAP Wikipedia adminship votes",
-        "wiki-vote",
-        "nodes",
-        "10/20/70",
-        _NONE,
         Statistics(7115, 100762, (), 0, 300, 1065),
-        (
-            File(
-                "Wiki-Vote.txt",
-                "6f371ed427cc96f636580561da94c8f4ba823113da703cd491c0b0e05c6aa696",
-                "https://snap.stanford.edu/data/wiki-Vote.txt.gz",
-                "gzip",
-            ),
+        File(
+            "Wiki-Vote.txt",
+            "6f371ed427cc96f636580561da94c8f4ba823113da703cd491c0b0e05c6aa696",
+            "https://snap.stanford.edu/data/wiki-Vote.txt.gz",
+            "gzip",
         ),
         "103,689 directed edges, 2,927 pairs in both directions; classes are quartiles of the degree, as for facebook",
     ),
-    DataSet(
+    _network(
         "blogcatalog",
         "BlogCatalog bloggers and the words of their blogs",
-        "blogcatalog",
-        "nodes",
-        "10/20/70",
-        _NONE,
         Statistics(5196, 171743, (885, 777, 921, 858, 892, 863), 8189, 285, 769),
-        (
-            File(
-                "BlogCatalog.mat",
-                "886e1d8dec043588247ef7188fe6459f2ba657b6b9211d73f255d28b42f06b0c",
-                f"{_AANE}/BlogCatalog.mat",
-            ),
+        File(
+            "BlogCatalog.mat",
+            "886e1d8dec043588247ef7188fe6459f2ba657b6b9211d73f255d28b42f06b0c",
+            f"{_AANE}/BlogCatalog.mat",
         ),
         "attributes are counts, in a sparse matrix",
     ),
-    DataSet(
+    _network(
         "flickr",
         "Flickr users and the tags of their photographs",
-        "flickr",
-        "nodes",
-        "10/20/70",
-        _NONE,
         Statistics(7575, 239738, (834, 799, 856, 801, 795, 888, 843, 876, 883), 12047, 493, 1881),
-        (
-            File(
-                "Flickr.mat",
-                "1493f3f261395b232dd37845beae9215c0abccc9d63902a3cc0af7fd4f0972cd",
-                f"{_AANE}/Flickr.mat",
-            ),
+        File(
+            "Flickr.mat",
+            "1493f3f261395b232dd37845beae9215c0abccc9d63902a3cc0af7fd4f0972cd",
+            f"{_AANE}/Flickr.mat",
         ),
         "attributes are counts, in a sparse matrix; 11 nodes have none. Not PyG's Flickr, which is another graph",
     ),

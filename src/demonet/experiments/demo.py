@@ -12,10 +12,11 @@ from torch_geometric.data import Data
 
 from demonet import baselines
 from demonet.baselines.base import labels
-from demonet.baselines.gcn import GCN
+from demonet.baselines.convolutional import GCN
 from demonet.data.splits import Split, thirds
 from demonet.data.synthetic import mirrored_karate, role_graph, small_graphs
 from demonet.experiments.statistics import spread
+from demonet.experiments.twins import half
 from demonet.train import History, TrainConfig, family_of, preset, train_graphs, train_nodes
 
 SCHEMES = ("weight", "hash", "smooth")
@@ -94,17 +95,12 @@ def _one(method: str, data: Data | Sequence[Data], y: Tensor, split: Split, seed
         baseline = baselines.get(method)(**options).fit(data, split, seed)
         return baseline.score(split.test, y), baseline.history if isinstance(baseline, GCN) else None
     base = preset("default", family_of(data))
-    chosen = replace(
-        base,
-        features=FEATURES,
-        model=replace(base.model, scheme=scheme),
-        train=_training(data),
-    )
+    chosen = replace(base, features=FEATURES, model=replace(base.model, scheme=scheme), train=_training(data))
     if isinstance(data, Data):
         trained = train_nodes(data, split, chosen, seed=seed)
     else:
         trained = train_graphs(data, split, chosen, seed=seed)
-    return trained.test_accuracy, trained.history
+    return trained.test_metric, trained.history
 
 
 def _training(data: Data | Sequence[Data]) -> TrainConfig:
@@ -115,23 +111,14 @@ def _training(data: Data | Sequence[Data]) -> TrainConfig:
 def mirror(seed: int = 0) -> Mirror:
     """Train on one copy of the karate club to tell its 34 members apart, and embed the other copy."""
     data = mirrored_karate()
-    half = data.y.numel() // 2
-    other = half + torch.randperm(half, generator=torch.Generator().manual_seed(seed))
-    split = Split("first copy", seed, torch.arange(half), other[: half // 2], other[half // 2 :])
-    base = preset("default", "nodes")
-    trained = train_nodes(data, split, replace(base, train=replace(base.train, epochs=EPOCHS)), seed=seed)
+    base, n = preset("default", "nodes"), data.y.numel()
+    trained = train_nodes(data, half(data, seed), replace(base, train=replace(base.train, epochs=EPOCHS)), seed=seed)
     with torch.no_grad():
         embedding = trained.model.eval().embed(*trained.inputs).double()  # type: ignore[operator]
     centred = embedding - embedding.mean(0)
     distance = torch.cdist(centred, centred)
-    nodes = torch.arange(2 * half)
-    others = ~torch.eye(2 * half, dtype=torch.bool)
+    nodes, others = torch.arange(n), ~torch.eye(n, dtype=torch.bool)
     others[nodes, data.mirror] = False
     xy = centred @ torch.linalg.svd(centred, full_matrices=False).Vh[:2].T  # the two principal components
-    return Mirror(
-        data,
-        xy,
-        float(distance[nodes, data.mirror].mean()),
-        float(distance[others].mean()),
-        trained.test_accuracy,
-    )
+    mirrored, other = float(distance[nodes, data.mirror].mean()), float(distance[others].mean())
+    return Mirror(data, xy, mirrored, other, trained.test_metric)

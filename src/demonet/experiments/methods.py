@@ -147,7 +147,7 @@ class DemoNet(Method):
             done = train_nodes(data, split, chosen, seed=seed)
         else:
             done = train_graphs(data, split, chosen, seed=seed)
-        return Fit(done.test_accuracy, done.val_accuracy, done.history.epochs)
+        return Fit(done.test_metric, done.val_metric, done.history.epochs)
 
 
 def method(name: str, preset: str = "", options: Mapping[str, Any] | None = None) -> Method:

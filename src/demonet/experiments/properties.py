@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from demonet.errors import DemonetError
 from demonet.experiments.expressive.convolutions import table_one
-from demonet.experiments.expressive.pairs import Pairs, collision_shares, property_pairs
 from demonet.experiments.expressive.reals import real_collisions
-from demonet.experiments.expressive.subtrees import all_subtrees
+from demonet.experiments.expressive.subtrees import Pairs, all_subtrees, collision_shares, property_pairs
 from demonet.experiments.ledger.job import Job, Outcome
 from demonet.experiments.measure import Meter
 from demonet.experiments.rows import write_rows
@@ -33,15 +32,14 @@ class Mark:
     Attributes:
         model: The model.
         property: The property; ``subtree-only`` is not in the paper.
-        pairs_taken: ``"lemma"`` (every pair that the lemma speaks about) or ``"alone"`` (only those that differ in that
-            one thing).
+        pairs_taken: ``"lemma"`` (every pair that the lemma covers) or ``"alone"`` (those that differ in nothing else).
         holds: False if a pair that should differ collides in every draw, or one that should agree differs in some.
         paper: The paper's mark.
         pairs: Number of pairs tried.
         always: Of these, how many collide in every draw of the weights.
         sometimes: How many collide in some draws and not in others.
         left: The pair that decides or, where the property holds, the one that comes nearest to breaking it.
-        right: Its other half.
+        right: The other subtree of that pair.
         share: The share of draws in which that pair collides.
     """
 
@@ -77,8 +75,8 @@ def table_one_by_computation(
     Args:
         max_nodes: Subtrees come from all connected graphs with at most this many nodes; two neighbours need three.
         num_colours: Number of one-hot attributes.
-        draws: How often the weights are drawn.
-        seed: The first draw's seed; each draw has the next.
+        draws: Number of draws of the weights.
+        seed: Seed of the first draw; each draw has the next.
     """
     if max_nodes < 3 or num_colours < 2 or draws < 1:
         raise DemonetError(

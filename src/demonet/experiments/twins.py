@@ -99,7 +99,7 @@ def _ours(
     preset = DemoNet(cell.method, cell.preset, {"features": features} if features else {}).chosen("nodes")
     if trained:
         done = train_nodes(data, split, preset, seed=seed)
-        model, inputs, accuracy = done.model, done.inputs[0], done.test_accuracy
+        model, inputs, accuracy = done.model, done.inputs[0], done.test_metric
     else:
         x = FeatureMap(preset.features).fit_transform(data)
         model, accuracy = node_model(data, x, preset, seed), None

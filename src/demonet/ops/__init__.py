@@ -16,9 +16,8 @@ from torch import Tensor
 
 from demonet.degree.layout import DegreeLayout
 from demonet.ops import backend, reference
-from demonet.ops.direct import Conv, Grouped
 from demonet.ops.graph import Graph, Options, Weights, tables_of, tensors_of
-from demonet.ops.library import ops
+from demonet.ops.library import Conv, Grouped, ops
 
 __all__ = [
     "Options",

@@ -98,54 +98,11 @@ _IMPLEMENTATIONS: dict[str, Callable[..., Any]] = {
     "conv": _conv,
     "conv_backward": _conv_backward,
 }
-for _name in (
-    "edge_product",
-    "degree_linear",
-    "degree_outer",
-    "degree_pool",
-    "linear_cross_entropy",
-    "linear_cross_entropy_backward",
-):
-    _IMPLEMENTATIONS[_name] = _dispatched(_name)
-for _name, _implementation in _IMPLEMENTATIONS.items():
-    library.impl(_name, _implementation, "CompositeExplicitAutograd")
 
 # ----------------------------------------------------------------------------------------------- shapes for tracing
 
 
-@torch.library.register_fake("demonet::neighbour_lists", lib=library)
-def _(edge_index: Tensor, sources: int, targets: int) -> tuple[Tensor, Tensor, Tensor]:
-    edges = edge_index.size(1)
-    return tuple(edge_index.new_empty(size, dtype=torch.long) for size in (targets + 1, edges, edges))  # type: ignore[return-value]
-
-
-@torch.library.register_fake("demonet::aggregate", lib=library)
-def _(x: Tensor, pointer: Tensor, *_: Any) -> Tensor:
-    return x.new_empty(pointer.size(0) - 1, x.size(1))
-
-
-@torch.library.register_fake("demonet::edge_product", lib=library)
-def _(x: Tensor, y: Tensor, pointer: Tensor, neighbours: Tensor) -> Tensor:
-    return x.new_empty(neighbours.size(0))
-
-
-@torch.library.register_fake("demonet::degree_linear", lib=library)
-def _(x: Tensor, weight: Tensor, offsets: Tensor, task: Tensor) -> Tensor:
-    return x.new_empty(x.size(0), weight.size(2))
-
-
-@torch.library.register_fake("demonet::degree_outer", lib=library)
-def _(x: Tensor, y: Tensor, offsets: Tensor, task: Tensor, num_tasks: int) -> Tensor:
-    return x.new_empty(num_tasks, x.size(1), y.size(1))
-
-
-@torch.library.register_fake("demonet::degree_pool", lib=library)
-def _(x: Tensor, cell: Tensor, num_cells: int, mode: str) -> Tensor:
-    return x.new_empty(num_cells, x.size(1))
-
-
-@torch.library.register_fake("demonet::conv", lib=library)
-def _(
+def _conv_shapes(
     x: Tensor, a: Tensor | None, seed: Tensor, matrices: Tensor, bias: Any, graph: Any, *options: Any
 ) -> tuple[Tensor, Tensor]:
     given = Options(*options)
@@ -153,22 +110,34 @@ def _(
     return x.new_empty(x.size(0), width), x.new_empty(x.size(0) if a is None and given.keep else 0, x.size(1))
 
 
-@torch.library.register_fake("demonet::conv_backward", lib=library)
-def _(grad: Tensor, out: Tensor, x: Tensor, a: Tensor, seed: Tensor, matrices: Tensor, *rest: Any) -> list[Tensor]:
+def _conv_backward_shapes(
+    grad: Tensor, out: Tensor, x: Tensor, a: Tensor, seed: Tensor, matrices: Tensor, *rest: Any
+) -> list[Tensor]:
     *_, needs, known = rest
     needs = [needs[0], needs[1] and known, *needs[2:]]
     tensors = (x, x, seed, matrices, grad.new_empty(grad.size(1)))
     return [t.new_empty(t.shape if need else 0) for t, need in zip(tensors, needs, strict=True)]
 
 
-@torch.library.register_fake("demonet::linear_cross_entropy", lib=library)
-def _(h: Tensor, weight: Tensor, bias: Tensor, target: Tensor, share: Tensor) -> Tensor:
-    return h.new_empty((), dtype=torch.promote_types(h.dtype, torch.float32))
-
-
-@torch.library.register_fake("demonet::linear_cross_entropy_backward", lib=library)
-def _(grad: Tensor, h: Tensor, weight: Tensor, bias: Tensor, *rest: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    return h.new_empty(h.shape), weight.new_empty(weight.shape), bias.new_empty(bias.shape)
+_SHAPES: dict[str, Callable[..., Any]] = {
+    "neighbour_lists": lambda edge_index, sources, targets: tuple(
+        edge_index.new_empty(size, dtype=torch.long) for size in (targets + 1, edge_index.size(1), edge_index.size(1))
+    ),
+    "aggregate": lambda x, pointer, *_: x.new_empty(pointer.size(0) - 1, x.size(1)),
+    "edge_product": lambda x, y, pointer, neighbours: x.new_empty(neighbours.size(0)),
+    "degree_linear": lambda x, weight, offsets, task: x.new_empty(x.size(0), weight.size(2)),
+    "degree_outer": lambda x, y, offsets, task, num_tasks: x.new_empty(num_tasks, x.size(1), y.size(1)),
+    "degree_pool": lambda x, cell, num_cells, mode: x.new_empty(num_cells, x.size(1)),
+    "conv": _conv_shapes,
+    "conv_backward": _conv_backward_shapes,
+    "linear_cross_entropy": lambda h, *_: h.new_empty((), dtype=torch.promote_types(h.dtype, torch.float32)),
+    "linear_cross_entropy_backward": lambda grad, h, weight, bias, *_: tuple(
+        given.new_empty(given.shape) for given in (h, weight, bias)
+    ),
+}
+for _name, _shape in _SHAPES.items():
+    library.impl(_name, _IMPLEMENTATIONS.get(_name, _dispatched(_name)), "CompositeExplicitAutograd")
+    torch.library.register_fake(f"demonet::{_name}", _shape, lib=library)
 
 
 # ------------------------------------------------------------------------------------------------------ derivatives
@@ -295,3 +264,69 @@ for _name, _backward, _context in (
     ("linear_cross_entropy", _linear_cross_entropy_backward, _save_tensors),
 ):
     torch.library.register_autograd(f"demonet::{_name}", _backward, setup_context=_context, lib=library)
+
+# ---------------------------------------- CPU kernels as plain autograd functions, see demonet.ops.backend.direct
+
+
+class Conv(torch.autograd.Function):
+    """:func:`demonet.ops.conv`."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        a: Tensor | None,
+        seed: Tensor,
+        matrices: Tensor,
+        bias: Tensor | None,
+        graph: Graph,
+        options: Options,
+    ) -> Tensor:
+        """The convolution."""
+        out, sums = cpu.conv(x, a, Weights(seed, matrices, bias), graph, options)
+        ctx.graph, ctx.options = graph, options
+        ctx.sums = sums if a is None and options.keep else None  # neither input nor output, so not saved below
+        ctx.save_for_backward(out, x, a, seed, matrices)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        """Its derivatives."""
+        out, x, a, seed, matrices = ctx.saved_tensors
+        graph, options, needs = ctx.graph, ctx.options, ctx.needs_input_grad[:5]
+        grad, weights = grad.contiguous(), Weights(seed, matrices)
+        found: Sequence[Tensor | None]
+        if torch.is_grad_enabled():
+            found = conv_backward_twice(grad, out, x, a, weights, graph, options)
+        else:
+            sums = ctx.sums if a is None else a
+            if sums is None:
+                sums = cpu.aggregate(x, graph.pointer, graph.neighbours, None, options.aggr)
+            found = cpu.conv_backward(grad, out, x, sums, weights, graph, options, needs, known=a is not None)
+        return (*[by if need else None for by, need in zip(found, needs, strict=True)], None, None)
+
+
+class Grouped(torch.autograd.Function):
+    """:func:`demonet.ops.grouped`."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, matrices: Tensor, graph: Graph) -> Tensor:
+        """The products."""
+        ctx.graph = graph
+        ctx.save_for_backward(x, matrices)
+        return cpu.group_multiply(x, matrices, graph.blocks, x.new_empty(x.size(0), matrices.size(2)))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """Their derivatives."""
+        (x, matrices), graph = ctx.saved_tensors, ctx.graph
+        by_x = by_matrices = None
+        if torch.is_grad_enabled():
+            group = torch.arange(matrices.size(0))
+            by_x = ops.degree_linear(grad, matrices.transpose(1, 2), graph.offsets, group)
+            return by_x, ops.degree_outer(x, grad, graph.offsets, group, matrices.size(0)), None
+        if ctx.needs_input_grad[0]:
+            by_x = cpu.group_multiply(grad, matrices.transpose(1, 2), graph.blocks, torch.empty_like(x))
+        if ctx.needs_input_grad[1]:
+            by_matrices = cpu.group_outer(x, grad, graph.blocks, graph.buffers)
+        return by_x, by_matrices, None

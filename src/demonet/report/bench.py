@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from demonet.bench.methods import METHODS
-from demonet.bench.rows import Row
-from demonet.bench.tables import OURS, best, slope
+from demonet.bench.methods import METHODS, OURS
+from demonet.bench.rows import Row, best, slope
 from demonet.report import chart_plotly, chart_svg
 from demonet.report.chart import Axis, Chart, Panel, Series
 from demonet.report.page import Facts, Figure, Page, Section, Table, Text

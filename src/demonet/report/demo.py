@@ -53,10 +53,10 @@ def _bars(part: Comparison) -> Section:
 
 def _curves(part: Comparison) -> Section:
     runs = {
-        name: {"train_loss": run.train_loss, "val_loss": run.val_loss, "val_accuracy": run.val_accuracy}
+        name: {"train_loss": run.train_loss, "val_loss": run.val_loss, "val_accuracy": run.val_metric}
         for name, run in part.curves.items()
     }
-    ends = "; ".join(f"{name}: {run.epochs} epochs, best {run.best_accuracy:.3f}" for name, run in part.curves.items())
+    ends = "; ".join(f"{name}: {run.epochs} epochs, best {run.best_metric:.3f}" for name, run in part.curves.items())
     return Figure(
         learning_curves(runs),
         alt=f"Learning curves on the first split. {ends}",

@@ -29,12 +29,6 @@ class Epoch(NamedTuple):
     val_metric: float
     metric: str = "accuracy"
 
-    @property
-    def val_accuracy(self) -> float:
-        """``val_metric``, if the metric is accuracy."""
-        require_accuracy(self.metric)
-        return self.val_metric
-
 
 @dataclass
 class History:
@@ -63,18 +57,6 @@ class History:
     def best_metric(self) -> float:
         """Validation metric of the restored weights."""
         return self.val_metric[self.best_epoch]
-
-    @property
-    def val_accuracy(self) -> list[float]:
-        """``val_metric``, if the metric is accuracy."""
-        require_accuracy(self.metric)
-        return self.val_metric
-
-    @property
-    def best_accuracy(self) -> float:
-        """``best_metric``, if the metric is accuracy."""
-        require_accuracy(self.metric)
-        return self.best_metric
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
@@ -177,9 +159,3 @@ def _train_epoch(steps: Steps, problem: Problem, config: TrainConfig, number: in
         size = problem.objective.size(batch.y, batch.weight)
         total, items = total + value * size, items + size
     return total / items
-
-
-def require_accuracy(metric: str) -> None:
-    """Refuse to give another metric under the name of accuracy."""
-    if metric != "accuracy":
-        raise DemonetError(f"the metric is {metric!r}, not accuracy", hint="read val_metric")

@@ -59,77 +59,44 @@ class Preset:
 _PAPER_MODEL = ModelConfig(bias=False)
 # The authors' released code: mean aggregation, addition, biases, a third degree-specific layer, decay on everything.
 _AUTHORS_MODEL = ModelConfig(aggr="mean", combine="add", bias=True, head="degree")
-_AUTHORS_TRAIN = TrainConfig(decay_biases=True)
+_AUTHORS = Preset("authors", "nodes", "keep", "adjacency", model=_AUTHORS_MODEL, train=TrainConfig(decay_biases=True))
+# GIN-like layers with a smooth degree term that starts small and has a stronger weight decay than the rest.
+_SMOOTH = ModelConfig(
+    scheme="smooth", combine="add", bias=True, dropout=0.5, degree_scale=0.3, activation="relu", refine=True
+)
+_DEFAULT = Preset(
+    "default",
+    "nodes",
+    features="degree-rbf+degree-onehot",
+    model=_SMOOTH,
+    train=TrainConfig(lr=0.01, degree_decay=4.0),
+)
 
 PRESETS: dict[tuple[str, Family], Preset] = {
     ("paper", "nodes"): Preset("paper", "nodes", model=_PAPER_MODEL),
     ("paper", "attributes"): Preset("paper", "attributes", features="attributes", model=_PAPER_MODEL),
     ("paper", "graphs"): Preset("paper", "graphs", features="attributes", model=_PAPER_MODEL),
-    ("authors", "nodes"): Preset(
-        "authors", "nodes", self_loops="keep", features="adjacency", model=_AUTHORS_MODEL, train=_AUTHORS_TRAIN
-    ),
-    ("authors", "attributes"): Preset(
-        "authors", "attributes", self_loops="keep", features="attributes", model=_AUTHORS_MODEL, train=_AUTHORS_TRAIN
-    ),
+    ("authors", "nodes"): _AUTHORS,
+    ("authors", "attributes"): replace(_AUTHORS, family="attributes", features="attributes"),
     # The released code has no graph classification: this is its layers with the paper's readout.
-    ("authors", "graphs"): Preset(
-        "authors",
-        "graphs",
-        self_loops="keep",
-        features="attributes",
-        model=ModelConfig(aggr="mean", combine="add", bias=True),
-        train=_AUTHORS_TRAIN,
+    ("authors", "graphs"): replace(
+        _AUTHORS, family="graphs", features="attributes", model=_AUTHORS_MODEL.changed(head="linear")
     ),
-    # GIN-like layers with a smooth degree term that starts small and has a stronger weight decay than the rest.
-    ("default", "nodes"): Preset(
-        "default",
-        "nodes",
-        features="degree-rbf+degree-onehot",
-        model=ModelConfig(
-            scheme="smooth",
-            combine="add",
-            bias=True,
-            dropout=0.5,
-            degree_scale=0.3,
-            activation="relu",
-            refine=True,
-        ),
-        train=TrainConfig(lr=0.01, degree_decay=4.0),
-    ),
+    ("default", "nodes"): _DEFAULT,
     # One convolution from the attributes to the scores; the degree term starts at zero.
-    ("default", "attributes"): Preset(
-        "default",
-        "attributes",
+    ("default", "attributes"): replace(
+        _DEFAULT,
+        family="attributes",
         features="tfidf",
-        model=ModelConfig(
-            scheme="smooth",
-            aggr="mean",
-            combine="add",
-            bias=True,
-            dropout=0.0,
-            degree_scale=0.0,
-            layers=0,
-            head="degree",
-        ),
-        train=TrainConfig(lr=0.01, weight_decay=1e-4, degree_decay=4.0),
+        model=_AUTHORS_MODEL.changed(scheme="smooth", dropout=0.0, degree_scale=0.0, layers=0),
+        train=replace(_DEFAULT.train, weight_decay=1e-4),
     ),
-    ("default", "graphs"): Preset(
-        "default",
-        "graphs",
+    ("default", "graphs"): replace(
+        _DEFAULT,
+        family="graphs",
         features="attributes+degree-rbf",
-        tasks="exact",
-        model=ModelConfig(
-            scheme="smooth",
-            combine="add",
-            bias=True,
-            dropout=0.3,
-            degree_scale=0.3,
-            activation="relu",
-            refine=True,
-            head="mlp",
-            pooling="sum+degree",
-        ),
-        train=TrainConfig(lr=0.01, degree_decay=4.0, batch_size=32),
+        model=_SMOOTH.changed(dropout=0.3, head="mlp", pooling="sum+degree"),
+        train=replace(_DEFAULT.train, batch_size=32),
     ),
 }
 

@@ -17,7 +17,7 @@ from demonet.data.splits import Split
 from demonet.degree.count import count_degree
 from demonet.nn.models import DEMONet, GraphDEMONet, NodeDEMONet
 from demonet.nn.prepared import GraphUnion
-from demonet.train.loop import Epoch, History, fit, require_accuracy
+from demonet.train.loop import Epoch, History, fit
 from demonet.train.objective import Classify, Objective
 from demonet.train.presets import Family, Preset
 from demonet.train.problem import GraphProblem, NodeProblem, labels
@@ -47,17 +47,6 @@ class Trained:
     val_metric: float
     test_metric: float
     inputs: tuple[Any, ...]
-
-    @property
-    def val_accuracy(self) -> float:
-        """``val_metric``, if the metric is accuracy."""
-        return self.history.best_accuracy
-
-    @property
-    def test_accuracy(self) -> float:
-        """``test_metric``, if the metric is accuracy."""
-        require_accuracy(self.history.metric)
-        return self.test_metric
 
 
 def family_of(data: Data | Sequence[Data]) -> Family:

@@ -1,1 +1,1 @@
-"""Expressiveness: what layers tell apart among all small subtrees (Table 1) and graphs (Theorem 4.3)."""
+"""Expressiveness: which small subtrees (Table 1) and graphs (Theorem 4.3) layers distinguish."""

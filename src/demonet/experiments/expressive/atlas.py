@@ -44,7 +44,7 @@ class Network:
 
     Attributes:
         model: ``"weight"``, ``"hash"`` or ``"smooth"``, a scheme of DEMO-Net, or ``"gcn"``.
-        aggregation: How neighbours are joined: ``"sum"`` or ``"mean"``; a GCN has its own, ``"normalised"``.
+        aggregation: ``"sum"`` or ``"mean"`` over neighbours; ``"normalised"`` for a GCN.
         degree_term: Whether the matrices depend on the degree.
         pooling: Eq. 11 (``"degree"``), or the sum or the mean over all nodes.
     """
@@ -67,7 +67,7 @@ class Separation:
         as_wl1: In how many draws the classes are exactly those of one round of WL.
         as_wl2: In how many draws they are exactly those of two rounds.
         as_wl3: In how many draws they are exactly those of three rounds.
-        widest: The largest distance inside a class, over all draws, as a part of the largest entry.
+        widest: The largest distance inside a class, over all draws, relative to the largest entry.
         nearest: The least distance between two classes, likewise; equality is decided at 1e-9.
     """
 
@@ -144,8 +144,8 @@ def separate(networks: Sequence[Network] = NETWORKS, *, draws: int = 3, seed: in
 
     Args:
         networks: The networks.
-        draws: How often the weights are drawn.
-        seed: The first draw's seed; each draw has the next.
+        draws: Number of draws of the weights.
+        seed: Seed of the first draw; each draw has the next.
     """
     if draws < 1:
         raise DemonetError(f"draws={draws}: at least 1 is needed")

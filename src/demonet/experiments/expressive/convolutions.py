@@ -27,8 +27,8 @@ class DCNNConv(nn.Module):
 
     Args:
         in_channels: Number of features.
-        first_hop: 0 to let a node see itself, as the tensor of powers of P in that paper allows; 1 to leave it out.
-        last_hop: How far the diffusion goes.
+        first_hop: 0 to include the node itself, as the tensor of powers of P in that paper allows; 1 to leave it out.
+        last_hop: The largest power of P.
     """
 
     def __init__(self, in_channels: int, first_hop: int, last_hop: int) -> None:
@@ -48,7 +48,7 @@ class DCNNConv(nn.Module):
 
 @dataclass(frozen=True)
 class Convolution:
-    """A layer under test, and what the paper's Table 1 says of it.
+    """A layer, and its marks in the paper's Table 1.
 
     Attributes:
         name: The model.

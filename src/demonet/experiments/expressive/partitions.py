@@ -22,8 +22,8 @@ def alike(vectors: Float, left: Int, right: Int) -> NDArray[np.bool_]:
 def classes(vectors: Float) -> tuple[Int, float, float]:
     """Which rows are equal: the class of each, the largest distance inside a class, the least between two.
 
-    Distances are of the coordinate that differs most, as a part of the largest entry. Rows nearer than 1e-9 are joined,
-    and so are theirs in turn; the two distances show how far from that bound the answer is.
+    Distances are those of the coordinate that differs most, relative to the largest entry. Rows closer than 1e-9 are
+    connected, and classes are connected components; the two distances show how clear the answer is.
     """
     distance = squareform(pdist(vectors, "chebyshev")) / np.abs(vectors).max()
     _, label = connected_components(distance < TOLERANCE, directed=False)

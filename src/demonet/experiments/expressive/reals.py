@@ -1,8 +1,8 @@
 r"""Collisions of DEMO-Net's layer on real-valued attributes.
 
 The layer is linear in the aggregate of the neighbours, :math:`\hat W_d \, a`. With one-hot colours ``a`` counts them,
-so it is the multiset. With real numbers different multisets have equal sums, and where the sum is zero no matrix, of
-whatever degree, makes anything else of it. Hence two neighbourhoods collide in every draw of the weights exactly when
+so it is the multiset. With real numbers different multisets may have equal sums, and no matrix of
+any degree changes a sum of zero. Hence two neighbourhoods collide in every draw of the weights exactly when
 
 .. math:: a = a' \quad\text{and}\quad (d = d' \;\text{ or }\; a = 0).
 """
@@ -55,10 +55,10 @@ class RealCollision:
     Attributes:
         scheme: The layer's scheme; ``"shared"`` is the layer without its degree-specific term.
         aggregation: ``"sum"`` (the paper's) or ``"mean"``.
-        kind: Why, a key of :data:`KINDS`.
-        left: A neighbourhood, or ``"any"`` in the line about all pairs of this kind.
-        right: The other.
-        pairs: Number of pairs in this line.
+        kind: The kind of pairs, a key of :data:`KINDS`.
+        left: A neighbourhood, or ``"any"`` for all pairs of this kind.
+        right: The other neighbourhood.
+        pairs: Number of pairs.
         always: Of these, how many collide in every draw of the weights.
         sometimes: How many collide in some draws and not in others.
         share: The share of draws in which a pair collides, on average over the pairs.
@@ -81,7 +81,7 @@ def multisets(max_size: int = 3) -> list[Multiset]:
 
 
 def kind(left: Multiset, right: Multiset, aggregation: Aggregation) -> str:
-    """Which of :data:`KINDS` a pair is of."""
+    """The kind of a pair, a key of :data:`KINDS`."""
     # Fractions are compared without division, which is exact for integers.
     scales = (max(len(right), 1), max(len(left), 1)) if aggregation == "mean" else (1, 1)
     if sum(left) * scales[0] != sum(right) * scales[1]:
@@ -95,8 +95,8 @@ def real_collisions(*, draws: int = 100, seed: int = 0) -> list[RealCollision]:
     """The named pairs, and all pairs of :func:`multisets` by kind, for each scheme and aggregation.
 
     Args:
-        draws: How often the weights are drawn.
-        seed: The first draw's seed; each draw has the next.
+        draws: Number of draws of the weights.
+        seed: Seed of the first draw; each draw has the next.
     """
     if draws < 1:
         raise DemonetError(f"draws={draws}: at least 1 is needed")

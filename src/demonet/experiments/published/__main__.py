@@ -13,7 +13,7 @@ from pathlib import Path
 from demonet.experiments.ledger.job import Wanted, perform
 from demonet.experiments.ledger.store import Ledger
 from demonet.experiments.ledger.work import work
-from demonet.experiments.published.results import all_results, compare, keep, read, select
+from demonet.experiments.published.results import all_results, compare, keep, read
 
 
 def main() -> None:
@@ -22,13 +22,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--methods", nargs="+", choices=sorted({one.method for one in results}), default=[])
     parser.add_argument("--sets", nargs="+", choices=sorted({one.dataset for one in results}), default=[])
-    parser.add_argument("--fresh", action="store_true", help="measure again what was measured with other code")
+    parser.add_argument("--fresh", action="store_true", help="measure again rows that are in the file")
     parser.add_argument("--jobs", type=int, default=1, help="number of processes, each with one thread")
     parser.add_argument("--out", type=Path, default=Path("results/published.csv"))
     parser.add_argument("--ledger", type=Path, help="default: ledger.sqlite in the folder of --out")
     arguments = parser.parse_args()
     there = set() if arguments.fresh else {row.key for row in read(arguments.out)}
-    missing = [one for one in select(results, arguments.methods, arguments.sets) if one.key not in there]
+    missing = [
+        one
+        for one in results
+        if one.key not in there
+        and (not arguments.methods or one.method in arguments.methods)
+        and (not arguments.sets or one.dataset in arguments.sets)
+    ]
     wanted = [Wanted(one.cell, one.pieces) for one in missing]
     with Ledger(arguments.ledger or arguments.out.with_name("ledger.sqlite")) as ledger:
         summary = work(ledger, wanted if arguments.fresh else ledger.incomplete(wanted), perform, jobs=arguments.jobs)

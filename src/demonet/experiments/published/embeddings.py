@@ -1,11 +1,11 @@
 """Published results of struc2vec, GraphWave and RolX on the airports: Jiao et al., 2021, Table 5.
 
-The survey's own program (its repository is RONE) tells how: 20 times, 70 % of the nodes train one-vs-rest regressions
-in which classes weigh the same, on the embedding as it is, and the others are tested. Of struc2vec it takes the
-authors' program; of GraphWave too, with scales 19 and 20 for every graph. What it calls RolX (:func:`quarters`,
-:func:`factored`) is another method, with neither roles nor a description length: local features and three rounds of
-sums and means, pruned by correlation; each feature as the quartile of a node, one-hot; and these bits factored into 128
-numbers per node and 128 per feature, of any sign.
+The protocol is that of the survey's program (repository RONE): 20 times, one-vs-rest regressions with balanced classes
+are trained on 70 % of the nodes, on the embedding without scaling, and tested on the others. The programs of struc2vec
+and GraphWave are those of their authors, the latter with scales 19 and 20 for every graph. What the survey calls RolX
+(:func:`quarters`, :func:`factored`) is another method, without roles and description length: local features and three
+rounds of sums and means, pruned by correlation; each feature as the quartile of a node, one-hot; and these bits
+factored into 128 numbers per node and 128 per feature, of any sign.
 """
 
 from __future__ import annotations
@@ -111,14 +111,14 @@ def _local(adjacency: sparse.csr_array) -> Float:
     """Edges inside the egonet, edges of its nodes, the two shares of these, degree and clustering coefficient."""
     degree = np.diff(adjacency.indptr).astype(np.float64)
     triangles, _ = two_steps(adjacency)
-    inside, arcs = degree + triangles, adjacency @ degree + degree
-    share = inside / np.maximum(arcs, 1)
+    inside, every = degree + triangles, adjacency @ degree + degree
+    share = inside / np.maximum(every, 1)
     clustering = 2 * triangles / np.maximum(degree * (degree - 1), 1)
-    return np.column_stack([inside, arcs, share, 1 - share, degree, clustering])
+    return np.column_stack([inside, every, share, 1 - share, degree, clustering])
 
 
 def factored(bits: Float, seed: int, epochs: int = EPOCHS, dimensions: int = DIMENSIONS) -> Float:
-    """``[nodes, dimensions]`` Z of the model ``sigmoid(Z Wᵀ)`` of the bits, by Adam with a rate that falls evenly."""
+    """``[nodes, dimensions]`` Z of the model ``sigmoid(Z Wᵀ)`` of the bits, by Adam with a linearly decreasing rate."""
     generator = torch.Generator().manual_seed(seed)
     target = torch.from_numpy(bits).float()
     n, steps = len(target), len(target) * epochs / BATCH

@@ -1,11 +1,11 @@
 """Published results of GCN with few labels on BlogCatalog and Flickr, by Wang et al. (AM-GCN, KDD'20), Table 2.
 
-Their paper leaves open how it was obtained, but what they told those who asked (issues 9, 11 and 16 of their
-repository) and the files that their data come from say: attributes are present or absent, not counted, and not scaled;
-nodes are shuffled, the first so many of each class train, the last 1,000 are tested, there is no validation part; the
-number of epochs is fixed, and the last one counts. Their layers are those of Kipf's PyTorch program, :class:`PyGCN`,
-which differs from his paper: it averages over neighbours, ``(D + I)^-1 (A + I)``, where the paper's matrix is
-symmetric; applies dropout to hidden units only; decays every parameter; and trains for 200 epochs without validation.
+Their paper does not state the protocol. From the authors' answers (issues 9, 11 and 16 of their repository) and the
+sources of their data: attributes are binary and not scaled; nodes are shuffled, the first ones of each class train, the
+last 1,000 are tested, and there is no validation part; the number of epochs is fixed, and the last one counts. Their
+layers are those of Kipf's PyTorch program, :class:`PyGCN`, which differs from his paper: it averages over neighbours,
+``(D + I)^-1 (A + I)``, where the paper's matrix is symmetric; applies dropout to hidden units only; decays every
+parameter; and trains for 200 epochs without validation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import add_self_loops, degree
 
 from demonet.baselines.base import labels
-from demonet.baselines.gcn import GCN
+from demonet.baselines.convolutional import GCN
 from demonet.baselines.layers import Product
 from demonet.data import load
 from demonet.data.splits import Split
@@ -80,9 +80,9 @@ WIDTH, DROPOUT, RATE, DECAY, EPOCHS = 16, 0.5, 0.01, 5e-4, 200
 
 def neighbour_mean(edge_index: Tensor, num_nodes: int) -> Product:
     """``(D + I)^-1 (A + I)``."""
-    arcs, _ = add_self_loops(edge_index, num_nodes=num_nodes)
-    share = 1 / degree(arcs[0], num_nodes)[arcs[0]]
-    matrix = torch.sparse_coo_tensor(arcs, share, (num_nodes, num_nodes), check_invariants=False)
+    edges, _ = add_self_loops(edge_index, num_nodes=num_nodes)
+    share = 1 / degree(edges[0], num_nodes)[edges[0]]
+    matrix = torch.sparse_coo_tensor(edges, share, (num_nodes, num_nodes), check_invariants=False)
     return Product.of(matrix.coalesce().to_sparse_csr())
 
 
@@ -95,13 +95,13 @@ class PyGCN(nn.Module):
         self.weights = nn.ParameterList(torch.empty(a, b).uniform_(-(b**-0.5), b**-0.5) for a, b in widths)
         self.biases = nn.ParameterList(torch.empty(b).uniform_(-(b**-0.5), b**-0.5) for _, b in widths)
 
-    def forward(self, x: Product, arcs: Product) -> Tensor:
+    def forward(self, x: Product, mean: Product) -> Tensor:
         """``[nodes, classes]`` scores."""
-        hidden = F.relu(arcs @ (x @ self.weights[0]) + self.biases[0])
-        return arcs @ (F.dropout(hidden, DROPOUT, self.training) @ self.weights[1]) + self.biases[1]
+        hidden = F.relu(mean @ (x @ self.weights[0]) + self.biases[0])
+        return mean @ (F.dropout(hidden, DROPOUT, self.training) @ self.weights[1]) + self.biases[1]
 
 
-def train(x: Product, arcs: Product, y: Tensor, rows: Tensor, seed: int, epochs: int = EPOCHS) -> Tensor:
+def train(x: Product, mean: Product, y: Tensor, rows: Tensor, seed: int, epochs: int = EPOCHS) -> Tensor:
     """Train on some rows and return the scores of all nodes after the last epoch."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -109,10 +109,10 @@ def train(x: Product, arcs: Product, y: Tensor, rows: Tensor, seed: int, epochs:
         optimizer = torch.optim.Adam(model.parameters(), lr=RATE, weight_decay=DECAY)
         for _ in range(epochs):
             optimizer.zero_grad()
-            F.cross_entropy(model(x, arcs)[rows], y[rows]).backward()
+            F.cross_entropy(model(x, mean)[rows], y[rows]).backward()
             optimizer.step()
     with torch.no_grad():
-        scores: Tensor = model.eval()(x, arcs)
+        scores: Tensor = model.eval()(x, mean)
     return scores
 
 

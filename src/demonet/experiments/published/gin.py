@@ -33,7 +33,7 @@ def epoch_by_epoch(dataset: str, batch_size: int, fold: int, folds: int = FOLDS,
     split = k_fold(labels(data), folds, seed=0)[fold]
     rest = torch.cat([split.train, split.val])
     gin = GIN(hidden=32, train=train).fit(data, Split(split.name, 0, rest, split.test, NONE), seed=0)
-    return gin.history.val_accuracy
+    return gin.history.val_metric
 
 
 def best_epoch(curves: list[list[float]]) -> list[float]:
@@ -54,7 +54,7 @@ def nested(
     inner = nested_k_fold(labels(data), folds, 10, seed=0)[fold]
     scaled = _with_attributes(data, inner[0])
     made = [GIN(hidden=hidden, dropout=dropout) for hidden, dropout in grid or product((32, 64), (0.0, 0.5))]
-    best = max(made, key=lambda gin: gin.fit(scaled, inner[0], seed=0).history.best_accuracy)
+    best = max(made, key=lambda gin: gin.fit(scaled, inner[0], seed=0).history.best_metric)
     y = labels(scaled)
     return statistics.mean(best.fit(scaled, inner[run], seed=run).score(inner[run].test, y) for run in range(runs))
 

@@ -9,7 +9,7 @@ import csv
 import json
 import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -29,7 +29,7 @@ class PublishedResult:
     """A published result.
 
     Attributes:
-        method, dataset: By the names they have here.
+        method, dataset: Their names in this package.
         protocol: How items were split and the result was chosen, and who published it.
         published, published_std: Mean accuracy and its standard deviation (NaN if none was published).
         pieces: The number of folds, splits or settings that can be measured independently.
@@ -48,7 +48,7 @@ class PublishedResult:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Identifies it."""
+        """Its identifier."""
         return self.method, self.dataset, self.protocol
 
     @property
@@ -59,12 +59,12 @@ class PublishedResult:
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """A published result beside what was measured: a row of ``results/published.csv``.
+    """A published result and its measurement here: a row of ``results/published.csv``.
 
     Attributes:
         method, dataset, protocol, published, published_std: Those of the published result.
         measured, std: Mean accuracy over the folds or runs, and its standard deviation.
-        runs: How many folds or runs.
+        runs: Number of folds or runs.
         seconds: Processor time of all of them.
         within: ``yes`` or ``no``, see :func:`is_within`.
     """
@@ -146,19 +146,3 @@ def keep(row: PublishedRow, path: Path, order: Sequence[PublishedResult]) -> Non
     places = {result.key: place for place, result in enumerate(order)}
     rows: list[PublishedRow] = sorted(kept.values(), key=lambda found: places.get(found.key, len(places)))
     write_rows(rows, path)
-
-
-def table(rows: Iterable[PublishedRow]) -> str:
-    """The rows as a Markdown table."""
-    lines = ["| method | set | protocol | printed | measured | within |", "|---|---|---|---|---|---|"]
-    for row in rows:
-        spread = "" if math.isnan(row.published_std) else f" ± {row.published_std:.3f}"
-        measured = f"{row.measured:.3f} ± {row.std:.3f}"
-        printed = f"{row.published:.3f}{spread}"
-        lines.append(f"| `{row.method}` | {row.dataset} | {row.protocol} | {printed} | {measured} | {row.within} |")
-    return "\n".join(lines)
-
-
-def select(results: Iterable[PublishedResult], methods: Sequence[str], sets: Sequence[str]) -> list[PublishedResult]:
-    """The results of these methods and data sets; an empty list selects all."""
-    return [one for one in results if (not methods or one.method in methods) and (not sets or one.dataset in sets)]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from demonet.report.page import Section, Table, Text
 from demonet.report.paper.grid import p_text
-from demonet.report.paper.hypotheses import ALL, CLAIMS, Answer, Claim, MethodPreset, Verdict
+from demonet.report.paper.hypotheses import ALL, CLAIMS, Answer, Claim, ClaimVerdict, MethodPreset
 from demonet.report.paper.names import method_name, set_name
 from demonet.report.table_cells import Beside, Cell, Column
 
@@ -22,7 +22,7 @@ the second table of each claim."""
 _CELL = {"holds": "above", "does not hold": "below"}
 
 
-def claim_sections(verdicts: Sequence[Verdict], answers: Sequence[Answer]) -> list[Section]:
+def claim_sections(verdicts: Sequence[ClaimVerdict], answers: Sequence[Answer]) -> list[Section]:
     """For each claim its verdicts, its comparisons on single data sets, and further comparisons."""
     sections: list[Section] = [Text(INTRODUCTION, title="The three claims", anchor="claims")]
     for number, claim in enumerate(CLAIMS, start=1):

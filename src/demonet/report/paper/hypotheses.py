@@ -96,7 +96,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ClaimVerdict:
     """The verdict on a claim for one of our methods: it holds if every comparison over all sets does."""
 
     claim: Claim
@@ -165,7 +165,7 @@ CLAIMS = (
 )
 
 
-def verdicts(found: Sequence[Answer]) -> list[Verdict]:
+def verdicts(found: Sequence[Answer]) -> list[ClaimVerdict]:
     """The verdict on every claim for each of our methods, from all that :func:`answers` found."""
     return [
         _verdict(claim, subject, [a for a in found if (a.claim, a.subject, a.over) == (claim.name, subject, ALL)])
@@ -174,11 +174,11 @@ def verdicts(found: Sequence[Answer]) -> list[Verdict]:
     ]
 
 
-def _verdict(claim: Claim, subject: MethodPreset, found: Sequence[Answer]) -> Verdict:
+def _verdict(claim: Claim, subject: MethodPreset, found: Sequence[Answer]) -> ClaimVerdict:
     made = tuple(answer for answer in found if not answer.beside)
     words = {answer.verdict for answer in made}
     order: tuple[Words, ...] = ("not yet run", "does not hold", "undecided", "holds")
-    return Verdict(claim, subject, next(word for word in order if word in words), made)
+    return ClaimVerdict(claim, subject, next(word for word in order if word in words), made)
 
 
 ALL = "all sets"

@@ -1,7 +1,7 @@
-r"""``degree-knn`` and ``degree-svm``: simple baselines that see the degree alone.
+r"""``majority``, ``degree-knn`` and ``degree-svm``: simple baselines that see no more than the degree.
 
-They show how much of a task the degree decides. A node is described by :math:`\log(1 + deg(v))`, a graph by the share
-of its nodes at each degree.
+They show how much of a task the class frequencies and the degree decide. A node is described by
+:math:`\log(1 + deg(v))`, a graph by the share of its nodes at each degree.
 """
 
 from __future__ import annotations
@@ -25,6 +25,17 @@ from demonet.degree.count import count_degree
 _NEIGHBOURS = (1, 3, 5, 9, 15)
 _STRENGTHS = (1.0, 10.0, 100.0, 1000.0)  # C of the support vector machine
 _GAMMAS = (0.1, 1.0, 10.0)  # of its kernel exp(-gamma * distance ** 2)
+
+
+@register
+class Majority(Baseline):
+    """Predicts the most frequent class of the training part for every item."""
+
+    name = "majority"
+    defaults = Settings("simple baseline of this project")
+
+    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Tensor:
+        return torch.full_like(y, int(torch.bincount(y[split.train]).argmax()))
 
 
 @register
@@ -53,26 +64,25 @@ class DegreeSVM(Baseline):
         return select(models, x, y, split, default=_DistinctSVC(C=10.0, gamma=1.0)).predict(x)
 
 
-class _DistinctKNN(KNeighborsClassifier):
+class _Distinct:
     """Predicts each distinct row once: all nodes of one degree get the same answer."""
 
     def predict(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
         distinct, inverse = np.unique(X, axis=0, return_inverse=True)
-        found: NDArray[np.int64] = super().predict(distinct)[inverse]
+        found: NDArray[np.int64] = super().predict(distinct)[inverse]  # type: ignore[misc]
         return found
 
 
-class _DistinctSVC(SVC):
+class _DistinctKNN(_Distinct, KNeighborsClassifier):
+    pass
+
+
+class _DistinctSVC(_Distinct, SVC):
     """Fits equal rows of one class as one weighted row: the same classifier, at the cost of the distinct rows."""
 
     def fit(self, X: NDArray[np.float64], y: NDArray[np.int64]) -> Self:
         distinct, weight = np.unique(np.column_stack([X, y]), axis=0, return_counts=True)
         return super().fit(distinct[:, :-1], distinct[:, -1].astype(np.int64), sample_weight=weight)
-
-    def predict(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
-        distinct, inverse = np.unique(X, axis=0, return_inverse=True)
-        found: NDArray[np.int64] = super().predict(distinct)[inverse]
-        return found
 
 
 def degree_rows(data: Items) -> NDArray[np.float64]:
