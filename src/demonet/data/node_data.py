@@ -28,7 +28,8 @@ class Labelled:
         """A table with ids and labels in its first two columns; an empty label means unlabelled."""
         table = open_table(content, path, words=kind == "str")
         if table.width < 2:
-            raise DemonetError("one column, but ids and labels are expected", file=path)
+            hint = "separate columns with commas, tabs or spaces, not semicolons"
+            raise DemonetError("one column, but ids and labels are expected", file=path, hint=hint)
         ids, labels = table.columns([0, 1], ["str id" if kind == "str" else "id", "text"])
         if all(label is None or is_integer(label) for label in labels):
             labels = [None if label is None else int(label) for label in labels]
@@ -118,7 +119,8 @@ def read_features(content: bytes, path: Path, kind: str, nodes: Ids) -> Featured
         return from_matrix_rows(matrix(content, path), nodes, file=path)
     table = open_table(content, path, words=kind == "str")
     if table.width < 2:
-        raise DemonetError("one column, but ids and features are expected", file=path)
+        hint = "separate columns with commas, tabs or spaces, not semicolons"
+        raise DemonetError("one column, but ids and features are expected", file=path, hint=hint)
     kinds: list[Kind] = ["str id" if kind == "str" else "id"]
     kinds += ["number"] * (table.width - 1)
     ids, *columns = table.columns(range(table.width), kinds)
