@@ -89,7 +89,8 @@ def _merge(
     if clash.size:
         u, v = divmod(int(keys[clash[0]]), num_nodes)
         raise DemonetError(
-            f"the edge between nodes {u} and {v} has two weights, {weight[clash[0]]} and {weight[clash[0] + 1]}",
+            f"the edge between the nodes with index {u} and {v} (from 0, not their ids) has two weights, "
+            f"{weight[clash[0]]} and {weight[clash[0] + 1]}",
             file=file,
             hint=Hint("merge them first, or use {directed} if the two directions differ", directed=True),
         )

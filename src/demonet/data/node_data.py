@@ -30,7 +30,8 @@ class Labelled:
         """A table with ids in the first column, and labels in the others; an empty label means unlabelled."""
         table = open_table(content, path, words=kind == "str")
         if table.width < 2:
-            raise DemonetError("one column, but ids and labels are expected", file=path)
+            hint = "separate columns with commas, tabs or spaces, not semicolons"
+            raise DemonetError("one column, but ids and labels are expected", file=path, hint=hint)
         kinds: list[Kind] = ["str id" if kind == "str" else "id"]
         kinds += ["text"] * (table.width - 1)
         ids, *columns = table.columns(range(table.width), kinds)
@@ -145,7 +146,8 @@ def read_features(content: bytes, path: Path, kind: str, nodes: Ids) -> Featured
         return from_matrix_rows(matrix(content, path), nodes, file=path)
     table = open_table(content, path, words=kind == "str")
     if table.width < 2:
-        raise DemonetError("one column, but ids and features are expected", file=path)
+        hint = "separate columns with commas, tabs or spaces, not semicolons"
+        raise DemonetError("one column, but ids and features are expected", file=path, hint=hint)
     kinds: list[Kind] = ["str id" if kind == "str" else "id"]
     kinds += ["number"] * (table.width - 1)
     ids, *columns = table.columns(range(table.width), kinds)

@@ -211,7 +211,7 @@ class DEMONetEstimator(BaseEstimator):
         if given != self.n_features_in_:
             raise DemonetError(
                 f"{which} has {given} attributes a node (columns of x), where training had {self.n_features_in_}",
-                hint="use the same columns in the same order",
+                hint="use the same columns in the same order, such as read_graph(edges, features=...)",
             )
 
     def save(self, path: str | Path) -> None:

@@ -75,8 +75,10 @@ class Explanation:
         task: The degrees that share its task, by name; ``"unseen"`` for a degree that was not seen in training.
         prediction: The class or label that is explained, or the value of a regression.
         confidence: The probability of that class or label; None for a regression.
-        edges: The messages that the score depends on, the most important first.
-        features: The feature columns, the most important first, without those that are zero in the neighbourhood.
+        edges: The messages that the score depends on, the most important first: all edges within as many hops as
+            there are convolutions, so also edges that do not touch the node.
+        features: The feature columns, the most important first, without those that are zero in the neighbourhood. The
+            importance is for the node and its neighbourhood together.
         network: The score in parts, each term set to zero in the whole network.
         last_layer: The score in parts of a degree-specific last layer, exact; None for other heads.
     """

@@ -111,7 +111,9 @@ class NodeEstimator(DEMONetEstimator):
             node: Its id.
             graph: Another graph than the fitted one.
             epochs: Steps of PyG's GNNExplainer; its seed is ``random_state``.
-            output: The class, label or target column to explain, by index; by default the one with the highest score.
+            output: The class, label or target column to explain, by its index (for a class, in ``classes_``); by
+                default the one with the highest score. With a class, it changes ``network`` and ``last_layer``;
+                ``edges`` and ``features`` are always those of the predicted class.
         """
         data, rows = self._locate([node], graph)
         x, classes = self.features_.transform(data), getattr(self, "classes_", None)
@@ -130,7 +132,13 @@ class NodeEstimator(DEMONetEstimator):
 
     @classmethod
     def load(cls, path: str | Path, graph: Any = None) -> Self:
-        """Load what :meth:`save` wrote. Without a graph, each call of ``predict`` needs one."""
+        """Load what :meth:`save` or ``demonet fit`` wrote. Without a graph, each call of ``predict`` needs one.
+
+        Args:
+            path: The file; in the folder of a run it is ``model.safetensors``.
+            graph: Anything that :func:`~demonet.data.read_graph` reads. For a file with named columns or attributes,
+                pass what ``read_graph(edges, source=..., target=..., features=...)`` returns.
+        """
         estimator = cls._restore(path)
         if graph is not None:
             estimator.graph = graph
@@ -334,7 +342,7 @@ def find_nodes(data: Data, ids: Any) -> Array:
     rows = numbering.find(wanted)
     if (rows < 0).any():
         unknown = id_at(wanted, int(np.flatnonzero(rows < 0)[0]))
-        raise DemonetError(f"no node {unknown!r} in the graph ({int((rows < 0).sum())} such)")
+        raise DemonetError(f"no node {unknown!r} in the graph ({int((rows < 0).sum())} in total)")
     return rows
 
 

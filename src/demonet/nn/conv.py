@@ -267,7 +267,10 @@ class DEMOConv(MessagePassing):
         return activate(out if self.bias is None else out + self.bias, activation)
 
     def neighbourhood(self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None = None) -> Tensor:
-        """The part of :meth:`forward_sorted` without parameters: for constant ``x`` it is computed once."""
+        r"""The aggregated neighbourhood :math:`a_v` of every row, hashed where the scheme does that first.
+
+        It is the part of :meth:`forward_sorted` without parameters: for constant ``x`` it is computed once.
+        """
         return self.weights.fold(self._aggregate_sorted(x, layout, edge_weight), layout)
 
     def options(self, activation: str = "none") -> Options:

@@ -127,7 +127,7 @@ def edge_columns(
 ) -> tuple[list[int], int | None]:
     """The positions of source, target and weight: as given, by their usual names, or the first columns."""
     if table.width - (skip is not None) < 2:
-        hint = "separate the columns by blanks, tabs or commas"
+        hint = "separate columns with commas, tabs or spaces, not semicolons"
         raise DemonetError("one column, but an edge needs a source and a target", file=table.file, hint=hint)
     names = table.names or []
     free = [place for place in range(table.width) if place != skip]

@@ -141,7 +141,8 @@ class TextTable:
                 ):
                     what = "a number" if kind == "number" else "an integer"
                     problem = f"{_short(fields[place].encode())} is not {what}, in column {place + 1}"
-                    hint = "a header starts with 'source', 'node' or 'id'" if row == 0 and self.names is None else None
+                    header = "start a header with 'source' for edges, 'node' for labels and features"
+                    hint = header if row == 0 and self.names is None else None
                     raise DemonetError(problem, file=self.file, line=line, hint=hint)
         raise DemonetError(f"not a table: {reason}", file=self.file)
 
