@@ -1,0 +1,189 @@
+r"""The node kernel in the primal: a linear model on explicit features, for more labelled nodes than a Gram matrix holds.
+
+The features of the linear kernel are :math:`[\sqrt{s_0}\, x, \sqrt{s_g}\, a, \sqrt{s_d}\, L_1(d) a, \dots,
+\sqrt{s_d}\, L_r(d) a, \sqrt{s_b}\, L(d), \sqrt{s_r}\, \phi, \sqrt{s_c}]` with :math:`\kappa = L L'` over the distinct
+degrees (a Gaussian of log-degree has a numerical rank of about ten), and :math:`\phi` Nyström features of the structural
+term. Ridge regression on them equals the dual solution; conjugate gradients solve it with sparse products alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+import torch
+from scipy import sparse
+from torch import Tensor
+
+from demonet.errors import DemonetError
+from demonet.kernels.nodes import Array, NodeSetting, NodeView, csr_tensor
+
+LANDMARKS = 300  # of the structural term
+RANK = 1e-7  # eigenvalues of kappa below this share of the largest are dropped
+
+
+class PrimalRidge:
+    """Ridge regression on the explicit features of a linear node setting.
+
+    Args:
+        setting: A setting with ``height=0``.
+        noise: The ridge.
+        dtype, device: Of features and coefficients.
+        tolerance: Relative residual at which the conjugate gradients stop, after at most ``steps``.
+    """
+
+    def __init__(
+        self,
+        setting: NodeSetting,
+        noise: float,
+        dtype: torch.dtype = torch.float32,
+        device: str = "cpu",
+        *,
+        tolerance: float = 1e-4,
+        steps: int = 300,
+    ) -> None:
+        if setting.height:
+            raise DemonetError(f"height={setting.height} in the primal", hint="only linear kernels have these features")
+        self.setting, self.noise, self.dtype, self.device = setting, noise, dtype, device
+        self.tolerance, self.steps = tolerance, steps
+        self.arrays: dict[str, Tensor] = {}
+
+    def fit(self, view: NodeView, targets: Tensor) -> Self:
+        """Solve ``(Phi' Phi + noise I) W = Phi' Y``."""
+        degrees = torch.from_numpy(np.unique(view.task))
+        s = self.setting
+        values, vectors = torch.linalg.eigh(s.kappa(degrees, degrees, torch.float64))
+        kept = values > RANK * values[-1]
+        self.arrays = {"degrees": degrees, "root": vectors[:, kept] / values[kept].sqrt()}
+        if s.structure:
+            pick = np.linspace(0, len(view) - 1, min(LANDMARKS, len(view))).round().astype(int)
+            landmarks = torch.from_numpy(np.unique(view.structure[pick], axis=0))
+            values, vectors = torch.linalg.eigh(self._radial(landmarks, landmarks))
+            kept = values > RANK * values[-1]
+            self.arrays |= {"landmarks": landmarks, "map": vectors[:, kept] / values[kept].sqrt()}
+        features = _Features(self, view)
+        self.arrays["weight"] = conjugate_gradients(
+            lambda w: features.transposed(features.times(w)) + self.noise * w,
+            features.transposed(targets.to(self.device, self.dtype)),
+            self.tolerance,
+            self.steps,
+        )
+        return self
+
+    def predict(self, view: NodeView) -> Tensor:
+        """``[n, C]``."""
+        return _Features(self, view).times(self.arrays["weight"])
+
+    def shares(self, view: NodeView) -> dict[str, Tensor]:
+        """The prediction term by term; they add up to it."""
+        features, weight = _Features(self, view), self.arrays["weight"]
+        total = {}
+        for name, part in features.parts.items():
+            alone = torch.zeros_like(weight)
+            alone[part] = weight[part]
+            total[name] = features.times(alone)
+        return total
+
+    def factor(self, degree: Array) -> Tensor:
+        """L(d) ``[n, r]``: the columns of the degree, at any degree."""
+        table = self.setting.kappa(torch.from_numpy(degree), self.arrays["degrees"], torch.float64)
+        return table @ self.arrays["root"]
+
+    def nystroem(self, structure: Array) -> Tensor:
+        """Features of the structural term ``[n, m]``."""
+        return self._radial(torch.from_numpy(structure), self.arrays["landmarks"]) @ self.arrays["map"]
+
+    def _radial(self, left: Tensor, right: Tensor) -> Tensor:
+        return torch.exp(-0.5 / self.setting.reach**2 * torch.cdist(left, right).square() / left.size(1))
+
+    def state(self) -> dict[str, Tensor]:
+        """Coefficients and the degrees' columns as plain arrays."""
+        return {name: array.cpu() for name, array in self.arrays.items()}
+
+    def load(self, arrays: Mapping[str, Tensor]) -> Self:
+        """Take the arrays that `state` gave."""
+        self.arrays = {**arrays, "weight": arrays["weight"].to(self.device, self.dtype)}
+        return self
+
+
+class _Features:
+    """The matrix Phi of a view as an operator: products with it and with its transpose, never written out."""
+
+    def __init__(self, model: PrimalRidge, view: NodeView) -> None:
+        s, self.model = model.setting, model
+        self.blocks: list[tuple[Any, Any, Tensor | None]] = []  # rows, their transpose, columns that multiply them
+        self.parts: dict[str, Any] = {}
+        self.size = 0
+        factor = model.factor(view.task) if s.degree else None
+        self._add("seed", s.seed, view.own)
+        for hop, near in enumerate(view.near[: 2 if s.hop else 1]):
+            share = s.hop if hop else 1.0
+            self._add("shared", share * s.shared, near)
+            self._add("degree", share * s.degree, near, factor)
+        if s.bias:
+            self._add("bias", s.bias, model.factor(view.degree))
+        if s.structure:
+            self._add("structure", s.structure, model.nystroem(view.structure))
+        self._add("constant", s.constant, np.ones((len(view), 1)))
+
+    def _add(self, name: str, variance: float, rows: Any, factor: Tensor | None = None) -> None:
+        if not variance:
+            return
+        to = {"device": self.model.device, "dtype": self.model.dtype}
+        width = rows.shape[1]
+        if sparse.issparse(rows):
+            scaled = rows * variance**0.5
+            block = csr_tensor(scaled, **to), csr_tensor(scaled.T, **to)
+        else:
+            dense = torch.as_tensor(rows).to(**to) * variance**0.5
+            block = dense, dense.T
+        if factor is not None:
+            factor = factor.to(**to)
+            width *= factor.size(1)
+        place = torch.arange(self.size, self.size + width, device=self.model.device)
+        self.parts[name] = torch.cat([self.parts[name], place]) if name in self.parts else place
+        self.blocks.append((*block, factor))
+        self.size += width
+
+    def times(self, weight: Tensor) -> Tensor:
+        """``Phi W``."""
+        out, start = torch.zeros((), dtype=weight.dtype, device=weight.device), 0
+        for rows, _, factor in self.blocks:
+            width = rows.shape[1] * (1 if factor is None else factor.size(1))
+            part = weight[start : start + width]
+            start += width
+            if factor is None:
+                out = out + rows @ part
+            else:  # [n, r, C] = rows @ [F, r * C]; then each node weighs its r columns
+                product = rows @ part.view(rows.shape[1], -1)
+                out = out + torch.einsum("nrc,nr->nc", product.view(len(factor), factor.size(1), -1), factor)
+        return out
+
+    def transposed(self, residual: Tensor) -> Tensor:
+        """``Phi' R``."""
+        out = []
+        for _, columns, factor in self.blocks:
+            if factor is None:
+                out.append(columns @ residual)
+            else:
+                spread = torch.einsum("nr,nc->nrc", factor, residual).flatten(1)
+                out.append((columns @ spread).view(-1, residual.size(1)))
+        return torch.cat(out)
+
+
+def conjugate_gradients(times: Any, right: Tensor, tolerance: float, steps: int) -> Tensor:
+    """Solve ``A W = right`` for each column, A symmetric and positive definite."""
+    solution, residual = torch.zeros_like(right), right.clone()
+    direction, power = residual.clone(), residual.square().sum(0)
+    limit = tolerance**2 * power
+    for _ in range(steps):
+        if bool((power <= limit).all()):
+            break
+        image = times(direction)
+        length = power / (direction * image).sum(0).clamp(min=torch.finfo(right.dtype).tiny)
+        solution += length * direction
+        residual -= length * image
+        before, power = power, residual.square().sum(0)
+        direction = residual + power / before.clamp(min=torch.finfo(right.dtype).tiny) * direction
+    return solution
