@@ -26,8 +26,8 @@ from demonet.kernels.nodes import Array, NodeInputs, NodeSetting, NodeView
 from demonet.kernels.pooled import GraphInputs, GraphSetting
 from demonet.kernels.primal import PrimalRidge
 
-Task = Literal["classes", "ordinal", "regression"]
-TASKS = ("classes", "ordinal", "regression")
+Task = Literal["auto", "classes", "ordinal", "regression"]
+TASKS = ("auto", "classes", "ordinal", "regression")
 NOISES = np.geomspace(1e-3, 10, 17)  # of the mean self-kernel
 SCALES = np.geomspace(0.3, 100, 30)  # of the softmax
 FACTS = ("num_classes", "ranks", "mean", "deviation")
@@ -143,17 +143,19 @@ class KernelMachine:
     other graph (or graphs), with degrees never seen.
 
     Args:
-        task: ``"classes"``; ``"ordinal"``: one latent number, classes ordered by ``order``; ``"regression"``.
+        task: ``"classes"``; ``"ordinal"``: one latent number, classes ordered by ``order``; ``"regression"``;
+            ``"auto"``: classes, ordered if that has the lower log-loss under the setting at which the search starts.
         members: How many of the best settings are averaged.
         settings: Exactly these settings, instead of a search.
         degree: Whether the degree-specific part may be used; ``False`` fixes s_d at zero.
-        order: For ordinal, the rank of each class; by default classes are ranked by the mean log-degree of their items.
+        order: For ordered classes, the rank of each; by default the rank of the mean log-degree of its items.
         screen: Items on which settings are compared where there are more.
         dual: Items up to which the Gram matrix is solved; beyond, the linear settings are fitted in the primal.
         dtype, device: Of the Gram matrices.
         seed: Of the screening sample.
 
     Attributes:
+        task_: The task, with ``auto`` decided.
         inputs_: The preprocessing.
         table_: Settings that were compared, with score and noise, best first.
         members_: The settings that are averaged, with their noise.
@@ -163,7 +165,7 @@ class KernelMachine:
 
     def __init__(
         self,
-        task: Task = "classes",
+        task: Task = "auto",
         *,
         members: int = 8,
         settings: Sequence[Any] | None = None,
@@ -205,43 +207,52 @@ class KernelMachine:
     def _fit(self, train: Any, y: Array, val: Any, val_y: Array | None) -> Self:
         self._parts = (train, y, val, val_y)
         self.y_ = y if val_y is None else np.concatenate([y, val_y])
-        targets = self._targets(train, y)
         rows = np.arange(len(train))
         if len(rows) > self.screen:
             rows = np.sort(np.random.default_rng(self.seed).choice(rows, self.screen, replace=False))
         sample = train if len(rows) == len(train) else train.take(rows)
         pair, cross = self._pair(sample, sample), None if val is None else self._pair(val, sample)
-        targets_here = targets[torch.from_numpy(rows).to(targets.device)]
         labels = np.concatenate([y[rows], self.y_[len(y) :]])
         tried: dict[Any, tuple[float, float, Array]] = {}
+
+        def evaluate(setting: Any) -> tuple[float, float, Array]:
+            kernel = None if cross is None else cross.gram(setting)
+            return self._best(ridge_path(pair.gram(setting), self._encode(y[rows]), NOISES, kernel), labels)
 
         def score(setting: Any) -> float:
             setting = setting.canonical()
             if setting not in tried:
-                path = ridge_path(
-                    pair.gram(setting), targets_here, NOISES, None if cross is None else cross.gram(setting)
-                )
-                tried[setting] = self._best(path, labels)
+                tried[setting] = evaluate(setting)
             return tried[setting][0]
 
+        start, choices = train.space(self.degree, linear=len(train) > self.dual)
+        self._code(train, y, "classes" if self.task == "auto" else self.task)
+        if self.task == "auto" and self.num_classes_ > 2:
+            losses: dict[Task, float] = {"ordinal": 0.0, "classes": 0.0}
+            for task in losses:
+                self._code(train, y, task)
+                f = evaluate(start)[2]
+                losses[task] = log_loss(Link.fit(f, labels, self.ranks_).log_probabilities(f), labels)
+            self._code(train, y, min(losses, key=losses.__getitem__))
         if self.settings is not None:
             for setting in self.settings:
                 score(setting)
         else:
-            search(score, *train.space(self.degree, linear=len(train) > self.dual))
+            search(score, start, choices)
         order = sorted(tried, key=lambda setting: tried[setting][0])
         self.table_ = [(setting, tried[setting][0], tried[setting][1]) for setting in order]
         self.members_ = [(setting, noise) for setting, _, noise in self.table_[: self.members]]
         if len(rows) == len(train):
             self.left_out_ = np.mean([tried[setting][2] for setting, _ in self.members_], axis=0)
-        self._solve(train, targets, val, whole=len(rows) == len(train))
-        if self.task != "regression":
+        self._solve(train, self._encode(y), val, whole=len(rows) == len(train))
+        if self.task_ != "regression":
             self.link_ = Link.fit(self.left_out_, self.y_, self.ranks_)
         return self
 
     def _solve(self, train: Any, targets: Tensor, val: Any, whole: bool) -> None:
         """Coefficients of every member on all training items; their predictions for items left out."""
-        self.train_, self.alpha_, self.primal_ = train, [], []
+        self.train_, self.alpha_ = train, list[Tensor]()
+        self.primal_: list[PrimalRidge] = []
         if len(train) > self.dual:
             return self._solve_primal(train, targets, val)
         pair, left_out = self._pair(train, train), []
@@ -271,36 +282,39 @@ class KernelMachine:
     def _best(self, path: Path, labels: Array) -> tuple[float, float, Array]:
         """Score, noise and out-of-sample predictions at the noise of least squared error."""
         f = path.left_out if path.other is None else torch.cat([path.left_out, path.other], 1)
-        outcome = self._encode(labels).to(f)
-        errors = (f - outcome).square().mean((1, 2))
+        errors = (f - self._encode(labels)).square().mean((1, 2))
         best = int(errors.argmin())
         out = f[best].double().cpu().numpy()
-        if self.task != "classes":
+        if self.task_ != "classes":
             return float(errors[best]), float(path.noises[best]), out
         scaled = torch.log_softmax(torch.as_tensor(SCALES[:, None, None] * out), -1)
         losses = -scaled[:, torch.arange(len(labels)), torch.from_numpy(labels)].mean(1)
         return float(losses.min()), float(path.noises[best]), out
 
-    def _targets(self, train: Any, y: Array) -> Tensor:
+    def _code(self, train: Any, y: Array, task: Task) -> None:
+        """Learn how targets are coded."""
+        self.task_ = task
         self.ranks_: tuple[int, ...] = ()
-        if self.task == "regression":
+        if task == "regression":
             self.mean_, self.deviation_ = float(y.mean()), float(y.std() or 1.0)
-        else:
-            self.num_classes_ = int(y.max()) + 1
-        if self.task == "ordinal":
+            return
+        self.num_classes_ = int(y.max()) + 1
+        if task == "ordinal":
             means = [train.mean_log_degree()[y == c].mean() for c in range(self.num_classes_)]
-            order = np.argsort(np.argsort(means)) if self.order is None else np.asarray(self.order)
-            self.ranks_ = tuple(int(r) for r in order)
-            share = np.bincount(order[y], minlength=len(order)) / len(y)
+            ranks = np.argsort(np.argsort(means)) if self.order is None else np.asarray(self.order)
+            share = np.bincount(ranks[y], minlength=len(ranks)) / len(y)
             self.scores_ = ndtri(np.clip(np.cumsum(share) - share / 2, 1e-3, 1 - 1e-3))
-        return self._encode(y).to(self.device, self.dtype)
+            self.ranks_ = tuple(ranks.tolist())
 
     def _encode(self, y: Array) -> Tensor:
-        if self.task == "regression":
-            return torch.from_numpy((np.asarray(y, dtype=np.float64)[:, None] - self.mean_) / self.deviation_)
-        if self.task == "ordinal":
-            return torch.from_numpy(self.scores_[np.array(self.ranks_)[y]][:, None])
-        return torch.eye(self.num_classes_, dtype=torch.float64)[torch.from_numpy(y)] - 1 / self.num_classes_
+        """``[n, C]`` targets: a column a class, one of normal scores, or standardised numbers."""
+        if self.task_ == "regression":
+            targets = (np.asarray(y, dtype=np.float64)[:, None] - self.mean_) / self.deviation_
+        elif self.task_ == "ordinal":
+            targets = self.scores_[np.array(self.ranks_)[y]][:, None]
+        else:
+            targets = np.eye(self.num_classes_)[y] - 1 / self.num_classes_
+        return torch.from_numpy(targets).to(self.device, self.dtype)
 
     def _pair(self, left: Any, right: Any) -> Any:
         return left.pair(right, self.dtype, self.device)
@@ -326,13 +340,13 @@ class KernelMachine:
 
     def predict_proba(self, data: Any, rows: Any = None) -> Array:
         """``[items, C]`` probabilities."""
-        if self.task == "regression":
+        if self.task_ == "regression":
             raise DemonetError("predict_proba of a regression", hint="predict gives the numbers")
         return np.exp(self.link_.log_probabilities(self.decision_function(data, rows)))
 
     def predict(self, data: Any, rows: Any = None) -> Array:
         """The most probable class, or the number."""
-        if self.task == "regression":
+        if self.task_ == "regression":
             return self.mean_ + self.deviation_ * self.decision_function(data, rows)[:, 0]
         return self.predict_proba(data, rows).argmax(axis=1)
 
@@ -379,14 +393,19 @@ class KernelMachine:
         return Effect(**means, gain=gain, items=len(self.y_))
 
     def _like(self, **changes: Any) -> Self:
-        given = {"members": self.members, "settings": self.settings, "degree": self.degree, "order": self.order}
+        given: dict[str, Any] = {
+            "members": self.members,
+            "settings": self.settings,
+            "degree": self.degree,
+            "order": self.order,
+        }
         given |= {"screen": self.screen, "dual": self.dual, "dtype": self.dtype, "device": self.device}
-        return type(self)(self.task, **{**given, "seed": self.seed, **changes})
+        return type(self)(self.task_, **{**given, "seed": self.seed, **changes})
 
     def _outcomes(self) -> dict[str, Array]:
         """Of each item that was left out: whether its class is right and its log-loss, or its share of R² and error."""
-        if self.task == "regression":
-            error = (self.left_out_ - self._encode(self.y_).numpy())[:, 0] ** 2
+        if self.task_ == "regression":
+            error = (self.left_out_ - self._encode(self.y_).cpu().numpy())[:, 0] ** 2
             return {"accuracy": 1 - error, "loss": error}
         log_p = self.link_.log_probabilities(self.left_out_)
         return {"accuracy": 1.0 * (log_p.argmax(1) == self.y_), "loss": -log_p[np.arange(len(self.y_)), self.y_]}
@@ -395,10 +414,10 @@ class KernelMachine:
         """Everything that predictions need: a part for JSON and a part for safetensors."""
         inputs_info, inputs = self.inputs_.state()
         info = {name: getattr(self, f"{name}_") for name in FACTS if hasattr(self, f"{name}_")}
-        info |= {"task": self.task, "inputs": inputs_info, "graphs": isinstance(self.inputs_, GraphInputs)}
+        info |= {"task": self.task_, "inputs": inputs_info, "graphs": isinstance(self.inputs_, GraphInputs)}
         info["members"] = [[asdict(setting), noise] for setting, noise in self.members_]
         info |= {"dtype": str(self.dtype).removeprefix("torch."), "primal": bool(self.primal_)}
-        if self.task != "regression":
+        if self.task_ != "regression":
             info["link"] = self.link_._asdict()
         arrays = {f"inputs.{name}": array for name, array in inputs.items()}
         arrays |= {f"alpha.{i}": alpha.cpu() for i, alpha in enumerate(self.alpha_)}
@@ -416,6 +435,7 @@ class KernelMachine:
             return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
         machine = cls(info["task"], dtype=getattr(torch, info["dtype"]), device=device)
+        machine.task_ = info["task"]
         for name in FACTS:
             if name in info:
                 setattr(machine, f"{name}_", info[name])

@@ -117,7 +117,7 @@ class NodeSetting:
 
     def canonical(self) -> Self:
         """The same kernel, with fields that it does not read at their defaults."""
-        unread = {}
+        unread: dict[str, Any] = {}
         if not self.structure:
             unread["reach"] = 1.0
         if not (self.degree or self.bias):
@@ -194,7 +194,7 @@ class NodeView:
         blocks = {"own": self.own, **{f"near{i}": a for i, a in enumerate(self.near)}}
         arrays = {"degree": self.degree, "task": self.task, "structure": self.structure}
         for name, block in blocks.items():
-            if sparse.issparse(block):
+            if is_sparse(block):
                 parts = {"data": block.data, "indices": block.indices, "indptr": block.indptr, "shape": block.shape}
                 arrays |= {f"{name}.{part}": np.asarray(value) for part, value in parts.items()}
             else:
@@ -294,8 +294,8 @@ def self_kernel(view: NodeView, s: NodeSetting) -> Array:
 
 def products(left: Rows, right: Rows, dtype: torch.dtype, device: torch.device | str) -> Tensor:
     """``left @ right.T`` of dense or sparse rows, in blocks of columns where ``right`` would not fit densely."""
-    if not sparse.issparse(left):
-        right = right.toarray() if sparse.issparse(right) else right
+    if not is_sparse(left):
+        right = right.toarray() if is_sparse(right) else right
         return _dense(left, dtype, device) @ _dense(right, dtype, device).T
     right = sparse.csr_array(right)
     if _multiplications(left, right) < 2e7:
@@ -308,12 +308,17 @@ def products(left: Rows, right: Rows, dtype: torch.dtype, device: torch.device |
     return torch.cat(blocks, 1)
 
 
+def is_sparse(rows: Rows) -> bool:
+    """Whether rows are a SciPy sparse array."""
+    return bool(sparse.issparse(rows))
+
+
 def csr_tensor(rows: Rows, dtype: torch.dtype, device: torch.device | str) -> Tensor:
     """A SciPy array as a ``torch.sparse_csr`` tensor."""
     rows = sparse.csr_array(rows)
-    parts = (torch.from_numpy(part.astype(np.int64)) for part in (rows.indptr, rows.indices))
+    start, column = (torch.from_numpy(part.astype(np.int64)) for part in (rows.indptr, rows.indices))
     values = torch.from_numpy(rows.data).to(dtype)
-    return torch.sparse_csr_tensor(*parts, values, size=rows.shape, check_invariants=False).to(device)
+    return torch.sparse_csr_tensor(start, column, values, size=rows.shape, check_invariants=False).to(device)
 
 
 def _dense(array: Array, dtype: torch.dtype, device: torch.device | str) -> Tensor:
@@ -328,7 +333,7 @@ def _multiplications(left: Rows, right: Rows) -> float:
 
 def squares(rows: Rows) -> Array:
     """The squared length of each row."""
-    return np.asarray(rows.power(2).sum(axis=1)) if sparse.issparse(rows) else np.square(rows).sum(axis=1)
+    return np.asarray(rows.power(2).sum(axis=1)) if is_sparse(rows) else np.square(rows).sum(axis=1)
 
 
 class NodeInputs:
@@ -361,16 +366,16 @@ class NodeInputs:
         self.info["triangles"] = walks <= MAX_PRODUCTS
         if self.info["kind"] == "counts":
             x = _attributes(data)
-            seen = np.bincount(x.indices, minlength=x.shape[1]) if sparse.issparse(x) else (x > 0).sum(axis=0)
+            seen = np.bincount(x.indices, minlength=x.shape[1]) if is_sparse(x) else (x > 0).sum(axis=0)
             self.arrays["idf"] = np.log((1 + x.shape[0]) / (1 + seen)) + 1
         elif self.info["kind"] == "numbers":
             x = _attributes(data)
-            x = x.toarray() if sparse.issparse(x) else x
+            x = x.toarray() if is_sparse(x) else x
             deviation = x.std(axis=0)
             self.arrays |= {"mean": x.mean(axis=0), "scale": np.where(deviation > 0, deviation, 1.0)}
         own = self._own(data, degree)
         near = unit(adjacency @ own)
-        size = float(near.nnz if sparse.issparse(near) else near.size) / max(1, len(degree)) * adjacency.nnz
+        size = float(near.nnz if is_sparse(near) else near.size) / max(1, len(degree)) * adjacency.nnz
         if size > MAX_PRODUCTS:
             self.info["hops"] = 1
         for i, column in enumerate(self._descriptors(adjacency, degree).T):
@@ -403,7 +408,7 @@ class NodeInputs:
             return unit(np.exp(-0.5 * ((np.log1p(degree)[:, None] - centres) / centres[1]) ** 2))
         x = _attributes(data)
         if kind == "numbers":
-            x = x.toarray() if sparse.issparse(x) else x
+            x = x.toarray() if is_sparse(x) else x
             return unit((x - self.arrays["mean"]) / self.arrays["scale"])
         if kind == "counts":
             x = sparse.csr_array(x).astype(np.float64)
@@ -449,7 +454,7 @@ def kind_of(data: Data) -> Literal["degree", "labels", "counts", "numbers"]:
     if data.x is None or data.x.size(1) == 0:
         return "degree"
     x = _attributes(data)
-    values = x.data if sparse.issparse(x) else x
+    values = x.data if is_sparse(x) else x
     if (values < 0).any() or (values != np.round(values)).any():
         return "numbers"
     total, largest = np.asarray(x.sum(axis=1)).ravel(), values.max(initial=0)
@@ -467,7 +472,7 @@ def adjacency_of(data: Data) -> sparse.csr_array:
 
 def unit(rows: Rows) -> Rows:
     """Rows of length one; a row of zeros stays."""
-    return normalize(sparse.csr_array(rows) if sparse.issparse(rows) else rows)
+    return normalize(sparse.csr_array(rows) if is_sparse(rows) else rows)
 
 
 def _degree(data: Data) -> Array:

@@ -38,7 +38,7 @@ class GraphSetting(NodeSetting):
         pooling: The share p of degree pooling in it; 0 is sum pooling.
         height: Above 0, the pooled kernel becomes ``exp(-D / height)``, with D the distance of graphs in its feature
             space over the root mean square of the training graphs' norms.
-        wl: Weight of ``exp(-L1 / reach)`` on WL histograms of levels 0 to ``rounds``, L1 over the training graphs' mean.
+        wl: Weight of ``exp(-L1 / reach)`` on WL histograms of levels 0 to ``rounds``, L1 over the mean number of nodes.
         structure: Weight of the radial kernel of ranked graph descriptors.
     """
 
@@ -76,7 +76,7 @@ class Cells(NamedTuple):
     degree: Tensor
     own: Rows
     near: Rows
-    count: Array
+    ones: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +138,7 @@ class GraphView:
         return Cells(graph, torch.from_numpy(degree), *sums, np.asarray(members.sum(axis=1)).reshape(-1, 1))
 
     def features(self, block: str, degrees: Tensor, factors: Array) -> Iterator[Rows]:
-        """Explicit features ``[graphs, width]`` of the pooled kernel, a block for each column of the degrees' factors."""
+        """Explicit features ``[graphs, width]`` of the pooled kernel, a block for each column of ``factors``."""
         factor = factors[torch.searchsorted(degrees, self.cells.degree).numpy()]
         for column in factor.T:
             weights = (column, (self.cells.graph, np.arange(len(column))))
@@ -247,7 +247,7 @@ def _tables(s: GraphSetting) -> dict[str, tuple[float, Table, str]]:
         "seed": (s.seed, pool, "own"),
         "shared": (s.shared, pool, "near"),
         "degree": (s.degree, specific, "near"),
-        "bias": (s.bias, specific, "count"),
+        "bias": (s.bias, specific, "ones"),
     }
 
 
@@ -261,7 +261,7 @@ def degree_factors(table: Table, degrees: Tensor) -> Array:
 def pooled_products(
     left: GraphView, right: GraphView, block: str, table: Table, dtype: torch.dtype, device: torch.device | str
 ) -> Tensor:
-    """``[left, right]``: the sum over the nodes of both graphs of ``table(degrees)`` times the product of their rows."""
+    """``[left, right]``: the sum over nodes of both graphs of ``table(degrees)`` times the product of their rows."""
     degrees = torch.unique(torch.cat([left.cells.degree, right.cells.degree]))
     factors = degree_factors(table, degrees)
     sides = zip(left.features(block, degrees, factors), right.features(block, degrees, factors), strict=True)
@@ -280,8 +280,8 @@ class GraphInputs:
     """Preprocessing of graphs, learned from the training graphs and applied to any others.
 
     Nodes as :class:`~demonet.kernels.nodes.NodeInputs` describes them; WL colours start from the rows of ``data.x``
-    where these are labels or counts. Graph descriptors: nodes, edges, mean and deviation of the log-degree, mean squared
-    degree, shares of leaves and of isolated nodes, mean clustering; each replaced by its rank.
+    where these are labels or counts. Graph descriptors: nodes, edges, mean and deviation of the log-degree, mean
+    squared degree, shares of nodes of degree 0, 1 and above 3, mean clustering; each replaced by its rank.
     """
 
     def __init__(self) -> None:
@@ -373,8 +373,8 @@ def union(graphs: list[Data]) -> tuple[Data, Array]:
 def _unary(counts: sparse.csr_array, caps: Array) -> sparse.csr_array:
     """A count c becomes c ones, so that products of rows are sums of minima; counts above ``caps`` meet no more."""
     start = np.cumsum(caps) - caps
-    counts = counts.tocoo()
-    amount = np.minimum(counts.data.astype(np.int64), caps[counts.col])
-    row, column = np.repeat(counts.row, amount), np.repeat(start[counts.col], amount)
+    entries = counts.tocoo()
+    amount = np.minimum(entries.data.astype(np.int64), caps[entries.col])
+    row, column = np.repeat(entries.row, amount), np.repeat(start[entries.col], amount)
     column = column + np.arange(amount.sum()) - np.repeat(np.cumsum(amount) - amount, amount)
     return sparse.csr_array((np.ones(len(row)), (row, column)), shape=(counts.shape[0], int(caps.sum())))

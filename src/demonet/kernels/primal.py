@@ -1,9 +1,9 @@
-r"""The node kernel in the primal: a linear model on explicit features, for more labelled nodes than a Gram matrix holds.
+r"""The node kernel in the primal: a linear model on explicit features, where a Gram matrix would not fit.
 
 The features of the linear kernel are :math:`[\sqrt{s_0}\, x, \sqrt{s_g}\, a, \sqrt{s_d}\, L_1(d) a, \dots,
 \sqrt{s_d}\, L_r(d) a, \sqrt{s_b}\, L(d), \sqrt{s_r}\, \phi, \sqrt{s_c}]` with :math:`\kappa = L L'` over the distinct
-degrees (a Gaussian of log-degree has a numerical rank of about ten), and :math:`\phi` Nyström features of the structural
-term. Ridge regression on them equals the dual solution; conjugate gradients solve it with sparse products alone.
+degrees (a Gaussian of log-degree has a numerical rank of about ten), and :math:`\phi` Nyström features of the
+structural term. Ridge regression on them equals the dual solution; conjugate gradients solve it with sparse products.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from scipy import sparse
 from torch import Tensor
 
 from demonet.errors import DemonetError
-from demonet.kernels.nodes import Array, NodeSetting, NodeView, csr_tensor
+from demonet.kernels.nodes import Array, NodeSetting, NodeView, csr_tensor, is_sparse
 
 LANDMARKS = 300  # of the structural term
 RANK = 1e-7  # eigenvalues of kappa below this share of the largest are dropped
@@ -130,16 +129,16 @@ class _Features:
     def _add(self, name: str, variance: float, rows: Any, factor: Tensor | None = None) -> None:
         if not variance:
             return
-        to = {"device": self.model.device, "dtype": self.model.dtype}
+        dtype, device = self.model.dtype, self.model.device
         width = rows.shape[1]
-        if sparse.issparse(rows):
+        if is_sparse(rows):
             scaled = rows * variance**0.5
-            block = csr_tensor(scaled, **to), csr_tensor(scaled.T, **to)
+            block = csr_tensor(scaled, dtype, device), csr_tensor(scaled.T, dtype, device)
         else:
-            dense = torch.as_tensor(rows).to(**to) * variance**0.5
+            dense = torch.as_tensor(rows).to(device, dtype) * variance**0.5
             block = dense, dense.T
         if factor is not None:
-            factor = factor.to(**to)
+            factor = factor.to(device, dtype)
             width *= factor.size(1)
         place = torch.arange(self.size, self.size + width, device=self.model.device)
         self.parts[name] = torch.cat([self.parts[name], place]) if name in self.parts else place
