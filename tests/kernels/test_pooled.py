@@ -8,7 +8,7 @@ from math import exp, sqrt
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kernels.graphs import drawn_graphs, graph, lists_of, path, permuted, star
 from tests.kernels.test_nodes import shared_of
@@ -88,6 +88,7 @@ def test_wl_histograms_meet_in_the_l1_distance():
     np.testing.assert_allclose(gram(left, right, s), 0.8 * np.array(naive))
 
 
+@settings(max_examples=8)
 @given(lists_of(drawn_graphs(min_nodes=1, max_nodes=5), min_size=2), st.randoms(use_true_random=False))
 def test_the_order_of_nodes_and_graphs_does_not_matter_nor_does_batching(graphs, random):
     s = replace(BESIDE, pooled=1.0)
