@@ -202,9 +202,10 @@ class KernelMachine:
         self.inputs_ = inputs_for(data).fit(data if isinstance(data, Data) else [data[i] for i in rows])
         view = self.inputs_.transform(data)
         val = None if val_rows is None or not len(val_rows) else view.take(np.asarray(val_rows))
-        return self._fit(view.take(rows), np.asarray(y), val, None if val is None else np.asarray(val_y))
+        return self.fit_views(view.take(rows), np.asarray(y), val, None if val is None else np.asarray(val_y))
 
-    def _fit(self, train: Any, y: Array, val: Any, val_y: Array | None) -> Self:
+    def fit_views(self, train: Any, y: Array, val: Any = None, val_y: Array | None = None) -> Self:
+        """Fit on views of the items, as ``inputs_.transform(data).take(rows)`` gives them."""
         self._parts = (train, y, val, val_y)
         self.y_ = y if val_y is None else np.concatenate([y, val_y])
         rows = np.arange(len(train))
@@ -261,7 +262,7 @@ class KernelMachine:
             self.alpha_.append(alpha)
             left_out.append(out.double().cpu().numpy())
         if not whole:
-            others = [] if val is None else [self._predict(val)]
+            others = [] if val is None else [self.decision_of(val)]
             self.left_out_ = np.concatenate([np.mean(left_out, axis=0), *others])
         return None
 
@@ -273,11 +274,11 @@ class KernelMachine:
             val, self.y_ = train.take(held), self.y_[held]
             some = train.take(~held)
             self.primal_ = [model.fit(some, targets[torch.from_numpy(~held)]) for model in models]
-            self.left_out_ = self._predict(val)
+            self.left_out_ = self.decision_of(val)
             self.primal_ = [model.fit(train, targets) for model in models]
         else:
             self.primal_ = [model.fit(train, targets) for model in models]
-            self.left_out_, self.y_ = self._predict(val), self.y_[len(train) :]
+            self.left_out_, self.y_ = self.decision_of(val), self.y_[len(train) :]
 
     def _best(self, path: Path, labels: Array) -> tuple[float, float, Array]:
         """Score, noise and out-of-sample predictions at the noise of least squared error."""
@@ -319,7 +320,8 @@ class KernelMachine:
     def _pair(self, left: Any, right: Any) -> Any:
         return left.pair(right, self.dtype, self.device)
 
-    def _predict(self, view: Any) -> Array:
+    def decision_of(self, view: Any) -> Array:
+        """``decision_function`` of the items of a view."""
         if self.primal_:
             return np.mean([model.predict(view).double().cpu().numpy() for model in self.primal_], axis=0)
         step = max(1, 2**26 // max(1, len(self.train_)))
@@ -336,7 +338,7 @@ class KernelMachine:
 
     def decision_function(self, data: Any, rows: Any = None) -> Array:
         """``[items, C]`` the posterior mean f of each item, averaged over the members."""
-        return self._predict(self._view(data, rows))
+        return self.decision_of(self._view(data, rows))
 
     def predict_proba(self, data: Any, rows: Any = None) -> Array:
         """``[items, C]`` probabilities."""
@@ -377,10 +379,10 @@ class KernelMachine:
             raise DemonetError("degree_effect of a machine that was loaded", hint="call it after fit")
         train, y, val, val_y = self._parts
         given = None if self.settings is None else [replace(s, degree=0.0) for s in self.settings]
-        none = self._like(degree=False, settings=given)._fit(train, y, val, val_y)
+        none = self._like(degree=False, settings=given).fit_views(train, y, val, val_y)
         settings = [setting for setting, _ in self.members_]
         others = (train.shuffled(seed), y, None if val is None else val.shuffled(seed + 1), val_y)
-        arms = {"degree": self, "none": none, "shuffled": self._like(settings=settings)._fit(*others)}
+        arms = {"degree": self, "none": none, "shuffled": self._like(settings=settings).fit_views(*others)}
         outcomes = {name: arm._outcomes() for name, arm in arms.items()}
         gain = {
             name: {kind: _interval(outcomes["degree"][kind] - outcomes[name][kind]) for kind in ("accuracy", "loss")}
