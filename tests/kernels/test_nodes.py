@@ -164,7 +164,7 @@ def test_shuffled_degrees_change_the_degree_term_alone():
     view = NodeInputs().fit(data).transform(data)
     moved = view.shuffled(1)
     assert sorted(moved.task) == sorted(view.degree)
-    terms, others = (v.pair(v, torch.float64, "cpu").terms(FULL) for v in (view, moved))
+    terms, others = (dict(v.pair(v, torch.float64, "cpu").terms(FULL)) for v in (view, moved))
     assert {name for name in terms if not torch.equal(terms[name], others[name])} == {"degree"}
 
 

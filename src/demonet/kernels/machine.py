@@ -31,6 +31,7 @@ TASKS = ("auto", "classes", "ordinal", "regression")
 NOISES = np.geomspace(1e-3, 10, 17)  # of the mean self-kernel
 SCALES = np.geomspace(0.3, 100, 30)  # of the softmax
 FACTS = ("num_classes", "ranks", "mean", "deviation")
+COST = 40_000  # members times training items: with more items, fewer settings are averaged
 DUAL = 15_000  # labelled items up to which the Gram matrix is solved
 
 
@@ -51,7 +52,7 @@ def ridge_path(gram: Tensor, targets: Tensor, noises: Array, cross: Tensor | Non
         noises: Multiples of the mean of the diagonal of ``gram``.
         cross: ``[m, n]`` the kernel between other items and these.
     """
-    noises = noises * float(gram.diagonal().mean())
+    noises = np.maximum(noises * float(gram.diagonal().mean()), least_noise(gram))
     values, vectors = torch.linalg.eigh(gram)
     values = values.clamp(min=0)
     turned, squares = vectors.T @ targets, vectors.square()
@@ -62,10 +63,15 @@ def ridge_path(gram: Tensor, targets: Tensor, noises: Array, cross: Tensor | Non
     return Path(noises, left_out, other)
 
 
+def least_noise(gram: Tensor) -> float:
+    """The noise under which rounding would decide: the largest eigenvalue can be n times the mean of the diagonal."""
+    return 8 * torch.finfo(gram.dtype).eps * len(gram) * float(gram.diagonal().mean())
+
+
 def ridge(gram: Tensor, targets: Tensor, noise: float) -> tuple[Tensor, Tensor]:
     """Dual coefficients and leave-one-out predictions, each ``[n, C]``."""
     identity = torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
-    inverse = torch.cholesky_inverse(torch.linalg.cholesky(gram + noise * identity))
+    inverse = torch.cholesky_inverse(torch.linalg.cholesky(gram + max(noise, least_noise(gram)) * identity))
     alpha = inverse @ targets
     return alpha, targets - alpha / inverse.diagonal()[:, None]
 
@@ -145,7 +151,7 @@ class KernelMachine:
     Args:
         task: ``"classes"``; ``"ordinal"``: one latent number, classes ordered by ``order``; ``"regression"``;
             ``"auto"``: classes, ordered if that has the lower log-loss under the setting at which the search starts.
-        members: How many of the best settings are averaged.
+        members: How many of the best settings are averaged; fewer where there are many items.
         settings: Exactly these settings, instead of a search.
         degree: Whether the degree-specific part may be used; ``False`` fixes s_d at zero.
         order: For ordered classes, the rank of each; by default the rank of the mean log-degree of its items.
@@ -179,15 +185,8 @@ class KernelMachine:
     ) -> None:
         if task not in TASKS:
             raise DemonetError(f"task={task!r} of a kernel machine", hint=f"known are {', '.join(TASKS)}")
-        self.task, self.members, self.settings, self.degree = task, members, settings, degree
-        self.order, self.screen, self.dual, self.dtype, self.device, self.seed = (
-            order,
-            screen,
-            dual,
-            dtype,
-            device,
-            seed,
-        )
+        self.task, self.members, self.settings, self.degree, self.order = task, members, settings, degree, order
+        self.screen, self.dual, self.dtype, self.device, self.seed = screen, dual, dtype, device, seed
 
     def fit(self, data: Any, rows: Array | Tensor, y: Array | Tensor, val_rows: Any = None, val_y: Any = None) -> Self:
         """Fit on labelled rows; validation rows, if given, only help to choose.
@@ -208,12 +207,11 @@ class KernelMachine:
         """Fit on views of the items, as ``inputs_.transform(data).take(rows)`` gives them."""
         self._parts = (train, y, val, val_y)
         self.y_ = y if val_y is None else np.concatenate([y, val_y])
-        rows = np.arange(len(train))
-        if len(rows) > self.screen:
-            rows = np.sort(np.random.default_rng(self.seed).choice(rows, self.screen, replace=False))
-        sample = train if len(rows) == len(train) else train.take(rows)
-        pair, cross = self._pair(sample, sample), None if val is None else self._pair(val, sample)
-        labels = np.concatenate([y[rows], self.y_[len(y) :]])
+        rows, judges = (self._sample(len(part), most) for part, most in ((y, self.screen), (self.y_[len(y) :], 2000)))
+        sample = train.take(rows)
+        pair, cross = self._pair(sample, sample), None if val is None else self._pair(val.take(judges), sample)
+        labels = np.concatenate([y[rows], self.y_[len(y) :][judges]])
+        whole = len(labels) == len(self.y_)
         tried: dict[Any, tuple[float, float, Array]] = {}
 
         def evaluate(setting: Any) -> tuple[float, float, Array]:
@@ -242,13 +240,20 @@ class KernelMachine:
             search(score, start, choices)
         order = sorted(tried, key=lambda setting: tried[setting][0])
         self.table_ = [(setting, tried[setting][0], tried[setting][1]) for setting in order]
-        self.members_ = [(setting, noise) for setting, _, noise in self.table_[: self.members]]
-        if len(rows) == len(train):
+        most = max(1, min(self.members, COST // len(train)))
+        self.members_ = [(setting, noise) for setting, _, noise in self.table_[:most]]
+        if whole:
             self.left_out_ = np.mean([tried[setting][2] for setting, _ in self.members_], axis=0)
-        self._solve(train, self._encode(y), val, whole=len(rows) == len(train))
+        self._solve(train, self._encode(y), val, whole)
         if self.task_ != "regression":
             self.link_ = Link.fit(self.left_out_, self.y_, self.ranks_)
         return self
+
+    def _sample(self, size: int, most: int) -> Array:
+        """At most so many items, in order."""
+        if size <= most:
+            return np.arange(size)
+        return np.sort(np.random.default_rng(self.seed).choice(size, most, replace=False))
 
     def _solve(self, train: Any, targets: Tensor, val: Any, whole: bool) -> None:
         """Coefficients of every member on all training items; their predictions for items left out."""
@@ -299,7 +304,7 @@ class KernelMachine:
         if task == "regression":
             self.mean_, self.deviation_ = float(y.mean()), float(y.std() or 1.0)
             return
-        self.num_classes_ = int(y.max()) + 1
+        self.num_classes_ = int(self.y_.max()) + 1
         if task == "ordinal":
             means = [train.mean_log_degree()[y == c].mean() for c in range(self.num_classes_)]
             ranks = np.argsort(np.argsort(means)) if self.order is None else np.asarray(self.order)
@@ -364,7 +369,7 @@ class KernelMachine:
                 parts = self.primal_[i].shares(view)
             else:
                 terms = self._pair(view, self.train_).terms(setting)
-                parts = {name: term @ self.alpha_[i] for name, term in terms.items()}
+                parts = {name: term @ self.alpha_[i] for name, term in terms}
             for name, part in parts.items():
                 total[name] = total.get(name, 0.0) + part.double().cpu().numpy() / len(self.members_)
         return total

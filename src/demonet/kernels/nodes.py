@@ -16,7 +16,7 @@ another view.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, Self
@@ -42,7 +42,6 @@ HASH_COLUMNS = 256  # over which the share of collisions is counted
 NUM_RADIAL = 12
 MAX_PRODUCTS = 2e8  # multiplications for the second hop and for triangles; beyond, they are left out
 QUANTILES = 512
-MAPPED = ("seed", "shared", "degree")  # the terms under the nonlinear map
 
 
 def kappa(
@@ -65,7 +64,7 @@ def kappa(
     ==========  ===============================================================================================
 
     >>> kappa(torch.tensor([0, 3]), torch.tensor([3, 7]), width=1.0).numpy().round(3).tolist()
-    [[0.383, 0.115], [1.0, 0.787]]
+    [[0.383, 0.115], [1.0, 0.786]]
     """
     (left, row), (right, column) = (torch.unique(d, return_inverse=True) for d in (left, right))
     if scheme == "smooth":
@@ -251,37 +250,47 @@ class NodePair:
         left, right = (torch.from_numpy(getattr(view, name)).to(self.device) for view in (self.left, self.right))
         return left, right
 
-    def terms(self, s: NodeSetting) -> dict[str, Tensor]:
+    def terms(self, s: NodeSetting) -> Iterator[tuple[str, Tensor]]:
         """The kernel term by term: seed, shared, degree (together ``map`` under a map), bias, structure, constant."""
-        terms = {}
+        if s.height:
+            yield "map", self._map(s)
+        else:
+            yield from self._linear(s)
+        if s.bias:
+            yield "bias", s.bias * s.kappa(*self._degrees("degree"), self.dtype)
+        if s.structure:
+            yield "structure", s.structure * torch.exp(-0.5 / s.reach**2 * self._distance)
+        if s.constant:
+            shape = len(self.left), len(self.right)
+            yield "constant", torch.full(shape, s.constant, dtype=self.dtype, device=self.device)
+
+    def _linear(self, s: NodeSetting) -> Iterator[tuple[str, Tensor]]:
         if s.seed:
-            terms["seed"] = s.seed * self._own
+            yield "seed", s.seed * self._own
         if s.shared or s.degree:
             near = self._hop(0)
             if s.hop and len(self.left.near) > 1:
                 near = near + s.hop * self._hop(1)
-            terms["shared"] = s.shared * near
+            yield "shared", s.shared * near
             if s.degree:
-                terms["degree"] = s.degree * s.kappa(*self._degrees("task"), self.dtype) * near
-        if s.height and terms:
-            terms = {"map": self._map(terms, s)}
-        if s.bias:
-            terms["bias"] = s.bias * s.kappa(*self._degrees("degree"), self.dtype)
-        if s.structure:
-            terms["structure"] = s.structure * torch.exp(-0.5 / s.reach**2 * self._distance)
-        if s.constant:
-            shape = len(self.left), len(self.right)
-            terms["constant"] = torch.full(shape, s.constant, dtype=self.dtype, device=self.device)
-        return terms
+                yield "degree", s.degree * s.kappa(*self._degrees("task"), self.dtype) * near
+
+    def _map(self, s: NodeSetting) -> Tensor:
+        scale = [self._tensor(self_kernel(view, s)).clamp(min=1e-12).rsqrt() for view in (self.left, self.right)]
+        return torch.exp((scale[0][:, None] * total(self._linear(s)) * scale[1] - 1) / s.height)
 
     def gram(self, s: NodeSetting) -> Tensor:
         """``[len(left), len(right)]``: the kernel."""
-        return sum(self.terms(s).values(), start=torch.zeros((), dtype=self.dtype, device=self.device))
+        return total(self.terms(s))
 
-    def _map(self, terms: dict[str, Tensor], s: NodeSetting) -> Tensor:
-        inner = sum(terms[name] for name in MAPPED if name in terms)
-        scale = [self._tensor(self_kernel(view, s)).clamp(min=1e-12).rsqrt() for view in (self.left, self.right)]
-        return torch.exp((scale[0][:, None] * inner * scale[1] - 1) / s.height)
+
+def total(terms: Iterable[tuple[str, Tensor]]) -> Tensor:
+    """The sum of the terms of a kernel, one of them in memory at a time."""
+    rest = iter(terms)
+    _, out = next(rest)
+    for _, term in rest:
+        out = out.add_(term)
+    return out
 
 
 def self_kernel(view: NodeView, s: NodeSetting) -> Array:

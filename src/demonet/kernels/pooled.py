@@ -22,7 +22,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet.errors import DemonetError
-from demonet.kernels.nodes import Array, NodeInputs, NodeSetting, NodeView, Rows, products, ranks, squares
+from demonet.kernels.nodes import Array, NodeInputs, NodeSetting, NodeView, Rows, products, ranks, squares, total
 from demonet.kernels.subtree import WLSubtreeKernel
 
 ROUNDS = 3
@@ -164,27 +164,25 @@ class GraphPair:
         self.left, self.right, self.dtype, self.device = left, right, dtype, device
         self._kept: dict[Any, Any] = {}
 
-    def terms(self, s: GraphSetting) -> dict[str, Tensor]:
+    def terms(self, s: GraphSetting) -> Iterator[tuple[str, Tensor]]:
         """The kernel term by term: seed, shared, degree, bias (``map`` under a map), structure, wl, constant."""
-        terms = {}
         if s.pooled and s.height:
-            terms = {"map": s.pooled * torch.exp(-self._gaps(s) / s.height)}
+            yield "map", s.pooled * torch.exp(-self._gaps(s) / s.height)
         elif s.pooled:
             scale = [self._self_kernels(view, s).clamp(min=1e-12).rsqrt() for view in (self.left, self.right)]
-            factor = s.pooled * scale[0][:, None] * scale[1]
-            terms = {name: factor * term for name, term in self._pooled(s).items()}
+            for name, term in self._pooled(s).items():
+                yield name, s.pooled * scale[0][:, None] * scale[1] * term
         if s.structure:
-            terms["structure"] = s.structure * torch.exp(-self._structure)
+            yield "structure", s.structure * torch.exp(-self._structure)
         if s.wl:
-            terms["wl"] = s.wl * torch.exp(-self._distance(s.rounds) / s.reach)
+            yield "wl", s.wl * torch.exp(-self._distance(s.rounds) / s.reach)
         if s.constant:
             shape = len(self.left), len(self.right)
-            terms["constant"] = torch.full(shape, s.constant, dtype=self.dtype, device=self.device)
-        return terms
+            yield "constant", torch.full(shape, s.constant, dtype=self.dtype, device=self.device)
 
     def gram(self, s: GraphSetting) -> Tensor:
         """``[len(left), len(right)]``: the kernel."""
-        return sum(self.terms(s).values(), start=torch.zeros((), dtype=self.dtype, device=self.device))
+        return total(self.terms(s))
 
     def _gaps(self, s: GraphSetting) -> Tensor:
         left, right = (self._self_kernels(view, s) for view in (self.left, self.right))
