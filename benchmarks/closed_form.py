@@ -195,17 +195,25 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     for name in options.sets:
-        new = [row for i in range(options.splits) for row in measure(name, FIRST_SEED + i, options.networks)]
-        for row in new:
-            row |= {key: f"{row[key]:.6g}" for key in ("accuracy", "log_loss", "ece", "seconds") if key in row}
-        kept = list(csv.DictReader(options.out.open(encoding="utf-8"))) if options.out.exists() else []
-        rows = [row for row in kept if row["set"] != name] + new
-        with options.out.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+        new: list[dict[str, Any]] = []
+        for seed in range(FIRST_SEED, FIRST_SEED + options.splits):
+            new += measure(name, seed, options.networks)
+            write(options.out, name, new)
         summary(new)
         sys.stdout.flush()
+
+
+def write(path: Path, name: str, new: list[dict[str, Any]]) -> None:
+    """The rows of a set in place of those that the file has of it."""
+    rows = list(csv.DictReader(path.open(encoding="utf-8"))) if path.exists() else []
+    rows = [row for row in rows if row["set"] != name]
+    for row in new:
+        numbers = {key: f"{row[key]:.6g}" for key in ("accuracy", "log_loss", "ece", "seconds") if key in row}
+        rows.append({**row, **numbers})
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 if __name__ == "__main__":

@@ -73,8 +73,10 @@ def test_a_machine_reports_the_predictions_of_machines_without_the_item():
 
 @pytest.mark.parametrize("scheme", ["smooth", "weight"])
 @pytest.mark.parametrize("counts", [False, True])
-def test_primal_and_dual_are_equal(scheme, counts, monkeypatch):
+@pytest.mark.parametrize("columns", [0, 3000])
+def test_primal_and_dual_are_equal(scheme, counts, columns, monkeypatch):
     monkeypatch.setattr("demonet.kernels.primal.RANK", 1e-13)
+    monkeypatch.setattr("demonet.kernels.primal.COLUMNS", columns)
     data, other = random_graph(40), star(60, np.random.default_rng(1).normal(size=(61, 3)))
     if counts:
         data.x, other.x = (torch.poisson(d.x.abs(), generator=torch.Generator().manual_seed(0)) for d in (data, other))

@@ -57,10 +57,14 @@ def ridge_path(gram: Tensor, targets: Tensor, noises: Array, cross: Tensor | Non
     values = values.clamp(min=0)
     turned, squares = vectors.T @ targets, vectors.square()
     shrink = 1 / (values + torch.as_tensor(noises).to(values)[:, None])  # [noises, n]
-    alpha = torch.einsum("ij,kj,jc->kic", vectors, shrink, turned)
-    left_out = targets - alpha / (shrink @ squares.T)[..., None]
-    other = None if cross is None else torch.einsum("mj,kjc->kmc", cross, alpha)
-    return Path(noises, left_out, other)
+    shrunk = (shrink.T[:, :, None] * turned[:, None]).flatten(1)  # all noises side by side: one product for them all
+
+    def apart(columns: Tensor) -> Tensor:
+        return columns.unflatten(1, (len(noises), -1)).transpose(0, 1)
+
+    alpha = vectors @ shrunk
+    left_out = targets - apart(alpha) / (shrink @ squares.T)[..., None]
+    return Path(noises, left_out, None if cross is None else apart(cross @ alpha))
 
 
 def least_noise(gram: Tensor) -> float:

@@ -3,7 +3,7 @@ r"""The node kernel in the primal: a linear model on explicit features, where a 
 The features of the linear kernel are :math:`[\sqrt{s_0}\, x, \sqrt{s_g}\, a, \sqrt{s_d}\, L_1(d) a, \dots,
 \sqrt{s_d}\, L_r(d) a, \sqrt{s_b}\, L(d), \sqrt{s_r}\, \phi, \sqrt{s_c}]` with :math:`\kappa = L L'` over the distinct
 degrees (a Gaussian of log-degree has a numerical rank of about ten), and :math:`\phi` Nyström features of the
-structural term. Ridge regression on them equals the dual solution; conjugate gradients solve it with sparse products.
+structural term. Ridge regression on them equals the dual solution.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from demonet.errors import DemonetError
 from demonet.kernels.nodes import Array, NodeSetting, NodeView, csr_tensor, is_sparse
 
 LANDMARKS = 300  # of the structural term
+COLUMNS = 3000  # up to which the normal equations are solved as they are; beyond, by conjugate gradients
 RANK = 1e-7  # eigenvalues of kappa below this share of the largest are dropped
 
 
@@ -61,14 +62,31 @@ class PrimalRidge:
             values, vectors = torch.linalg.eigh(self._radial(landmarks, landmarks))
             kept = values > RANK * values[-1]
             self.arrays |= {"landmarks": landmarks, "map": vectors[:, kept] / values[kept].sqrt()}
-        features = _Features(self, view)
-        self.arrays["weight"] = conjugate_gradients(
-            lambda w: features.transposed(features.times(w)) + self.noise * w,
-            features.transposed(targets.to(self.device, self.dtype)),
-            self.tolerance,
-            self.steps,
-        )
+        targets = targets.to(self.device, self.dtype)
+        few = _Features(self, view.take(np.arange(1)))
+        if few.size <= COLUMNS:
+            self.arrays["weight"] = self._normal_equations(view, targets, few.size)
+        else:
+            features = _Features(self, view)
+            self.arrays["weight"] = conjugate_gradients(
+                lambda w: features.transposed(features.times(w)) + self.noise * w,
+                features.transposed(targets),
+                self.tolerance,
+                self.steps,
+            )
         return self
+
+    def _normal_equations(self, view: NodeView, targets: Tensor, size: int) -> Tensor:
+        """The same by a Cholesky factor, the products added up over blocks of rows in float64."""
+        left = self.noise * torch.eye(size, dtype=torch.float64, device=self.device)
+        right = torch.zeros(size, targets.size(1), dtype=torch.float64, device=self.device)
+        step = max(1, 2**25 // size)
+        for start in range(0, len(view), step):
+            rows = np.arange(start, min(start + step, len(view)))
+            phi = _Features(self, view.take(rows)).dense()
+            left += (phi.T @ phi).double()
+            right += (phi.T @ targets[start : start + step]).double()
+        return torch.cholesky_solve(right, torch.linalg.cholesky(left)).to(self.dtype).contiguous()
 
     def predict(self, view: NodeView) -> Tensor:
         """``[n, C]``."""
@@ -144,6 +162,14 @@ class _Features:
         self.parts[name] = torch.cat([self.parts[name], place]) if name in self.parts else place
         self.blocks.append((*block, factor))
         self.size += width
+
+    def dense(self) -> Tensor:
+        """``Phi`` itself."""
+        out = []
+        for rows, _, factor in self.blocks:
+            rows = rows.to_dense() if rows.layout == torch.sparse_csr else rows
+            out.append(rows if factor is None else torch.einsum("nf,nr->nfr", rows, factor).flatten(1))
+        return torch.cat(out, 1)
 
     def times(self, weight: Tensor) -> Tensor:
         """``Phi W``."""
