@@ -128,7 +128,9 @@ def test_numbers_are_standardised_labels_kept_and_degrees_stand_in_for_nothing()
     numbers = path(3, [[0.5], [1.5], [2.5]])
     inputs = NodeInputs().fit(numbers)
     assert inputs.info["kind"] == "numbers"
-    assert inputs.transform(numbers).own.tolist() == [[-1.0], [0.0], [1.0]]
+    high = np.array([sqrt(1.5), 1]) / sqrt(2.5)  # standardised, a one beside it, unit length
+    np.testing.assert_allclose(inputs.transform(numbers).own, [high * [-1, 1], [0, 1], high])
+    assert inputs.transform(numbers).near[0].tolist() == [[0.0], [0.0], [0.0]]
     labels = path(3, [[0, 1], [1, 0], [0, 0]])
     assert NodeInputs().fit(labels).transform(labels).own.tolist() == [[0, 1], [1, 0], [0, 0]]
     nothing = path(3)

@@ -348,9 +348,10 @@ def squares(rows: Rows) -> Array:
 class NodeInputs:
     """Preprocessing of nodes, learned from the training graph (from no label) and applied to any graph.
 
-    Attributes (``data.x``): whole numbers, 0 or more, become sublinear tf-idf; other numbers are standardised; rows
-    with a single 1 (node labels) stay as they are; without attributes, 12 radial functions of log(1 + degree) take
-    their place. All rows are brought to unit length, and so is the mean over a node's neighbours.
+    Attributes (``data.x``): whole numbers, 0 or more, become sublinear tf-idf; other numbers are standardised, with a
+    column of ones beside a node's own; rows with a single 1 (node labels) stay as they are; without attributes, 12
+    radial functions of log(1 + degree) take their place. All rows are brought to unit length, and so is the mean over a
+    node's neighbours.
 
     Structural descriptors: log-degree; the mean, deviation, minimum and maximum of the neighbours'; means over two and
     three hops; the size of the second hop; clustering coefficient. Each is replaced by its rank among training nodes.
@@ -401,6 +402,8 @@ class NodeInputs:
         adjacency, degree = adjacency_of(data), _degree(data)
         own = self._own(data, degree)
         near = [unit(adjacency @ own)]
+        if self.info["kind"] == "numbers":  # a column of ones: unit length would lose how large the numbers are
+            own = unit(np.column_stack([own, np.ones(len(own))]))
         if self.info["hops"] > 1:
             near.append(unit(adjacency @ near[0]))
         columns = [
@@ -418,7 +421,7 @@ class NodeInputs:
         x = _attributes(data)
         if kind == "numbers":
             x = x.toarray() if is_sparse(x) else x
-            return unit((x - self.arrays["mean"]) / self.arrays["scale"])
+            return (x - self.arrays["mean"]) / (self.arrays["scale"] * math.sqrt(x.shape[1]))
         if kind == "counts":
             x = sparse.csr_array(x).astype(np.float64)
             x.eliminate_zeros()
