@@ -1,6 +1,6 @@
 """The closed form on development splits: accuracy, log-loss, calibration and time, and what the degree is worth.
 
-    python benchmarks/closed_form.py [--sets flickr brazil ...] [--splits 3] [--networks] [--out FILE]
+    python benchmarks/closed_form.py [--sets flickr brazil ...] [--splits 3] [--beside floors|networks|nothing]
 
 For every set and split (seeds from 5,000 on, which no table uses): floors, the kernel machine, the same without the
 degree-specific part (s_d = 0, settings searched again) and with degrees shuffled among nodes (same settings). Strict:
@@ -102,7 +102,11 @@ SOCIAL = ("flickr", "blogcatalog")
 SETS = [*SOCIAL, "brazil", "europe", "usa", "MUTAG", "PTC", "ENZYMES", "PROTEINS", *GENERATED]
 
 
-def methods_for(data: Any, networks: bool) -> list[str]:
+def methods_for(data: Any, beside: str) -> list[str]:
+    """Floors, with GCN and GraphSAGE or GIN after them where networks are asked for."""
+    networks = beside == "networks"
+    if beside == "nothing":
+        return []
     if not isinstance(data, Data):
         return ["wl-rf", "wl-1nn", "wl"] + ["gin"] * networks
     if data.x is None:
@@ -148,7 +152,7 @@ def kernels(data: Any, y: np.ndarray, split: Split) -> list[dict[str, Any]]:
     return rows
 
 
-def measure(name: str, split_seed: int, networks: bool) -> list[dict[str, Any]]:
+def measure(name: str, split_seed: int, beside: str) -> list[dict[str, Any]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DemonetWarning)
         data = GENERATED[name]() if name in GENERATED else load(name)
@@ -156,7 +160,7 @@ def measure(name: str, split_seed: int, networks: bool) -> list[dict[str, Any]]:
     data = data if isinstance(data, Data) else list(data)
     split = split_by("10/20/70" if name in SOCIAL else "thirds", labels, split_seed)
     y, test, rows = labels.numpy(), split.test.numpy(), []
-    for method in methods_for(data, networks):
+    for method in methods_for(data, beside):
         start = time.perf_counter()
         predicted = get(method)().fit(data, split, split_seed).predict().numpy()
         seconds = time.perf_counter() - start
@@ -190,14 +194,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", nargs="*", choices=SETS, default=SETS)
     parser.add_argument("--splits", type=int, default=3)
-    parser.add_argument("--networks", action="store_true", help="GCN and GraphSAGE, or GIN, beside the floors")
+    parser.add_argument("--beside", choices=["floors", "networks", "nothing"], default="floors")
     parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "results" / "closed_form.csv")
     options = parser.parse_args()
     torch.set_num_threads(1)
     for name in options.sets:
         new: list[dict[str, Any]] = []
         for seed in range(FIRST_SEED, FIRST_SEED + options.splits):
-            new += measure(name, seed, options.networks)
+            new += measure(name, seed, options.beside)
             write(options.out, name, new)
         summary(new)
         sys.stdout.flush()
