@@ -82,7 +82,7 @@ def test_primal_and_dual_are_equal(scheme, counts, columns, monkeypatch):
         data.x, other.x = (torch.poisson(d.x.abs(), generator=torch.Generator().manual_seed(0)) for d in (data, other))
     inputs = NodeInputs().fit(data)
     train, new = inputs.transform(data), inputs.transform(other)  # degree 60 is unseen
-    s = replace(LINEAR, scheme=scheme, structure=0.3)
+    s = replace(LINEAR, scheme=scheme, structure=0.3, additive=0.2)
     targets = torch.from_numpy(np.random.default_rng(2).normal(size=(40, 2)))
     alpha, _ = ridge(train.pair(train, torch.float64, "cpu").gram(s), targets, 0.1)
     primal = PrimalRidge(s, 0.1, torch.float64, tolerance=1e-12, steps=2000).fit(train, targets)

@@ -17,7 +17,9 @@ from torch_geometric.data import Data
 from demonet.kernels.nodes import NodeInputs, NodeSetting, NodeView, kappa, products
 from demonet.nn.hashing import hash_functions
 
-FULL = NodeSetting(seed=0.7, shared=0.3, degree=0.4, bias=0.2, hop=0.5, structure=0.6, constant=0.1, width=0.8)
+FULL = NodeSetting(
+    seed=0.7, shared=0.3, degree=0.4, bias=0.2, hop=0.5, structure=0.6, additive=0.5, constant=0.1, width=0.8
+)
 
 
 def gram(left, right, setting):
@@ -43,7 +45,8 @@ def kernel_of(left, u, right, v, s):
     near = left.near[0][u] @ right.near[0][v] + s.hop * (left.near[1][u] @ right.near[1][v])
     gap = np.square(left.structure[u] - right.structure[v]).mean()
     terms = s.seed * (left.own[u] @ right.own[v]), (s.shared + s.degree * k) * near
-    return sum(terms) + s.bias * k + s.structure * exp(-gap / (2 * s.reach**2)) + s.constant
+    apart = np.exp(-np.square(left.structure[u] - right.structure[v]) / (2 * 0.2**2)).mean()
+    return sum(terms) + s.additive * apart + s.bias * k + s.structure * exp(-gap / (2 * s.reach**2)) + s.constant
 
 
 @pytest.mark.parametrize("scheme", ["smooth", "weight", "hash"])

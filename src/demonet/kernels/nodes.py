@@ -42,6 +42,7 @@ HASH_COLUMNS = 256  # over which the share of collisions is counted
 NUM_RADIAL = 12
 MAX_PRODUCTS = 2e8  # multiplications for the second hop and for triangles; beyond, they are left out
 QUANTILES = 512
+ADDITIVE_WIDTH = 0.2  # in deviations of a descriptor's ranks
 
 
 def kappa(
@@ -89,6 +90,8 @@ class NodeSetting:
         seed, shared, degree, bias: :math:`s_0, s_g, s_d, s_b`.
         hop: Weight of the second hop beside the first, both brought to unit length.
         structure: :math:`s_r`; ``reach`` is the width of its radial kernel.
+        additive: The variance of a second structural kernel, the mean of a narrow radial kernel of each descriptor, in
+            which a rule about one descriptor is not blurred by the others.
         constant: :math:`s_c`.
         scheme, width, hash_size, hash_seed: See :func:`kappa`.
         height: Above 0, the first three terms, k together, become ``exp(-(1 - k / sqrt(k(u, u) k(v, v))) / height)``;
@@ -102,6 +105,7 @@ class NodeSetting:
     hop: float = 0.0
     structure: float = 0.0
     reach: float = 1.0
+    additive: float = 0.0
     constant: float = 1.0
     scheme: Scheme = "smooth"
     width: float = 0.6
@@ -110,7 +114,7 @@ class NodeSetting:
     height: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("seed", "shared", "degree", "bias", "hop", "structure", "constant", "height"):
+        for name in ("seed", "shared", "degree", "bias", "hop", "structure", "additive", "constant", "height"):
             if not getattr(self, name) >= 0:
                 raise DemonetError(f"{name}={getattr(self, name)} in a kernel setting", hint="variances are 0 or more")
 
@@ -183,7 +187,11 @@ class NodeView:
         if len(self.near) > 1:
             choices.append(("hop", [0.0, 0.5, 2.0]))
         structure = [{"structure": s, "reach": r} for s in (0.1, 0.5, 2.0) for r in (0.5, 1.0)]
-        choices += [("structure", [{"structure": 0.0, "reach": 1.0}, *structure]), ("bias", [0.0, 0.1, 0.5, 2.0])]
+        choices += [
+            ("structure", [{"structure": 0.0, "reach": 1.0}, *structure]),
+            ("additive", [0.0, 0.5, 3.0]),
+            ("bias", [0.0, 0.1, 0.5, 2.0]),
+        ]
         if not linear:
             choices.append(("height", [0.0, 0.3, 1.0]))
         return start, [*choices, ("seed", [0.1, 0.3, 1.0])]
@@ -236,13 +244,6 @@ class NodePair:
             self._near[hop] = products(self.left.near[hop], self.right.near[hop], self.dtype, self.device)
         return self._near[hop]
 
-    @cached_property
-    def _distance(self) -> Tensor:
-        """Mean squared difference of the structural ranks."""
-        left, right = (self._tensor(view.structure) for view in (self.left, self.right))
-        squared = left.square().sum(1)[:, None] + right.square().sum(1) - 2 * left @ right.T
-        return squared.clamp_(min=0) / max(1, left.size(1))
-
     def _tensor(self, array: Array) -> Tensor:
         return torch.from_numpy(np.asarray(array)).to(self.device, self.dtype)
 
@@ -258,8 +259,8 @@ class NodePair:
             yield from self._linear(s)
         if s.bias:
             yield "bias", s.bias * s.kappa(*self._degrees("degree"), self.dtype)
-        if s.structure:
-            yield "structure", s.structure * torch.exp(-0.5 / s.reach**2 * self._distance)
+        if s.structure or s.additive:
+            yield "structure", structural(*(self._tensor(view.structure) for view in (self.left, self.right)), s)
         if s.constant:
             shape = len(self.left), len(self.right)
             yield "constant", torch.full(shape, s.constant, dtype=self.dtype, device=self.device)
@@ -282,6 +283,17 @@ class NodePair:
     def gram(self, s: NodeSetting) -> Tensor:
         """``[len(left), len(right)]``: the kernel."""
         return total(self.terms(s))
+
+
+def structural(left: Tensor, right: Tensor, s: NodeSetting) -> Tensor:
+    """The kernel of ranked structural descriptors: radial in all of them together, and in each of them apart."""
+    out = left.new_zeros(len(left), len(right))
+    if s.structure:
+        out += s.structure * torch.exp(-0.5 / s.reach**2 * torch.cdist(left, right).square() / left.size(1))
+    if s.additive:
+        for a, b in zip(left.T, right.T, strict=True):
+            out += s.additive / left.size(1) * torch.exp(-0.5 * ((a[:, None] - b) / ADDITIVE_WIDTH) ** 2)
+    return out
 
 
 def total(terms: Iterable[tuple[str, Tensor]]) -> Tensor:

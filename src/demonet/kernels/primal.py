@@ -1,7 +1,7 @@
 r"""The node kernel in the primal: a linear model on explicit features, where a Gram matrix would not fit.
 
 The features of the linear kernel are :math:`[\sqrt{s_0}\, x, \sqrt{s_g}\, a, \sqrt{s_d}\, L_1(d) a, \dots,
-\sqrt{s_d}\, L_r(d) a, \sqrt{s_b}\, L(d), \sqrt{s_r}\, \phi, \sqrt{s_c}]` with :math:`\kappa = L L'` over the distinct
+\sqrt{s_d}\, L_r(d) a, \sqrt{s_b}\, L(d), \phi, \sqrt{s_c}]` with :math:`\kappa = L L'` over the distinct
 degrees (a Gaussian of log-degree has a numerical rank of about ten), and :math:`\phi` Nyström features of the
 structural term. Ridge regression on them equals the dual solution.
 """
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from demonet.errors import DemonetError
-from demonet.kernels.nodes import Array, NodeSetting, NodeView, csr_tensor, is_sparse
+from demonet.kernels.nodes import Array, NodeSetting, NodeView, csr_tensor, is_sparse, structural
 
 LANDMARKS = 300  # of the structural term
 COLUMNS = 3000  # up to which the normal equations are solved as they are; beyond, by conjugate gradients
@@ -56,10 +56,10 @@ class PrimalRidge:
         values, vectors = torch.linalg.eigh(s.kappa(degrees, degrees, torch.float64))
         kept = values > RANK * values[-1]
         self.arrays = {"degrees": degrees, "root": vectors[:, kept] / values[kept].sqrt()}
-        if s.structure:
+        if s.structure or s.additive:
             pick = np.linspace(0, len(view) - 1, min(LANDMARKS, len(view))).round().astype(int)
             landmarks = torch.from_numpy(np.unique(view.structure[pick], axis=0))
-            values, vectors = torch.linalg.eigh(self._radial(landmarks, landmarks))
+            values, vectors = torch.linalg.eigh(structural(landmarks, landmarks, s))
             kept = values > RANK * values[-1]
             self.arrays |= {"landmarks": landmarks, "map": vectors[:, kept] / values[kept].sqrt()}
         targets = targets.to(self.device, self.dtype)
@@ -109,10 +109,7 @@ class PrimalRidge:
 
     def nystroem(self, structure: Array) -> Tensor:
         """Features of the structural term ``[n, m]``."""
-        return self._radial(torch.from_numpy(structure), self.arrays["landmarks"]) @ self.arrays["map"]
-
-    def _radial(self, left: Tensor, right: Tensor) -> Tensor:
-        return torch.exp(-0.5 / self.setting.reach**2 * torch.cdist(left, right).square() / left.size(1))
+        return structural(torch.from_numpy(structure), self.arrays["landmarks"], self.setting) @ self.arrays["map"]
 
     def state(self) -> dict[str, Tensor]:
         """Coefficients and the degrees' columns as plain arrays."""
@@ -140,8 +137,8 @@ class _Features:
             self._add("degree", share * s.degree, near, factor)
         if s.bias:
             self._add("bias", s.bias, model.factor(view.degree))
-        if s.structure:
-            self._add("structure", s.structure, model.nystroem(view.structure))
+        if s.structure or s.additive:
+            self._add("structure", 1.0, model.nystroem(view.structure))
         self._add("constant", s.constant, np.ones((len(view), 1)))
 
     def _add(self, name: str, variance: float, rows: Any, factor: Tensor | None = None) -> None:
