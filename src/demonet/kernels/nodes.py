@@ -260,7 +260,8 @@ class NodePair:
         if s.bias:
             yield "bias", s.bias * s.kappa(*self._degrees("degree"), self.dtype)
         if s.structure or s.additive:
-            yield "structure", structural(*(self._tensor(view.structure) for view in (self.left, self.right)), s)
+            left, right = self._tensor(self.left.structure), self._tensor(self.right.structure)
+            yield "structure", structural(left, right, s)
         if s.constant:
             shape = len(self.left), len(self.right)
             yield "constant", torch.full(shape, s.constant, dtype=self.dtype, device=self.device)
