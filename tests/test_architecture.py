@@ -22,7 +22,7 @@ LEVEL = {
     **{"baselines": 6, "estimators": 6, "experiments": 6, "bench": 6, "runs": 7, "report": 8, "cli": 9},
 }
 # Exceptions: imports inside one level.
-BESIDE = {("experiments", "baselines"), ("experiments", "estimators"), ("experiments", "bench")}
+BESIDE = {("experiments", "baselines"), ("experiments", "estimators"), ("experiments", "bench"), ("kernels", "nn")}
 
 
 def package(path: Path) -> str:

@@ -24,7 +24,20 @@ array([[ 8., 10.],
 """
 
 from demonet.kernels.degree import DegreeWLKernel
+from demonet.kernels.machine import KernelMachine
 from demonet.kernels.mean import MeanWLKernel
+from demonet.kernels.nodes import NodeSetting, kappa
+from demonet.kernels.pooled import GraphSetting
 from demonet.kernels.subtree import WLSubtreeKernel, wl_classes, wl_colours
 
-__all__ = ["DegreeWLKernel", "MeanWLKernel", "WLSubtreeKernel", "wl_classes", "wl_colours"]
+__all__ = [
+    "DegreeWLKernel",
+    "GraphSetting",
+    "KernelMachine",
+    "MeanWLKernel",
+    "NodeSetting",
+    "WLSubtreeKernel",
+    "kappa",
+    "wl_classes",
+    "wl_colours",
+]
