@@ -201,7 +201,7 @@ class _Clock:
         self.estimated, self.taken = self.estimated + estimate, self.taken + seconds
 
     def allows(self, estimate: float) -> bool:
-        expected = estimate * self.taken / self.estimated
+        expected = estimate * min(max(self.taken / self.estimated, 0.25), 4.0)
         return self.limit is None or time.monotonic() - self.start + expected <= self.limit
 
 
@@ -317,17 +317,8 @@ def _out_of_fold(member: Member, fitted: Member, view: View, labelled: Labelled)
         result[np.searchsorted(every, fold)] = _probabilities(copy, view)[fold]
         chosen.append(copy.facts.get("chosen"))
     if chosen[0] is not None:
-        fitted.facts["chosen"] = _median(chosen)
+        fitted.facts["chosen"] = member.pool_choices(chosen)
     return result
-
-
-def _median(values: list[Any]) -> Any:
-    """The lower median of numbers, entry by entry of lists and dicts."""
-    if isinstance(values[0], dict):
-        return {key: _median([value[key] for value in values]) for key in values[0]}
-    if isinstance(values[0], list):
-        return [_median(list(entry)) for entry in zip(*values, strict=True)]
-    return sorted(values)[(len(values) - 1) // 2]
 
 
 def _scored(row: Candidate, probability: Float, y: Int, seconds: float) -> Candidate:

@@ -75,6 +75,10 @@ class Member(ABC):
         fresh._fit(view, labelled.joined(), self.facts.get("chosen", {}))
         return fresh
 
+    def pool_choices(self, chosen: list[dict[str, Any]]) -> dict[str, Any]:
+        """One choice from those of several folds: the lower median of every number in it."""
+        return _median(chosen)
+
     def fresh(self) -> Self:
         """An unfitted copy."""
         return type(self)(self.name, **self.options)
@@ -113,6 +117,14 @@ def member_types() -> dict[str, type[Member]]:
         todo += kind.__subclasses__()
         found[kind.__name__] = kind
     return found
+
+
+def _median(values: list[Any]) -> Any:
+    if isinstance(values[0], dict):
+        return {key: _median([value[key] for value in values]) for key in values[0]}
+    if isinstance(values[0], list):
+        return [_median(list(entry)) for entry in zip(*values, strict=True)]
+    return sorted(values)[(len(values) - 1) // 2]
 
 
 def seed_of(labelled: Labelled, name: str) -> int:

@@ -6,15 +6,17 @@ from typing import Literal
 
 from demonet.ensemble.forest import ForestMember
 from demonet.ensemble.graphs import WLForest, WLKernel, WLNeighbour
+from demonet.ensemble.machines import MachineMember
 from demonet.ensemble.member import Labelled, Member
 from demonet.ensemble.networks import NetworkMember
-from demonet.ensemble.nodes import FOREST_COLUMNS, LinearMember, NodeForest, NodeKernel, classes_by_degree
+from demonet.ensemble.nodes import FOREST_COLUMNS, LinearMember, NodeForest, NodeKernel, OrderedLogit, classes_by_degree
 from demonet.ensemble.views import GraphView, NodeView, View
 from demonet.errors import DemonetError
 
 Effort = Literal["quick", "standard", "best"]
 EFFORTS: tuple[Effort, ...] = ("quick", "standard", "best")
 TREES = {"quick": 50, "standard": 100, "best": 400}
+SETTINGS = {"quick": 3, "standard": 8, "best": 8}  # of a kernel machine that are averaged
 SEEDS = {"quick": 0, "standard": 3, "best": 8}  # networks that are averaged
 ORDERED = 0.2  # share of the variance of log-degree between classes from which on they are taken as ordered
 
@@ -34,6 +36,10 @@ def _nodes(view: NodeView, labelled: Labelled, effort: Effort) -> list[Member]:
         found.append(LinearMember("linear"))
         if view.facts["columns"] <= FOREST_COLUMNS:
             found.append(NodeForest("forest-attributes", columns="attributes", trees=trees, leaf=2))
+    found.append(MachineMember("machine", task="classes", settings=SETTINGS[effort]))
+    if ordered:
+        found.append(MachineMember("machine-ordinal", task="ordinal", settings=SETTINGS[effort]))
+        found.append(OrderedLogit("degree-ordinal"))
     for kernel in ("degree", "structure", "demo"):
         found.append(NodeKernel(f"kernel-{kernel}", kernel=kernel))
         if ordered:
@@ -48,14 +54,13 @@ def _nodes(view: NodeView, labelled: Labelled, effort: Effort) -> list[Member]:
             encoded = "tfidf" if attributes == "counts" else "standardised"
             found.append(NetworkMember("network-attributes", family="nodes", features=f"{encoded}+degree-rbf", **common))
         found.append(NetworkMember("network", **structural, **common))
-        if ordered:
-            found.append(NetworkMember("network-ordinal", ordinal=True, **structural, **common))
     return found
 
 
 def _graphs(view: GraphView, effort: Effort) -> list[Member]:
     trees, seeds = TREES[effort], SEEDS[effort]
-    found: list[Member] = [WLKernel("kernel-wl"), WLNeighbour("neighbour-wl")]
+    found: list[Member] = [MachineMember("machine", task="classes", settings=SETTINGS[effort])]
+    found += [WLKernel("kernel-wl"), WLNeighbour("neighbour-wl")]
     forests: list[ForestMember] = [
         WLForest("forest-wl", trees=trees),
         WLForest("extra-trees-wl", trees=trees, extra=True),

@@ -1,0 +1,57 @@
+"""The closed-form kernel machine of :mod:`demonet.kernels` as a member, for nodes and for graphs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import torch
+
+from demonet.ensemble.member import Labelled, Member
+from demonet.ensemble.views import Float, GraphView, View
+from demonet.kernels.machine import KernelMachine
+from demonet.kernels.nodes import NodeSetting
+from demonet.kernels.pooled import GraphSetting
+
+
+class MachineMember(Member):
+    """DEMO-Net in closed form: settings by leave-one-out, several of the best averaged.
+
+    Options: ``task`` (``"classes"`` or ``"ordinal"``) and ``settings``, how many are averaged.
+    """
+
+    kind = "kernel"
+
+    def _fit(self, view: View, labelled: Labelled, chosen: dict[str, Any] | None) -> None:
+        settings = None
+        if chosen is not None:
+            make = GraphSetting if isinstance(view, GraphView) else NodeSetting
+            settings = [make(**setting) for setting in chosen["settings"]]
+        machine = KernelMachine(
+            self.options["task"], members=self.options["settings"], settings=settings, seed=labelled.seed
+        )
+        seen, y = np.unique(labelled.y[labelled.train], return_inverse=True)
+        machine.fit(view.data, labelled.train, y)
+        self.facts["chosen"] = {"settings": [asdict(setting) for setting, _ in machine.members_]}
+        self.facts["machine"], tensors = machine.state()
+        self.arrays = {name: tensor.numpy() for name, tensor in tensors.items()} | {"seen": seen}
+
+    def predict_proba(self, view: View) -> Float:
+        """The machine's probabilities; 0 for classes that it did not see."""
+        tensors = {name: torch.from_numpy(array) for name, array in self.arrays.items() if name != "seen"}
+        machine = KernelMachine.from_state(self.facts["machine"], tensors)
+        result = np.zeros((view.num_items, self.facts["classes"]))
+        result[:, self.arrays["seen"]] = machine.predict_proba(view.data)
+        return result
+
+    def pool_choices(self, chosen: list[dict[str, Any]]) -> dict[str, Any]:
+        """The settings of the first fold: settings have no median."""
+        return chosen[0]
+
+    def cost(self, view: View, num_train: int) -> float:
+        """Some fifty eigendecompositions of at most 1,000 items, solutions on all, and kernels with all items."""
+        few, most = min(num_train, 1000), min(num_train, 15_000)
+        wide = 1e-9 * most**2 * min(view.facts["columns"], 2000)
+        count = self.options["settings"]
+        return 0.3 + 50 * 4e-9 * few**3 + count * (4e-10 * most**3 + 1e-8 * view.num_items * most) + wide
