@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load, save
+from tests.ensemble.problems import Broken, Ridge, Undefined, graph_set, roles
 
 from demonet.data import thirds
 from demonet.ensemble import Ensemble, Progress
 from demonet.ensemble.ensemble import FEW
 from demonet.ensemble.nodes import NodeForest, NodeKernel
 from demonet.errors import DemonetError
-from tests.ensemble.problems import Broken, Ridge, Undefined, graph_set, roles
 
 
 def members():

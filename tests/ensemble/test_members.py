@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from tests.ensemble.problems import graph_set, labelled_of, roles
 
 from demonet.ensemble import Member, portfolio
 from demonet.ensemble.forest import predict_trees, tree_arrays
@@ -16,7 +17,6 @@ from demonet.ensemble.networks import NetworkMember
 from demonet.ensemble.nodes import LinearMember, NodeForest, classes_by_degree
 from demonet.ensemble.ridge import cumulative_logit, fit_cumulative, normal_scores, solve
 from demonet.ensemble.views import GraphView, NodeView, view_of
-from tests.ensemble.problems import graph_set, labelled_of, roles
 
 
 def small(member: Member) -> Member:
@@ -133,9 +133,10 @@ def test_members_know_classes_that_training_has_not():
     data = roles()
     labelled = labelled_of(data)
     labelled = type(labelled)(labelled.y, labelled.classes + 2, labelled.train, labelled.val)
-    for member in (NodeForest("f", columns="degree", trees=3), NetworkMember(
-        "n", family="nodes", features="degree-rbf", seeds=1, epochs=2, hidden=8
-    )):
+    for member in (
+        NodeForest("f", columns="degree", trees=3),
+        NetworkMember("n", family="nodes", features="degree-rbf", seeds=1, epochs=2, hidden=8),
+    ):
         assert member.fit(NodeView(data), labelled).predict_proba(NodeView(data)).shape[1] == labelled.classes
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.linalg import expm
+from tests.ensemble.problems import graph_set, roles
 from torch_geometric.data import Data
 
 from demonet.data.synthetic import power_law, uniform_random
@@ -23,7 +24,6 @@ from demonet.ensemble.structure import (
 from demonet.ensemble.views import GraphView, NodeView
 from demonet.errors import DemonetError
 from demonet.kernels import WLSubtreeKernel
-from tests.ensemble.problems import graph_set, roles
 
 
 @pytest.fixture

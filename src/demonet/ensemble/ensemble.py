@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ from demonet.errors import DemonetError
 FEW = 30  # validation items below which candidates are judged by cross-validation over all labelled items
 FOLDS = 5
 VALIDATION = 0.25  # share of labelled rows held out where no split is given
-Items = Data | Sequence[Data]
+Items: TypeAlias = Data | Sequence[Data]
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Candidate:
 
 
 class Progress(NamedTuple):
-    """What a callback is told: ``"fit"`` before and ``"done"`` after each candidate, and ``"refit"``, ``"refitted"``."""
+    """What a callback is told: ``"fit"`` and ``"done"`` around each candidate, ``"refit"`` and ``"refitted"`` later."""
 
     stage: Literal["fit", "done", "refit", "refitted"]
     candidate: Candidate
@@ -315,8 +315,8 @@ def _out_of_fold(member: Member, fitted: Member, view: View, labelled: Labelled)
         part = replace(labelled, train=np.setdiff1d(every, fold), val=fold)
         copy = member.fresh().fit(view, part)
         result[np.searchsorted(every, fold)] = _probabilities(copy, view)[fold]
-        chosen.append(copy.facts.get("chosen"))
-    if chosen[0] is not None:
+        chosen.append(copy.facts.get("chosen", {}))
+    if chosen[0]:
         fitted.facts["chosen"] = member.pool_choices(chosen)
     return result
 

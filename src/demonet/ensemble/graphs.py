@@ -11,7 +11,7 @@ from scipy import sparse
 from demonet.ensemble.forest import ForestMember, dense
 from demonet.ensemble.member import Labelled, Member
 from demonet.ensemble.ridge import RidgeMember, pack, take, unpack
-from demonet.ensemble.views import ROUNDS, Float, GraphView, Int, View
+from demonet.ensemble.views import ROUNDS, Float, Int, View
 
 WIDTHS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # of the Laplacian kernel, in mean distances
 COLUMNS = 2000  # colours that a forest reads, at most
@@ -48,7 +48,7 @@ class _Histograms:
             ids, counts = view.histogram(number, number)
             self.arrays[f"ids.{number}"] = ids[np.asarray(counts[train].sum(0)).ravel() > 0]
 
-    def rows(self, view: GraphView) -> dict[str, Any]:
+    def rows(self, view: View) -> dict[str, Any]:
         """Counts of known colours; how many nodes a graph has, known or not."""
         found = {f"counts{k}": view.counts(k, k, self.arrays[f"ids.{k}"]) for k in range(ROUNDS + 1)}
         return found | {"size": view.sizes.astype(np.float64)[:, None]}

@@ -1,4 +1,4 @@
-"""DEMO-Net networks as members: several seeds averaged, the epoch of lowest validation loss, that epoch when refitted."""
+"""DEMO-Net networks as members: several seeds averaged, the epoch of lowest validation loss, reused by a refit."""
 
 from __future__ import annotations
 

@@ -124,14 +124,16 @@ class LinearMember(Member):
         parts = [view.own] if scale == 0 else [view.own, scale * view.neighbours]
         if view.facts["attributes"] == "numbers" and not sparse.issparse(view.own):
             parts.append(view.structure)
-        rows = sparse.hstack(parts, format="csr") if any(map(sparse.issparse, parts)) else np.hstack(parts)
-        if sparse.issparse(rows):  # scikit-learn's solvers ask for 32-bit indices
-            rows.indices, rows.indptr = rows.indices.astype(np.int32), rows.indptr.astype(np.int32)
+        if not any(map(sparse.issparse, parts)):
+            return np.hstack(parts)
+        rows = sparse.hstack(parts, format="csr")
+        rows.indices, rows.indptr = rows.indices.astype(np.int32), rows.indptr.astype(np.int32)  # as solvers want them
         return rows
 
     def _fit(self, view: View, labelled: Labelled, chosen: dict[str, Any] | None) -> None:
         y, best = labelled.y, None
-        scales, strengths = SCALES, STRENGTHS
+        scales: tuple[float, ...] = SCALES
+        strengths: tuple[float, ...] = STRENGTHS
         if chosen is not None:
             scales, strengths = (chosen["scale"],), (chosen["strength"],)
         elif not len(labelled.val):
@@ -145,8 +147,8 @@ class LinearMember(Member):
                     model.fit(rows[labelled.train], y[labelled.train])
                 loss = 0.0
                 if len(labelled.val):
-                    loss = log_losses(self._probability(model, rows[labelled.val], labelled.classes), y[labelled.val])
-                    loss = float(loss.mean())
+                    given = self._probability(model, rows[labelled.val], labelled.classes)
+                    loss = float(log_losses(given, y[labelled.val]).mean())
                 if best is None or loss < best[0]:
                     best = loss, scale, strength, model
         assert best is not None
@@ -170,5 +172,5 @@ class LinearMember(Member):
 
     def cost(self, view: View, num_train: int) -> float:
         """Twelve regressions."""
-        filled = view.own.nnz / view.num_items if sparse.issparse(view.own) else view.facts["columns"]
+        filled = getattr(view.own, "nnz", view.own.shape[0] * view.own.shape[1]) / view.num_items
         return 0.5 + 12 * 200 * 2e-8 * num_train * min(10 * filled, 2 * view.facts["columns"])

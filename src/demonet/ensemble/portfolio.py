@@ -52,7 +52,9 @@ def _nodes(view: NodeView, labelled: Labelled, effort: Effort) -> list[Member]:
         structural = {"family": "nodes", "features": "degree-rbf+degree-onehot"}
         if attributes:
             encoded = "tfidf" if attributes == "counts" else "standardised"
-            found.append(NetworkMember("network-attributes", family="nodes", features=f"{encoded}+degree-rbf", **common))
+            found.append(
+                NetworkMember("network-attributes", family="nodes", features=f"{encoded}+degree-rbf", **common)
+            )
         found.append(NetworkMember("network", **structural, **common))
     return found
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -254,10 +254,10 @@ class GraphView:
         return member @ value
 
 
-View = NodeView | GraphView
+View: TypeAlias = Any  # a NodeView or a GraphView: a member knows which of them it is made for
 
 
-def view_of(data: Data | Sequence[Data], state: State | None = None) -> View:
+def view_of(data: Data | Sequence[Data], state: State | None = None) -> NodeView | GraphView:
     """The view of a graph, or of a list of graphs."""
     return NodeView(data, state) if isinstance(data, Data) else GraphView(data, state)
 
