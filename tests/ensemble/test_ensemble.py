@@ -13,6 +13,7 @@ from tests.ensemble.problems import Broken, Ridge, Undefined, graph_set, roles
 from demonet.data import thirds
 from demonet.ensemble import Ensemble, Progress
 from demonet.ensemble.ensemble import FEW
+from demonet.ensemble.graphs import WLForest, WLNeighbour
 from demonet.ensemble.nodes import NodeForest, NodeKernel
 from demonet.errors import DemonetError
 
@@ -62,13 +63,13 @@ def test_labels_outside_training_and_validation_are_not_looked_at():
 
 def test_graphs_with_and_without_labels():
     for labels in (True, False):
-        graphs = graph_set(60, labels)
-        ensemble = Ensemble.fit(graphs, effort="quick")
-        y = torch.cat([graph.y for graph in graphs]).numpy()
-        assert (ensemble.predict(graphs) == y).mean() > 0.8
+        graphs = graph_set(90, labels)
+        y = torch.cat([graph.y for graph in graphs])
+        ensemble = Ensemble.fit(graphs, thirds(y, 0), members=[WLNeighbour("near"), WLForest("forest", trees=10)])
+        assert (ensemble.predict(graphs) == y.numpy()).mean() > 0.8
         facts, tensors = ensemble.state()
         back = Ensemble.from_state(json.loads(json.dumps(facts)), tensors)
-        new = graph_set(70, labels)[60:]
+        new = graph_set(100, labels)[90:]
         np.testing.assert_allclose(back.predict_proba(new), ensemble.predict_proba(new), atol=1e-9)
 
 
@@ -100,10 +101,11 @@ def test_a_member_that_fails_is_named_and_left_out():
 def test_a_time_limit_skips_what_would_exceed_it_but_never_the_first():
     data = roles()
     tried = [Ridge("first"), Ridge("long", cost=1e9), Ridge("short")]
-    ensemble = Ensemble.fit(data, thirds(data.y, 0), members=tried, time_limit=1e6)
-    assert [row.status for row in ensemble.candidates] == ["fitted", "skipped", "fitted"]
-    assert "limit" in ensemble.candidates[1].reason
-    assert ensemble.candidates[1].weight == 0
+    for limits in ({"time_limit": 1e6, "effort": "best"}, {"effort": "standard"}):
+        ensemble = Ensemble.fit(data, thirds(data.y, 0), members=tried, **limits)
+        assert [row.status for row in ensemble.candidates] == ["fitted", "skipped", "fitted"]
+        assert "limit" in ensemble.candidates[1].reason
+        assert ensemble.candidates[1].weight == 0
     ensemble = Ensemble.fit(data, thirds(data.y, 0), members=tried[1:2], time_limit=1e-9)
     assert ensemble.candidates[0].status == "fitted"
     assert ensemble.candidates[0].reason == "not refitted: time limit"

@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 from demonet.checks import check_labels
 from demonet.data.splits import Split, fractions
 from demonet.ensemble.member import Labelled, Member
-from demonet.ensemble.portfolio import Effort, portfolio
+from demonet.ensemble.portfolio import EFFORTS, MOST_SECONDS, Effort, portfolio
 from demonet.ensemble.selection import ensemble_weights, log_losses, soften
 from demonet.ensemble.views import Float, Int, View, view_of
 from demonet.errors import DemonetError
@@ -114,10 +114,12 @@ class Ensemble:
         start = time.monotonic()
         view = view_of(data)
         labelled = _labelled(data, split, seed)
+        if effort not in EFFORTS:
+            raise DemonetError(f"effort={effort!r}", hint=f"one of {', '.join(EFFORTS)}")
         tried = list(members) if members is not None else portfolio(view, labelled, effort)
         if len({member.name for member in tried}) < len(tried) or not tried:
             raise DemonetError(f"members {[member.name for member in tried]}: at least one, with distinct names")
-        clock = _Clock(start, time_limit)
+        clock = _Clock(start, time_limit, MOST_SECONDS[effort])
         tell = on_progress or (lambda progress: None)
         trials = [_try(member, view, labelled, clock, tell, i, len(tried)) for i, member in enumerate(tried)]
         done = [trial for trial in trials if trial.member is not None]
@@ -193,8 +195,8 @@ class Ensemble:
 class _Clock:
     """Elapsed time, and estimates corrected by what earlier candidates took."""
 
-    def __init__(self, start: float, limit: float | None) -> None:
-        self.start, self.limit = start, limit
+    def __init__(self, start: float, limit: float | None, most: float) -> None:
+        self.start, self.limit, self.most = start, limit, most
         self.estimated = self.taken = 1.0
 
     def note(self, estimate: float, seconds: float) -> None:
@@ -254,8 +256,12 @@ def _try(
     try:
         trial.cost = member.cost(view, len(labelled.train))
         fits = 2 + FOLDS * few
-        if number and not clock.allows(fits * trial.cost):
-            trial.row = replace(row, status="skipped", reason=f"about {fits * trial.cost:.0f} s would exceed the limit")
+        if number and trial.cost > clock.most:
+            reason = f"one fit would take about {trial.cost:.0f} s, the effort's limit is {clock.most:.0f} s"
+            trial.row = replace(row, status="skipped", reason=reason)
+        elif number and not clock.allows(fits * trial.cost):
+            reason = f"about {fits * trial.cost:.0f} s would exceed the time limit"
+            trial.row = replace(row, status="skipped", reason=reason)
         else:
             fitted = member.fresh().fit(view, labelled)
             trial.strict = _probabilities(fitted, view)

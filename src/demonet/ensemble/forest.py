@@ -96,7 +96,7 @@ class ForestMember(Member):
     def cost(self, view: View, num_train: int) -> float:
         """Growing and prediction."""
         rows = min(num_train, FOREST_ROWS)
-        return self.options["trees"] * (2e-3 + 3e-5 * rows + 2e-6 * view.num_items)
+        return self.options["trees"] * (1e-3 + 8e-6 * rows + 5e-7 * view.num_items)
 
 
 def dense(rows: Any) -> Float:

@@ -10,9 +10,9 @@ import torch
 
 from demonet.ensemble.member import Labelled, Member
 from demonet.ensemble.views import Float, GraphView, View
-from demonet.kernels.machine import KernelMachine
-from demonet.kernels.nodes import NodeSetting
-from demonet.kernels.pooled import GraphSetting
+from demonet.kernels import GraphSetting, KernelMachine, NodeSetting
+
+DUAL = 5000  # labelled items up to which the machine solves for one coefficient an item
 
 
 class MachineMember(Member):
@@ -28,9 +28,8 @@ class MachineMember(Member):
         if chosen is not None:
             make = GraphSetting if isinstance(view, GraphView) else NodeSetting
             settings = [make(**setting) for setting in chosen["settings"]]
-        machine = KernelMachine(
-            self.options["task"], members=self.options["settings"], settings=settings, seed=labelled.seed
-        )
+        options = {"members": self.options["settings"], "settings": settings, "dual": DUAL, "seed": labelled.seed}
+        machine = KernelMachine(self.options["task"], **options)
         seen, y = np.unique(labelled.y[labelled.train], return_inverse=True)
         machine.fit(view.data, labelled.train, y)
         self.facts["chosen"] = {"settings": [asdict(setting) for setting, _ in machine.members_]}
@@ -50,8 +49,7 @@ class MachineMember(Member):
         return chosen[0]
 
     def cost(self, view: View, num_train: int) -> float:
-        """Some fifty eigendecompositions of at most 1,000 items, solutions on all, and kernels with all items."""
-        few, most = min(num_train, 1000), min(num_train, 15_000)
-        wide = 1e-9 * most**2 * min(view.facts["columns"], 2000)
-        count = self.options["settings"]
-        return 0.3 + 50 * 4e-9 * few**3 + count * (4e-10 * most**3 + 1e-8 * view.num_items * most) + wide
+        """Some fifty eigendecompositions of at most 1,000 items, solutions on all, and products of attributes."""
+        few, most, count = min(num_train, 1000), min(num_train, DUAL), self.options["settings"]
+        wide = 1.5e-7 * view.num_items * view.facts["columns"]
+        return 0.1 + 50 * 5e-10 * few**3 + count * (1e-10 * most**3 + 1e-8 * view.num_items * most) + wide

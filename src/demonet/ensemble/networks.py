@@ -21,6 +21,7 @@ from demonet.nn.kept import KeptGraphs
 from demonet.nn.models import DEMONet, GraphDEMONet, NodeDEMONet
 from demonet.train import Epoch, GraphProblem, NodeProblem, Preset, TrainConfig, fit, preset
 
+DEGREE_FEATURES = "degree-rbf+degree-onehot"  # what nodes know where only the degree is read
 SNAPSHOTS = 50_000_000  # weights that are kept at once, over all epochs
 
 
@@ -125,7 +126,7 @@ class NetworkMember(Member):
             edges, nodes, share = view.adjacency.nnz, int(view.sizes.sum()), num_train / max(1, view.num_items)
         else:
             edges, nodes, share = view.adjacency.nnz, view.num_items, 1.0
-        width = max(1, view.facts["columns"]) / 64
+        width = 1 + (view.facts["columns"] / 64 if self.options["features"] != DEGREE_FEATURES else 0)
         return self.options["seeds"] * self.options["epochs"] * share * (6e-3 + 1e-6 * edges + 5e-6 * nodes * width)
 
 

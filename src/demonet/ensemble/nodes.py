@@ -20,8 +20,8 @@ from demonet.ensemble.views import Float, Int, NodeView, Rows, View
 
 LENGTHS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 DEGREE_LENGTH = 0.3  # of the degree term beside another one, in deviations of log-degree
-STRENGTHS = (0.1, 1.0, 10.0, 100.0)  # C of the logistic regression
-SCALES = (0.0, 0.5, 1.0)  # of the neighbours' mean beside a node's own attributes
+FACTORS = (0.01, 0.1, 10.0, 100.0)  # of the middle C of the logistic regression, which is tried first
+SCALES = (0.25, 1.0)  # of the neighbours' mean beside a node's own attributes; .5 is tried first
 FOREST_COLUMNS = 256  # attributes up to which a forest reads them
 
 
@@ -131,34 +131,36 @@ class LinearMember(Member):
         return rows
 
     def _fit(self, view: View, labelled: Labelled, chosen: dict[str, Any] | None) -> None:
-        y, best = labelled.y, None
-        scales: tuple[float, ...] = SCALES
-        strengths: tuple[float, ...] = STRENGTHS
-        if chosen is not None:
-            scales, strengths = (chosen["scale"],), (chosen["strength"],)
-        elif not len(labelled.val):
-            scales, strengths = (0.5,), (10.0,)
-        for scale in scales:
-            rows = self._rows(view, scale)
-            for strength in strengths:
-                model = LogisticRegression(C=strength, max_iter=200)
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", ConvergenceWarning)
-                    model.fit(rows[labelled.train], y[labelled.train])
-                loss = 0.0
-                if len(labelled.val):
-                    given = self._probability(model, rows[labelled.val], labelled.classes)
-                    loss = float(log_losses(given, y[labelled.val]).mean())
-                if best is None or loss < best[0]:
-                    best = loss, scale, strength, model
-        assert best is not None
-        self.facts["chosen"] = {"scale": best[1], "strength": best[2]}
-        model = best[3]
+        middle = 100.0 if view.facts["attributes"] == "counts" else 1.0  # rows of unit length want a weak penalty
+        chosen = dict(chosen or {"scale": 0.5, "strength": middle})
+        best = self._regression(view, labelled, **chosen)
+        if len(labelled.val):  # C at the middle scale, then the scale at that C
+            for name, values in (("strength", [f * middle for f in FACTORS]), ("scale", SCALES)):
+                for value in values:
+                    found = self._regression(view, labelled, **chosen | {name: value})
+                    if found[0] < best[0]:
+                        best = found
+                chosen = best[2]
+        model, self.facts["chosen"] = best[1:]
         self.arrays = {"coef": model.coef_, "intercept": model.intercept_, "seen": model.classes_.astype(np.int64)}
+
+    def _regression(
+        self, view: NodeView, labelled: Labelled, scale: float, strength: float
+    ) -> tuple[float, LogisticRegression, dict[str, float]]:
+        """Validation loss, the fitted regression, and its setting."""
+        rows, y, val = self._rows(view, scale), labelled.y, labelled.val
+        model = LogisticRegression(C=strength, max_iter=100)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(rows[labelled.train], y[labelled.train])
+        given = self._probability(model, rows[val], labelled.classes)
+        loss = float(log_losses(given, y[val]).mean()) if len(val) else 0.0
+        return loss, model, {"scale": scale, "strength": strength}
 
     def _probability(self, model: Any, rows: Rows, classes: int) -> Float:
         result = np.zeros((rows.shape[0], classes))
-        result[:, model.classes_] = model.predict_proba(rows)
+        if len(result):
+            result[:, model.classes_] = model.predict_proba(rows)
         return result
 
     def predict_proba(self, view: View) -> Float:
@@ -171,6 +173,6 @@ class LinearMember(Member):
         return result
 
     def cost(self, view: View, num_train: int) -> float:
-        """Twelve regressions."""
+        """Seven regressions."""
         filled = getattr(view.own, "nnz", view.own.shape[0] * view.own.shape[1]) / view.num_items
-        return 0.5 + 12 * 200 * 2e-8 * num_train * min(10 * filled, 2 * view.facts["columns"])
+        return 0.5 + 7 * 100 * 2e-8 * num_train * min(10 * filled, 2 * view.facts["columns"])

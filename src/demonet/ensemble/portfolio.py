@@ -8,23 +8,21 @@ from demonet.ensemble.forest import ForestMember
 from demonet.ensemble.graphs import WLForest, WLKernel, WLNeighbour
 from demonet.ensemble.machines import MachineMember
 from demonet.ensemble.member import Labelled, Member
-from demonet.ensemble.networks import NetworkMember
+from demonet.ensemble.networks import DEGREE_FEATURES, NetworkMember
 from demonet.ensemble.nodes import FOREST_COLUMNS, LinearMember, NodeForest, NodeKernel, OrderedLogit, classes_by_degree
 from demonet.ensemble.views import GraphView, NodeView, View
-from demonet.errors import DemonetError
 
 Effort = Literal["quick", "standard", "best"]
 EFFORTS: tuple[Effort, ...] = ("quick", "standard", "best")
 TREES = {"quick": 50, "standard": 100, "best": 400}
 SETTINGS = {"quick": 3, "standard": 8, "best": 8}  # of a kernel machine that are averaged
 SEEDS = {"quick": 0, "standard": 3, "best": 8}  # networks that are averaged
+MOST_SECONDS = {"quick": 10.0, "standard": 60.0, "best": float("inf")}  # of one fit, by its own estimate
 ORDERED = 0.2  # share of the variance of log-degree between classes from which on they are taken as ordered
 
 
 def portfolio(view: View, labelled: Labelled, effort: Effort = "standard") -> list[Member]:
     """The members for a problem, those that are quick and often good first."""
-    if effort not in EFFORTS:
-        raise DemonetError(f"effort={effort!r}", hint=f"one of {', '.join(EFFORTS)}")
     return _nodes(view, labelled, effort) if isinstance(view, NodeView) else _graphs(view, effort)
 
 
@@ -49,7 +47,7 @@ def _nodes(view: NodeView, labelled: Labelled, effort: Effort) -> list[Member]:
     found.append(NodeForest("forest-degree", columns="degree", trees=trees))
     if seeds:
         common = {"seeds": seeds, "epochs": 80, "hidden": 32}
-        structural = {"family": "nodes", "features": "degree-rbf+degree-onehot"}
+        structural = {"family": "nodes", "features": DEGREE_FEATURES}
         if attributes:
             encoded = "tfidf" if attributes == "counts" else "standardised"
             found.append(

@@ -172,7 +172,7 @@ class RidgeMember(Member):
     def cost(self, view: View, num_train: int) -> float:
         """Eigendecompositions of the tuning rows, and kernels with all items."""
         few, most = min(num_train, TUNING_ROWS), min(num_train, DUAL_ROWS)
-        return 0.05 + len(self.settings()) * 3e-9 * few**3 + 2e-10 * most**3 + 2e-7 * view.num_items * most
+        return 0.02 + len(self.settings()) * 3e-10 * few**3 + 5e-11 * most**3 + 3e-8 * view.num_items * most
 
 
 def take(rows: dict[str, Any], index: Int) -> dict[str, Any]:
