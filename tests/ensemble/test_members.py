@@ -17,6 +17,7 @@ from demonet.ensemble.networks import NetworkMember
 from demonet.ensemble.nodes import LinearMember, NodeForest, classes_by_degree
 from demonet.ensemble.ridge import cumulative_logit, fit_cumulative, normal_scores, solve
 from demonet.ensemble.views import GraphView, NodeView, view_of
+from demonet.errors import DemonetError
 
 
 def small(member: Member) -> Member:
@@ -147,3 +148,8 @@ def test_the_linear_member_with_two_classes():
     labelled = labelled_of(data)
     found = LinearMember("linear").fit(NodeView(data), labelled).predict_proba(NodeView(data))
     assert (found.argmax(1) == labelled.y).mean() > 0.9
+
+
+def test_a_state_of_an_unknown_type_is_refused():
+    with pytest.raises(DemonetError, match="'Pickled'"):
+        Member.from_state({"type": "Pickled", "name": "p", "options": {}, "facts": {}}, {})

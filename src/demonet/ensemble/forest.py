@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 from demonet.ensemble.member import Labelled, Member, seed_of
@@ -101,4 +100,4 @@ class ForestMember(Member):
 
 def dense(rows: Any) -> Float:
     """A dense array."""
-    return rows.toarray() if sparse.issparse(rows) else rows
+    return rows if isinstance(rows, np.ndarray) else rows.toarray()

@@ -49,7 +49,8 @@ class MachineMember(Member):
         return chosen[0]
 
     def cost(self, view: View, num_train: int) -> float:
-        """Some fifty eigendecompositions of at most 1,000 items, solutions on all, and products of attributes."""
-        few, most, count = min(num_train, 1000), min(num_train, DUAL), self.options["settings"]
-        wide = 1.5e-7 * view.num_items * view.facts["columns"]
-        return 0.1 + 50 * 5e-10 * few**3 + count * (1e-10 * most**3 + 1e-8 * view.num_items * most) + wide
+        """Some fifty eigendecompositions of at most 1,000 items, a solution on all, and products of attributes."""
+        few, count, items = min(num_train, 1000), self.options["settings"], view.num_items
+        dual = count * (1e-10 * num_train**3 + 1e-8 * items * num_train)
+        solution = dual if num_train <= DUAL else 10.0
+        return 0.1 + 50 * 5e-10 * few**3 + solution + 1.5e-7 * items * view.facts["columns"]

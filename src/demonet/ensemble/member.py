@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demonet.ensemble.views import Float, Int, State, View
+from demonet.errors import DemonetError
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,15 +104,18 @@ class Member(ABC):
     @staticmethod
     def from_state(facts: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Member:
         """The member that gave this state."""
-        made = member_types()[facts["type"]](facts["name"], **facts["options"])
+        known = member_types()
+        if facts["type"] not in known:
+            raise DemonetError(f"a member of type {facts['type']!r}", hint=f"known are {', '.join(sorted(known))}")
+        made = known[facts["type"]](facts["name"], **facts["options"])
         made.facts, made.arrays = dict(facts["facts"]), dict(arrays)
         return made
 
 
 def member_types() -> dict[str, type[Member]]:
-    """Every concrete subclass of :class:`Member`, by name."""
+    """Every subclass of :class:`Member`, by name."""
     found: dict[str, type[Member]] = {}
-    todo: list[type[Member]] = [Member]
+    todo = Member.__subclasses__()
     while todo:
         kind = todo.pop()
         todo += kind.__subclasses__()

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import linalg, optimize, stats
+from numpy.typing import NDArray
+from scipy import linalg, optimize, sparse, stats
 
 from demonet.ensemble.member import Labelled, Member, seed_of
 from demonet.ensemble.selection import log_losses
@@ -67,7 +68,7 @@ def fit_sharpness(output: Float, y: Int) -> float:
     return float(SHARPNESS[np.argmin([log_losses(softmax(s * output), y).mean() for s in SHARPNESS])])
 
 
-def normal_scores(count: Float) -> Float:
+def normal_scores(count: NDArray[Any]) -> Float:
     """``[classes]`` the mean of a standard normal between the quantiles that an ordered class covers."""
     share = count / count.sum()
     edge = stats.norm.pdf(stats.norm.ppf(np.clip(np.concatenate([[0.0], np.cumsum(share)]), 0, 1)))
@@ -195,13 +196,12 @@ def pack(rows: dict[str, Any]) -> dict[str, Any]:
 
 def unpack(arrays: dict[str, Any]) -> dict[str, Any]:
     """The rows that :func:`pack` took apart."""
-    from scipy import sparse
-
     rows: dict[str, Any] = {}
     for name in {key.split(".")[1] for key in arrays if key.startswith("rows.")}:
         if f"rows.{name}" in arrays:
             rows[name] = arrays[f"rows.{name}"]
         else:
             parts = tuple(arrays[f"rows.{name}.{part}"] for part in ("data", "indices", "indptr"))
-            rows[name] = sparse.csr_array(parts, shape=tuple(int(side) for side in arrays[f"rows.{name}.shape"]))
+            height, width = arrays[f"rows.{name}.shape"]
+            rows[name] = sparse.csr_array(parts, shape=(int(height), int(width)))
     return rows

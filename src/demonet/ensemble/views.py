@@ -90,9 +90,9 @@ class NodeView:
         """``[n, columns]`` attributes: tf-idf rows of unit length for counts, standardised otherwise."""
         rows = _rows(self.data)
         if self.facts["attributes"] == "numbers":
-            if sparse.issparse(rows):  # centred, it would no longer be sparse
-                return sparse.csr_array(rows.multiply(1 / self.arrays["attributes.scale"]))
-            return np.clip(self._standardised(rows, "attributes"), -8.0, 8.0)
+            if isinstance(rows, np.ndarray):
+                return np.clip(self._standardised(rows, "attributes"), -8.0, 8.0)
+            return sparse.csr_array(rows.multiply(1 / self.arrays["attributes.scale"]))  # centred, it would be dense
         rows = sparse.csr_array(rows)
         rows.data = 1 + np.log(rows.data)
         return normalize(sparse.csr_array(rows.multiply(self.arrays["attributes.idf"])))
@@ -117,12 +117,12 @@ class NodeView:
         if self.facts["attributes"] == "counts":
             seen = np.asarray((sparse.csr_array(rows) > 0).sum(0)).ravel()
             self.arrays["attributes.idf"] = np.log((1 + self.num_items) / (1 + seen)) + 1
-        elif sparse.issparse(rows):
+        elif isinstance(rows, np.ndarray):
+            self._learn_scale(rows, "attributes")
+        else:
             second = np.asarray(rows.power(2).mean(0)).ravel()
             deviation = np.sqrt(np.maximum(second - np.asarray(rows.mean(0)).ravel() ** 2, 0))
             self.arrays["attributes.scale"] = np.where(deviation > 0, deviation, 1.0)
-        else:
-            self._learn_scale(rows, "attributes")
 
     def _check_attributes(self) -> None:
         given = 0 if self.data.x is None else int(self.data.x.size(1))
@@ -251,7 +251,7 @@ class GraphView:
         member = sparse.csr_array(
             (np.ones(len(self.graph)), (self.graph, np.arange(len(self.graph)))), (self.num_items, len(self.graph))
         )
-        return member @ value
+        return np.asarray(member @ value)
 
 
 View: TypeAlias = Any  # a NodeView or a GraphView: a member knows which of them it is made for
@@ -275,7 +275,7 @@ def _rows(data: Data) -> Rows:
 
 def _are_counts(rows: Rows) -> bool:
     """Whether attributes are whole numbers, 0 or more, and mostly 0, as words of a text or labels are."""
-    values = rows.data if sparse.issparse(rows) else rows
+    values = rows if isinstance(rows, np.ndarray) else rows.data
     nonzero = np.count_nonzero(values)
     whole = not bool(((values < 0) | (values != np.round(values))).any())
     return whole and 2 * nonzero < rows.shape[0] * rows.shape[1]
