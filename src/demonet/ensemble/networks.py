@@ -17,8 +17,8 @@ from demonet.degree.count import count_degree
 from demonet.degree.tasks import DegreeTasks
 from demonet.ensemble.member import Labelled, Member, seed_of
 from demonet.ensemble.views import Float, GraphView, NodeView, View
-from demonet.nn.kept import KeptGraphs
 from demonet.nn.models import DEMONet, GraphDEMONet, NodeDEMONet
+from demonet.nn.prepared import GraphUnion
 from demonet.train import Epoch, GraphProblem, NodeProblem, Preset, TrainConfig, fit, preset
 
 DEGREE_FEATURES = "degree-rbf+degree-onehot"  # what nodes know where only the degree is read
@@ -103,8 +103,8 @@ class NetworkMember(Member):
         union = Batch.from_data_list(ready)
         options = {"batch": union.batch, "num_graphs": union.num_graphs, "edge_weight": union.get("edge_weight")}
         every = model.prepare(union.x, union.edge_index, **options)
-        kept = KeptGraphs(every, view.sizes.tolist(), [graph.edge_index.size(1) for graph in ready])
-        return lambda rows: (every,) if rows is None else (kept.take(rows),)
+        prepared = GraphUnion(every, view.sizes.tolist(), [graph.edge_index.size(1) for graph in ready])
+        return lambda rows: (every,) if rows is None else (prepared.take(rows),)
 
     def predict_proba(self, view: View) -> Float:
         """The mean over seeds of the softmax of scores."""
