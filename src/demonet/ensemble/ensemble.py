@@ -36,7 +36,7 @@ class Candidate:
         name, kind: Of the member.
         status: ``"fitted"``, ``"skipped"`` for lack of time, or ``"failed"``.
         reason: Why it was skipped or failed, or not refitted.
-        log_loss: On validation, with its standard error in ``log_loss_error``.
+        log_loss: On validation, with its standard error in ``log_loss_error``; None where it was not fitted.
         accuracy: On validation, with its 95 % interval (Wilson) in ``accuracy_low`` and ``accuracy_high``.
         weight: In the average of probabilities.
         seconds: Of the fit, folds included; ``refit_seconds`` of the second fit.
@@ -46,11 +46,11 @@ class Candidate:
     kind: str
     status: Literal["waiting", "fitted", "skipped", "failed"] = "waiting"
     reason: str = ""
-    log_loss: float = math.nan
-    log_loss_error: float = math.nan
-    accuracy: float = math.nan
-    accuracy_low: float = math.nan
-    accuracy_high: float = math.nan
+    log_loss: float | None = None
+    log_loss_error: float | None = None
+    accuracy: float | None = None
+    accuracy_low: float | None = None
+    accuracy_high: float | None = None
     weight: float = 0.0
     seconds: float = 0.0
     refit_seconds: float = 0.0
@@ -72,18 +72,19 @@ class Ensemble:
         members, weights: What :meth:`predict_proba` averages.
         candidates: The table of all that were tried, in order.
         validation: Log-loss and accuracy of the average on validation. The weights were chosen there, so they flatter.
-        strict_proba: ``[items, classes]`` of the fitted data, by members that were fitted on the training part alone;
-            None after :meth:`from_state`.
+        strict_proba: ``[items, classes]`` of the fitted data, by members that were fitted on the training part alone.
+        proba: The same by the members as they are, refitted where asked. Both are None after :meth:`from_state`.
         classes: Number of classes.
         seconds: Of the whole fit.
     """
 
-    def __init__(self, members: Sequence[Member], weights: Float, view: View | None, facts: dict[str, Any]) -> None:
+    def __init__(self, members: Sequence[Member], weights: Float, facts: dict[str, Any]) -> None:
         self.members, self.weights = list(members), weights
         self.candidates = [Candidate(**row) for row in facts["candidates"]]
         self.classes, self.validation, self.seconds = facts["classes"], facts["validation"], facts["seconds"]
         self.strict_proba: Float | None = None
-        self._view, self._view_state = view, facts["view"]
+        self.proba: Float | None = None
+        self._view_state = facts["view"]
 
     @classmethod
     def fit(
@@ -129,12 +130,12 @@ class Ensemble:
         judged = _judged_by(labelled)
         probability = np.stack([trial.judged for trial in done])
         weights = ensemble_weights(probability, labelled.y[judged], graphs=view.family == "graphs")
-        average = np.tensordot(weights, probability, 1)
+        average = _average(weights, probability)
         validation = {
             "log_loss": float(log_losses(average, labelled.y[judged]).mean()),
             "accuracy": float((average.argmax(1) == labelled.y[judged]).mean()),
         }
-        strict = sum(w * trial.strict for w, trial in zip(weights, done, strict=True))
+        strict = _average(weights, [trial.proba for trial in done])
         for weight, trial in zip(weights, done, strict=True):
             trial.row = replace(trial.row, weight=float(weight))
         used = [trial for trial in done if trial.row.weight > 0]
@@ -147,16 +148,15 @@ class Ensemble:
             "seconds": time.monotonic() - start,
             "view": (view.facts, view.arrays),
         }
-        ensemble = cls([t.member for t in used if t.member], weights[weights > 0], view, facts)
+        ensemble = cls([t.member for t in used if t.member], weights[weights > 0], facts)
         ensemble.strict_proba = strict
+        ensemble.proba = _average(ensemble.weights, [trial.proba for trial in used])
         return ensemble
 
     def predict_proba(self, data: Items) -> Float:
         """``[items, classes]`` of the fitted graphs or others; degrees and labels that were never seen are allowed."""
-        same = self._view is not None and (data is self._view.data)
-        view = self._view if same and self._view is not None else view_of(data, self._view_state)
-        parts = (soften(member.predict_proba(view)) for member in self.members)
-        return sum((w * part for w, part in zip(self.weights, parts, strict=True)), np.zeros(()))
+        view = view_of(data, self._view_state)
+        return _average(self.weights, [soften(member.predict_proba(view)) for member in self.members])
 
     def predict(self, data: Items) -> Int:
         """``[items]`` the most probable class."""
@@ -189,7 +189,7 @@ class Ensemble:
 
         members = [Member.from_state(own, under(f"member.{i}.")) for i, own in enumerate(facts["members"])]
         facts = facts | {"view": (facts["view"], under("view."))}
-        return cls(members, np.array(facts["weights"]), None, facts)
+        return cls(members, np.array(facts["weights"]), facts)
 
 
 class _Clock:
@@ -209,11 +209,11 @@ class _Clock:
 
 @dataclass
 class _Trial:
-    """A candidate with its strict member, its softened probabilities, and what it chose."""
+    """A candidate with its member and its softened probabilities: strict ones, and after a refit those."""
 
     row: Candidate
     member: Member | None = None
-    strict: Float | Any = None
+    proba: Float | Any = None
     judged: Float | Any = None
     cost: float = 0.0
 
@@ -264,9 +264,9 @@ def _try(
             trial.row = replace(row, status="skipped", reason=reason)
         else:
             fitted = member.fresh().fit(view, labelled)
-            trial.strict = _probabilities(fitted, view)
+            trial.proba = _probabilities(fitted, view)
             judged = _judged_by(labelled)
-            trial.judged = _out_of_fold(member, fitted, view, labelled) if few else trial.strict[judged]
+            trial.judged = _out_of_fold(member, fitted, view, labelled) if few else trial.proba[judged]
             trial.member = fitted
             seconds = time.monotonic() - start
             clock.note((fits - 1) * trial.cost, seconds)
@@ -294,13 +294,17 @@ def _refit(
     tell(Progress("refit", trial.row, number, total))
     start = time.monotonic()
     try:
-        trial.member = trial.member.refit(view, labelled)
-        _probabilities(trial.member, view)
+        refitted = trial.member.refit(view, labelled)
+        trial.proba, trial.member = _probabilities(refitted, view), refitted
     except Exception as error:
         trial.row = replace(trial.row, reason=f"not refitted: {error!r}")
         warnings.warn(f"member {trial.row.name!r} could not be refitted: {error!r}", RuntimeWarning, stacklevel=3)
     trial.row = replace(trial.row, refit_seconds=time.monotonic() - start)
     tell(Progress("refitted", trial.row, number, total))
+
+
+def _average(weights: Float, probability: Sequence[Float] | Float) -> Float:
+    return np.tensordot(weights, np.asarray(probability), 1)
 
 
 def _probabilities(member: Member, view: View) -> Float:
@@ -336,7 +340,7 @@ def _scored(row: Candidate, probability: Float, y: Int, seconds: float) -> Candi
         row,
         status="fitted",
         log_loss=float(loss.mean()),
-        log_loss_error=float(loss.std(ddof=1) / math.sqrt(n)) if n > 1 else math.nan,
+        log_loss_error=float(loss.std(ddof=1) / math.sqrt(n)) if n > 1 else None,
         accuracy=right,
         accuracy_low=middle - half,
         accuracy_high=middle + half,
