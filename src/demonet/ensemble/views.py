@@ -6,6 +6,7 @@ reuses them. So a member that was fitted on one view predicts on any other with 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -258,8 +259,14 @@ View: TypeAlias = Any  # a NodeView or a GraphView: a member knows which of them
 
 
 def view_of(data: Data | Sequence[Data], state: State | None = None) -> NodeView | GraphView:
-    """The view of a graph, or of a list of graphs."""
-    return NodeView(data, state) if isinstance(data, Data) else GraphView(data, state)
+    """The view of a graph, or of a list of graphs, on the CPU."""
+    if isinstance(data, Data):
+        return NodeView(_on_cpu(data), state)
+    return GraphView([_on_cpu(graph) for graph in data], state)
+
+
+def _on_cpu(graph: Data) -> Data:
+    return copy.copy(graph).cpu() if graph.edge_index.is_cuda else graph  # Data.cpu() changes a graph in place
 
 
 def _rows(data: Data) -> Rows:
