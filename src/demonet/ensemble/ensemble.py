@@ -155,8 +155,12 @@ class Ensemble:
 
     def predict_proba(self, data: Items) -> Float:
         """``[items, classes]`` of the fitted graphs or others; degrees and labels that were never seen are allowed."""
+        return _average(self.weights, self.member_proba(data))
+
+    def member_proba(self, data: Items) -> Float:
+        """``[members, items, classes]`` the softened probabilities of each member."""
         view = view_of(data, self._view_state)
-        return _average(self.weights, [soften(member.predict_proba(view)) for member in self.members])
+        return np.stack([soften(member.predict_proba(view)) for member in self.members])
 
     def predict(self, data: Items) -> Int:
         """``[items]`` the most probable class."""

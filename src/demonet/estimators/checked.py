@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 
 from demonet.checks import check_split
 from demonet.data.splits import Split
+from demonet.ensemble import Progress as Candidate
 from demonet.estimators.graphs import DEMONetGraphClassifier
 from demonet.estimators.nodes import DEMONetClassifier
 from demonet.train.loop import Epoch
@@ -29,6 +30,7 @@ def fit_checked(
     *,
     on_epoch: Callable[[Epoch], None] | None = None,
     checkpoint: str | Path | None = None,
+    on_candidate: Callable[[Candidate], None] | None = None,
 ) -> _E:
     """Train on the split of a checked graph, or of checked graphs; the data is not changed.
 
@@ -39,6 +41,7 @@ def fit_checked(
         classes: The class names, by class index. Each has a labelled item.
         on_epoch: Called after every epoch.
         checkpoint: Where the state is saved; training continues from an existing file.
+        on_candidate: Called before and after every candidate of ``model="auto"``.
     """
     estimator._check_parameters()
     y = labels(data)
@@ -46,9 +49,9 @@ def fit_checked(
     rows = np.flatnonzero(y.cpu().numpy() >= 0)
     codes = y.cpu().numpy()[rows]
     if isinstance(estimator, DEMONetClassifier):
-        estimator._fit(copy.copy(data), rows, codes, split, on_epoch, checkpoint)
+        estimator._fit(copy.copy(data), rows, codes, split, on_epoch, checkpoint, on_candidate)
     else:
-        estimator._fit([copy.copy(graph) for graph in data], codes, rows, split, on_epoch, checkpoint)
+        estimator._fit([copy.copy(graph) for graph in data], codes, rows, split, on_epoch, checkpoint, on_candidate)
     estimator.classes_ = np.asarray(classes)
     return estimator
 
@@ -63,7 +66,7 @@ def predict_checked(estimator: Estimator, data: Data | Sequence[Data]) -> np.nda
     if isinstance(estimator, DEMONetClassifier):
         estimator.graph_ = data
         return estimator.predict_proba()
-    return estimator._activate(estimator._in_batches(estimator.model_, list(data)))
+    return estimator._outputs_of(list(data))
 
 
 def embed_checked(estimator: Estimator, data: Data | Sequence[Data]) -> np.ndarray:
@@ -71,4 +74,4 @@ def embed_checked(estimator: Estimator, data: Data | Sequence[Data]) -> np.ndarr
     if isinstance(estimator, DEMONetClassifier):
         estimator.graph_ = data
         return estimator.transform()
-    return estimator._in_batches(estimator.model_.embed, list(data)).cpu().numpy()
+    return estimator._embed(list(data))

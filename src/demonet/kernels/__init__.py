@@ -24,13 +24,14 @@ array([[ 8., 10.],
 """
 
 from demonet.kernels.degree import DegreeWLKernel
-from demonet.kernels.machine import KernelMachine
+from demonet.kernels.machine import DegreeEffect, KernelMachine
 from demonet.kernels.mean import MeanWLKernel
 from demonet.kernels.nodes import NodeSetting, kappa
 from demonet.kernels.pooled import GraphSetting
 from demonet.kernels.subtree import WLSubtreeKernel, wl_classes, wl_colours
 
 __all__ = [
+    "DegreeEffect",
     "DegreeWLKernel",
     "GraphSetting",
     "KernelMachine",

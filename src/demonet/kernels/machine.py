@@ -132,7 +132,7 @@ def log_loss(log_probabilities: Array, y: Array) -> float:
 
 
 @dataclass(frozen=True)
-class Effect:
+class DegreeEffect:
     """What the degree-specific part is worth, out of sample: by leave-one-out, and on validation items beside it.
 
     ``accuracy`` and ``loss`` (log-loss; for numbers, R² and squared error) have the keys ``degree``, ``none`` (s_d = 0)
@@ -378,7 +378,7 @@ class KernelMachine:
                 total[name] = total.get(name, 0.0) + part.double().cpu().numpy() / len(self.members_)
         return total
 
-    def degree_effect(self, seed: int = 0) -> Effect:
+    def degree_effect(self, seed: int = 0) -> DegreeEffect:
         """Out-of-sample accuracy and log-loss with the degree-specific part, with s_d = 0, and with shuffled degrees.
 
         Without it, settings are searched again; the shuffled arm keeps the settings and permutes the degrees that the
@@ -401,7 +401,7 @@ class KernelMachine:
             kind: {name: float(outcome[kind].mean()) for name, outcome in outcomes.items()}
             for kind in ("accuracy", "loss")
         }
-        return Effect(**means, gain=gain, items=len(self.y_))
+        return DegreeEffect(**means, gain=gain, items=len(self.y_))
 
     def _like(self, **changes: Any) -> Self:
         given: dict[str, Any] = {
