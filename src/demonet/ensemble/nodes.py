@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
+from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from demonet.ensemble.forest import ForestMember, dense
 from demonet.ensemble.member import Labelled, Member
-from demonet.ensemble.ridge import RidgeMember, cumulative_logit, fit_cumulative, softmax
+from demonet.ensemble.ridge import RidgeMember, cumulative_logit, fit_cumulative
 from demonet.ensemble.selection import log_losses
 from demonet.ensemble.views import Float, Int, NodeView, Rows, View
 
@@ -169,7 +170,7 @@ class LinearMember(Member):
         if score.shape[1] == 1:  # two classes have one row of coefficients
             score = np.hstack([np.zeros_like(score), score])
         result = np.zeros((view.num_items, self.facts["classes"]))
-        result[:, self.arrays["seen"]] = softmax(score)
+        result[:, self.arrays["seen"]] = softmax(score, axis=1)
         return result
 
     def cost(self, view: View, num_train: int) -> float:

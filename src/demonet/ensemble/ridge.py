@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, optimize, sparse, stats
+from scipy.special import softmax
 
 from demonet.ensemble.member import Labelled, Member, seed_of
 from demonet.ensemble.selection import log_losses
@@ -57,15 +58,9 @@ def solve(gram: Float, target: Float, noises: Sequence[float] = NOISES) -> Solut
     return best
 
 
-def softmax(score: Float) -> Float:
-    """Rows that sum to one."""
-    power = np.exp(score - score.max(-1, keepdims=True))
-    return power / power.sum(-1, keepdims=True)
-
-
 def fit_sharpness(output: Float, y: Int) -> float:
     """The factor of the softmax under which the outputs give the classes the least log-loss."""
-    return float(SHARPNESS[np.argmin([log_losses(softmax(s * output), y).mean() for s in SHARPNESS])])
+    return float(SHARPNESS[np.argmin([log_losses(softmax(s * output, axis=1), y).mean() for s in SHARPNESS])])
 
 
 def normal_scores(count: NDArray[Any]) -> Float:
@@ -164,7 +159,7 @@ class RidgeMember(Member):
         grams = (next(self.grams(take(every, block), fitted, [self.facts["setting"]])) for block in blocks)
         output = np.concatenate([gram @ self.arrays["alpha"] for gram in grams]) + self.arrays["mean"]
         if not self.options.get("ordinal"):
-            return softmax(self.facts["sharpness"] * output)
+            return softmax(self.facts["sharpness"] * output, axis=1)
         ordered = cumulative_logit(output[:, 0], self.facts["slope"], self.arrays["cuts"])
         result = np.empty_like(ordered)
         result[:, self.arrays["order"]] = ordered / ordered.sum(1, keepdims=True)

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch_geometric.data import Data
 
+from demonet.kernels.nodes import over_neighbours
+
 Float = NDArray[np.float64]
 GROUPS = ("local", "triangles", "global")
 OCTAVES = 8  # neighbours by degree: 0 or 1, 2 to 3, 4 to 7, ..., 128 and above
@@ -62,8 +64,8 @@ def _local(adjacency: sparse.csr_array) -> Float:
             log_degree,
             mean,
             _deviation(adjacency, log_degree, mean),
-            _over_neighbours(np.minimum, adjacency, log_degree),
-            _over_neighbours(np.maximum, adjacency, log_degree),
+            over_neighbours(np.minimum, adjacency, log_degree),
+            over_neighbours(np.maximum, adjacency, log_degree),
             np.log1p(adjacency @ degree),
             second,
             _deviation(adjacency, mean, second),
@@ -166,12 +168,3 @@ def _eigenvector(adjacency: sparse.csr_array) -> Float:
 
 def _deviation(adjacency: sparse.csr_array, value: Float, mean: Float) -> Float:
     return np.sqrt(np.maximum(neighbour_mean(adjacency, value**2) - mean**2, 0.0))
-
-
-def _over_neighbours(reduce: np.ufunc, adjacency: sparse.csr_array, value: Float) -> Float:
-    """The reduction of a value over the neighbours of each node; 0 where there are none."""
-    result = np.zeros(len(value))
-    some = np.flatnonzero(np.diff(adjacency.indptr))
-    if some.size:
-        result[some] = reduce.reduceat(value[adjacency.indices], adjacency.indptr[some])
-    return result

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -171,7 +171,7 @@ class EnsembleModel(ClosedForm):
         """Fit every candidate, weigh them on validation items, and fit those that count again."""
         options = {"effort": problem.effort, "time_limit": problem.time_limit, "on_progress": problem.on_candidate}
         items = _with_labels(problem.items, problem.y)
-        return cls(Ensemble.fit(items, problem.split, seed=problem.seed, **options), problem)
+        return cls(Ensemble.fit(items, problem.split, seed=problem.seed, **options), replace(problem, on_candidate=None))
 
     @property
     def candidates(self) -> list[dict[str, Any]]:
@@ -203,12 +203,13 @@ class EnsembleModel(ClosedForm):
 
     def degree_effect(self, seed: int) -> DegreeEffect:
         """That of the kernel machine among the members, fitted again on all labelled items."""
-        machines = [(w, m) for w, m in zip(self.ensemble.weights, self.ensemble.members, strict=True) if _is_machine(m)]
+        weighted = sorted(zip(-self.ensemble.weights, self.ensemble.members, strict=True), key=lambda pair: pair[0])
+        machines = [member for _, member in weighted if isinstance(member, MachineMember)]
         if not machines:
             raise DemonetError("the ensemble has no kernel machine among its members", hint='use model="kernel"')
         if self._problem is None:
             raise DemonetError("degree_effect of a model that was loaded", hint="call it after fit")
-        options = max(machines, key=lambda pair: pair[0])[1].options
+        options = machines[0].options
         machine = fit_machine(self._problem, options["task"], members=options["settings"])
         return machine.degree_effect(seed)
 
@@ -308,10 +309,6 @@ def explain_shares(model: ClosedForm, data: Data, row: int, classes: Array | Non
         last_layer=None,
         shares=shares,
     )
-
-
-def _is_machine(member: Any) -> bool:
-    return isinstance(member, MachineMember)
 
 
 def _with_labels(items: Any, y: Tensor) -> Any:

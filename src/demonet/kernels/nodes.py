@@ -450,7 +450,7 @@ class NodeInputs:
         mean = pattern @ t / count
         second = pattern @ mean / count
         spread = np.sqrt(np.maximum(pattern @ t**2 / count - mean**2, 0))
-        columns = [t, mean, spread, *(_over_neighbours(f, pattern, t) for f in (np.minimum, np.maximum))]
+        columns = [t, mean, spread, *(over_neighbours(f, pattern, t) for f in (np.minimum, np.maximum))]
         columns += [
             second,
             pattern @ spread / count,
@@ -518,7 +518,7 @@ def _check(data: Data) -> None:
         check_features(data.x, int(data.num_nodes))
 
 
-def _over_neighbours(reduce: np.ufunc, adjacency: sparse.csr_array, value: Array) -> Array:
+def over_neighbours(reduce: np.ufunc, adjacency: sparse.csr_array, value: Array) -> Array:
     """The reduction of a value over each node's neighbours; 0 where there are none."""
     result = np.zeros(len(value))
     some = np.flatnonzero(np.diff(adjacency.indptr))

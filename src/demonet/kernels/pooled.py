@@ -304,8 +304,8 @@ class GraphInputs:
         totals = np.bincount(owner, minlength=len(graphs))
         counts = sparse.csr_array(self.wl.features(self._coloured(graphs)))
         histograms, start = [], 0
-        for book in self.wl.indexes_:
-            stop = start + book.size
+        for index in self.wl.indexes_:
+            stop = start + index.size
             histograms.append(_unary(sparse.csr_array(counts[:, start:stop]), self.caps[start:stop]))
             start = stop
         descriptors = self._descriptors(view, whole, owner, len(graphs)).T
