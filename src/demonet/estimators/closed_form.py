@@ -171,7 +171,8 @@ class EnsembleModel(ClosedForm):
         """Fit every candidate, weigh them on validation items, and fit those that count again."""
         options = {"effort": problem.effort, "time_limit": problem.time_limit, "on_progress": problem.on_candidate}
         items = _with_labels(problem.items, problem.y)
-        return cls(Ensemble.fit(items, problem.split, seed=problem.seed, **options), replace(problem, on_candidate=None))
+        ensemble = Ensemble.fit(items, problem.split, seed=problem.seed, **options)
+        return cls(ensemble, replace(problem, on_candidate=None))
 
     @property
     def candidates(self) -> list[dict[str, Any]]:
