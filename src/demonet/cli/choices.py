@@ -21,7 +21,8 @@ def _declared(files: str, pattern: str) -> list[tuple[str, str]]:
 
 
 if TYPE_CHECKING:
-    Scheme = Metric = str
+    Scheme = str
+    Metric = str
 else:
     Scheme = StrEnum("Scheme", _declared("nn/weights/*.py", r'^@register\("([^"]+)"\)'))
     Metric = StrEnum("Metric", _declared("train/metrics.py", r'^ +Metric\(\s*"([^"]+)"'))

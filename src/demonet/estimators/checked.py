@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 
 from demonet.checks import check_split, labelled
 from demonet.data.splits import Split
+from demonet.ensemble import Progress as Candidate
 from demonet.estimators.graphs import DEMONetGraphClassifier, DEMONetGraphRegressor, GraphEstimator
 from demonet.estimators.nodes import DEMONetClassifier, DEMONetRegressor, NodeEstimator
 from demonet.train.loop import Epoch
@@ -38,6 +39,7 @@ def fit_checked(
     *,
     on_epoch: Callable[[Epoch], None] | None = None,
     checkpoint: str | Path | None = None,
+    on_candidate: Callable[[Candidate], None] | None = None,
 ) -> _E:
     """Train on the split of a checked graph, or of checked graphs; the data is not changed.
 
@@ -49,6 +51,7 @@ def fit_checked(
         names: The name of each class, of which each has a labelled item, or of each label; not used in a regression.
         on_epoch: Called after every epoch.
         checkpoint: Where the state is saved; training continues from an existing file.
+        on_candidate: Called before and after every candidate of ``model="auto"``.
     """
     estimator._check_parameters()
     y = labels(data, OBJECTIVES[task]()).cpu()
@@ -56,9 +59,9 @@ def fit_checked(
     rows = labelled(y).nonzero().view(-1).numpy()
     targets = y.numpy()[rows]
     if isinstance(estimator, NodeEstimator):
-        estimator._fit(copy.copy(data), rows, targets, split, on_epoch, checkpoint)
+        estimator._fit(copy.copy(data), rows, targets, split, on_epoch, checkpoint, on_candidate)
     else:
-        estimator._fit([copy.copy(graph) for graph in data], targets, rows, split, on_epoch, checkpoint)
+        estimator._fit([copy.copy(graph) for graph in data], targets, rows, split, on_epoch, checkpoint, on_candidate)
     if task != "regress":
         estimator.classes_ = np.asarray(names)
     return estimator
@@ -74,7 +77,7 @@ def predict_checked(estimator: Estimator, data: Data | Sequence[Data]) -> np.nda
     if isinstance(estimator, NodeEstimator):
         estimator.graph_ = data
         return estimator._outputs()
-    return estimator._activate(estimator._in_batches(estimator.model_, list(data)))
+    return estimator._outputs_of(list(data))
 
 
 def embed_checked(estimator: Estimator, data: Data | Sequence[Data]) -> np.ndarray:
@@ -82,4 +85,4 @@ def embed_checked(estimator: Estimator, data: Data | Sequence[Data]) -> np.ndarr
     if isinstance(estimator, NodeEstimator):
         estimator.graph_ = data
         return estimator.transform()
-    return estimator._in_batches(estimator.model_.embed, list(data)).cpu().numpy()
+    return estimator._embed(list(data))

@@ -81,6 +81,9 @@ class Explanation:
             importance is for the node and its neighbourhood together.
         network: The score in parts, each term set to zero in the whole network.
         last_layer: The score in parts of a degree-specific last layer, exact; None for other heads.
+        shares: With ``model="kernel"``, the score as an exact sum over the terms of the kernel; None for networks.
+            ``network`` has the same numbers, with bias, structure and constant in ``rest`` and what a nonlinear map
+            does not separate in ``interaction``; ``edges`` and ``features`` are empty.
     """
 
     node: Any
@@ -92,6 +95,7 @@ class Explanation:
     features: list[FeatureInfluence]
     network: ScoreParts
     last_layer: ScoreParts | None
+    shares: dict[str, float] | None = None
 
 
 def explain_node(

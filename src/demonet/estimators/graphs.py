@@ -14,10 +14,11 @@ from torch_geometric.data import Batch, Data
 
 from demonet.data.read import read_graph, read_graphs
 from demonet.data.splits import Split
+from demonet.ensemble import Progress as Candidate
 from demonet.errors import DemonetError
 from demonet.estimators.base import DEMONetEstimator, num_attributes
+from demonet.estimators.closed_form import ClosedForm
 from demonet.estimators.targets import Array, Classification, Regression
-from demonet.nn.models import GraphDEMONet
 from demonet.train.loop import Epoch
 from demonet.train.presets import preset
 from demonet.train.recipes import prepare_batch, replace_features, train_graphs
@@ -27,8 +28,6 @@ BATCH = 512  # graphs in a batch of predictions, which bounds the memory
 
 class GraphEstimator(DEMONetEstimator):
     """What the estimators of graphs share."""
-
-    model_: GraphDEMONet
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train on graphs with targets ``y``, or with their own.
@@ -52,6 +51,7 @@ class GraphEstimator(DEMONetEstimator):
         *,
         on_epoch: Callable[[Epoch], None] | None = None,
         checkpoint: str | Path | None = None,
+        on_candidate: Callable[[Candidate], None] | None = None,
     ) -> Self:
         """Train on a given split: nothing more is held out, and the test part is not used.
 
@@ -60,11 +60,12 @@ class GraphEstimator(DEMONetEstimator):
             split: Training and validation graphs, by their index in ``graphs``.
             on_epoch: Callback after every epoch.
             checkpoint: File to which the state is saved; training resumes from it if it exists.
+            on_candidate: Callback before and after every candidate of ``model="auto"``.
         """
         self._check_parameters()
         listed = _listed(graphs)
         rows, y = self._own(listed, split)
-        return self._fit(self._read(listed), y, rows, split, on_epoch, checkpoint)
+        return self._fit(self._read(listed), y, rows, split, on_epoch, checkpoint, on_candidate)
 
     def predict(self, X: Any) -> Array:
         """Predictions for graphs.
@@ -75,9 +76,22 @@ class GraphEstimator(DEMONetEstimator):
         return self._decide(self._outputs(X))
 
     def transform(self, X: Any) -> Array:
-        """``[graphs, width]`` embeddings, ``g_i`` in the paper: the readout of each graph (Eq. 12)."""
-        check_is_fitted(self, "model_")
-        return self._in_batches(self.model_.embed, self._read(_listed(X))).cpu().numpy()
+        """``[graphs, width]`` embeddings, ``g_i`` in the paper: the readout of each graph (Eq. 12).
+
+        With ``model="kernel"`` they are the decision function, with ``"auto"`` the probabilities of all members.
+        """
+        return self._embed(self._read_fitted(X))
+
+    def shares(self, X: Any) -> dict[str, Array]:
+        """The decision function of ``model="kernel"``, split exactly into the terms of the kernel.
+
+        Keys: ``seed``, ``shared``, ``degree``, ``bias``, ``structure``, ``wl``, ``constant``, and ``map`` for what a
+        nonlinear map does not separate. Each array is ``[graphs, columns]``; together they are ``transform``, or of a
+        regression ``predict``.
+        """
+        graphs = self._read_fitted(X)
+        self._check_attributes(graphs[0], "graph 0")
+        return self._closed_form("shares").shares(graphs)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy or R² on graphs with targets ``y``, or on those that have their own."""
@@ -106,15 +120,19 @@ class GraphEstimator(DEMONetEstimator):
         split: Split | None = None,
         on_epoch: Callable[[Epoch], None] | None = None,
         checkpoint: str | Path | None = None,
+        on_candidate: Callable[[Candidate], None] | None = None,
     ) -> Self:
         rows = np.arange(len(graphs)) if rows is None else rows
         targets = self._targets(y, len(rows))
         empty = torch.nan if targets.y.is_floating_point() else -1
         y = targets.y.new_full((len(graphs), *targets.y.shape[1:]), empty)
         y[torch.from_numpy(rows)] = targets.y
+        self.n_features_in_ = num_attributes(graphs[0])
+        if self.model != "network":
+            self._fit_closed_form(graphs, y, targets, split, on_candidate, (on_epoch, checkpoint))
+            return self
         for graph, target in zip(graphs, y, strict=True):
             graph.y = target.view(1, *target.shape)
-        self.n_features_in_ = num_attributes(graphs[0])
         split, settled = split or self._hold_out(y), self._settle("graphs")
         if self.features is not None and not self.n_features_in_ and "attributes" in self.features.split("+"):
             raise DemonetError(f"features={self.features!r}, but the graphs have no attributes")
@@ -123,8 +141,24 @@ class GraphEstimator(DEMONetEstimator):
         return self
 
     def _outputs(self, X: Any) -> Array:
+        return self._outputs_of(self._read_fitted(X))
+
+    def _read_fitted(self, X: Any) -> list[Data]:
+        """Graphs for a fitted model."""
         check_is_fitted(self, "model_")
-        return self._activate(self._in_batches(self.model_, self._read(_listed(X))))
+        return self._read(_listed(X))
+
+    def _outputs_of(self, graphs: list[Data]) -> Array:
+        self._check_attributes(graphs[0], "graph 0")
+        if isinstance(self.model_, ClosedForm):
+            return self.model_.outputs(graphs)
+        return self._activate(self._in_batches(self.model_, graphs))
+
+    def _embed(self, graphs: list[Data]) -> Array:
+        self._check_attributes(graphs[0], "graph 0")
+        if isinstance(self.model_, ClosedForm):
+            return self.model_.embed(graphs)
+        return self._in_batches(self.model_.embed, graphs).cpu().numpy()
 
     def _read(self, listed: list[Any]) -> list[Data]:
         """The graphs as checked Data, without their targets."""
@@ -146,7 +180,6 @@ class GraphEstimator(DEMONetEstimator):
 
     @torch.no_grad()
     def _in_batches(self, function: Callable[..., Tensor], graphs: list[Data]) -> Tensor:
-        self._check_attributes(graphs[0], "graph 0")
         device = next(self.model_.parameters()).device
         ready = [replace_features(graph, self.features_.transform(graph)).to(device) for graph in graphs]
         batches = [Batch.from_data_list(ready[start : start + BATCH]) for start in range(0, len(ready), BATCH)]
@@ -165,6 +198,11 @@ class DEMONetGraphClassifier(Classification, GraphEstimator):
     with its own ``y``: a class number, -1 for unlabelled, or a row of labels.
 
     Args:
+        model: ``"network"``: a DEMO-Net, trained; ``"kernel"``: its closed form, the degree-specific kernel machine, in
+            seconds; ``"auto"``: several models, weighted on held-out items and fitted again on all labelled ones. Only
+            a network reads the parameters from ``preset`` to ``patience``, ``metric`` and ``class_weight``.
+        effort: Of ``"auto"``: ``"quick"``, ``"standard"`` or ``"best"``.
+        time_limit: Of ``"auto"``: seconds, a rough limit on the fit.
         preset: ``"default"``, ``"paper"`` or ``"authors"``: features, model and training together.
         scheme: ``"weight"``, ``"hash"``, ``"smooth"`` or another registered scheme; None for the preset's value,
             also in the next five.
@@ -185,9 +223,12 @@ class DEMONetGraphClassifier(Classification, GraphEstimator):
     Attributes:
         classes_: The sorted classes, or the indices of the labels: the columns of ``predict_proba``.
         n_features_in_: Number of attributes of a node in training, 0 if there were none.
-        model_, features_, preset_: The network, its feature map and its configuration.
+        model_: The network; for the other models a wrapper with a ``machine`` or an ``ensemble``.
+        features_, preset_: The feature map and the configuration of a network.
+        candidates_: Of ``"auto"``: the table of candidates, each a dict with name, validation log-loss and accuracy
+            with intervals, weight, seconds, status and reason.
         objective_: The objective; ``objective_.task`` is ``"classify"`` or ``"multilabel"``.
-        history_: The learning curves.
+        history_: The learning curves of a network.
         split_: Training and validation graphs, by their index among the labelled graphs.
 
     >>> import networkx as nx
@@ -205,6 +246,9 @@ class DEMONetGraphClassifier(Classification, GraphEstimator):
     def __init__(
         self,
         *,
+        model: str = "network",
+        effort: str = "standard",
+        time_limit: float | None = None,
         preset: str = "default",
         scheme: str | None = None,
         features: str | None = None,
@@ -236,6 +280,7 @@ class DEMONetGraphRegressor(Regression, GraphEstimator):
     attributes are those of :class:`DEMONetGraphClassifier`, without classes and their weights.
 
     Args:
+        model: ``"network"`` or ``"kernel"``, for one target column.
         preset, scheme, features, hidden, lr, epochs, patience, validation_fraction: See
             :class:`DEMONetGraphClassifier`.
         metric: The validation metric that chooses the epoch: ``"rmse"`` (the default), ``"mae"`` or ``"r2"``.
@@ -256,6 +301,7 @@ class DEMONetGraphRegressor(Regression, GraphEstimator):
     def __init__(
         self,
         *,
+        model: str = "network",
         preset: str = "default",
         scheme: str | None = None,
         features: str | None = None,

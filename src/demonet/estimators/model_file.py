@@ -17,6 +17,7 @@ from demonet.data.features import FeatureMap
 from demonet.data.splits import Split
 from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError
+from demonet.estimators.closed_form import MODELS, ClosedForm
 from demonet.estimators.targets import Array, class_state, classes_from_state
 from demonet.nn.config import ModelConfig
 from demonet.nn.models import DEMONet, GraphDEMONet, NodeDEMONet
@@ -27,6 +28,7 @@ from demonet.train.objective import Classify, Objective, objective_from_state
 from demonet.train.presets import Preset
 
 FORMAT = "demonet-model-2"
+CLOSED_FORM = "demonet-closed-form-1"
 FORMAT_1 = "demonet-model-1"  # classifiers only: without objective and metric
 _PARTS = ("train", "val", "test")
 
@@ -38,30 +40,33 @@ class SavedModel:
     Attributes:
         estimator: The name of its class.
         parameters: The parameters as plain values.
-        preset: The preset, changed by the parameters.
-        model: The network.
+        model: The network, or the model in closed form.
         objective: The fitted objective.
-        features: The fitted feature map.
         classes: The classes in the order of the scores, None for a regressor.
         num_attributes: Columns of ``x`` in training, 0 if there were none.
-        history: The learning curves.
         split: Training and validation items.
+        preset, features, history: Of a network: the preset, changed by the parameters, the fitted feature map and the
+            learning curves.
     """
 
     estimator: str
     parameters: dict[str, Any]
-    preset: Preset
-    model: DEMONet
+    model: DEMONet | ClosedForm
     objective: Objective
-    features: FeatureMap
     classes: Array | None
     num_attributes: int
-    history: History
     split: Split
+    preset: Preset | None = None
+    features: FeatureMap | None = None
+    history: History | None = None
 
 
 def save_model(path: str | Path, saved: SavedModel) -> None:
     """Write a model atomically."""
+    if isinstance(saved.model, ClosedForm):
+        return _save_closed_form(path, saved, saved.model)
+    assert saved.preset is not None
+    assert saved.features is not None
     info, arrays = saved.features.state()
     tensors = {f"model.{name}": value for name, value in saved.model.state_dict().items()}
     tensors |= {f"features.{name}": value for name, value in arrays.items()}
@@ -81,9 +86,26 @@ def save_model(path: str | Path, saved: SavedModel) -> None:
     write_tensors(path, FORMAT, tensors, facts)
 
 
+def _save_closed_form(path: str | Path, saved: SavedModel, model: ClosedForm) -> None:
+    state, arrays = model.state()
+    tensors = {f"model.{name}": value for name, value in arrays.items()}
+    tensors |= {f"split.{part}": getattr(saved.split, part) for part in _PARTS}
+    facts = {
+        "estimator": saved.estimator,
+        "parameters": saved.parameters,
+        "kind": model.name,
+        "model": state,
+        "objective": saved.objective.state(),
+        "classes": class_state(saved.classes),
+        "num_attributes": saved.num_attributes,
+        "split": {"name": saved.split.name, "seed": saved.split.seed},
+    }
+    write_tensors(path, CLOSED_FORM, tensors, facts)
+
+
 def load_model(path: str | Path, estimator: str) -> SavedModel:
     """Read a model of that class; a file that is damaged, incomplete or of another format is refused."""
-    tensors, facts, found = read_tensors(path, FORMAT, FORMAT_1)
+    tensors, facts, found = read_tensors(path, FORMAT, FORMAT_1, CLOSED_FORM)
     try:
         if found == FORMAT_1:
             facts["objective"] = Classify(outputs=len(facts["classes"]["values"])).state()
@@ -94,7 +116,7 @@ def load_model(path: str | Path, estimator: str) -> SavedModel:
         for name, tensor in tensors.items():
             part, _, rest = name.partition(".")
             parts[part][rest] = tensor
-        saved = _assemble(facts, parts)
+        saved = _assemble(facts, parts) if found != CLOSED_FORM else _assemble_closed_form(facts, parts)
         _try(saved)
     except DemonetError as error:
         raise error if error.file is not None else DemonetError(f"does not hold a model: {error}", file=path) from None
@@ -126,15 +148,38 @@ def _assemble(facts: dict[str, Any], parts: dict[str, dict[str, Tensor]]) -> Sav
         classes=classes,
         num_attributes=int(facts["num_attributes"]),
         history=History.from_state(facts["history"]),
-        split=Split(facts["split"]["name"], facts["split"]["seed"], **{part: parts["split"][part] for part in _PARTS}),
+        split=_split(facts, parts),
     )
+
+
+def _assemble_closed_form(facts: dict[str, Any], parts: dict[str, dict[str, Tensor]]) -> SavedModel:
+    classes, objective = classes_from_state(facts["classes"]), objective_from_state(facts["objective"])
+    if (classes is None) != (objective.task == "regress"):
+        raise DemonetError(f"classes do not match the task {objective.task!r}")
+    return SavedModel(
+        estimator=facts["estimator"],
+        parameters=facts["parameters"],
+        model=MODELS[facts["kind"]].from_state(facts["model"], parts["model"]),
+        objective=objective,
+        classes=classes,
+        num_attributes=int(facts["num_attributes"]),
+        split=_split(facts, parts),
+    )
+
+
+def _split(facts: dict[str, Any], parts: dict[str, dict[str, Tensor]]) -> Split:
+    return Split(facts["split"]["name"], facts["split"]["seed"], **{part: parts["split"][part] for part in _PARTS})
 
 
 def _try(saved: SavedModel) -> None:
     """Run the model on a graph of two nodes, so that a missing part is found when the model is loaded."""
-    if "adjacency" in saved.features.blocks:  # these features are made for one graph, which is not in the file
-        return
     x = torch.zeros(2, saved.num_attributes) if saved.num_attributes else None
     pair = Data(x=x, edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+    if isinstance(saved.model, ClosedForm):
+        saved.model.outputs([pair] if "Graph" in saved.estimator else pair)
+        return
+    assert saved.features is not None
+    if "adjacency" in saved.features.blocks:  # these features are made for one graph, which is not in the file
+        return
     with torch.no_grad():
         saved.model(saved.model.prepare(saved.features.transform(pair), pair.edge_index))

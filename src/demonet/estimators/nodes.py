@@ -15,11 +15,12 @@ from torch_geometric.data import Data
 from demonet.data.ids import Numbering, id_at, ids_of, make_ids
 from demonet.data.read import read_graph
 from demonet.data.splits import Split
+from demonet.ensemble import Progress as Candidate
 from demonet.errors import DemonetError
 from demonet.estimators.base import DEMONetEstimator, num_attributes
+from demonet.estimators.closed_form import ClosedForm, explain_shares
 from demonet.estimators.explain import Explanation, explain_node
 from demonet.estimators.targets import Array, Classification, Regression, Targets
-from demonet.nn.models import NodeDEMONet
 from demonet.nn.prepared import GraphInput
 from demonet.train.loop import Epoch
 from demonet.train.presets import preset
@@ -32,7 +33,6 @@ class NodeEstimator(DEMONetEstimator):
     graph: Any
     directed: bool | None
 
-    model_: NodeDEMONet
     graph_: Data
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -64,6 +64,7 @@ class NodeEstimator(DEMONetEstimator):
         *,
         on_epoch: Callable[[Epoch], None] | None = None,
         checkpoint: str | Path | None = None,
+        on_candidate: Callable[[Candidate], None] | None = None,
     ) -> Self:
         """Train on a given split: nothing more is held out, and the test part is not used.
 
@@ -72,10 +73,11 @@ class NodeEstimator(DEMONetEstimator):
             split: Training and validation nodes, by their index in ``data``.
             on_epoch: Callback after every epoch.
             checkpoint: File to which the state is saved; training resumes from it if it exists.
+            on_candidate: Callback before and after every candidate of ``model="auto"``.
         """
         self._check_parameters()
         rows, y = self._labelled(data, split)
-        return self._fit(self._read(data), rows, y, split, on_epoch, checkpoint)
+        return self._fit(self._read(data), rows, y, split, on_epoch, checkpoint, on_candidate)
 
     def predict(self, X: Any = None, *, graph: Any = None) -> Array:
         """Predictions for the nodes ``X``, or for all, of the fitted graph or of another.
@@ -89,9 +91,12 @@ class NodeEstimator(DEMONetEstimator):
     def transform(self, X: Any = None, *, graph: Any = None) -> Array:
         """``[nodes, width]`` embeddings, ``e_v`` in the paper: the input of the head.
 
-        For a network without hidden layers (``default`` on graphs with attributes), these are the scores.
+        For a network without hidden layers (``default`` on graphs with attributes), these are the scores. With
+        ``model="kernel"`` they are the decision function, with ``"auto"`` the probabilities of all members.
         """
         data, rows = self._locate(X, graph)
+        if isinstance(self.model_, ClosedForm):
+            return self.model_.embed(data, rows)
         read = self.model_.embed if len(self.model_.layers) else self.model_
         return read(self._prepare(data)).cpu().numpy()[rows]
 
@@ -107,6 +112,8 @@ class NodeEstimator(DEMONetEstimator):
     def explain(self, node: Any, *, graph: Any = None, epochs: int = 100, output: int | None = None) -> Explanation:
         """Which edges, features and terms of the network led to the prediction for one node.
 
+        With ``model="kernel"``, its ``shares`` are the terms of the kernel, which add up to the score exactly.
+
         Args:
             node: Its id.
             graph: Another graph than the fitted one.
@@ -116,7 +123,10 @@ class NodeEstimator(DEMONetEstimator):
                 ``edges`` and ``features`` are always those of the predicted class.
         """
         data, rows = self._locate([node], graph)
-        x, classes = self.features_.transform(data), getattr(self, "classes_", None)
+        classes = getattr(self, "classes_", None)
+        if isinstance(self.model_, ClosedForm):
+            return explain_shares(self.model_, data, int(rows[0]), classes, output)
+        x = self.features_.transform(data)
         return explain_node(
             self.model_,
             self.objective_,
@@ -129,6 +139,16 @@ class NodeEstimator(DEMONetEstimator):
             seed=self.random_state,
             output=output,
         )
+
+    def shares(self, X: Any = None, *, graph: Any = None) -> dict[str, Array]:
+        """The decision function of ``model="kernel"``, split exactly into the terms of the kernel.
+
+        Keys: ``seed``, ``shared``, ``degree``, ``bias``, ``structure``, ``constant``, and ``map`` for what a nonlinear
+        map does not separate. Each array is ``[nodes, columns]``; together they are ``transform``, or of a regression
+        ``predict``.
+        """
+        data, rows = self._locate(X, graph)
+        return self._closed_form("shares").shares(data, rows)
 
     @classmethod
     def load(cls, path: str | Path, graph: Any = None) -> Self:
@@ -153,9 +173,15 @@ class NodeEstimator(DEMONetEstimator):
         split: Split | None = None,
         on_epoch: Callable[[Epoch], None] | None = None,
         checkpoint: str | Path | None = None,
+        on_candidate: Callable[[Candidate], None] | None = None,
     ) -> Self:
         targets = self._targets(y, len(rows))
-        y = data.y = targets_by_node(data, rows, targets)
+        y = targets_by_node(data, rows, targets)
+        if self.model != "network":
+            self._fit_closed_form(data, y, targets, split, on_candidate, (on_epoch, checkpoint))
+            self.n_features_in_, self.graph_ = num_attributes(data), data
+            return self
+        data.y = y
         settled, split = self._settle(family_of(data)), split or self._hold_out(y)
         self._train(train_nodes, data.to(self._device()), y, targets, settled, split, on_epoch, checkpoint)
         del data.y
@@ -165,6 +191,8 @@ class NodeEstimator(DEMONetEstimator):
     @torch.no_grad()
     def _outputs(self, X: Any = None, graph: Any = None) -> Array:
         data, rows = self._locate(X, graph)
+        if isinstance(self.model_, ClosedForm):
+            return self.model_.outputs(data, rows)
         return self._activate(self.model_(self._prepare(data)))[rows]
 
     def _read(self, graph: Any) -> Data:
@@ -211,6 +239,11 @@ class DEMONetClassifier(Classification, NodeEstimator):
     Args:
         graph: Anything that :func:`~demonet.data.read_graph` reads: a file, a PyG Data, a NetworkX graph, a SciPy
             matrix. Attributes are read from the ``x`` of a Data: ``graph=read_graph("edges.csv", features="f.csv")``.
+        model: ``"network"``: a DEMO-Net, trained; ``"kernel"``: its closed form, the degree-specific kernel machine, in
+            seconds; ``"auto"``: several models, weighted on held-out items and fitted again on all labelled ones. Only
+            a network reads the parameters from ``preset`` to ``patience``, ``metric`` and ``class_weight``.
+        effort: Of ``"auto"``: ``"quick"``, ``"standard"`` or ``"best"``.
+        time_limit: Of ``"auto"``: seconds, a rough limit on the fit.
         preset: ``"default"``, ``"paper"`` or ``"authors"``: features, model and training together.
         scheme: ``"weight"``, ``"hash"``, ``"smooth"`` or another registered scheme; None for the preset's value,
             also in the next five.
@@ -233,9 +266,12 @@ class DEMONetClassifier(Classification, NodeEstimator):
         classes_: The sorted classes, or the indices of the labels: the columns of ``predict_proba``.
         n_features_in_: Number of attributes of a node in the fitted graph, 0 if it has none.
         graph_: The fitted graph, as read.
-        model_, features_, preset_: The network, its feature map and its configuration.
+        model_: The network; for the other models a wrapper with a ``machine`` or an ``ensemble``.
+        features_, preset_: The feature map and the configuration of a network.
+        candidates_: Of ``"auto"``: the table of candidates, each a dict with name, validation log-loss and accuracy
+            with intervals, weight, seconds, status and reason.
         objective_: The objective; ``objective_.task`` is ``"classify"`` or ``"multilabel"``.
-        history_: The learning curves.
+        history_: The learning curves of a network.
         split_: Training and validation nodes, by their index in ``graph_``.
 
     >>> import networkx as nx
@@ -255,6 +291,9 @@ class DEMONetClassifier(Classification, NodeEstimator):
         self,
         graph: Any = None,
         *,
+        model: str = "network",
+        effort: str = "standard",
+        time_limit: float | None = None,
         preset: str = "default",
         scheme: str | None = None,
         features: str | None = None,
@@ -287,7 +326,9 @@ class DEMONetRegressor(Regression, NodeEstimator):
     attributes are those of :class:`DEMONetClassifier`, without classes and their weights.
 
     Args:
-        graph, preset, scheme, features, hidden, lr, epochs, patience, validation_fraction: See
+        graph: See :class:`DEMONetClassifier`.
+        model: ``"network"`` or ``"kernel"``, for one target column.
+        preset, scheme, features, hidden, lr, epochs, patience, validation_fraction: See
             :class:`DEMONetClassifier`.
         metric: The validation metric that chooses the epoch: ``"rmse"`` (the default), ``"mae"`` or ``"r2"``.
         loss: ``"mse"`` or ``"mae"``: squared or absolute error.
@@ -309,6 +350,7 @@ class DEMONetRegressor(Regression, NodeEstimator):
         self,
         graph: Any = None,
         *,
+        model: str = "network",
         preset: str = "default",
         scheme: str | None = None,
         features: str | None = None,

@@ -5,13 +5,14 @@ The two mixins are what classifiers and regressors add to the estimators of node
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
@@ -19,6 +20,7 @@ from torch import Tensor
 
 from demonet.checks import labelled
 from demonet.data.splits import Split
+from demonet.ensemble import EFFORTS
 from demonet.errors import DemonetError
 from demonet.train.metrics import METRICS
 from demonet.train.objective import Classify, Multilabel, Objective, Regress
@@ -45,10 +47,17 @@ class Classification(ClassifierMixin):
 
     metric: str | None
     class_weight: str | dict[Any, float] | None
+    effort: str
+    time_limit: float | None
     objective_: Objective
     classes_: Array
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"class_weight": [StrOptions({"balanced"}), dict, None]}
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "model": [StrOptions({"network", "kernel", "auto"})],
+        "effort": [StrOptions(set(EFFORTS))],
+        "time_limit": [Interval(Real, 0, None, closed="neither"), None],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+    }
 
     def _targets(self, y: Any, num_items: int) -> Targets:
         _check_y(y, num_items, "one class for each item")

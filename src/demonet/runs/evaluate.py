@@ -18,8 +18,8 @@ from torch_geometric.data import Data
 
 from demonet import baselines
 from demonet.baselines.attributes import graph_attributes, node_attributes
-from demonet.baselines.degree import degree_rows
 from demonet.baselines.selection import int32_indices
+from demonet.baselines.simple import degree_rows
 from demonet.data.splits import Split
 from demonet.runs.inputs import Inputs
 from demonet.train.metrics import METRICS, Metric, Task

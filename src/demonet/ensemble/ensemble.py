@@ -1,0 +1,352 @@
+"""The ensemble: members fitted one after the other, weighted by validation, fitted again on all labelled items."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from demonet.checks import check_labels
+from demonet.data.splits import Split, fractions
+from demonet.ensemble.member import Labelled, Member
+from demonet.ensemble.portfolio import EFFORTS, MOST_SECONDS, Effort, portfolio
+from demonet.ensemble.selection import ensemble_weights, log_losses, soften
+from demonet.ensemble.views import Float, Int, View, view_of
+from demonet.errors import DemonetError
+
+FEW = 30  # validation items below which candidates are judged by cross-validation over all labelled items
+FOLDS = 5
+VALIDATION = 0.25  # share of labelled rows held out where no split is given
+Items: TypeAlias = Data | Sequence[Data]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One row of the table of candidates.
+
+    Attributes:
+        name, kind: Of the member.
+        status: ``"fitted"``, ``"skipped"`` for lack of time, or ``"failed"``.
+        reason: Why it was skipped or failed, or not refitted.
+        log_loss: On validation, with its standard error in ``log_loss_error``; None where it was not fitted.
+        accuracy: On validation, with its 95 % interval (Wilson) in ``accuracy_low`` and ``accuracy_high``.
+        weight: In the average of probabilities.
+        seconds: Of the fit, folds included; ``refit_seconds`` of the second fit.
+    """
+
+    name: str
+    kind: str
+    status: Literal["waiting", "fitted", "skipped", "failed"] = "waiting"
+    reason: str = ""
+    log_loss: float | None = None
+    log_loss_error: float | None = None
+    accuracy: float | None = None
+    accuracy_low: float | None = None
+    accuracy_high: float | None = None
+    weight: float = 0.0
+    seconds: float = 0.0
+    refit_seconds: float = 0.0
+
+
+class Progress(NamedTuple):
+    """What a callback is told: ``"fit"`` and ``"done"`` around each candidate, ``"refit"`` and ``"refitted"`` later."""
+
+    stage: Literal["fit", "done", "refit", "refitted"]
+    candidate: Candidate
+    number: int
+    total: int
+
+
+class Ensemble:
+    """A weighted average of fitted members.
+
+    Attributes:
+        members, weights: What :meth:`predict_proba` averages.
+        candidates: The table of all that were tried, in order.
+        validation: Log-loss and accuracy of the average on validation. The weights were chosen there, so they flatter.
+        strict_proba: ``[items, classes]`` of the fitted data, by members that were fitted on the training part alone.
+        proba: The same by the members as they are, refitted where asked. Both are None after :meth:`from_state`.
+        classes: Number of classes.
+        seconds: Of the whole fit.
+    """
+
+    def __init__(self, members: Sequence[Member], weights: Float, facts: dict[str, Any]) -> None:
+        self.members, self.weights = list(members), weights
+        self.candidates = [Candidate(**row) for row in facts["candidates"]]
+        self.classes, self.validation, self.seconds = facts["classes"], facts["validation"], facts["seconds"]
+        self.strict_proba: Float | None = None
+        self.proba: Float | None = None
+        self._view_state = facts["view"]
+
+    @classmethod
+    def fit(
+        cls,
+        data: Items,
+        split: Split | Tensor | None = None,
+        *,
+        effort: Effort = "standard",
+        time_limit: float | None = None,
+        seed: int = 0,
+        refit: bool = True,
+        members: Sequence[Member] | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> Ensemble:
+        """Fit every candidate, weigh them, and fit those that count again on training and validation items.
+
+        Args:
+            data: A graph whose nodes are classified, or graphs that are, with classes in ``y`` (-1 for unlabelled).
+            split: Training and validation items; its test items are not looked at. Or labelled items, of which a
+                quarter is held out for validation; all that have a label if None.
+            effort: ``"quick"``, ``"standard"`` or ``"best"``.
+            time_limit: Seconds. Candidates that would exceed it by a rough estimate are skipped; the first never is.
+            seed: Of everything random.
+            refit: Whether members are fitted again on validation items, too.
+            members: Unfitted members in place of the portfolio for this kind of data and effort.
+            on_progress: Told about every candidate.
+        """
+        start = time.monotonic()
+        view = view_of(data)
+        labelled = _labelled(data, split, seed)
+        if effort not in EFFORTS:
+            raise DemonetError(f"effort={effort!r}", hint=f"one of {', '.join(EFFORTS)}")
+        tried = list(members) if members is not None else portfolio(view, labelled, effort)
+        if len({member.name for member in tried}) < len(tried) or not tried:
+            raise DemonetError(f"members {[member.name for member in tried]}: at least one, with distinct names")
+        clock = _Clock(start, time_limit, MOST_SECONDS[effort])
+        tell = on_progress or (lambda progress: None)
+        trials = [_try(member, view, labelled, clock, tell, i, len(tried)) for i, member in enumerate(tried)]
+        done = [trial for trial in trials if trial.member is not None]
+        if not done:
+            reasons = "; ".join(f"{trial.row.name}: {trial.row.reason}" for trial in trials)
+            raise DemonetError(f"no member could be fitted: {reasons}")
+        judged = _judged_by(labelled)
+        probability = np.stack([trial.judged for trial in done])
+        weights = ensemble_weights(probability, labelled.y[judged], graphs=view.family == "graphs")
+        average = _average(weights, probability)
+        validation = {
+            "log_loss": float(log_losses(average, labelled.y[judged]).mean()),
+            "accuracy": float((average.argmax(1) == labelled.y[judged]).mean()),
+        }
+        strict = _average(weights, [trial.proba for trial in done])
+        for weight, trial in zip(weights, done, strict=True):
+            trial.row = replace(trial.row, weight=float(weight))
+        used = [trial for trial in done if trial.row.weight > 0]
+        for number, trial in enumerate(used if refit and len(labelled.val) else []):
+            _refit(trial, view, labelled, clock, tell, number, len(used))
+        facts = {
+            "candidates": [asdict(trial.row) for trial in trials],
+            "classes": labelled.classes,
+            "validation": validation,
+            "seconds": time.monotonic() - start,
+            "view": (view.facts, view.arrays),
+        }
+        ensemble = cls([t.member for t in used if t.member], weights[weights > 0], facts)
+        ensemble.strict_proba = strict
+        ensemble.proba = _average(ensemble.weights, [trial.proba for trial in used])
+        return ensemble
+
+    def predict_proba(self, data: Items) -> Float:
+        """``[items, classes]`` of the fitted graphs or others; degrees and labels that were never seen are allowed."""
+        return _average(self.weights, self.member_proba(data))
+
+    def member_proba(self, data: Items) -> Float:
+        """``[members, items, classes]`` the softened probabilities of each member."""
+        view = view_of(data, self._view_state)
+        return np.stack([soften(member.predict_proba(view)) for member in self.members])
+
+    def predict(self, data: Items) -> Int:
+        """``[items]`` the most probable class."""
+        return self.predict_proba(data).argmax(1)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """All that :meth:`predict_proba` needs: a part for JSON and plain tensors."""
+        described = [member.state() for member in self.members]
+        arrays = {f"view.{name}": array for name, array in self._view_state[1].items()}
+        for number, (_, own) in enumerate(described):
+            arrays |= {f"member.{number}.{name}": array for name, array in own.items()}
+        facts = {
+            "view": self._view_state[0],
+            "members": [facts for facts, _ in described],
+            "weights": self.weights.tolist(),
+            "candidates": [asdict(candidate) for candidate in self.candidates],
+            "classes": self.classes,
+            "validation": self.validation,
+            "seconds": self.seconds,
+        }
+        return facts, {name: torch.from_numpy(np.ascontiguousarray(a)).reshape(a.shape) for name, a in arrays.items()}
+
+    @classmethod
+    def from_state(cls, facts: dict[str, Any], tensors: dict[str, Tensor]) -> Ensemble:
+        """The ensemble that gave this state."""
+        arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
+
+        def under(prefix: str) -> dict[str, Any]:
+            return {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
+
+        members = [Member.from_state(own, under(f"member.{i}.")) for i, own in enumerate(facts["members"])]
+        facts = facts | {"view": (facts["view"], under("view."))}
+        return cls(members, np.array(facts["weights"]), facts)
+
+
+class _Clock:
+    """Elapsed time, and estimates corrected by what earlier candidates took."""
+
+    def __init__(self, start: float, limit: float | None, most: float) -> None:
+        self.start, self.limit, self.most = start, limit, most
+        self.estimated = self.taken = 1.0
+
+    def note(self, estimate: float, seconds: float) -> None:
+        self.estimated, self.taken = self.estimated + estimate, self.taken + seconds
+
+    def allows(self, estimate: float) -> bool:
+        expected = estimate * min(max(self.taken / self.estimated, 0.25), 4.0)
+        return self.limit is None or time.monotonic() - self.start + expected <= self.limit
+
+
+@dataclass
+class _Trial:
+    """A candidate with its member and its softened probabilities: strict ones, and after a refit those."""
+
+    row: Candidate
+    member: Member | None = None
+    proba: Float | Any = None
+    judged: Float | Any = None
+    cost: float = 0.0
+
+
+def _labelled(data: Items, split: Split | Tensor | None, seed: int) -> Labelled:
+    graphs = [data] if isinstance(data, Data) else list(data)
+    if not graphs or any(graph.y is None for graph in graphs):
+        raise DemonetError("there are no graphs, or one has no labels", hint="set y, -1 for unlabelled")
+    whole = torch.cat([graph.y.view(-1).cpu() for graph in graphs])
+    check_labels(whole, len(graphs) if not isinstance(data, Data) else int(data.num_nodes or 0))
+    if not isinstance(split, Split):
+        rows = torch.arange(len(whole)) if split is None else torch.as_tensor(split)
+        kept = torch.full_like(whole, -1)
+        kept[rows] = whole[rows]
+        split = fractions(kept, (1 - VALIDATION, VALIDATION, 0.0), seed, stratified=True)
+    y = np.full(len(whole), -1, dtype=np.int64)
+    for part in (split.train, split.val):
+        y[part] = whole[part]
+    return Labelled(y, int(whole.max()) + 1, split.train.numpy(), split.val.numpy(), seed)
+
+
+def _judged_by(labelled: Labelled) -> Int:
+    """The items that candidates are judged on: validation, or all labelled items where validation is very small."""
+    return labelled.val if len(labelled.val) >= FEW else labelled.joined().train
+
+
+def _try(
+    member: Member,
+    view: View,
+    labelled: Labelled,
+    clock: _Clock,
+    tell: Callable[[Progress], None],
+    number: int,
+    total: int,
+) -> _Trial:
+    row = Candidate(member.name, member.kind)
+    tell(Progress("fit", row, number, total))
+    few = len(labelled.val) < FEW
+    start, trial = time.monotonic(), _Trial(row)
+    try:
+        trial.cost = member.cost(view, len(labelled.train))
+        fits = 2 + FOLDS * few
+        if number and trial.cost > clock.most:
+            reason = f"one fit would take about {trial.cost:.0f} s, the effort's limit is {clock.most:.0f} s"
+            trial.row = replace(row, status="skipped", reason=reason)
+        elif number and not clock.allows(fits * trial.cost):
+            reason = f"about {fits * trial.cost:.0f} s would exceed the time limit"
+            trial.row = replace(row, status="skipped", reason=reason)
+        else:
+            fitted = member.fresh().fit(view, labelled)
+            trial.proba = _probabilities(fitted, view)
+            judged = _judged_by(labelled)
+            trial.judged = _out_of_fold(member, fitted, view, labelled) if few else trial.proba[judged]
+            trial.member = fitted
+            seconds = time.monotonic() - start
+            clock.note((fits - 1) * trial.cost, seconds)
+            trial.row = _scored(row, trial.judged, labelled.y[judged], seconds)
+    except Exception as error:  # one member's failure is reported, and must not take the others with it
+        trial.row = replace(row, status="failed", reason=repr(error), seconds=time.monotonic() - start)
+        warnings.warn(f"member {member.name!r} failed and is left out: {error!r}", RuntimeWarning, stacklevel=4)
+    tell(Progress("done", trial.row, number, total))
+    return trial
+
+
+def _refit(
+    trial: _Trial,
+    view: View,
+    labelled: Labelled,
+    clock: _Clock,
+    tell: Callable[[Progress], None],
+    number: int,
+    total: int,
+) -> None:
+    assert trial.member is not None
+    if not clock.allows(trial.cost):
+        trial.row = replace(trial.row, reason="not refitted: time limit")
+        return
+    tell(Progress("refit", trial.row, number, total))
+    start = time.monotonic()
+    try:
+        refitted = trial.member.refit(view, labelled)
+        trial.proba, trial.member = _probabilities(refitted, view), refitted
+    except Exception as error:
+        trial.row = replace(trial.row, reason=f"not refitted: {error!r}")
+        warnings.warn(f"member {trial.row.name!r} could not be refitted: {error!r}", RuntimeWarning, stacklevel=3)
+    trial.row = replace(trial.row, refit_seconds=time.monotonic() - start)
+    tell(Progress("refitted", trial.row, number, total))
+
+
+def _average(weights: Float, probability: Sequence[Float] | Float) -> Float:
+    return np.tensordot(weights, np.asarray(probability), 1)
+
+
+def _probabilities(member: Member, view: View) -> Float:
+    probability = member.predict_proba(view)
+    if not np.isfinite(probability).all():
+        raise DemonetError(f"{member.name} gives probabilities that are not finite")
+    return soften(probability)
+
+
+def _out_of_fold(member: Member, fitted: Member, view: View, labelled: Labelled) -> Float:
+    """Probabilities of all labelled items, each by a copy that was fitted without its fold; the choices are pooled."""
+    every = labelled.joined().train
+    order = np.random.default_rng(labelled.seed).permutation(every)
+    order = order[np.argsort(labelled.y[order], kind="stable")]  # dealt out class by class
+    result, chosen = np.zeros((len(every), labelled.classes)), []
+    for number in range(FOLDS):
+        fold = np.sort(order[number::FOLDS])
+        part = replace(labelled, train=np.setdiff1d(every, fold), val=fold)
+        copy = member.fresh().fit(view, part)
+        result[np.searchsorted(every, fold)] = _probabilities(copy, view)[fold]
+        chosen.append(copy.facts.get("chosen", {}))
+    if chosen[0]:
+        fitted.facts["chosen"] = member.pool_choices(chosen)
+    return result
+
+
+def _scored(row: Candidate, probability: Float, y: Int, seconds: float) -> Candidate:
+    loss = log_losses(probability, y)
+    right, n, z = float((probability.argmax(1) == y).mean()), len(y), 1.96
+    middle = (right + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * math.sqrt(right * (1 - right) / n + z**2 / (4 * n**2))
+    return replace(
+        row,
+        status="fitted",
+        log_loss=float(loss.mean()),
+        log_loss_error=float(loss.std(ddof=1) / math.sqrt(n)) if n > 1 else None,
+        accuracy=right,
+        accuracy_low=middle - half,
+        accuracy_high=middle + half,
+        seconds=seconds,
+    )

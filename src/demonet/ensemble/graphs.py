@@ -1,0 +1,129 @@
+"""Members that classify graphs: a kernel, forests and the nearest neighbour on Weisfeiler-Lehman histograms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from demonet.ensemble.forest import ForestMember, dense
+from demonet.ensemble.member import Labelled, Member
+from demonet.ensemble.ridge import RidgeMember, pack, take, unpack
+from demonet.ensemble.views import ROUNDS, Float, Int, View
+
+WIDTHS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # of the Laplacian kernel, in mean distances
+COLUMNS = 2000  # colours that a forest reads, at most
+
+
+def intersection(left: sparse.csr_array, right: sparse.csr_array) -> Float:
+    r"""``[left, right]``: :math:`\sum_j \min(x_j, y_j)` of rows of counts.
+
+    A count c is c ones, at (column, 1) to (column, c), and the sum a product of sparse 0/1 matrices.
+    """
+    most = int(max(left.data.max(initial=0), right.data.max(initial=0))) + 1
+    parts = []
+    for counts in (left, right):
+        amount = counts.data.astype(np.int64)
+        row = np.repeat(np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr)), amount)
+        step = np.arange(amount.sum()) - np.repeat(np.cumsum(amount) - amount, amount)
+        parts.append((row, np.repeat(counts.indices.astype(np.int64), amount) * most + step))
+    known, place = np.unique(parts[1][1], return_inverse=True)
+    met = np.minimum(np.searchsorted(known, parts[0][1]), max(0, len(known) - 1))
+    kept = known[met] == parts[0][1] if len(known) else np.zeros(len(met), bool)
+    first = sparse.csr_array((np.ones(kept.sum()), (parts[0][0][kept], met[kept])), (left.shape[0], len(known)))
+    second = sparse.csr_array((np.ones(len(place)), (parts[1][0], place)), (right.shape[0], len(known)))
+    return (first @ second.T).toarray()
+
+
+class _Histograms:
+    """Rows of counts for each round, over the colours of the graphs that a member was fitted on."""
+
+    arrays: dict[str, Any]
+
+    def learn_colours(self, view: View, train: Int) -> None:
+        """Keep the colours of the training graphs, round by round."""
+        for number in range(ROUNDS + 1):
+            ids, counts = view.histogram(number, number)
+            self.arrays[f"ids.{number}"] = ids[np.asarray(counts[train].sum(0)).ravel() > 0]
+
+    def rows(self, view: View) -> dict[str, Any]:
+        """Counts of known colours; how many nodes a graph has, known or not."""
+        found = {f"counts{k}": view.counts(k, k, self.arrays[f"ids.{k}"]) for k in range(ROUNDS + 1)}
+        return found | {"size": view.sizes.astype(np.float64)[:, None]}
+
+
+def l1_distances(left: dict[str, Any], right: dict[str, Any]) -> Iterator[Float]:
+    """The L1 distance of histograms of rounds 0 to k, for k = 0, 1, ..."""
+    size, total = left["size"] + right["size"].T, 0.0
+    for number in range(ROUNDS + 1):
+        total = total + size - 2 * intersection(left[f"counts{number}"], right[f"counts{number}"])
+        yield total
+
+
+class WLKernel(_Histograms, RidgeMember):
+    """``exp(-|x - x'|_1 / h)`` on Weisfeiler-Lehman histograms; rounds and h by leave-one-out."""
+
+    def settings(self) -> list[list[float]]:
+        """Rounds, and widths in mean distances."""
+        return [[number, width] for number in range(ROUNDS + 1) for width in WIDTHS]
+
+    def grams(self, left: dict[str, Any], right: dict[str, Any], settings: list[Any]) -> Iterator[Float]:
+        """The kernel under each setting."""
+        distances = list(l1_distances(left, right))
+        for number, width in settings:
+            yield np.exp(-distances[int(number)] / (width * self.facts["scale"][int(number)]))
+
+    def _fit(self, view: View, labelled: Labelled, chosen: dict[str, Any] | None) -> None:
+        self.learn_colours(view, labelled.train)
+        rows = take(self.rows(view), labelled.train[:500])
+        self.facts["scale"] = [float(distance.mean()) or 1.0 for distance in l1_distances(rows, rows)]
+        super()._fit(view, labelled, chosen)
+
+
+class WLNeighbour(_Histograms, Member):
+    """The nearest training graph by the L1 distance of one-round histograms; equally near ones share the vote.
+
+    The vote counts as much as it is right on the training part when the graph itself is left out; the rest goes to the
+    classes by their shares.
+    """
+
+    kind = "neighbours"
+
+    def _fit(self, view: View, labelled: Labelled, chosen: dict[str, Any] | None) -> None:
+        self.learn_colours(view, labelled.train)
+        rows = take(self.rows(view), labelled.train)
+        self.arrays |= {"target": labelled.one_hot(), "prior": labelled.prior(), **pack(rows)}
+        distance = list(l1_distances(rows, rows))[1]
+        np.fill_diagonal(distance, np.inf)
+        right = (self._vote(distance) * labelled.one_hot()).sum()
+        self.facts["trust"] = float((right + 1) / (len(labelled.train) + 2))
+
+    def _vote(self, distance: Float) -> Float:
+        nearest = distance <= distance.min(1, keepdims=True)
+        return nearest @ self.arrays["target"] / nearest.sum(1, keepdims=True)
+
+    def predict_proba(self, view: View) -> Float:
+        """The vote, and the shares of classes."""
+        vote = self._vote(list(l1_distances(self.rows(view), unpack(self.arrays)))[1])
+        return self.facts["trust"] * vote + (1 - self.facts["trust"]) * self.arrays["prior"]
+
+    def cost(self, view: View, num_train: int) -> float:
+        """Distances to the training graphs."""
+        return 0.05 + 2e-6 * view.num_items * num_train
+
+
+class WLForest(ForestMember):
+    """A forest on one-round counts of colours that at least two training graphs have, and on graph descriptors."""
+
+    def prepare(self, view: View, labelled: Labelled) -> None:
+        """The colours."""
+        ids, counts = view.histogram(0, 1)
+        seen = np.asarray((counts[labelled.train] > 0).sum(0)).ravel()
+        kept = np.argsort(-seen, kind="stable")[:COLUMNS]
+        self.arrays["ids"] = np.sort(ids[kept[seen[kept] >= 2]])
+
+    def rows(self, view: View) -> Float:
+        """Counts and descriptors."""
+        return np.hstack([dense(view.counts(0, 1, self.arrays["ids"])), view.descriptors])

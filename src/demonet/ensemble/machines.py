@@ -1,0 +1,56 @@
+"""The closed-form kernel machine of :mod:`demonet.kernels` as a member, for nodes and for graphs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import torch
+
+from demonet.ensemble.member import Labelled, Member
+from demonet.ensemble.views import Float, GraphView, View
+from demonet.kernels import GraphSetting, KernelMachine, NodeSetting
+
+DUAL = 5000  # labelled items up to which the machine solves for one coefficient an item
+
+
+class MachineMember(Member):
+    """DEMO-Net in closed form: settings by leave-one-out, several of the best averaged.
+
+    Options: ``task`` (``"classes"`` or ``"ordinal"``) and ``settings``, how many are averaged.
+    """
+
+    kind = "kernel"
+
+    def _fit(self, view: View, labelled: Labelled, chosen: dict[str, Any] | None) -> None:
+        settings = None
+        if chosen is not None:
+            make = GraphSetting if isinstance(view, GraphView) else NodeSetting
+            settings = [make(**setting) for setting in chosen["settings"]]
+        options = {"members": self.options["settings"], "settings": settings, "dual": DUAL, "seed": labelled.seed}
+        machine = KernelMachine(self.options["task"], **options)
+        seen, y = np.unique(labelled.y[labelled.train], return_inverse=True)
+        machine.fit(view.data, labelled.train, y)
+        self.facts["chosen"] = {"settings": [asdict(setting) for setting, _ in machine.members_]}
+        self.facts["machine"], tensors = machine.state()
+        self.arrays = {name: tensor.numpy() for name, tensor in tensors.items()} | {"seen": seen}
+
+    def predict_proba(self, view: View) -> Float:
+        """The machine's probabilities; 0 for classes that it did not see."""
+        tensors = {name: torch.from_numpy(array) for name, array in self.arrays.items() if name != "seen"}
+        machine = KernelMachine.from_state(self.facts["machine"], tensors)
+        result = np.zeros((view.num_items, self.facts["classes"]))
+        result[:, self.arrays["seen"]] = machine.predict_proba(view.data)
+        return result
+
+    def pool_choices(self, chosen: list[dict[str, Any]]) -> dict[str, Any]:
+        """The settings of the first fold: settings have no median."""
+        return chosen[0]
+
+    def cost(self, view: View, num_train: int) -> float:
+        """Some fifty eigendecompositions of at most 1,000 items, a solution on all, and products of attributes."""
+        few, count, items = min(num_train, 1000), self.options["settings"], view.num_items
+        dual = count * (1e-10 * num_train**3 + 1e-8 * items * num_train)
+        solution = dual if num_train <= DUAL else 10.0
+        return 0.1 + 50 * 5e-10 * few**3 + solution + 1.5e-7 * items * view.facts["columns"]

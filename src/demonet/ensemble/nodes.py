@@ -1,0 +1,179 @@
+"""Members that classify the nodes of a graph: kernels and forests on degree and structure, a linear model."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.spatial.distance import cdist
+from scipy.special import softmax
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+
+from demonet.ensemble.forest import ForestMember, dense
+from demonet.ensemble.member import Labelled, Member
+from demonet.ensemble.ridge import RidgeMember, cumulative_logit, fit_cumulative
+from demonet.ensemble.selection import log_losses
+from demonet.ensemble.views import Float, Int, NodeView, Rows, View
+
+LENGTHS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+DEGREE_LENGTH = 0.3  # of the degree term beside another one, in deviations of log-degree
+FACTORS = (0.01, 0.1, 10.0, 100.0)  # of the middle C of the logistic regression, which is tried first
+SCALES = (0.25, 1.0)  # of the neighbours' mean beside a node's own attributes; .5 is tried first
+FOREST_COLUMNS = 256  # attributes up to which a forest reads them
+
+
+def classes_by_degree(view: View, labelled: Labelled) -> tuple[Int, float]:
+    """The classes in the order of their mean log-degree in training, and the share of variance that they explain."""
+    value, y = view.raw_log_degree[labelled.train], labelled.y[labelled.train]
+    count = np.bincount(y, minlength=labelled.classes)
+    mean = np.where(count > 0, np.bincount(y, value, minlength=labelled.classes) / np.maximum(count, 1), value.mean())
+    explained = float(mean[y].var() / max(value.var(), 1e-12))
+    return np.argsort(mean, kind="stable"), explained
+
+
+class NodeKernel(RidgeMember):
+    """A kernel on log-degree and structure.
+
+    The option ``kernel`` says which, l being the length that is chosen:
+
+    - ``"degree"``: RBF of log-degree.
+    - ``"structure"``: half an RBF of log-degree, half one of all structural features.
+    - ``"ranks"``: RBF of the ranks of structural features.
+    - ``"demo"``: half an RBF of log-degree, half DEMO-Net's product: an RBF of log-degree (which degrees share) times
+      an RBF of what the neighbourhood looks like, as means over neighbours of radial functions of their log-degree.
+    """
+
+    def rows(self, view: View) -> dict[str, Float]:
+        """Log-degree, and the columns of the kernel."""
+        beside = {"degree": "log_degree", "structure": "structure", "ranks": "ranks", "demo": "radial"}
+        return {"degree": view.log_degree, "other": getattr(view, beside[self.options["kernel"]])}
+
+    def settings(self) -> list[float]:
+        """The lengths."""
+        return list(LENGTHS)
+
+    def grams(self, left: dict[str, Float], right: dict[str, Float], settings: list[float]) -> Iterator[Float]:
+        """The kernel at each length."""
+        kernel = self.options["kernel"]
+        other = cdist(left["other"], right["other"], "sqeuclidean")
+        if kernel != "demo":  # radial functions are scaled to variance one all together
+            other /= left["other"].shape[1]
+        degree = cdist(left["degree"], right["degree"], "sqeuclidean")
+        near = 0.5 * np.exp(-degree / (2 * DEGREE_LENGTH**2))
+        for length in settings:
+            around = np.exp(-other / (2 * length**2))
+            if kernel in ("degree", "ranks"):
+                yield around
+            elif kernel == "structure":
+                yield near + 0.5 * around
+            else:
+                yield near + 0.5 * np.exp(-degree / 2) * around
+
+    def order(self, view: View, labelled: Labelled) -> Int:
+        """By mean log-degree."""
+        return classes_by_degree(view, labelled)[0]
+
+
+class OrderedLogit(Member):
+    """Proportional odds on log-degree: as many cuts as classes but one, in the order of their mean log-degree."""
+
+    kind = "linear"
+
+    def _fit(self, view: View, labelled: Labelled, chosen: dict[str, Any] | None) -> None:
+        self.arrays["order"] = classes_by_degree(view, labelled)[0]
+        place = np.argsort(self.arrays["order"])[labelled.y[labelled.train]]
+        value = view.log_degree[labelled.train, 0]
+        self.facts["slope"], self.arrays["cuts"] = fit_cumulative(value, place, labelled.classes)
+
+    def predict_proba(self, view: View) -> Float:
+        """The cumulative logit."""
+        ordered = cumulative_logit(view.log_degree[:, 0], self.facts["slope"], self.arrays["cuts"])
+        result = np.empty_like(ordered)
+        result[:, self.arrays["order"]] = ordered / ordered.sum(1, keepdims=True)
+        return result
+
+    def cost(self, view: View, num_train: int) -> float:
+        """One small optimisation."""
+        return 0.05 + 1e-5 * num_train * self.facts.get("classes", 4)
+
+
+class NodeForest(ForestMember):
+    """A forest on the bare degree, on structural features, or on attributes beside them (option ``columns``)."""
+
+    def rows(self, view: View) -> Float:
+        """The columns."""
+        if self.options["columns"] == "degree":
+            return view.log_degree
+        if self.options["columns"] == "structure":
+            return np.hstack([view.log_degree, view.structure])
+        return np.hstack([view.log_degree, view.structure, dense(view.own), dense(view.neighbours)])
+
+
+class LinearMember(Member):
+    """Multinomial logistic regression on a node's own attributes and its neighbours' mean; scale and C by validation.
+
+    Log-degree and structural features stand beside attributes that are numbers.
+    """
+
+    kind = "linear"
+
+    def _rows(self, view: NodeView, scale: float) -> Rows:
+        parts = [view.own] if scale == 0 else [view.own, scale * view.neighbours]
+        if view.facts["attributes"] == "numbers" and not sparse.issparse(view.own):
+            parts.append(view.structure)
+        if not any(map(sparse.issparse, parts)):
+            return np.hstack(parts)
+        rows = sparse.hstack(parts, format="csr")
+        rows.indices, rows.indptr = rows.indices.astype(np.int32), rows.indptr.astype(np.int32)  # as solvers want them
+        return rows
+
+    def _fit(self, view: View, labelled: Labelled, chosen: dict[str, Any] | None) -> None:
+        middle = 100.0 if view.facts["attributes"] == "counts" else 1.0  # rows of unit length want a weak penalty
+        chosen = dict(chosen or {"scale": 0.5, "strength": middle})
+        best = self._regression(view, labelled, **chosen)
+        if len(labelled.val):  # C at the middle scale, then the scale at that C
+            for name, values in (("strength", [f * middle for f in FACTORS]), ("scale", SCALES)):
+                for value in values:
+                    found = self._regression(view, labelled, **chosen | {name: value})
+                    if found[0] < best[0]:
+                        best = found
+                chosen = best[2]
+        model, self.facts["chosen"] = best[1:]
+        self.arrays = {"coef": model.coef_, "intercept": model.intercept_, "seen": model.classes_.astype(np.int64)}
+
+    def _regression(
+        self, view: NodeView, labelled: Labelled, scale: float, strength: float
+    ) -> tuple[float, LogisticRegression, dict[str, float]]:
+        """Validation loss, the fitted regression, and its setting."""
+        rows, y, val = self._rows(view, scale), labelled.y, labelled.val
+        model = LogisticRegression(C=strength, max_iter=100)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(rows[labelled.train], y[labelled.train])
+        given = self._probability(model, rows[val], labelled.classes)
+        loss = float(log_losses(given, y[val]).mean()) if len(val) else 0.0
+        return loss, model, {"scale": scale, "strength": strength}
+
+    def _probability(self, model: Any, rows: Rows, classes: int) -> Float:
+        result = np.zeros((rows.shape[0], classes))
+        if len(result):
+            result[:, model.classes_] = model.predict_proba(rows)
+        return result
+
+    def predict_proba(self, view: View) -> Float:
+        """The softmax of the linear scores."""
+        score = self._rows(view, self.facts["chosen"]["scale"]) @ self.arrays["coef"].T + self.arrays["intercept"]
+        if score.shape[1] == 1:  # two classes have one row of coefficients
+            score = np.hstack([np.zeros_like(score), score])
+        result = np.zeros((view.num_items, self.facts["classes"]))
+        result[:, self.arrays["seen"]] = softmax(score, axis=1)
+        return result
+
+    def cost(self, view: View, num_train: int) -> float:
+        """Seven regressions."""
+        filled = getattr(view.own, "nnz", view.own.shape[0] * view.own.shape[1]) / view.num_items
+        return 0.5 + 7 * 100 * 2e-8 * num_train * min(10 * filled, 2 * view.facts["columns"])

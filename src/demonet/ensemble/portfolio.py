@@ -1,0 +1,73 @@
+"""Which members an ensemble chooses from, by the kind of data and the effort."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from demonet.ensemble.forest import ForestMember
+from demonet.ensemble.graphs import WLForest, WLKernel, WLNeighbour
+from demonet.ensemble.machines import MachineMember
+from demonet.ensemble.member import Labelled, Member
+from demonet.ensemble.networks import DEGREE_FEATURES, NetworkMember
+from demonet.ensemble.nodes import FOREST_COLUMNS, LinearMember, NodeForest, NodeKernel, OrderedLogit, classes_by_degree
+from demonet.ensemble.views import GraphView, NodeView, View
+
+Effort = Literal["quick", "standard", "best"]
+EFFORTS: tuple[Effort, ...] = ("quick", "standard", "best")
+TREES = {"quick": 50, "standard": 100, "best": 400}
+SETTINGS = {"quick": 3, "standard": 8, "best": 8}  # of a kernel machine that are averaged
+SEEDS = {"quick": 0, "standard": 3, "best": 8}  # networks that are averaged
+MOST_SECONDS = {"quick": 10.0, "standard": 60.0, "best": float("inf")}  # of one fit, by its own estimate
+ORDERED = 0.2  # share of the variance of log-degree between classes from which on they are taken as ordered
+
+
+def portfolio(view: View, labelled: Labelled, effort: Effort = "standard") -> list[Member]:
+    """The members for a problem, those that are quick and often good first."""
+    return _nodes(view, labelled, effort) if isinstance(view, NodeView) else _graphs(view, effort)
+
+
+def _nodes(view: NodeView, labelled: Labelled, effort: Effort) -> list[Member]:
+    trees, seeds, attributes = TREES[effort], SEEDS[effort], view.facts["attributes"]
+    ordered = labelled.classes > 2 and classes_by_degree(view, labelled)[1] >= ORDERED
+    found: list[Member] = []
+    if attributes:
+        found.append(LinearMember("linear"))
+        if view.facts["columns"] <= FOREST_COLUMNS:
+            found.append(NodeForest("forest-attributes", columns="attributes", trees=trees, leaf=2))
+    found.append(MachineMember("machine", task="classes", settings=SETTINGS[effort]))
+    if ordered:
+        found.append(MachineMember("machine-ordinal", task="ordinal", settings=SETTINGS[effort]))
+        found.append(OrderedLogit("degree-ordinal"))
+    for kernel in ("degree", "structure", "demo"):
+        found.append(NodeKernel(f"kernel-{kernel}", kernel=kernel))
+        if ordered:
+            found.append(NodeKernel(f"kernel-{kernel}-ordinal", kernel=kernel, ordinal=True))
+    found.append(NodeKernel("kernel-ranks-ordinal" if ordered else "kernel-ranks", kernel="ranks", ordinal=ordered))
+    found.append(NodeForest("forest-structure", columns="structure", trees=trees, leaf=2))
+    found.append(NodeForest("forest-degree", columns="degree", trees=trees))
+    if seeds:
+        common = {"seeds": seeds, "epochs": 80, "hidden": 32}
+        structural = {"family": "nodes", "features": DEGREE_FEATURES}
+        if attributes:
+            encoded = "tfidf" if attributes == "counts" else "standardised"
+            found.append(
+                NetworkMember("network-attributes", family="nodes", features=f"{encoded}+degree-rbf", **common)
+            )
+        found.append(NetworkMember("network", **structural, **common))
+    return found
+
+
+def _graphs(view: GraphView, effort: Effort) -> list[Member]:
+    trees, seeds = TREES[effort], SEEDS[effort]
+    found: list[Member] = [MachineMember("machine", task="classes", settings=SETTINGS[effort])]
+    found += [WLKernel("kernel-wl"), WLNeighbour("neighbour-wl")]
+    forests: list[ForestMember] = [
+        WLForest("forest-wl", trees=trees),
+        WLForest("extra-trees-wl", trees=trees, extra=True),
+    ]
+    found += forests
+    if seeds:
+        labels = "" if not view.facts["columns"] else "attributes+" if view.facts["label"] == "x" else "standardised+"
+        options = {"family": "graphs", "features": f"{labels}degree-rbf", "seeds": seeds, "epochs": 80, "hidden": 32}
+        found.append(NetworkMember("network", **options))
+    return found

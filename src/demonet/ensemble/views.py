@@ -1,0 +1,303 @@
+"""What members read of a graph, or of a list of graphs: computed once, when first asked for, and shared by all.
+
+A view that is made from data alone learns its scales from that data; one that is made with the state of another view
+reuses them. So a member that was fitted on one view predicts on any other with the same state.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.preprocessing import normalize
+from torch_geometric.data import Data
+
+from demonet.degree.count import count_degree
+from demonet.ensemble.structure import affordable_groups, neighbour_mean, simple_adjacency, structural_features
+from demonet.errors import DemonetError
+
+Float = NDArray[np.float64]
+Int = NDArray[np.int64]
+Rows = Any  # [items, columns]: a float64 array, or a SciPy CSR array where most values are zero
+State = tuple[dict[str, Any], dict[str, NDArray[Any]]]
+
+RADIAL = 12  # radial functions over log-degree
+RANKS = 101  # quantiles kept of each structural feature
+ROUNDS = 3  # of Weisfeiler-Lehman refinement, at most
+FEW_COLUMNS = 64  # attributes up to which their mean and deviation describe a graph
+
+
+class NodeView:
+    """The nodes of one graph.
+
+    Args:
+        data: The graph.
+        state: What another view learned, as its ``facts`` and ``arrays``.
+    """
+
+    family = "nodes"
+
+    def __init__(self, data: Data, state: State | None = None) -> None:
+        self.data = data
+        self.num_items = int(data.num_nodes or 0)
+        self.facts: dict[str, Any] = {}
+        self.arrays: dict[str, NDArray[Any]] = {}
+        if state is None:
+            self._learn()
+        else:
+            self.facts, self.arrays = dict(state[0]), dict(state[1])
+            self._check_attributes()
+
+    @cached_property
+    def adjacency(self) -> sparse.csr_array:
+        """Symmetric, without loops."""
+        return simple_adjacency(self.data)
+
+    @cached_property
+    def raw_log_degree(self) -> Float:
+        """``log(1 + d)``, d the number of incoming edges."""
+        return np.log1p(count_degree(self.data.edge_index, self.num_items).cpu().numpy().astype(np.float64))
+
+    @cached_property
+    def log_degree(self) -> Float:
+        """``[n, 1]`` log-degree in deviations from its mean."""
+        return self._standardised(self.raw_log_degree[:, None], "degree")
+
+    @cached_property
+    def structure(self) -> Float:
+        """``[n, features]`` structural features in deviations from their means."""
+        return np.clip(self._standardised(self._raw_structure, "structure"), -8.0, 8.0)
+
+    @cached_property
+    def ranks(self) -> Float:
+        """``[n, features]`` the same features as ranks among those of the fitted graph, scaled to variance one."""
+        grid, share = self.arrays["structure.quantiles"], np.linspace(0, 1, RANKS)
+        columns = [np.interp(x, q, share) for x, q in zip(self._raw_structure.T, grid.T, strict=True)]
+        return (np.column_stack(columns) - 0.5) * np.sqrt(12)
+
+    @cached_property
+    def radial(self) -> Float:
+        """``[n, 24]`` means over neighbours, and over two hops, of radial functions of log-degree."""
+        return self._raw_radial / self.facts["radial_scale"]
+
+    @cached_property
+    def own(self) -> Rows:
+        """``[n, columns]`` attributes: tf-idf rows of unit length for counts, standardised otherwise."""
+        rows = _rows(self.data)
+        if self.facts["attributes"] == "numbers":
+            if isinstance(rows, np.ndarray):
+                return np.clip(self._standardised(rows, "attributes"), -8.0, 8.0)
+            return sparse.csr_array(rows.multiply(1 / self.arrays["attributes.scale"]))  # centred, it would be dense
+        rows = sparse.csr_array(rows)
+        rows.data = 1 + np.log(rows.data)
+        return normalize(sparse.csr_array(rows.multiply(self.arrays["attributes.idf"])))
+
+    @cached_property
+    def neighbours(self) -> Rows:
+        """``[n, columns]`` the mean of ``own`` over neighbours, brought to unit length for counts."""
+        mean = neighbour_mean(self.adjacency, self.own)
+        return normalize(mean) if self.facts["attributes"] == "counts" else mean
+
+    def _learn(self) -> None:
+        self.facts = {"groups": affordable_groups(self.adjacency), "attributes": None, "columns": 0}
+        self._learn_scale(self.raw_log_degree[:, None], "degree")
+        self.facts["largest"] = float(self.raw_log_degree.max(initial=0.0))
+        self._learn_scale(self._raw_structure, "structure")
+        self.arrays["structure.quantiles"] = np.quantile(self._raw_structure, np.linspace(0, 1, RANKS), axis=0)
+        self.facts["radial_scale"] = float(np.sqrt(self._raw_radial.var(0).sum())) or 1.0
+        if self.data.x is None or self.data.x.size(1) == 0:
+            return
+        rows = _rows(self.data)
+        self.facts |= {"attributes": "counts" if _are_counts(rows) else "numbers", "columns": int(rows.shape[1])}
+        if self.facts["attributes"] == "counts":
+            seen = np.asarray((sparse.csr_array(rows) > 0).sum(0)).ravel()
+            self.arrays["attributes.idf"] = np.log((1 + self.num_items) / (1 + seen)) + 1
+        elif isinstance(rows, np.ndarray):
+            self._learn_scale(rows, "attributes")
+        else:
+            second = np.asarray(rows.power(2).mean(0)).ravel()
+            deviation = np.sqrt(np.maximum(second - np.asarray(rows.mean(0)).ravel() ** 2, 0))
+            self.arrays["attributes.scale"] = np.where(deviation > 0, deviation, 1.0)
+
+    def _check_attributes(self) -> None:
+        given = 0 if self.data.x is None else int(self.data.x.size(1))
+        if given != self.facts["columns"]:
+            raise DemonetError(f"the graph has {given} attributes a node, training had {self.facts['columns']}")
+
+    @cached_property
+    def _raw_structure(self) -> Float:
+        return structural_features(self.adjacency, self.facts["groups"])
+
+    @cached_property
+    def _raw_radial(self) -> Float:
+        centre = np.linspace(0, self.facts["largest"], RADIAL)
+        own = np.exp(-0.5 * ((self.raw_log_degree[:, None] - centre) / (centre[1] or 1.0)) ** 2)
+        first = neighbour_mean(self.adjacency, own)
+        return np.hstack([first, neighbour_mean(self.adjacency, first)])
+
+    def _learn_scale(self, rows: Float, name: str) -> None:
+        deviation = rows.std(0)
+        self.arrays[f"{name}.mean"] = rows.mean(0)
+        self.arrays[f"{name}.scale"] = np.where(deviation > 1e-9, deviation, 1.0)
+
+    def _standardised(self, rows: Float, name: str) -> Float:
+        return (rows - self.arrays[f"{name}.mean"]) / self.arrays[f"{name}.scale"]
+
+
+class GraphView:
+    """A list of graphs.
+
+    Nodes are labelled by their row of ``x`` where rows repeat, by their degree otherwise.
+
+    Args:
+        data: The graphs.
+        state: What another view learned.
+    """
+
+    family = "graphs"
+
+    def __init__(self, data: Sequence[Data], state: State | None = None) -> None:
+        self.data = list(data)
+        self.num_items = len(self.data)
+        self.sizes = np.array([int(graph.num_nodes or 0) for graph in self.data])
+        self.arrays: dict[str, NDArray[Any]] = {}
+        self.facts: dict[str, Any] = {"columns": 0, "label": "degree"} if state is None else dict(state[0])
+        if state is None and all(graph.x is not None for graph in self.data):
+            self.facts["columns"] = int(self.data[0].x.size(1))
+            distinct = len(np.unique(_hash_rows(self._attributes)))
+            self.facts["label"] = "x" if distinct <= max(64, len(self.graph) // 20) else "degree"
+        for number, graph in enumerate(self.data):
+            given = 0 if graph.x is None else int(graph.x.size(1))
+            if self.facts["columns"] and given != self.facts["columns"]:
+                raise DemonetError(
+                    f"graph {number} has {given} attributes a node, training had {self.facts['columns']}"
+                )
+
+    @cached_property
+    def graph(self) -> Int:
+        """The graph of each node."""
+        return np.repeat(np.arange(self.num_items), self.sizes)
+
+    @cached_property
+    def adjacency(self) -> sparse.csr_array:
+        """Of the disjoint union of the graphs."""
+        first = np.cumsum(self.sizes) - self.sizes
+        edges = [graph.edge_index.cpu() + int(start) for graph, start in zip(self.data, first, strict=True)]
+        return simple_adjacency(Data(edge_index=torch.cat(edges, 1), num_nodes=int(self.sizes.sum())))
+
+    @cached_property
+    def degree(self) -> Int:
+        """Of every node of the union."""
+        return np.diff(self.adjacency.indptr).astype(np.int64)
+
+    @cached_property
+    def _attributes(self) -> Float:
+        rows = [(g.x if g.x.layout == torch.strided else g.x.to_dense()) for g in self.data]
+        return torch.cat(rows).double().cpu().numpy()
+
+    @cached_property
+    def colours(self) -> list[NDArray[np.uint64]]:
+        """Weisfeiler-Lehman colours of all nodes after 0 to 3 rounds, as 64-bit hashes.
+
+        A hash has the same value for every list of graphs, so colours of new graphs need no stored dictionary. Two of a
+        million colours collide with probability 3e-8.
+        """
+        first = self._attributes if self.facts["label"] == "x" else self.degree[:, None].astype(np.float64)
+        found = [_hash_rows(first)]
+        source, owner = self.adjacency.indices, np.repeat(np.arange(len(self.degree)), self.degree)
+        for number in range(1, ROUNDS + 1):
+            total = np.zeros(len(self.degree), np.uint64)
+            np.add.at(total, owner, _mix(found[-1])[source])
+            found.append(_mix(found[-1] * np.uint64(0x9E3779B97F4A7C15) + _mix(total) + np.uint64(number)))
+        return found
+
+    def histogram(self, first: int, last: int) -> tuple[Int, sparse.csr_array]:
+        """The colours of rounds ``first`` to ``last``, sorted, and ``[graphs, colours]`` how many nodes have each."""
+        chosen = self.colours[first : last + 1]
+        ids, column = np.unique(np.concatenate(chosen).view(np.int64), return_inverse=True)
+        place = (np.tile(self.graph, len(chosen)), column)
+        return ids, sparse.csr_array((np.ones(len(column)), place), (self.num_items, len(ids)))
+
+    def counts(self, first: int, last: int, known: Int) -> sparse.csr_array:
+        """``[graphs, known]`` how many nodes have each of the known colours of those rounds."""
+        ids, counts = self.histogram(first, last)
+        place = np.minimum(np.searchsorted(known, ids), max(0, len(known) - 1))
+        found = known[place] == ids if len(known) else np.zeros(len(ids), bool)
+        pick = (np.ones(found.sum()), (np.flatnonzero(found), place[found]))
+        inside = sparse.csr_array(counts @ sparse.csr_array(pick, shape=(len(ids), len(known))))
+        inside.sum_duplicates()
+        return inside
+
+    @cached_property
+    def descriptors(self) -> Float:
+        """``[graphs, 5 ...]``: nodes, edges, mean squared degree, triangles, leaves; attributes' mean and deviation."""
+        adjacency, degree = self.adjacency, self.degree.astype(np.float64)
+        triangles = np.asarray((adjacency @ adjacency).multiply(adjacency).sum(1)).ravel() / 6
+        size = np.maximum(self.sizes, 1)
+        columns = [self.sizes, self._sum(degree) / 2, self._sum(degree**2) / size, self._sum(triangles)]
+        columns.append(self._sum((degree == 1).astype(np.float64)))
+        if 0 < self.facts["columns"] <= FEW_COLUMNS and self.facts["label"] == "degree":
+            mean = self._sum(self._attributes) / size[:, None]
+            second = self._sum(self._attributes**2) / size[:, None]
+            columns += [mean, np.sqrt(np.maximum(second - mean**2, 0))]
+        return np.column_stack(columns)
+
+    def _sum(self, value: Float) -> Float:
+        member = sparse.csr_array(
+            (np.ones(len(self.graph)), (self.graph, np.arange(len(self.graph)))), (self.num_items, len(self.graph))
+        )
+        return np.asarray(member @ value)
+
+
+View: TypeAlias = Any  # a NodeView or a GraphView: a member knows which of them it is made for
+
+
+def view_of(data: Data | Sequence[Data], state: State | None = None) -> NodeView | GraphView:
+    """The view of a graph, or of a list of graphs, on the CPU."""
+    if isinstance(data, Data):
+        return NodeView(_on_cpu(data), state)
+    return GraphView([_on_cpu(graph) for graph in data], state)
+
+
+def _on_cpu(graph: Data) -> Data:
+    return copy.copy(graph).cpu() if graph.edge_index.is_cuda else graph  # Data.cpu() changes a graph in place
+
+
+def _rows(data: Data) -> Rows:
+    x = data.x.detach().cpu()
+    if x.layout == torch.strided:
+        return x.double().numpy()
+    x = x.to_sparse_csr() if x.layout != torch.sparse_csr else x
+    parts = x.values().double().numpy(), x.col_indices().numpy(), x.crow_indices().numpy()
+    rows = sparse.csr_array(parts, shape=tuple(x.shape))
+    rows.eliminate_zeros()
+    return rows
+
+
+def _are_counts(rows: Rows) -> bool:
+    """Whether attributes are whole numbers, 0 or more, and mostly 0, as words of a text or labels are."""
+    values = rows if isinstance(rows, np.ndarray) else rows.data
+    nonzero = np.count_nonzero(values)
+    whole = not bool(((values < 0) | (values != np.round(values))).any())
+    return whole and 2 * nonzero < rows.shape[0] * rows.shape[1]
+
+
+def _mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """SplitMix64: a bijection of 64-bit numbers that spreads every bit over all others."""
+    value = value + np.uint64(0x9E3779B97F4A7C15)
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))
+
+
+def _hash_rows(rows: Float) -> NDArray[np.uint64]:
+    """One 64-bit hash a row: equal rows, equal hashes."""
+    bits = np.ascontiguousarray(rows + 0.0).view(np.uint64)  # -0.0 + 0.0 is 0.0
+    column = _mix(np.arange(1, rows.shape[1] + 1, dtype=np.uint64))
+    return _mix(_mix(bits + column).sum(1, dtype=np.uint64))

@@ -1,0 +1,324 @@
+"""What estimators fit in place of a network: the closed-form kernel machine, or the ensemble.
+
+``model="kernel"`` and ``model="auto"`` of the estimators end up here. Both models learn from all labelled items: the
+machine chooses its settings by leave-one-out, the ensemble its weights on validation items, and then it fits its
+members again with these.
+"""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from demonet.checks import labelled
+from demonet.data.ids import ids_of
+from demonet.data.splits import Split
+from demonet.degree.count import count_degree
+from demonet.ensemble import Ensemble, Progress
+from demonet.ensemble.machines import MachineMember
+from demonet.errors import DemonetError
+from demonet.estimators.explain import Explanation, ScoreParts
+from demonet.estimators.targets import Array, Targets
+from demonet.kernels import DegreeEffect, KernelMachine
+
+NETWORK_ONLY = ("preset", "scheme", "features", "hidden", "lr", "epochs", "patience", "metric", "class_weight", "loss")
+AUTO_ONLY = ("effort", "time_limit")
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Items with targets, and what an estimator's parameters say about the fit.
+
+    Attributes:
+        items: A graph whose nodes have targets, or graphs that have.
+        y: ``[items]`` class numbers, -1 for unlabelled; or ``[items, 1]`` numbers, NaN for unknown.
+        split: Training and validation items.
+        seed: Of everything random.
+        device: Of the kernel machine.
+        effort, time_limit, on_candidate: See :meth:`demonet.ensemble.Ensemble.fit`.
+    """
+
+    items: Any
+    y: Tensor
+    split: Split
+    seed: int = 0
+    device: str = "cpu"
+    effort: Any = "standard"
+    time_limit: float | None = None
+    on_candidate: Callable[[Progress], None] | None = None
+
+    @property
+    def rows(self) -> Array:
+        """Training and validation items together."""
+        return torch.cat([self.split.train, self.split.val]).sort().values.numpy()
+
+
+class ClosedForm(ABC):
+    """A fitted model that is not a network."""
+
+    name: ClassVar[str]
+
+    @classmethod
+    @abstractmethod
+    def fit(cls, problem: Problem) -> Self:
+        """Fit on the labelled items."""
+
+    @abstractmethod
+    def outputs(self, items: Any, rows: Array | None = None) -> Array:
+        """``[items, classes]`` probabilities, or ``[items, 1]`` values."""
+
+    @abstractmethod
+    def embed(self, items: Any, rows: Array | None = None) -> Array:
+        """``[items, width]`` what ``transform`` gives."""
+
+    @abstractmethod
+    def shares(self, items: Any, rows: Array | None = None) -> dict[str, Array]:
+        """The decision function term by term."""
+
+    @abstractmethod
+    def degree_effect(self, seed: int) -> DegreeEffect:
+        """What the degree-specific term is worth."""
+
+    @abstractmethod
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """All that predictions need: a part for JSON and plain tensors."""
+
+    @classmethod
+    @abstractmethod
+    def from_state(cls, facts: dict[str, Any], tensors: dict[str, Tensor]) -> Self:
+        """The model that gave this state."""
+
+    def to(self, device: torch.device) -> Self:
+        """The model itself: predictions of a loaded model run on the CPU."""
+        return self
+
+
+class KernelModel(ClosedForm):
+    """A kernel machine, fitted on all labelled items.
+
+    Attributes:
+        machine: The :class:`~demonet.kernels.KernelMachine`.
+    """
+
+    name = "kernel"
+
+    def __init__(self, machine: KernelMachine) -> None:
+        self.machine = machine
+
+    @classmethod
+    def fit(cls, problem: Problem) -> Self:
+        """Choose settings, noise and link by leave-one-out, and solve."""
+        return cls(fit_machine(problem, "regression" if problem.y.is_floating_point() else "auto"))
+
+    @property
+    def _regression(self) -> bool:
+        return self.machine.task_ == "regression"
+
+    def outputs(self, items: Any, rows: Array | None = None) -> Array:
+        """Probabilities, or values in the units of ``y``."""
+        if self._regression:
+            return self.machine.predict(items, rows)[:, None]
+        return self.machine.predict_proba(items, rows)
+
+    def embed(self, items: Any, rows: Array | None = None) -> Array:
+        """The decision function: a column a class, or one for ordered classes and for numbers."""
+        return self.machine.decision_function(items, rows).astype(np.float32)
+
+    def shares(self, items: Any, rows: Array | None = None) -> dict[str, Array]:
+        """The decision function term by term; of a regression in the units of ``y``, the mean in ``constant``."""
+        found = self.machine.shares(items, rows)
+        if self._regression:
+            found = {name: self.machine.deviation_ * part for name, part in found.items()}
+            found["constant"] = np.asarray(found.get("constant", 0.0)) + self.machine.mean_
+        return found
+
+    def degree_effect(self, seed: int) -> DegreeEffect:
+        """By leave-one-out, or on held-out items where the machine is solved in the primal."""
+        return self.machine.degree_effect(seed)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """The machine's state."""
+        return self.machine.state()
+
+    @classmethod
+    def from_state(cls, facts: dict[str, Any], tensors: dict[str, Tensor]) -> Self:
+        """The machine again."""
+        return cls(KernelMachine.from_state(facts, tensors))
+
+
+class EnsembleModel(ClosedForm):
+    """A weighted average of members, fitted again on training and validation items.
+
+    Attributes:
+        ensemble: The :class:`~demonet.ensemble.Ensemble`.
+    """
+
+    name = "auto"
+
+    def __init__(self, ensemble: Ensemble, problem: Problem | None = None) -> None:
+        self.ensemble, self._problem = ensemble, problem
+
+    @classmethod
+    def fit(cls, problem: Problem) -> Self:
+        """Fit every candidate, weigh them on validation items, and fit those that count again."""
+        options = {"effort": problem.effort, "time_limit": problem.time_limit, "on_progress": problem.on_candidate}
+        items = _with_labels(problem.items, problem.y)
+        ensemble = Ensemble.fit(items, problem.split, seed=problem.seed, **options)
+        return cls(ensemble, replace(problem, on_candidate=None))
+
+    @property
+    def candidates(self) -> list[dict[str, Any]]:
+        """The table of candidates, with the 95 % interval of the log-loss."""
+        table = []
+        for candidate in self.ensemble.candidates:
+            row = asdict(candidate)
+            loss, error = row["log_loss"], row.pop("log_loss_error")
+            known = loss is not None and error is not None
+            row["log_loss_low"], row["log_loss_high"] = (
+                (loss - 1.96 * error, loss + 1.96 * error) if known else (None, None)
+            )
+            table.append(row)
+        return table
+
+    def outputs(self, items: Any, rows: Array | None = None) -> Array:
+        """Averaged probabilities."""
+        found = self.ensemble.predict_proba(items)
+        return found if rows is None else found[rows]
+
+    def embed(self, items: Any, rows: Array | None = None) -> Array:
+        """The probabilities of all members side by side, ``[items, members * classes]``."""
+        found = np.concatenate(list(self.ensemble.member_proba(items)), axis=1).astype(np.float32)
+        return found if rows is None else found[rows]
+
+    def shares(self, items: Any, rows: Array | None = None) -> dict[str, Array]:
+        """Refused: most members are not additive."""
+        raise DemonetError("an ensemble has no additive shares", hint='use model="kernel"')
+
+    def degree_effect(self, seed: int) -> DegreeEffect:
+        """That of the kernel machine among the members, fitted again on all labelled items."""
+        weighted = sorted(zip(-self.ensemble.weights, self.ensemble.members, strict=True), key=lambda pair: pair[0])
+        machines = [member for _, member in weighted if isinstance(member, MachineMember)]
+        if not machines:
+            raise DemonetError("the ensemble has no kernel machine among its members", hint='use model="kernel"')
+        if self._problem is None:
+            raise DemonetError("degree_effect of a model that was loaded", hint="call it after fit")
+        options = machines[0].options
+        machine = fit_machine(self._problem, options["task"], members=options["settings"])
+        return machine.degree_effect(seed)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """The ensemble's state."""
+        return self.ensemble.state()
+
+    @classmethod
+    def from_state(cls, facts: dict[str, Any], tensors: dict[str, Tensor]) -> Self:
+        """The ensemble again."""
+        return cls(Ensemble.from_state(facts, tensors))
+
+
+def fit_machine(problem: Problem, task: Any, **options: Any) -> KernelMachine:
+    """A machine for one of its tasks, fitted on training and validation items together."""
+    rows = problem.rows
+    y = problem.y.numpy()[rows]
+    if y.ndim == 2 and y.shape[1] > 1:
+        raise DemonetError(f"y has {y.shape[1]} columns, a kernel machine predicts one", hint="fit one model a column")
+    machine = KernelMachine(task, device=problem.device, seed=problem.seed, **options)
+    return machine.fit(problem.items, rows, y.reshape(len(rows)))
+
+
+MODELS: Mapping[str, type[ClosedForm]] = {model.name: model for model in (KernelModel, EnsembleModel)}
+
+
+def check_parameters(model: str, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
+    """Refuse parameters that a model does not read.
+
+    Args:
+        model: ``"network"``, ``"kernel"`` or ``"auto"``.
+        given: The estimator's parameters.
+        defaults: Those of its class.
+    """
+    unread = (*(() if model == "auto" else AUTO_ONLY), *(() if model == "network" else NETWORK_ONLY))
+    for name in unread:
+        if name in given and given[name] is not defaults[name] and given[name] != defaults[name]:
+            raise DemonetError(
+                f"{name}={given[name]!r} with model={model!r}, which does not read it",
+                hint=f"leave {name} at {defaults[name]!r}, or use model={'auto' if name in AUTO_ONLY else 'network'!r}",
+            )
+
+
+def check_targets(model: str, targets: Targets) -> None:
+    """Refuse tables of labels."""
+    if targets.objective.task == "multilabel":
+        raise DemonetError(f"y is a table of labels, model={model!r} predicts one class", hint='use model="network"')
+
+
+def everything(y: Tensor, seed: int) -> Split:
+    """All labelled items for training."""
+    none = torch.empty(0, dtype=torch.int64)
+    return Split("all labelled", seed, labelled(y).nonzero().view(-1), none, none)
+
+
+def show_candidate(progress: Progress) -> None:
+    """Print a line about a finished candidate, for ``verbose=True``."""
+    row = progress.candidate
+    if progress.stage == "done":
+        result = f"log-loss {row.log_loss:.3f}" if row.log_loss is not None else f"{row.status}: {row.reason}"
+        line = f"candidate {progress.number + 1}/{progress.total} {row.name}: {result}, {row.seconds:.1f} s"
+        sys.stderr.write(line + "\n")
+
+
+def explain_shares(model: ClosedForm, data: Data, row: int, classes: Array | None, output: int | None) -> Explanation:
+    """The prediction for one node, with its score split into the terms of the kernel, exactly.
+
+    Args:
+        model: A fitted kernel model; others are refused.
+        data: The graph.
+        row: The index of the node.
+        classes: The names of the classes, None for a regression.
+        output: The class to explain, by index; the most probable if None.
+    """
+    if not isinstance(model, KernelModel):
+        raise DemonetError(f"explain of model={model.name!r}", hint='use model="kernel" or model="network"')
+    rows = np.array([row])
+    outputs = model.outputs(data, rows)[0]
+    if output is not None and not 0 <= output < len(outputs):
+        raise DemonetError(f"output={output} of a model with {len(outputs)} outputs")
+    column = int(outputs.argmax()) if output is None else output
+    found = {name: part[0] for name, part in model.shares(data, rows).items()}
+    shares = {name: float(part[column if len(part) > 1 else 0]) for name, part in found.items()}  # ordered: one score
+    terms = {name: shares.get(name, 0.0) for name in ("seed", "shared")} | {"own": shares.get("degree", 0.0)}
+    score, interaction = sum(shares.values()), shares.get("map", 0.0)
+    rest = score - sum(terms.values()) - interaction
+    degree = int(count_degree(data.edge_index, int(data.num_nodes or 0))[row])
+    return Explanation(
+        node=ids_of(data)[row],
+        degree=degree,
+        task=str(degree),
+        prediction=float(outputs[column]) if classes is None else classes.tolist()[column],
+        confidence=None if classes is None else float(outputs[column]),
+        edges=[],
+        features=[],
+        network=ScoreParts(score, rest, **terms, interaction=interaction),
+        last_layer=None,
+        shares=shares,
+    )
+
+
+def _with_labels(items: Any, y: Tensor) -> Any:
+    """Shallow copies with class numbers in ``y``."""
+    if isinstance(items, Data):
+        labelled_graph = Data(**items.to_dict())
+        labelled_graph.y = y
+        return labelled_graph
+    graphs = [Data(**graph.to_dict()) for graph in items]
+    for graph, target in zip(graphs, y, strict=True):
+        graph.y = target.view(1)
+    return graphs

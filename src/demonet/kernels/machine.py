@@ -1,0 +1,495 @@
+r"""Ridge regression on the degree-specific kernel: DEMO-Net trained to its optimum, without epochs, seeds or dropout.
+
+Targets are one column a class (:math:`1 - 1/C` or :math:`-1/C`), normal scores of ordered classes, or standardised
+numbers. With Gram matrix :math:`K` and noise :math:`\sigma`, :math:`\alpha = (K + \sigma I)^{-1} Y`, the prediction is
+:math:`f(v) = \sum_i k(v, i)\, \alpha_i`, and what the model without item i predicts for it is
+:math:`y_i - \alpha_i / [(K + \sigma I)^{-1}]_{ii}`. Settings of the kernel, noise and the link from f to probabilities
+are chosen on these leave-one-out predictions, with those of validation items beside them where there are some.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+import torch
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import expit, log_softmax, ndtri
+from torch import Tensor
+from torch_geometric.data import Data
+
+from demonet.errors import DemonetError
+from demonet.kernels.nodes import Array, NodeInputs, NodeSetting, NodeView
+from demonet.kernels.pooled import GraphInputs, GraphSetting
+from demonet.kernels.primal import PrimalRidge
+
+Task = Literal["auto", "classes", "ordinal", "regression"]
+TASKS = ("auto", "classes", "ordinal", "regression")
+NOISES = np.geomspace(1e-3, 10, 17)  # of the mean self-kernel
+SCALES = np.geomspace(0.3, 100, 30)  # of the softmax
+FACTS = ("num_classes", "ranks", "mean", "deviation")
+COST = 40_000  # members times training items: with more items, fewer settings are averaged
+DUAL = 15_000  # labelled items up to which the Gram matrix is solved
+
+
+class Path(NamedTuple):
+    """Ridge solutions over a grid of noises: ``left_out`` ``[noises, n, C]`` and ``other`` ``[noises, m, C]``."""
+
+    noises: Array
+    left_out: Tensor
+    other: Tensor | None
+
+
+def ridge_path(gram: Tensor, targets: Tensor, noises: Array, cross: Tensor | None = None) -> Path:
+    """Leave-one-out predictions, and those of other items, for every noise, through one eigendecomposition.
+
+    Args:
+        gram: ``[n, n]``.
+        targets: ``[n, C]``.
+        noises: Multiples of the mean of the diagonal of ``gram``.
+        cross: ``[m, n]`` the kernel between other items and these.
+    """
+    noises = np.maximum(noises * float(gram.diagonal().mean()), least_noise(gram))
+    values, vectors = torch.linalg.eigh(gram)
+    values = values.clamp(min=0)
+    turned, squares = vectors.T @ targets, vectors.square()
+    shrink = 1 / (values + torch.as_tensor(noises).to(values)[:, None])  # [noises, n]
+    shrunk = (shrink.T[:, :, None] * turned[:, None]).flatten(1)  # all noises side by side: one product for them all
+
+    def apart(columns: Tensor) -> Tensor:
+        return columns.unflatten(1, (len(noises), -1)).transpose(0, 1)
+
+    alpha = vectors @ shrunk
+    left_out = targets - apart(alpha) / (shrink @ squares.T)[..., None]
+    return Path(noises, left_out, None if cross is None else apart(cross @ alpha))
+
+
+def least_noise(gram: Tensor) -> float:
+    """The noise under which rounding would decide: the largest eigenvalue can be n times the mean of the diagonal."""
+    return 8 * torch.finfo(gram.dtype).eps * len(gram) * float(gram.diagonal().mean())
+
+
+def ridge(gram: Tensor, targets: Tensor, noise: float) -> tuple[Tensor, Tensor]:
+    """Dual coefficients and leave-one-out predictions, each ``[n, C]``."""
+    identity = torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
+    inverse = torch.cholesky_inverse(torch.linalg.cholesky(gram + max(noise, least_noise(gram)) * identity))
+    alpha = inverse @ targets
+    return alpha, targets - alpha / inverse.diagonal()[:, None]
+
+
+class Link(NamedTuple):
+    """From predictions to probabilities: softmax of ``scale * f``, or a cumulative logit with ``cuts`` on one column.
+
+    Ordinal: ``P(y > j) = sigmoid(scale * (f - cuts[j]))``. The rank of class c is ``order[c]``.
+    """
+
+    scale: float
+    cuts: tuple[float, ...] = ()
+    order: tuple[int, ...] = ()
+
+    def log_probabilities(self, f: Array) -> Array:
+        """``[n, C]``."""
+        if not self.cuts:
+            return log_softmax(self.scale * f, axis=1)
+        above = expit(self.scale * (f - np.array(self.cuts)))
+        above = np.column_stack([np.ones(len(f)), above, np.zeros(len(f))])
+        p = np.maximum(above[:, :-1] - above[:, 1:], 1e-9)
+        return np.log(p / p.sum(axis=1, keepdims=True))[:, list(self.order)]
+
+    @classmethod
+    def fit(cls, f: Array, y: Array, order: Sequence[int] = ()) -> Link:
+        """The link of least log-loss on predictions that have not seen their own label."""
+        if not order:
+
+            def loss(log_scale: float) -> float:
+                return log_loss(cls(math.exp(log_scale)).log_probabilities(f), y)
+
+            bounds = (math.log(SCALES[0]), math.log(SCALES[-1]))
+            return cls(float(math.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x)))
+        rank = np.array(order)[y]
+
+        def unpack(p: Array) -> Link:
+            cuts = np.cumsum([p[1], *np.exp(p[2:])])
+            return cls(float(np.exp(p[0])), tuple(cuts.tolist()), tuple(order))
+
+        # Weak priors keep the cuts apart and finite where a class is rare or perfectly separated.
+        def objective(p: Array) -> float:
+            prior = 0.5 * (p[0] ** 2 / 4 + (p[2:] ** 2).sum() / 4)
+            return len(y) * log_loss(unpack(p).log_probabilities(f), y) + prior
+
+        shares = np.cumsum(np.bincount(rank, minlength=len(order)))[:-1] / len(rank)
+        cuts = ndtri(np.clip(shares, 0.01, 0.99))
+        start = np.array([1.0, cuts[0], *np.log(np.maximum(np.diff(cuts), 1e-2))])
+        return unpack(minimize(objective, start, method="BFGS").x)
+
+
+def log_loss(log_probabilities: Array, y: Array) -> float:
+    """Mean negative log-probability of the classes."""
+    return float(-log_probabilities[np.arange(len(y)), y].mean())
+
+
+@dataclass(frozen=True)
+class DegreeEffect:
+    """What the degree-specific part is worth, out of sample: by leave-one-out, and on validation items beside it.
+
+    ``accuracy`` and ``loss`` (log-loss; for numbers, R² and squared error) have the keys ``degree``, ``none`` (s_d = 0)
+    and ``shuffled`` (degrees permuted among nodes); ``gain`` has for each of the two others the paired difference
+    of accuracy and of loss, each with its 95 % interval: (mean, low, high).
+    """
+
+    accuracy: dict[str, float]
+    loss: dict[str, float]
+    gain: dict[str, dict[str, tuple[float, float, float]]]
+    items: int
+
+
+class KernelMachine:
+    """Kernel ridge regression whose kernel, noise and link are chosen by leave-one-out.
+
+    A graph and rows of nodes, or a list of graphs and rows of graphs, go into ``fit``; ``predict_proba`` takes any
+    other graph (or graphs), with degrees never seen.
+
+    Args:
+        task: ``"classes"``; ``"ordinal"``: one latent number, classes ordered by ``order``; ``"regression"``;
+            ``"auto"``: classes, ordered if that has the lower log-loss under the setting at which the search starts.
+        members: How many of the best settings are averaged; fewer where there are many items.
+        settings: Exactly these settings, instead of a search.
+        degree: Whether the degree-specific part may be used; ``False`` fixes s_d at zero.
+        order: For ordered classes, the rank of each; by default the rank of the mean log-degree of its items.
+        screen: Items on which settings are compared where there are more.
+        dual: Items up to which the Gram matrix is solved; beyond, the linear settings are fitted in the primal.
+        dtype, device: Of the Gram matrices.
+        seed: Of the screening sample.
+
+    Attributes:
+        task_: The task, with ``auto`` decided.
+        inputs_: The preprocessing.
+        table_: Settings that were compared, with score and noise, best first.
+        members_: The settings that are averaged, with their noise.
+        link_: From f to probabilities.
+        left_out_: ``[n + m, C]`` f of the training items without themselves, then of the validation items.
+    """
+
+    def __init__(
+        self,
+        task: Task = "auto",
+        *,
+        members: int = 8,
+        settings: Sequence[Any] | None = None,
+        degree: bool = True,
+        order: Sequence[int] | None = None,
+        screen: int = 1000,
+        dual: int = DUAL,
+        dtype: torch.dtype = torch.float32,
+        device: str = "cpu",
+        seed: int = 0,
+    ) -> None:
+        if task not in TASKS:
+            raise DemonetError(f"task={task!r} of a kernel machine", hint=f"known are {', '.join(TASKS)}")
+        self.task, self.members, self.settings, self.degree, self.order = task, members, settings, degree, order
+        self.screen, self.dual, self.dtype, self.device, self.seed = screen, dual, dtype, device, seed
+
+    def fit(self, data: Any, rows: Array | Tensor, y: Array | Tensor, val_rows: Any = None, val_y: Any = None) -> Self:
+        """Fit on labelled rows; validation rows, if given, only help to choose.
+
+        Args:
+            data: A graph (rows are its nodes) or a list of graphs (rows are graphs).
+            rows: ``[n]`` indices of the labelled items.
+            y: ``[n]`` their classes 0, 1, ..., or numbers.
+            val_rows, val_y: The same for validation.
+        """
+        rows = np.asarray(rows)
+        self.inputs_ = inputs_for(data).fit(data if isinstance(data, Data) else [data[i] for i in rows])
+        view = self.inputs_.transform(data)
+        val = None if val_rows is None or not len(val_rows) else view.take(np.asarray(val_rows))
+        return self.fit_views(view.take(rows), np.asarray(y), val, None if val is None else np.asarray(val_y))
+
+    def fit_views(self, train: Any, y: Array, val: Any = None, val_y: Array | None = None) -> Self:
+        """Fit on views of the items, as ``inputs_.transform(data).take(rows)`` gives them."""
+        self._parts = (train, y, val, val_y)
+        self.y_ = y if val_y is None else np.concatenate([y, val_y])
+        rows, judges = (self._sample(len(part), most) for part, most in ((y, self.screen), (self.y_[len(y) :], 2000)))
+        sample = train.take(rows)
+        pair, cross = self._pair(sample, sample), None if val is None else self._pair(val.take(judges), sample)
+        labels = np.concatenate([y[rows], self.y_[len(y) :][judges]])
+        whole = len(labels) == len(self.y_)
+        tried: dict[Any, tuple[float, float, Array]] = {}
+
+        def evaluate(setting: Any) -> tuple[float, float, Array]:
+            kernel = None if cross is None else cross.gram(setting)
+            return self._best(ridge_path(pair.gram(setting), self._encode(y[rows]), NOISES, kernel), labels)
+
+        def score(setting: Any) -> float:
+            setting = setting.canonical()
+            if setting not in tried:
+                tried[setting] = evaluate(setting)
+            return tried[setting][0]
+
+        start, choices = train.space(self.degree, linear=len(train) > self.dual)
+        self._code(train, y, "classes" if self.task == "auto" else self.task)
+        if self.task == "auto" and self.num_classes_ > 2:
+            losses: dict[Task, float] = {"ordinal": 0.0, "classes": 0.0}
+            for task in losses:
+                self._code(train, y, task)
+                f = evaluate(start)[2]
+                losses[task] = log_loss(Link.fit(f, labels, self.ranks_).log_probabilities(f), labels)
+            self._code(train, y, min(losses, key=losses.__getitem__))
+        if self.settings is not None:
+            for setting in self.settings:
+                score(setting)
+        else:
+            search(score, start, choices)
+        order = sorted(tried, key=lambda setting: tried[setting][0])
+        self.table_ = [(setting, tried[setting][0], tried[setting][1]) for setting in order]
+        most = max(1, min(self.members, COST // len(train)))
+        self.members_ = [(setting, noise) for setting, _, noise in self.table_[:most]]
+        if whole:
+            self.left_out_ = np.mean([tried[setting][2] for setting, _ in self.members_], axis=0)
+        self._solve(train, self._encode(y), val, whole)
+        if self.task_ != "regression":
+            self.link_ = Link.fit(self.left_out_, self.y_, self.ranks_)
+        return self
+
+    def _sample(self, size: int, most: int) -> Array:
+        """At most so many items, in order."""
+        if size <= most:
+            return np.arange(size)
+        return np.sort(np.random.default_rng(self.seed).choice(size, most, replace=False))
+
+    def _solve(self, train: Any, targets: Tensor, val: Any, whole: bool) -> None:
+        """Coefficients of every member on all training items; their predictions for items left out."""
+        self.train_, self.alpha_ = train, list[Tensor]()
+        self.primal_: list[PrimalRidge] = []
+        if len(train) > self.dual:
+            return self._solve_primal(train, targets, val)
+        pair, left_out = self._pair(train, train), []
+        for setting, noise in self.members_:
+            alpha, out = ridge(pair.gram(setting), targets, noise)
+            self.alpha_.append(alpha)
+            left_out.append(out.double().cpu().numpy())
+        if not whole:
+            others = [] if val is None else [self.decision_of(val)]
+            self.left_out_ = np.concatenate([np.mean(left_out, axis=0), *others])
+        return None
+
+    def _solve_primal(self, train: NodeView, targets: Tensor, val: NodeView | None) -> None:
+        """Leave-one-out has no closed form here: without validation items, a tenth is held out to fit the link."""
+        models = [PrimalRidge(setting, noise, self.dtype, self.device) for setting, noise in self.members_]
+        if val is None:
+            held = np.random.default_rng(self.seed).random(len(train)) < 0.1
+            val, self.y_ = train.take(held), self.y_[held]
+            some = train.take(~held)
+            self.primal_ = [model.fit(some, targets[torch.from_numpy(~held)]) for model in models]
+            self.left_out_ = self.decision_of(val)
+            self.primal_ = [model.fit(train, targets) for model in models]
+        else:
+            self.primal_ = [model.fit(train, targets) for model in models]
+            self.left_out_, self.y_ = self.decision_of(val), self.y_[len(train) :]
+
+    def _best(self, path: Path, labels: Array) -> tuple[float, float, Array]:
+        """Score, noise and out-of-sample predictions at the noise of least squared error."""
+        f = path.left_out if path.other is None else torch.cat([path.left_out, path.other], 1)
+        errors = (f - self._encode(labels)).square().mean((1, 2))
+        best = int(errors.argmin())
+        out = f[best].double().cpu().numpy()
+        if self.task_ != "classes":
+            return float(errors[best]), float(path.noises[best]), out
+        scaled = torch.log_softmax(torch.as_tensor(SCALES[:, None, None] * out), -1)
+        losses = -scaled[:, torch.arange(len(labels)), torch.from_numpy(labels)].mean(1)
+        return float(losses.min()), float(path.noises[best]), out
+
+    def _code(self, train: Any, y: Array, task: Task) -> None:
+        """Learn how targets are coded."""
+        self.task_ = task
+        self.ranks_: tuple[int, ...] = ()
+        if task == "regression":
+            self.mean_, self.deviation_ = float(y.mean()), float(y.std() or 1.0)
+            return
+        self.num_classes_ = int(self.y_.max()) + 1
+        if task == "ordinal":
+            means = [train.mean_log_degree()[y == c].mean() for c in range(self.num_classes_)]
+            ranks = np.argsort(np.argsort(means)) if self.order is None else np.asarray(self.order)
+            share = np.bincount(ranks[y], minlength=len(ranks)) / len(y)
+            self.scores_ = ndtri(np.clip(np.cumsum(share) - share / 2, 1e-3, 1 - 1e-3))
+            self.ranks_ = tuple(ranks.tolist())
+
+    def _encode(self, y: Array) -> Tensor:
+        """``[n, C]`` targets: a column a class, one of normal scores, or standardised numbers."""
+        if self.task_ == "regression":
+            targets = (np.asarray(y, dtype=np.float64)[:, None] - self.mean_) / self.deviation_
+        elif self.task_ == "ordinal":
+            targets = self.scores_[np.array(self.ranks_)[y]][:, None]
+        else:
+            targets = np.eye(self.num_classes_)[y] - 1 / self.num_classes_
+        return torch.from_numpy(targets).to(self.device, self.dtype)
+
+    def _pair(self, left: Any, right: Any) -> Any:
+        return left.pair(right, self.dtype, self.device)
+
+    def decision_of(self, view: Any) -> Array:
+        """``decision_function`` of the items of a view."""
+        if self.primal_:
+            return np.mean([model.predict(view).double().cpu().numpy() for model in self.primal_], axis=0)
+        step = max(1, 2**26 // max(1, len(self.train_)))
+        blocks = []
+        for start in range(0, len(view), step):
+            pair = self._pair(view.take(np.arange(start, min(start + step, len(view)))), self.train_)
+            f = sum(pair.gram(s) @ alpha for (s, _), alpha in zip(self.members_, self.alpha_, strict=True))
+            blocks.append((f / len(self.members_)).double().cpu().numpy())
+        return np.concatenate(blocks)
+
+    def _view(self, data: Any, rows: Any) -> Any:
+        view = self.inputs_.transform(data)
+        return view if rows is None else view.take(np.asarray(rows))
+
+    def decision_function(self, data: Any, rows: Any = None) -> Array:
+        """``[items, C]`` the posterior mean f of each item, averaged over the members."""
+        return self.decision_of(self._view(data, rows))
+
+    def predict_proba(self, data: Any, rows: Any = None) -> Array:
+        """``[items, C]`` probabilities."""
+        if self.task_ == "regression":
+            raise DemonetError("predict_proba of a regression", hint="predict gives the numbers")
+        return np.exp(self.link_.log_probabilities(self.decision_function(data, rows)))
+
+    def predict(self, data: Any, rows: Any = None) -> Array:
+        """The most probable class, or the number."""
+        if self.task_ == "regression":
+            return self.mean_ + self.deviation_ * self.decision_function(data, rows)[:, 0]
+        return self.predict_proba(data, rows).argmax(axis=1)
+
+    def shares(self, data: Any, rows: Any = None) -> dict[str, Array]:
+        """f of each item, split into what each term of the kernel adds; the shares add up to ``decision_function``.
+
+        Keys: ``seed``, ``shared``, ``degree``, ``bias``, ``structure``, ``constant`` (and ``wl`` for graphs); ``map``
+        holds what the nonlinear map of some members does not let apart.
+        """
+        view, total = self._view(data, rows), dict[str, Array]()
+        for i, (setting, _) in enumerate(self.members_):
+            if self.primal_:
+                parts = self.primal_[i].shares(view)
+            else:
+                terms = self._pair(view, self.train_).terms(setting)
+                parts = {name: term @ self.alpha_[i] for name, term in terms}
+            for name, part in parts.items():
+                total[name] = total.get(name, 0.0) + part.double().cpu().numpy() / len(self.members_)
+        return total
+
+    def degree_effect(self, seed: int = 0) -> DegreeEffect:
+        """Out-of-sample accuracy and log-loss with the degree-specific part, with s_d = 0, and with shuffled degrees.
+
+        Without it, settings are searched again; the shuffled arm keeps the settings and permutes the degrees that the
+        degree-specific map reads among the items. Noise and link are fitted in each arm.
+        """
+        if not hasattr(self, "_parts"):
+            raise DemonetError("degree_effect of a machine that was loaded", hint="call it after fit")
+        train, y, val, val_y = self._parts
+        given = None if self.settings is None else [replace(s, degree=0.0) for s in self.settings]
+        none = self._like(degree=False, settings=given).fit_views(train, y, val, val_y)
+        settings = [setting for setting, _ in self.members_]
+        others = (train.shuffled(seed), y, None if val is None else val.shuffled(seed + 1), val_y)
+        arms = {"degree": self, "none": none, "shuffled": self._like(settings=settings).fit_views(*others)}
+        outcomes = {name: arm._outcomes() for name, arm in arms.items()}
+        gain = {
+            name: {kind: _interval(outcomes["degree"][kind] - outcomes[name][kind]) for kind in ("accuracy", "loss")}
+            for name in ("none", "shuffled")
+        }
+        means = {
+            kind: {name: float(outcome[kind].mean()) for name, outcome in outcomes.items()}
+            for kind in ("accuracy", "loss")
+        }
+        return DegreeEffect(**means, gain=gain, items=len(self.y_))
+
+    def _like(self, **changes: Any) -> Self:
+        given: dict[str, Any] = {
+            "members": self.members,
+            "settings": self.settings,
+            "degree": self.degree,
+            "order": self.order,
+        }
+        given |= {"screen": self.screen, "dual": self.dual, "dtype": self.dtype, "device": self.device}
+        return type(self)(self.task_, **{**given, "seed": self.seed, **changes})
+
+    def _outcomes(self) -> dict[str, Array]:
+        """Of each item that was left out: whether its class is right and its log-loss, or its share of R² and error."""
+        if self.task_ == "regression":
+            error = (self.left_out_ - self._encode(self.y_).cpu().numpy())[:, 0] ** 2
+            return {"accuracy": 1 - error, "loss": error}
+        log_p = self.link_.log_probabilities(self.left_out_)
+        return {"accuracy": 1.0 * (log_p.argmax(1) == self.y_), "loss": -log_p[np.arange(len(self.y_)), self.y_]}
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """Everything that predictions need: a part for JSON and a part for safetensors."""
+        inputs_info, inputs = self.inputs_.state()
+        info = {name: getattr(self, f"{name}_") for name in FACTS if hasattr(self, f"{name}_")}
+        info |= {"task": self.task_, "inputs": inputs_info, "graphs": isinstance(self.inputs_, GraphInputs)}
+        info["members"] = [[asdict(setting), noise] for setting, noise in self.members_]
+        info |= {"dtype": str(self.dtype).removeprefix("torch."), "primal": bool(self.primal_)}
+        if self.task_ != "regression":
+            info["link"] = self.link_._asdict()
+        arrays = {f"inputs.{name}": array for name, array in inputs.items()}
+        arrays |= {f"alpha.{i}": alpha.cpu() for i, alpha in enumerate(self.alpha_)}
+        for i, model in enumerate(self.primal_):
+            arrays |= {f"primal.{i}.{name}": array for name, array in model.state().items()}
+        if not (info["graphs"] or info["primal"]):
+            arrays |= {f"train.{name}": array for name, array in self.train_.state().items()}
+        return info, arrays
+
+    @classmethod
+    def from_state(cls, info: Mapping[str, Any], arrays: Mapping[str, Tensor], device: str = "cpu") -> Self:
+        """The fitted machine that gave this state, on any device."""
+
+        def under(prefix: str) -> dict[str, Tensor]:
+            return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+        machine = cls(info["task"], dtype=getattr(torch, info["dtype"]), device=device)
+        machine.task_ = info["task"]
+        for name in FACTS:
+            if name in info:
+                setattr(machine, f"{name}_", info[name])
+        inputs, setting = (GraphInputs, GraphSetting) if info["graphs"] else (NodeInputs, NodeSetting)
+        machine.inputs_ = inputs.from_state(info["inputs"], under("inputs."))
+        machine.members_ = [(setting(**fields), noise) for fields, noise in info["members"]]
+        if "link" in info:
+            link = info["link"]
+            machine.link_ = Link(link["scale"], tuple(link["cuts"]), tuple(link["order"]))
+        machine.alpha_, machine.primal_ = [], []
+        for i, (member, noise) in enumerate(machine.members_):
+            if info["primal"]:
+                model = PrimalRidge(member, noise, machine.dtype, device)
+                machine.primal_.append(model.load(under(f"primal.{i}.")))
+            else:
+                machine.alpha_.append(arrays[f"alpha.{i}"].to(device))
+        if info["graphs"]:
+            machine.train_ = machine.inputs_.transform(machine.inputs_.graphs)
+        elif not info["primal"]:
+            machine.train_ = NodeView.from_state(under("train."))
+        return machine
+
+
+def _interval(difference: Array) -> tuple[float, float, float]:
+    """Mean and its 95 % interval."""
+    mean, error = float(difference.mean()), float(difference.std(ddof=1) / math.sqrt(len(difference)))
+    return mean, mean - 1.96 * error, mean + 1.96 * error
+
+
+def inputs_for(data: Any) -> Any:
+    """Preprocessing of nodes for one graph, of graphs for a list."""
+    return NodeInputs() if isinstance(data, Data) else GraphInputs()
+
+
+def search(
+    score: Callable[[Any], float], start: Any, choices: Sequence[tuple[str, Sequence[Any]]], passes: int = 2
+) -> None:
+    """Coordinate descent: each field in turn takes the value of least score, until a pass changes nothing."""
+    best = start
+    for _ in range(passes):
+        before = best
+        for name, values in choices:
+            options = [replace(best, **(value if isinstance(value, dict) else {name: value})) for value in values]
+            best = min([best, *options], key=score)
+        if best == before:
+            break

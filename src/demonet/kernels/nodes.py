@@ -1,0 +1,536 @@
+r"""The degree-specific kernel between nodes: DEMO-Net's layer with Gaussian priors on its maps, in closed form.
+
+One layer :math:`f(v) = W_0' x_v + (W_g + W_{d(v)})' a_v + b_{d(v)}` (Eq. 6 and 7), with independent Gaussian priors on
+the entries of its maps, is a Gaussian process with covariance
+
+.. math::
+    k(u, v) = s_0 \langle x_u, x_v \rangle + (s_g + s_d\, \kappa(d_u, d_v)) \langle a_u, a_v \rangle
+        + s_b\, \kappa(d_u, d_v) + s_r\, \rho(u, v) + s_c
+
+where :math:`\kappa` is the scheme, :math:`\rho` a radial kernel of structural descriptors and :math:`s_c` a constant.
+:class:`NodeInputs` learns the preprocessing, :class:`NodeView` holds the inputs of some nodes, :class:`NodePair` gives
+the kernel between two views under any :class:`NodeSetting`. The nodes of another graph, with degrees never seen, are
+another view.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.preprocessing import normalize
+from torch import Tensor
+from torch_geometric.data import Data
+
+from demonet.checks import check_edge_index, check_features
+from demonet.errors import DemonetError
+from demonet.nn.hashing import hash_functions
+
+Scheme = Literal["smooth", "weight", "hash"]
+Rows = Any  # a float array [n, columns], or a scipy CSR array where most entries are zero
+Array = NDArray[Any]
+
+SCHEMES = ("smooth", "weight", "hash")
+HASH_COLUMNS = 256  # over which the share of collisions is counted
+NUM_RADIAL = 12
+MAX_PRODUCTS = 2e8  # multiplications for the second hop and for triangles; beyond, they are left out
+QUANTILES = 512
+ADDITIVE_WIDTH = 0.2  # in deviations of a descriptor's ranks
+
+
+def kappa(
+    left: Tensor,
+    right: Tensor,
+    scheme: Scheme = "smooth",
+    *,
+    width: float = 0.6,
+    hash_size: int = 256,
+    hash_seed: int = 0,
+    dtype: torch.dtype = torch.float64,
+) -> Tensor:
+    r"""``[len(left), len(right)]``: how much two degrees share, 1 where they are equal.
+
+    ==========  ===============================================================================================
+    ``weight``  :math:`\delta(d, d')`: a map for each degree, nothing shared
+    ``smooth``  :math:`\exp(-(\log(1 + d) - \log(1 + d'))^2 / 2 l^2)` with width :math:`l`
+    ``hash``    the signed share of collisions, the mean over columns j of
+                :math:`\xi_2^d(j)\, \xi_2^{d'}(j)\, \delta(\xi_1^d(j), \xi_1^{d'}(j))` (Eq. 8)
+    ==========  ===============================================================================================
+
+    >>> kappa(torch.tensor([0, 3]), torch.tensor([3, 7]), width=1.0).numpy().round(3).tolist()
+    [[0.383, 0.115], [1.0, 0.786]]
+    """
+    (left, row), (right, column) = (torch.unique(d, return_inverse=True) for d in (left, right))
+    if scheme == "smooth":
+        gap = torch.log1p(left.to(torch.float64))[:, None] - torch.log1p(right.to(torch.float64))
+        table = torch.exp(-0.5 * (gap / width) ** 2)
+    elif scheme == "weight":
+        table = left[:, None] == right
+    elif scheme == "hash":
+        columns = torch.arange(HASH_COLUMNS, device=left.device)
+        (p, s), (q, t) = (hash_functions(d[:, None], columns, seed=hash_seed, size=hash_size) for d in (left, right))
+        table = torch.stack([((a == q) * b * t).double().mean(1) for a, b in zip(p, s, strict=True)])
+    else:
+        raise DemonetError(f"scheme {scheme!r} of the degree kernel", hint=f"known are {', '.join(SCHEMES)}")
+    return table.to(dtype)[row][:, column]
+
+
+@dataclass(frozen=True)
+class NodeSetting:
+    """Variances of the terms of the kernel, and their shape; ``degree=0`` removes the degree-specific map.
+
+    Attributes:
+        seed, shared, degree, bias: :math:`s_0, s_g, s_d, s_b`.
+        hop: Weight of the second hop beside the first, both brought to unit length.
+        structure: :math:`s_r`; ``reach`` is the width of its radial kernel.
+        additive: The variance of a second structural kernel, the mean of a narrow radial kernel of each descriptor, in
+            which a rule about one descriptor is not blurred by the others.
+        constant: :math:`s_c`.
+        scheme, width, hash_size, hash_seed: See :func:`kappa`.
+        height: Above 0, the first three terms, k together, become ``exp(-(1 - k / sqrt(k(u, u) k(v, v))) / height)``;
+            bias and structure stay beside them, so that the degree meets the attributes in the degree term alone.
+    """
+
+    seed: float = 1.0
+    shared: float = 0.2
+    degree: float = 0.2
+    bias: float = 0.1
+    hop: float = 0.0
+    structure: float = 0.0
+    reach: float = 1.0
+    additive: float = 0.0
+    constant: float = 1.0
+    scheme: Scheme = "smooth"
+    width: float = 0.6
+    hash_size: int = 256
+    hash_seed: int = 0
+    height: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("seed", "shared", "degree", "bias", "hop", "structure", "additive", "constant", "height"):
+            if not getattr(self, name) >= 0:
+                raise DemonetError(f"{name}={getattr(self, name)} in a kernel setting", hint="variances are 0 or more")
+
+    def canonical(self) -> Self:
+        """The same kernel, with fields that it does not read at their defaults."""
+        unread: dict[str, Any] = {}
+        if not self.structure:
+            unread["reach"] = 1.0
+        if not (self.degree or self.bias):
+            unread["width"] = 0.6
+        return replace(self, **unread)
+
+    def kappa(self, left: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:
+        """The scheme's kernel of degrees."""
+        more = {"width": self.width, "hash_size": self.hash_size, "hash_seed": self.hash_seed}
+        return kappa(left, right, self.scheme, dtype=dtype, **more)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, eq=False)
+class NodeView:
+    """The inputs of n nodes, on the CPU.
+
+    Attributes:
+        own: ``[n, F]`` the preprocessed attributes :math:`x`, rows of unit length, dense or CSR.
+        near: For each hop, ``[n, F]`` the mean over neighbours brought to unit length, :math:`a`; zero without any.
+        degree: ``[n]`` the degrees.
+        task: ``[n]`` the degrees that the degree-specific map reads: ``degree``, unless a study shuffles them.
+        structure: ``[n, p]`` ranks of the structural descriptors, of variance about one.
+    """
+
+    own: Rows
+    near: tuple[Rows, ...]
+    degree: Array
+    task: Array
+    structure: Array
+
+    def __len__(self) -> int:
+        return len(self.degree)
+
+    def take(self, rows: Array) -> NodeView:
+        """The view of some of the nodes."""
+        return NodeView(
+            self.own[rows], tuple(a[rows] for a in self.near), self.degree[rows], self.task[rows], self.structure[rows]
+        )
+
+    def shuffled(self, seed: int) -> NodeView:
+        """The degree-specific map reads the degree of a random other node; all else stays."""
+        return replace(self, task=np.random.default_rng(seed).permutation(self.task))
+
+    def pair(self, other: NodeView, dtype: torch.dtype, device: torch.device | str) -> NodePair:
+        """The kernels between these nodes and others."""
+        return NodePair(self, other, dtype, device)
+
+    def mean_log_degree(self) -> Array:
+        """``[n]`` log(1 + degree)."""
+        return np.log1p(self.degree)
+
+    def space(self, degree: bool, linear: bool) -> tuple[NodeSetting, list[tuple[str, list[Any]]]]:
+        """Where the search for a setting starts, and the values of each field that it tries in turn.
+
+        Args:
+            degree: Whether the degree-specific map may be used.
+            linear: Leave out the nonlinear map.
+        """
+        start = NodeSetting() if degree else NodeSetting(degree=0.0)
+        shared: list[Any] = [{"shared": s, "degree": s if degree else 0.0} for s in (0.03, 0.08, 0.2, 0.5, 1.5)]
+        choices = [("shared", shared)]
+        if degree:
+            choices += [("degree", [0.0, 0.05, 0.2, 0.5, 1.5]), ("width", [0.3, 0.6, 1.2])]
+        if len(self.near) > 1:
+            choices.append(("hop", [0.0, 0.5, 2.0]))
+        structure = [{"structure": s, "reach": r} for s in (0.1, 0.5, 2.0) for r in (0.5, 1.0)]
+        choices += [
+            ("structure", [{"structure": 0.0, "reach": 1.0}, *structure]),
+            ("additive", [0.0, 0.5, 3.0]),
+            ("bias", [0.0, 0.1, 0.5, 2.0]),
+        ]
+        if not linear:
+            choices.append(("height", [0.0, 0.3, 1.0]))
+        return start, [*choices, ("seed", [0.1, 0.3, 1.0])]
+
+    def state(self) -> dict[str, Tensor]:
+        """Plain arrays."""
+        blocks = {"own": self.own, **{f"near{i}": a for i, a in enumerate(self.near)}}
+        arrays = {"degree": self.degree, "task": self.task, "structure": self.structure}
+        for name, block in blocks.items():
+            if is_sparse(block):
+                parts = {"data": block.data, "indices": block.indices, "indptr": block.indptr, "shape": block.shape}
+                arrays |= {f"{name}.{part}": np.asarray(value) for part, value in parts.items()}
+            else:
+                arrays[name] = block
+        return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
+
+    @classmethod
+    def from_state(cls, arrays: Mapping[str, Tensor]) -> NodeView:
+        """The view that gave these arrays."""
+
+        def block(name: str) -> Rows:
+            if name in arrays:
+                return arrays[name].numpy()
+            parts = tuple(arrays[f"{name}.{part}"].numpy() for part in ("data", "indices", "indptr"))
+            return sparse.csr_array(parts, shape=tuple(arrays[f"{name}.shape"].tolist()))
+
+        hops = {name.partition(".")[0] for name in arrays if name.startswith("near")}
+        near = tuple(block(f"near{i}") for i in range(len(hops)))
+        return cls(block("own"), near, *(arrays[name].numpy() for name in ("degree", "task", "structure")))
+
+
+class NodePair:
+    """Kernels between two views; products that settings share are computed once.
+
+    Args:
+        left, right: The nodes of the rows and of the columns.
+        dtype, device: Of the Gram matrices.
+    """
+
+    def __init__(self, left: NodeView, right: NodeView, dtype: torch.dtype, device: torch.device | str) -> None:
+        self.left, self.right, self.dtype, self.device = left, right, dtype, device
+        self._near: dict[int, Tensor] = {}
+
+    @cached_property
+    def _own(self) -> Tensor:
+        return products(self.left.own, self.right.own, self.dtype, self.device)
+
+    def _hop(self, hop: int) -> Tensor:
+        if hop not in self._near:
+            self._near[hop] = products(self.left.near[hop], self.right.near[hop], self.dtype, self.device)
+        return self._near[hop]
+
+    def _tensor(self, array: Array) -> Tensor:
+        return torch.from_numpy(np.asarray(array)).to(self.device, self.dtype)
+
+    def _degrees(self, name: str) -> tuple[Tensor, Tensor]:
+        left, right = (torch.from_numpy(getattr(view, name)).to(self.device) for view in (self.left, self.right))
+        return left, right
+
+    def terms(self, s: NodeSetting) -> Iterator[tuple[str, Tensor]]:
+        """The kernel term by term: seed, shared, degree (together ``map`` under a map), bias, structure, constant."""
+        if s.height:
+            yield "map", self._map(s)
+        else:
+            yield from self._linear(s)
+        if s.bias:
+            yield "bias", s.bias * s.kappa(*self._degrees("degree"), self.dtype)
+        if s.structure or s.additive:
+            left, right = self._tensor(self.left.structure), self._tensor(self.right.structure)
+            yield "structure", structural(left, right, s)
+        if s.constant:
+            shape = len(self.left), len(self.right)
+            yield "constant", torch.full(shape, s.constant, dtype=self.dtype, device=self.device)
+
+    def _linear(self, s: NodeSetting) -> Iterator[tuple[str, Tensor]]:
+        if s.seed:
+            yield "seed", s.seed * self._own
+        if s.shared or s.degree:
+            near = self._hop(0)
+            if s.hop and len(self.left.near) > 1:
+                near = near + s.hop * self._hop(1)
+            yield "shared", s.shared * near
+            if s.degree:
+                yield "degree", s.degree * s.kappa(*self._degrees("task"), self.dtype) * near
+
+    def _map(self, s: NodeSetting) -> Tensor:
+        scale = [self._tensor(self_kernel(view, s)).clamp(min=1e-12).rsqrt() for view in (self.left, self.right)]
+        return torch.exp((scale[0][:, None] * total(self._linear(s)) * scale[1] - 1) / s.height)
+
+    def gram(self, s: NodeSetting) -> Tensor:
+        """``[len(left), len(right)]``: the kernel."""
+        return total(self.terms(s))
+
+
+def structural(left: Tensor, right: Tensor, s: NodeSetting) -> Tensor:
+    """The kernel of ranked structural descriptors: radial in all of them together, and in each of them apart."""
+    out = left.new_zeros(len(left), len(right))
+    if s.structure:
+        out += s.structure * torch.exp(-0.5 / s.reach**2 * torch.cdist(left, right).square() / left.size(1))
+    if s.additive:
+        for a, b in zip(left.T, right.T, strict=True):
+            out += s.additive / left.size(1) * torch.exp(-0.5 * ((a[:, None] - b) / ADDITIVE_WIDTH) ** 2)
+    return out
+
+
+def total(terms: Iterable[tuple[str, Tensor]]) -> Tensor:
+    """The sum of the terms of a kernel, one of them in memory at a time."""
+    rest = iter(terms)
+    _, out = next(rest)
+    for _, term in rest:
+        out = out.add_(term)
+    return out
+
+
+def self_kernel(view: NodeView, s: NodeSetting) -> Array:
+    """The seed, shared and degree terms of ``k(u, u)`` of each node."""
+    near = squares(view.near[0])
+    if s.hop and len(view.near) > 1:
+        near = near + s.hop * squares(view.near[1])
+    return s.seed * squares(view.own) + (s.shared + s.degree) * near
+
+
+def products(left: Rows, right: Rows, dtype: torch.dtype, device: torch.device | str) -> Tensor:
+    """``left @ right.T`` of dense or sparse rows, in blocks of columns where ``right`` would not fit densely."""
+    if not is_sparse(left):
+        right = right.toarray() if is_sparse(right) else right
+        return _dense(left, dtype, device) @ _dense(right, dtype, device).T
+    right = sparse.csr_array(right)
+    if _multiplications(left, right) < 2e7:
+        return _dense((left @ right.T).toarray(), dtype, device)
+    a = csr_tensor(left, dtype, device)
+    step = max(1, 2**26 // max(1, right.shape[1]))
+    blocks = [
+        a @ _dense(right[start : start + step].T.toarray(), dtype, device) for start in range(0, right.shape[0], step)
+    ]
+    return torch.cat(blocks, 1)
+
+
+def is_sparse(rows: Rows) -> bool:
+    """Whether rows are a SciPy sparse array."""
+    return bool(sparse.issparse(rows))
+
+
+def csr_tensor(rows: Rows, dtype: torch.dtype, device: torch.device | str) -> Tensor:
+    """A SciPy array as a ``torch.sparse_csr`` tensor."""
+    rows = sparse.csr_array(rows)
+    start, column = (torch.from_numpy(part.astype(np.int64)) for part in (rows.indptr, rows.indices))
+    values = torch.from_numpy(rows.data).to(dtype)
+    return torch.sparse_csr_tensor(start, column, values, size=rows.shape, check_invariants=False).to(device)
+
+
+def _dense(array: Array, dtype: torch.dtype, device: torch.device | str) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(array)).to(device, dtype)
+
+
+def _multiplications(left: Rows, right: Rows) -> float:
+    """What the product of a sparse ``left`` and a sparse ``right.T`` takes."""
+    entries = [np.bincount(block.indices, minlength=block.shape[1]).astype(np.float64) for block in (left, right)]
+    return float(entries[0] @ entries[1])
+
+
+def squares(rows: Rows) -> Array:
+    """The squared length of each row."""
+    return np.asarray(rows.power(2).sum(axis=1)) if is_sparse(rows) else np.square(rows).sum(axis=1)
+
+
+class NodeInputs:
+    """Preprocessing of nodes, learned from the training graph (from no label) and applied to any graph.
+
+    Attributes (``data.x``): whole numbers, 0 or more, become sublinear tf-idf; other numbers are standardised, with a
+    column of ones beside a node's own; rows with a single 1 (node labels) stay as they are; without attributes, 12
+    radial functions of log(1 + degree) take their place. All rows are brought to unit length, and so is the mean over a
+    node's neighbours.
+
+    Structural descriptors: log-degree; the mean, deviation, minimum and maximum of the neighbours'; means over two and
+    three hops; the size of the second hop; clustering coefficient. Each is replaced by its rank among training nodes.
+
+    Args:
+        hops: 1 or 2. The second hop and triangles are left out where they would cost too much.
+    """
+
+    def __init__(self, hops: int = 2) -> None:
+        self.hops = hops
+        self.info: dict[str, Any] = {}
+        self.arrays: dict[str, Array] = {}
+
+    def fit(self, data: Data) -> Self:
+        """Learn from the training graph."""
+        _check(data)
+        adjacency = adjacency_of(data)
+        degree = _degree(data)
+        self.info = {"hops": self.hops, "kind": kind_of(data), "columns": 0 if data.x is None else int(data.x.size(1))}
+        self.info["max_degree"] = int(degree.max(initial=1))
+        walks = float((degree.astype(np.float64) ** 2).sum())
+        self.info["triangles"] = walks <= MAX_PRODUCTS
+        if self.info["kind"] == "counts":
+            x = _attributes(data)
+            seen = np.bincount(x.indices, minlength=x.shape[1]) if is_sparse(x) else (x > 0).sum(axis=0)
+            self.arrays["idf"] = np.log((1 + x.shape[0]) / (1 + seen)) + 1
+        elif self.info["kind"] == "numbers":
+            x = _attributes(data)
+            x = x.toarray() if is_sparse(x) else x
+            deviation = x.std(axis=0)
+            self.arrays |= {"mean": x.mean(axis=0), "scale": np.where(deviation > 0, deviation, 1.0)}
+        own = self._own(data, degree)
+        near = unit(adjacency @ own)
+        size = float(near.nnz if is_sparse(near) else near.size) / max(1, len(degree)) * adjacency.nnz
+        if size > MAX_PRODUCTS:
+            self.info["hops"] = 1
+        for i, column in enumerate(self._descriptors(adjacency, degree).T):
+            self.arrays[f"rank{i}"] = np.stack(ranks(column))
+        return self
+
+    def transform(self, data: Data) -> NodeView:
+        """The inputs of every node of a graph."""
+        _check(data)
+        if data.x is not None and self.info["columns"] and data.x.size(1) != self.info["columns"]:
+            raise DemonetError(f"a graph with {data.x.size(1)} attributes, where training had {self.info['columns']}")
+        if (data.x is None) != (self.info["columns"] == 0):
+            raise DemonetError("attributes in training or in this graph, but not in both", hint="give x to both")
+        adjacency, degree = adjacency_of(data), _degree(data)
+        own = self._own(data, degree)
+        near = [unit(adjacency @ own)]
+        if self.info["kind"] == "numbers":  # a column of ones: unit length would lose how large the numbers are
+            own = unit(np.column_stack([own, np.ones(len(own))]))
+        if self.info["hops"] > 1:
+            near.append(unit(adjacency @ near[0]))
+        columns = [
+            np.interp(column, *self.arrays[f"rank{i}"])
+            for i, column in enumerate(self._descriptors(adjacency, degree).T)
+        ]
+        structure = math.sqrt(12) * (np.stack(columns, 1) - 0.5)
+        return NodeView(own, tuple(near), degree, degree, structure)
+
+    def _own(self, data: Data, degree: Array) -> Rows:
+        kind = self.info["kind"]
+        if kind == "degree":
+            centres = np.linspace(0, np.log1p(self.info["max_degree"]), NUM_RADIAL)
+            return unit(np.exp(-0.5 * ((np.log1p(degree)[:, None] - centres) / centres[1]) ** 2))
+        x = _attributes(data)
+        if kind == "numbers":
+            x = x.toarray() if is_sparse(x) else x
+            return (x - self.arrays["mean"]) / (self.arrays["scale"] * math.sqrt(x.shape[1]))
+        if kind == "counts":
+            x = sparse.csr_array(x).astype(np.float64)
+            x.eliminate_zeros()
+            x.data = 1 + np.log(np.maximum(x.data, 1))
+            x = x.multiply(self.arrays["idf"]).tocsr()
+        return unit(x)
+
+    def _descriptors(self, adjacency: sparse.csr_array, degree: Array) -> Array:
+        t = np.log1p(degree)
+        pattern = adjacency.copy()
+        pattern.data = np.ones_like(pattern.data)
+        count = np.maximum(degree, 1)
+        mean = pattern @ t / count
+        second = pattern @ mean / count
+        spread = np.sqrt(np.maximum(pattern @ t**2 / count - mean**2, 0))
+        columns = [t, mean, spread, *(over_neighbours(f, pattern, t) for f in (np.minimum, np.maximum))]
+        columns += [
+            second,
+            pattern @ spread / count,
+            pattern @ second / count,
+            np.log1p(pattern @ degree.astype(float)),
+        ]
+        if self.info["triangles"]:
+            closed = np.asarray((pattern @ pattern).multiply(pattern).sum(axis=1)).ravel()
+            columns.append(closed / np.maximum(degree * (degree - 1), 1))
+        return np.stack(columns, 1)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """All that was learned: a part for JSON and a part for safetensors."""
+        return dict(self.info), {name: torch.from_numpy(np.asarray(array)) for name, array in self.arrays.items()}
+
+    @classmethod
+    def from_state(cls, info: Mapping[str, Any], arrays: Mapping[str, Tensor]) -> Self:
+        """The fitted inputs that gave this state."""
+        inputs = cls(info["hops"])
+        inputs.info, inputs.arrays = dict(info), {name: array.numpy() for name, array in arrays.items()}
+        return inputs
+
+
+def kind_of(data: Data) -> Literal["degree", "labels", "counts", "numbers"]:
+    """What the attributes are: none at all, one-hot node labels, counts, or other numbers."""
+    if data.x is None or data.x.size(1) == 0:
+        return "degree"
+    x = _attributes(data)
+    values = x.data if is_sparse(x) else x
+    if (values < 0).any() or (values != np.round(values)).any():
+        return "numbers"
+    total, largest = np.asarray(x.sum(axis=1)).ravel(), values.max(initial=0)
+    return "labels" if largest <= 1 and (total <= 1).all() else "counts"
+
+
+def adjacency_of(data: Data) -> sparse.csr_array:
+    """Row v holds the edges that point at v, with their weights where the graph has some."""
+    source, target = data.edge_index.cpu().numpy()
+    weight = data.get("edge_weight")
+    values = np.ones(source.size) if weight is None else weight.cpu().numpy().astype(np.float64)
+    n = int(data.num_nodes)
+    return sparse.csr_array((values, (target, source)), shape=(n, n))
+
+
+def unit(rows: Rows) -> Rows:
+    """Rows of length one; a row of zeros stays."""
+    return normalize(sparse.csr_array(rows) if is_sparse(rows) else rows)
+
+
+def _degree(data: Data) -> Array:
+    return torch.bincount(data.edge_index[1].cpu(), minlength=int(data.num_nodes)).numpy()
+
+
+def _attributes(data: Data) -> Rows:
+    x = data.x.detach().cpu()
+    if x.layout == torch.strided:
+        return x.double().numpy()
+    parts = x.values().double().numpy(), x.col_indices().numpy(), x.crow_indices().numpy()
+    return sparse.csr_array(parts, shape=tuple(x.shape))
+
+
+def _check(data: Data) -> None:
+    check_edge_index(data.edge_index, int(data.num_nodes))
+    if data.x is not None:
+        check_features(data.x, int(data.num_nodes))
+
+
+def over_neighbours(reduce: np.ufunc, adjacency: sparse.csr_array, value: Array) -> Array:
+    """The reduction of a value over each node's neighbours; 0 where there are none."""
+    result = np.zeros(len(value))
+    some = np.flatnonzero(np.diff(adjacency.indptr))
+    if some.size:
+        result[some] = reduce.reduceat(value[adjacency.indices], adjacency.indptr[some])
+    return result
+
+
+def ranks(column: Array) -> tuple[Array, Array]:
+    """Distinct values, at most `QUANTILES`, and the share of training nodes below each, ties counted half."""
+    column = np.round(column, 9)  # sums in another order of edges are the same value
+    value, count = np.unique(column, return_counts=True)
+    rank = (np.cumsum(count) - count / 2) / len(column)
+    kept = np.unique(np.linspace(0, len(value) - 1, min(QUANTILES, len(value))).round().astype(int))
+    return value[kept], rank[kept]

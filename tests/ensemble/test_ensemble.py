@@ -1,0 +1,131 @@
+"""The whole: fitting, the table, limits, failures, state, another graph."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load, save
+from tests.ensemble.problems import Broken, Ridge, Undefined, graph_set, roles
+
+from demonet.data import thirds
+from demonet.ensemble import Ensemble, Progress
+from demonet.ensemble.ensemble import FEW
+from demonet.ensemble.graphs import WLForest, WLNeighbour
+from demonet.ensemble.nodes import NodeForest, NodeKernel
+from demonet.errors import DemonetError
+
+
+def members():
+    return [
+        Ridge("ridge"),
+        NodeKernel("kernel", kernel="structure"),
+        NodeForest("forest", columns="structure", trees=10, leaf=2),
+    ]
+
+
+def test_nodes_from_fit_to_state_and_another_graph():
+    data = roles(motifs=32)
+    split, seen = thirds(data.y, 0), []
+    ensemble = Ensemble.fit(data, split, members=members(), on_progress=seen.append)
+    test = split.test.numpy()
+    accuracy = (ensemble.predict(data)[test] == data.y.numpy()[test]).mean()
+    single = max(row.accuracy for row in ensemble.candidates)
+    assert accuracy > 0.5 * single
+    assert ensemble.strict_proba.shape == (data.num_nodes, int(data.y.max()) + 1)
+    assert sum(row.weight for row in ensemble.candidates) == pytest.approx(1)
+    for row in ensemble.candidates:
+        assert row.status == "fitted"
+        assert row.accuracy_low <= row.accuracy <= row.accuracy_high
+        assert row.log_loss_error > 0
+    stages = [progress.stage for progress in seen if isinstance(progress, Progress)]
+    assert stages[:6] == ["fit", "done"] * 3
+    assert stages.count("refitted") == len(ensemble.members)
+    facts, tensors = ensemble.state()
+    back = Ensemble.from_state(json.loads(json.dumps(facts, allow_nan=False)), load(save(tensors)))
+    np.testing.assert_allclose(ensemble.proba, ensemble.predict_proba(data), atol=1e-12)
+    other = roles(5, motifs=8)
+    other.edge_index = torch.cat([other.edge_index, torch.tensor([[0] * 30, list(range(20, 50))])], 1)  # new degrees
+    np.testing.assert_array_equal(back.predict_proba(other), ensemble.predict_proba(other))
+    np.testing.assert_allclose(back.predict_proba(data), ensemble.predict_proba(data), atol=1e-12)
+    np.testing.assert_allclose(back.predict_proba(other).sum(1), 1)
+    assert back.candidates == ensemble.candidates
+
+
+def test_labels_outside_training_and_validation_are_not_looked_at():
+    data = roles()
+    split = thirds(data.y, 0)
+    first = Ensemble.fit(data, split, members=members()).predict_proba(data)
+    data.y[split.test] = data.y[split.test].flip(0)
+    np.testing.assert_array_equal(Ensemble.fit(data, split, members=members()).predict_proba(data), first)
+
+
+def test_graphs_with_and_without_labels():
+    for labels in (True, False):
+        graphs = graph_set(90, labels)
+        y = torch.cat([graph.y for graph in graphs])
+        ensemble = Ensemble.fit(graphs, thirds(y, 0), members=[WLNeighbour("near"), WLForest("forest", trees=10)])
+        assert (ensemble.predict(graphs) == y.numpy()).mean() > 0.8
+        facts, tensors = ensemble.state()
+        back = Ensemble.from_state(json.loads(json.dumps(facts, allow_nan=False)), tensors)
+        new = graph_set(100, labels)[90:]
+        np.testing.assert_allclose(back.predict_proba(new), ensemble.predict_proba(new), atol=1e-9)
+
+
+def test_a_few_labelled_rows_are_judged_by_cross_validation():
+    data = roles()
+    rows = torch.cat([torch.nonzero(data.y == label)[:6, 0] for label in range(int(data.y.max()) + 1)])
+    ensemble = Ensemble.fit(data, rows, members=[Ridge("a"), NodeKernel("b", kernel="degree")])
+    n, ridge = len(rows), ensemble.candidates[0]
+    assert n // 4 < FEW
+    assert ridge.accuracy * n == pytest.approx(round(ridge.accuracy * n))  # a share of all labelled items
+    kept = [member for member in ensemble.members if member.name == "a"]
+    assert all(member.facts["chosen"]["strength"] < n / 4 for member in kept)  # the median over folds
+
+
+def test_a_member_that_fails_is_named_and_left_out():
+    data = roles()
+    tried = [Broken("broken"), Ridge("ridge"), Undefined("undefined")]
+    with pytest.warns(RuntimeWarning, match="left out") as caught:
+        ensemble = Ensemble.fit(data, thirds(data.y, 0), members=tried)
+    assert len(caught) == 2
+    broken, ridge, undefined = ensemble.candidates
+    assert (broken.status, ridge.status, undefined.status) == ("failed", "fitted", "failed")
+    assert "17 is not a kernel" in broken.reason
+    assert [member.name for member in ensemble.members] == ["ridge"]
+    with pytest.warns(RuntimeWarning), pytest.raises(DemonetError, match="17 is not a kernel"):
+        Ensemble.fit(data, thirds(data.y, 0), members=[Broken("broken")])
+
+
+def test_a_time_limit_skips_what_would_exceed_it_but_never_the_first():
+    data = roles()
+    tried = [Ridge("first"), Ridge("long", cost=1e9), Ridge("short")]
+    for limits in ({"time_limit": 1e6, "effort": "best"}, {"effort": "standard"}):
+        ensemble = Ensemble.fit(data, thirds(data.y, 0), members=tried, **limits)
+        assert [row.status for row in ensemble.candidates] == ["fitted", "skipped", "fitted"]
+        assert "limit" in ensemble.candidates[1].reason
+        assert ensemble.candidates[1].weight == 0
+        assert ensemble.candidates[1].log_loss is None
+        json.dumps(ensemble.state()[0], allow_nan=False)
+    ensemble = Ensemble.fit(data, thirds(data.y, 0), members=tried[1:2], time_limit=1e-9)
+    assert ensemble.candidates[0].status == "fitted"
+    assert ensemble.candidates[0].reason == "not refitted: time limit"
+
+
+def test_strict_without_refit():
+    data = roles()
+    ensemble = Ensemble.fit(data, thirds(data.y, 0), members=members(), refit=False)
+    np.testing.assert_allclose(ensemble.predict_proba(data), ensemble.strict_proba)
+
+
+def test_what_cannot_be_fitted_is_refused():
+    data = roles()
+    with pytest.raises(DemonetError, match="distinct names"):
+        Ensemble.fit(data, members=[Ridge("a"), Ridge("a")])
+    with pytest.raises(DemonetError, match="effort='fast'"):
+        Ensemble.fit(data, effort="fast")
+    del data.y
+    with pytest.raises(DemonetError, match="no labels"):
+        Ensemble.fit(data)

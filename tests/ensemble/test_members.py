@@ -1,0 +1,155 @@
+"""Every member: probabilities, refit, state; forests and ridge against their definitions."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from tests.ensemble.problems import graph_set, labelled_of, roles
+
+from demonet.ensemble import Member, portfolio
+from demonet.ensemble.forest import predict_trees, tree_arrays
+from demonet.ensemble.graphs import intersection, l1_distances
+from demonet.ensemble.networks import NetworkMember
+from demonet.ensemble.nodes import LinearMember, NodeForest, classes_by_degree
+from demonet.ensemble.ridge import cumulative_logit, fit_cumulative, normal_scores, solve
+from demonet.ensemble.views import GraphView, NodeView, view_of
+from demonet.errors import DemonetError
+
+
+def small(member: Member) -> Member:
+    """The same member, with few and short networks."""
+    changes = {"seeds": 2, "epochs": 4} if isinstance(member, NetworkMember) else {}
+    return type(member)(member.name, **member.options | changes)
+
+
+def problems():
+    nodes, labelled = roles(), labelled_of(roles())
+    numbers = roles()
+    numbers.x = torch.randn(numbers.num_nodes, 3)
+    counts = roles()
+    counts.x = (torch.rand(counts.num_nodes, 12) < 0.2).float()
+    for name, data in (("bare", nodes), ("numbers", numbers), ("counts", counts)):
+        for member in portfolio(NodeView(data), labelled):
+            if name == "bare" or "attributes" in member.name or member.name in ("linear", "machine"):
+                yield pytest.param(data, labelled, small(member), id=f"{name}-{member.name}")
+    for name in ("labels", "none"):
+        graphs = graph_set(40, name == "labels")
+        for member in portfolio(GraphView(graphs), labelled_of(graphs)):
+            yield pytest.param(graphs, labelled_of(graphs), small(member), id=f"{name}-{member.name}")
+
+
+@pytest.mark.parametrize(("data", "labelled", "member"), list(problems()))
+def test_a_member_fits_refits_and_comes_back_from_its_state(data, labelled, member):
+    view = view_of(data)
+    hidden = np.where(np.isin(np.arange(len(labelled.y)), [*labelled.train, *labelled.val]), labelled.y, -1)
+    masked = type(labelled)(hidden, labelled.classes, labelled.train, labelled.val, labelled.seed)
+    fitted = member.fit(view, masked)
+    probability = fitted.predict_proba(view)
+    assert probability.shape == (view.num_items, labelled.classes)
+    np.testing.assert_allclose(probability.sum(1), 1, atol=1e-6)
+    again = member.fresh().fit(view, masked).predict_proba(view)
+    np.testing.assert_array_equal(again, probability)
+    assert member.cost(view, len(labelled.train)) > 0
+    refitted = fitted.refit(view, masked)
+    assert refitted.facts.get("chosen", {}).keys() == fitted.facts.get("chosen", {}).keys()
+    facts, arrays = refitted.state()
+    back = Member.from_state(json.loads(json.dumps(facts)), arrays)
+    np.testing.assert_array_equal(back.predict_proba(view), refitted.predict_proba(view))
+    assert all(isinstance(array, np.ndarray) and array.dtype != object for array in arrays.values())
+
+
+@pytest.mark.parametrize("make", [RandomForestClassifier, ExtraTreesClassifier])
+def test_trees_as_arrays_predict_what_scikit_learn_does(make):
+    generator = np.random.default_rng(0)
+    x, y = generator.normal(size=(300, 6)), generator.integers(3, size=300) * 2  # classes 0, 2, 4 of 5
+    forest = make(30, min_samples_leaf=2, random_state=0).fit(x[:200], y[:200])
+    found = predict_trees(tree_arrays(forest, 5), x)
+    np.testing.assert_allclose(found[:, [0, 2, 4]], forest.predict_proba(x), atol=1e-12)
+    assert not found[:, [1, 3]].any()
+
+
+def test_ridge_leave_one_out_is_leaving_one_out():
+    generator = np.random.default_rng(1)
+    x, target = generator.normal(size=(15, 3)), generator.normal(size=(15, 2))
+    gram = np.exp(-((x[:, None] - x) ** 2).sum(-1))
+    solution = solve(gram, target, (0.3,))
+    for i in range(15):
+        rest = np.arange(15) != i
+        alpha = np.linalg.solve(gram[np.ix_(rest, rest)] + 0.3 * np.eye(14), target[rest])
+        np.testing.assert_allclose(solution.left_out[i], gram[i, rest] @ alpha)
+
+
+def test_normal_scores_have_mean_zero_and_grow():
+    count = np.array([3.0, 10.0, 4.0])
+    score = normal_scores(count)
+    assert (np.diff(score) > 0).all()
+    assert score @ count == pytest.approx(0, abs=1e-9)
+
+
+def test_cumulative_logit_recovers_its_parameters():
+    generator = np.random.default_rng(0)
+    value = generator.normal(size=4000)
+    true = cumulative_logit(value, 2.0, np.array([-1.0, 0.5]))
+    y = (generator.random(4000)[:, None] > np.cumsum(true, 1)).sum(1)
+    slope, cuts = fit_cumulative(value, y, 3)
+    assert slope == pytest.approx(2.0, abs=0.2)
+    np.testing.assert_allclose(cuts, [-1.0, 0.5], atol=0.15)
+
+
+def test_classes_are_ordered_by_mean_log_degree():
+    data = roles()
+    order, explained = classes_by_degree(NodeView(data), labelled_of(data))
+    labelled = labelled_of(data)
+    value, y = NodeView(data).raw_log_degree[labelled.train], labelled.y[labelled.train]
+    means = [value[y == c].mean() for c in order]
+    assert means == sorted(means)
+    assert 0 < explained <= 1
+
+
+def test_histogram_distances_are_l1():
+    view = GraphView(graph_set(12))
+    rows = {f"counts{k}": view.histogram(k, k)[1] for k in range(4)} | {"size": view.sizes[:, None].astype(float)}
+    counts = view.histogram(0, 0)[1].toarray()
+    expected = np.abs(counts[:, None] - counts).sum(-1)
+    np.testing.assert_allclose(next(l1_distances(rows, rows)), expected)
+    np.testing.assert_allclose(
+        intersection(rows["counts0"], rows["counts0"]), np.minimum(counts[:, None], counts).sum(-1)
+    )
+
+
+def test_a_refitted_network_trains_for_the_chosen_number_of_epochs():
+    data, labelled = roles(), labelled_of(roles())
+    options = {"family": "nodes", "features": "degree-rbf", "seeds": 1, "epochs": 6, "hidden": 8}
+    fitted = NetworkMember("n", **options).fit(NodeView(data), labelled)
+    assert 1 <= fitted.facts["chosen"]["epochs"] <= 6
+    refitted = fitted.refit(NodeView(data), labelled)
+    assert refitted.facts["chosen"] == fitted.facts["chosen"]
+
+
+def test_members_know_classes_that_training_has_not():
+    data = roles()
+    labelled = labelled_of(data)
+    labelled = type(labelled)(labelled.y, labelled.classes + 2, labelled.train, labelled.val)
+    for member in (
+        NodeForest("f", columns="degree", trees=3),
+        NetworkMember("n", family="nodes", features="degree-rbf", seeds=1, epochs=2, hidden=8),
+    ):
+        assert member.fit(NodeView(data), labelled).predict_proba(NodeView(data)).shape[1] == labelled.classes
+
+
+def test_the_linear_member_with_two_classes():
+    data = roles()
+    data.x = torch.randn(data.num_nodes, 3, generator=torch.Generator().manual_seed(0))
+    data.y = (data.x[:, 0] > 0).long()
+    labelled = labelled_of(data)
+    found = LinearMember("linear").fit(NodeView(data), labelled).predict_proba(NodeView(data))
+    assert (found.argmax(1) == labelled.y).mean() > 0.9
+
+
+def test_a_state_of_an_unknown_type_is_refused():
+    with pytest.raises(DemonetError, match="'Pickled'"):
+        Member.from_state({"type": "Pickled", "name": "p", "options": {}, "facts": {}}, {})

@@ -1,0 +1,71 @@
+"""Selection against a naive loop."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from demonet.ensemble.selection import ensemble_weights, greedy_weights, plausible, soften
+
+
+def example(seed: int, members: int = 5, items: int = 37, classes: int = 3):
+    generator = np.random.default_rng(seed)
+    y = generator.integers(classes, size=items)
+    score = generator.normal(size=(members, items, classes)) + 0.8 * np.eye(classes)[y]
+    power = np.exp(score)
+    return power / power.sum(-1, keepdims=True), y
+
+
+def naive_greedy(probability, y, rounds, accuracy):
+    taken = []
+    for _ in range(rounds):
+        scores = []
+        for candidate in range(len(probability)):
+            bag = np.mean([probability[i] for i in [*taken, candidate]], axis=0)
+            score = np.mean([-np.log(bag[i, c]) for i, c in enumerate(y)])
+            if accuracy:
+                score -= np.mean([bag[i].argmax() == c for i, c in enumerate(y)])
+            scores.append(round(score, 12))
+        taken.append(scores.index(min(scores)))
+    return np.bincount(taken, minlength=len(probability)) / rounds
+
+
+@pytest.mark.parametrize("accuracy", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_greedy_is_the_naive_loop(seed, accuracy):
+    probability, y = example(seed)
+    found = greedy_weights(probability, y, accuracy=accuracy)
+    np.testing.assert_allclose(found, naive_greedy(probability, y, 25, accuracy))
+
+
+def test_the_first_of_equal_candidates_is_taken():
+    probability, y = example(0, members=2)
+    best = greedy_weights(probability, y)
+    twice = greedy_weights(np.concatenate([probability, probability]), y)
+    np.testing.assert_array_equal(twice, [*best, 0, 0])
+
+
+def test_weights_are_drawn_towards_equal_ones_by_the_number_of_validation_items():
+    probability, y = example(1, items=50)
+    greedy, kept = greedy_weights(probability, y), plausible(probability, y) | (greedy_weights(probability, y) > 0)
+    expected = greedy / 3 + 2 / 3 * kept / kept.sum()  # 50 / (50 + 100)
+    np.testing.assert_allclose(ensemble_weights(probability, y, graphs=False), expected)
+    assert ensemble_weights(probability, y, graphs=False).sum() == pytest.approx(1)
+
+
+def test_graphs_keep_greedy_weights_by_log_loss_minus_accuracy():
+    probability, y = example(2)
+    expected = greedy_weights(probability, y, accuracy=True)
+    np.testing.assert_array_equal(ensemble_weights(probability, y, graphs=True), expected)
+
+
+def test_a_candidate_that_is_clearly_worse_gets_nothing():
+    probability, y = example(3, items=200)
+    wrong = soften(np.eye(3)[(y + 1) % 3])
+    weights = ensemble_weights(np.concatenate([probability, wrong[None]]), y, graphs=False)
+    assert weights[-1] == 0
+    assert weights[:-1].sum() == pytest.approx(1)
+
+
+def test_softening_keeps_rows_at_one_and_no_class_impossible():
+    np.testing.assert_allclose(soften(np.array([[1.0, 0.0]])), [[0.99, 0.01]])

@@ -1,0 +1,262 @@
+"""``model=``: the kernel machine and the ensemble in place of a network, through the same estimators."""
+
+from __future__ import annotations
+
+import random
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from tests.estimators.problems import QUICK, club, families, roles, words
+from torch_geometric.data import Data
+
+from demonet import DEMONetClassifier, DemonetError, DEMONetGraphClassifier, DEMONetGraphRegressor, DEMONetRegressor
+from demonet.data.splits import fractions
+from demonet.kernels import KernelMachine
+from demonet.kernels.nodes import NodeInputs
+from demonet.tensorfile import read_tensors, write_tensors
+
+KERNEL, AUTO = {"model": "kernel"}, {"model": "auto", "effort": "quick"}
+MODELS = pytest.mark.parametrize("options", [KERNEL, AUTO], ids=["kernel", "auto"])
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Each model once, on nodes and on graphs."""
+    graphs, names = families()
+    every = {}
+    for options in (KERNEL, AUTO):
+        every[options["model"], "nodes"] = DEMONetClassifier(**options).fit(words())
+        every[options["model"], "graphs"] = DEMONetGraphClassifier(**options).fit(graphs, names)
+    return every
+
+
+def flip(n=500, seed=0):
+    """The class is the sign of the neighbours' mean, the other way round above the median degree."""
+    rng = np.random.default_rng(seed)
+    weight = rng.pareto(1.5, n) + 0.2
+    ends = rng.choice(n, size=(3 * n, 2), p=weight / weight.sum())
+    pairs = np.array(sorted({(min(u, v), max(u, v)) for u, v in ends.tolist() if u != v}))
+    edge_index = torch.from_numpy(np.concatenate([pairs, pairs[:, ::-1]]).T.copy())
+    data = Data(x=torch.from_numpy(rng.normal(size=(n, 2))).float(), edge_index=edge_index, num_nodes=n)
+    view = NodeInputs().fit(data).transform(data)
+    sign = np.where(view.degree > np.median(view.degree), -1, 1)
+    data.y = torch.from_numpy((sign * view.near[0][:, 0] > 0).astype(np.int64))
+    return data
+
+
+@MODELS
+def test_nodes_are_fitted_stored_and_predicted_in_another_graph(options, fitted, tmp_path):
+    data, model = words(), fitted[options["model"], "nodes"]
+    assert model.classes_.tolist() == sorted(data.class_names)
+    probability = model.predict_proba()
+    np.testing.assert_allclose(probability.sum(1), 1)
+    assert model.score(data) > 0.8
+    assert model.predict([3, 1]).tolist() == model.predict()[[3, 1]].tolist()
+    model.save(tmp_path / "m.safetensors")
+    loaded = DEMONetClassifier.load(tmp_path / "m.safetensors", graph=data)
+    np.testing.assert_array_equal(loaded.predict_proba(), probability)
+    np.testing.assert_array_equal(loaded.transform(), model.transform())
+    assert loaded.get_params() | {"graph": None} == model.get_params()
+    assert loaded.split_ == model.split_
+    assert loaded.transform().dtype == np.float32
+    other = words(1, motifs=9)
+    hub = torch.stack([torch.arange(1, 60), torch.zeros(59, dtype=torch.long)])
+    other.edge_index = torch.cat([other.edge_index, hub, hub.flip(0)], 1)  # a degree that training never saw
+    np.testing.assert_array_equal(loaded.predict_proba(other), model.predict_proba(graph=other))
+    assert loaded.score(other) > 0.5
+
+
+@MODELS
+def test_graphs_are_fitted_and_stored(options, fitted, tmp_path):
+    (graphs, names), model = families(), fitted[options["model"], "graphs"]
+    assert model.score(graphs, names) > 0.8
+    model.save(tmp_path / "m.safetensors")
+    loaded = DEMONetGraphClassifier.load(tmp_path / "m.safetensors")
+    others = [nx.star_graph(40), nx.path_graph(2), *graphs[:3]]
+    np.testing.assert_array_equal(loaded.predict_proba(others), model.predict_proba(others))
+    np.testing.assert_array_equal(loaded.transform(others), model.transform(others))
+    assert set(loaded.predict(others)) <= set(names)
+
+
+def test_the_table_of_candidates_is_kept(fitted, tmp_path):
+    model = fitted["auto", "nodes"]
+    table = model.candidates_
+    assert {"name", "log_loss", "log_loss_low", "log_loss_high", "weight", "seconds", "status", "reason"} <= set(
+        table[0]
+    )
+    assert sum(row["weight"] for row in table) == pytest.approx(1)
+    judged = [row for row in table if row["status"] == "fitted"]
+    assert all(row["log_loss_low"] <= row["log_loss"] <= row["log_loss_high"] for row in judged)
+    model.save(tmp_path / "m.safetensors")
+    assert DEMONetClassifier.load(tmp_path / "m.safetensors").candidates_ == table
+
+
+def test_a_given_split_is_used_and_its_test_part_is_not():
+    data = words(motifs=9)
+    split = fractions(data.y, (0.4, 0.3, 0.3), 0, stratified=True)
+    told = []
+    scrambled = data.clone()
+    scrambled.y[split.test] = scrambled.y[split.test].flip(0)
+    for options in (KERNEL, AUTO | {"time_limit": 1e-6}):  # of the ensemble, the first candidate alone
+        model = DEMONetClassifier(**options).fit_split(data, split, on_candidate=told.append)
+        assert model.split_ == split
+        again = DEMONetClassifier(**options).fit_split(scrambled, split)
+        np.testing.assert_array_equal(again.predict_proba(), model.predict_proba())
+    assert {progress.candidate.name for progress in told} >= {"machine", "linear"}
+
+
+@pytest.mark.parametrize("values", [[7, -3], ["ja", "nein"], [True, False], [3.0, 2.0]])
+def test_classes_of_any_type_come_back(values, tmp_path):
+    graph, people, sides = club()
+    y = [values[int(side == sides[0])] for side in sides]
+    model = DEMONetClassifier(graph=graph, **KERNEL).fit(people, y)
+    model.save(tmp_path / "m.safetensors")
+    loaded = DEMONetClassifier.load(tmp_path / "m.safetensors", graph)
+    assert [type(name) for name in loaded.classes_.tolist()] == [type(name) for name in model.classes_.tolist()]
+    assert loaded.predict().tolist() == model.predict().tolist()
+
+
+def test_the_degree_decides_where_the_rule_flips_with_it():
+    data = flip()
+    train, test = np.arange(300), np.arange(300, 500)
+    y = data.y.numpy()
+    graph = Data(x=data.x, edge_index=data.edge_index, num_nodes=data.num_nodes)
+    model = DEMONetClassifier(graph=graph, **KERNEL).fit(train, y[train])
+    without = KernelMachine(degree=False).fit(graph, train, y[train])
+    right = model.score(test, y[test])
+    assert right > 0.8
+    assert right > (without.predict(graph, test) == y[test]).mean() + 0.1
+    effect = model.degree_effect()
+    assert effect.items == 300
+    assert set(effect.accuracy) == {"degree", "none", "shuffled"}
+    for other in ("none", "shuffled"):
+        assert effect.gain[other]["accuracy"][1] > 0
+        assert effect.gain[other]["loss"][2] < 0
+
+
+def test_the_effect_of_an_ensemble_is_that_of_its_machine(fitted):
+    model = fitted["auto", "nodes"]
+    effect = model.degree_effect()
+    assert effect.items == len(model.split_.train) + len(model.split_.val)
+
+
+def test_shares_add_up(fitted):
+    model = fitted["kernel", "nodes"]
+    shares = model.shares()
+    assert set(shares) <= {"seed", "shared", "degree", "bias", "structure", "constant", "map"}
+    np.testing.assert_allclose(sum(shares.values()), model.transform(), atol=1e-4)
+    why = model.explain(7)
+    assert why.prediction == model.predict([7])[0]
+    assert why.confidence == pytest.approx(model.predict_proba([7]).max())
+    column = list(model.classes_).index(why.prediction) if model.transform().shape[1] > 1 else 0
+    assert sum(why.shares.values()) == pytest.approx(model.transform([7])[0, column], abs=1e-4)
+    parts = why.network
+    assert parts.rest + parts.seed + parts.shared + parts.own + parts.interaction == pytest.approx(parts.score)
+    graphs = families()[0]
+    sets = fitted["kernel", "graphs"]
+    np.testing.assert_allclose(sum(sets.shares(graphs).values()), sets.transform(graphs), atol=1e-4)
+
+
+def test_numbers(tmp_path):
+    data = words()
+    y = 100 + 10 * np.log1p(np.bincount(data.edge_index[1], minlength=data.num_nodes)) + data.x[:, 0].numpy()
+    model = DEMONetRegressor(graph=data, **KERNEL).fit(np.arange(40), y[:40])
+    assert model.score(np.arange(40, len(y)), y[40:]) > 0.9
+    np.testing.assert_allclose(sum(model.shares().values())[:, 0], model.predict(), rtol=1e-4)
+    assert model.explain(3).prediction == pytest.approx(model.predict([3])[0])
+    model.save(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(DEMONetRegressor.load(tmp_path / "m.safetensors", data).predict(), model.predict())
+    graphs = [nx.star_graph(n) for n in range(3, 23)]
+    sets = DEMONetGraphRegressor(**KERNEL).fit(graphs, range(3, 23))
+    assert sets.score(graphs, range(3, 23)) > 0.9
+
+
+def test_a_search_over_models():
+    graph, people, sides = club()
+    estimator = DEMONetClassifier(graph=graph, model="kernel")
+    assert clone(estimator).get_params()["model"] == "kernel"
+    grid = [{"model": ["network"], **{name: [value] for name, value in QUICK.items()}}, {"model": ["kernel"]}]
+    search = GridSearchCV(DEMONetClassifier(graph=graph), grid, cv=2, error_score="raise")
+    search.fit(people, sides)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+REFUSED = {
+    "scheme": "hash",
+    "hidden": 8,
+    "lr": 0.1,
+    "epochs": 3,
+    "patience": 3,
+    "class_weight": "balanced",
+    "preset": "paper",
+    "features": "degree-rbf",
+    "metric": "auc",
+}
+
+
+@MODELS
+@pytest.mark.parametrize("name", REFUSED)
+def test_parameters_of_networks_are_refused(options, name):
+    with pytest.raises(DemonetError, match=f"{name}=.*{options['model']}"):
+        DEMONetClassifier(**options, **{name: REFUSED[name]}).fit(roles())
+
+
+def test_what_a_model_does_not_have_is_refused(fitted, tmp_path):
+    for options in ({"effort": "quick"}, {"time_limit": 3.0}, {"model": "kernel", "time_limit": 3.0}):
+        with pytest.raises(DemonetError, match=r"effort|time_limit"):
+            DEMONetClassifier(**options).fit(roles())
+    with pytest.raises(DemonetError, match="model"):
+        DEMONetClassifier(model="forest").fit(roles())
+    with pytest.raises(DemonetError, match="model"):
+        DEMONetRegressor(model="auto").fit(roles())
+    data = words()
+    with pytest.raises(DemonetError, match="table of labels"):
+        DEMONetClassifier(graph=data, **KERNEL).fit(np.arange(9), np.eye(9)[:, :3])
+    with pytest.raises(DemonetError, match="2 columns"):
+        DEMONetRegressor(graph=data, **KERNEL).fit(np.arange(9), np.ones((9, 2)))
+    split = fractions(data.y, (0.5, 0.5, 0.0), 0, stratified=True)
+    with pytest.raises(DemonetError, match="checkpoint"):
+        DEMONetClassifier(**KERNEL).fit_split(data, split, checkpoint=tmp_path / "c.pt")
+    model = fitted["auto", "nodes"]
+    for call in (lambda: model.explain(1), model.shares, lambda: model.to_onnx(tmp_path / "m.onnx")):
+        with pytest.raises(DemonetError):
+            call()
+    with pytest.raises(DemonetError, match="attributes"):
+        model.predict(graph=roles())
+    network = DEMONetClassifier(**QUICK).fit(roles())
+    with pytest.raises(DemonetError, match="degree_effect"):
+        network.degree_effect()
+
+
+@MODELS
+def test_files_that_are_damaged_or_of_another_kind_are_refused(options, fitted, tmp_path):
+    path = tmp_path / "m.safetensors"
+    fitted[options["model"], "nodes"].save(path)
+    with pytest.raises(DemonetError, match="DEMONetClassifier"):
+        DEMONetGraphClassifier.load(path)
+    raw = path.read_bytes()
+    for place in random.Random(0).sample(range(len(raw)), 50):
+        path.write_bytes(raw[:place] + bytes([raw[place] ^ 1]) + raw[place + 1 :])
+        with pytest.raises(DemonetError):
+            DEMONetClassifier.load(path)
+    path.write_bytes(raw)
+    tensors, facts, form = read_tensors(path, "demonet-closed-form-1")
+    for missing in [name for name in tensors if "split" in name or "degree" in name or "alpha" in name]:
+        write_tensors(path, form, {name: t for name, t in tensors.items() if name != missing}, facts)
+        with pytest.raises(DemonetError):
+            DEMONetClassifier.load(path)
+    for changed in ({"kind": "other"}, {"model": {}}, {"parameters": facts["parameters"] | {"model": "network"}}):
+        write_tensors(path, form, tensors, facts | changed)
+        with pytest.raises(DemonetError):
+            DEMONetClassifier.load(path)
+
+
+def test_files_of_networks_stay_as_they_were(tmp_path):
+    """No new parameter in them: files of before are read, and these by versions of before."""
+    DEMONetClassifier(**QUICK).fit(roles()).save(tmp_path / "m.safetensors")
+    facts = read_tensors(tmp_path / "m.safetensors", "demonet-model-2").facts
+    assert not {"model", "effort", "time_limit"} & set(facts["parameters"])

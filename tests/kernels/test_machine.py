@@ -1,0 +1,230 @@
+"""Kernel ridge in closed form: against leaving items out one by one, against the primal, and on generated data."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load as load_arrays
+from safetensors.torch import save as save_arrays
+from tests.kernels.graphs import graph, star
+
+from demonet.data.synthetic import small_graphs
+from demonet.kernels.machine import KernelMachine, Link, ridge, ridge_path
+from demonet.kernels.nodes import NodeInputs, NodeSetting
+from demonet.kernels.primal import PrimalRidge
+
+EXACT = {"dtype": torch.float64}
+LINEAR = NodeSetting(seed=0.6, shared=0.4, degree=0.5, bias=0.2, hop=0.5)
+
+
+def random_graph(n=120, seed=0, edges=3, columns=3):
+    """Degrees that differ widely, and numbers as attributes."""
+    rng = np.random.default_rng(seed)
+    weight = rng.pareto(1.5, n) + 0.2
+    ends = rng.choice(n, size=(edges * n, 2), p=weight / weight.sum())
+    pairs = {(min(u, v), max(u, v)) for u, v in ends.tolist() if u != v}
+    return graph(n, sorted(pairs), rng.normal(size=(n, columns)))
+
+
+def flipped(data, flip=True):
+    """The class is the sign of the neighbours' mean, the other way round above the median degree if ``flip``."""
+    view = NodeInputs().fit(data).transform(data)
+    sign = np.where(view.degree > np.median(view.degree), -1, 1) if flip else 1
+    return (sign * view.near[0][:, 0] > 0).astype(np.int64)
+
+
+def stored(machine):
+    """What comes back after JSON and safetensors."""
+    info, arrays = machine.state()
+    arrays = load_arrays(save_arrays({name: array.contiguous() for name, array in arrays.items()}))
+    return KernelMachine.from_state(json.loads(json.dumps(info)), arrays)
+
+
+def test_leave_one_out_is_what_leaving_one_out_gives():
+    rng = np.random.default_rng(0)
+    x = torch.from_numpy(rng.normal(size=(12, 4)))
+    gram, targets = x @ x.T + 1, torch.from_numpy(rng.normal(size=(12, 2)))
+    noise = 0.3 * float(gram.diagonal().mean())
+    path = ridge_path(gram, targets, np.array([0.3, 1.0]), cross=gram[:3])
+    alpha, left_out = ridge(gram, targets, noise)
+    for i in range(12):
+        rest = [j for j in range(12) if j != i]
+        without, _ = ridge(gram[rest][:, rest], targets[rest], noise)
+        np.testing.assert_allclose(left_out[i], gram[i, rest] @ without)
+    np.testing.assert_allclose(path.left_out[0], left_out)
+    np.testing.assert_allclose(path.other[0], gram[:3] @ alpha)
+
+
+def test_a_machine_reports_the_predictions_of_machines_without_the_item():
+    data = random_graph(30)
+    y = flipped(data)
+    machine = KernelMachine("classes", settings=[LINEAR], **EXACT).fit(data, np.arange(30), y)
+    view, noise = machine.inputs_.transform(data), machine.members_[0][1]
+    gram, targets = view.pair(view, torch.float64, "cpu").gram(LINEAR), torch.eye(2, dtype=torch.float64)[y] - 0.5
+    for i in (0, 7, 29):
+        rest = [j for j in range(30) if j != i]
+        alpha, _ = ridge(gram[rest][:, rest], targets[rest], noise)
+        np.testing.assert_allclose(machine.left_out_[i], gram[i, rest] @ alpha, atol=1e-9)
+
+
+@pytest.mark.parametrize("scheme", ["smooth", "weight"])
+@pytest.mark.parametrize("counts", [False, True])
+@pytest.mark.parametrize("columns", [0, 3000])
+def test_primal_and_dual_are_equal(scheme, counts, columns, monkeypatch):
+    monkeypatch.setattr("demonet.kernels.primal.RANK", 1e-13)
+    monkeypatch.setattr("demonet.kernels.primal.COLUMNS", columns)
+    data, other = random_graph(40), star(60, np.random.default_rng(1).normal(size=(61, 3)))
+    if counts:
+        data.x, other.x = (torch.poisson(d.x.abs(), generator=torch.Generator().manual_seed(0)) for d in (data, other))
+    inputs = NodeInputs().fit(data)
+    train, new = inputs.transform(data), inputs.transform(other)  # degree 60 is unseen
+    s = replace(LINEAR, scheme=scheme, structure=0.3, additive=0.2)
+    targets = torch.from_numpy(np.random.default_rng(2).normal(size=(40, 2)))
+    alpha, _ = ridge(train.pair(train, torch.float64, "cpu").gram(s), targets, 0.1)
+    primal = PrimalRidge(s, 0.1, torch.float64, tolerance=1e-12, steps=2000).fit(train, targets)
+    for view in (train, new):
+        np.testing.assert_allclose(
+            primal.predict(view), view.pair(train, torch.float64, "cpu").gram(s) @ alpha, rtol=1e-4, atol=1e-5
+        )
+
+
+def test_the_primal_refuses_a_nonlinear_kernel(refuses):
+    refuses(lambda: PrimalRidge(NodeSetting(height=0.5), 0.1), "height", "0.5")
+
+
+@pytest.mark.parametrize("dual", [15_000, 10])
+def test_shares_add_up_to_the_prediction(dual):
+    data = random_graph(60)
+    settings = [LINEAR, replace(LINEAR, structure=0.3, degree=0.1)]
+    machine = KernelMachine("classes", settings=settings, dual=dual, **EXACT)
+    machine.fit(data, np.arange(0, 60, 2), flipped(data)[::2])
+    shares = machine.shares(data, np.arange(20))
+    assert set(shares) == {"seed", "shared", "degree", "bias", "structure", "constant"}
+    np.testing.assert_allclose(sum(shares.values()), machine.decision_function(data, np.arange(20)), atol=1e-9)
+
+
+def test_shares_of_graphs_and_of_the_nonlinear_map_add_up():
+    graphs = small_graphs(30, seed=1)
+    y = np.array([int(g.y) for g in graphs])
+    machine = KernelMachine("classes", **EXACT).fit(graphs, np.arange(20), y[:20])
+    np.testing.assert_allclose(sum(machine.shares(graphs).values()), machine.decision_function(graphs), atol=1e-9)
+
+
+@pytest.mark.parametrize("task", ["classes", "ordinal", "regression"])
+@pytest.mark.parametrize("dual", [15_000, 20])
+def test_a_stored_node_machine_predicts_the_same(task, dual):
+    data, other = random_graph(60), random_graph(30, seed=5)
+    y = flipped(data) + flipped(data, flip=False)
+    machine = KernelMachine(task, members=2, dual=dual, screen=25).fit(data, np.arange(40), y[:40])
+    assert bool(machine.primal_) == (dual == 20)
+    back = stored(machine)
+    np.testing.assert_array_equal(back.decision_function(other), machine.decision_function(other))
+    np.testing.assert_array_equal(back.predict(other), machine.predict(other))
+
+
+def test_a_stored_graph_machine_predicts_the_same_and_batches_do_not_matter():
+    graphs = small_graphs(30, seed=2)
+    y = np.array([int(g.y) for g in graphs])
+    machine = KernelMachine(members=2, **EXACT).fit(graphs, np.arange(25), y[:25])
+    p = machine.predict_proba(graphs[25:])
+    np.testing.assert_array_equal(stored(machine).predict_proba(graphs[25:]), p)
+    np.testing.assert_allclose([machine.predict_proba([g])[0] for g in graphs[25:]], p, atol=1e-9)
+    assert (p.argmax(1) == y[25:]).mean() > 0.8
+
+
+def test_the_degree_pays_where_the_rule_flips_with_it_and_not_where_it_does_not():
+    data = random_graph(400, columns=2)
+    rows = np.arange(200)
+    effect = KernelMachine(members=3).fit(data, rows, flipped(data)[:200]).degree_effect()
+    assert effect.items == 200
+    assert effect.accuracy["degree"] > 0.85 > max(effect.accuracy["none"], effect.accuracy["shuffled"])
+    assert effect.gain["none"]["accuracy"][1] > 0
+    assert effect.gain["shuffled"]["loss"][2] < 0
+    plain = KernelMachine(members=3).fit(data, rows, flipped(data, flip=False)[:200]).degree_effect()
+    assert abs(plain.gain["none"]["accuracy"][0]) < 0.05
+
+
+def test_without_the_degree_no_member_has_a_degree_term():
+    data = random_graph(60)
+    machine = KernelMachine(degree=False).fit(data, np.arange(40), flipped(data)[:40])
+    assert {setting.degree for setting, _, _ in machine.table_} == {0.0}
+
+
+def test_probabilities_are_calibrated():
+    """Classes drawn with known chances: confidence and accuracy differ by little, in ten bins."""
+    data = random_graph(1500, columns=4)
+    rng = np.random.default_rng(0)
+    view = NodeInputs().fit(data).transform(data)
+    logits = 3 * view.own[:, :3] + 2 * view.near[0][:, 1:4]
+    y = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    p = KernelMachine("classes", members=3).fit(data, np.arange(400), y[:400]).predict_proba(data)[400:]
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    confidence, right = p.max(axis=1), p.argmax(axis=1) == y[400:]
+    bins = np.minimum((confidence * 10).astype(int), 9)
+    gaps = [abs((confidence - right)[bins == b].sum()) for b in range(10)]
+    assert sum(gaps) / len(right) < 0.05
+
+
+def test_ordered_classes_are_recognised():
+    data = random_graph(300)
+    degree = NodeInputs().fit(data).transform(data).degree
+    noisy = np.log1p(degree) + np.random.default_rng(0).normal(scale=0.3, size=300)
+    ranks = np.searchsorted(np.quantile(noisy, [0.25, 0.5, 0.75]), noisy)
+    y = np.array([2, 0, 3, 1])[ranks]
+    machine = KernelMachine(members=2).fit(data, np.arange(150), y[:150])
+    assert machine.task_ == "ordinal"
+    assert machine.ranks_ == (1, 3, 0, 2)
+    p = machine.predict_proba(data)
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    assert (p.argmax(axis=1) == y)[150:].mean() > 0.5
+
+
+def test_an_ordinal_link_is_the_cumulative_logit():
+    link = Link(2.0, (-1.0, 0.5), (0, 1, 2))
+    f = np.array([[0.3]])
+    above = 1 / (1 + np.exp(-2.0 * (0.3 - np.array([-1.0, 0.5]))))
+    np.testing.assert_allclose(np.exp(link.log_probabilities(f)), [[1 - above[0], above[0] - above[1], above[1]]])
+
+
+def test_numbers_are_predicted_in_their_own_units():
+    data = random_graph(200)
+    view = NodeInputs().fit(data).transform(data)
+    y = 100 + 5 * view.near[0][:, 0] + view.own[:, 1]
+    machine = KernelMachine("regression", members=2).fit(data, np.arange(100), y[:100])
+    assert np.abs(machine.predict(data) - y)[100:].mean() < 0.3 * y.std()
+
+
+def test_validation_items_only_choose():
+    """With one setting and a fixed noise there is nothing to choose, so their labels change no coefficient."""
+    data = random_graph(60)
+    y = flipped(data)
+    rows, val = np.arange(30), np.arange(30, 50)
+    fitted = [
+        KernelMachine("classes", settings=[LINEAR], **EXACT).fit(data, rows, y[:30], val, labels)
+        for labels in (y[30:50], 1 - y[30:50])
+    ]
+    noise = [machine.members_[0][1] for machine in fitted]
+    gram = fitted[0].train_.pair(fitted[0].train_, torch.float64, "cpu").gram(LINEAR)
+    for machine, value in zip(fitted, noise, strict=True):
+        alpha, _ = ridge(gram, torch.eye(2, dtype=torch.float64)[y[:30]] - 0.5, value)
+        np.testing.assert_allclose(machine.alpha_[0], alpha)
+        assert len(machine.left_out_) == 50
+
+
+def test_screening_on_a_sample_still_fits_on_every_item():
+    data = random_graph(150, columns=2)
+    y = flipped(data)
+    machine = KernelMachine(members=2, screen=40).fit(data, np.arange(100), y[:100])
+    assert len(machine.left_out_) == len(machine.alpha_[0]) == 100
+
+
+def test_unknown_tasks_and_probabilities_of_numbers_are_refused(refuses):
+    refuses(lambda: KernelMachine("ranking"), "ranking")
+    data = random_graph(30)
+    machine = KernelMachine("regression", settings=[LINEAR]).fit(data, np.arange(30), np.arange(30.0))
+    refuses(lambda: machine.predict_proba(data), "regression")
+    refuses(lambda: stored(machine).degree_effect(), "loaded")
