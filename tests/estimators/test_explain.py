@@ -41,6 +41,15 @@ def test_it_is_about_the_prediction_that_was_made(case):
     assert explanation.network.score == pytest.approx(float(scores.max().detach()), abs=1e-4)
 
 
+def test_another_class_has_other_reasons():
+    fitted = DEMONetClassifier(**QUICK).fit(roles())
+    predicted = int(fitted.predict_proba([7])[0].argmax())
+    same, other = (fitted.explain(7, epochs=5, output=output) for output in (predicted, (predicted + 1) % 2))
+    assert same.edges == fitted.explain(7, epochs=5).edges
+    assert other.prediction == fitted.classes_[(predicted + 1) % 2]
+    assert other.edges != same.edges
+
+
 def test_the_parts_add_up(case):
     for parts in (case[2].network, case[2].last_layer):
         if parts is not None:

@@ -215,7 +215,7 @@ def _masks(
     explainer = Explainer(
         model if classify else _OneOutput(model, column),
         GNNExplainer(epochs=epochs),
-        explanation_type="model",
+        explanation_type="phenomenon" if classify else "model",  # of the class asked for, not of the predicted one
         node_mask_type="common_attributes",
         edge_mask_type="object" if edge_index.size(1) else None,
         model_config={
@@ -226,7 +226,9 @@ def _masks(
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        found = explainer(x, edge_index, index=row, **({"edge_weight": weight[0]} if weight else {}))
+        options = {"edge_weight": weight[0]} if weight else {}
+        options |= {"target": torch.full((x.size(0),), column)} if classify else {}
+        found = explainer(x, edge_index, index=row, **options)
     edges = found.edge_mask.detach() if edge_index.size(1) else torch.empty(0)
     return edges, found.node_mask.detach().view(-1)
 

@@ -119,8 +119,7 @@ class NodeEstimator(DEMONetEstimator):
             graph: Another graph than the fitted one.
             epochs: Steps of PyG's GNNExplainer; its seed is ``random_state``.
             output: The class, label or target column to explain, by its index (for a class, in ``classes_``); by
-                default the one with the highest score. With a class, it changes ``network`` and ``last_layer``;
-                ``edges`` and ``features`` are always those of the predicted class.
+                default the one with the highest score.
         """
         data, rows = self._locate([node], graph)
         classes = getattr(self, "classes_", None)
