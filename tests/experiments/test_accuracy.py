@@ -87,7 +87,7 @@ def test_options_of_baselines():
     ("wrong", "message"),
     [
         (job("brazil", "gnn"), "'gnn'"),
-        (job("brazil", "gcn", split="halves"), "no split 'halves'"),
+        (job("brazil", "gcn", split="halves"), "'halves'"),
         (job("brazil", "gcn", options={"depth": 3}), "gcn has no setting 'depth'"),
         (job("brazil", "majority", options={"depth": 3}), "majority has no setting 'depth'"),
         (job("brazil", "gcn", options={"train": {"rate": 1}}), "unknown training option 'rate'"),

@@ -37,6 +37,7 @@ from demonet.estimators.closed_form import (
 from demonet.estimators.model_file import SavedModel, load_model, save_model
 from demonet.estimators.targets import Array, Targets
 from demonet.kernels import DegreeEffect
+from demonet.nn.weights import SCHEMES
 from demonet.train.loop import Epoch, History
 from demonet.train.metrics import METRICS
 from demonet.train.objective import Objective
@@ -137,6 +138,11 @@ class DEMONetEstimator(BaseEstimator):
             self._validate_params()
         except InvalidParameterError as error:
             raise DemonetError(str(error)) from None
+        if self.scheme is not None and self.scheme not in SCHEMES:  # users may register more
+            known = ", ".join(map(repr, SCHEMES))
+            raise DemonetError(
+                f"The 'scheme' parameter of {type(self).__name__} must be one of {known}. Got {self.scheme!r}."
+            )
         defaults = {name: p.default for name, p in signature(type(self).__init__).parameters.items()}
         check_parameters(self.model, self.get_params(deep=False), defaults)
 
