@@ -160,8 +160,8 @@ def _curves(run: Run) -> list[Section]:
     epochs = len(curves["val_loss"])
     chosen = {KEPT: kept} if 0 <= kept < epochs else None
     caption = (
-        f"Epoch {kept + 1} of {epochs} was kept (dots): the best validation {title}, ties by loss. Where training "
-        "loss (dotted) goes on falling and validation loss rises, the network learns its training part by heart."
+        f"The model is that of epoch {kept + 1} of {epochs} (dots), with the best validation {title}; ties are broken "
+        "by loss. If the training loss (dotted) falls while the validation loss rises, the network overfits."
     )
     columns = [Column("epoch"), *(Column(name.replace("_", " "), 4) for name in curves)]
     rows: list[list[Cell]] = [[i + 1, *(curve[i] for curve in curves.values())] for i in range(epochs)]
@@ -180,8 +180,8 @@ def _curves(run: Run) -> list[Section]:
 def _explorer(run: Run) -> Section:
     count, size, task = len(run.ids), size_name(run), TASK_PAGES[run.task]
     caption = (
-        f"Each point is a {noun(run)}, its embedding in two dimensions: near points look alike to the network, and "
-        f"{task.hint}. Point at one to read it, press it to keep it."
+        f"Each point is the embedding of a {noun(run)} in two dimensions. Points close together are similar for the "
+        f"network; {task.hint}. Hover over a point for details, click it to keep them."
     )
     views = {
         "place": View("Embedding", f"The embeddings of {count:,} {run.kind} in two dimensions.", caption, run.place)
@@ -190,8 +190,8 @@ def _explorer(run: Run) -> Section:
         views["drawing"] = View(
             "The graph",
             f"A drawing of the graph: {count:,} nodes, {run.edges.shape[1]:,} edges.",
-            f"The graph itself: {count:,} nodes, {run.edges.shape[1]:,} edges, in the same colours. Neighbours of one "
-            "colour say that it follows the edges; nodes alike in degree and far apart, that it follows roles.",
+            f"The graph: {count:,} nodes, {run.edges.shape[1]:,} edges, in the same colours. If neighbours have the "
+            "same colour, it follows the edges. If nodes of similar degree have it, it follows structural roles.",
             run.drawing,
             run.edges,
         )
@@ -214,8 +214,8 @@ def _degrees(run: Run) -> list[Section]:
     else:
         told = f"Each of the {run.degrees.size:,} degrees is a task of its own."
     caption = (
-        f"How many of {whose} have each degree, both axes logarithmic. {told} A task with few nodes has little of "
-        "its own to learn from, and leans on what all degrees share."
+        f"How many of {whose} have each degree, both axes logarithmic. {told} A task with few nodes has "
+        "little training data of its own; for it the shared weights matter most."
     )
     columns = [Column("degree"), Column("nodes"), Column("task")]
     rows: list[list[Cell]] = [

@@ -67,32 +67,32 @@ def verdict(run: Run) -> str:
     """An interpretation of the test metric, in a few sentences."""
     found, noun, metric = score(run), run.kind, run.metric
     if found is None:
-        return f"No {noun} with known labels were held out, so nothing here says how good this model is on new ones."
+        return f"No {noun} with known labels were held out, so the quality of this model on new {noun} is unknown."
     total, (value, low, high) = tested(run).size, found
     accuracy = metric.name == "accuracy"
     text = percent if accuracy else shown
-    told = f"Of {total:,} test {noun}, which had no part in training or in choosing the epoch, the model "
+    told = f"Of {total:,} test {noun}, which were not used for training or for choosing the epoch, the model "
     if accuracy:
-        told += f"names {round(value * total):,} right: {percent(value)}."
+        told += f"predicts {round(value * total):,} correctly: {percent(value)}."
     else:
         article = "an" if metric.title[0] in "aRM" else "a"
         told = f"{told.replace('Of', 'On', 1)}has {article} {metric.title} of {shown(value)}."
         told += "" if metric.larger_is_better else " Smaller is better."
     if not np.isnan(low):
-        told += f" The 95 % interval, for {noun} like these, runs from {text(low)} to {text(high)}."
+        told += f" The 95 % interval for such {noun} is {text(low)} to {text(high)}."
     floor = best_floor(run)
     if floor is None:
         return told
     name, (best, _, _) = floor
     sign = 1 if metric.larger_is_better else -1
-    told += f"\n\nThe best floor, {name}, has {text(best)}"
+    told += f"\n\nThe best simple baseline (floor), {name}, has {text(best)}"
     if sign * best >= sign * value:
-        return f"{told}: the model does not beat it, and what it learnt beyond that does not show on this test."
+        return f"{told}. The model does not beat it: on this test the simple baseline is as good or better."
     if low <= best <= high:
-        return f"{told}, which is inside that interval: the model is ahead, but on so few {noun} that may be luck."
+        return f"{told}, inside that interval. The model is ahead, but with so few {noun} this may be chance."
     if np.isnan(low):
         return f"{told}: the model is ahead."
-    return f"{told}, {'below' if sign > 0 else 'above'} that interval: the model has learnt more than that."
+    return f"{told}, {'below' if sign > 0 else 'above'} that interval. The model is better than its simple baselines."
 
 
 def floors(run: Run) -> list[Section]:
@@ -103,7 +103,7 @@ def floors(run: Run) -> list[Section]:
     rows = {OURS: found, **floor_scores(run)}
     how = "Wilson's 95 % interval" if run.metric.name == "accuracy" else "a 95 % interval of the model by bootstrap"
     caption = f"Test {title} on {tested(run).size:,} {run.kind}, with {how}."
-    sections = _beside(run, rows, caption, f"{_capital(title)} beside the floors")
+    sections = _beside(run, rows, caption, f"{_capital(title)} compared with simple baselines")
     over = run.metrics.get("cv")
     if over:
         values = over.get("test_metric") or over["test_accuracy"]
@@ -128,7 +128,7 @@ def _student(run: Run, values: list[float]) -> tuple[float, float]:
 
 def _beside(run: Run, rows: dict[str, Score], caption: str, title: str) -> list[Section]:
     ours, name = rows[OURS][0], run.metric.title
-    told = f"{caption} Grey are floors, which know less than the model: what they reach needs no network."
+    told = f"{caption} Grey bars are simple baselines (floors), which use less information than the model."
     if not run.metric.larger_is_better:
         told += " Shorter bars are better."
     best: Literal["max", "min"] = "max" if run.metric.larger_is_better else "min"
@@ -173,11 +173,11 @@ def classes(run: Run) -> list[Section]:
     ]
     off = counts - np.diag(right)
     worst = np.unravel_index(off.argmax(), off.shape)
-    told = "Rows are true classes, columns predictions, colour the share of a row; the diagonal is right."
+    told = "Rows are true classes, columns are predictions. Colours show the share of a row. The diagonal is correct."
     if off.max() > 0:
         true_name, taken = (run.class_names[i] for i in worst)
-        told += f" Most often: “{_short(true_name)}” taken for “{_short(taken)}”, {off.max():,} of {true[worst[0]]:,}."
-    figure = confusion(counts, run.class_names, title=f"Who is taken for whom, {items.size:,} test {run.kind}")
+        told += f" Most frequent: “{_short(true_name)}” as “{_short(taken)}”, {off.max():,} of {true[worst[0]]:,}."
+    figure = confusion(counts, run.class_names, title=f"Confusion matrix, {items.size:,} test {run.kind}")
     alt = f"Confusion matrix of {size} classes: {right.sum():,} of {items.size:,} on the diagonal."
     columns = [Column("class"), Column(f"test {run.kind}"), Column("recall"), Column("precision"), Column("F1")]
     return [
@@ -187,7 +187,7 @@ def classes(run: Run) -> list[Section]:
         Table(
             columns,
             rows,
-            "Recall: of those in the class, the share found. Precision: of those named so, the share that is.",
+            "Recall: the share of a class that was found. Precision: the share of its predictions that is correct.",
             title="Class by class",
             half=True,
         ),
@@ -211,8 +211,8 @@ def by_size(run: Run) -> list[Section]:
     counted = np.bincount(here, minlength=len(bins)).tolist()
     size = size_name(run)
     caption = (
-        f"Above, the share of {what} that are right at each {size}, the dotted line for all; below, how many "
-        f"{run.kind} there are, tested ones coloured. Where few were tested the interval is wide: read little into it."
+        f"Top: the share of {what} predicted correctly at each {size}; the dotted line is the share of all. Bottom: "
+        f"the number of {run.kind}, test {run.kind} in colour. With few test {run.kind} the interval is wide."
     )
     rows: list[list[Cell]] = [
         [bin.name, count, tests, share.total, share.right, *(_known(v) for v in (share.value, *share.interval))]

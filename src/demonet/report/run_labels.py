@@ -28,9 +28,9 @@ def label_table(run: Run) -> list[Section]:
     ]
     columns = ["label", f"test {run.kind}", "positives", "precision", "recall", "F1", "average precision"]
     caption = (
-        f"Test {run.kind} whose label is known, and those of them that have it. Precision: of those predicted to have "
-        "it, the share that does. Recall: of those that have it, the share found. Average precision: how far up in the "
-        "order of the probabilities those that have it stand; by chance, the share of positives."
+        f"Test {run.kind} whose label is known, and those of them that have it. Precision: the share of its "
+        "predictions that is correct. Recall: the share that was found. Average precision: the quality of the order by "
+        "probability; a random order has the share of positives."
     )
     return [Table([Column(name) for name in columns], rows, caption, title="Label by label")]
 

@@ -103,8 +103,8 @@ def _scatter(run: Run, rows: NDArray[np.int64], column: int, of: str) -> Section
     figure.update_yaxes(title_text="prediction")
     shown = f"{drawn.size:,} of {rows.size:,}" if drawn.size < rows.size else f"{rows.size:,}"
     caption = (
-        f"{shown} test {run.kind}. On the dotted line a prediction is right. Points that lie flatter than the line say "
-        "that the model plays safe and stays near the mean."
+        f"{shown} test {run.kind}. Predictions on the dotted line are exact. If the points form a flatter line, "
+        "the model predicts values too close to the mean."
     )
     numbers: list[list[Cell]] = [
         [run.ids[i], float(run.y[i, column]), float(run.prediction[i, column])] for i in drawn.tolist()
@@ -154,8 +154,8 @@ def _residuals(run: Run, rows: NDArray[np.int64], column: int, of: str) -> Secti
     figure.update_xaxes(title_text=size, range=[-0.6, len(bins) - 0.4], showgrid=False, zeroline=False, **ticks)
     figure.update_yaxes(title_text="residual, true − predicted")
     caption = (
-        f"The median residual of test {run.kind} at each {size}; the bars hold the middle half of them. Above the "
-        "dotted line the model predicts too little, below it too much."
+        f"The median residual of test {run.kind} at each {size}; bars show the middle half. Above the dotted "
+        "line predictions are too low, below it too high."
     )
     table: list[list[Cell]] = [
         [bins[i].name, count, float(a), float(m), float(b), float(np.sqrt(np.mean(values[place == i] ** 2)))]

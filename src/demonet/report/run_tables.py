@@ -41,8 +41,8 @@ def most_wrong(run: Run) -> list[Section]:
     columns = [noun(run), "true class", "prediction", "confidence", "probability of the true class", *size_names(run)]
     which = "All" if worst.size == wrong.size else f"{worst.size:,} of the {wrong.size:,}"
     caption = (
-        f"{which} test {run.kind} that are named wrong, those first whose true class the model thinks least likely. A "
-        "wrong label in the data often shows up here."
+        f"{which} test {run.kind} that are predicted wrongly, sorted by the probability of their true class, lowest "
+        "first. Wrong labels in the data often appear here."
     )
     return [Table([Column(name) for name in columns], rows, caption, title="Most wrong about")]
 
@@ -73,8 +73,8 @@ def least_sure(run: Run) -> list[Section]:
         )
     columns = [noun(run), "likeliest", "probability", "second", "probability", "true class", "part", *size_names(run)]
     caption = (
-        f"{doubtful.size:,} of the {items.size:,} {run.kind} outside the training part, those first whose two "
-        "likeliest classes are nearest to one another. A label for one of these would teach the model most."
+        f"{doubtful.size:,} of the {items.size:,} {run.kind} outside the training part, sorted by "
+        "the margin between the two most probable classes. Labels for these would help the model most."
     )
     return [Table([Column(name) for name in columns], rows, caption, title="Least sure about")]
 
@@ -86,13 +86,13 @@ def tasks_table(run: Run) -> Section:
         members = run.degree_task == task
         rows.append([ranges(run.degrees[members].tolist()), task, int(run.degree_counts[members].sum())])
     columns = [Column("degrees"), Column("task"), Column("nodes")]
-    return Table(columns, rows, "The network treats the nodes of one task as one kind.", title="Tasks", half=True)
+    return Table(columns, rows, "Nodes of one task share their degree-specific weights.", title="Tasks", half=True)
 
 
 def settings(run: Run) -> list[Section]:
     """The configuration of the run."""
     rows: list[list[Cell]] = [[name, value] for name, value in _flat({**run.config, "split": run.metrics.get("split")})]
-    caption = "What was trained on what, and how, as config.json has it."
+    caption = "The configuration of the run, from config.json."
     return [Table(["setting", "value"], rows, caption, title="How it was made")] if rows else []
 
 

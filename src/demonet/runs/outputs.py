@@ -200,8 +200,8 @@ def model_card(run: Run) -> str:
         data="\n".join(f"- {escaped(name)}: {value:,}" for name, value in sizes.items()),
         counts="\n".join(f"| {escaped(n)} | {c:,} |" for n, c in zip(run.class_names, counted, strict=True)),
         split=(
-            f"{split['train']:,} {run.kind} were trained on, {split['val']:,} chose the epoch, {split['test']:,} were "
-            f"tested once, after that ({escaped(split['name'])}, hash `{split['hash']}`)."
+            f"{split['train']:,} {run.kind} for training, {split['val']:,} for choosing the epoch, {split['test']:,} "
+            f"for one test at the end ({escaped(split['name'])}, hash `{split['hash']}`)."
         ),
         metrics="\n".join(_metric_rows(metrics)),
         others="\n".join(_other_numbers(run)),
@@ -258,10 +258,10 @@ def _limits(run: Run) -> list[str]:
     if run.metrics["split"]["test"] < 200:
         limits.append("The test part is small: the interval above is wide, and another split can move it by points.")
     if "adjacency" in run.config["features"].split("+"):
-        limits.append("Its features are rows of the adjacency matrix: it knows this graph and refuses any other.")
+        limits.append("Its features are rows of the adjacency matrix, so it works on this graph only.")
     else:
-        limits.append("Degrees never seen in training fall back on what all degrees share, and are less certain.")
+        limits.append("Predictions for degrees not seen in training are less certain.")
     if run.config["sizes"].get("attributes"):
         limits.append("Another graph needs the same attributes, in columns of the same names.")
-    limits.append("It was tested on items drawn at random from the same data. Other times and places were not tested.")
+    limits.append("It was tested on random items of the same data, not on data of another time or source.")
     return limits
