@@ -86,7 +86,7 @@ def test_a_process_of_its_own_prints_one_json_object_and_predicts_to_the_last_bi
     printed = json.loads(out)
     assert printed["run"] == "run"
     assert printed["metrics"] == json.loads((problem / "run" / "metrics.json").read_text())
-    assert "trained: validation" in err
+    assert "validation" in err
     assert sorted(file.name for file in (problem / "run").iterdir()) == FILES
     process = start("predict", "run", "edges.csv", "--out", "again.csv")
     out, err = process.communicate(timeout=120)
@@ -234,7 +234,7 @@ def test_a_known_set_by_its_name(problem, main, monkeypatch):
     code, out, err = main("fit", "Brazil", "--out", "run", "--epochs", "5", "--json")
     assert code == 0
     assert json.loads(out)["metrics"]["split"]["train"] == 79
-    assert "71 self-loops dropped" in err
+    assert "71 self-loops" in err
 
 
 def test_names_are_completed(problem, monkeypatch):

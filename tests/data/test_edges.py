@@ -69,7 +69,7 @@ def test_weights_follow_their_edges():
 
 def test_two_weights_of_one_edge_are_refused(refuses):
     weight = np.array([5.0, 7.0])
-    refuses(lambda: edges([(0, 1), (1, 0)], 2, weight=weight), "two weights", "5.0", "7.0", "directed=True")
+    refuses(lambda: edges([(0, 1), (1, 0)], 2, weight=weight), "weights", "5.0", "7.0", "directed=True")
     index, kept = edges([(0, 1), (1, 0)], 2, weight=weight, directed=True)
     assert (index.tolist(), kept.tolist()) == ([[0, 1], [1, 0]], [5, 7])
 

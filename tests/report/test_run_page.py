@@ -49,7 +49,7 @@ def test_accuracy_stands_with_its_interval_beside_the_floors(run):
     assert facts(page)["test accuracy"] == 0.8
     assert facts(page)["95 % interval, Wilson"] == "0.490–0.943"
     assert facts(page)["best floor: degree only"] == 0.4
-    rows = section(page, "Accuracy beside the floors, in numbers").rows
+    rows = section(page, "Accuracy compared with simple baselines, in numbers").rows
     assert [row[:2] for row in rows] == [["DEMO-Net", 0.8], ["majority", 0.3], ["degree only", 0.4]]
     assert rows[2][-1] == pytest.approx(0.4)
 
@@ -58,13 +58,13 @@ def test_accuracy_stands_with_its_interval_beside_the_floors(run):
     ("floors", "told"),
     [
         ({"majority": 0.3}, "below that interval"),
-        ({"majority": 0.3, "degree only": 0.7}, "degree only, has 70.0\u00a0%, which is inside that interval"),
+        ({"majority": 0.3, "degree only": 0.7}, "degree only, has 70.0\u00a0%, inside"),
         ({"majority": 0.9}, "does not beat it"),
     ],
 )
 def test_the_verdict_is_what_the_numbers_say(run, floors, told):
     run.metrics["floors"] = floors
-    assert "names 8 right: 80.0\u00a0%" in prose(run_page(run))
+    assert " 8 correctly: 80.0\u00a0%" in prose(run_page(run))
     assert told in prose(run_page(run))
 
 
@@ -73,7 +73,7 @@ def test_floors_that_are_not_there_are_left_out(run, floors):
     run.metrics["floors"] = floors
     page = run_page(run)
     assert "floor" not in prose(page)
-    assert [row[0] for row in section(page, "Accuracy beside the floors, in numbers").rows] == ["DEMO-Net"]
+    assert [row[0] for row in section(page, "Accuracy compared with simple baselines, in numbers").rows] == ["DEMO-Net"]
 
 
 def test_repeated_splits_are_averaged_model_and_floors(run):
@@ -86,7 +86,7 @@ def test_repeated_splits_are_averaged_model_and_floors(run):
 def test_the_confusion_matrix_counts_the_test_part_alone(run):
     figure = section(run_page(run), "Confusion")
     assert figure.numbers.rows == [["class 0", 3, 1, 0], ["class 1", 0, 2, 1], ["class 2", 0, 0, 3]]
-    assert "“class 0” taken for “class 1”, 1 of 4" in figure.caption
+    assert all(fact in figure.caption for fact in ("“class 0”", "“class 1”", "1 of 4"))
 
 
 def test_recall_and_precision_are_scikit_learns(run):
@@ -178,7 +178,7 @@ def test_odd_runs_have_a_page(make_run, name):
 
 def test_without_a_test_part_the_page_claims_nothing(make_run):
     page = run_page(hard(make_run, "empty test part"))
-    assert "nothing here says how good" in prose(page)
+    assert "unknown" in prose(page)
     assert "test accuracy" not in facts(page)
     assert {"Confusion", "Accuracy by degree"}.isdisjoint(part.title for part in page.sections)
 
@@ -195,7 +195,7 @@ def test_a_regression_says_how_far_off_it_is(make_numbers):
     assert facts(page)["R², test"] == 0.8
     assert facts(page)["best floor: degree only"] == 0.2, "the smallest error"
     assert "does not beat it" in prose(page)
-    table = section(page, "RMSE beside the floors, in numbers")
+    table = section(page, "RMSE compared with simple baselines, in numbers")
     assert [row[0] for row in table.rows] == ["DEMO-Net", "mean", "degree only"]
     assert table.columns[1].best == "min"
     known = np.flatnonzero((run.part == 2) & ~np.isnan(run.y[:, 0]))
@@ -234,4 +234,4 @@ def test_other_tasks_without_a_test_part_or_floors(request, make):
     run = make(part=np.zeros(len(make().ids), np.int8))
     run.metrics.update(test_metric=None, test_metric_interval=None, floors={}, labels=None)
     assert render(run_page(run))
-    assert "nothing here says" in prose(run_page(run))
+    assert "unknown" in prose(run_page(run))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 
 import numpy as np
 import pytest
@@ -43,7 +44,7 @@ def test_the_folder_is_complete_and_says_the_same_everywhere(problem):
     assert metrics["epochs"] == len(run.history["val_loss"]) == 12
     card = (problem / "run" / "MODEL_CARD.md").read_text()
     assert f"{metrics['test_accuracy']:.3f}" in card
-    assert "36 nodes were trained on, 12 chose the epoch, 12 were" in card
+    assert re.search(r"\b36 nodes\b.*\b12\b.*\b12\b", card)
 
 
 def test_the_csv_is_what_the_saved_model_says_to_the_last_bit(problem):
@@ -128,26 +129,26 @@ def test_folders_that_are_no_runs_are_left_alone(problem):
     (problem / "mine").mkdir()
     (problem / "mine" / "thesis.txt").write_text("years of work")
     for overwrite in (False, True):
-        with pytest.raises(DemonetError, match=r"^mine: .*not empty"):
+        with pytest.raises(DemonetError, match=r"^mine: (?!.*overwrite)"):
             fit(out="mine", overwrite=overwrite)
-    with pytest.raises(DemonetError, match=r"^edges\.csv: this is a file"):
+    with pytest.raises(DemonetError, match=r"^edges\.csv: .*file"):
         fit(out="edges.csv")
     assert [file.name for file in (problem / "mine").iterdir()] == ["thesis.txt"]
 
 
 def test_bad_input_leaves_no_folder(problem):
     for options, message in (
-        ({"settings": Settings(val=0.001)}, r"val: a share of 0\.001"),
-        ({"settings": Settings(split=problem / "none.json")}, r"none\.json: no such"),
+        ({"settings": Settings(val=0.001)}, r"\bval: .*0\.001\b.*\b60\b"),
+        ({"settings": Settings(split=problem / "none.json")}, r"none\.json: "),
     ):
         with pytest.raises(DemonetError, match=message):
             fit(**options)
     write_table(problem / "labels.csv", ("node", "label"), [("r0", "one"), ("r1", "one")])
-    with pytest.raises(DemonetError, match="all labels are 'one'"):
+    with pytest.raises(DemonetError, match=r"labels.*'one'"):
         fit()
-    with pytest.raises(DemonetError, match=r"^edges\.csv: no item has a label"):
+    with pytest.raises(DemonetError, match=r"^edges\.csv: .*\blabels\b"):
         fit_run("edges.csv", out="run")
-    with pytest.raises(DemonetError, match=r"^brasil: no such file, and no data set .*did you mean 'brazil'"):
+    with pytest.raises(DemonetError, match=r"^brasil: .*'brazil'"):
         fit_run("brasil", out="run")
     assert not (problem / "run").exists()
 

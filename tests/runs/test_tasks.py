@@ -135,7 +135,7 @@ def test_the_metric_chooses_the_epoch_and_is_reported(problem, task, metric):
     best = (max if METRICS[metric].larger_is_better else min)(curve)
     assert run.metrics["val_metric"] == pytest.approx(best, rel=1e-4)
     assert len(run.metrics["floors"]) == 3
-    title = f"{METRICS[metric].title} beside the floors".lower()
+    title = f"{METRICS[metric].title} compared with simple baselines".lower()
     assert title in [str(section.title).lower() for section in run_page(run).sections]
 
 
@@ -261,7 +261,7 @@ def test_a_run_of_an_earlier_version_still_loads(problem):
     np.testing.assert_array_equal(predict_run("run", "edges.csv")[2], run.outputs)
     assert embed_run("run", "edges.csv")[1].shape[0] == 60
     titles = [section.title for section in run_page(old).sections]
-    assert "Accuracy beside the floors" in titles
+    assert "Accuracy compared with simple baselines" in titles
     assert "Learning curves" in titles
     again = fit(settings=Settings(epochs=3, cv=2), resume=True)  # the same request: nothing to do
     assert again.metrics == old.metrics
@@ -279,5 +279,5 @@ def old_arrays(path):
 
 def test_reading_of_an_earlier_version():
     assert Reading.from_config({"task": "graphs", "directed": None}) == Reading(items="graphs")
-    with pytest.raises(DemonetError, match="items"):
+    with pytest.raises(DemonetError, match=r"^run: items: .*graphs.*nodes"):
         check_same({"task": "graphs", "seed": 0}, {"items": "nodes", "task": "auto", "seed": 0}, "run")
