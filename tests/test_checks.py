@@ -25,10 +25,10 @@ def test_good_input_passes():
         (EDGES.float(), 3, ["float32"]),
         (EDGES.T, 3, ["[3, 2]"]),
         (EDGES[0], 3, ["[3]"]),
-        (torch.tensor([[0, -4], [1, 0]]), 3, ["source id -4", "[0, 1]"]),
-        (torch.tensor([[0, 1], [1, 7]]), 3, ["target id 7", "[1, 1]", "3"]),
-        (torch.tensor([[0, 1], [1, 2]]), (2, 2), ["target id 2"]),
-        (torch.tensor([[0], [-1]]), None, ["target id -1"]),
+        (torch.tensor([[0, -4], [1, 0]]), 3, ["-4", "edge_index[0, 1]", "3"]),
+        (torch.tensor([[0, 1], [1, 7]]), 3, ["7", "edge_index[1, 1]", "3"]),
+        (torch.tensor([[0, 1], [1, 2]]), (2, 2), ["edge_index[1, 1]", "2"]),
+        (torch.tensor([[0], [-1]]), None, ["-1", "edge_index[1, 0]"]),
         ([[0], [1]], 2, ["list"]),
     ],
 )
@@ -52,7 +52,7 @@ def test_bad_features_are_named(refuses):
     [
         (torch.tensor([0.0]), 1, None, ["float32"]),
         (torch.tensor([[0]]), 1, None, ["[1, 1]"]),
-        (torch.tensor([0, 1]), 3, None, ["2 labels for 3"]),
+        (torch.tensor([0, 1]), 3, None, ["2 labels", "3 items"]),
         (torch.tensor([0, -2]), 2, None, ["-2", "item 1"]),
         (torch.tensor([0, 5]), 2, 5, ["5", "item 1", "0 to 4"]),
     ],
@@ -68,11 +68,11 @@ def make_split(train, val=(), test=()):
 def test_bad_splits_are_named(refuses):
     y = torch.tensor([0, 1, 0, 1, -1])
     check_split(make_split([0, 1], [2], [3]), y)
-    refuses(lambda: check_split(make_split([], [2], [3]), y), "empty")
-    refuses(lambda: check_split(make_split([0, 2], [1], [3]), y), "class 1", "stratified")
-    refuses(lambda: check_split(make_split([0, 1], [2], [9]), y), "test index 9", "5 items")
-    refuses(lambda: check_split(make_split([0, 1], [4], [3]), y), "item 4", "no label")
-    refuses(lambda: make_split([0, 1], [1], [3]), "item 1", "more than once")
+    refuses(lambda: check_split(make_split([], [2], [3]), y), "train", "mine", "empty")
+    refuses(lambda: check_split(make_split([0, 2], [1], [3]), y), "class 1", "mine", "stratified=True")
+    refuses(lambda: check_split(make_split([0, 1], [2], [9]), y), "test", "9", "mine", "5 items")
+    refuses(lambda: check_split(make_split([0, 1], [4], [3]), y), "item 4", "val", "mine")
+    refuses(lambda: make_split([0, 1], [1], [3]), "item 1", "mine")
 
 
 def test_a_header_cannot_claim_nodes_without_edges(refuses):

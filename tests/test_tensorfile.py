@@ -51,7 +51,7 @@ def test_formats_without_a_checksum_are_named(tmp_path):
 
 
 def test_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(DemonetError, match="no such folder"):
+    with pytest.raises(DemonetError, match=r"none/a: "):
         write_tensors(tmp_path / "none" / "a", "test-1", {}, {})
-    with pytest.raises(DemonetError, match="No such file"):
+    with pytest.raises(DemonetError, match=r"/a: "):
         read_tensors(tmp_path / "a", "test-1")

@@ -139,5 +139,5 @@ def test_one_class_and_no_validation(name):
 
 
 def test_nothing_to_choose_from():
-    with pytest.raises(ValueError, match="no model"):
+    with pytest.raises(ValueError, match="model"):
         select([], np.zeros((3, 1)), torch.tensor([0, 1, 0]), Split("s", 0, [0, 1], [2], []), default=None)

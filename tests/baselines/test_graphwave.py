@@ -88,7 +88,7 @@ def test_coefficients_sum_to_the_exponential():
         ({"points": 1}, r"points .*1"),
         ({"kept": (0.5, 0.9)}, r"kept .*0\.5, 0\.9"),
         ({"last": 0.0}, "last .*0.0"),
-        ({"orders": 3}, r"graphwave has no setting 'orders'.*scales, points"),
+        ({"orders": 3}, r"^graphwave .*'orders'.*scales, points"),
     ],
 )
 def test_bad_settings(changes, message):
@@ -98,5 +98,5 @@ def test_bad_settings(changes, message):
 
 def test_too_low_an_order_is_refused_not_used():
     graph = data(drawn_by_seed(2000, 4000))
-    with pytest.raises(DemonetError, match=r"order 2 .*order=\d+"):
+    with pytest.raises(DemonetError, match=r"\b2\b.*order=\d+"):
         GraphWave(order=2).embed(graph)

@@ -231,13 +231,13 @@ def test_a_single_class(name):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_bad_settings(name, families):
-    with pytest.raises(DemonetError, match=f"{name} has no setting 'height'.*rounds, untuned"):
+    with pytest.raises(DemonetError, match=f"^{name} .*'height'.*rounds, untuned"):
         made(name, height=3)
     with pytest.raises(DemonetError, match="rounds"):
         made(name, rounds=())
     with pytest.raises(DemonetError, match=r"rounds .*0.*-1"):
         made(name, rounds=(-1,))
-    with pytest.raises(DemonetError, match=f"{name} classifies graphs, not nodes"):
+    with pytest.raises(DemonetError, match=rf"^{name} .*nodes"):
         made(name).fit(Data(edge_index=families[0].edge_index, num_nodes=3, y=torch.tensor([0, 1, 0])), SPLIT)
 
 
@@ -251,11 +251,11 @@ def test_bad_settings_of_machines():
         baselines.get("deepwl")(dimensions=(0,))
     with pytest.raises(DemonetError, match=r"windows .*0"):
         baselines.get("deepwl")(windows=(0,))
-    with pytest.raises(DemonetError, match="'dimensions' parameter of DeepWLKernel must be an int"):
+    with pytest.raises(DemonetError, match=r"'dimensions'.*DeepWLKernel.*0"):
         DeepWLKernel(dimensions=0).fit([path(2)])
 
 
 def test_without_gensim(monkeypatch):
     monkeypatch.setitem(sys.modules, "gensim.models", None)
-    with pytest.raises(DemonetError, match=r"deepwl needs gensim \(pip install demonet\[baselines\]\)"):
+    with pytest.raises(DemonetError, match=r"deepwl.*gensim.*demonet\[baselines\]"):
         DeepWLKernel().fit([path(2)])

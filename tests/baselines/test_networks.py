@@ -60,7 +60,7 @@ def test_nobody_looks_at_test_labels(name, kind):
 def test_settings(name):
     method = baselines.get(name)
     assert method.defaults.source
-    with pytest.raises(DemonetError, match=f"{name} has no setting 'witdh'.*train"):
+    with pytest.raises(DemonetError, match=f"^{name} .*'witdh'.*train"):
         method(witdh=3)
     if isinstance(method.defaults, LayerSettings):
         with pytest.raises(DemonetError, match=r"hidden .*0"):

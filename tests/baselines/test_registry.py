@@ -67,7 +67,7 @@ def test_the_registry_has_class_description_settings_and_citation(name):
     assert found.__doc__
     assert found.defaults.source
     assert found().settings == found.defaults
-    with pytest.raises(DemonetError, match=f"{name} has no setting 'colour'"):
+    with pytest.raises(DemonetError, match=f"^{name} .*'colour'"):
         found(colour=1)
 
 
@@ -147,13 +147,13 @@ def test_nobody_looks_at_test_labels(name, kind):
 def test_bad_input(name):
     graph = role_graph(0, motifs=8)
     split = thirds(graph.y, 0, stratified=True)
-    with pytest.raises(DemonetError, match="the training part of split s is empty"):
+    with pytest.raises(DemonetError, match=r"train.*\bs\b.*empty"):
         made(name).fit(graph, Split("s", 0, [], [0], [1]))
-    with pytest.raises(DemonetError, match="there are no graphs"):
+    with pytest.raises(DemonetError, match="graphs"):
         made(name).fit([], split)
     graph.y = graph.y[:-3]
-    with pytest.raises(DemonetError, match="53 labels for 56 items"):
+    with pytest.raises(DemonetError, match=r"\b53\b.*\b56\b"):
         made(name).fit(graph, split)
     graph.y = None
-    with pytest.raises(DemonetError, match="the graph has no labels"):
+    with pytest.raises(DemonetError, match=r"\by\b.*-1"):
         made(name).fit(graph, split)

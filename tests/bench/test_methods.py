@@ -95,5 +95,5 @@ def test_a_captured_epoch_is_the_epoch(name):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_an_epoch_that_waits_for_the_gpu_is_not_captured():
     built = build(METHODS["gcn-csr"], GraphSpec("uniform", nodes=500).make("cuda"), "float32")
-    with pytest.raises(DemonetError, match="waits for the GPU"):
+    with pytest.raises(DemonetError, match="GPU"):
         training_step(built, mode="graphed")

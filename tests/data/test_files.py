@@ -22,16 +22,16 @@ EDGES = "1 2\n2 3\n3 1\n"
     [
         ("1 2\n2 3 4\n", [":2:", "3 fields", "'2 3 4'"]),
         ("# c\n\n1 2\n2\n", [":4:", "1 fields"]),
-        ("1,2,0.5\n2,3,x\n", [":2:", "'x' is not a number", "column 3"]),
-        ("1,2,0.5\n2,3,nan\n", [":2:", "nan", "finite"]),
-        ("1,2,0.5\n2,3,-inf\n", [":2:", "-inf"]),
-        ("1,2,0.5\n2,3,\n", [":2:", "column 3 is empty"]),
-        ("1,2\n,3\n", [":2:", "column 1 is empty"]),
-        ("a,b\n,3\n", [":2:", "column 1 is empty"]),
-        ("a,b\nc,  \n", [":2:", "column 2 is blank"]),
-        ("1 2 3 4\n", ["4 columns", "weight"]),
-        ("7\n8\n", ["one column"]),
-        ("source,target\n", ["header"]),
+        ("1,2,0.5\n2,3,x\n", [":2:", "'x'", "column 3"]),
+        ("1,2,0.5\n2,3,nan\n", [":2:", "nan", "column 3"]),
+        ("1,2,0.5\n2,3,-inf\n", [":2:", "-inf", "column 3"]),
+        ("1,2,0.5\n2,3,\n", [":2:", "column 3"]),
+        ("1,2\n,3\n", [":2:", "column 1"]),
+        ("a,b\n,3\n", [":2:", "column 1"]),
+        ("a,b\nc,  \n", [":2:", "column 2"]),
+        ("1 2 3 4\n", ["4 columns", "source", "target", "weight"]),
+        ("7\n8\n", ["source", "target"]),
+        ("source,target\n", [":1:", "header"]),
         ("# only\n\n   \n", ["comments"]),
         ("", ["empty"]),
         (b"\x89PNG\r\n\x1a\n\0\0\0", ["binary"]),
@@ -41,7 +41,7 @@ EDGES = "1 2\n2 3\n3 1\n"
         (b"\x1f\x8b", ["gzip"]),
         (b"\x1f\x8b\x08garbage garbage garbage", ["gzip"]),
         (",".join(map(str, range(1_000_000))), [":1:", "1000000 columns"]),
-        ("1 2\n" + " ".join(["9"] * 1_000_000) + "\n", [":2:", "1000000 fields"]),
+        ("1 2\n" + " ".join(["9"] * 1_000_000) + "\n", [":2:", "1000000 fields", "2"]),
     ],
 )
 def test_a_bad_edge_list_is_explained(write, refuses, content, words):
@@ -52,7 +52,7 @@ def test_a_bad_edge_list_is_explained(write, refuses, content, words):
 def test_a_letter_among_integer_ids_is_refused_on_request(write, refuses):
     path = write("edges.txt", "1 2\n3 x\n")
     assert ids_of(read_graph(path)) == ["1", "2", "3", "x"]
-    refuses(lambda: read_graph(path, ids="int"), "edges.txt:2:", "'x' is not an integer")
+    refuses(lambda: read_graph(path, ids="int"), "edges.txt:2:", "'x'", "column 2")
     refuses(lambda: read_graph(path, ids="numbers"), "numbers")
 
 
@@ -66,17 +66,17 @@ def test_a_gzip_bomb_does_not_fill_the_memory(write, refuses):
 
 @pytest.mark.parametrize("name", ["nowhere.txt", "nowhere.parquet", "nowhere.mat", "nowhere.graphml", "nowhere.npz"])
 def test_a_missing_file_is_named(tmp_path, refuses, name):
-    refuses(lambda: read_graph(tmp_path / name), name, "no such file")
-    refuses(lambda: read_graph(tmp_path), "cannot be read")
+    refuses(lambda: read_graph(tmp_path / name), f"{name}: ")
+    refuses(lambda: read_graph(tmp_path), f"{tmp_path}: ")
 
 
 @pytest.mark.parametrize(
     ("labels", "words"),
     [
         ("1 a\n2 b\n9 a\n", ["labels.txt:3:", "id 9", "1", "add_isolated=True"]),
-        ("1 a\n2 b\n1 c\n", ["labels.txt:3:", "1 is labelled 'c'"]),
+        ("1 a\n2 b\n1 c\n", ["labels.txt:3:", "'c'", "'a'"]),
         ("# k\n\n1 a\n2 b c\n", ["labels.txt:4:", "3 fields"]),
-        ("1\n2\n", ["one column"]),
+        ("1\n2\n", ["labels.txt: ", "column"]),
         ("1 a\nx b\n", ["labels.txt:2:", "'x'"]),
         ("", ["labels.txt", "empty"]),
     ],
@@ -89,11 +89,11 @@ def test_bad_labels_are_explained(write, refuses, labels, words):
 @pytest.mark.parametrize(
     ("features", "words"),
     [
-        ("1,0.5\n2,1\n", ["no feature row for node 3", "1 of 3"]),
-        ("1,0.5\n2,x\n3,1\n", ["features.csv:2:", "'x' is not a number"]),
+        ("1,0.5\n2,1\n", ["features.csv", "node 3", "1 of 3"]),
+        ("1,0.5\n2,x\n3,1\n", ["features.csv:2:", "'x'", "column 2"]),
         ("id,a,b\n1,0.5,1\n2,nan,1\n3,1,1\n", ["features.csv:3:", "nan", "column 2"]),
         ("1,0.5\n2,1e999\n3,1\n", ["features.csv:2:", "inf"]),
-        ("1,0.5\n2,1\n3,1\n3,2\n", ["features.csv:4:", "two feature rows for node 3"]),
+        ("1,0.5\n2,1\n3,1\n3,2\n", ["features.csv:4:", "node 3"]),
         ("1,0.5\n2,1\n3,1\n4,2\n", ["features.csv:4:", "id 4", "add_isolated"]),
         (",".join(map(str, range(1_000_000))), ["1000000 columns", ".npz"]),
     ],
@@ -107,7 +107,7 @@ def test_overflow_to_infinity_is_refused(write, refuses):
     edges, path = write("edges.txt", EDGES), write("f.csv", "1,1\n2,1e300\n3,1\n")  # too large for float32
     refuses(lambda: read_graph(edges, features=path), "inf")
     refuses(lambda: read_graph(edges, features=np.array([[1.0], [np.nan], [2]])), "nan", "row 1")
-    refuses(lambda: read_graph(edges, features=np.ones((4, 2))), "4 feature rows for 3 nodes")
+    refuses(lambda: read_graph(edges, features=np.ones((4, 2))), "4 feature rows", "3 nodes")
 
 
 def test_strangers_can_be_added_as_isolated_nodes(write):
@@ -152,7 +152,7 @@ def test_unusable_labels_are_refused(write, refuses):
     edges = write("edges.txt", EDGES)
     refuses(lambda: read_graph(edges, ["a", "b"]), "2 labels", "3 nodes")
     refuses(lambda: read_graph(edges, np.zeros((3, 2))), "(3, 2)")
-    refuses(lambda: read_graph(edges, {1: [1], 2: [2]}), "class name")
+    refuses(lambda: read_graph(edges, {1: [1], 2: [2]}), "'list'")
 
 
 def test_a_header_is_found_and_never_eats_an_edge(write):
@@ -167,7 +167,7 @@ def test_a_header_is_found_and_never_eats_an_edge(write):
 
 
 def test_a_first_line_of_words_that_never_come_again_is_pointed_out(write):
-    with pytest.warns(DemonetWarning, match=r"a.csv:1: 'person', 'friend' is read as an edge"):
+    with pytest.warns(DemonetWarning, match=r"a\.csv:1: .*'person', 'friend'"):
         assert read_graph(write("a.csv", "person,friend\nann,bob\nbob,eve\neve,ann\n")).num_nodes == 5
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -205,11 +205,9 @@ def test_loops_and_duplicates_follow_the_policy(write):
     path = write("e.txt", "1 1\n1 2\n2 1\n1 2\n7 7\n")
     with pytest.warns(DemonetWarning) as caught:
         data = read_graph(path)
-    messages = [str(warning.message) for warning in caught]
-    assert [message.split(": ")[1].split(" (")[0] for message in messages] == [
-        "2 self-loops dropped",
-        "1 duplicate edge merged",
-    ]
+    loops, duplicates = (str(warning.message) for warning in caught)
+    assert "e.txt: 2 self-loops" in loops
+    assert "e.txt: 1 duplicate" in duplicates
     assert ids_of(data) == [1, 2, 7]  # seen only in a dropped loop: isolated, not gone
     with pytest.warns(DemonetWarning, match="duplicate"):
         kept = read_graph(path, self_loops="keep")

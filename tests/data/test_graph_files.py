@@ -53,7 +53,7 @@ def test_tu_nodes_out_of_order(tu):
 
 
 def test_arcs_listed_twice_do_not_double_degrees(tu):
-    with pytest.warns(DemonetWarning, match="6 edges listed twice"):
+    with pytest.warns(DemonetWarning, match="6 edges"):
         graphs = read_graphs(tu(A=TU["A"] * 2))
     assert graphs[0].edge_index.size(1) == 4
 
@@ -63,15 +63,18 @@ def test_arcs_listed_twice_do_not_double_degrees(tu):
     [
         ({"A": "1, 2\n2, 9\n"}, ["SET_A.txt:2:", "node 9", "6"]),
         ({"A": "1, 2\n0, 1\n"}, ["SET_A.txt:2:", "node 0"]),
-        ({"A": "1, 4\n"}, ["edge 0 connects graph 0 with graph 1"]),
+        ({"A": "1, 4\n"}, ["SET_A.txt", "edge 0", "graph 0", "graph 1"]),
         ({"A": "1, 2\n2, x\n"}, ["SET_A.txt:2:", "'x'"]),
-        ({"A": "1, 2, 3\n"}, ["3 columns"]),
+        ({"A": "1, 2, 3\n"}, ["SET_A.txt:1:", "3 columns", "2"]),
         ({"A": ""}, ["SET_A.txt", "empty"]),
         ({"graph_indicator": "1\n1\n1\n2\n2\n3\n"}, ["graph_indicator.txt:6:", "graph 3", "2"]),
-        ({"graph_indicator": "1\n1\n1\n1\n1\n1\n"}, ["graph 1 has no nodes"]),
-        ({"node_labels": "5\n9\n"}, ["2 node labels for 6 nodes"]),
+        ({"graph_indicator": "1\n1\n1\n1\n1\n1\n"}, ["graph 1", "nodes"]),
+        ({"node_labels": "5\n9\n"}, ["SET_node_labels.txt", "2 node labels", "6 nodes"]),
         ({"node_attributes": "1\n2\n3\n4\n5\nnan\n"}, ["node_attributes.txt:6:", "nan"]),
-        ({"node_labels": "\n".join(map(str, range(6))) + "\n", "graph_labels": "a\nb\n"}, ["'a' is not an integer"]),
+        (
+            {"node_labels": "\n".join(map(str, range(6))) + "\n", "graph_labels": "a\nb\n"},
+            ["SET_graph_labels.txt:1:", "'a'", "column 1"],
+        ),
     ],
 )
 def test_bad_tu_folders_are_explained(tu, refuses, changes, words):
@@ -80,9 +83,9 @@ def test_bad_tu_folders_are_explained(tu, refuses, changes, words):
 
 
 def test_an_incomplete_folder_is_explained(tmp_path, refuses):
-    refuses(lambda: read_graphs(tmp_path), "0 files *_A.txt")
+    refuses(lambda: read_graphs(tmp_path), "*_A.txt")
     (tmp_path / "X_A.txt").write_text("1, 2\n")
-    refuses(lambda: read_graphs(tmp_path), "X_graph_indicator.txt", "no such file")
+    refuses(lambda: read_graphs(tmp_path), "X_graph_indicator.txt")
 
 
 def test_gin_file_by_hand(write):
@@ -100,16 +103,16 @@ def test_gin_file_by_hand(write):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("2\n1 0\n0 0\n", ["ends before graph 1 of 2"]),
-        ("1\n9999999999 0\n0 0\n", ["ends before node 1 of 9999999999"]),
+        ("2\n1 0\n0 0\n", ["graph 1 of 2"]),
+        ("1\n9999999999 0\n0 0\n", ["node 1 of 9999999999", "graph 0"]),
         ("1\n2 0\n0 1 5\n0 0\n", [":3:", "neighbour 5", "2 nodes"]),
-        ("1\n2 0\n0 3 1\n0 0\n", [":3:", "1 numbers, expected 3"]),
+        ("1\n2 0\n0 3 1\n0 0\n", [":3:", "1 numbers", " 3"]),
         ("1\n1 0\n0 -1\n", [":3:", "-1"]),
         ("1\n1 x\n0 0\n", [":2:", "'x'"]),
-        ("1\n1 0\n0 0\n0 0\n", [":4:", "more lines"]),
+        ("1\n1 0\n0 0\n0 0\n", [":4:", "1 graphs"]),
         ("1\n2 0\n0 0 1.5\n0 0\n", [":4:", "0 attributes", "1"]),
         ("1\n1 0\n0 0 inf\n", [":3:", "'inf'"]),
-        ("0\n", ["no graph"]),
+        ("0\n", ["g.txt", "graph"]),
         ("x\n", [":1:", "'x'"]),
     ],
 )
@@ -125,7 +128,7 @@ def test_a_table_with_a_graph_column(write, refuses):
     assert (graphs.y.tolist(), graphs.class_names) == ([0, -1], ["yes"])
     assert graphs[1].edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
     labels = write("l.csv", "graph,label\na,1\nb,0\nc,1\n")
-    refuses(lambda: read_graphs(path, labels), "l.csv:4:", "'c'", "no edge")
+    refuses(lambda: read_graphs(path, labels), "l.csv:4:", "'c'")
     refuses(lambda: read_graphs(path, graph="molecule"), "'molecule'")
     weighted = read_graphs(write("w.tsv", "1\t5\t6\t0.5\n2\t5\t6\t2\n"), graph=0)
     assert [graph.edge_weight.tolist() for graph in weighted] == [[0.5, 0.5], [2, 2]]
@@ -138,7 +141,7 @@ def test_ids_of_graphs_are_those_of_the_source(tu, write, refuses):
     assert table.graph_ids == ["a", "z"]
     assert table[[1]].graph_ids == ["z"]
     assert table[:1].graph_ids == ["a"]
-    refuses(lambda: GraphSet(list(table), graph_ids=["a"]), "1 graph ids for 2 graphs")
+    refuses(lambda: GraphSet(list(table), graph_ids=["a"]), "1 graph ids", "2 graphs")
 
 
 def test_lists_of_graphs(refuses):
@@ -146,8 +149,8 @@ def test_lists_of_graphs(refuses):
     assert (graphs.class_names, graphs.y.tolist(), graphs[1].edge_index.size(1)) == (["path", "ring"], [0, 1], 8)
     own = read_graphs(small_graphs(10))
     assert own.y.tolist() == [0, 1, 2, 3, 4] * 2
-    refuses(lambda: read_graphs([nx.path_graph(3)], labels=[1, 2]), "2 labels for 1")
-    refuses(lambda: read_graphs([]), "no graph")
+    refuses(lambda: read_graphs([nx.path_graph(3)], labels=[1, 2]), "2 labels", "1 items")
+    refuses(lambda: read_graphs([]), "graphs")
 
 
 def test_a_set_is_a_sequence_that_pyg_loads():

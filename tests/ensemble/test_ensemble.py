@@ -88,7 +88,7 @@ def test_a_few_labelled_rows_are_judged_by_cross_validation():
 def test_a_member_that_fails_is_named_and_left_out():
     data = roles()
     tried = [Broken("broken"), Ridge("ridge"), Undefined("undefined")]
-    with pytest.warns(RuntimeWarning, match="left out") as caught:
+    with pytest.warns(RuntimeWarning, match="broken|undefined") as caught:
         ensemble = Ensemble.fit(data, thirds(data.y, 0), members=tried)
     assert len(caught) == 2
     broken, ridge, undefined = ensemble.candidates
@@ -122,10 +122,10 @@ def test_strict_without_refit():
 
 def test_what_cannot_be_fitted_is_refused():
     data = roles()
-    with pytest.raises(DemonetError, match="distinct names"):
+    with pytest.raises(DemonetError, match=r"\['a', 'a'\]"):
         Ensemble.fit(data, members=[Ridge("a"), Ridge("a")])
-    with pytest.raises(DemonetError, match="effort='fast'"):
+    with pytest.raises(DemonetError, match=r"effort='fast'.*quick, standard, best"):
         Ensemble.fit(data, effort="fast")
     del data.y
-    with pytest.raises(DemonetError, match="no labels"):
+    with pytest.raises(DemonetError, match=r"\by\b.*-1"):
         Ensemble.fit(data)

@@ -43,7 +43,7 @@ PARAMETERS = {
 def test_parameters_are_checked_in_fit_alone(estimator, name):
     made = estimator(**{name: PARAMETERS[name]})
     assert made.get_params()[name] == PARAMETERS[name]
-    with pytest.raises(DemonetError, match=f"The '{name}' parameter of {estimator.__name__} must be"):
+    with pytest.raises(DemonetError, match=f"'{name}'.*{estimator.__name__}"):
         made.fit([0, 1], [0, 1])
 
 
@@ -56,21 +56,21 @@ def test_every_parameter_has_a_constraint():
 GRAPH, PEOPLE, SIDES = club()
 SIDES_AS_NUMBERS = np.unique(SIDES, return_inverse=True)[1].astype(float)
 NODES = {
-    "no graph": (None, PEOPLE, SIDES, "there is no graph"),
-    "no y": (GRAPH, PEOPLE, None, "requires y to be passed"),
+    "no graph": (None, PEOPLE, SIDES, r"DEMONetClassifier\(graph="),
+    "no y": (GRAPH, PEOPLE, None, r"\by\b.*None"),
     "a stranger": (GRAPH, [*PEOPLE, "nobody"], [*SIDES, "Hi"], r"'nobody'.*\b1\b"),
-    "few labels": (GRAPH, PEOPLE, SIDES[:-1], "33 labels for 34 items"),
-    "one class": (GRAPH, PEOPLE, ["Hi"] * 34, "the labels have 1 class"),
-    "NaN": (GRAPH, PEOPLE, [float("nan")] * 34, "Input y contains NaN"),
-    "None": (GRAPH, PEOPLE, [None] * 34, "Input y contains NaN"),
-    "infinity": (GRAPH, PEOPLE, [float("inf"), *SIDES_AS_NUMBERS[1:]], "Input y contains infinity"),
-    "a label of 2": (GRAPH, PEOPLE, np.full((34, 3), 2), r"label 2\.0 of item 0, column 0"),
-    "numbers": (GRAPH, PEOPLE, np.linspace(0, 1, 34), "y: Unknown label type: continuous"),
-    "a table": (GRAPH, np.zeros((34, 2)), SIDES, r"node ids of shape \(34, 2\)"),
-    "one label": (GRAPH, PEOPLE[:1] * 2, ["Hi", "Officer"], "'person 0' is labelled 'Officer', and 'Hi' before"),
-    "two labels": (GRAPH, PEOPLE[:2], ["Hi", "Officer"], "validation_fraction=0.2 of n_samples=2 "),
-    "an empty graph": (nx.Graph(), [], [], "the graph has no nodes"),
-    "not a graph": (3, PEOPLE, SIDES, "graph from a int"),
+    "few labels": (GRAPH, PEOPLE, SIDES[:-1], r"\b33\b.*\b34\b"),
+    "one class": (GRAPH, PEOPLE, ["Hi"] * 34, r"\b1\b.*\b2\b"),
+    "NaN": (GRAPH, PEOPLE, [float("nan")] * 34, r"\by\b.*NaN"),
+    "None": (GRAPH, PEOPLE, [None] * 34, r"\by\b.*NaN"),
+    "infinity": (GRAPH, PEOPLE, [float("inf"), *SIDES_AS_NUMBERS[1:]], r"\by\b.*infinity"),
+    "a label of 2": (GRAPH, PEOPLE, np.full((34, 3), 2), r"\b2\.0\b.*item 0\b.*column 0\b"),
+    "numbers": (GRAPH, PEOPLE, np.linspace(0, 1, 34), r"\by\b.*continuous"),
+    "a table": (GRAPH, np.zeros((34, 2)), SIDES, r"\(34, 2\)"),
+    "one label": (GRAPH, PEOPLE[:1] * 2, ["Hi", "Officer"], "'person 0'.*'Officer'.*'Hi'"),
+    "two labels": (GRAPH, PEOPLE[:2], ["Hi", "Officer"], r"validation_fraction=0\.2.*n_samples=2\b"),
+    "an empty graph": (nx.Graph(), [], [], "graph.*nodes"),
+    "not a graph": (3, PEOPLE, SIDES, r"\bint\b"),
 }
 
 
@@ -83,16 +83,16 @@ def test_nodes(name):
 
 def test_nodes_in_the_short_form():
     data = roles()
-    with pytest.raises(DemonetError, match="X is a graph"):
+    with pytest.raises(DemonetError, match=r"\bX\b.*graph=.*\by\b"):
         DEMONetClassifier(graph=data).fit(data)
-    with pytest.raises(DemonetError, match="X is a graph"):
+    with pytest.raises(DemonetError, match=r"\bX\b.*graph=.*\by\b"):
         DEMONetClassifier().fit(data, data.y)
-    with pytest.raises(DemonetError, match="the graph has no labels"):
+    with pytest.raises(DemonetError, match=r"\by\b.*-1"):
         DEMONetClassifier().fit(Data(edge_index=data.edge_index, num_nodes=data.num_nodes))
     fitted = DEMONetClassifier(**QUICK).fit(data)
-    with pytest.raises(DemonetError, match="two graphs"):
+    with pytest.raises(DemonetError, match=r"\bX\b.*graph="):
         fitted.predict(data, graph=data)
-    with pytest.raises(DemonetError, match="needs y"):
+    with pytest.raises(DemonetError, match=r"score\b.*\by\b"):
         fitted.score([0, 1])
 
 
@@ -116,19 +116,19 @@ def test_graphs():
     graphs, names = families()
     wide = [Data(edge_index=g.edge_index, num_nodes=g.num_nodes, x=torch.ones(g.num_nodes, 2)) for g in graphs]
     for X, y, message in (
-        ([], [], "there are no graphs"),
-        (graphs[0], None, "X is a Data"),
-        (7, None, "X is a int"),
-        (wide, None, "graph 0 has no labels"),
-        ([nx.path_graph(3)] * 4, None, "not every graph is a Data"),
-        (graphs, names[1:], "23 labels for 24 items"),
-        ([*graphs, nx.Graph()], [*names, "web"], "graph 24: has no nodes"),
-        ([*graphs, "no/such/file.csv"], [*names, "web"], "graph 24: .*no/such/file.csv"),
-        ([*graphs, wide[0]], [*names, "web"], "graph 24 has 2 attributes a node, graph 0 0"),
+        ([], [], "^[^X]*graphs"),
+        (graphs[0], None, r"\bX\b.*\bData\b"),
+        (7, None, r"\bX\b.*\bint\b"),
+        (wide, None, r"graph 0\b.*\by\b"),
+        ([nx.path_graph(3)] * 4, None, r"\by\b.*None.*\bData\b"),
+        (graphs, names[1:], r"\b23\b.*\b24\b"),
+        ([*graphs, nx.Graph()], [*names, "web"], "graph 24: .*nodes"),
+        ([*graphs, "no/such/file.csv"], [*names, "web"], r"graph 24: .*no/such/file\.csv"),
+        ([*graphs, wide[0]], [*names, "web"], r"graph 24\b.*\b2\b.*graph 0\b.*\b0\b"),
     ):
         with pytest.raises(DemonetError, match=message):
             DEMONetGraphClassifier(**QUICK).fit(X, y)
-    with pytest.raises(DemonetError, match=r"graph 0 has 2 attributes a node .*, where training had 0"):
+    with pytest.raises(DemonetError, match=r"graph 0\b.*\b2\b.*\b0\b"):
         DEMONetGraphClassifier(epochs=1, hidden=8).fit(graphs).predict(wide)
-    with pytest.raises(DemonetError, match="'adjacency' of 19 graphs"):
+    with pytest.raises(DemonetError, match=r"'adjacency'.*\b19\b"):
         DEMONetGraphClassifier(features="adjacency", **QUICK).fit(graphs)

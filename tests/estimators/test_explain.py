@@ -155,7 +155,7 @@ def test_another_graph_an_isolated_node_and_bad_input():
     assert (alone.degree, alone.edges) == (0, [])
     assert alone.features, "its own features still moved it"
     assert alone.network.shared == alone.network.own == 0, "no neighbours, nothing but the seed"
-    with pytest.raises(DemonetError, match="no node 'nobody'"):
+    with pytest.raises(DemonetError, match="'nobody'"):
         fitted.explain("nobody")
-    with pytest.raises(DemonetError, match="at least 1"):
+    with pytest.raises(DemonetError, match=r"epochs=0\b.*\b1\b"):
         fitted.explain(0, epochs=0)

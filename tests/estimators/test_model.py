@@ -207,25 +207,25 @@ def test_parameters_of_networks_are_refused(options, name):
 
 def test_what_a_model_does_not_have_is_refused(fitted, tmp_path):
     for options in ({"effort": "quick"}, {"time_limit": 3.0}, {"model": "kernel", "time_limit": 3.0}):
-        with pytest.raises(DemonetError, match=r"effort|time_limit"):
+        with pytest.raises(DemonetError, match=list(options)[-1] + "="):
             DEMONetClassifier(**options).fit(roles())
-    with pytest.raises(DemonetError, match="model"):
+    with pytest.raises(DemonetError, match=r"'model'.*'forest'"):
         DEMONetClassifier(model="forest").fit(roles())
-    with pytest.raises(DemonetError, match="model"):
+    with pytest.raises(DemonetError, match=r"'model'.*'auto'"):
         DEMONetRegressor(model="auto").fit(roles())
     data = words()
-    with pytest.raises(DemonetError, match="table of labels"):
+    with pytest.raises(DemonetError, match=r"\by\b.*model='kernel'"):
         DEMONetClassifier(graph=data, **KERNEL).fit(np.arange(9), np.eye(9)[:, :3])
-    with pytest.raises(DemonetError, match="2 columns"):
+    with pytest.raises(DemonetError, match=r"\by\b.*\b2\b"):
         DEMONetRegressor(graph=data, **KERNEL).fit(np.arange(9), np.ones((9, 2)))
     split = fractions(data.y, (0.5, 0.5, 0.0), 0, stratified=True)
-    with pytest.raises(DemonetError, match="checkpoint"):
+    with pytest.raises(DemonetError, match=r"checkpoint.*model='kernel'"):
         DEMONetClassifier(**KERNEL).fit_split(data, split, checkpoint=tmp_path / "c.pt")
     model = fitted["auto", "nodes"]
     for call in (lambda: model.explain(1), model.shares, lambda: model.to_onnx(tmp_path / "m.onnx")):
         with pytest.raises(DemonetError):
             call()
-    with pytest.raises(DemonetError, match="attributes"):
+    with pytest.raises(DemonetError, match=r"\b0\b.*attributes.*\b12\b"):
         model.predict(graph=roles())
     network = DEMONetClassifier(**QUICK).fit(roles())
     with pytest.raises(DemonetError, match="degree_effect"):

@@ -49,7 +49,7 @@ def test_saved_and_loaded(name, tmp_path):
     assert loaded.get_params() | {"graph": None} == fitted.get_params()
     alone = DEMONetClassifier.load(tmp_path / "model.safetensors")
     np.testing.assert_array_equal(alone.predict_proba(data), fitted.predict_proba())
-    with pytest.raises(DemonetError, match="has no graph"):
+    with pytest.raises(DemonetError, match=r"graph="):
         alone.predict()
     loaded.save(tmp_path / "again.safetensors")
     again = DEMONetClassifier.load(tmp_path / "again.safetensors", graph=data)
@@ -142,7 +142,7 @@ def test_a_pickle_is_refused_and_not_run(model, tmp_path):
     write_tensors(tmp_path / "tensor.safetensors", FORMAT, inside, facts)
     write_tensors(tmp_path / "fact.safetensors", FORMAT, tensors, facts | {"preset": trap.hex()})
     for name in ("torch", "plain", "tensor", "fact"):
-        with pytest.raises(DemonetError, match=f"{name}.safetensors: "):
+        with pytest.raises(DemonetError, match=rf"{name}\.safetensors: "):
             DEMONetClassifier.load(tmp_path / f"{name}.safetensors")
     assert not sprung.exists()
     pickle.loads(trap).close()
@@ -165,7 +165,7 @@ def test_missing_keys_and_wrong_shapes(tmp_path):
     tensors, facts, _ = read_tensors(path, FORMAT)
     for what, spoiled in spoiled_tensors(tensors):
         write_tensors(tmp_path / "spoiled.safetensors", FORMAT, spoiled, facts)
-        with pytest.raises(DemonetError, match="does not hold a model"):
+        with pytest.raises(DemonetError, match=r"spoiled\.safetensors: .*Error"):
             pytest.fail(f"{what}: {DEMONetClassifier.load(tmp_path / 'spoiled.safetensors')}")
     for name in facts:
         without = {key: value for key, value in facts.items() if key != name}
@@ -173,7 +173,7 @@ def test_missing_keys_and_wrong_shapes(tmp_path):
             write_tensors(tmp_path / "spoiled.safetensors", FORMAT, tensors, wrong)
             if name in ("num_attributes", "history") and wrong.get(name) in (3, {}):
                 continue  # a count, and an empty history, are what they claim to be
-            with pytest.raises(DemonetError, match=r"spoiled.safetensors: "):
+            with pytest.raises(DemonetError, match=r"spoiled\.safetensors: "):
                 pytest.fail(f"{name}={wrong.get(name)!r}: {DEMONetClassifier.load(tmp_path / 'spoiled.safetensors')}")
 
 
@@ -183,10 +183,10 @@ def test_idf_is_missed_when_the_model_is_loaded(tmp_path):
     tensors, facts, _ = read_tensors(path, FORMAT)
     idf = tensors.pop("features.tfidf.idf")
     write_tensors(path, FORMAT, tensors, facts)
-    with pytest.raises(DemonetError, match="does not hold a model"):
+    with pytest.raises(DemonetError, match=r"model\.safetensors: .*KeyError.*'idf'"):
         DEMONetClassifier.load(path)
     write_tensors(path, FORMAT, tensors | {"features.tfidf.idf": idf[1:].clone()}, facts)
-    with pytest.raises(DemonetError, match="does not hold a model"):
+    with pytest.raises(DemonetError, match=r"model\.safetensors: .*ValueError"):
         DEMONetClassifier.load(path)
 
 
@@ -205,11 +205,11 @@ def test_other_formats_and_versions(model, tmp_path):
     save_file(load_file(model), path, metadata={"format": FORMAT, "facts": json.dumps(facts)})
     with pytest.raises(DemonetError, match="checksum"):
         DEMONetClassifier.load(path)
-    with pytest.raises(DemonetError, match="a DEMONetClassifier, not a DEMONetGraphClassifier"):
+    with pytest.raises(DemonetError, match=r"DEMONetClassifier.*DEMONetGraphClassifier"):
         DEMONetGraphClassifier.load(model)
-    with pytest.raises(DemonetError, match=r"nowhere.safetensors: cannot be read: No such file"):
+    with pytest.raises(DemonetError, match=r"nowhere\.safetensors: "):
         DEMONetClassifier.load(tmp_path / "nowhere.safetensors")
-    with pytest.raises(DemonetError, match="there is no such folder"):
+    with pytest.raises(DemonetError, match=r"no/model\.safetensors: "):
         DEMONetClassifier.load(model).save(tmp_path / "no" / "model.safetensors")
 
 
@@ -217,5 +217,5 @@ def test_hostile_sizes_are_not_allocated(model, tmp_path):
     tensors, facts, _ = read_tensors(model, FORMAT)
     facts["preset"]["model"] |= {"hidden": 2**40}
     write_tensors(tmp_path / "huge.safetensors", FORMAT, tensors, facts)
-    with pytest.raises(DemonetError, match="does not hold a model"):
+    with pytest.raises(DemonetError, match=r"huge\.safetensors: .*RuntimeError"):
         load_model(tmp_path / "huge.safetensors", "DEMONetClassifier")

@@ -156,11 +156,11 @@ def test_attributes():
     assert fitted.n_features_in_ == 12
     assert fitted.transform().shape == (data.num_nodes, len(fitted.classes_)), "no hidden layers: scores"
     assert fitted.predict(words(1, motifs=4)).shape == (words(1, motifs=4).num_nodes,)
-    with pytest.raises(DemonetError, match=r"has 11 attributes a node .*, where training had 12"):
+    with pytest.raises(DemonetError, match=r"\b11\b.*\b12\b"):
         fitted.predict(words(columns=11))
-    with pytest.raises(DemonetError, match=r"has 0 attributes a node .*, where training had 12"):
+    with pytest.raises(DemonetError, match=r"\b0\b.*\b12\b"):
         fitted.predict(graph=roles())
-    with pytest.raises(DemonetError, match=r"has 12 attributes a node .*, where training had 0"):
+    with pytest.raises(DemonetError, match=r"\b12\b.*\b0\b"):
         DEMONetClassifier(**QUICK).fit(roles()).predict(data)
     data.x = torch.randn(data.num_nodes, 3, generator=torch.Generator().manual_seed(0))
     with pytest.raises(DemonetError, match=r"attribute -2.* tf-idf"):
@@ -173,7 +173,7 @@ def test_adjacency_rows_refuse_another_graph():
     fitted = DEMONetClassifier(preset="authors", **QUICK).fit(data)
     assert isinstance(fitted.features_, FeatureMap)
     np.testing.assert_array_equal(fitted.predict(data), fitted.predict())
-    with pytest.raises(DemonetError, match=r"'adjacency' .*another graph"):
+    with pytest.raises(DemonetError, match=r"'adjacency'.*\b42\b"):
         fitted.predict(role_graph(1, motifs=6))
-    with pytest.raises(DemonetError, match=r"'adjacency' .*another graph"):
+    with pytest.raises(DemonetError, match=r"'adjacency'.*\b42\b"):
         fitted.predict(graph=nx.path_graph(4))

@@ -102,12 +102,12 @@ def test_plain_operators_are_the_reference():
 
 def test_what_is_amiss_is_said(tmp_path, monkeypatch):
     classifier = DEMONetClassifier(epochs=1).fit(labelled(False))
-    with pytest.raises(DemonetError, match="no such folder"):
+    with pytest.raises(DemonetError, match=r"none/model\.onnx: "):
         classifier.to_onnx(tmp_path / "none" / "model.onnx")
     monkeypatch.setattr(torch.export, "export", lambda *_, **__: exec("raise RuntimeError('no rule\\nmore')"))
-    with pytest.raises(DemonetError, match=r"torch cannot export this model: no rule$"):
+    with pytest.raises(DemonetError, match=r"model\.onnx: .*no rule$"):
         classifier.to_onnx(tmp_path / "model.onnx")
     monkeypatch.setitem(sys.modules, "onnxscript", None)
-    with pytest.raises(DemonetError, match=r"pip install 'demonet\[onnx\]'"):
+    with pytest.raises(DemonetError, match=r"demonet\[onnx\]"):
         classifier.to_onnx(tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())

@@ -95,7 +95,7 @@ def test_saved_and_loaded(columns, tmp_path):
     loaded = DEMONetRegressor.load(path, graph=data)
     np.testing.assert_array_equal(loaded.predict(), fitted.predict())
     assert (loaded.objective_, loaded.history_) == (fitted.objective_, fitted.history_)
-    with pytest.raises(DemonetError, match="DEMONetRegressor, not a DEMONetClassifier"):
+    with pytest.raises(DemonetError, match=r"DEMONetRegressor.*DEMONetClassifier"):
         DEMONetClassifier.load(path)
     graphs, y = sizes()
     fitted = DEMONetGraphRegressor(**QUICK).fit(graphs, y)
@@ -132,19 +132,19 @@ def test_bad_targets():
     graph, people, sides = club()
     regressor = DEMONetRegressor(graph=graph, **QUICK)
     for y, fact in (
-        (None, "y"),
-        (sides, "could not convert"),
-        ([float("inf")] * 34, "infinity"),
-        ([NAN] * 34, "NaN"),
-        ([1.0] * 33, "33 labels for 34"),
+        (None, r"\by\b.*None"),
+        (sides, r"\by\b.*'Mr\. Hi'"),
+        ([float("inf")] * 34, r"\by\b.*infinity"),
+        ([NAN] * 34, r"\by\b.*NaN"),
+        ([1.0] * 33, r"\b33\b.*\b34\b"),
     ):
         with pytest.raises(DemonetError, match=fact):
             regressor.fit(people, y)
     with pytest.raises(DemonetError, match="'accuracy'"):
         DEMONetRegressor(graph=graph, metric="accuracy", **QUICK).fit(people, range(34))
-    with pytest.raises(DemonetError, match="'person 0' is labelled"):
+    with pytest.raises(DemonetError, match=r"'person 0'.*\[1\.0\].*\[0\.0\]"):
         regressor.fit([people[0], *people], range(35))
-    with pytest.raises(DemonetError, match="no attributes"):
+    with pytest.raises(DemonetError, match="features='attributes'"):
         DEMONetGraphRegressor(features="attributes", **QUICK).fit(*sizes())
 
 

@@ -119,7 +119,7 @@ def test_a_run_of_the_ledger_is_one_mark(table, model, name):
 
 def test_a_run_of_what_is_not_there():
     options = canonical({"model": "GCN", "max_nodes": 3, "num_colours": 2, "draws": 1})
-    with pytest.raises(DemonetError, match="no property"):
+    with pytest.raises(DemonetError, match=r"'beautiful'.*'GCN'"):
         properties(Job(Cell("properties", "beautiful", "gcn", options=options), 0))
 
 

@@ -95,25 +95,25 @@ def test_representations_must_be_callable():
 
 
 BAD_GRAPHS = {
-    "empty": ([], "empty"),
-    "one Data": (path(2), "list of torch_geometric Data"),
-    "a Batch": (Batch.from_data_list([path(2), path(3)]), "list of torch_geometric Data"),
-    "a number": (3, "list of torch_geometric Data"),
-    "not Data": ([path(2), "path"], "graph 1 .*str"),
-    "widths": ([path(2, np.ones((2, 1))), path(2, np.ones((2, 3)))], "graph 1: .*3 .*1"),
-    "some without x": ([path(2, np.ones((2, 1))), path(2)], "graph 1 has no x"),
-    "NaN": ([path(3, [[0], [np.nan], [1]])], "graph 0: x .*NaN.*node 1"),
-    "infinity": ([path(2, [[0], [np.inf]])], "NaN or infinity"),
-    "flat x": ([Data(x=torch.ones(2), edge_index=EDGE)], r"shape \[2\]"),
-    "no columns": ([Data(x=torch.ones(2, 0), edge_index=EDGE)], r"shape \[2, 0\]"),
+    "empty": ([], r"\blist\b.*graphs"),
+    "one Data": (path(2), r"\blist\b.*torch_geometric\.data\.data\.Data\b"),
+    "a Batch": (Batch.from_data_list([path(2), path(3)]), r"\blist\b.*\bDataBatch\b"),
+    "a number": (3, r"\blist\b.*\bint\b"),
+    "not Data": ([path(2), "path"], r"graph 1\b.*\bstr\b"),
+    "widths": ([path(2, np.ones((2, 1))), path(2, np.ones((2, 3)))], r"graph 1\b.*\bx\b.*\b3\b.*\b1\b"),
+    "some without x": ([path(2, np.ones((2, 1))), path(2)], r"graph 1\b.*\bx\b"),
+    "NaN": ([path(3, [[0], [np.nan], [1]])], r"graph 0\b.*\bx\b.*NaN.*node 1\b"),
+    "infinity": ([path(2, [[0], [np.inf]])], r"graph 0\b.*\bx\b.*infinity.*node 1\b"),
+    "flat x": ([Data(x=torch.ones(2), edge_index=EDGE)], r"graph 0\b.*\bx\b.*\[2\]"),
+    "no columns": ([Data(x=torch.ones(2, 0), edge_index=EDGE)], r"graph 0\b.*\bx\b.*\[2, 0\]"),
     "complex x": ([Data(x=torch.ones(2, 1, dtype=torch.cfloat), edge_index=EDGE)], "real"),
     "sparse x": ([Data(x=torch.eye(2).to_sparse(), edge_index=EDGE)], "dense"),
     "huge labels": ([Data(x=torch.tensor([[2**53 + 1], [2**53]]), edge_index=EDGE)], "float64"),
-    "no arcs given": ([Data(x=torch.ones(2, 1))], "edge_index"),
-    "real arcs": ([Data(x=torch.ones(2, 1), edge_index=EDGE.float())], "edge_index"),
-    "stray arc": ([Data(x=torch.ones(1, 1), edge_index=EDGE)], "node 1, .* 1 nodes"),
-    "negative arc": ([Data(x=torch.ones(2, 1), edge_index=-EDGE)], "node -1"),
-    "nothing": ([Data()], "number of nodes"),
+    "no arcs given": ([Data(x=torch.ones(2, 1))], r"edge_index\b.*\[2, "),
+    "real arcs": ([Data(x=torch.ones(2, 1), edge_index=EDGE.float())], r"edge_index\b.*\[2, "),
+    "stray arc": ([Data(x=torch.ones(1, 1), edge_index=EDGE)], r"edge_index\b.*node 1\b.*\b1\b"),
+    "negative arc": ([Data(x=torch.ones(2, 1), edge_index=-EDGE)], r"edge_index\b.*-1\b"),
+    "nothing": ([Data()], "graph 0.*num_nodes"),
 }
 
 
@@ -135,11 +135,11 @@ def test_bad_graphs_have_no_class(graphs, message):
 @CLASSES
 def test_attributes_must_be_those_of_fit(kernel_class):
     kernel = kernel_class(n_iter=1).fit([path(2, [[1], [1]])])
-    with pytest.raises(DemonetError, match="fitted graphs have x"):
+    with pytest.raises(DemonetError, match=r"\bx\b"):
         kernel.transform([path(2)])
-    with pytest.raises(DemonetError, match=r"columns|widths"):
+    with pytest.raises(DemonetError, match=r"\b2\b.*\b1\b"):
         kernel.transform([path(2, np.ones((2, 2)))])
-    with pytest.raises(DemonetError, match="fitted graphs have no x"):
+    with pytest.raises(DemonetError, match=r"\bx\b"):
         kernel_class(n_iter=1).fit([path(2)]).transform([path(2, [[1], [1]])])
 
 

@@ -31,7 +31,7 @@ def test_models_take_a_sparse_adjacency(model):
 @pytest.mark.parametrize("model", [NodeDEMONet, GraphDEMONet])
 @pytest.mark.parametrize("bad", [9, -1])
 def test_models_refuse_arcs_out_of_range(model, bad):
-    with pytest.raises(DemonetError, match=f"target id {bad}"):
+    with pytest.raises(DemonetError, match=rf" {bad}\b.*edge_index\[1, 1\]"):
         model(4, 3, TASKS)(features(), torch.tensor([[0, 1], [1, bad]]))
 
 
@@ -39,10 +39,10 @@ def test_models_refuse_arcs_out_of_range(model, bad):
 def test_models_refuse_nan(model):
     x = features()
     x[3, 2] = float("nan")
-    with pytest.raises(DemonetError, match="row 3, column 2"):
+    with pytest.raises(DemonetError, match=r"\bnan\b.*row 3\b.*column 2\b"):
         model(4, 3, TASKS)(x, EDGES)
     weight = torch.tensor([1.0, 1.0, float("nan"), 1.0, 1.0])
-    with pytest.raises(DemonetError, match="edge weight nan at edge 2"):
+    with pytest.raises(DemonetError, match=r"weight\b.*\bnan\b.*edge 2\b"):
         model(4, 3, TASKS).prepare(features(), EDGES, edge_weight=weight)
 
 
@@ -55,7 +55,7 @@ def test_graph_models_refuse_a_batch_that_does_not_fit(batch):
 def test_a_layer_refuses_a_size_that_does_not_fit():
     conv = DEMOConv(4, 8, TASKS)
     assert conv(features(), EDGES, size=(5, 5)).shape == (5, 8)
-    with pytest.raises(DemonetError, match=r"5 rows of features for size=\(9, 9\)"):
+    with pytest.raises(DemonetError, match=r"\b5\b.*size=\(9, 9\)"):
         conv(features(), EDGES, size=(9, 9))
 
 
@@ -83,14 +83,14 @@ def test_degrees_as_pyg_counts_them():
     ("make", "message"),
     [
         (lambda: DEMOConv(-2, 8, TASKS), "in_channels=-2"),
-        (lambda: DEMOConv(4, 8, None), "tasks is a NoneType"),
-        (lambda: DEMOConv(4, 8, TASKS)(features().long(), EDGES), "torch.int64"),
+        (lambda: DEMOConv(4, 8, None), r"\btasks\b.*NoneType"),
+        (lambda: DEMOConv(4, 8, TASKS)(features().long(), EDGES), r"torch\.int64"),
         (lambda: DEMOConv(4, 8, TASKS)(features()[:, 0], EDGES), r"\[5\]"),
-        (lambda: DEMOConv(4, 8, TASKS)(features(), EDGES, torch.ones(5, 1)), r"edge weights of shape \[5, 1\]"),
-        (lambda: DEMOConv(4, 8, TASKS)(features(), EDGES, degree=torch.ones(5, 1)), r"degrees of shape \[5, 1\]"),
-        (lambda: DegreeTasks.exact([1, 2]), "degrees are a list"),
-        (lambda: DegreeTasks.exact(torch.tensor([1.0, 2.5])), "a degree of 2.5"),
-        (lambda: DegreeTasks.exact(torch.tensor([1, -2])), "a degree of -2"),
+        (lambda: DEMOConv(4, 8, TASKS)(features(), EDGES, torch.ones(5, 1)), r"weights\b.*\[5, 1\]"),
+        (lambda: DEMOConv(4, 8, TASKS)(features(), EDGES, degree=torch.ones(5, 1)), r"degrees\b.*\[5, 1\]"),
+        (lambda: DegreeTasks.exact([1, 2]), r"degrees\b.*\blist\b"),
+        (lambda: DegreeTasks.exact(torch.tensor([1.0, 2.5])), r"degree\b.*\b2\.5"),
+        (lambda: DegreeTasks.exact(torch.tensor([1, -2])), r"degree\b.*-2\b"),
     ],
 )
 def test_refusals_name_the_value(make, message):

@@ -224,7 +224,7 @@ def test_directed_tasks_go_through_both_forms(by):
     x = features(20, 3, 1)
     for model in (nodes, whole):
         assert_same(model(model.prepare(x, graph.edge_index)), model(x, graph.edge_index))
-    with pytest.raises(DemonetError, match="the layout is by 'in' degree"):
+    with pytest.raises(DemonetError, match=f"'in'.*'{by}'"):
         nodes(nodes.prepare(x, DegreeLayout.from_edge_index(*graph)))
 
 
@@ -243,7 +243,7 @@ def test_two_seeds_draw_other_hash_functions_and_so_do_two_layers():
 
 
 BAD_OPTIONS = [
-    ({"shceme": "hash"}, "unknown model option 'shceme'"),
+    ({"shceme": "hash"}, "'shceme'.*scheme"),
     ({"scheme": "hashed"}, "scheme='hashed'"),
     ({"aggr": "max"}, "aggr='max'"),
     ({"combine": "sum"}, "combine='sum'"),
@@ -270,7 +270,7 @@ def test_options_that_do_not_exist_or_are_out_of_range(options, message):
 
 
 def test_a_graph_has_no_degree_to_choose_a_head_by():
-    with pytest.raises(DemonetError, match="head='degree' reads nodes, not graphs"):
+    with pytest.raises(DemonetError, match=r"head='degree'.*'linear'"):
         GraphDEMONet(3, 2, TASKS, head="degree")
 
 
@@ -279,7 +279,7 @@ def test_a_configuration_goes_through_plain_values():
     state = {field.name: getattr(config, field.name) for field in fields(config)}
     assert ModelConfig.from_state(state) == config
     assert NodeDEMONet(3, 2, TASKS, config, hidden=10).config == config.changed(hidden=10)
-    with pytest.raises(DemonetError, match="unknown model option 'depth'"):
+    with pytest.raises(DemonetError, match="'depth'"):
         ModelConfig.from_state(state | {"depth": 3})
 
 
@@ -296,5 +296,5 @@ def test_no_two_layers_of_models_with_other_seeds_share_their_hash_functions():
 
 def test_a_configuration_of_before_still_loads():
     assert ModelConfig.from_state(asdict(ModelConfig()) | {"jump": False}) == ModelConfig()
-    with pytest.raises(DemonetError, match="jump"):
+    with pytest.raises(DemonetError, match="'jump'"):
         ModelConfig.from_state({"jump": True})

@@ -48,9 +48,9 @@ def test_the_hash_scheme_has_no_seed_either():
 
 @pytest.mark.parametrize("term", ["shared", "degree"])
 def test_one_matrix_serves_both_terms_of_the_hash_scheme(term):
-    with pytest.raises(DemonetError, match=rf"without='{term}' in the hash scheme"):
+    with pytest.raises(DemonetError, match=rf"without='{term}'.*\bhash\b"):
         ModelConfig(scheme="hash", without=term)
-    with pytest.raises(DemonetError, match="without='both' is not one of"):
+    with pytest.raises(DemonetError, match=r"without='both'.*'none', 'seed', 'shared', 'degree'"):
         ModelConfig(without="both")
 
 

@@ -91,9 +91,9 @@ def test_ticks_are_round_inside_and_few(low, high):
 
 
 def test_bad_charts_are_refused():
-    with pytest.raises(DemonetError, match="not a number"):
+    with pytest.raises(DemonetError, match=r"'a'.*number"):
         Series("a", [1.0], [float("nan")])
-    with pytest.raises(DemonetError, match="one for each point"):
+    with pytest.raises(DemonetError, match=r"'a'.*\[1, 2\]"):
         Series("a", [1.0], [1.0, 2.0])
-    with pytest.raises(DemonetError, match="no points"):
+    with pytest.raises(DemonetError, match="'A chart'"):
         chart(Series("a", [], []))

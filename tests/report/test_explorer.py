@@ -72,5 +72,5 @@ def test_the_same_numbers_give_the_same_text():
 
 
 def test_columns_of_other_lengths_are_refused(make_run):
-    with pytest.raises(DemonetError, match=r"differ in length: \[59, 60\]"):
+    with pytest.raises(DemonetError, match=r"\[59, 60\]"):
         explorer(make_run(60, place=np.zeros((59, 2), np.float32)))

@@ -39,7 +39,7 @@ def test_learning_curves_mark_the_best_epoch_by_accuracy_then_loss():
 
 @pytest.mark.parametrize("broken", [{"val_loss": []}, {"val_loss": [1.0]}, {"val_accuracy": [[0.1] * 4]}])
 def test_learning_curves_refuse_missing_or_uneven_lists(broken):
-    with pytest.raises(DemonetError, match="run 'a' has"):
+    with pytest.raises(DemonetError, match="'a'"):
         learning_curves({"a": {**HISTORY, **broken}})
 
 
@@ -63,9 +63,9 @@ def test_more_labels_than_colours_differ_in_shape():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([[1, 2, 3]], ["a"], ["a"]), r"coordinates \[n, 2\], got \[1, 3\]"),
-        (([[1, 2]], ["a", "b"], ["a"]), "1 points but 2 labels"),
-        (([[1, 2]], ["a"], []), "1 points but 0 hover texts"),
+        (([[1, 2, 3]], ["a"], ["a"]), r"\[n, 2\].*\[1, 3\]"),
+        (([[1, 2]], ["a", "b"], ["a"]), r"\b1\b.*\b2\b.*labels"),
+        (([[1, 2]], ["a"], []), r"\b1\b.*\b0\b.*hover"),
     ],
 )
 def test_embedding_scatter_refuses_what_does_not_fit(arguments, message):
@@ -75,7 +75,7 @@ def test_embedding_scatter_refuses_what_does_not_fit(arguments, message):
 
 @pytest.mark.parametrize("pair", [(0, 1), (-1, 0)])
 def test_embedding_scatter_refuses_pairs_of_absent_nodes(pair):
-    with pytest.raises(DemonetError, match=r"outside 0\.\.0"):
+    with pytest.raises(DemonetError, match=r"pair\b.*0\.\.0"):
         embedding_scatter([[1, 2]], ["a"], ["a"], pairs=[pair])
 
 

@@ -120,9 +120,9 @@ def test_facts_and_figures_are_described(reader, hostile):
 
 
 def test_bad_sections_are_refused():
-    with pytest.raises(DemonetError, match="row 2 has 1 cells under 2 columns"):
+    with pytest.raises(DemonetError, match=r"row 2\b.*\b1\b.*\b2\b"):
         Table(["a", "b"], [[1, 2], [1]])
-    with pytest.raises(DemonetError, match="text alternative"):
+    with pytest.raises(DemonetError, match="alt="):
         Figure(accuracy_bars({"a": (0.5, 0.1)}), alt=" ")
 
 
@@ -150,5 +150,5 @@ def test_a_failed_write_leaves_the_old_file_and_no_draft(tmp_path, monkeypatch):
 
 
 def test_a_missing_folder_is_a_plain_error(tmp_path):
-    with pytest.raises(DemonetError, match="No such file or directory"):
+    with pytest.raises(DemonetError, match=r"absent/report\.html: "):
         write(Page("t", "", []), tmp_path / "absent" / "report.html")

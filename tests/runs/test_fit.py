@@ -128,26 +128,26 @@ def test_folders_that_are_no_runs_are_left_alone(problem):
     (problem / "mine").mkdir()
     (problem / "mine" / "thesis.txt").write_text("years of work")
     for overwrite in (False, True):
-        with pytest.raises(DemonetError, match=r"^mine: .*not empty"):
+        with pytest.raises(DemonetError, match=r"^mine: (?!.*overwrite)"):
             fit(out="mine", overwrite=overwrite)
-    with pytest.raises(DemonetError, match=r"^edges\.csv: this is a file"):
+    with pytest.raises(DemonetError, match=r"^edges\.csv: .*file"):
         fit(out="edges.csv")
     assert [file.name for file in (problem / "mine").iterdir()] == ["thesis.txt"]
 
 
 def test_bad_input_leaves_no_folder(problem):
     for options, message in (
-        ({"settings": Settings(val=0.001)}, r"val: a share of 0\.001"),
-        ({"settings": Settings(split=problem / "none.json")}, r"none\.json: no such"),
+        ({"settings": Settings(val=0.001)}, r"\bval: .*0\.001\b.*\b60\b"),
+        ({"settings": Settings(split=problem / "none.json")}, r"none\.json: "),
     ):
         with pytest.raises(DemonetError, match=message):
             fit(**options)
     write_table(problem / "labels.csv", ("node", "label"), [("r0", "one"), ("r1", "one")])
-    with pytest.raises(DemonetError, match="all labels are 'one'"):
+    with pytest.raises(DemonetError, match=r"labels.*'one'"):
         fit()
-    with pytest.raises(DemonetError, match=r"^edges\.csv: no item has a label"):
+    with pytest.raises(DemonetError, match=r"^edges\.csv: .*\blabels\b"):
         fit_run("edges.csv", out="run")
-    with pytest.raises(DemonetError, match=r"^brasil: no such file, and no data set .*did you mean 'brazil'"):
+    with pytest.raises(DemonetError, match=r"^brasil: .*'brazil'"):
         fit_run("brasil", out="run")
     assert not (problem / "run").exists()
 

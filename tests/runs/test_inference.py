@@ -50,7 +50,7 @@ def test_the_order_of_columns_does_not_matter_but_is_said(runs, tmp_path):
         rows = [(node, age, height) for node, height, age in csv.reader(file)]
     moved = write_table(tmp_path / "moved.csv", rows[0], rows[1:])
     expected = predict_run(runs / "attributes", runs / "edges.csv", runs / "features.csv")[2]
-    with pytest.warns(DemonetWarning, match=r"moved\.csv: columns reordered"):
+    with pytest.warns(DemonetWarning, match=r"moved\.csv: .*columns"):
         found = predict_run(runs / "attributes", runs / "edges.csv", moved)[2]
     np.testing.assert_array_equal(found, expected)
 
@@ -59,26 +59,26 @@ def test_other_columns_are_named(runs, tmp_path):
     with (runs / "features.csv").open(newline="") as file:
         rows = list(csv.reader(file))
     other = write_table(tmp_path / "other.csv", ("node", "height", "weight"), rows[1:])
-    message = r"other\.csv: .*missing: 'age'; not in training: 'weight'"
+    message = r"other\.csv: .*'age'.*'weight'"
     with pytest.raises(DemonetError, match=message):
         predict_run(runs / "attributes", runs / "edges.csv", other)
-    with pytest.raises(DemonetError, match=r"^features: .*trained with 2 attributes: 'height', 'age'"):
+    with pytest.raises(DemonetError, match=r"^features: .*\b2\b.*'height', 'age'"):
         predict_run(runs / "attributes", runs / "edges.csv")
-    with pytest.raises(DemonetError, match="trained without attributes"):
+    with pytest.raises(DemonetError, match=r"features\.csv: features: "):
         predict_run(runs / "plain", runs / "edges.csv", runs / "features.csv")
 
 
 def test_features_that_know_their_own_graph_refuse_another(runs, tmp_path):
     assert predict_run(runs / "authors", runs / "edges.csv")[2].shape == (60, 3)
     other = write_table(tmp_path / "other.csv", ("source", "target"), roles(3)[0])
-    with pytest.raises(DemonetError, match=r"'adjacency' .*another graph, with 60 nodes"):
+    with pytest.raises(DemonetError, match=r"'adjacency'.*\b60\b"):
         predict_run(runs / "authors", other)
 
 
 def test_a_folder_that_is_no_run(tmp_path):
-    with pytest.raises(DemonetError, match="no such folder"):
+    with pytest.raises(DemonetError, match=r"/none: "):
         predict_run(tmp_path / "none", "edges.csv")
-    with pytest.raises(DemonetError, match="there is no run in this folder"):
+    with pytest.raises(DemonetError, match=f"^{tmp_path}: "):
         predict_run(tmp_path, "edges.csv")
 
 
@@ -96,7 +96,7 @@ def test_a_graph_set_with_other_node_labels(tmp_path):
     assert run.columns == ["3", "5", "7", "9"]
     inputs, _, _ = predict_run(tmp_path / "run", gin(tmp_path / "fewer.txt", [7, 5, 7]))
     assert inputs.graphs[0].x.tolist() == [[0, 0, 1, 0], [0, 1, 0, 0], [0, 0, 1, 0]]
-    with pytest.raises(DemonetError, match=r"node labels .*not in training: '4'"):
+    with pytest.raises(DemonetError, match=r"strange\.txt: .*'5', '9'.*'4'"):
         predict_run(tmp_path / "run", gin(tmp_path / "strange.txt", [3, 4, 7]))
 
 

@@ -47,9 +47,9 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(problem):
         with pytest.raises(Killed):
             fit(settings=settings, resume=(problem / "run").exists(), progress=Deadly(*at))
         assert [file.name for file in (problem / "run").iterdir()] == ["unfinished"]
-        with pytest.raises(DemonetError, match="not finished"):
+        with pytest.raises(DemonetError, match=r"^run: .*resume"):
             load_run("run")
-    with pytest.raises(DemonetError, match=r"^run: .*unfinished.*resume=True"):
+    with pytest.raises(DemonetError, match=r"^run: .*resume=True.*overwrite=True"):
         fit(settings=settings)
     run = fit(settings=settings, resume=True)
     np.testing.assert_array_equal(run.outputs, whole.outputs)
@@ -90,9 +90,9 @@ def killed_while_moving(monkeypatch, files, **options):
 def test_a_run_that_is_killed_while_its_files_are_moved_is_brought_to_its_end(problem, monkeypatch, files):
     expected = fit(out="expected")
     killed_while_moving(monkeypatch, files)
-    with pytest.raises(DemonetError, match="unfinished"):
+    with pytest.raises(DemonetError, match=r"^run: .*resume=True.*overwrite=True"):
         fit()
-    with pytest.raises(DemonetError, match="not finished"):
+    with pytest.raises(DemonetError, match=r"^run: .*resume"):
         load_run("run")
     run = fit(resume=True)
     np.testing.assert_array_equal(run.outputs, expected.outputs)
@@ -105,7 +105,7 @@ def test_no_folder_is_ever_half_one_run_and_half_another(problem, monkeypatch, a
     expected = fit(out="expected", settings=other)
     fit()
     killed_while_moving(monkeypatch, 4, overwrite=True, settings=other)
-    with pytest.raises(DemonetError, match="not finished"):
+    with pytest.raises(DemonetError, match=r"^run: .*resume"):
         load_run("run")
     run = fit(settings=other, **again)
     assert run.config["seed"] == run.metrics["seed"] == 1
@@ -116,9 +116,9 @@ def test_no_folder_is_ever_half_one_run_and_half_another(problem, monkeypatch, a
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"settings": Settings(epochs=60, seed=1)}, "seed: .*started with 0, not 1"),
-        ({"settings": Settings(epochs=60, scheme="hash")}, "scheme: .*the default, not hash"),
-        ({"reading": Reading(directed=True)}, "directed: .*the default, not True"),
+        ({"settings": Settings(epochs=60, seed=1)}, r"seed: .*\b0\b.*\b1\b"),
+        ({"settings": Settings(epochs=60, scheme="hash")}, r"scheme: .*\bdefault\b.*\bhash\b"),
+        ({"reading": Reading(directed=True)}, r"directed: .*\bdefault\b.*\bTrue\b"),
     ],
 )
 def test_another_configuration_is_not_gone_on_with(problem, changes, message):
@@ -133,7 +133,7 @@ def test_another_file_is_not_gone_on_with(problem):
         fit(settings=Settings(epochs=60), progress=Deadly("training", 30))
     text = (problem / "labels.csv").read_text()
     (problem / "labels.csv").write_text(text.replace("r1,ring", "r1,foot"))
-    with pytest.raises(DemonetError, match=r"^run: the labels file has changed"):
+    with pytest.raises(DemonetError, match=r"^run: .*\blabels\b.*overwrite=True"):
         fit(settings=Settings(epochs=60), resume=True)
     (problem / "labels.csv").write_text(text)
     fit(settings=Settings(epochs=60), resume=True)
@@ -142,7 +142,7 @@ def test_another_file_is_not_gone_on_with(problem):
 def test_a_finished_run_is_replaced_only_when_asked_and_only_when_the_new_one_is_done(problem):
     fit()
     before = contents(problem / "run")
-    with pytest.raises(DemonetError, match=r"^run: .*finished run .*overwrite=True"):
+    with pytest.raises(DemonetError, match=r"^run: (?!.*resume).*overwrite=True"):
         fit()
     with pytest.raises(Killed):
         fit(overwrite=True, settings=Settings(epochs=12, seed=1), progress=Deadly("training", 3))
@@ -150,11 +150,11 @@ def test_a_finished_run_is_replaced_only_when_asked_and_only_when_the_new_one_is
     assert load_run("run").config["seed"] == 0
     assert fit(overwrite=True, settings=Settings(epochs=12, seed=1)).config["seed"] == 1
     assert fit(resume=True, settings=Settings(epochs=12, seed=1)).config["seed"] == 1  # finished: nothing to do
-    with pytest.raises(DemonetError, match=r"seed: .*1, not 0"):
+    with pytest.raises(DemonetError, match=r"^run: seed: .*\b1\b.*\b0\b"):
         fit(resume=True)
 
 
 def test_two_processes_never_share_a_folder(problem):
     (problem / "run" / "unfinished").mkdir(parents=True)
-    with filelock.FileLock(problem / "run" / ".lock"), pytest.raises(DemonetError, match="another process"):
+    with filelock.FileLock(problem / "run" / ".lock"), pytest.raises(DemonetError, match=r"^run: .*process"):
         fit()

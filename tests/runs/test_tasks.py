@@ -279,5 +279,5 @@ def old_arrays(path):
 
 def test_reading_of_an_earlier_version():
     assert Reading.from_config({"task": "graphs", "directed": None}) == Reading(items="graphs")
-    with pytest.raises(DemonetError, match="items"):
+    with pytest.raises(DemonetError, match=r"^run: items: .*graphs.*nodes"):
         check_same({"task": "graphs", "seed": 0}, {"items": "nodes", "task": "auto", "seed": 0}, "run")

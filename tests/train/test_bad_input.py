@@ -26,18 +26,18 @@ def spoiled(data):
 
 
 NODES = {
-    "short labels": ({"y": lambda d: d.y[:-1]}, "55 labels for 56 items"),
-    "long labels": ({"y": lambda d: torch.cat([d.y, d.y[:1]])}, "57 labels for 56 items"),
-    "float labels": ({"y": lambda d: d.y.float()}, r"labels are \[56\] of torch.float32, not an int64 vector"),
-    "one-hot labels": ({"y": lambda d: torch.eye(12).long()[d.y]}, r"labels are \[56, 12\]"),
-    "no labels": ({"y": None}, "the graph has no labels"),
-    "label -2": ({"y": lambda d: d.y.index_fill(0, torch.tensor([4]), -2)}, "label -2 of item 4"),
-    "arc outside": ({"edge_index": torch.tensor([[0, 56], [56, 0]])}, r"source id 56 at edge_index\[0, 1\]"),
-    "float arcs": ({"edge_index": torch.zeros(2, 3)}, "edge_index has type torch.float32"),
-    "infinite feature": ({"family": "attributes", "x": spoiled}, "feature inf in row 5, column 7"),
-    "few rows": ({"family": "attributes", "x": torch.ones(50, 3)}, "features have 50 rows for 56 nodes"),
-    "no attributes": ({"family": "attributes", "x": None}, "the graph has none"),
-    "edge weights": ({"edge_weight": torch.ones(3)}, "3 edge weights for"),
+    "short labels": ({"y": lambda d: d.y[:-1]}, r"\b55\b.*\b56\b"),
+    "long labels": ({"y": lambda d: torch.cat([d.y, d.y[:1]])}, r"\b57\b.*\b56\b"),
+    "float labels": ({"y": lambda d: d.y.float()}, r"labels\b.*\[56\].*torch\.float32.*int64"),
+    "one-hot labels": ({"y": lambda d: torch.eye(12).long()[d.y]}, r"labels\b.*\[56, 12\]"),
+    "no labels": ({"y": None}, r"\by\b.*-1"),
+    "label -2": ({"y": lambda d: d.y.index_fill(0, torch.tensor([4]), -2)}, r"label\b.*-2\b.*item 4\b"),
+    "arc outside": ({"edge_index": torch.tensor([[0, 56], [56, 0]])}, r"\b56\b.*edge_index\[0, 1\]"),
+    "float arcs": ({"edge_index": torch.zeros(2, 3)}, r"edge_index\b.*torch\.float32"),
+    "infinite feature": ({"family": "attributes", "x": spoiled}, r"\binf\b.*row 5\b.*column 7\b"),
+    "few rows": ({"family": "attributes", "x": torch.ones(50, 3)}, r"features\b.*\b50\b.*\b56\b"),
+    "no attributes": ({"family": "attributes", "x": None}, "attributes.*degree-rbf"),
+    "edge weights": ({"edge_weight": torch.ones(3)}, r"\b3\b.*weights\b.*\b160\b"),
 }
 
 
@@ -57,15 +57,15 @@ def cut(train=None, val=None, test=None):
 def test_splits():
     data, split = problems.nodes()
     cases = [
-        (cut(train=[])[1], "the training part of split mine is empty"),
-        (cut(val=[])[1], "the validation set is empty"),
-        (cut(train=split.train[data.y[split.train] != 3])[1], "class 3 has no item in the training part"),
-        (cut(test=[56])[1], "test index 56 of split mine: there are 56 items"),
+        (cut(train=[])[1], r"train.*\bmine\b.*empty"),
+        (cut(val=[])[1], "validation"),
+        (cut(train=split.train[data.y[split.train] != 3])[1], r"class 3\b.*\bmine\b"),
+        (cut(test=[56])[1], r"test\b.*\b56\b.*\bmine\b.*\b56\b"),
     ]
     for wrong, message in cases:
         with pytest.raises(DemonetError, match=message):
             nodes(split=wrong)
-    with pytest.raises(DemonetError, match="item 0 in train of split mine has no label"):
+    with pytest.raises(DemonetError, match=r"item 0\b.*train\b.*\bmine\b"):
         nodes(y=torch.full((56,), -1), split=Split("mine", 0, [0], [1], [2]))
 
 
@@ -88,15 +88,15 @@ def outside():
 
 
 GRAPHS = {
-    "no graphs": (lambda: ([], problems.graphs(15)[1]), "there are no graphs"),
-    "no label": (lambda: without("y"), "graph 3 has no labels"),
+    "no graphs": (lambda: ([], problems.graphs(15)[1]), "graphs"),
+    "no label": (lambda: without("y"), r"graph 3\b.*\by\b"),
     "two labels": (
         lambda: ([Data(y=torch.tensor([0, 1]), num_nodes=1)] * 3, Split("s", 0, [0], [1], [2])),
-        "6 labels for 3",
+        r"\b6\b.*\b3\b",
     ),
-    "split": (lambda: (problems.graphs(15)[0], Split("s", 0, [0], [1], [15])), "test index 15 of split s"),
-    "arcs": (outside, "source id"),
-    "no attributes": (lambda: without("x"), "the graph has none"),
+    "split": (lambda: (problems.graphs(15)[0], Split("s", 0, [0], [1], [15])), r"test\b.*\b15\b.*\bs\b"),
+    "arcs": (outside, r"source\b.*edge_index\[0, \d+\]"),
+    "no attributes": (lambda: without("x"), "attributes.*degree-rbf"),
 }
 
 
@@ -125,5 +125,5 @@ def test_training_options_out_of_range(name, value):
 
 
 def test_a_problem_checks_its_labels():
-    with pytest.raises(DemonetError, match="labels are"):
+    with pytest.raises(DemonetError, match=r"labels\b.*\[3\].*torch\.float32"):
         NodeProblem((), torch.zeros(3), Split("s", 0, [0], [1], [2]))

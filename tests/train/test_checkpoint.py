@@ -129,13 +129,13 @@ def saved(tmp_path):
 
 def test_another_run_is_refused(saved):
     before = saved.read_bytes()
-    with pytest.raises(DemonetError, match="belongs to a run with another training configuration"):
+    with pytest.raises(DemonetError, match=r"run\.safetensors: .*\btraining\b"):
         nodes(saved, epochs=30, lr=0.02)
-    with pytest.raises(DemonetError, match="belongs to a run with another training configuration"):
+    with pytest.raises(DemonetError, match=r"run\.safetensors: .*\btraining\b"):
         nodes(saved, epochs=30, seed=1)
-    with pytest.raises(DemonetError, match="belongs to a run with another model"):
+    with pytest.raises(DemonetError, match=r"run\.safetensors: .*\bmodel\b"):
         nodes(saved, epochs=30, model={"hidden": 8})
-    with pytest.raises(DemonetError, match="belongs to a run with another model"):
+    with pytest.raises(DemonetError, match=r"run\.safetensors: .*\bmodel\b"):
         nodes(saved, epochs=30, model={"aggr": "mean"})  # the same shapes, another network
     assert saved.read_bytes() == before
 
@@ -146,11 +146,11 @@ def test_another_split_or_graph_is_refused(saved):
     chosen = problems.quick("default", "nodes", epochs=30, patience=55)
     train_nodes(data, split, chosen, checkpoint=saved)  # the same run: accepted
     swapped = Split(split.name, split.seed, split.train, split.test, split.val)
-    with pytest.raises(DemonetError, match="belongs to a run with another data or split"):
+    with pytest.raises(DemonetError, match=r"run\.safetensors: .*\bsplit\b"):
         train_nodes(data, swapped, chosen, checkpoint=saved)
     other = data.clone()
     other.edge_weight = torch.full((data.edge_index.size(1),), 0.5)
-    with pytest.raises(DemonetError, match="belongs to a run with another data or split"):
+    with pytest.raises(DemonetError, match=r"run\.safetensors: .*\bsplit\b"):
         train_nodes(other, split, chosen, checkpoint=saved)
 
 
@@ -159,7 +159,7 @@ def test_another_split_of_graphs_is_refused(tmp_path):
     chosen = problems.quick("paper", "graphs", epochs=25)
     train_graphs(graphs, split, chosen, checkpoint=tmp_path / "run.safetensors")
     moved = Split(split.name, split.seed, split.train, split.test, split.val)
-    with pytest.raises(DemonetError, match="another data or split"):
+    with pytest.raises(DemonetError, match=r"run\.safetensors: .*\bsplit\b"):
         train_graphs(graphs, moved, chosen, checkpoint=tmp_path / "run.safetensors")
 
 
@@ -197,7 +197,9 @@ DAMAGES = ["empty", "bytes", "header", "half", "pickle", "torch", "foreign", "ot
 @pytest.mark.parametrize("kind", DAMAGES)
 def test_a_file_that_is_no_checkpoint_is_refused_and_nothing_in_it_runs(saved, kind):
     damaged(saved, kind)
-    with pytest.raises(DemonetError, match=r"run\.safetensors: (cannot be read|not a demonet-checkpoint-2|.*checksum)"):
+    with pytest.raises(
+        DemonetError, match=r"run\.safetensors: .*(safetensors|demonet-checkpoint-2|checksum|directory)"
+    ):
         nodes(saved, epochs=30)
     assert not saved.with_name("marker").exists()
 
@@ -221,18 +223,26 @@ def test_a_flipped_bit_is_found(saved):
         nodes(saved, epochs=30)
 
 
-@pytest.mark.parametrize("missing", ["random", "best.head.weight", "adam.0.exp_avg", "model.head.weight"])
-def test_a_checkpoint_with_a_part_missing_is_refused(saved, missing):
+@pytest.mark.parametrize(
+    ("missing", "named"),
+    [
+        ("random", "'random'"),
+        ("best.head.weight", r"head\.weight"),
+        ("adam.0.exp_avg", "Adam"),
+        ("model.head.weight", r"head\.weight"),
+    ],
+)
+def test_a_checkpoint_with_a_part_missing_is_refused(saved, missing, named):
     tensors, facts, _ = read_tensors(saved, FORMAT)
     assert missing in tensors
     write_tensors(saved, FORMAT, {name: tensor for name, tensor in tensors.items() if name != missing}, facts)
-    with pytest.raises(DemonetError, match="does not hold the state of this run"):
+    with pytest.raises(DemonetError, match=rf"(?s)run\.safetensors: .*{named}"):
         nodes(saved, epochs=30)
 
 
 def test_a_folder_that_is_not_there_is_said_before_training(tmp_path):
     seen = []
-    with pytest.raises(DemonetError, match="there is no such folder for a checkpoint"):
+    with pytest.raises(DemonetError, match=r"none/run\.safetensors: "):
         nodes(tmp_path / "none" / "run.safetensors", seen.append)
     assert seen == []
 

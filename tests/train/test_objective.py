@@ -69,34 +69,32 @@ def test_targets_are_standardised_on_the_training_part_and_come_back():
 
 
 WRONG = [
-    (Multilabel(), torch.zeros(3), "[3]"),
-    (Multilabel(), torch.zeros(4, 2), "4 targets for 3"),
-    (Multilabel(), torch.tensor([[0, 1], [1, 2], [0, 0]]), "label 2 of item 1, column 1"),
-    (Multilabel(), torch.tensor([[0.0, 1.0], [0.5, 1.0], [0.0, 0.0]]), "label 0.5 of item 1, column 0"),
-    (Regress(), torch.tensor([1.0, math.inf, 2.0]), "target inf of item 1"),
-    (Regress(), torch.zeros(3, 1, 1), "[3, 1, 1]"),
-    (Regress(), torch.zeros(2), "2 targets for 3"),
-    (Classify(), torch.zeros(3), "[3] of torch.float32"),
+    (Multilabel(), torch.zeros(3), ["[3]"]),
+    (Multilabel(), torch.zeros(4, 2), ["4 targets", "3"]),
+    (Multilabel(), torch.tensor([[0, 1], [1, 2], [0, 0]]), ["label 2 ", "item 1", "column 1"]),
+    (Multilabel(), torch.tensor([[0.0, 1.0], [0.5, 1.0], [0.0, 0.0]]), ["label 0.5 ", "item 1", "column 0"]),
+    (Regress(), torch.tensor([1.0, math.inf, 2.0]), ["inf", "item 1"]),
+    (Regress(), torch.zeros(3, 1, 1), ["[3, 1, 1]"]),
+    (Regress(), torch.zeros(2), ["2 targets", "3"]),
+    (Classify(), torch.zeros(3), ["[3]", "torch.float32"]),
 ]
 
 
-@pytest.mark.parametrize(("objective", "y", "fact"), WRONG)
-def test_targets_that_are_not_valid(objective, y, fact):
-    with pytest.raises(DemonetError) as raised:
-        objective.check(y, 3)
-    assert fact in str(raised.value)
+@pytest.mark.parametrize(("objective", "y", "facts"), WRONG)
+def test_targets_that_are_not_valid(refuses, objective, y, facts):
+    refuses(lambda: objective.check(y, 3), *facts)
 
 
 def test_splits_of_targets_that_are_not_classes():
     y = torch.tensor([1.0, 2.0, 3.0, NAN])
-    with pytest.raises(DemonetError, match="item 3 in test"):
+    with pytest.raises(DemonetError, match=r"item 3\b.*test\b"):
         NodeProblem((), y, Split("s", 0, [0], [1], [3]), objective=Regress())
     with pytest.raises(DemonetError, match="class_weight"):
         NodeProblem((), y, Split("s", 0, [0], [1], [2]), torch.ones(2), objective=Regress())
     problem = NodeProblem((), y, Split("s", 0, [0, 2], [1], []), objective=Regress())
     assert problem.objective.mean == (2.0,)  # fitted on the training part
     labels = torch.tensor([[1, -1], [0, -1], [1, 1]])
-    with pytest.raises(DemonetError, match="label 1 has no known value"):
+    with pytest.raises(DemonetError, match=r"label 1\b"):
         NodeProblem((), labels, Split("s", 0, [0, 1], [2], []), objective=Multilabel())
     with pytest.raises(DemonetError, match="'huber'"):
         Regress(error="huber")
@@ -162,7 +160,7 @@ def test_a_resumed_run_ends_in_the_same_bits(name, tmp_path):
 
 def test_a_checkpoint_of_another_objective_is_refused(tmp_path):
     run(values, Regress(), epochs=25, checkpoint=tmp_path / "c")
-    with pytest.raises(DemonetError, match="another objective"):
+    with pytest.raises(DemonetError, match=r"/c: .*\bobjective\b"):
         run(values, Regress(error="mae"), epochs=25, checkpoint=tmp_path / "c")
 
 
@@ -219,7 +217,7 @@ def test_graphs_with_targets_of_their_own(batch_size):
     assert trained.objective.outputs == 2
     assert np.isfinite(trained.test_metric)
     graphs[3].y = torch.zeros(1, 3)
-    with pytest.raises(DemonetError, match="graph 3 has 3 targets, graph 0 has 2"):
+    with pytest.raises(DemonetError, match=r"graph 3\b.*\b3\b.*graph 0\b.*\b2\b"):
         train_graphs(graphs, split, chosen, objective=Regress())
 
 

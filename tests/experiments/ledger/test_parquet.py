@@ -88,7 +88,13 @@ def test_files_of_something_else_are_refused(tmp_path):
         pyarrow.parquet.write_table(table.replace_schema_metadata({"demonet.ledger": "7"}), newer)
         changed = table.set_column(1, "kind", pyarrow.array(["speed"]))
         pyarrow.parquet.write_table(changed.replace_schema_metadata(table.schema.metadata), forged)
-        wrong = {other: "not of runs", text: "Parquet", newer: "version 7", forged: "key", tmp_path / "none": "none"}
+        wrong = {
+            other: r": .*Parquet.*\bruns\b",
+            text: r"text\.parquet: .*Parquet",
+            newer: r": .*\b7\b.*\b1\b",
+            forged: "key",
+            tmp_path / "none": "none",
+        }
         for path, part in wrong.items():
             with pytest.raises(DemonetError, match=part):
                 ledger.import_runs(path)
@@ -98,13 +104,13 @@ def test_files_of_something_else_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("column", "values", "why"),
     [
-        ("extra", ["[]", "{}"], "run 1 of 2 has extra='\\[\\]'"),
-        ("extra", ["{}", "{"], "run 2 of 2 has extra='{'"),
-        ("value", [0.5, None], "run 2 of 2 has no value"),
-        ("value", [math.inf, 0.5], "run 1 of 2 has value=inf"),
-        ("ended", [None, 1.0], "run 1 of 2 has no ended"),
-        ("value", ["0.5", "0.5"], "not of runs"),
-        ("value", [0.5, 0.75], "damaged"),
+        ("extra", ["[]", "{}"], r"run 1 of 2\b.*extra='\[\]'"),
+        ("extra", ["{}", "{"], r"run 2 of 2\b.*extra='{'"),
+        ("value", [0.5, None], r"run 2 of 2\b.*\bvalue\b"),
+        ("value", [math.inf, 0.5], r"run 1 of 2\b.*\bvalue=inf"),
+        ("ended", [None, 1.0], r"run 1 of 2\b.*\bended\b"),
+        ("value", ["0.5", "0.5"], r": .*Parquet.*\bruns\b"),
+        ("value", [0.5, 0.75], "checksum"),
     ],
 )
 def test_a_damaged_file_names_the_run_and_leaves_nothing_behind(tmp_path, column, values, why):
@@ -125,7 +131,7 @@ def test_a_run_that_is_there_twice_is_refused(tmp_path):
         source.export_runs(tmp_path / "runs.parquet")
         table = pyarrow.parquet.read_table(tmp_path / "runs.parquet")
         pyarrow.parquet.write_table(pyarrow.concat_tables([table, table]), tmp_path / "twice.parquet")
-        with pytest.raises(DemonetError, match="twice"):
+        with pytest.raises(DemonetError, match=r"twice\.parquet: .*\brun\b"):
             source.import_runs(tmp_path / "twice.parquet")
 
 

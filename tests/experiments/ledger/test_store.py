@@ -174,7 +174,7 @@ def test_a_ledger_that_is_locked_is_not_to_be_moved_away(tmp_path, monkeypatch):
     with Ledger(tmp_path / "l") as ledger:
         other = sqlite3.connect(tmp_path / "l", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(DemonetError, match=r"database is locked.*another process") as caught:
+        with pytest.raises(DemonetError, match="locked") as caught:
             ledger.claim(Job(CELL, 0), STAMP)
         other.close()
         assert "move" not in str(caught.value)
@@ -272,9 +272,9 @@ def test_a_file_that_is_not_a_ledger_is_refused(tmp_path):
     whole = damaged.read_bytes()
     damaged.write_bytes(whole[:5000] + b"\xff" * 9000 + whole[14000:])
     for path, part in (
-        (text, "not a database"),
-        (foreign, "not a ledger"),
-        (newer, "version 99"),
+        (text, "database"),
+        (foreign, "SQLite"),
+        (newer, r"\b99\b.*\b1\b"),
         (damaged, "damaged"),
     ):
         before = path.read_bytes()

@@ -238,7 +238,7 @@ def _states(ledger):
 
 def test_source_that_changes_meanwhile_stops_the_work(ledger):
     asked = iter([stamp_of("", "", "cpu")] * 2 + [stamp_of("", "", "other")] * 99)
-    with pytest.raises(DemonetError, match="source changed"):
+    with pytest.raises(DemonetError, match="source"):
         work(ledger, [Wanted(cell("a"), 5)], perform, stamp_of=lambda *_: next(asked))
     assert len(ledger.results([cell("a")])[cell("a")]) <= 1
 
