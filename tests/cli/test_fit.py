@@ -120,7 +120,8 @@ def test_numbers_and_labels_from_the_command(problem, main):
     code, out, err = main("fit", "edges.csv", "--labels", "scores.csv", "--out", "run", "--epochs", "5")
     assert code == 0
     assert err.splitlines()[0].startswith("edges: 60 nodes, 72 edges, 58 labelled; ")
-    assert err.splitlines()[1] == "task: regress (labels are numbers; --task classify treats them as classes)"
+    assert err.splitlines()[1].startswith("task: regress")
+    assert "--task classify" in err.splitlines()[1]
     assert re.search(r"trained: validation RMSE [\d.]+, test RMSE", err)
     assert re.search(r"floor: mean +│ +\d\.\d{3}", out)
     assert main("predict", "run", "edges.csv", "--out", "again.csv")[0] == 0
@@ -162,6 +163,12 @@ dan,ann,2
 """
 
 
+def one_line(text, start, *facts):
+    assert text.startswith(start)
+    assert text.count("\n") == 1
+    assert [fact for fact in facts if fact not in text] == []
+
+
 def test_from_the_first_mistake_to_the_last(problem, main):
     """A bad weight, a header that is none, an unknown node, too few labels; then what was changed is said."""
     edges, labels = problem / "edges.csv", problem / "labels.csv"
@@ -169,23 +176,21 @@ def test_from_the_first_mistake_to_the_last(problem, main):
     labels.write_text("name,kind\nann,a\nbob,b\nzoe,b\n")
     code, out, err = main(*FIT)
     assert (code, out) == (2, "")
-    assert err == "edges.csv:3: 'heavy' is not a number, in column 3\n"
+    one_line(err, "edges.csv:3: ", "'heavy'", "column 3")
     edges.write_text(MESSY.replace("heavy", "1"))
     code, _, err = main(*FIT)
     assert code == 2
-    assert err.startswith("labels.csv:1: id 'name' is in no edge (2 in total) (a header starts with 'node' or 'id'; ")
+    one_line(err, "labels.csv:1: ", "'name'", "'node'", "'id'")
     labels.write_text(labels.read_text().replace("name", "node"))
     code, _, err = main(*FIT)
     assert code == 2
-    assert err == "labels.csv:4: id 'zoe' is in no edge (1 in total) (--add-isolated adds them as isolated nodes)\n"
+    one_line(err, "labels.csv:4: ", "'zoe'", "--add-isolated")
     code, _, err = main(*FIT, "--add-isolated")
     assert code == 2
-    *warnings, error = err.splitlines()
-    assert warnings == [
-        "warning: edges.csv: 1 self-loop dropped (--self-loops keep keeps them)",
-        "warning: edges.csv: 1 duplicate edge merged",
-    ]
-    assert error.startswith("edges.csv: --val: a share of 0.2 of 3 labelled nodes")
+    loops, duplicates, error = err.splitlines(keepends=True)
+    one_line(loops, "warning: edges.csv: 1 self-loop", "--self-loops keep")
+    one_line(duplicates, "warning: edges.csv: 1 duplicate")
+    one_line(error, "edges.csv: --val: ", "0.2", "3 labelled nodes")
     assert not (problem / "run").exists()
 
 
@@ -193,7 +198,8 @@ def test_errors_stay_on_one_line_in_a_narrow_terminal(problem):
     long = "a very long name of a file that is not there " * 4 + ".csv"
     process = start("fit", long, "--labels", "labels.csv", "--out", "run")
     out, err = process.communicate(timeout=120)
-    assert (process.returncode, out, err) == (2, "", f"{long}: no such file\n")
+    assert (process.returncode, out) == (2, "")
+    one_line(err, f"{long}: ")
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def test_another_seed_is_another_graph():
 
 @pytest.mark.parametrize("name", ["uniform", "uniform-many", "brazil", "brazil-100"])
 def test_names_that_are_no_graph(name):
-    with pytest.raises(DemonetError, match=name):
+    with pytest.raises(DemonetError, match=f"'{name}'"):
         spec_of(name, 0)
 
 

@@ -47,8 +47,8 @@ REFUSED = {
     "float arcs": (lambda m: m.prepare(x(), PATH.edge_index.float()), r"edge_index\b.*torch\.float32"),
     "negative": (lambda m: m.prepare(x(), torch.tensor([[0], [-1]])), r"-1\b.*edge_index\[1, 0\]"),
     "weights": (lambda m: m.prepare(x(), LAYOUT, edge_weight=torch.ones(2)), r"\b2\b.*weights\b.*\b6\b"),
-    "no graph": (lambda m: m(x()), "edge_index"),
-    "twice": (lambda m: m(m.prepare(x(), LAYOUT), PATH.edge_index), "prepare"),
+    "no graph": (lambda m: m(x()), r"edge_index\b.*prepare\(\)"),
+    "twice": (lambda m: m(m.prepare(x(), LAYOUT), PATH.edge_index), r"batch\b.*prepare\(\)"),
 }
 
 

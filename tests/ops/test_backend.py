@@ -32,7 +32,7 @@ def test_override_ends_with_its_block():
     ("changes", "named"),
     [
         ({"path": "metal"}, "metal"),
-        ({"rows": 3}, "rows"),
+        ({"rows": 3}, "'rows'"),
         ({"piece_rows": -1}, "piece_rows=-1"),
         ({"tile_rows": 32}, "tile_rows"),
     ],
