@@ -28,13 +28,7 @@ class Labelled:
     @classmethod
     def read(cls, content: bytes, path: Path, kind: str) -> Labelled:
         """A table with ids in the first column, and labels in the others; an empty label means unlabelled."""
-        table = open_table(content, path, words=kind == "str")
-        if table.width < 2:
-            hint = "separate columns with commas, tabs or spaces, not semicolons"
-            raise DemonetError("one column, but ids and labels are expected", file=path, hint=hint)
-        kinds: list[Kind] = ["str id" if kind == "str" else "id"]
-        kinds += ["text"] * (table.width - 1)
-        ids, *columns = table.columns(range(table.width), kinds)
+        table, ids, columns = _id_table(content, path, kind, "text", "labels")
         labels = columns[0]
         if all(label is None or is_integer(label) for label in labels):
             labels = [None if label is None else int(label) for label in labels]
@@ -139,18 +133,23 @@ class Featured:
         return torch.from_numpy(np.ascontiguousarray(self.rows[order], dtype=np.float32))
 
 
+def _id_table(content: bytes, path: Path, kind: str, values: Kind, what: str) -> tuple[Table, Ids, list[Any]]:
+    """A table, its first column as ids, and all other columns as values of one kind."""
+    table = open_table(content, path, words=kind == "str")
+    if table.width < 2:
+        hint = "separate columns with commas, tabs or spaces, not semicolons"
+        raise DemonetError(f"one column, but ids and {what} are expected", file=path, hint=hint)
+    kinds: list[Kind] = ["str id" if kind == "str" else "id", *[values] * (table.width - 1)]
+    ids, *columns = table.columns(range(table.width), kinds)
+    return table, ids, columns
+
+
 def read_features(content: bytes, path: Path, kind: str, nodes: Ids) -> Featured:
     """Features from a matrix with one row per node, in the order of ``nodes``, or from a table of ids and numbers."""
     matrix = format_of(path).matrix
     if matrix is not None:
         return from_matrix_rows(matrix(content, path), nodes, file=path)
-    table = open_table(content, path, words=kind == "str")
-    if table.width < 2:
-        hint = "separate columns with commas, tabs or spaces, not semicolons"
-        raise DemonetError("one column, but ids and features are expected", file=path, hint=hint)
-    kinds: list[Kind] = ["str id" if kind == "str" else "id"]
-    kinds += ["number"] * (table.width - 1)
-    ids, *columns = table.columns(range(table.width), kinds)
+    table, ids, columns = _id_table(content, path, kind, "number", "features")
     return Featured(ids, np.stack(columns, axis=1, dtype=np.float32, casting="same_kind"), table)
 
 
