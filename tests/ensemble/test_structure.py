@@ -11,6 +11,7 @@ from tests.ensemble.problems import graph_set, roles
 from torch_geometric.data import Data
 
 from demonet.data.synthetic import power_law, uniform_random
+from demonet.ensemble import structure
 from demonet.ensemble.structure import (
     HEAT_TIMES,
     affordable_groups,
@@ -20,6 +21,7 @@ from demonet.ensemble.structure import (
     path_centralities,
     simple_adjacency,
     structural_features,
+    triangle_counts,
 )
 from demonet.ensemble.views import GraphView, NodeView
 from demonet.errors import DemonetError
@@ -49,6 +51,38 @@ def test_heat_signatures_are_the_diagonal_of_the_heat_kernel(graph):
     laplacian = np.eye(40) - scale @ adjacency.toarray() @ scale
     expected = np.stack([np.log(np.diag(expm(-t * laplacian))) for t in HEAT_TIMES], 1)
     np.testing.assert_allclose(heat_signatures(adjacency), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("pairs", [3, 10**6])
+def test_triangles_are_networkx(graph, monkeypatch, pairs):
+    monkeypatch.setattr(structure, "PAIRS", pairs)
+    for known in (graph[1], nx.star_graph(20), nx.complete_graph(7), nx.karate_club_graph(), nx.empty_graph(3)):
+        adjacency = nx.to_scipy_sparse_array(known, weight=None, format="csr", dtype=float)
+        np.testing.assert_array_equal(triangle_counts(adjacency), list(nx.triangles(known).values()))
+
+
+def test_descriptors_of_graphs_are_networkx():
+    graphs = graph_set(12, labels=False)
+    found = GraphView(graphs).descriptors
+    for row, data in zip(found, graphs, strict=True):
+        known = nx.from_scipy_sparse_array(simple_adjacency(data))
+        degree = np.array([d for _, d in known.degree])
+        expected = [
+            len(known),
+            known.number_of_edges(),
+            (degree**2).mean(),
+            sum(nx.triangles(known).values()) / 3,
+            (degree == 1).sum(),
+            nx.density(known),
+            degree.max(),
+            degree.std(),
+            nx.transitivity(known),
+            nx.average_clustering(known),
+            nx.number_connected_components(known),
+            np.log1p(degree).mean(),
+            np.log1p(degree).std(),
+        ]
+        np.testing.assert_allclose(row[: len(expected)], expected, atol=1e-9)
 
 
 def test_triangle_features(graph):
@@ -130,5 +164,5 @@ def test_attributes_that_never_repeat_are_described_by_mean_and_deviation():
         graph.x = torch.randn(graph.num_nodes, 2, generator=torch.Generator().manual_seed(graph.num_nodes))
     view = GraphView(graphs)
     assert view.facts["label"] == "degree"
-    assert view.descriptors.shape == (20, 5 + 4)
+    assert view.descriptors.shape == (20, 17 + 4)
     np.testing.assert_allclose(view.descriptors[3, 5:7], graphs[3].x.double().mean(0))

@@ -155,12 +155,20 @@ class Ensemble:
 
     def predict_proba(self, data: Items) -> Float:
         """``[items, classes]`` of the fitted graphs or others; degrees and labels that were never seen are allowed."""
-        return _average(self.weights, self.member_proba(data))
+        view = view_of(data, self._view_state)
+        applies = np.array([member.applies(view) for member in self.members])
+        if not applies.any():
+            names = ", ".join(member.name for member in self.members)
+            raise DemonetError(f"all members ({names}) are for the graph that they were fitted on")
+        weights = self.weights * applies / (self.weights * applies).sum()
+        members = [member for member, own in zip(self.members, applies, strict=True) if own]
+        return _average(weights[applies], [soften(member.predict_proba(view)) for member in members])
 
     def member_proba(self, data: Items) -> Float:
-        """``[members, items, classes]`` the softened probabilities of each member."""
+        """``[members, items, classes]`` the softened probabilities of each member; uniform where it does not apply."""
         view = view_of(data, self._view_state)
-        return np.stack([soften(member.predict_proba(view)) for member in self.members])
+        none = np.full((view.num_items, self.classes), 1 / self.classes)
+        return np.stack([soften(m.predict_proba(view)) if m.applies(view) else none for m in self.members])
 
     def predict(self, data: Items) -> Int:
         """``[items]`` the most probable class."""

@@ -96,6 +96,10 @@ class Member(ABC):
     def cost(self, view: View, num_train: int) -> float:
         """Roughly how many seconds a fit takes on one core."""
 
+    def applies(self, view: View) -> bool:
+        """Whether the member can say something about a view; one that knows the nodes of one graph cannot always."""
+        return True
+
     def state(self) -> State:
         """All that is needed to make this member again: JSON facts, and arrays."""
         described = {"type": type(self).__name__, "name": self.name, "options": self.options, "facts": self.facts}

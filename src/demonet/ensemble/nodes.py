@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -17,12 +17,16 @@ from demonet.ensemble.forest import ForestMember, dense
 from demonet.ensemble.member import Labelled, Member
 from demonet.ensemble.ridge import RidgeMember, cumulative_logit, fit_cumulative
 from demonet.ensemble.selection import log_losses
-from demonet.ensemble.views import Float, Int, NodeView, Rows, View
+from demonet.ensemble.structure import neighbour_mean
+from demonet.ensemble.views import WIDE, Float, Int, NodeView, Rows, View
 
 LENGTHS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 DEGREE_LENGTH = 0.3  # of the degree term beside another one, in deviations of log-degree
 FACTORS = (0.01, 0.1, 10.0, 100.0)  # of the middle C of the logistic regression, which is tried first
-SCALES = (0.25, 1.0)  # of the neighbours' mean beside a node's own attributes; .5 is tried first
+SCALES = (0.5, 0.25, 1.0)  # of the neighbours' mean beside a node's own attributes
+RESTARTS = (0.15, 0.05, 0.4)  # of the diffusion of attributes
+REACHES = (0.0, 0.4, 0.7, 0.9)  # of the smoothing of probabilities
+SMOOTHING_STEPS = 10
 FOREST_COLUMNS = 256  # attributes up to which a forest reads them
 
 
@@ -113,13 +117,25 @@ class NodeForest(ForestMember):
         return np.hstack([view.log_degree, view.structure, dense(view.own), dense(view.neighbours)])
 
 
+def smoothed(view: NodeView, probability: Float, reach: float) -> Float:
+    r""":math:`P \leftarrow r D^{-1} A P + (1 - r) P_0`, ten times; a node without neighbours keeps its own."""
+    alone = np.diff(view.adjacency.indptr) == 0
+    found = probability
+    for _ in range(SMOOTHING_STEPS if reach else 0):
+        found = reach * neighbour_mean(view.adjacency, found) + (1 - reach) * probability
+        found[alone] = probability[alone]
+    return found
+
+
 class LinearMember(Member):
     """Multinomial logistic regression on a node's own attributes and its neighbours' mean; scale and C by validation.
 
-    Log-degree and structural features stand beside attributes that are numbers.
+    Log-degree and structural features stand beside attributes that are numbers. Its probabilities are smoothed over the
+    graph (predict, then propagate) as far as validation asks for it.
     """
 
     kind = "linear"
+    scales: ClassVar[tuple[float, ...]] = SCALES  # the first is tried first
 
     def _rows(self, view: NodeView, scale: float) -> Rows:
         parts = [view.own] if scale == 0 else [view.own, scale * view.neighbours]
@@ -133,17 +149,23 @@ class LinearMember(Member):
 
     def _fit(self, view: View, labelled: Labelled, chosen: dict[str, Any] | None) -> None:
         middle = 100.0 if view.facts["attributes"] == "counts" else 1.0  # rows of unit length want a weak penalty
-        chosen = dict(chosen or {"scale": 0.5, "strength": middle})
+        chosen = dict(chosen or {"scale": self.scales[0], "strength": middle})
+        reach = chosen.pop("reach", 0.0)
         best = self._regression(view, labelled, **chosen)
         if len(labelled.val):  # C at the middle scale, then the scale at that C
-            for name, values in (("strength", [f * middle for f in FACTORS]), ("scale", SCALES)):
+            for name, values in (("strength", [f * middle for f in FACTORS]), ("scale", self.scales[1:])):
                 for value in values:
                     found = self._regression(view, labelled, **chosen | {name: value})
                     if found[0] < best[0]:
                         best = found
                 chosen = best[2]
-        model, self.facts["chosen"] = best[1:]
+        model, setting = best[1:]
         self.arrays = {"coef": model.coef_, "intercept": model.intercept_, "seen": model.classes_.astype(np.int64)}
+        self.facts["chosen"] = setting | {"reach": reach}
+        if len(labelled.val):
+            before, y = self._unsmoothed(view), labelled.y[labelled.val]
+            losses = [log_losses(smoothed(view, before, r)[labelled.val], y).mean() for r in REACHES]
+            self.facts["chosen"]["reach"] = REACHES[int(np.argmin(losses))]
 
     def _regression(
         self, view: NodeView, labelled: Labelled, scale: float, strength: float
@@ -165,7 +187,10 @@ class LinearMember(Member):
         return result
 
     def predict_proba(self, view: View) -> Float:
-        """The softmax of the linear scores."""
+        """The softmax of the linear scores, smoothed."""
+        return smoothed(view, self._unsmoothed(view), self.facts["chosen"]["reach"])
+
+    def _unsmoothed(self, view: NodeView) -> Float:
         score = self._rows(view, self.facts["chosen"]["scale"]) @ self.arrays["coef"].T + self.arrays["intercept"]
         if score.shape[1] == 1:  # two classes have one row of coefficients
             score = np.hstack([np.zeros_like(score), score])
@@ -177,3 +202,18 @@ class LinearMember(Member):
         """Seven regressions."""
         filled = getattr(view.own, "nnz", view.own.shape[0] * view.own.shape[1]) / view.num_items
         return 0.5 + 7 * 100 * 2e-8 * num_train * min(10 * filled, 2 * view.facts["columns"])
+
+
+class DiffusedLinear(LinearMember):
+    """The same regression on attributes that were diffused over the graph; its ``scale`` is the restart."""
+
+    scales = RESTARTS
+
+    def _rows(self, view: NodeView, scale: float) -> Rows:
+        found: Rows = view.diffused(scale)
+        return found
+
+    def cost(self, view: View, num_train: int) -> float:
+        """Three diffusions and seven regressions."""
+        width = min(WIDE, view.facts["columns"])
+        return 0.5 + 3e-8 * 10 * view.adjacency.nnz * width + 7 * 100 * 4e-9 * num_train * width

@@ -9,7 +9,16 @@ from demonet.ensemble.graphs import WLForest, WLKernel, WLNeighbour
 from demonet.ensemble.machines import MachineMember
 from demonet.ensemble.member import Labelled, Member
 from demonet.ensemble.networks import DEGREE_FEATURES, NetworkMember
-from demonet.ensemble.nodes import FOREST_COLUMNS, LinearMember, NodeForest, NodeKernel, OrderedLogit, classes_by_degree
+from demonet.ensemble.nodes import (
+    FOREST_COLUMNS,
+    DiffusedLinear,
+    LinearMember,
+    NodeForest,
+    NodeKernel,
+    OrderedLogit,
+    classes_by_degree,
+)
+from demonet.ensemble.transductive import AdjacencyLinear, Propagation
 from demonet.ensemble.views import GraphView, NodeView, View
 
 Effort = Literal["quick", "standard", "best"]
@@ -31,7 +40,7 @@ def _nodes(view: NodeView, labelled: Labelled, effort: Effort) -> list[Member]:
     ordered = labelled.classes > 2 and classes_by_degree(view, labelled)[1] >= ORDERED
     found: list[Member] = []
     if attributes:
-        found.append(LinearMember("linear"))
+        found += [LinearMember("linear"), DiffusedLinear("linear-diffused")]
         if view.facts["columns"] <= FOREST_COLUMNS:
             found.append(NodeForest("forest-attributes", columns="attributes", trees=trees, leaf=2))
     found.append(MachineMember("machine", task="classes", settings=SETTINGS[effort]))
@@ -45,6 +54,7 @@ def _nodes(view: NodeView, labelled: Labelled, effort: Effort) -> list[Member]:
     found.append(NodeKernel("kernel-ranks-ordinal" if ordered else "kernel-ranks", kernel="ranks", ordinal=ordered))
     found.append(NodeForest("forest-structure", columns="structure", trees=trees, leaf=2))
     found.append(NodeForest("forest-degree", columns="degree", trees=trees))
+    found += [Propagation("propagation"), AdjacencyLinear("linear-adjacency")]
     if seeds:
         common = {"seeds": seeds, "epochs": 80, "hidden": 32}
         structural = {"family": "nodes", "features": DEGREE_FEATURES}

@@ -19,6 +19,7 @@ Float = NDArray[np.float64]
 GROUPS = ("local", "triangles", "global")
 OCTAVES = 8  # neighbours by degree: 0 or 1, 2 to 3, 4 to 7, ..., 128 and above
 HEAT_TIMES = (0.5, 1.0, 2.0, 4.0, 8.0)
+PAIRS = 4_000_000  # pairs of edges that are looked at at once
 WALKS = 3e8  # walks of two steps up to which triangles are counted
 ALL_PAIRS = 2000  # nodes up to which all pairs are compared
 
@@ -76,14 +77,44 @@ def _local(adjacency: sparse.csr_array) -> Float:
     )
 
 
+def triangle_counts(adjacency: sparse.csr_array) -> Float:
+    """``[nodes]`` in how many triangles a node is, in O(m^1.5) time however large the hubs are.
+
+    Every edge points to the end of higher degree, so no node has more than sqrt(2 m) outgoing edges; a triangle is a
+    pair of outgoing edges of one node whose ends are joined.
+    """
+    n, degree = adjacency.shape[0], np.diff(adjacency.indptr)
+    rank = np.empty(n, np.int64)
+    rank[np.lexsort((np.arange(n), degree))] = np.arange(n)
+    owner = np.repeat(np.arange(n), degree)
+    up = rank[owner] < rank[adjacency.indices]
+    tail, head = rank[owner[up]], rank[adjacency.indices[up]]
+    order = np.lexsort((head, tail))
+    tail, head = tail[order], head[order]
+    known = tail * n + head  # ascending
+    later = np.searchsorted(tail, tail, side="right") - np.arange(len(tail)) - 1  # further edges of the same tail
+    found, total = np.zeros(n), np.cumsum(later)
+    start = 0
+    while start < len(tail):
+        stop = max(start + 1, int(np.searchsorted(total, total[start] - later[start] + PAIRS, side="right")))
+        first = np.repeat(np.arange(start, stop), later[start:stop])
+        step = np.arange(len(first)) - np.repeat(np.cumsum(later[start:stop]) - later[start:stop], later[start:stop])
+        second = first + 1 + step
+        wanted = head[first] * n + head[second]
+        joined = known[np.minimum(np.searchsorted(known, wanted), len(known) - 1)] == wanted
+        for corner in (tail[first[joined]], head[first[joined]], head[second[joined]]):
+            found += np.bincount(corner, minlength=n)
+        start = stop
+    return found[rank]
+
+
 def _triangles(adjacency: sparse.csr_array) -> Float:
     degree = np.diff(adjacency.indptr).astype(np.float64)
-    triangles, within_two = np.zeros(len(degree)), np.zeros(len(degree))
+    triangles, within_two = triangle_counts(adjacency), np.zeros(len(degree))
     step = max(1, int(2e7 * len(degree) / max(1.0, float(degree @ degree))))  # rows whose walks fit into memory
     for start in range(0, len(degree), step):
         rows = slice(start, start + step)
         walks = adjacency[rows] @ adjacency
-        triangles[rows] = walks.multiply(adjacency[rows]).sum(axis=1) / 2
         within_two[rows] = np.diff(sparse.csr_array(walks + adjacency[rows]).indptr)
     inside = degree + triangles
     leaving = np.maximum(adjacency @ degree - degree - 2 * triangles, 0)

@@ -15,11 +15,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import eigsh
+from sklearn.decomposition import TruncatedSVD
 from sklearn.preprocessing import normalize
 from torch_geometric.data import Data
 
 from demonet.degree.count import count_degree
-from demonet.ensemble.structure import affordable_groups, neighbour_mean, simple_adjacency, structural_features
+from demonet.ensemble.structure import (
+    affordable_groups,
+    neighbour_mean,
+    simple_adjacency,
+    structural_features,
+    triangle_counts,
+)
 from demonet.errors import DemonetError
 
 Float = NDArray[np.float64]
@@ -30,6 +39,8 @@ State = tuple[dict[str, Any], dict[str, NDArray[Any]]]
 RADIAL = 12  # radial functions over log-degree
 RANKS = 101  # quantiles kept of each structural feature
 ROUNDS = 3  # of Weisfeiler-Lehman refinement, at most
+EIGENVECTORS = 32  # of the adjacency matrix
+WIDE = 256  # attributes beyond which they are projected before they are diffused
 FEW_COLUMNS = 64  # attributes up to which their mean and deviation describe a graph
 
 
@@ -104,6 +115,45 @@ class NodeView:
         mean = neighbour_mean(self.adjacency, self.own)
         return normalize(mean) if self.facts["attributes"] == "counts" else mean
 
+    def diffused(self, restart: float) -> Float:
+        r"""``[n, columns]`` attributes after ten steps of :math:`Z \leftarrow (1 - \rho) S Z + \rho X`, of unit length.
+
+        S is the adjacency matrix with loops, normalised by the root of degrees on both sides, as GCN's. Attributes of
+        more than 256 columns are first projected on their leading singular vectors.
+        """
+        if restart not in self._diffused:
+            loops = sparse.csr_array(self.adjacency + sparse.eye_array(self.num_items))
+            scale = sparse.diags_array(1 / np.sqrt(np.diff(loops.indptr)))
+            step = sparse.csr_array(scale @ loops @ scale)
+            start = self.own @ self.arrays["attributes.axes"] if "attributes.axes" in self.arrays else self.own
+            start = start if isinstance(start, np.ndarray) else start.toarray()
+            found = start
+            for _ in range(10):
+                found = (1 - restart) * (step @ found) + restart * start
+            self._diffused[restart] = normalize(found)
+        return self._diffused[restart]
+
+    @cached_property
+    def _diffused(self) -> dict[float, Float]:
+        return {}
+
+    @cached_property
+    def neighbourhood(self) -> sparse.csr_array:
+        """``[n, n]`` rows of the adjacency matrix, brought to unit length."""
+        return normalize(self.adjacency)
+
+    @cached_property
+    def spectrum(self) -> Float:
+        """``[n, k]`` leading eigenvectors of the normalised adjacency matrix, as rows of unit length."""
+        degree = np.diff(self.adjacency.indptr)
+        scale = sparse.diags_array(1 / np.sqrt(degree + degree.mean()))  # regularised: low degrees do not dominate
+        matrix, k = sparse.csr_array(scale @ self.adjacency @ scale), min(EIGENVECTORS, self.num_items - 2)
+        if k < 1:
+            return np.zeros((self.num_items, 1))
+        start = np.sqrt(degree + 1.0)
+        value, vector = eigsh(matrix, k, which="LM", v0=start)
+        return normalize(vector * value)
+
     def _learn(self) -> None:
         self.facts = {"groups": affordable_groups(self.adjacency), "attributes": None, "columns": 0}
         self._learn_scale(self.raw_log_degree[:, None], "degree")
@@ -124,6 +174,9 @@ class NodeView:
             second = np.asarray(rows.power(2).mean(0)).ravel()
             deviation = np.sqrt(np.maximum(second - np.asarray(rows.mean(0)).ravel() ** 2, 0))
             self.arrays["attributes.scale"] = np.where(deviation > 0, deviation, 1.0)
+        if rows.shape[1] > WIDE:
+            projection = TruncatedSVD(min(WIDE, self.num_items), random_state=0).fit(self.own)
+            self.arrays["attributes.axes"] = projection.components_.T
 
     def _check_attributes(self) -> None:
         given = 0 if self.data.x is None else int(self.data.x.size(1))
@@ -236,12 +289,34 @@ class GraphView:
 
     @cached_property
     def descriptors(self) -> Float:
-        """``[graphs, 5 ...]``: nodes, edges, mean squared degree, triangles, leaves; attributes' mean and deviation."""
+        """``[graphs, 17 ...]`` numbers about each graph; beside them the attributes' mean and deviation, if few.
+
+        Nodes, edges, mean squared degree, triangles, leaves; density, the largest degree, the deviation of degrees,
+        transitivity, mean clustering, components; means and deviations of log-degree, of the neighbours' mean
+        log-degree and of the two hops' mean.
+        """
         adjacency, degree = self.adjacency, self.degree.astype(np.float64)
-        triangles = np.asarray((adjacency @ adjacency).multiply(adjacency).sum(1)).ravel() / 6
+        triangles = triangle_counts(adjacency)
+        pairs = degree * (degree - 1) / 2
         size = np.maximum(self.sizes, 1)
-        columns = [self.sizes, self._sum(degree) / 2, self._sum(degree**2) / size, self._sum(triangles)]
-        columns.append(self._sum((degree == 1).astype(np.float64)))
+        edges, square = self._sum(degree) / 2, self._sum(degree**2) / size
+        part = connected_components(adjacency, directed=False)[1]
+        columns = [self.sizes, edges, square, self._sum(triangles) / 3, self._sum((degree == 1).astype(np.float64))]
+        largest = np.zeros(self.num_items)
+        np.maximum.at(largest, self.graph, degree)
+        columns += [
+            edges / (size * np.maximum(size - 1, 1) / 2),
+            largest,
+            np.sqrt(np.maximum(square - (2 * edges / size) ** 2, 0)),
+            self._sum(triangles) / np.maximum(self._sum(pairs), 1),
+            self._sum(triangles / np.maximum(pairs, 1)) / size,
+            np.bincount(self.graph[np.unique(part, return_index=True)[1]], minlength=self.num_items),
+        ]
+        value = np.log1p(degree)
+        for _ in range(3):
+            mean = self._sum(value) / size
+            columns += [mean, np.sqrt(np.maximum(self._sum(value**2) / size - mean**2, 0))]
+            value = neighbour_mean(adjacency, value)
         if 0 < self.facts["columns"] <= FEW_COLUMNS and self.facts["label"] == "degree":
             mean = self._sum(self._attributes) / size[:, None]
             second = self._sum(self._attributes**2) / size[:, None]

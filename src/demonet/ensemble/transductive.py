@@ -1,0 +1,128 @@
+"""Members that know the nodes of one graph by who they are: where a label is at home, not what a node looks like.
+
+Both read the identity of nodes, so they can say nothing about another graph: an ensemble leaves them out there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from demonet.ensemble.member import Labelled, Member
+from demonet.ensemble.nodes import LinearMember
+from demonet.ensemble.selection import log_losses
+from demonet.ensemble.views import Float, NodeView, Rows, View
+
+STEPS = 30  # of a random walk, after which its restarts have forgotten nearly everything
+RESTARTS = (0.05, 0.15, 0.4, 0.8)
+TRUSTS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)  # how many labels the classes' shares in training count as
+
+
+class Transductive(Member):
+    """A member for the graph that it was fitted on, and for no other."""
+
+    def fit(self, view: View, labelled: Labelled) -> Any:
+        """Fit, and remember the graph."""
+        super().fit(view, labelled)
+        self.facts["graph"] = graph_checksum(view)
+        return self
+
+    def refit(self, view: View, labelled: Labelled) -> Any:
+        """Refit, and remember the graph."""
+        fresh = super().refit(view, labelled)
+        fresh.facts["graph"] = graph_checksum(view)
+        return fresh
+
+    def applies(self, view: View) -> bool:
+        """Whether the view is of the same graph, its nodes in the same order."""
+        return self.facts["graph"] == graph_checksum(view)
+
+
+def graph_checksum(view: NodeView) -> str:
+    """A checksum of the adjacency matrix."""
+    adjacency = view.adjacency
+    digest = hashlib.sha256(str(adjacency.shape).encode())
+    for part in (adjacency.indptr, adjacency.indices):
+        digest.update(part.astype(np.int64).tobytes())
+    return digest.hexdigest()[:16]
+
+
+class Propagation(Transductive):
+    r"""The classes of labelled nodes near a node, by a random walk that restarts.
+
+    .. math:: F = \rho \sum_k (1 - \rho)^k (D^{-1/2} A D^{-1/2})^k Y, \qquad p(v) \propto F_v / s + t \, \pi / n
+
+    where Y is one-hot in the rows of training nodes and zero elsewhere, :math:`\pi` are the classes' shares, and s is
+    the mean mass of a node. Restart :math:`\rho` and trust t are chosen on validation.
+    """
+
+    kind = "propagation"
+
+    def _fit(self, view: View, labelled: Labelled, chosen: dict[str, Any] | None) -> None:
+        if chosen is None or not chosen:
+            chosen = self._choose(view, labelled)
+        self.facts["chosen"] = chosen
+        self.arrays["probability"] = _mixed(walk(view, labelled, chosen["restart"]), labelled.prior(), chosen["trust"])
+
+    def _choose(self, view: View, labelled: Labelled) -> dict[str, float]:
+        val, y = labelled.val, labelled.y
+        best = (np.inf, {"restart": RESTARTS[1], "trust": 3.0})
+        for restart in RESTARTS if len(val) else ():
+            mass = walk(view, labelled, restart)[val]
+            for trust in TRUSTS:
+                loss = float(log_losses(_mixed(mass, labelled.prior(), trust), y[val]).mean())
+                best = min(best, (loss, {"restart": restart, "trust": trust}), key=lambda found: found[0])
+        return best[1]
+
+    def predict_proba(self, view: View) -> Float:
+        """What was computed for the fitted graph."""
+        return self.arrays["probability"]
+
+    def cost(self, view: View, num_train: int) -> float:
+        """A few walks."""
+        return 0.05 + len(RESTARTS) * STEPS * 2e-8 * view.adjacency.nnz
+
+
+def walk(view: NodeView, labelled: Labelled, restart: float) -> Float:
+    """``[nodes, classes]`` mass of each class, in units of what one labelled neighbour of a typical node brings."""
+    degree = np.maximum(np.diff(view.adjacency.indptr), 1)
+    scale = sparse.diags_array(1 / np.sqrt(degree))
+    step = sparse.csr_array(scale @ view.adjacency @ scale)
+    start = np.zeros((view.num_items, labelled.classes))
+    start[labelled.train] = labelled.one_hot()
+    mass, moved = start * 0, start
+    for _ in range(STEPS):
+        moved = (1 - restart) * (step @ moved)
+        mass += moved
+    mass *= np.sqrt(degree)[:, None]  # as much as a node's neighbours have together
+    typical = mass.sum(1)[labelled.train].mean() if len(labelled.train) else 1.0
+    return 100 * mass / (typical or 1.0)
+
+
+def _mixed(mass: Float, prior: Float, trust: float) -> Float:
+    total = mass + trust * prior
+    return total / total.sum(1, keepdims=True)
+
+
+class AdjacencyLinear(Transductive, LinearMember):
+    """Logistic regression on who a node's neighbours are: its row of the adjacency matrix, and a node's attributes.
+
+    Columns are the leading eigenvectors of the normalised adjacency matrix beside the rows themselves, all of unit
+    length.
+    """
+
+    def _rows(self, view: NodeView, scale: float) -> Rows:
+        parts = [scale * view.spectrum, (1 - scale) * view.neighbourhood]
+        if view.facts["attributes"]:
+            parts.append(0.5 * view.own)
+        rows = sparse.hstack(parts, format="csr")
+        rows.indices, rows.indptr = rows.indices.astype(np.int32), rows.indptr.astype(np.int32)
+        return rows
+
+    def cost(self, view: View, num_train: int) -> float:
+        """Seven regressions and an eigendecomposition."""
+        filled = view.adjacency.nnz / max(1, view.num_items) + 64
+        return 0.5 + 1e-5 * view.adjacency.nnz + 7 * 100 * 2e-8 * num_train * 10 * filled
