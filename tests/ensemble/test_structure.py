@@ -165,4 +165,4 @@ def test_attributes_that_never_repeat_are_described_by_mean_and_deviation():
     view = GraphView(graphs)
     assert view.facts["label"] == "degree"
     assert view.descriptors.shape == (20, 17 + 4)
-    np.testing.assert_allclose(view.descriptors[3, 5:7], graphs[3].x.double().mean(0))
+    np.testing.assert_allclose(view.descriptors[3, 17:19], graphs[3].x.double().mean(0))
