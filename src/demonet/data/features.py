@@ -27,6 +27,8 @@ from demonet.errors import DemonetError
 
 Features = Tensor | sparse.csr_array
 NUM_RADIAL = 12
+STRUCTURE_SCALE = 0.3
+MOST_WALKS = 1e8  # walks of two steps up to which triangles are counted
 NEIGHBOUR_SHARE = 0.5  # the scale of the neighbour block relative to a node's own tf-idf
 
 
@@ -223,6 +225,72 @@ class NeighbourTfIdf(TfIdf):
         return normalize(total) * np.float32(NEIGHBOUR_SHARE)
 
 
+class Encoded(Attributes):
+    """Attributes by their kind: counts as tf-idf (one-hot labels stay as they are), other numbers standardised."""
+
+    def fit(self, graphs: Sequence[Data]) -> None:
+        """Recognise the kind, and learn its scales."""
+        self.info["counts"] = are_counts(sparse.vstack([to_scipy(_attributes(data)) for data in graphs]))
+        self._kind().fit(graphs)
+
+    def transform(self, data: Data) -> Features:
+        """Standardised numbers are limited to eight deviations."""
+        encoded = self._kind().transform(data)
+        return encoded.clamp(-8, 8) if isinstance(encoded, Tensor) and not self.info["counts"] else encoded
+
+    def _kind(self) -> Attributes:
+        kind = TfIdf() if self.info["counts"] else Standardised()
+        kind.info, kind.arrays = self.info, self.arrays
+        return kind
+
+
+class Structure(DegreeRadial):
+    """The radial basis of a node's log-degree and eight numbers about the graph around it, at a scale of 0.3.
+
+    The numbers: the log-degree; mean, deviation, minimum and maximum of the neighbours', and their mean over two hops;
+    the number of triangles (logarithm) and the share of pairs of neighbours that are joined. They are standardised over
+    the training nodes. The small scale lets them stand beside attributes: a network fits what has a larger scale first.
+    """
+
+    num_features = NUM_RADIAL + 8
+
+    def fit(self, graphs: Sequence[Data]) -> None:
+        """Learn means and deviations; triangles are left out (zero) where counting them takes long."""
+        super().fit(graphs)
+        walks = max(float((degree(data).double() ** 2).sum()) for data in graphs)
+        self.info["triangles"] = walks <= MOST_WALKS
+        rows = np.concatenate([self._raw(data) for data in graphs])
+        deviation = rows.std(0)
+        self.arrays["mean"] = torch.from_numpy(rows.mean(0).astype(np.float32))
+        self.arrays["scale"] = torch.from_numpy(np.where(deviation > 1e-6, deviation, 1.0).astype(np.float32))
+
+    def transform(self, data: Data) -> Tensor:
+        """Numbers are limited to five deviations."""
+        rows = torch.from_numpy(self._raw(data).astype(np.float32))
+        numbers = ((rows - self.arrays["mean"]) / self.arrays["scale"]).clamp(-5, 5)
+        return STRUCTURE_SCALE * torch.cat([super().transform(data), numbers], 1)
+
+    def _raw(self, data: Data) -> np.ndarray:
+        around = adjacency(data, weighted=False)
+        around.sum_duplicates()
+        degrees = np.diff(around.indptr)
+        own, share = np.log1p(degrees), 1 / np.maximum(degrees, 1)
+        mean = share * (around @ own)
+        deviation = np.sqrt(np.maximum(share * (around @ own**2) - mean**2, 0))
+        some = degrees > 0
+        least, most = np.zeros(len(own)), np.zeros(len(own))
+        if some.any():
+            least[some], most[some] = (
+                extreme.reduceat(own[around.indices], around.indptr[:-1][some]) for extreme in (np.minimum, np.maximum)
+            )
+        triangles = np.zeros(len(own))
+        if self.info["triangles"]:
+            triangles = np.asarray((around @ around).multiply(around).sum(1)).ravel() / 2
+        closed = triangles / np.maximum(degrees * (degrees - 1) / 2, 1)
+        two_hops = share * (around @ mean)
+        return np.column_stack([own, mean, deviation, least, most, two_hops, np.log1p(triangles), closed])
+
+
 BLOCKS: dict[str, type[Block]] = {
     "degree-onehot": DegreeOneHot,
     "degree-rbf": DegreeRadial,
@@ -233,6 +301,8 @@ BLOCKS: dict[str, type[Block]] = {
     "row-normalised": RowNormalised,
     "standardised": Standardised,
     "neighbour-tfidf": NeighbourTfIdf,
+    "encoded": Encoded,
+    "structure": Structure,
     "constant": Constant,
 }
 
@@ -252,6 +322,8 @@ class FeatureMap:
     row-normalised      ``data.x``, rows divided by their sum
     standardised        ``data.x``, columns with mean 0 and standard deviation 1
     neighbour-tfidf     half the mean of the neighbours' tf-idf, scaled to length one
+    encoded             ``data.x`` as tfidf if these are counts or one-hot labels, standardised otherwise
+    structure           degree-rbf and 8 numbers about the degrees and triangles around a node, at a small scale
     constant            1
     ==================  ========================================================================================
 
@@ -330,6 +402,13 @@ class FeatureMap:
 
     def __repr__(self) -> str:
         return f"FeatureMap({self.spec!r}{f', {self.num_features} features' if self._fitted else ''})"
+
+
+def are_counts(rows: np.ndarray | sparse.csr_array) -> bool:
+    """Whether attributes are whole numbers, 0 or more, and mostly 0, as words of a text or labels are."""
+    values = rows if isinstance(rows, np.ndarray) else rows.data
+    whole = not bool(((values < 0) | (values != np.round(values))).any())
+    return whole and 2 * np.count_nonzero(values) < rows.shape[0] * rows.shape[1]
 
 
 def degree(data: Data) -> Tensor:

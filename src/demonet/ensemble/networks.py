@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 from torch_geometric.data import Batch, Data
+from torch_geometric.utils import add_self_loops
 
 from demonet.data.features import FeatureMap
 from demonet.data.splits import Split
@@ -19,34 +19,31 @@ from demonet.ensemble.member import Labelled, Member, seed_of
 from demonet.ensemble.views import Float, GraphView, NodeView, View
 from demonet.nn.models import DEMONet, GraphDEMONet, NodeDEMONet
 from demonet.nn.prepared import GraphUnion
-from demonet.train import Epoch, GraphProblem, NodeProblem, Preset, TrainConfig, fit, preset
+from demonet.train import GraphProblem, NodeProblem, Preset, fit_together, preset
 
-DEGREE_FEATURES = "degree-rbf+degree-onehot"  # what nodes know where only the degree is read
-SNAPSHOTS = 50_000_000  # weights that are kept at once, over all epochs
+TYPICAL_EPOCHS = 120  # after which most networks have stopped
 
 
 class NetworkMember(Member):
-    """The default preset, a little smaller.
+    """A preset's network, with several seeds.
 
-    Options: ``seeds`` (how many networks are averaged), ``epochs`` at most, ``hidden``, ``family`` (whose preset gives
-    the layers) and ``features``.
+    Options: ``seeds`` (how many networks are averaged), ``epochs`` at most, ``family`` (whose preset gives the layers),
+    ``features``, in ``model`` single fields of the architecture, and ``loops``: whether a node is a neighbour of itself.
 
     The epoch is the one at which the validation loss, averaged over the seeds, is lowest: of a single curve the lowest
-    point is too often luck.
+    point is too often luck. A refit trains for as many epochs.
     """
 
     kind = "network"
 
     def _preset(self) -> Preset:
-        base = preset("default", self.options["family"])
-        epochs = self.options["epochs"]
-        model = base.model.changed(hidden=self.options["hidden"])
-        return replace(base, model=model, train=replace(base.train, epochs=epochs, patience=epochs))
+        base = preset("strong", self.options["family"])
+        return replace(base, model=base.model.changed(**self.options.get("model", {})))
 
     def _fit(self, view: View, labelled: Labelled, chosen: dict[str, Any] | None) -> None:
         known = np.isin(labelled.y[labelled.val], labelled.y[labelled.train])
-        labelled = replace(labelled, val=labelled.val[known])
-        made, train, val = self._preset(), torch.from_numpy(labelled.train), torch.from_numpy(labelled.val)
+        made, train = self._preset(), torch.from_numpy(labelled.train)
+        val = torch.from_numpy(labelled.val[known])
         y = torch.full((view.num_items,), -1)
         for rows in (train, val):
             y[rows] = torch.from_numpy(labelled.y)[rows]
@@ -56,29 +53,25 @@ class NetworkMember(Member):
         self.facts["tasks"] = made.make_tasks(degree).state()
         self.facts["features"], arrays = features.state()
         self.arrays |= {f"features.{name}": array.numpy() for name, array in arrays.items()}
-        seed, runs = seed_of(labelled, self.name) % 2**31, []
-        epochs = made.train.epochs if chosen is None else chosen["epochs"]
+        seed, models = seed_of(labelled, self.name) % 2**31, []
         for number in range(self.options["seeds"]):
             with torch.random.fork_rng(devices=[]):
                 torch.default_generator.manual_seed(seed + number)
-                model = self._model(seed + number)
-            take = self._inputs(model, features, view)
-            problem: NodeProblem | GraphProblem
-            split = Split("ensemble", 0, train, val, val[:0])
-            if isinstance(view, NodeView):
-                problem = NodeProblem(take(None), y, split)
-            else:
-                problem = GraphProblem(y, split, take, made.train.batch_size)
-            if not len(val):  # the epoch is given; the loop wants a validation part nevertheless
-                problem.validation = problem.train
-            config = replace(made.train, seed=seed + number, epochs=epochs, patience=epochs)
-            runs.append(_train(model, problem, config, keep_all=chosen is None))
-        losses = np.mean([loss for loss, _ in runs], axis=0)
-        best = int(np.argmin(losses)) if chosen is None else epochs - 1
-        self.facts["chosen"] = {"epochs": best + 1}
-        for number, (own, weights) in enumerate(runs):
-            kept = weights[best] if best in weights else weights[int(np.argmin(own))]
-            self.arrays |= {f"model.{number}.{name}": value.numpy() for name, value in kept.items()}
+                models.append(self._model(seed + number))
+        take, split = self._inputs(models[0], features, view), Split("ensemble", 0, train, val, val[:0])
+        problem: NodeProblem | GraphProblem
+        if isinstance(view, NodeView):
+            problem = NodeProblem(take(None), y, split)
+        else:
+            problem = GraphProblem(y, split, take, made.train.batch_size)
+        if not len(val):  # the epoch is given; the loop wants a validation part nevertheless
+            problem.validation = problem.train
+        epochs = self.options["epochs"] if chosen is None else chosen["epochs"]
+        config = replace(made.train, seed=seed, epochs=epochs)
+        best = fit_together(models, [problem] * len(models), config, choose=chosen is None)
+        self.facts["chosen"] = {"epochs": best}
+        for number, model in enumerate(models):
+            self.arrays |= {f"model.{number}.{name}": value.numpy() for name, value in model.state_dict().items()}
 
     def _model(self, seed: int) -> DEMONet:
         made, features = self._preset(), self._features()
@@ -94,8 +87,10 @@ class NetworkMember(Member):
     def _inputs(self, model: DEMONet, features: FeatureMap, view: View) -> Callable[[Any], tuple[Any, ...]]:
         """From the numbers of some graphs, or None for all items, to what the model is called with."""
         if isinstance(view, NodeView):
-            data = view.data
-            whole = (model.prepare(features.transform(data), data.edge_index, edge_weight=data.get("edge_weight")),)
+            edges, weight = view.data.edge_index, view.data.get("edge_weight")
+            if self.options.get("loops"):
+                edges, weight = add_self_loops(edges, weight, fill_value="mean", num_nodes=view.num_items)
+            whole = (model.prepare(features.transform(view.data), edges, edge_weight=weight),)
             return lambda rows: whole
         ready = [
             Data(x=features.transform(g), edge_index=g.edge_index, edge_weight=g.get("edge_weight")) for g in view.data
@@ -121,30 +116,11 @@ class NetworkMember(Member):
         return total / self.options["seeds"]
 
     def cost(self, view: View, num_train: int) -> float:
-        """Epochs over all edges."""
+        """Steps of training, most of which is products of all nodes with the matrices of a layer."""
+        nodes, edges, share = view.num_items, view.adjacency.nnz, 1.0
         if isinstance(view, GraphView):
-            edges, nodes, share = view.adjacency.nnz, int(view.sizes.sum()), num_train / max(1, view.num_items)
-        else:
-            edges, nodes, share = view.adjacency.nnz, view.num_items, 1.0
-        width = 1 + (view.facts["columns"] / 64 if self.options["features"] != DEGREE_FEATURES else 0)
-        return self.options["seeds"] * self.options["epochs"] * share * (6e-3 + 1e-6 * edges + 5e-6 * nodes * width)
-
-
-def _train(
-    model: DEMONet, problem: NodeProblem | GraphProblem, config: TrainConfig, keep_all: bool
-) -> tuple[list[float], dict[int, dict[str, Tensor]]]:
-    """Validation losses, and the weights after each epoch; after the best and the last alone, where they are large."""
-    losses: list[float] = []
-    weights: dict[int, dict[str, Tensor]] = {}
-    keep_all = keep_all and config.epochs * sum(p.numel() for p in model.parameters()) <= SNAPSHOTS
-
-    def watch(epoch: Epoch) -> None:
-        losses.append(epoch.val_loss)
-        last = epoch.number == config.epochs - 1
-        if not keep_all and epoch.val_loss <= min(losses):
-            weights.clear()
-        if keep_all or last or epoch.val_loss <= min(losses):
-            weights[epoch.number] = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
-
-    fit(model, problem, config, on_epoch=watch)
-    return losses, weights
+            nodes, share = int(view.sizes.sum()), num_train / max(1, view.num_items)
+        model, epochs = self._preset().model, min(self.options["epochs"], TYPICAL_EPOCHS)
+        width = model.hidden
+        row = 6e-10 * width**2 * (2 + model.basis_size) * model.layers + 4e-8 * width * model.layers
+        return self.options["seeds"] * epochs * (3e-3 + share * (nodes * row + edges * 3e-9 * width * model.layers))

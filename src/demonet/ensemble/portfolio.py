@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from demonet.ensemble.forest import ForestMember
 from demonet.ensemble.graphs import WLForest, WLKernel, WLNeighbour
 from demonet.ensemble.machines import MachineMember
 from demonet.ensemble.member import Labelled, Member
-from demonet.ensemble.networks import DEGREE_FEATURES, NetworkMember
+from demonet.ensemble.networks import NetworkMember
 from demonet.ensemble.nodes import (
     FOREST_COLUMNS,
     DiffusedLinear,
@@ -27,6 +27,8 @@ TREES = {"quick": 50, "standard": 100, "best": 400}
 SETTINGS = {"quick": 3, "standard": 8, "best": 8}  # of a kernel machine that are averaged
 SEEDS = {"quick": 0, "standard": 3, "best": 8}  # networks that are averaged
 MOST_SECONDS = {"quick": 10.0, "standard": 60.0, "best": float("inf")}  # of one fit, by its own estimate
+EPOCHS, EPOCHS_GRAPHS = 300, 150  # of a network, at most
+SMOOTHING = {"norm": "none", "without": "seed"}  # with loops: the seed is one of its neighbours, as in a GCN
 ORDERED = 0.2  # share of the variance of log-degree between classes from which on they are taken as ordered
 
 
@@ -56,14 +58,7 @@ def _nodes(view: NodeView, labelled: Labelled, effort: Effort) -> list[Member]:
     found.append(NodeForest("forest-degree", columns="degree", trees=trees))
     found += [Propagation("propagation"), AdjacencyLinear("linear-adjacency")]
     if seeds:
-        common = {"seeds": seeds, "epochs": 80, "hidden": 32}
-        structural = {"family": "nodes", "features": DEGREE_FEATURES}
-        if attributes:
-            encoded = "tfidf" if attributes == "counts" else "standardised"
-            found.append(
-                NetworkMember("network-attributes", family="nodes", features=f"{encoded}+degree-rbf", **common)
-            )
-        found.append(NetworkMember("network", **structural, **common))
+        found += _networks(view, effort)
     return found
 
 
@@ -77,7 +72,28 @@ def _graphs(view: GraphView, effort: Effort) -> list[Member]:
     ]
     found += forests
     if seeds:
-        labels = "" if not view.facts["columns"] else "attributes+" if view.facts["label"] == "x" else "standardised+"
-        options = {"family": "graphs", "features": f"{labels}degree-rbf", "seeds": seeds, "epochs": 80, "hidden": 32}
-        found.append(NetworkMember("network", **options))
+        attributes = "encoded+" if view.facts["columns"] else ""
+        options = {"family": "graphs", "features": f"{attributes}structure"}
+        found.append(_affordable("network", view, effort, EPOCHS_GRAPHS, **options))
+    return found
+
+
+def _networks(view: NodeView, effort: Effort) -> list[Member]:
+    """On attributes: one that reads them beside the structure, and one that smooths them; else on structure alone."""
+    if not view.facts["attributes"]:
+        return [_affordable("network", view, effort, EPOCHS, family="nodes", features="structure")]
+    smoothing = {"features": "encoded", "model": SMOOTHING, "loops": True}
+    return [
+        _affordable("network", view, effort, EPOCHS, family="attributes", features="encoded+structure"),
+        _affordable("network-smooth", view, effort, EPOCHS, family="attributes", **smoothing),
+    ]
+
+
+def _affordable(name: str, view: View, effort: Effort, epochs: int, **options: Any) -> Member:
+    """The network, with fewer seeds and epochs where it would take too long."""
+    seeds = SEEDS[effort]
+    for share in ((seeds, epochs), (seeds, epochs // 3), (1, epochs // 3), (1, epochs // 6)):
+        found = NetworkMember(name, seeds=share[0], epochs=share[1], **options)
+        if found.cost(view, view.num_items) <= MOST_SECONDS[effort]:
+            break
     return found

@@ -14,6 +14,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "aggr": ("sum", "mean", "sqrt"),
     "combine": ("concat", "add"),
     "activation": ("elu", "relu"),
+    "norm": ("none", "batch", "layer"),
     "head": ("linear", "degree", "mlp"),
     "pooling": ("degree", "mean", "sum", "sum+degree"),
     "without": ("none", "seed", "shared", "degree"),
@@ -34,6 +35,11 @@ class ModelConfig:
         activation: After every hidden layer.
         refine: Batch normalisation and a second linear map in every layer, as GIN has them; dropout then comes after
             these, not inside the convolution.
+        stem: A linear map of the input to ``hidden`` columns before the first layer, with dropout after it. Wide sparse
+            attributes are then never summed over neighbours.
+        norm: ``"batch"`` or ``"layer"`` normalisation between convolution and activation; dropout then comes after the
+            activation, not inside the convolution. ``refine`` has its own.
+        input_dropout: Probability with which entries of sparse features are dropped before the stem.
         head: ``"linear"``; ``"degree"``, one more degree-specific convolution (nodes only); ``"mlp"``, with one hidden
             layer.
         pooling: How a graph is read out: by ``"degree"`` (Eq. 11), by ``"mean"`` (the paper's DEMO-Net_m), by
@@ -55,6 +61,9 @@ class ModelConfig:
     layers: int = 2
     activation: Literal["elu", "relu"] = "elu"
     refine: bool = False
+    stem: bool = False
+    norm: Literal["none", "batch", "layer"] = "none"
+    input_dropout: float = 0.0
     head: Literal["linear", "degree", "mlp"] = "linear"
     pooling: Literal["degree", "mean", "sum", "sum+degree"] = "degree"
     without: Literal["none", "seed", "shared", "degree"] = "none"
@@ -74,8 +83,9 @@ class ModelConfig:
             raise DemonetError(
                 f"without={self.without!r} in the {self.scheme} scheme", hint="one matrix serves both terms there"
             )
-        if not 0.0 <= self.dropout < 1.0:
-            raise DemonetError(f"dropout={self.dropout!r} is not in [0, 1)")
+        for name in ("dropout", "input_dropout"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise DemonetError(f"{name}={getattr(self, name)!r} is not in [0, 1)")
         if not 0.0 <= self.degree_scale < math.inf:
             raise DemonetError(f"degree_scale={self.degree_scale!r} is not a number of at least 0")
 
@@ -84,7 +94,7 @@ class ModelConfig:
         names = ("scheme", "aggr", "combine", "bias", "dropout", "hash_size", "basis_size", "degree_scale")
         # Models with consecutive seeds share no hash functions.
         options = {name: getattr(self, name) for name in names} | {"hash_seed": self.seed * _LAYERS + layer}
-        return options | {"dropout": 0.0} if self.refine else options
+        return options | {"dropout": 0.0} if self.refine or self.norm != "none" else options
 
     def changed(self, **changes: Any) -> ModelConfig:
         """The configuration with some fields changed; an unknown name is an error."""

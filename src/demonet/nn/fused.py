@@ -87,11 +87,16 @@ def stack_loss(model: NodeDEMONet, given: LayerInput, target: Tensor, share: Ten
 
 def _plain_convs(model: NodeDEMONet, edge_weight: Tensor | None) -> list[DEMOConv]:
     """The convolutions, if the model is nothing but these and sums are not weighted; otherwise none."""
-    return [] if model.config.refine or edge_weight is not None else [layer.conv for layer in model.hidden_layers()]
+    config = model.config
+    if config.refine or config.stem or config.norm != "none" or edge_weight is not None:
+        return []
+    return [layer.conv for layer in model.hidden_layers()]
 
 
 def _is_small(graph: GraphInput, head: Tensor) -> bool:
     x = graph.x
     if x.size(0) >= backend.current().fused_rows or not backend.fuses_loss(x):
+        return False
+    if graph.neighbourhood is None:
         return False
     return backend.direct(x, graph.neighbourhood, head) and x.dtype in (torch.float32, torch.float64)

@@ -20,7 +20,7 @@ from demonet.nn.pool import DegreePooling
 from demonet.nn.prepared import GraphInput, LayerInput, layer_input, prepare
 from demonet.ops import degree_pool, linear_cross_entropy
 from demonet.ops.reference import activate
-from demonet.ops.sparse import is_sparse
+from demonet.ops.sparse import SortedColumns, is_sparse, sparse_linear
 
 Graph = Tensor | DegreeLayout | None
 
@@ -33,8 +33,24 @@ def _convolve(conv: DEMOConv, h: Tensor, given: LayerInput, activation: str = "n
     return conv.forward_sorted(h, given.graph, given.edge_weight, activation, neighbourhood=neighbourhood)
 
 
+class Stem(nn.Module):
+    """A linear map of dense or sparse features to the width of the hidden layers, with dropout before and after it."""
+
+    def __init__(self, in_channels: int, config: ModelConfig) -> None:
+        super().__init__()
+        self.linear, self.drop = nn.Linear(in_channels, config.hidden), Dropout(config.dropout)
+        self.drop_entries, self._columns = Dropout(config.input_dropout), SortedColumns()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``[n, hidden]``."""
+        if not is_sparse(x):
+            return self.drop(self.linear(x))
+        out = sparse_linear(x, self.linear.weight.t(), self._columns, self.drop_entries)
+        return self.drop(out + self.linear.bias)
+
+
 class Layer(nn.Module):
-    """One hidden layer: convolution and activation; with ``refine`` also a norm, a second linear map and dropout."""
+    """One hidden layer: convolution and activation, with ``norm`` between them; ``refine`` adds a second linear map."""
 
     def __init__(self, in_channels: int, tasks: DegreeTasks, config: ModelConfig, number: int) -> None:
         super().__init__()
@@ -42,16 +58,23 @@ class Layer(nn.Module):
         self.activation = config.activation
         self.after: nn.Sequential | None = None
         if config.refine:
-            activation = nn.ELU() if config.activation == "elu" else nn.ReLU()
+            activation = _activation(config)
             second = nn.Linear(config.hidden, config.hidden)
             norm, dropout = nn.BatchNorm1d(config.hidden), Dropout(config.dropout)
             self.after = nn.Sequential(norm, activation, second, activation, dropout)
+        elif config.norm != "none":
+            norm = (nn.BatchNorm1d if config.norm == "batch" else nn.LayerNorm)(config.hidden)
+            self.after = nn.Sequential(norm, _activation(config), Dropout(config.dropout))
 
     def forward(self, h: Tensor, given: LayerInput, *, first: bool) -> Tensor:
         """``h^k`` from ``h^{k-1}``."""
         if self.after is None:
             return _convolve(self.conv, h, given, self.activation, first=first)
         return self.after(_convolve(self.conv, h, given, first=first))
+
+
+def _activation(config: ModelConfig) -> nn.Module:
+    return nn.ELU() if config.activation == "elu" else nn.ReLU()
 
 
 class DEMONet(nn.Module):
@@ -63,7 +86,9 @@ class DEMONet(nn.Module):
         super().__init__()
         self.config = (config or ModelConfig()).changed(**changes)
         self.tasks, self.in_channels = tasks, in_channels
-        widths = [in_channels] + [self.config.hidden] * self.config.layers
+        self.stem = Stem(in_channels, self.config) if self.config.stem else None
+        first = self.config.hidden if self.config.stem else in_channels
+        widths = [first] + [self.config.hidden] * self.config.layers
         self.layers = nn.ModuleList(Layer(width, tasks, self.config, k) for k, width in enumerate(widths[:-1]))
 
     def prepare(self, x: Tensor, edge_index: Tensor | DegreeLayout, **options: Any) -> GraphInput:
@@ -84,7 +109,7 @@ class DEMONet(nn.Module):
         dtype = next(self.parameters()).dtype
         if x.dtype != dtype:
             raise DemonetError(f"features are {x.dtype}, the model is {dtype}", hint=f"x.to({dtype})")
-        return prepare(self._first_conv(), x, edge_index, **options)
+        return prepare(self._first_conv(), x, edge_index, sums=self.stem is None, **options)
 
     def save_memory(self) -> Self:
         """Compute sums over neighbours again in the backward pass instead of keeping them: slower, less memory."""
@@ -126,8 +151,10 @@ class DEMONet(nn.Module):
 
     def _levels(self, given: LayerInput) -> list[Tensor]:
         levels = [given.x]
+        h = given.x if self.stem is None else self.stem(given.x)
         for k, layer in enumerate(self.layers):
-            levels.append(layer(levels[-1], given, first=k == 0))
+            h = layer(h, given, first=k == 0)
+            levels.append(h)
         return levels
 
 
@@ -153,7 +180,7 @@ class NodeDEMONet(DEMONet):
     ) -> None:
         super().__init__(in_channels, tasks, config, changes)
         config = self.config
-        width = config.hidden if config.layers else in_channels
+        width = config.hidden if config.layers or config.stem else in_channels
         self.head: nn.Module
         if config.head == "degree":
             options = config.conv_options(config.layers) | {"combine": "add"}

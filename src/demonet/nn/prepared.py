@@ -27,7 +27,8 @@ class GraphInput:
     Attributes:
         x: ``[n, F]`` features, rows in degree order.
         layout: The graph, which also maps rows back to the caller's order.
-        neighbourhood: :meth:`~demonet.DEMOConv.neighbourhood` of the first layer, which involves no parameter.
+        neighbourhood: :meth:`~demonet.DEMOConv.neighbourhood` of the first layer, which involves no parameter; None for
+            a model whose first layer does not read ``x`` itself.
         edge_weight: ``[m]`` or None.
         batch: ``[n]`` the graph of each row, or None for one graph.
         num_graphs: Number of graphs.
@@ -35,7 +36,7 @@ class GraphInput:
 
     x: Tensor
     layout: DegreeLayout
-    neighbourhood: Tensor = field(compare=False)  # it follows from the rest
+    neighbourhood: Tensor | None = field(compare=False)  # it follows from the rest
     edge_weight: Tensor | None = None
     batch: Tensor | None = None
     num_graphs: int = 1
@@ -51,10 +52,11 @@ class GraphInput:
 
         ``x``, ``neighbourhood``, the node at each place (in the caller's numbering), and 1, or 0 at empty places.
         """
-        tiers = Graph.of(self.sorted_layout).tiers
+        tiers, first = Graph.of(self.sorted_layout).tiers, self.neighbourhood
+        assert first is not None
         nodes = self.layout.enter(torch.arange(self.layout.num_nodes))
         filled = self.x.new_zeros(tiers.source.numel()).index_fill_(0, tiers.place, 1)
-        return tiers.pad(self.x), tiers.pad(self.neighbourhood), nodes[tiers.source], filled
+        return tiers.pad(self.x), tiers.pad(first), nodes[tiers.source], filled
 
 
 class GraphUnion:
@@ -78,7 +80,8 @@ class GraphUnion:
         layout, rows, batch, edges = self._layout.take(graphs.to(whole.layout.key.device))
         x = sparse_rows(whole.x, rows) if is_sparse(whole.x) else whole.x[rows]
         edge_weight = None if whole.edge_weight is None else whole.edge_weight[edges]
-        return GraphInput(x, layout, whole.neighbourhood[rows], edge_weight, batch, graphs.numel())
+        neighbourhood = None if whole.neighbourhood is None else whole.neighbourhood[rows]
+        return GraphInput(x, layout, neighbourhood, edge_weight, batch, graphs.numel())
 
 
 class LayerInput(NamedTuple):
@@ -123,8 +126,9 @@ def prepare(
     edge_weight: Tensor | None = None,
     batch: Tensor | None = None,
     num_graphs: int | None = None,
+    sums: bool = True,
 ) -> GraphInput:
-    """Check and sort a graph, and compute the constant part of its first convolution."""
+    """Check and sort a graph, and with ``sums`` compute the constant part of its first convolution."""
     edge_index, edge_weight = _as_edges(edge_index, edge_weight)
     if edge_weight is not None and not bool(torch.isfinite(edge_weight).all()):
         edge = int((~torch.isfinite(edge_weight)).nonzero()[0, 0])
@@ -139,7 +143,7 @@ def prepare(
     if batch is not None:
         _check_batch(batch, x.size(0), num_graphs)
     given = layer_input(x, layout, edge_weight, batch, num_graphs)
-    neighbourhood = conv.neighbourhood(given.x, layout.sorted(), edge_weight)
+    neighbourhood = conv.neighbourhood(given.x, layout.sorted(), edge_weight) if sums else None
     return GraphInput(given.x, layout, neighbourhood, edge_weight, given.batch, given.graphs()[1])
 
 

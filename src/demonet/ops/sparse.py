@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -37,16 +37,20 @@ class SortedColumns:
         return SortedColumns()  # a copy of a layer needs no copy of the features
 
 
-def sparse_linear(x: Tensor, matrix: Tensor, columns: SortedColumns | None = None) -> Tensor:
+def sparse_linear(
+    x: Tensor, matrix: Tensor, columns: SortedColumns | None = None, drop: Callable[[Tensor], Tensor] | None = None
+) -> Tensor:
     """``x @ matrix`` for sparse x: row by row a weighted sum of rows of the matrix, which is ``aggregate`` again.
 
     Args:
         x: ``[n, F]`` sparse rows.
         matrix: ``[F, width]``.
         columns: Cache of the sorted columns, for the next call with the same rows.
+        drop: Applied to the entries of x, as dropout is.
     """
     csr = x if x.layout == torch.sparse_csr else x.to_sparse_csr()
     values = csr.values().to(matrix.dtype)
+    values = values if drop is None else drop(values)
     back: Sequence[Tensor] = []
     if columns is not None and csr is x and matrix.requires_grad and not backend.tracing():
         back = columns.lists(x)

@@ -5,7 +5,7 @@
 """
 
 from demonet.train.config import TrainConfig
-from demonet.train.loop import Epoch, History, fit
+from demonet.train.loop import Epoch, History, fit, fit_together
 from demonet.train.metrics import METRICS, Metric, metrics_for
 from demonet.train.objective import Classify, Multilabel, Objective, Regress
 from demonet.train.presets import Preset, preset
@@ -31,6 +31,7 @@ __all__ = [
     "evaluate",
     "family_of",
     "fit",
+    "fit_together",
     "metrics_for",
     "predict",
     "preset",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 from demonet.errors import DemonetError
 
@@ -16,6 +17,8 @@ class TrainConfig:
         epochs: The maximum number of epochs.
         patience: Stop after this many epochs in which neither the validation metric nor the validation loss was at
             least as good as its best value.
+        choose_by: ``"metric"``: the best epoch has the best validation metric, ties by loss; ``"loss"``: the lowest
+            validation loss, and patience counts epochs without a lower one.
         lr: Learning rate of Adam.
         weight_decay: L2 penalty, added to the gradient (coupled, unlike AdamW).
         decay_biases: Whether biases and norms are decayed too, as in the authors' code.
@@ -27,6 +30,7 @@ class TrainConfig:
 
     epochs: int = 1000
     patience: int = 100
+    choose_by: Literal["metric", "loss"] = "metric"
     lr: float = 0.005
     weight_decay: float = 5e-4
     decay_biases: bool = False
@@ -47,6 +51,8 @@ class TrainConfig:
         for name in ("epochs", "patience"):
             if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
                 raise DemonetError(f"{name}={getattr(self, name)!r} is not an integer of at least 1")
+        if self.choose_by not in ("metric", "loss"):
+            raise DemonetError(f"choose_by={self.choose_by!r} is not 'metric' or 'loss'")
         if not 0.0 < self.lr < math.inf:
             raise DemonetError(f"lr={self.lr!r} is not a number above 0")
         for name in ("weight_decay", "degree_decay"):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -36,7 +36,8 @@ class History:
 
     Attributes:
         train_loss, val_loss, val_metric: One value an epoch.
-        best_epoch: The epoch whose weights were restored: the best validation metric, ties by validation loss.
+        best_epoch: The epoch whose weights were restored: the best validation metric, ties by validation loss; or the
+            lowest validation loss, see :class:`~demonet.train.TrainConfig`.
         seconds: Time spent in all epochs, including those before a checkpoint was resumed.
         metric: The name of the validation metric.
     """
@@ -113,6 +114,8 @@ def fit(
             train_loss = _train_epoch(steps, problem, config, number)
             val_loss, val_metric = steps.evaluate(problem.validation)
             improved, as_good = compare(history, val_loss, val_metric, larger_is_better=objective.larger_is_better)
+            if config.choose_by == "loss":
+                improved = as_good = not history.epochs or val_loss < min(history.val_loss)
             history.train_loss.append(train_loss)
             history.val_loss.append(val_loss)
             history.val_metric.append(val_metric)
@@ -129,6 +132,46 @@ def fit(
                 save_checkpoint(checkpoint, model, steps.optimizer, best, fingerprint, facts, steps.device)
     model.load_state_dict(best)
     return history
+
+
+def fit_together(models: Sequence[nn.Module], problems: Sequence[Problem], config: TrainConfig, *, choose: bool) -> int:
+    """Train several models in step, for an average of their predictions.
+
+    With ``choose``, all of them get back their weights of the epoch at which the mean of their validation losses is
+    lowest (of a single curve the lowest point is too often luck), and training stops after ``patience`` epochs without
+    a lower mean. Otherwise they are trained for all epochs, and the validation part is not looked at.
+
+    Args:
+        models: Trained in place. Model ``i`` is trained on problem ``i`` with the seed of the configuration plus ``i``.
+        problems: As in :func:`fit`.
+        config: Optimizer and epochs.
+        choose: Whether the validation loss chooses the epoch.
+
+    Returns:
+        How many epochs the weights have been trained for.
+    """
+    pairs = list(zip(models, problems, strict=True))
+    every = [Steps(model, config, problem.validation.y.device, problem.objective) for model, problem in pairs]
+    lowest, best, kept = math.inf, config.epochs, [copy.deepcopy(model.state_dict()) for model in models]
+    with torch.random.fork_rng(every[0].generators):
+        torch.manual_seed(config.seed)
+        for number in range(config.epochs):
+            for i, (steps, problem) in enumerate(zip(every, problems, strict=True)):
+                _train_epoch(steps, problem, replace(config, seed=config.seed + i), number)
+            if not choose:
+                continue
+            total = sum(steps.evaluate(problem.validation)[0] for steps, problem in zip(every, problems, strict=True))
+            if total < lowest:
+                lowest, best = total, number + 1
+                for weights, model in zip(kept, models, strict=True):
+                    for name, value in model.state_dict().items():
+                        weights[name].copy_(value)
+            elif number + 1 - best >= config.patience:
+                break
+    if choose:
+        for weights, model in zip(kept, models, strict=True):
+            model.load_state_dict(weights)
+    return best
 
 
 def compare(history: History, loss: float, metric: float, *, larger_is_better: bool = True) -> tuple[bool, bool]:
