@@ -53,4 +53,5 @@ class MachineMember(Member):
         few, count, items = min(num_train, 1000), self.options["settings"], view.num_items
         dual = count * (1e-10 * num_train**3 + 1e-8 * items * num_train)
         solution = dual if num_train <= DUAL else 10.0
-        return 0.1 + 50 * 5e-10 * few**3 + solution + 1.5e-7 * items * view.facts["columns"]
+        nodes = view.sizes.sum() if isinstance(view, GraphView) else 0  # all of them are pooled
+        return 0.1 + 50 * 5e-10 * few**3 + solution + 1.5e-7 * items * view.facts["columns"] + 4e-5 * float(nodes)
