@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -16,11 +17,13 @@ from torch_geometric.data import Data
 
 from demonet.checks import check_labels
 from demonet.data.splits import Split, fractions
+from demonet.ensemble.checkpoint import Checkpoint, Fitted
 from demonet.ensemble.member import Labelled, Member
 from demonet.ensemble.portfolio import EFFORTS, MOST_SECONDS, Effort, portfolio
-from demonet.ensemble.selection import ensemble_weights, log_losses, soften
+from demonet.ensemble.selection import Score, ensemble_weights, log_losses, soften
 from demonet.ensemble.views import Float, Int, View, view_of
 from demonet.errors import DemonetError
+from demonet.train.metrics import find_metric
 
 FEW = 30  # validation items below which candidates are judged by cross-validation over all labelled items
 FOLDS = 5
@@ -73,7 +76,9 @@ class Ensemble:
         candidates: The table of all that were tried, in order.
         validation: Log-loss and accuracy of the average on validation. The weights were chosen there, so they flatter.
         strict_proba: ``[items, classes]`` of the fitted data, by members that were fitted on the training part alone.
-        proba: The same by the members as they are, refitted where asked. Both are None after :meth:`from_state`.
+        proba: The same by the members as they are, refitted where asked.
+        judged, judged_items: Probabilities of every fitted candidate, by name, for the items that the weights were
+            chosen on, and these items. These four are None after :meth:`from_state`.
         classes: Number of classes.
         seconds: Of the whole fit.
     """
@@ -84,6 +89,8 @@ class Ensemble:
         self.classes, self.validation, self.seconds = facts["classes"], facts["validation"], facts["seconds"]
         self.strict_proba: Float | None = None
         self.proba: Float | None = None
+        self.judged: dict[str, Float] | None = None
+        self.judged_items: Int | None = None
         self._view_state = facts["view"]
 
     @classmethod
@@ -97,6 +104,8 @@ class Ensemble:
         seed: int = 0,
         refit: bool = True,
         members: Sequence[Member] | None = None,
+        metric: str | None = None,
+        checkpoint: str | Path | None = None,
         on_progress: Callable[[Progress], None] | None = None,
     ) -> Ensemble:
         """Fit every candidate, weigh them, and fit those that count again on training and validation items.
@@ -110,6 +119,10 @@ class Ensemble:
             seed: Of everything random.
             refit: Whether members are fitted again on validation items, too.
             members: Unfitted members in place of the portfolio for this kind of data and effort.
+            metric: What greedy selection maximises, one of :data:`~demonet.train.metrics.METRICS` for classes; by
+                default log-loss, for graphs with accuracy.
+            checkpoint: A folder to which every finished candidate is written; those that are in it are not fitted
+                again. The result is the same, unless a time limit cuts it.
             on_progress: Told about every candidate.
         """
         start = time.monotonic()
@@ -122,14 +135,16 @@ class Ensemble:
             raise DemonetError(f"members {[member.name for member in tried]}: at least one, with distinct names")
         clock = _Clock(start, time_limit, MOST_SECONDS[effort])
         tell = on_progress or (lambda progress: None)
-        trials = [_try(member, view, labelled, clock, tell, i, len(tried)) for i, member in enumerate(tried)]
+        score = None if metric is None else _score(metric)
+        saved = None if checkpoint is None else Checkpoint.open(checkpoint, data, labelled)
+        trials = [_try(member, view, labelled, clock, tell, i, len(tried), saved) for i, member in enumerate(tried)]
         done = [trial for trial in trials if trial.member is not None]
         if not done:
             reasons = "; ".join(f"{trial.row.name}: {trial.row.reason}" for trial in trials)
             raise DemonetError(f"no member could be fitted: {reasons}")
         judged = _judged_by(labelled)
         probability = np.stack([trial.judged for trial in done])
-        weights = ensemble_weights(probability, labelled.y[judged], graphs=view.family == "graphs")
+        weights = ensemble_weights(probability, labelled.y[judged], graphs=view.family == "graphs", score=score)
         average = _average(weights, probability)
         validation = {
             "log_loss": float(log_losses(average, labelled.y[judged]).mean()),
@@ -140,16 +155,17 @@ class Ensemble:
             trial.row = replace(trial.row, weight=float(weight))
         used = [trial for trial in done if trial.row.weight > 0]
         for number, trial in enumerate(used if refit and len(labelled.val) else []):
-            _refit(trial, view, labelled, clock, tell, number, len(used))
+            _refit(trial, view, labelled, clock, tell, number, len(used), saved)
         facts = {
             "candidates": [asdict(trial.row) for trial in trials],
             "classes": labelled.classes,
             "validation": validation,
-            "seconds": time.monotonic() - start,
+            "seconds": clock.elapsed(),
             "view": (view.facts, view.arrays),
         }
         ensemble = cls([t.member for t in used if t.member], weights[weights > 0], facts)
         ensemble.strict_proba = strict
+        ensemble.judged, ensemble.judged_items = {trial.row.name: trial.judged for trial in done}, judged
         ensemble.proba = _average(ensemble.weights, [trial.proba for trial in used])
         return ensemble
 
@@ -206,9 +222,16 @@ class _Clock:
     def note(self, estimate: float, seconds: float) -> None:
         self.estimated, self.taken = self.estimated + estimate, self.taken + seconds
 
+    def add(self, seconds: float) -> None:
+        """Count what was done before an interruption."""
+        self.start -= seconds
+
+    def elapsed(self) -> float:
+        return time.monotonic() - self.start
+
     def allows(self, estimate: float) -> bool:
         expected = estimate * min(max(self.taken / self.estimated, 0.25), 4.0)
-        return self.limit is None or time.monotonic() - self.start + expected <= self.limit
+        return self.limit is None or self.elapsed() + expected <= self.limit
 
 
 @dataclass
@@ -252,10 +275,18 @@ def _try(
     tell: Callable[[Progress], None],
     number: int,
     total: int,
+    saved: Checkpoint | None,
 ) -> _Trial:
     row = Candidate(member.name, member.kind)
-    tell(Progress("fit", row, number, total))
     few = len(labelled.val) < FEW
+    known = saved and saved.read(member, "fit")
+    if known:
+        trial = _Trial(Candidate(**known.row), known.member, known.proba, known.judged, known.cost)
+        clock.note((1 + FOLDS * few) * trial.cost, trial.row.seconds)
+        clock.add(trial.row.seconds)
+        tell(Progress("done", trial.row, number, total))
+        return trial
+    tell(Progress("fit", row, number, total))
     start, trial = time.monotonic(), _Trial(row)
     try:
         trial.cost = member.cost(view, len(labelled.train))
@@ -278,6 +309,8 @@ def _try(
     except Exception as error:  # one member's failure is reported, and must not take the others with it
         trial.row = replace(row, status="failed", reason=repr(error), seconds=time.monotonic() - start)
         warnings.warn(f"member {member.name!r} failed and is left out: {error!r}", RuntimeWarning, stacklevel=4)
+    if saved and trial.member is not None:
+        saved.write("fit", Fitted(asdict(trial.row), trial.member, trial.proba, trial.judged, trial.cost))
     tell(Progress("done", trial.row, number, total))
     return trial
 
@@ -290,8 +323,16 @@ def _refit(
     tell: Callable[[Progress], None],
     number: int,
     total: int,
+    saved: Checkpoint | None,
 ) -> None:
     assert trial.member is not None
+    known = saved and saved.read(trial.member, "refit")
+    if known:
+        trial.row = replace(trial.row, refit_seconds=known.row["refit_seconds"])
+        trial.proba, trial.member = known.proba, known.member
+        clock.add(trial.row.refit_seconds)
+        tell(Progress("refitted", trial.row, number, total))
+        return
     if not clock.allows(trial.cost):
         trial.row = replace(trial.row, reason="not refitted: time limit")
         return
@@ -300,11 +341,28 @@ def _refit(
     try:
         refitted = trial.member.refit(view, labelled)
         trial.proba, trial.member = _probabilities(refitted, view), refitted
+        trial.row = replace(trial.row, refit_seconds=time.monotonic() - start)
     except Exception as error:
         trial.row = replace(trial.row, reason=f"not refitted: {error!r}")
         warnings.warn(f"member {trial.row.name!r} could not be refitted: {error!r}", RuntimeWarning, stacklevel=3)
-    trial.row = replace(trial.row, refit_seconds=time.monotonic() - start)
+    else:
+        if saved:
+            saved.write("refit", Fitted(asdict(trial.row), refitted, trial.proba, trial.judged, trial.cost))
     tell(Progress("refitted", trial.row, number, total))
+
+
+def _score(metric: str) -> Score:
+    """A metric for classes as a function of probabilities; higher is better."""
+    found = find_metric(metric, "classify")
+    function, sign = found.functions["classify"], 1 if found.larger_is_better else -1
+
+    def score(probability: Float, y: Int) -> float:
+        with warnings.catch_warnings():  # scikit-learn warns where a metric is not defined
+            warnings.simplefilter("ignore")
+            value = function(y, probability if found.uses == "probabilities" else probability.argmax(1), None)
+        return sign * value if math.isfinite(value) else 0.0
+
+    return score
 
 
 def _average(weights: Float, probability: Sequence[Float] | Float) -> Float:

@@ -11,6 +11,7 @@ where equal weights go to the candidates that are not clearly worse than the bes
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ Int = NDArray[np.int64]
 ROUNDS = 25
 SOFTENING = 0.02
 PRIOR_ITEMS = 100  # validation items at which greedy and equal weights count the same
+Score = Callable[[Float, Int], float]  # of [items, classes] probabilities and [items] classes; higher is better
 WORSE = 2.0  # standard errors of a paired difference beyond which a candidate is clearly worse
 
 
@@ -41,7 +43,9 @@ def objective(probability: Float, y: Int, accuracy: bool) -> Float:
     return loss - (probability.argmax(-1) == y).mean(-1) if accuracy else loss
 
 
-def greedy_weights(probability: Float, y: Int, *, accuracy: bool = False, rounds: int = ROUNDS) -> Float:
+def greedy_weights(
+    probability: Float, y: Int, *, accuracy: bool = False, rounds: int = ROUNDS, score: Score | None = None
+) -> Float:
     """``[candidates]`` how often each was taken in greedy selection, as shares; the first of equals is taken.
 
     Args:
@@ -49,11 +53,16 @@ def greedy_weights(probability: Float, y: Int, *, accuracy: bool = False, rounds
         y: ``[items]`` classes.
         accuracy: Judge by log-loss minus accuracy instead of log-loss.
         rounds: How many to take.
+        score: Judge by this instead; of equal scores, the one of lower log-loss is better.
     """
     taken, total = np.zeros(len(probability)), np.zeros(probability.shape[1:])
     for number in range(1, rounds + 1):
-        score = objective((total + probability) / number, y, accuracy)
-        best = int(np.argmin(np.round(score, 12)))  # equal candidates stay equal under rounding
+        average = (total + probability) / number
+        value = np.round(objective(average, y, accuracy and score is None), 12)  # equal candidates stay equal
+        if score is None:
+            best = int(np.argmin(value))
+        else:
+            best = int(np.lexsort((value, [-round(score(p, y), 12) for p in average]))[0])
         taken[best] += 1
         total += probability[best]
     return taken / rounds
@@ -68,15 +77,16 @@ def plausible(probability: Float, y: Int) -> NDArray[np.bool_]:
     return difference.mean(1) <= WORSE * error + 1e-12
 
 
-def ensemble_weights(probability: Float, y: Int, *, graphs: bool) -> Float:
+def ensemble_weights(probability: Float, y: Int, *, graphs: bool, score: Score | None = None) -> Float:
     """``[candidates]`` weights that sum to one, from softened probabilities on validation.
 
     Args:
         probability: ``[candidates, items, classes]``.
         y: ``[items]`` classes.
         graphs: Graph sets are judged by log-loss minus accuracy and keep the greedy weights as they are.
+        score: Of the greedy selection, in place of these.
     """
-    greedy = greedy_weights(probability, y, accuracy=graphs)
+    greedy = greedy_weights(probability, y, accuracy=graphs, score=score)
     if graphs:
         return greedy
     trust = len(y) / (len(y) + PRIOR_ITEMS)
