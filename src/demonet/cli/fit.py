@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from demonet.cli.choices import ClassWeight, Device, Items, Log, Metric, Preset, Scheme, SelfLoops, Task
+from demonet.cli.choices import ClassWeight, Device, Effort, Items, Log, Metric, Model, Preset, Scheme, SelfLoops, Task
 from demonet.cli.console import complete_edges
 
 if TYPE_CHECKING:
     from demonet.runs import Run
 
-READING, TRAINING, FOLDER = "Reading files", "Training", "Folder"
+READING, TRAINING, NETWORK, FOLDER = "Reading files", "Training", "Networks alone", "Folder"
 EDGES = "A graph (CSV, Parquet, GraphML, .mat, ...), many graphs (TU folder, GIN file), or a data set such as brazil."
 INTERRUPTED = 130  # the usual exit code after Ctrl-C
 
@@ -46,18 +46,29 @@ def fit(
     task: Annotated[
         Task, typer.Option(help="What to predict; auto: by the labels.", rich_help_panel=TRAINING)
     ] = "auto",
-    metric: Annotated[
-        Metric | None, typer.Option(help="Chooses the epoch. Default: by the task.", rich_help_panel=TRAINING)
+    model: Annotated[
+        Model | None,
+        typer.Option(help="Default: auto, or network with an option of networks.", rich_help_panel=TRAINING),
     ] = None,
-    preset: Annotated[Preset, typer.Option(help="Features, model and training.", rich_help_panel=TRAINING)] = "default",
+    effort: Annotated[
+        Effort | None, typer.Option(help="How much auto tries. Default: standard.", rich_help_panel=TRAINING)
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds for auto, roughly.", rich_help_panel=TRAINING)
+    ] = None,
+    metric: Annotated[
+        Metric | None,
+        typer.Option(help="Chooses weights or epoch, and is reported. Default: by the task.", rich_help_panel=TRAINING),
+    ] = None,
+    preset: Annotated[Preset, typer.Option(help="Features, model and training.", rich_help_panel=NETWORK)] = "default",
     scheme: Annotated[
-        Scheme | None, typer.Option(help="How degrees get their weights.", rich_help_panel=TRAINING)
+        Scheme | None, typer.Option(help="How degrees get their weights.", rich_help_panel=NETWORK)
     ] = None,
     seed: Annotated[
         int, typer.Option(min=0, max=2**31, help="Seed of splits, weights and dropout.", rich_help_panel=TRAINING)
     ] = 0,
     device: Annotated[Device, typer.Option(help="Where to train.", rich_help_panel=TRAINING)] = "auto",
-    val: Annotated[float, typer.Option(help="Share for choosing the epoch.", rich_help_panel=TRAINING)] = 0.2,
+    val: Annotated[float, typer.Option(help="Share for choosing.", rich_help_panel=TRAINING)] = 0.2,
     test: Annotated[float, typer.Option(help="Share for the test.", rich_help_panel=TRAINING)] = 0.2,
     split: Annotated[
         Path | None, typer.Option(help="A split.json to use instead of shares.", rich_help_panel=TRAINING)
@@ -65,11 +76,11 @@ def fit(
     cv: Annotated[
         int, typer.Option(min=1, help="Number of random splits; the first model is kept.", rich_help_panel=TRAINING)
     ] = 1,
-    epochs: Annotated[int | None, typer.Option(min=1, help="Largest number.", rich_help_panel=TRAINING)] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Largest number.", rich_help_panel=NETWORK)] = None,
     class_weight: Annotated[
-        ClassWeight | None, typer.Option(help="Give rare classes more weight.", rich_help_panel=TRAINING)
+        ClassWeight | None, typer.Option(help="Give rare classes more weight.", rich_help_panel=NETWORK)
     ] = None,
-    log: Annotated[Log | None, typer.Option(help="Also log learning curves.", rich_help_panel=TRAINING)] = None,
+    log: Annotated[Log | None, typer.Option(help="Also log learning curves.", rich_help_panel=NETWORK)] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue an interrupted run.", rich_help_panel=FOLDER)
     ] = False,
@@ -78,7 +89,7 @@ def fit(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the metrics as JSON.", rich_help_panel=FOLDER)] = False,
 ) -> None:
-    """Train on your own graph: hold out a test set, stop early, test once; write model, predictions and a page."""
+    """Train on your own graph: hold out a test set, choose on validation, test once; write model, predictions, page."""
     from demonet.cli.console import console_progress
     from demonet.report.page import write
     from demonet.report.run import run_page
@@ -94,6 +105,9 @@ def fit(
     )
     settings = Settings(
         task=task,
+        model=model,
+        effort=effort,
+        time_limit=time_limit,
         metric=metric and str(metric),
         preset=preset,
         scheme=scheme and str(scheme),

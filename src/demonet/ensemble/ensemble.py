@@ -43,6 +43,7 @@ class Candidate:
         accuracy: On validation, with its 95 % interval (Wilson) in ``accuracy_low`` and ``accuracy_high``.
         weight: In the average of probabilities.
         seconds: Of the fit, folds included; ``refit_seconds`` of the second fit.
+        estimate: What one fit was expected to take, in seconds.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Candidate:
     weight: float = 0.0
     seconds: float = 0.0
     refit_seconds: float = 0.0
+    estimate: float = 0.0
 
 
 class Progress(NamedTuple):
@@ -79,6 +81,7 @@ class Ensemble:
         proba: The same by the members as they are, refitted where asked.
         judged, judged_items: Probabilities of every fitted candidate, by name, for the items that the weights were
             chosen on, and these items. These four are None after :meth:`from_state`.
+        folds: Whether these probabilities are those of cross-validation, for lack of validation items.
         classes: Number of classes.
         seconds: Of the whole fit.
     """
@@ -91,6 +94,7 @@ class Ensemble:
         self.proba: Float | None = None
         self.judged: dict[str, Float] | None = None
         self.judged_items: Int | None = None
+        self.folds = bool(facts.get("folds"))
         self._view_state = facts["view"]
 
     @classmethod
@@ -161,6 +165,7 @@ class Ensemble:
             "classes": labelled.classes,
             "validation": validation,
             "seconds": clock.elapsed(),
+            "folds": len(labelled.val) < FEW,
             "view": (view.facts, view.arrays),
         }
         ensemble = cls([t.member for t in used if t.member], weights[weights > 0], facts)
@@ -171,7 +176,11 @@ class Ensemble:
 
     def predict_proba(self, data: Items) -> Float:
         """``[items, classes]`` of the fitted graphs or others; degrees and labels that were never seen are allowed."""
-        return _average(self.weights, self.member_proba(data))
+        return self.average(self.member_proba(data))
+
+    def average(self, probability: Float) -> Float:
+        """``[items, classes]`` the weighted mean of what :meth:`member_proba` gives."""
+        return _average(self.weights, probability)
 
     def member_proba(self, data: Items) -> Float:
         """``[members, items, classes]`` the softened probabilities of each member."""
@@ -195,6 +204,7 @@ class Ensemble:
             "candidates": [asdict(candidate) for candidate in self.candidates],
             "classes": self.classes,
             "validation": self.validation,
+            "folds": self.folds,
             "seconds": self.seconds,
         }
         return facts, {name: torch.from_numpy(np.ascontiguousarray(a)).reshape(a.shape) for name, a in arrays.items()}
@@ -309,6 +319,7 @@ def _try(
     except Exception as error:  # one member's failure is reported, and must not take the others with it
         trial.row = replace(row, status="failed", reason=repr(error), seconds=time.monotonic() - start)
         warnings.warn(f"member {member.name!r} failed and is left out: {error!r}", RuntimeWarning, stacklevel=4)
+    trial.row = replace(trial.row, estimate=trial.cost)
     if saved and trial.member is not None:
         saved.write("fit", Fitted(asdict(trial.row), trial.member, trial.proba, trial.judged, trial.cost))
     tell(Progress("done", trial.row, number, total))

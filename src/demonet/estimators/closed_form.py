@@ -204,15 +204,20 @@ class EnsembleModel(ClosedForm):
         Where there are more, those members that weigh most have a place. More than 256 classes are brought down to 256
         columns by a fixed random projection of the averaged probabilities, which nearly keeps distances.
         """
-        ensemble = self.ensemble
+        found = self.outputs_and_embedding(items)[1]
+        return found if rows is None else found[rows]
+
+    def outputs_and_embedding(self, items: Any) -> tuple[Array, Array]:
+        """``outputs`` and ``embed`` of all items at once."""
+        ensemble, every = self.ensemble, self.ensemble.member_proba(items)
+        average = ensemble.average(every)
         if ensemble.classes > COLUMNS:
             mixing = np.random.default_rng(0).normal(scale=COLUMNS**-0.5, size=(ensemble.classes, COLUMNS))
-            found = ensemble.predict_proba(items) @ mixing
+            found = average @ mixing
         else:
             kept = np.sort(np.argsort(-ensemble.weights, kind="stable")[: COLUMNS // ensemble.classes])
-            found = np.concatenate([ensemble.member_proba(items)[member] for member in kept], axis=1)
-        found = found.astype(np.float32)
-        return found if rows is None else found[rows]
+            found = np.concatenate(list(every[kept]), axis=1)
+        return average, found.astype(np.float32)
 
     def shares(self, items: Any, rows: Array | None = None) -> dict[str, Array]:
         """Refused: most members are not additive."""
