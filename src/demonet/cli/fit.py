@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -148,12 +149,19 @@ def summarise(run: Run, out: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from demonet.runs.evaluate import shown
+    from demonet.runs.evaluate import mean_interval, shown
 
     def interval(bounds: list[float] | None) -> str:
         return f"{shown(bounds[0])} to {shown(bounds[1])}" if bounds else ""
 
     console, metrics, metric = Console(), run.metrics, run.metric
+    over = metrics.get("cv")
+    splits = over["splits"] if over and over["mean"] is not None else 1
+
+    def mean(values: list[float | None] | None) -> str:
+        known = [value for value in values or [] if value is not None]
+        return f"{shown(fmean(known))} ± {shown(stdev(known))}" if len(known) == splits > 1 else ""
+
     if metrics["test_metric"] is not None:
         title = metric.title[0].upper() + metric.title[1:]
         better = "" if metric.larger_is_better else " (smaller is better)"
@@ -161,16 +169,40 @@ def summarise(run: Run, out: Path) -> None:
         table.add_column("method")
         table.add_column(metric.title, justify="right")
         table.add_column("95 % interval", justify="right")
-        table.add_row("DEMO-Net", shown(metrics["test_metric"]), interval(metrics["test_metric_interval"]))
-        over = metrics.get("cv")
-        if over and over["mean"] is not None:
-            text = f"{shown(over['mean'])} ± {shown(over['std'])}"
-            table.add_row(f"DEMO-Net, {over['splits']} splits", text, interval(over["interval"]))
+        if splits > 1:
+            table.add_column(f"{splits} splits", justify="right")
+            table.add_column("95 % interval of the mean", justify="right")
+
+        def row(name: str, value: float, bounds: list[float] | None, values: list[float | None] | None) -> None:
+            cells = [name, shown(value), interval(bounds)]
+            if splits > 1:
+                known = [value for value in values or [] if value is not None]
+                cells += [mean(values), interval(mean_interval(metric, known) if len(known) == splits else None)]
+            table.add_row(*cells)
+
+        row("DEMO-Net", metrics["test_metric"], metrics["test_metric_interval"], over and over["test_metric"])
+        if metrics.get("rule") == "refit":
+            strict, every = metrics["strict"], over and over["strict"]["test_metric"]
+            row("DEMO-Net, strict", strict["test_metric"], strict["test_metric_interval"], every)
         floors = sorted(metrics["floors"].items(), key=lambda floor: floor[1], reverse=metric.larger_is_better)
         for name, value in floors:
-            table.add_row(f"floor: {name}", shown(value), "")
+            row(f"floor: {name}", value, None, over and over["floors"].get(name))
         console.print(table)
+        if metrics.get("rule") == "refit":
+            typer.echo("Model and floors are fitted on training and validation items; strict: on training items alone.")
+    if metrics.get("candidates"):
+        members = [row for row in metrics["candidates"] if row["weight"] > 0]
+        best = ", ".join(f"{row['name']} {row['weight']:.2f}" for row in sorted(members, key=_weight)[:4])
+        rest = ", ..." if len(members) > 4 else ""
+        typer.echo(f"{len(members)} of {len(metrics['candidates'])} candidates have a weight: {best}{rest}")
+    if effect := metrics.get("degree_effect"):
+        told = effect.get("verdict") or f"Not measured: {effect['skipped']}."
+        typer.echo(f"Does the degree matter? {told}")
     typer.echo(f"Wrote {out}: open {out / 'report.html'}; predictions are in {out / 'predictions.csv'}.")
+
+
+def _weight(row: dict[str, Any]) -> float:
+    return -row["weight"]
 
 
 def _column(text: str | None) -> str | int | None:

@@ -6,7 +6,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -18,6 +18,7 @@ from torch_geometric.data import Data
 from demonet.checks import check_labels
 from demonet.data.splits import Split, fractions
 from demonet.ensemble.checkpoint import Checkpoint, Fitted
+from demonet.ensemble.machines import MachineMember
 from demonet.ensemble.member import Labelled, Member
 from demonet.ensemble.portfolio import EFFORTS, MOST_SECONDS, Effort, portfolio
 from demonet.ensemble.selection import Score, ensemble_weights, log_losses, soften
@@ -44,6 +45,7 @@ class Candidate:
         weight: In the average of probabilities.
         seconds: Of the fit, folds included; ``refit_seconds`` of the second fit.
         estimate: What one fit was expected to take, in seconds.
+        machine: The options of a :class:`~demonet.ensemble.machines.MachineMember`, empty for others.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Candidate:
     seconds: float = 0.0
     refit_seconds: float = 0.0
     estimate: float = 0.0
+    machine: dict[str, Any] = field(default_factory=dict)
 
 
 class Progress(NamedTuple):
@@ -287,7 +290,7 @@ def _try(
     total: int,
     saved: Checkpoint | None,
 ) -> _Trial:
-    row = Candidate(member.name, member.kind)
+    row = Candidate(member.name, member.kind, machine=member.options if isinstance(member, MachineMember) else {})
     few = len(labelled.val) < FEW
     known = saved and saved.read(member, "fit")
     if known:

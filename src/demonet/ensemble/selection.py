@@ -62,7 +62,8 @@ def greedy_weights(
         if score is None:
             best = int(np.argmin(value))
         else:
-            best = int(np.lexsort((value, [-round(score(p, y), 12) for p in average]))[0])
+            worse = np.array([-round(score(p, y), 12) for p in average])
+            best = int(np.lexsort((value, worse))[0])
         taken[best] += 1
         total += probability[best]
     return taken / rounds

@@ -23,7 +23,7 @@ from demonet.checks import labelled
 from demonet.data.ids import ids_of
 from demonet.data.splits import Split
 from demonet.degree.count import count_degree
-from demonet.ensemble import Ensemble, Progress
+from demonet.ensemble import Candidate, Ensemble, Progress
 from demonet.ensemble.machines import MachineMember
 from demonet.errors import DemonetError, DemonetWarning
 from demonet.estimators.explain import Explanation, ScoreParts
@@ -185,6 +185,7 @@ class EnsembleModel(ClosedForm):
         table = []
         for candidate in self.ensemble.candidates:
             row = asdict(candidate)
+            row.pop("machine")
             loss, error = row["log_loss"], row.pop("log_loss_error")
             known = loss is not None and error is not None
             row["log_loss_low"], row["log_loss_high"] = (
@@ -234,12 +235,23 @@ class EnsembleModel(ClosedForm):
             raise DemonetError("the ensemble has no kernel machine among its members", hint='use model="kernel"')
         return max(machines, key=lambda pair: pair[1])
 
+    def machine_row(self) -> Candidate | None:
+        """The row of the kernel machine that weighs most, or has the lowest log-loss, among the candidates."""
+        rows = [
+            row
+            for row in self.ensemble.candidates
+            if row.machine and row.status == "fitted" and row.log_loss is not None
+        ]
+        return min(rows, key=lambda row: (-row.weight, row.log_loss), default=None)
+
     def degree_effect(self, seed: int) -> DegreeEffect:
-        """That of the kernel machine among the members, fitted again on all labelled items."""
-        options = self.machine_member()[0].options
+        """That of the kernel machine among the candidates, fitted again on all labelled items."""
+        row = self.machine_row()
+        if row is None:
+            raise DemonetError("the ensemble has fitted no kernel machine", hint='use model="kernel"')
         if self._problem is None:
             raise DemonetError("degree_effect of a model that was loaded", hint="call it after fit")
-        machine = fit_machine(self._problem, options["task"], members=options["settings"])
+        machine = fit_machine(self._problem, row.machine["task"], members=row.machine["settings"])
         return machine.degree_effect(seed)
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:

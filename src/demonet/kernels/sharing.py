@@ -45,7 +45,6 @@ def some_degrees(degree: Array, most: int = MOST_DEGREES) -> Array:
     distinct = np.unique(degree)
     if len(distinct) <= most:
         return distinct
-    ends = np.log1p(distinct[[0, -1]])
-    wanted = np.expm1(np.linspace(*ends, most))
+    wanted = np.expm1(np.linspace(np.log1p(distinct[0]), np.log1p(distinct[-1]), most))
     nearest = np.abs(np.log1p(distinct) - np.log1p(wanted)[:, None]).argmin(1)
     return distinct[np.unique(nearest)]

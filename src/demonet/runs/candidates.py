@@ -21,7 +21,7 @@ def candidate_facts(
 
     A candidate's ``score`` and ``interval`` are in the metric of the run, on the items that the weights were chosen on:
     ``judged`` says how many, and whether by ``"validation"`` or by ``"cross-validation"``. The weights were chosen
-    there, so the ``gain`` of the average over the best candidate flatters.
+    there, so the ``gain`` of the average over the best candidate, in that metric and in log-loss, flatters.
 
     Args:
         ensemble: Fitted, not loaded.
@@ -42,16 +42,15 @@ def candidate_facts(
     average = np.tensordot([weight[name] for name in judged], np.stack(list(judged.values())), 1)
     return {
         "candidates": rows,
-        "gain": _gain(judged, scores, average, y, metric),
+        "gain": {name: _gain(judged, average, y, name) for name in dict.fromkeys((metric, "log-loss"))},
         "judged": {"items": len(y), "by": "cross-validation" if ensemble.folds else "validation"},
     }
 
 
-def _gain(
-    judged: dict[str, Any], scores: dict[str, float | None], average: Any, y: Any, metric: str
-) -> dict[str, Any] | None:
+def _gain(judged: dict[str, Any], average: Any, y: Any, metric: str) -> dict[str, Any] | None:
     """The average beside the best candidate; the difference is above 0 where the average is better."""
     sign = 1 if METRICS[metric].larger_is_better else -1
+    scores = {name: value_of(metric, "classify", y, rows) for name, rows in judged.items()}
     known = {name: score for name, score in scores.items() if score is not None}
     whole = value_of(metric, "classify", y, average)
     if not known or whole is None:

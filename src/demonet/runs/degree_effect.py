@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from demonet.errors import DemonetError
 from demonet.estimators.checked import Estimator
 from demonet.estimators.closed_form import EnsembleModel
 from demonet.kernels import DegreeEffect
@@ -27,11 +26,10 @@ def degree_facts(estimator: Estimator, effort: str, items: int, seed: int) -> di
     """
     model, advice = estimator.model_, "DEMONetClassifier(model='kernel') and degree_effect() measure it"
     if isinstance(model, EnsembleModel):
-        try:
-            member, weight = model.machine_member()
-        except DemonetError:
-            return {"skipped": f"the kernel machine has no weight in the ensemble; {advice}"}
-        row = next(row for row in model.ensemble.candidates if row.name == member.name)
+        row = model.machine_row()
+        if row is None:
+            return {"skipped": f"no kernel machine was fitted; {advice}"}
+        weight = row.weight
         if 2 * row.estimate > MOST_SECONDS[effort]:
             return {"skipped": f"it would take about {2 * row.estimate:.0f} seconds; {advice}"}
     elif items > MOST_ITEMS:
@@ -44,14 +42,14 @@ def degree_facts(estimator: Estimator, effort: str, items: int, seed: int) -> di
 
 def verdict(effect: DegreeEffect) -> str:
     """One sentence: whether the degree-specific term helps, by the intervals of the loss against both other arms."""
-    regression = "R²" if effect.regression else "accuracy"
-    with_it, without = shown(effect.accuracy["degree"]), shown(effect.accuracy["none"])
-    numbers = f"{regression} {with_it} with the degree-specific term, {without} without it"
-    losses = [effect.gain[arm]["loss"] for arm in ("none", "shuffled")]
-    if all(high < 0 for _, _, high in losses):
-        return f"Yes, the degree matters here: {numbers}, and shuffled degrees are worse, too."
-    if losses[0][2] < 0:
-        return f"Perhaps: {numbers}, but shuffled degrees do nearly as well."
-    if losses[0][1] > 0:
-        return f"No, the degree-specific term does harm here: {numbers}."
-    return f"It is not shown that the degree matters here: {numbers}; the difference may be chance."
+    title = "R²" if effect.regression else "accuracy"
+    arms = {"degree": "with the degree-specific term", "none": "without it", "shuffled": "with shuffled degrees"}
+    numbers = ", ".join(f"{shown(effect.accuracy[arm])} {name}" for arm, name in arms.items())
+    (_, low, high), (_, _, shuffled) = (effect.gain[arm]["loss"] for arm in ("none", "shuffled"))
+    if high < 0 and shuffled < 0:
+        return f"Yes, nodes of different degrees need weights of their own: {title} {numbers}."
+    if high < 0:
+        return f"Perhaps: {title} {numbers}, but it is not shown that the true degrees are needed."
+    if low > 0:
+        return f"No, weights of their own for each degree do harm: {title} {numbers}."
+    return f"Not shown: {title} {numbers}; the differences may be chance."

@@ -104,13 +104,12 @@ def over_splits(results: list[dict[str, Any]]) -> dict[str, Any]:
     """
     metric = METRICS[results[0]["metric"]]
     values = [result["test_metric"] for result in results]
-    low, high = metric_range(metric)
     names = ["test_metric", "val_metric", *_ALSO[results[0]["task"]], "val_accuracy"]
     return {
         "splits": len(results),
         "mean": None if None in values else float(np.mean(values)),
         "std": None if None in values else float(np.std(values, ddof=1)),
-        "interval": None if None in values else [min(max(bound, low), high) for bound in student(values) or []],
+        "interval": None if None in values else mean_interval(metric, values),
         **{name: [result[name] for result in results] for name in names if name in results[0]},
         "floors": _floors_of(results),
         **{
@@ -126,6 +125,17 @@ def over_splits(results: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _floors_of(results: list[dict[str, Any]]) -> dict[str, list[float | None]]:
     return {name: [result["floors"].get(name) for result in results] for name in results[0]["floors"]}
+
+
+def mean_interval(metric: Metric, values: list[float]) -> list[float] | None:
+    """Student's 95 % interval for the mean of a metric, cut to its range; None for a single value.
+
+    >>> [round(bound, 3) for bound in mean_interval(METRICS["accuracy"], [0.7, 0.8, 0.9])]
+    [0.552, 1.0]
+    """
+    low, high = metric_range(metric)
+    bounds = student(values)
+    return None if bounds is None else [min(max(bound, low), high) for bound in bounds]
 
 
 def metric_range(metric: Metric) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from demonet.atomic import replacing
 from demonet.errors import DemonetError
 from demonet.runs.evaluate import decided, shown
 from demonet.runs.run import Run
-from demonet.train.metrics import Task
+from demonet.train.metrics import METRICS, Task
 
 SUFFIXES = (".parquet", ".csv", ".npy")
 _BASELINE_NAMES = {
@@ -302,26 +302,29 @@ def _candidate_rows(run: Run) -> list[str]:
 
 def gain_sentence(run: Run) -> str:
     """What the average gained over its best candidate, on the items that the weights were chosen on."""
-    gain, judged = run.metrics.get("gain"), run.metrics["judged"]
-    if not gain:
-        return ""
-    difference, title = gain["difference"], run.metric.title
-    bounds = gain["interval"]
-    within = f", 95 % interval {shown(bounds[0])} to {shown(bounds[1])}" if bounds else ""
-    verb = "gains" if difference > 0 else "loses" if difference < 0 else "gains nothing"
-    size = f" {shown(abs(difference))}" if difference else ""
-    return (
-        f"On {judged['items']:,} {run.kind} ({judged['by']}), the ensemble has {title} {shown(gain['ensemble_score'])} and "
-        f"its best candidate, {gain['best']}, {shown(gain['best_score'])}: it {verb}{size}{within}. Weights were chosen "
-        "on the same items, so this flatters the ensemble."
-    )
+    gains, judged = run.metrics["gain"], run.metrics["judged"]
+    told = []
+    for metric, gain in gains.items():
+        if not gain:
+            continue
+        bounds = gain["interval"]
+        within = f", 95 % interval {bounds[0]:+.3f} to {bounds[1]:+.3f}" if bounds else ""
+        verb = "better" if gain["difference"] > 0 else "worse"
+        size = f"{abs(gain['difference']):.3f} {verb}" if round(gain["difference"], 3) else "level"
+        told.append(
+            f"{METRICS[metric].title} {shown(gain['ensemble_score'])}, where the best candidate, {gain['best']}, has "
+            f"{shown(gain['best_score'])} ({size}{within})"
+        )
+    numbers = "; ".join(told)
+    how = f"{judged['items']:,} {run.kind} of {judged['by']}"
+    return f"On {how} the ensemble has {numbers}. Its weights were chosen on these items, which flatters it."
 
 
 def _other_numbers(run: Run) -> list[str]:
     metrics, lines = run.metrics, []
     if metrics["val_metric"] is not None:
         lines.append(
-            f"- validation {run.metric.title} {shown(metrics['val_metric'])}, strict; validation is for {chosen_by(run)}"
+            f"- validation {run.metric.title} {shown(metrics['val_metric'])}, strict; that part is for {chosen_by(run)}"
         )
     others = {"test_accuracy": "accuracy", "macro_f1": "macro F1", "average_precision": "average precision"}
     others |= {"rmse": "RMSE", "mae": "MAE", "r2": "R²"}
