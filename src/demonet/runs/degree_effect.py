@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from typing import Any
 
@@ -37,7 +38,8 @@ def degree_facts(estimator: Estimator, effort: str, items: int, seed: int) -> di
     else:
         weight = 1.0
     effect = estimator.degree_effect(seed)
-    return {**asdict(effect), "weight": weight, "verdict": verdict(effect)}
+    plain = json.loads(json.dumps(asdict(effect)))  # lists in place of tuples, as they are read back
+    return {**plain, "weight": weight, "verdict": verdict(effect)}
 
 
 def verdict(effect: DegreeEffect) -> str:
