@@ -158,27 +158,23 @@ def summarise(run: Run, out: Path) -> None:
     over = metrics.get("cv")
     splits = over["splits"] if over and over["mean"] is not None else 1
 
-    def mean(values: list[float | None] | None) -> str:
-        known = [value for value in values or [] if value is not None]
-        return f"{shown(fmean(known))} ± {shown(stdev(known))}" if len(known) == splits > 1 else ""
-
     if metrics["test_metric"] is not None:
         title = metric.title[0].upper() + metric.title[1:]
         better = "" if metric.larger_is_better else " (smaller is better)"
         table = Table(title=f"{title} on {metrics['split']['test']:,} test {run.kind}{better}", title_justify="left")
-        table.add_column("method")
-        table.add_column(metric.title, justify="right")
-        table.add_column("95 % interval", justify="right")
-        if splits > 1:
-            table.add_column(f"{splits} splits", justify="right")
-            table.add_column("95 % interval of the mean", justify="right")
+        table.add_column("method", no_wrap=True)
+        heads = [metric.title] if splits == 1 else ["first split", f"mean of {splits} splits"]
+        for head in (*heads, "95 % interval"):
+            table.add_column(head, justify="right", no_wrap=head == "95 % interval")
 
         def row(name: str, value: float, bounds: list[float] | None, values: list[float | None] | None) -> None:
-            cells = [name, shown(value), interval(bounds)]
-            if splits > 1:
-                known = [value for value in values or [] if value is not None]
-                cells += [mean(values), interval(mean_interval(metric, known) if len(known) == splits else None)]
-            table.add_row(*cells)
+            if splits == 1:
+                table.add_row(name, shown(value), interval(bounds))
+                return
+            known = [value for value in values or [] if value is not None]
+            whole = len(known) == splits
+            mean = f"{shown(fmean(known))} ± {shown(stdev(known))}" if whole else ""
+            table.add_row(name, shown(value), mean, interval(mean_interval(metric, known) if whole else None))
 
         row("DEMO-Net", metrics["test_metric"], metrics["test_metric_interval"], over and over["test_metric"])
         if metrics.get("rule") == "refit":
