@@ -15,6 +15,8 @@ from demonet.data import Split
 from demonet.ensemble.machines import MachineMember
 from demonet.ensemble.nodes import NodeForest, NodeKernel
 from demonet.kernels import DegreeEffect
+from demonet.report.page import write
+from demonet.report.run import run_page
 from demonet.runs import RunProgress, Settings, embed_run, fit_run, load_run, predict_run
 from demonet.runs.degree_effect import verdict
 from demonet.runs.evaluate import value_of
@@ -267,6 +269,14 @@ def test_the_verdict_is_that_of_the_intervals(none, shuffled, start):
     told = verdict(effect_of(none, shuffled))
     assert told.startswith(start)
     assert all(number in told for number in ("0.800", "0.700", "0.600"))
+
+
+def test_without_a_test_part_there_are_no_test_scores(problem, few):
+    run = fit(settings=Settings(effort="quick", test=0.0), page=lambda run, path: write(run_page(run), path))
+    for rule in ("strict", "refit"):
+        assert run.metrics[rule] == {"test_metric": None, "test_metric_interval": None, "floors": {}}
+    assert run.metrics["candidates"][0]["score"] is not None
+    assert "Candidates" in (problem / "run" / "report.html").read_text()
 
 
 def test_the_diagnosis_is_bounded(problem, few, monkeypatch):

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from demonet.report.escape import visible
-from demonet.report.figures import finish, plain
+from demonet.report.figures import finish, interval_bars, plain
 from demonet.report.page import Figure, Section, Table, Text
 from demonet.report.palette import colour
+from demonet.report.run_accuracy import FLOOR_NAMES
 from demonet.report.table_cells import Cell, Column
 from demonet.runs.evaluate import shown
-from demonet.runs.outputs import gain_sentence
+from demonet.runs.outputs import gain_sentence, signed
 from demonet.runs.run import Run
 
 if TYPE_CHECKING:
@@ -31,11 +32,11 @@ def candidates(run: Run) -> list[Section]:
     by = "validation" if judged["by"] == "validation" else "five-fold cross-validation"
     caption = (
         f"Scores on {judged['items']:,} {run.kind}, by {by}, of candidates that were fitted without them, with 95 % "
-        "intervals. The weights were chosen there. Time is for both fits together."
+        "intervals. The weights were chosen there. Candidates without a weight are grey."
     )
     loss = run.metric.name != "log-loss"
     names = ["candidate", title, "95 % interval", *(["log-loss"] if loss else []), "weight", "seconds"]
-    columns = [Column(name) for name in names]
+    columns = [Column(name, 1) if name == "seconds" else Column(name) for name in names]
     noted = any(row["reason"] for row in rows)
     cells: list[list[Cell]] = [
         [
@@ -62,15 +63,35 @@ def candidates(run: Run) -> list[Section]:
             half=True,
             below=True,
         ),
+        _scores(run, rows, caption),
         Table(
             [*columns, *([Column("note")] if noted else [])],
             cells,
-            caption,
+            "Time is for both fits together.",
             title="Candidates, in numbers",
-            half=not noted,
             below=True,
         ),
     ]
+
+
+def _scores(run: Run, rows: list[dict[str, Any]], caption: str) -> Section:
+    """The validation scores as bars with intervals; those with a weight in colour."""
+    title = run.metric.title
+    found = {
+        row["name"]: (row["score"], *(row["interval"] or (np.nan, np.nan))) for row in rows if row["score"] is not None
+    }
+    members = [row["name"] for row in rows if row["weight"] > 0]
+    figure = interval_bars(found, highlight=members, title=f"Validation {title}", axis=title)
+    if not run.metric.larger_is_better:
+        caption += " Smaller is better."
+        figure.update_xaxes(range=[0, 1.05 * float(np.nanmax(list(found.values())))])
+    figure.update_layout(height=_height(len(found)))
+    alt = "; ".join(f"{name} {shown(values[0])}" for name, values in found.items())
+    return Figure(figure, f"Validation {title}: {alt}", caption, title="Scores", half=True, below=True)
+
+
+def _height(rows: int) -> int:
+    return max(220, 110 + 26 * rows)
 
 
 def _span(bounds: list[float] | None) -> str | None:
@@ -106,7 +127,7 @@ def _weights(weights: dict[str, float]) -> go.Figure:
     ticks = [plain(name, 26) for name in names]
     figure.update_yaxes(tickvals=list(range(len(names))), ticktext=ticks, autorange="reversed", showgrid=False)
     figure.update_xaxes(title_text="weight", range=[0, 1.08 * max(weights.values())])
-    return finish(figure, "Weights in the average", height=max(220, 110 + 26 * len(names)), showlegend=False)
+    return finish(figure, "Weights in the average", height=_height(len(names)), showlegend=False)
 
 
 def degree_matters(run: Run) -> list[Section]:
@@ -116,7 +137,8 @@ def degree_matters(run: Run) -> list[Section]:
         return []
     if "skipped" in effect:
         return [Text(f"This was not measured: {visible(effect['skipped'])}.", title=MATTER)]
-    return [Text(_effect_told(run, effect), title=MATTER), _arms(run, effect), _sharing(effect)]
+    told = Text(_effect_told(run, effect), title=MATTER)
+    return [told, _gains(effect), _sharing(effect), _arms(run, effect)]
 
 
 def _effect_told(run: Run, effect: dict[str, Any]) -> str:
@@ -139,7 +161,8 @@ def _arms(run: Run, effect: dict[str, Any]) -> Section:
     rows: list[list[Cell]] = []
     for arm, name in arms.items():
         found = [effect["gain"][arm][kind] for kind in ("accuracy", "loss")] if arm != "degree" else []
-        gains: list[Cell] = [f"{mean:+.3f} ({low:+.3f} to {high:+.3f})" for mean, low, high in found] or [None, None]
+        gains: list[Cell] = [f"{signed(mean)} ({signed(low)} to {signed(high)})" for mean, low, high in found]
+        gains = gains or [None, None]
         rows.append([name, effect["accuracy"][arm], effect["loss"][arm], *gains])
     columns = [Column("machine"), Column(first, best="max"), Column(second, best="min")]
     columns += [Column(f"{kind}, with − this") for kind in (first, second)]
@@ -148,7 +171,44 @@ def _arms(run: Run, effect: dict[str, Any]) -> Section:
         f"{first} and below 0 for {second}. "
         f"{effect['items']:,} {run.kind}, each left out in turn."
     )
-    return Table(columns, rows, caption, title="The degree-specific term, in numbers", below=True, half=True)
+    return Table(columns, rows, caption, title="The degree-specific term, in numbers", below=True)
+
+
+def _gains(effect: dict[str, Any]) -> Section:
+    """What the degree-specific term gains in both measures against both other machines, with intervals."""
+    import plotly.graph_objects as go
+
+    first, second = ("R²", "squared error") if effect["regression"] else ("accuracy", "log-loss")
+    rows = {
+        f"{measure}, {name}": [sign * value for value in effect["gain"][arm][kind]]
+        for measure, kind, sign in ((first, "accuracy", 1), (second, "loss", -1))
+        for arm, name in (("none", "against none"), ("shuffled", "against shuffled"))
+    }
+    figure, place = go.Figure(), list(range(len(rows)))
+    mean, one, other = np.array(list(rows.values())).T
+    low, high = np.minimum(one, other), np.maximum(one, other)
+    figure.add_scatter(
+        x=mean,
+        y=place,
+        mode="markers",
+        marker={"color": colour(0), "size": 9},
+        error_x={"type": "data", "array": high - mean, "arrayminus": mean - low, "thickness": 1.5, "width": 4},
+        hoverinfo="text",
+        hovertext=[
+            f"{name}<br>{signed(m)} ({signed(a)} to {signed(b)})"
+            for name, m, a, b in zip(rows, mean, low, high, strict=True)
+        ],
+    )
+    reach = 1.15 * float(max(np.abs([low, high]).max(), 1e-3))
+    figure.update_yaxes(tickvals=place, ticktext=list(rows), range=[len(rows) - 0.5, -0.5], showgrid=False)
+    figure.update_xaxes(title_text="gain, right of 0 is better", range=[-reach, reach], zeroline=True)
+    finish(figure, "What the degree-specific term gains, 95 % intervals", height=380, showlegend=False)
+    alt = "; ".join(f"{name} {signed(m)}" for name, m in zip(rows, mean, strict=True))
+    caption = (
+        f"Gains in {first} and in {second} (its reduction), against the machine without the term and against the one "
+        "with shuffled degrees. An interval that includes 0 may be chance."
+    )
+    return Figure(figure, f"Gains: {alt}", caption, title="What the term gains", below=True, half=True)
 
 
 def _sharing(effect: dict[str, Any]) -> Section:
@@ -199,10 +259,12 @@ def _sharing(effect: dict[str, Any]) -> Section:
 
 def rule_sentence(run: Run) -> str:
     """Under which rule the numbers on top were measured."""
-    if run.metrics.get("rule") != "refit":
+    if run.metrics.get("rule") != "refit" or run.metrics["strict"]["test_metric"] is None:
         return ""
     strict = run.metrics["strict"]
-    floors = ", ".join(f"{name} {shown(value)}" for name, value in strict["floors"].items())
+    floors = ", ".join(
+        f"{FLOOR_NAMES.get(name, visible(name))} {shown(value)}" for name, value in strict["floors"].items()
+    )
     bounds = strict["test_metric_interval"]
     interval = f" ({shown(bounds[0])} to {shown(bounds[1])})" if bounds else ""
     return (

@@ -308,7 +308,8 @@ def gain_sentence(run: Run) -> str:
         if not gain:
             continue
         bounds = gain["interval"]
-        within = f", 95 % interval {bounds[0]:+.3f} to {bounds[1]:+.3f}" if bounds else ""
+        apart = bounds and any(round(bound, 3) for bound in bounds)
+        within = f", 95 % interval {signed(bounds[0])} to {signed(bounds[1])}" if apart else ""
         verb = "better" if gain["difference"] > 0 else "worse"
         size = f"{abs(gain['difference']):.3f} {verb}" if round(gain["difference"], 3) else "level"
         told.append(
@@ -318,6 +319,15 @@ def gain_sentence(run: Run) -> str:
     numbers = "; ".join(told)
     how = f"{judged['items']:,} {run.kind} of {judged['by']}"
     return f"On {how} the ensemble has {numbers}. Its weights were chosen on these items, which flatters it."
+
+
+def signed(value: float) -> str:
+    """A difference with its sign.
+
+    >>> signed(0.01234), signed(-0.0001)
+    ('+0.012', '+0.000')
+    """
+    return f"{round(value, 3) + 0.0:+.3f}"
 
 
 def _other_numbers(run: Run) -> list[str]:
