@@ -8,7 +8,7 @@ from demonet import DEMONetClassifier
 club = nx.karate_club_graph()  # or "edges.csv", a PyG Data, a SciPy matrix
 people, side = list(club), [club.nodes[person]["club"] for person in club]
 
-classifier = DEMONetClassifier(graph=club, effort="quick").fit(people[::2], side[::2])
+classifier = DEMONetClassifier(graph=club, model="network", epochs=100).fit(people[::2], side[::2])
 print(f"accuracy on the other half {classifier.score(people[1::2], side[1::2]):.3f}")
 print(f"embedding of {len(classifier.transform())} people in {classifier.transform().shape[1]} dimensions")
 

@@ -189,7 +189,7 @@ class EnsembleModel(ClosedForm):
             loss, error = row["log_loss"], row.pop("log_loss_error")
             known = loss is not None and error is not None
             row["log_loss_low"], row["log_loss_high"] = (
-                (loss - 1.96 * error, loss + 1.96 * error) if known else (None, None)
+                (max(0.0, loss - 1.96 * error), loss + 1.96 * error) if known else (None, None)
             )
             table.append(row)
         return table

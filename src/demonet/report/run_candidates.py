@@ -202,7 +202,7 @@ def _gains(effect: dict[str, Any]) -> Section:
     reach = 1.15 * float(max(np.abs([low, high]).max(), 1e-3))
     figure.update_yaxes(tickvals=place, ticktext=list(rows), range=[len(rows) - 0.5, -0.5], showgrid=False)
     figure.update_xaxes(title_text="gain, right of 0 is better", range=[-reach, reach], zeroline=True)
-    finish(figure, "What the degree-specific term gains, 95 % intervals", height=380, showlegend=False)
+    finish(figure, "Gain of the degree-specific term", height=380, showlegend=False)
     alt = "; ".join(f"{name} {signed(m)}" for name, m in zip(rows, mean, strict=True))
     caption = (
         f"Gains in {first} and in {second} (its reduction), against the machine without the term and against the one "
