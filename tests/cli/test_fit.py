@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -14,6 +15,8 @@ import pytest
 from tests.runs.files import FILES, write_problem, write_table, write_tasks
 
 from demonet import cli
+from demonet.ensemble.machines import MachineMember
+from demonet.ensemble.nodes import NodeKernel
 
 COMMAND = [sys.executable, "-c", "from demonet.cli import main; main()"]
 FIT = ["fit", "edges.csv", "--labels", "labels.csv", "--out", "run"]
@@ -38,6 +41,13 @@ def main(monkeypatch, capfd):
         return stop.value.code or 0, *capfd.readouterr()
 
     return main
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Two quick candidates in place of the portfolio."""
+    members = [MachineMember("machine", task="classes", settings=1), NodeKernel("kernel-degree", kernel="degree")]
+    monkeypatch.setattr("demonet.ensemble.ensemble.portfolio", lambda *_: [member.fresh() for member in members])
 
 
 def start(*arguments, **options):
@@ -275,3 +285,68 @@ def test_a_table_of_graphs(problem, main):
     assert code == 0
     assert err.startswith("graphs: 20 graphs, ")
     assert (problem / "run" / "predictions.csv").read_text().startswith("graph,prediction,confidence,even,odd\ng0,")
+
+
+def test_a_run_of_candidates_from_the_command(problem, main, few):
+    """Progress for each, both rules, the floors over all splits, the verdict, and what has no ONNX form."""
+    code, out, err = main(*FIT, "--effort", "quick", "--cv", "2")
+    assert code == 0
+    model = next(line for line in err.splitlines() if line.startswith("model: "))
+    assert model.startswith("model: auto ")
+    assert "--model network" in model
+    assert re.search(r"split 1 of 2: 1/2 machine: accuracy [\d.]+, log-loss [\d.]+, [\d.]+ s", err)
+    assert re.search(r"split 2 of 2: 2/2 kernel-degree: ", err)
+    rows = {line.split("│")[1].strip(): line.split("│")[2:-1] for line in out.splitlines() if line.startswith("│")}
+    assert set(rows) == {"DEMO-Net", "DEMO-Net, strict", "floor: degree-knn", "floor: majority"}
+    metrics = json.loads((problem / "run" / "metrics.json").read_text())
+    over = metrics["cv"]
+    for name, cells in rows.items():
+        values = over["floors"][name[7:]] if "floor" in name else over["test_metric"]
+        values = over["strict"]["test_metric"] if "strict" in name else values
+        mean, _, spread = cells[1].split()
+        expected = statistics.mean(values), statistics.stdev(values)
+        assert (float(mean), float(spread)) == pytest.approx(expected, abs=6e-4)
+        low, high = (float(bound) for bound in cells[2].split(" to "))
+        assert 0 <= low <= float(mean) + 6e-4
+        assert float(mean) - 6e-4 <= high <= 1
+    assert metrics["degree_effect"]["verdict"] in out
+    code, out, err = main("export", "run", "--onnx", "m.onnx")
+    assert (code, out) == (2, "")
+    one_line(err, "run: ", "'auto'", "--model network")
+    assert main("predict", "run", "edges.csv", "--out", "again.csv")[0] == 0
+    assert (problem / "again.csv").read_bytes() == (problem / "run" / "predictions.csv").read_bytes()
+    before = (problem / "run" / "report.html").read_text()
+    assert main("report", "run")[0] == 0
+    assert (problem / "run" / "report.html").read_text() == before
+    assert "Candidates" in before
+    code, out, _ = main(*FIT[:-1], "again", "--effort", "quick", "--json")
+    assert code == 0
+    printed = json.loads(out)["metrics"]
+    assert [row["name"] for row in printed["candidates"]] == ["machine", "kernel-degree"]
+    assert {"strict", "refit", "gain", "degree_effect"} <= set(printed)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--model", "auto", "--epochs", "3"),
+        ("--model", "kernel", "--scheme", "hash"),
+        ("--model", "network", "--effort", "quick"),
+        ("--epochs", "3", "--time-limit", "5"),
+        ("--time-limit", "0"),
+        ("--model", "forest"),
+    ],
+)
+def test_options_that_a_model_does_not_read_are_exit_code_2(problem, main, arguments):
+    code, out, err = main(*FIT, *arguments)
+    assert (code, out) == (2, "")
+    assert any(option in err for option in arguments if option.startswith("--"))
+    assert not (problem / "run").exists()
+
+
+def test_an_option_of_networks_chooses_a_network_and_says_so(problem, main):
+    code, _, err = main(*FIT, "--epochs", "2")
+    assert code == 0
+    line = next(line for line in err.splitlines() if line.startswith("model: "))
+    assert line.startswith("model: network ")
+    assert "--epochs 2" in line

@@ -16,26 +16,23 @@ def example(seed: int, members: int = 5, items: int = 37, classes: int = 3):
     return power / power.sum(-1, keepdims=True), y
 
 
-def naive_greedy(probability, y, rounds, accuracy):
+def naive_greedy(probability, y, rounds):
     taken = []
     for _ in range(rounds):
         scores = []
         for candidate in range(len(probability)):
             bag = np.mean([probability[i] for i in [*taken, candidate]], axis=0)
             score = np.mean([-np.log(bag[i, c]) for i, c in enumerate(y)])
-            if accuracy:
-                score -= np.mean([bag[i].argmax() == c for i, c in enumerate(y)])
+            score -= np.mean([bag[i].argmax() == c for i, c in enumerate(y)])
             scores.append(round(score, 12))
         taken.append(scores.index(min(scores)))
     return np.bincount(taken, minlength=len(probability)) / rounds
 
 
-@pytest.mark.parametrize("accuracy", [False, True])
 @pytest.mark.parametrize("seed", range(4))
-def test_greedy_is_the_naive_loop(seed, accuracy):
+def test_greedy_is_the_naive_loop(seed):
     probability, y = example(seed)
-    found = greedy_weights(probability, y, accuracy=accuracy)
-    np.testing.assert_allclose(found, naive_greedy(probability, y, 25, accuracy))
+    np.testing.assert_allclose(greedy_weights(probability, y), naive_greedy(probability, y, 25))
 
 
 def test_the_first_of_equal_candidates_is_taken():
@@ -49,20 +46,14 @@ def test_weights_are_drawn_towards_equal_ones_by_the_number_of_validation_items(
     probability, y = example(1, items=50)
     greedy, kept = greedy_weights(probability, y), plausible(probability, y) | (greedy_weights(probability, y) > 0)
     expected = greedy / 3 + 2 / 3 * kept / kept.sum()  # 50 / (50 + 100)
-    np.testing.assert_allclose(ensemble_weights(probability, y, graphs=False), expected)
-    assert ensemble_weights(probability, y, graphs=False).sum() == pytest.approx(1)
-
-
-def test_graphs_keep_greedy_weights_by_log_loss_minus_accuracy():
-    probability, y = example(2)
-    expected = greedy_weights(probability, y, accuracy=True)
-    np.testing.assert_array_equal(ensemble_weights(probability, y, graphs=True), expected)
+    np.testing.assert_allclose(ensemble_weights(probability, y), expected)
+    assert ensemble_weights(probability, y).sum() == pytest.approx(1)
 
 
 def test_a_candidate_that_is_clearly_worse_gets_nothing():
     probability, y = example(3, items=200)
     wrong = soften(np.eye(3)[(y + 1) % 3])
-    weights = ensemble_weights(np.concatenate([probability, wrong[None]]), y, graphs=False)
+    weights = ensemble_weights(np.concatenate([probability, wrong[None]]), y)
     assert weights[-1] == 0
     assert weights[:-1].sum() == pytest.approx(1)
 

@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from demonet.data.synthetic import role_graph, small_graphs
 
-QUICK = {"epochs": 8, "hidden": 8}
+QUICK = {"model": "network", "epochs": 8, "hidden": 8}
 
 
 def roles() -> Data:

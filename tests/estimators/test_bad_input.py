@@ -129,6 +129,6 @@ def test_graphs():
         with pytest.raises(DemonetError, match=message):
             DEMONetGraphClassifier(**QUICK).fit(X, y)
     with pytest.raises(DemonetError, match=r"graph 0\b.*\b2\b.*\b0\b"):
-        DEMONetGraphClassifier(epochs=1, hidden=8).fit(graphs).predict(wide)
+        DEMONetGraphClassifier(model="network", epochs=1, hidden=8).fit(graphs).predict(wide)
     with pytest.raises(DemonetError, match=r"'adjacency'.*\b19\b"):
         DEMONetGraphClassifier(features="adjacency", **QUICK).fit(graphs)

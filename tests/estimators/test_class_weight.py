@@ -39,8 +39,8 @@ def test_balanced_weights_make_it_the_balanced_accuracy():
 
 def test_weights_of_one_are_no_weights():
     graph, y = nx.barbell_graph(8, 6), np.arange(22) % 2
-    one = DEMONetClassifier(graph=graph, epochs=5).fit(range(22), y)
-    two = DEMONetClassifier(graph=graph, epochs=5, class_weight={0: 1.0, 1: 1.0}).fit(range(22), y)
+    one = DEMONetClassifier(graph=graph, model="network", epochs=5).fit(range(22), y)
+    two = DEMONetClassifier(graph=graph, model="network", epochs=5, class_weight={0: 1.0, 1: 1.0}).fit(range(22), y)
     np.testing.assert_allclose(one.predict_proba(), two.predict_proba(), atol=1e-4)
 
 
@@ -48,7 +48,7 @@ def test_rare_classes_are_found():
     """On nodes that cannot be told apart the majority wins, unless the rare class counts for more."""
     graph = nx.cycle_graph(60)
     y = np.where(np.arange(60) % 6 == 0, "rare", "common")
-    options = {"graph": graph, "epochs": 40, "lr": 0.05}
+    options = {"graph": graph, "model": "network", "epochs": 40, "lr": 0.05}
     assert set(DEMONetClassifier(**options).fit(range(60), y).predict()) == {"common"}
     heavy = DEMONetClassifier(class_weight={"rare": 50.0}, **options).fit(range(60), y)
     assert set(heavy.predict()) == {"rare"}
@@ -58,7 +58,7 @@ def test_rare_classes_are_found():
 
 def test_rare_classes_are_found_among_graphs():
     graphs, y = [nx.cycle_graph(6)] * 120, np.where(np.arange(120) % 6 == 0, "rare", "common")
-    options = {"epochs": 40, "lr": 0.05}
+    options = {"model": "network", "epochs": 40, "lr": 0.05}
     assert set(DEMONetGraphClassifier(**options).fit(graphs, y).predict(graphs)) == {"common"}
     heavy = DEMONetGraphClassifier(class_weight={"rare": 50.0}, **options).fit(graphs, y)
     assert set(heavy.predict(graphs)) == {"rare"}

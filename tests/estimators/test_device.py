@@ -23,7 +23,7 @@ def test_auto_is_the_gpu_where_there_is_one():
 @pytest.mark.parametrize("make", [roles, words])
 def test_nodes_on_a_gpu(make, options, tmp_path):
     data = make()
-    fitted = DEMONetClassifier(device="auto", epochs=40, **options).fit(data)
+    fitted = DEMONetClassifier(device="auto", model="network", epochs=40, **options).fit(data)
     fitted.save(tmp_path / "m.safetensors")
     loaded = DEMONetClassifier.load(tmp_path / "m.safetensors", graph=data)
     np.testing.assert_allclose(loaded.predict_proba(), fitted.predict_proba(), atol=1e-5)

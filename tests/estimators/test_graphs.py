@@ -99,8 +99,14 @@ def test_grid_search_and_pipeline():
     graphs, names = families(30)
     for X in (graphs, GraphSet(graphs)):
         search = GridSearchCV(
-            DEMONetGraphClassifier(epochs=3), {"hidden": [4, 8]}, cv=2, scoring="f1_macro", error_score="raise"
+            DEMONetGraphClassifier(model="network", epochs=3),
+            {"hidden": [4, 8]},
+            cv=2,
+            scoring="f1_macro",
+            error_score="raise",
         ).fit(X, names)
         assert (search.cv_results_["mean_test_score"] > 0).all()
-    pipeline = make_pipeline(DEMONetGraphClassifier(epochs=20), LogisticRegression(max_iter=500)).fit(graphs, names)
+    pipeline = make_pipeline(DEMONetGraphClassifier(model="network", epochs=20), LogisticRegression(max_iter=500)).fit(
+        graphs, names
+    )
     assert pipeline.score(graphs, names) > 0.8

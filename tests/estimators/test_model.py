@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 
 from demonet import DEMONetClassifier, DemonetError, DEMONetGraphClassifier, DEMONetGraphRegressor, DEMONetRegressor
 from demonet.data.splits import fractions
+from demonet.errors import DemonetWarning
 from demonet.kernels import KernelMachine
 from demonet.kernels.nodes import NodeInputs
 from demonet.tensorfile import read_tensors, write_tensors
@@ -201,18 +202,26 @@ REFUSED = {
 @MODELS
 @pytest.mark.parametrize("name", REFUSED)
 def test_parameters_of_networks_are_refused(options, name):
+    if (name, options["model"]) == ("metric", "auto"):
+        return  # it chooses the weights, see below
     with pytest.raises(DemonetError, match=f"{name}=.*{options['model']}"):
         DEMONetClassifier(**options, **{name: REFUSED[name]}).fit(roles())
 
 
 def test_what_a_model_does_not_have_is_refused(fitted, tmp_path):
-    for options in ({"effort": "quick"}, {"time_limit": 3.0}, {"model": "kernel", "time_limit": 3.0}):
+    for options in (
+        {"model": "network", "effort": "quick"},
+        {"model": "network", "time_limit": 3.0},
+        {"model": "kernel", "time_limit": 3.0},
+    ):
         with pytest.raises(DemonetError, match=list(options)[-1] + "="):
             DEMONetClassifier(**options).fit(roles())
     with pytest.raises(DemonetError, match=r"'model'.*'forest'"):
         DEMONetClassifier(model="forest").fit(roles())
-    with pytest.raises(DemonetError, match=r"'model'.*'auto'"):
-        DEMONetRegressor(model="auto").fit(roles())
+    with pytest.raises(DemonetError, match=r"metric=.*'auto'"):
+        DEMONetRegressor(metric="mae").fit(roles())
+    with pytest.raises(DemonetError, match=r"'rmse'"):
+        DEMONetClassifier(metric="rmse", **AUTO).fit(roles())
     data = words()
     with pytest.raises(DemonetError, match=r"\by\b.*model='kernel'"):
         DEMONetClassifier(graph=data, **KERNEL).fit(np.arange(9), np.eye(9)[:, :3])
@@ -222,7 +231,9 @@ def test_what_a_model_does_not_have_is_refused(fitted, tmp_path):
     with pytest.raises(DemonetError, match=r"checkpoint.*model='kernel'"):
         DEMONetClassifier(**KERNEL).fit_split(data, split, checkpoint=tmp_path / "c.pt")
     model = fitted["auto", "nodes"]
-    for call in (lambda: model.explain(1), model.shares, lambda: model.to_onnx(tmp_path / "m.onnx")):
+    with pytest.raises(DemonetError, match="model='network'"):
+        model.to_onnx(tmp_path / "m.onnx")
+    for call in (model.shares, lambda: model.fit_split(data, split, on_epoch=print)):
         with pytest.raises(DemonetError):
             call()
     with pytest.raises(DemonetError, match=r"\b0\b.*attributes.*\b12\b"):
@@ -260,3 +271,92 @@ def test_files_of_networks_stay_as_they_were(tmp_path):
     DEMONetClassifier(**QUICK).fit(roles()).save(tmp_path / "m.safetensors")
     facts = read_tensors(tmp_path / "m.safetensors", "demonet-model-2").facts
     assert not {"model", "effort", "time_limit"} & set(facts["parameters"])
+
+
+def test_what_auto_is(fitted):
+    """An ensemble for classes, a kernel machine for a number, a network for tables, which is said."""
+    for estimator in (DEMONetClassifier, DEMONetGraphClassifier, DEMONetRegressor, DEMONetGraphRegressor):
+        assert estimator().model == "auto"
+    assert fitted["auto", "nodes"].model_.name == "auto"
+    data = words()
+    degree = np.bincount(data.edge_index[1], minlength=data.num_nodes).astype(float)
+    assert DEMONetRegressor(graph=data).fit(np.arange(30), degree[:30]).model_.name == "kernel"
+    table = np.stack([degree > 2, degree > 3], 1).astype(float)
+    for estimator in (DEMONetClassifier, DEMONetRegressor):
+        with pytest.warns(DemonetWarning, match="network"):
+            model = estimator(graph=data).fit(np.arange(20), table[:20])
+        assert len(model.history_.train_loss) == model.history_.epochs
+
+
+def test_an_ensemble_is_explained_by_its_machine(fitted, tmp_path):
+    model = fitted["auto", "nodes"]
+    member, weight = model.model_.machine_member()
+    assert 0 < weight <= 1
+    why = model.explain(7)
+    assert why.prediction == model.predict([7])[0]
+    assert why.confidence == pytest.approx(model.predict_proba([7]).max())
+    assert member.name in why.source
+    column = model.classes_.tolist().index(why.prediction)
+    decision = member.machine().decision_function(model.graph_, [7])[0]
+    assert sum(why.shares.values()) == pytest.approx(decision[column if len(decision) > 1 else 0], abs=1e-4)
+    model.save(tmp_path / "m.safetensors")
+    assert DEMONetClassifier.load(tmp_path / "m.safetensors", model.graph_).explain(7) == why
+
+
+@pytest.mark.parametrize("most", [7, 2])
+def test_embeddings_of_an_ensemble_have_few_columns(fitted, monkeypatch, most):
+    model = fitted["auto", "nodes"]
+    monkeypatch.setattr("demonet.estimators.closed_form.COLUMNS", most)
+    classes, found = len(model.classes_), model.transform()
+    if most < classes:
+        assert found.shape[1] == most
+        assert len(np.unique(found, axis=0)) > 1
+    else:
+        kept = np.sort(np.argsort(-model.model_.ensemble.weights, kind="stable")[: most // classes])
+        every = model.model_.ensemble.member_proba(model.graph_)
+        np.testing.assert_array_equal(found, np.concatenate(list(every[kept]), 1).astype(np.float32))
+
+
+class Killed(BaseException):
+    """Nobody catches it."""
+
+
+def test_an_interrupted_fit_goes_on_with_the_finished_candidates(tmp_path):
+    data, names = words(motifs=9), []
+    split = fractions(data.y, (0.5, 0.3, 0.2), 0, stratified=True)
+    whole = DEMONetClassifier(**AUTO).fit_split(data, split)
+
+    def kill(stage, number):
+        def on_candidate(progress):
+            if progress.stage == "fit":
+                names.append(progress.candidate.name)
+            if (progress.stage, progress.number) == (stage, number):
+                raise Killed
+
+        return on_candidate
+
+    for stage, number in (("fit", 2), ("refit", 1)):
+        with pytest.raises(Killed):
+            DEMONetClassifier(**AUTO).fit_split(
+                data, split, checkpoint=tmp_path / "c", on_candidate=kill(stage, number)
+            )
+    again = DEMONetClassifier(**AUTO).fit_split(data, split, checkpoint=tmp_path / "c", on_candidate=kill("never", 0))
+    assert len(names) == len(again.candidates_) + 1  # the one that was killed was begun twice
+    np.testing.assert_array_equal(again.predict_proba(), whole.predict_proba())
+    np.testing.assert_array_equal(again.model_.ensemble.strict_proba, whole.model_.ensemble.strict_proba)
+    assert [row["weight"] for row in again.candidates_] == [row["weight"] for row in whole.candidates_]
+    other = fractions(data.y, (0.5, 0.3, 0.2), 1, stratified=True)
+    with pytest.raises(DemonetError, match=r"\.safetensors: .*split"):
+        DEMONetClassifier(**AUTO).fit_split(data, other, checkpoint=tmp_path / "c")
+    file = next((tmp_path / "c").glob("machine.fit.*"))
+    raw = file.read_bytes()
+    file.write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
+    with pytest.raises(DemonetError, match="checksum"):
+        DEMONetClassifier(**AUTO).fit_split(data, split, checkpoint=tmp_path / "c")
+
+
+def test_progress_is_a_line_a_candidate(capfd):
+    model = DEMONetClassifier(verbose=True, time_limit=1e-6, **AUTO).fit(words())
+    lines = capfd.readouterr().err.splitlines()
+    assert [row["name"] in line for row, line in zip(model.candidates_, lines, strict=True)].count(False) == 0
+    assert "skipped" in lines[-1]

@@ -99,7 +99,7 @@ def test_classes_and_their_weights_keep_their_types(values, tmp_path):
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "model.safetensors"
-    DEMONetClassifier(epochs=1, hidden=2, scheme="hash", preset="paper").fit(words()).save(path)
+    DEMONetClassifier(model="network", epochs=1, hidden=2, scheme="hash", preset="paper").fit(words()).save(path)
     return path
 
 
@@ -161,7 +161,7 @@ def spoiled_tensors(tensors):
 
 def test_missing_keys_and_wrong_shapes(tmp_path):
     path = tmp_path / "model.safetensors"
-    DEMONetClassifier(epochs=1, hidden=2, preset="paper").fit(roles()).save(path)
+    DEMONetClassifier(model="network", epochs=1, hidden=2, preset="paper").fit(roles()).save(path)
     tensors, facts, _ = read_tensors(path, FORMAT)
     for what, spoiled in spoiled_tensors(tensors):
         write_tensors(tmp_path / "spoiled.safetensors", FORMAT, spoiled, facts)
@@ -179,7 +179,7 @@ def test_missing_keys_and_wrong_shapes(tmp_path):
 
 def test_idf_is_missed_when_the_model_is_loaded(tmp_path):
     path = tmp_path / "model.safetensors"
-    DEMONetClassifier(epochs=1).fit(words()).save(path)
+    DEMONetClassifier(model="network", epochs=1).fit(words()).save(path)
     tensors, facts, _ = read_tensors(path, FORMAT)
     idf = tensors.pop("features.tfidf.idf")
     write_tensors(path, FORMAT, tensors, facts)

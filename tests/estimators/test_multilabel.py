@@ -27,7 +27,7 @@ def tagged():
 
 def test_tables_of_labels():
     data, y = tagged()
-    fitted = DEMONetClassifier(graph=data, epochs=60).fit(data.node_ids, y)
+    fitted = DEMONetClassifier(graph=data, model="network", epochs=60).fit(data.node_ids, y)
     probability, predicted = fitted.predict_proba(), fitted.predict()
     assert probability.shape == predicted.shape == y.shape
     np.testing.assert_array_equal(predicted, (probability >= 0.5).astype(int))

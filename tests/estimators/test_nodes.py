@@ -22,7 +22,7 @@ from demonet.train import preset, train_nodes
 def test_it_is_the_recipe_with_another_face():
     """Probabilities are the softmax of what ``train_nodes`` would give, for the same split and seed."""
     data = roles()
-    fitted = DEMONetClassifier(epochs=8, random_state=3).fit(data)
+    fitted = DEMONetClassifier(model="network", epochs=8, random_state=3).fit(data)
     settled = fitted.preset_
     trained = train_nodes(data, fitted.split_, settled, seed=3)
     with torch.no_grad():
@@ -78,7 +78,7 @@ def test_classes_of_any_type(kind):
     graph, people, sides = club()
     values = {str: ["left", "right"], int: [7, -3], bool: [False, True], float: [2.0, 5.0]}[kind]
     y = np.array(values)[(sides == sides[0]).astype(int)]
-    fitted = DEMONetClassifier(graph=graph, epochs=30).fit(people, y)
+    fitted = DEMONetClassifier(graph=graph, model="network", epochs=30).fit(people, y)
     assert fitted.classes_.tolist() == sorted(values)
     assert fitted.predict().dtype == y.dtype
     assert fitted.score(people, y) > 0.9
@@ -98,7 +98,7 @@ def test_order_and_choice_of_nodes():
 def test_grid_search_clone_and_pipeline():
     graph, people, sides = club()
     search = GridSearchCV(
-        DEMONetClassifier(graph=graph, epochs=5, hidden=8),
+        DEMONetClassifier(graph=graph, model="network", epochs=5, hidden=8),
         {"scheme": ["weight", "hash"], "hidden": np.array([4, 8]), "lr": [0.01]},
         scoring="f1_macro",
         cv=2,
@@ -106,11 +106,13 @@ def test_grid_search_clone_and_pipeline():
     ).fit(people, sides)
     assert search.best_estimator_.hidden in (4, 8)
     assert (search.cv_results_["mean_test_score"] > 0).all()
-    pipeline = make_pipeline(DEMONetClassifier(graph=graph, epochs=20), LogisticRegression()).fit(people, sides)
+    pipeline = make_pipeline(DEMONetClassifier(graph=graph, model="network", epochs=20), LogisticRegression()).fit(
+        people, sides
+    )
     assert pipeline.score(people, sides) > 0.9
     probability = cross_val_predict(search.best_estimator_, people, sides, cv=2, method="predict_proba")
     assert probability.shape == (34, 2)
-    first = DEMONetClassifier(graph="edges.csv", class_weight={"a": 2.0}, epochs=7)
+    first = DEMONetClassifier(graph="edges.csv", class_weight={"a": 2.0}, model="network", epochs=7)
     assert clone(first).get_params() == first.get_params()
 
 
@@ -145,14 +147,14 @@ def test_another_graph_with_degrees_never_seen(kind, scheme):
 
 
 def test_what_is_learned_carries_over_to_another_graph():
-    fitted = DEMONetClassifier(epochs=150).fit(role_graph(0, motifs=12))
+    fitted = DEMONetClassifier(model="network", epochs=150).fit(role_graph(0, motifs=12))
     other = role_graph(1, motifs=12)
     assert fitted.score(other) > 2 * np.bincount(other.y).max() / other.num_nodes
 
 
 def test_attributes():
     data = words()
-    fitted = DEMONetClassifier(epochs=30).fit(data)
+    fitted = DEMONetClassifier(model="network", epochs=30).fit(data)
     assert fitted.n_features_in_ == 12
     assert fitted.transform().shape == (data.num_nodes, len(fitted.classes_)), "no hidden layers: scores"
     assert fitted.predict(words(1, motifs=4)).shape == (words(1, motifs=4).num_nodes,)

@@ -38,7 +38,7 @@ def run(path, *inputs, output="probabilities"):
     [("paper", "weight", False), ("authors", "hash", True), ("default", None, False), ("default", None, True)],
 )
 def test_nodes_on_another_graph(tmp_path, preset, scheme, attributes):
-    classifier = DEMONetClassifier(preset=preset, scheme=scheme, epochs=3).fit(labelled(attributes))
+    classifier = DEMONetClassifier(preset=preset, scheme=scheme, model="network", epochs=3).fit(labelled(attributes))
     classifier.to_onnx(tmp_path / "model.onnx")
     for other in (labelled(attributes), uniform_random(37, 90, seed=4)):
         if attributes and other.x is None:
@@ -52,7 +52,7 @@ def test_nodes_on_another_graph(tmp_path, preset, scheme, attributes):
 
 def test_graphs_one_at_a_time(tmp_path):
     graphs = small_graphs(24, seed=0)
-    classifier = DEMONetGraphClassifier(epochs=3).fit(graphs)
+    classifier = DEMONetGraphClassifier(model="network", epochs=3).fit(graphs)
     classifier.to_onnx(tmp_path / "model.onnx")
     expected = classifier.predict_proba(graphs)
     for number in (0, 5, 23):
@@ -63,7 +63,7 @@ def test_graphs_one_at_a_time(tmp_path):
 
 def test_weights_are_an_input(tmp_path):
     data = role_graph(motifs=6)
-    classifier = DEMONetClassifier(epochs=2).fit(data)
+    classifier = DEMONetClassifier(model="network", epochs=2).fit(data)
     classifier.to_onnx(tmp_path / "model.onnx", weighted=True)
     data.edge_weight = torch.ones(data.edge_index.size(1))
     source, target = data.edge_index
@@ -101,7 +101,7 @@ def test_plain_operators_are_the_reference():
 
 
 def test_what_is_amiss_is_said(tmp_path, monkeypatch):
-    classifier = DEMONetClassifier(epochs=1).fit(labelled(False))
+    classifier = DEMONetClassifier(model="network", epochs=1).fit(labelled(False))
     with pytest.raises(DemonetError, match=r"none/model\.onnx: "):
         classifier.to_onnx(tmp_path / "none" / "model.onnx")
     monkeypatch.setattr(torch.export, "export", lambda *_, **__: exec("raise RuntimeError('no rule\\nmore')"))

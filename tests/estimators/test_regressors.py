@@ -34,7 +34,7 @@ def sizes(num=24):
 def test_a_function_of_the_degree():
     data = power_law(200, 600, seed=0)
     y = 1e6 + 1000 * np.log1p(count_degree(data.edge_index, 200).numpy())
-    regressor = DEMONetRegressor(graph=data, epochs=200).fit(range(0, 200, 2), y[::2])
+    regressor = DEMONetRegressor(graph=data, model="network", epochs=200).fit(range(0, 200, 2), y[::2])
     others = list(range(1, 200, 2))
     found = regressor.predict(others)
     assert found.dtype == np.float64
@@ -44,7 +44,7 @@ def test_a_function_of_the_degree():
 
 def test_the_size_of_graphs():
     graphs, y = sizes(40)
-    regressor = DEMONetGraphRegressor(epochs=100).fit(graphs[:30], y[:30])
+    regressor = DEMONetGraphRegressor(model="network", epochs=100).fit(graphs[:30], y[:30])
     assert regressor.score(graphs[:30], y[:30]) > 0.8
     assert regressor.predict(graphs).shape == (40,)
     assert regressor.transform(graphs).shape[0] == 40
@@ -105,7 +105,7 @@ def test_saved_and_loaded(columns, tmp_path):
 
 def test_onnx_gives_values_in_the_users_units(tmp_path):
     data = degrees(2)
-    regressor = DEMONetRegressor(epochs=3).fit(data)
+    regressor = DEMONetRegressor(model="network", epochs=3).fit(data)
     regressor.to_onnx(tmp_path / "model.onnx")
     x = regressor.features_.transform(data).numpy()
     found, facts = run_onnx(tmp_path / "model.onnx", x, data.edge_index.numpy(), output="values")
@@ -150,7 +150,9 @@ def test_bad_targets():
 
 def test_search_and_clone():
     graph, people, _ = club()
-    search = GridSearchCV(DEMONetRegressor(graph=graph, epochs=3), {"hidden": [4, 8]}, cv=2, error_score="raise")
+    search = GridSearchCV(
+        DEMONetRegressor(graph=graph, model="network", epochs=3), {"hidden": [4, 8]}, cv=2, error_score="raise"
+    )
     search.fit(people, [float(degree) for _, degree in graph.degree])
     assert search.best_estimator_.hidden in (4, 8)
     first = DEMONetGraphRegressor(loss="mae", metric="r2")

@@ -197,16 +197,16 @@ class GraphNumbers(_SaysTable, DEMONetGraphRegressor):
 
 
 AS_THEY_ARE = [
-    Nodes(graph=nx.path_graph(50), epochs=2),
-    Graphs(epochs=2),
-    NodeNumbers(graph=nx.path_graph(50), epochs=2),
-    GraphNumbers(epochs=2),
+    Nodes(graph=nx.path_graph(50), model="network", epochs=2),
+    Graphs(model="network", epochs=2),
+    NodeNumbers(graph=nx.path_graph(50), model="network", epochs=2),
+    GraphNumbers(model="network", epochs=2),
 ]
 ADAPTED = [
-    NodesOfATable(features="attributes", epochs=30, lr=0.5),
-    GraphsOfATable(preset="paper", epochs=10, lr=0.05, hidden=8),
-    NumbersOfATable(features="attributes", epochs=60, lr=0.2),
-    GraphNumbersOfATable(preset="paper", epochs=20, lr=0.05, hidden=8),
+    NodesOfATable(features="attributes", model="network", epochs=30, lr=0.5),
+    GraphsOfATable(preset="paper", model="network", epochs=10, lr=0.05, hidden=8),
+    NumbersOfATable(features="attributes", model="network", epochs=60, lr=0.2),
+    GraphNumbersOfATable(preset="paper", model="network", epochs=20, lr=0.05, hidden=8),
 ]
 
 

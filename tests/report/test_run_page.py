@@ -235,3 +235,86 @@ def test_other_tasks_without_a_test_part_or_floors(request, make):
     run.metrics.update(test_metric=None, test_metric_interval=None, floors={}, labels=None)
     assert render(run_page(run))
     assert "unknown" in prose(run_page(run))
+
+
+CANDIDATES = [
+    {
+        **{"name": "machine", "kind": "kernel", "status": "fitted", "reason": "", "log_loss": 0.4, "weight": 0.7},
+        **{"score": 0.8, "interval": [0.7, 0.9], "seconds": 1.0, "refit_seconds": 0.5},
+    },
+    {
+        **{"name": "<b>forest</b>", "kind": "forest", "status": "fitted", "reason": "", "log_loss": 0.5, "weight": 0.3},
+        **{"score": 0.75, "interval": [0.6, 0.85], "seconds": 2.0, "refit_seconds": 0.5},
+    },
+    {
+        **{"name": "network", "kind": "network", "status": "skipped", "reason": "no time", "log_loss": None},
+        **{"score": None, "interval": None, "seconds": 0.0, "refit_seconds": 0.0, "weight": 0.0},
+    },
+]
+GAIN = {"best": "machine", "best_score": 0.8, "ensemble_score": 0.82, "difference": 0.02, "interval": [-0.01, 0.05]}
+EFFECT = {
+    **{
+        "accuracy": {"degree": 0.8, "none": 0.7, "shuffled": 0.6},
+        "loss": {"degree": 0.5, "none": 0.7, "shuffled": 0.8},
+    },
+    "gain": {arm: {"accuracy": [0.1, 0.05, 0.15], "loss": [-0.2, -0.3, -0.1]} for arm in ("none", "shuffled")},
+    **{"items": 40, "regression": False, "degrees": [1, 2, 9], "verdict": "Yes, it does.", "weight": 0.7},
+    "sharing": [[1.0, 0.9, 0.4], [0.9, 1.0, 0.5], [0.4, 0.5, 1.0]],
+}
+
+
+@pytest.fixture
+def ensemble_run(make_run):
+    """A run of ``auto``, as ``make_run`` makes them."""
+
+    def make(**changes):
+        run = make_run(degree_task=None, history={})
+        tested = {"test_metric": 0.7, "test_metric_interval": [0.5, 0.8], "floors": {"majority": 0.25}}
+        facts = {
+            **{"model": "auto", "effort": "quick", "rule": "refit", "strict": tested, "refit": tested},
+            **{"candidates": CANDIDATES, "judged": {"items": 40, "by": "validation"}, "gain": {"accuracy": GAIN}},
+            "degree_effect": EFFECT,
+        }
+        run.metrics.pop("epochs")
+        run.metrics.update(facts | changes)
+        return run
+
+    return make
+
+
+def test_candidates_stand_with_score_weight_and_time(ensemble_run):
+    page = run_page(ensemble_run())
+    sections = {section.title: section for section in page.sections if section.title}
+    table = sections["Candidates, in numbers"]
+    assert [row[0] for row in table.rows] == ["machine", "<b>forest</b>", "network"]
+    assert table.rows[0][1:] == [0.8, "0.700–0.900", 0.4, 0.7, 1.5, ""]
+    assert "no time" in table.rows[2][-1]
+    (bars,) = sections["Weights"].figure.data
+    assert list(bars.x) == [0.7, 0.3]
+    told = sections["Candidates"].text
+    assert all(fact in told for fact in ("0.820", "machine", "0.020 better", "-0.010 to +0.050", "2 of 3"))
+    opening = page.sections[0].text
+    assert all(fact in opening for fact in ("refit", "strict", "0.700", "majority 0.250"))
+    html = render(page)
+    assert "<b>forest</b>" not in html
+    assert "Learning curves" not in sections
+    assert "Degrees" in sections
+
+
+def test_whether_the_degree_matters_is_answered(ensemble_run):
+    sections = {section.title: section for section in run_page(ensemble_run()).sections if section.title}
+    assert EFFECT["verdict"] in sections["Does the degree matter on your graph?"].text
+    rows = sections["The degree-specific term, in numbers"].rows
+    assert [row[1] for row in rows] == [0.8, 0.7, 0.6]
+    assert rows[1][3] == "+0.100 (+0.050 to +0.150)"
+    curves = sections["Learned kernel of degrees"].figure.data
+    assert [list(curve.y) for curve in curves] == EFFECT["sharing"]
+
+
+def test_a_skipped_diagnosis_and_a_network_are_said(ensemble_run, make_run):
+    skipped = run_page(ensemble_run(degree_effect={"skipped": "it would take an hour"}))
+    sections = {section.title: section for section in skipped.sections if section.title}
+    assert "it would take an hour" in sections["Does the degree matter on your graph?"].text
+    assert "Learned kernel of degrees" not in sections
+    titles = {section.title for section in run_page(make_run()).sections}
+    assert not {"Candidates", "Does the degree matter on your graph?"} & titles

@@ -165,7 +165,7 @@ def test_no_test_part_is_said(problem):
     run = fit(settings=Settings(epochs=12, test=0.0))
     assert run.metrics["test_accuracy"] is None
     assert run.metrics["floors"] == {}
-    assert "nothing was held out" in (problem / "run" / "MODEL_CARD.md").read_text()
+    assert "held out for a test" in (problem / "run" / "MODEL_CARD.md").read_text()
 
 
 def test_curves_for_tensorboard(problem):

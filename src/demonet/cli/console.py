@@ -14,6 +14,7 @@ import typer
 from demonet.errors import DemonetError, DemonetWarning, Hint, Spelling
 
 if TYPE_CHECKING:
+    from demonet.ensemble import Progress as Candidate
     from demonet.runs import RunProgress
     from demonet.train.loop import Epoch
 
@@ -72,7 +73,8 @@ def plain_errors(spell: Spelling) -> Iterator[None]:
 
 
 def console_progress() -> RunProgress:
-    """Progress of a run on stderr: a line per step, and a progress bar while training."""
+    """Progress of a run on stderr: a line per step and per candidate, and a progress bar while training."""
+    from demonet.ensemble.progress import CandidateBar
     from demonet.runs import RunProgress
     from demonet.train.progress import Progress
 
@@ -83,6 +85,9 @@ def console_progress() -> RunProgress:
 
         def training(self, label: str, epochs: int) -> AbstractContextManager[Callable[[Epoch], None]]:
             return Progress(label, epochs, every=1, seconds=SECONDS)
+
+        def candidates(self, label: str) -> AbstractContextManager[Callable[[Candidate], None]]:
+            return CandidateBar(label)
 
     return ConsoleProgress()
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from demonet.cli.predict import RunFolder
+from demonet.errors import DemonetError
 
 
 def export(
@@ -21,5 +22,8 @@ def export(
     from demonet.runs.folder import MODEL
 
     finished = load_run(run)
+    if finished.model != "network":
+        hint = "only networks can be exported: fit again with --model network"
+        raise DemonetError(f"the model of this run is {finished.model!r}", file=run, hint=hint)
     load_checked(run / MODEL, finished.kind, finished.task).to_onnx(onnx, weighted=weighted)
     typer.echo(f"Wrote {onnx}.")

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from demonet.cli.choices import ClassWeight, Device, Items, Log, Metric, Preset, Scheme, SelfLoops, Task
+from demonet.cli.choices import ClassWeight, Device, Effort, Items, Log, Metric, Model, Preset, Scheme, SelfLoops, Task
 from demonet.cli.console import complete_edges
 
 if TYPE_CHECKING:
     from demonet.runs import Run
 
-READING, TRAINING, FOLDER = "Reading files", "Training", "Folder"
+READING, TRAINING, NETWORK, FOLDER = "Reading files", "Training", "Networks alone", "Folder"
 EDGES = "A graph (CSV, Parquet, GraphML, .mat, ...), many graphs (TU folder, GIN file), or a data set such as brazil."
 INTERRUPTED = 130  # the usual exit code after Ctrl-C
 
@@ -46,18 +47,29 @@ def fit(
     task: Annotated[
         Task, typer.Option(help="What to predict; auto: by the labels.", rich_help_panel=TRAINING)
     ] = "auto",
-    metric: Annotated[
-        Metric | None, typer.Option(help="Chooses the epoch. Default: by the task.", rich_help_panel=TRAINING)
+    model: Annotated[
+        Model | None,
+        typer.Option(help="Default: auto, or network with an option of networks.", rich_help_panel=TRAINING),
     ] = None,
-    preset: Annotated[Preset, typer.Option(help="Features, model and training.", rich_help_panel=TRAINING)] = "default",
+    effort: Annotated[
+        Effort | None, typer.Option(help="How much auto tries. Default: standard.", rich_help_panel=TRAINING)
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds for auto, roughly.", rich_help_panel=TRAINING)
+    ] = None,
+    metric: Annotated[
+        Metric | None,
+        typer.Option(help="Chooses weights or epoch, and is reported. Default: by the task.", rich_help_panel=TRAINING),
+    ] = None,
+    preset: Annotated[Preset, typer.Option(help="Features, model and training.", rich_help_panel=NETWORK)] = "default",
     scheme: Annotated[
-        Scheme | None, typer.Option(help="How degrees get their weights.", rich_help_panel=TRAINING)
+        Scheme | None, typer.Option(help="How degrees get their weights.", rich_help_panel=NETWORK)
     ] = None,
     seed: Annotated[
         int, typer.Option(min=0, max=2**31, help="Seed of splits, weights and dropout.", rich_help_panel=TRAINING)
     ] = 0,
     device: Annotated[Device, typer.Option(help="Where to train.", rich_help_panel=TRAINING)] = "auto",
-    val: Annotated[float, typer.Option(help="Share for choosing the epoch.", rich_help_panel=TRAINING)] = 0.2,
+    val: Annotated[float, typer.Option(help="Share for choosing.", rich_help_panel=TRAINING)] = 0.2,
     test: Annotated[float, typer.Option(help="Share for the test.", rich_help_panel=TRAINING)] = 0.2,
     split: Annotated[
         Path | None, typer.Option(help="A split.json to use instead of shares.", rich_help_panel=TRAINING)
@@ -65,11 +77,11 @@ def fit(
     cv: Annotated[
         int, typer.Option(min=1, help="Number of random splits; the first model is kept.", rich_help_panel=TRAINING)
     ] = 1,
-    epochs: Annotated[int | None, typer.Option(min=1, help="Largest number.", rich_help_panel=TRAINING)] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Largest number.", rich_help_panel=NETWORK)] = None,
     class_weight: Annotated[
-        ClassWeight | None, typer.Option(help="Give rare classes more weight.", rich_help_panel=TRAINING)
+        ClassWeight | None, typer.Option(help="Give rare classes more weight.", rich_help_panel=NETWORK)
     ] = None,
-    log: Annotated[Log | None, typer.Option(help="Also log learning curves.", rich_help_panel=TRAINING)] = None,
+    log: Annotated[Log | None, typer.Option(help="Also log learning curves.", rich_help_panel=NETWORK)] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue an interrupted run.", rich_help_panel=FOLDER)
     ] = False,
@@ -78,7 +90,7 @@ def fit(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the metrics as JSON.", rich_help_panel=FOLDER)] = False,
 ) -> None:
-    """Train on your own graph: hold out a test set, stop early, test once; write model, predictions and a page."""
+    """Train on your own graph: hold out a test set, choose on validation, test once; write model, predictions, page."""
     from demonet.cli.console import console_progress
     from demonet.report.page import write
     from demonet.report.run import run_page
@@ -94,6 +106,9 @@ def fit(
     )
     settings = Settings(
         task=task,
+        model=model,
+        effort=effort,
+        time_limit=time_limit,
         metric=metric and str(metric),
         preset=preset,
         scheme=scheme and str(scheme),
@@ -134,29 +149,56 @@ def summarise(run: Run, out: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from demonet.runs.evaluate import shown
+    from demonet.runs.evaluate import mean_interval, shown
 
     def interval(bounds: list[float] | None) -> str:
         return f"{shown(bounds[0])} to {shown(bounds[1])}" if bounds else ""
 
     console, metrics, metric = Console(), run.metrics, run.metric
+    over = metrics.get("cv")
+    splits = over["splits"] if over and over["mean"] is not None else 1
+
     if metrics["test_metric"] is not None:
         title = metric.title[0].upper() + metric.title[1:]
         better = "" if metric.larger_is_better else " (smaller is better)"
         table = Table(title=f"{title} on {metrics['split']['test']:,} test {run.kind}{better}", title_justify="left")
-        table.add_column("method")
-        table.add_column(metric.title, justify="right")
-        table.add_column("95 % interval", justify="right")
-        table.add_row("DEMO-Net", shown(metrics["test_metric"]), interval(metrics["test_metric_interval"]))
-        over = metrics.get("cv")
-        if over and over["mean"] is not None:
-            text = f"{shown(over['mean'])} ± {shown(over['std'])}"
-            table.add_row(f"DEMO-Net, {over['splits']} splits", text, interval(over["interval"]))
+        table.add_column("method", no_wrap=True)
+        heads = [metric.title] if splits == 1 else ["first split", f"mean of {splits} splits"]
+        for head in (*heads, "95 % interval"):
+            table.add_column(head, justify="right", no_wrap=head == "95 % interval")
+
+        def row(name: str, value: float, bounds: list[float] | None, values: list[float | None] | None) -> None:
+            if splits == 1:
+                table.add_row(name, shown(value), interval(bounds))
+                return
+            known = [value for value in values or [] if value is not None]
+            whole = len(known) == splits
+            mean = f"{shown(fmean(known))} ± {shown(stdev(known))}" if whole else ""
+            table.add_row(name, shown(value), mean, interval(mean_interval(metric, known) if whole else None))
+
+        row("DEMO-Net", metrics["test_metric"], metrics["test_metric_interval"], over and over["test_metric"])
+        if metrics.get("rule") == "refit":
+            strict, every = metrics["strict"], over and over["strict"]["test_metric"]
+            row("DEMO-Net, strict", strict["test_metric"], strict["test_metric_interval"], every)
         floors = sorted(metrics["floors"].items(), key=lambda floor: floor[1], reverse=metric.larger_is_better)
         for name, value in floors:
-            table.add_row(f"floor: {name}", shown(value), "")
+            row(f"floor: {name}", value, None, over and over["floors"].get(name))
         console.print(table)
+        if metrics.get("rule") == "refit":
+            typer.echo("Model and floors are fitted on training and validation items; strict: on training items alone.")
+    if metrics.get("candidates"):
+        members = [row for row in metrics["candidates"] if row["weight"] > 0]
+        best = ", ".join(f"{row['name']} {row['weight']:.2f}" for row in sorted(members, key=_weight)[:4])
+        rest = ", ..." if len(members) > 4 else ""
+        typer.echo(f"{len(members)} of {len(metrics['candidates'])} candidates have a weight: {best}{rest}")
+    if effect := metrics.get("degree_effect"):
+        told = effect.get("verdict") or f"Not measured: {effect['skipped']}."
+        typer.echo(f"Does the degree matter? {told}")
     typer.echo(f"Wrote {out}: open {out / 'report.html'}; predictions are in {out / 'predictions.csv'}.")
+
+
+def _weight(row: dict[str, Any]) -> float:
+    return -row["weight"]
 
 
 def _column(text: str | None) -> str | int | None:

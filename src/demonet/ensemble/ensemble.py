@@ -6,7 +6,8 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -16,11 +17,14 @@ from torch_geometric.data import Data
 
 from demonet.checks import check_labels
 from demonet.data.splits import Split, fractions
+from demonet.ensemble.checkpoint import Checkpoint, Fitted
+from demonet.ensemble.machines import MachineMember
 from demonet.ensemble.member import Labelled, Member
 from demonet.ensemble.portfolio import EFFORTS, MOST_SECONDS, Effort, portfolio
-from demonet.ensemble.selection import ensemble_weights, log_losses, soften
+from demonet.ensemble.selection import Score, ensemble_weights, log_losses, soften
 from demonet.ensemble.views import Float, Int, View, view_of
 from demonet.errors import DemonetError
+from demonet.train.metrics import find_metric
 
 FEW = 30  # validation items below which candidates are judged by cross-validation over all labelled items
 FOLDS = 5
@@ -40,6 +44,8 @@ class Candidate:
         accuracy: On validation, with its 95 % interval (Wilson) in ``accuracy_low`` and ``accuracy_high``.
         weight: In the average of probabilities.
         seconds: Of the fit, folds included; ``refit_seconds`` of the second fit.
+        estimate: What one fit was expected to take, in seconds.
+        machine: The options of a :class:`~demonet.ensemble.machines.MachineMember`, empty for others.
     """
 
     name: str
@@ -54,6 +60,8 @@ class Candidate:
     weight: float = 0.0
     seconds: float = 0.0
     refit_seconds: float = 0.0
+    estimate: float = 0.0
+    machine: dict[str, Any] = field(default_factory=dict)
 
 
 class Progress(NamedTuple):
@@ -73,7 +81,10 @@ class Ensemble:
         candidates: The table of all that were tried, in order.
         validation: Log-loss and accuracy of the average on validation. The weights were chosen there, so they flatter.
         strict_proba: ``[items, classes]`` of the fitted data, by members that were fitted on the training part alone.
-        proba: The same by the members as they are, refitted where asked. Both are None after :meth:`from_state`.
+        proba: The same by the members as they are, refitted where asked.
+        judged, judged_items: Probabilities of every fitted candidate, by name, for the items that the weights were
+            chosen on, and these items. These four are None after :meth:`from_state`.
+        folds: Whether these probabilities are those of cross-validation, for lack of validation items.
         classes: Number of classes.
         seconds: Of the whole fit.
     """
@@ -84,6 +95,9 @@ class Ensemble:
         self.classes, self.validation, self.seconds = facts["classes"], facts["validation"], facts["seconds"]
         self.strict_proba: Float | None = None
         self.proba: Float | None = None
+        self.judged: dict[str, Float] | None = None
+        self.judged_items: Int | None = None
+        self.folds = bool(facts.get("folds"))
         self._view_state = facts["view"]
 
     @classmethod
@@ -97,6 +111,8 @@ class Ensemble:
         seed: int = 0,
         refit: bool = True,
         members: Sequence[Member] | None = None,
+        metric: str | None = None,
+        checkpoint: str | Path | None = None,
         on_progress: Callable[[Progress], None] | None = None,
     ) -> Ensemble:
         """Fit every candidate, weigh them, and fit those that count again on training and validation items.
@@ -110,6 +126,10 @@ class Ensemble:
             seed: Of everything random.
             refit: Whether members are fitted again on validation items, too.
             members: Unfitted members in place of the portfolio for this kind of data and effort.
+            metric: What greedy selection maximises, one of :data:`~demonet.train.metrics.METRICS` for classes; by
+                default accuracy minus log-loss.
+            checkpoint: A folder to which every finished candidate is written; those that are in it are not fitted
+                again. The result is the same, unless a time limit cuts it.
             on_progress: Told about every candidate.
         """
         start = time.monotonic()
@@ -122,14 +142,16 @@ class Ensemble:
             raise DemonetError(f"members {[member.name for member in tried]}: at least one, with distinct names")
         clock = _Clock(start, time_limit, MOST_SECONDS[effort])
         tell = on_progress or (lambda progress: None)
-        trials = [_try(member, view, labelled, clock, tell, i, len(tried)) for i, member in enumerate(tried)]
+        score = None if metric is None else _score(metric)
+        saved = None if checkpoint is None else Checkpoint.open(checkpoint, data, labelled)
+        trials = [_try(member, view, labelled, clock, tell, i, len(tried), saved) for i, member in enumerate(tried)]
         done = [trial for trial in trials if trial.member is not None]
         if not done:
             reasons = "; ".join(f"{trial.row.name}: {trial.row.reason}" for trial in trials)
             raise DemonetError(f"no member could be fitted: {reasons}")
         judged = _judged_by(labelled)
         probability = np.stack([trial.judged for trial in done])
-        weights = ensemble_weights(probability, labelled.y[judged], graphs=view.family == "graphs")
+        weights = ensemble_weights(probability, labelled.y[judged], score=score)
         average = _average(weights, probability)
         validation = {
             "log_loss": float(log_losses(average, labelled.y[judged]).mean()),
@@ -140,34 +162,38 @@ class Ensemble:
             trial.row = replace(trial.row, weight=float(weight))
         used = [trial for trial in done if trial.row.weight > 0]
         for number, trial in enumerate(used if refit and len(labelled.val) else []):
-            _refit(trial, view, labelled, clock, tell, number, len(used))
+            _refit(trial, view, labelled, clock, tell, number, len(used), saved)
         facts = {
             "candidates": [asdict(trial.row) for trial in trials],
             "classes": labelled.classes,
             "validation": validation,
-            "seconds": time.monotonic() - start,
+            "seconds": clock.elapsed(),
+            "folds": len(labelled.val) < FEW,
             "view": (view.facts, view.arrays),
         }
         ensemble = cls([t.member for t in used if t.member], weights[weights > 0], facts)
         ensemble.strict_proba = strict
+        ensemble.judged, ensemble.judged_items = {trial.row.name: trial.judged for trial in done}, judged
         ensemble.proba = _average(ensemble.weights, [trial.proba for trial in used])
         return ensemble
 
     def predict_proba(self, data: Items) -> Float:
         """``[items, classes]`` of the fitted graphs or others; degrees and labels that were never seen are allowed."""
-        view = view_of(data, self._view_state)
-        applies = np.array([member.applies(view) for member in self.members])
+        return self.average(self.member_proba(data))
+
+    def average(self, probability: Float) -> Float:
+        """``[items, classes]`` the weighted mean of what :meth:`member_proba` gives, over members that apply."""
+        applies = ~np.isnan(probability).any(axis=(1, 2))
         if not applies.any():
             names = ", ".join(member.name for member in self.members)
             raise DemonetError(f"all members ({names}) are for the graph that they were fitted on")
-        weights = self.weights * applies / (self.weights * applies).sum()
-        members = [member for member, own in zip(self.members, applies, strict=True) if own]
-        return _average(weights[applies], [soften(member.predict_proba(view)) for member in members])
+        weights = self.weights[applies]
+        return _average(weights / weights.sum(), probability[applies])
 
     def member_proba(self, data: Items) -> Float:
-        """``[members, items, classes]`` the softened probabilities of each member; uniform where it does not apply."""
+        """``[members, items, classes]`` the softened probabilities of each member; NaN where it does not apply."""
         view = view_of(data, self._view_state)
-        none = np.full((view.num_items, self.classes), 1 / self.classes)
+        none = np.full((view.num_items, self.classes), np.nan)
         return np.stack([soften(m.predict_proba(view)) if m.applies(view) else none for m in self.members])
 
     def predict(self, data: Items) -> Int:
@@ -187,6 +213,7 @@ class Ensemble:
             "candidates": [asdict(candidate) for candidate in self.candidates],
             "classes": self.classes,
             "validation": self.validation,
+            "folds": self.folds,
             "seconds": self.seconds,
         }
         return facts, {name: torch.from_numpy(np.ascontiguousarray(a)).reshape(a.shape) for name, a in arrays.items()}
@@ -214,9 +241,16 @@ class _Clock:
     def note(self, estimate: float, seconds: float) -> None:
         self.estimated, self.taken = self.estimated + estimate, self.taken + seconds
 
+    def add(self, seconds: float) -> None:
+        """Count what was done before an interruption."""
+        self.start -= seconds
+
+    def elapsed(self) -> float:
+        return time.monotonic() - self.start
+
     def allows(self, estimate: float) -> bool:
         expected = estimate * min(max(self.taken / self.estimated, 0.25), 4.0)
-        return self.limit is None or time.monotonic() - self.start + expected <= self.limit
+        return self.limit is None or self.elapsed() + expected <= self.limit
 
 
 @dataclass
@@ -260,10 +294,18 @@ def _try(
     tell: Callable[[Progress], None],
     number: int,
     total: int,
+    saved: Checkpoint | None,
 ) -> _Trial:
-    row = Candidate(member.name, member.kind)
-    tell(Progress("fit", row, number, total))
+    row = Candidate(member.name, member.kind, machine=member.options if isinstance(member, MachineMember) else {})
     few = len(labelled.val) < FEW
+    known = saved and saved.read(member, "fit")
+    if known:
+        trial = _Trial(Candidate(**known.row), known.member, known.proba, known.judged, known.cost)
+        clock.note((1 + FOLDS * few) * trial.cost, trial.row.seconds)
+        clock.add(trial.row.seconds)
+        tell(Progress("done", trial.row, number, total))
+        return trial
+    tell(Progress("fit", row, number, total))
     start, trial = time.monotonic(), _Trial(row)
     try:
         trial.cost = member.cost(view, len(labelled.train))
@@ -286,6 +328,9 @@ def _try(
     except Exception as error:  # one member's failure is reported, and must not take the others with it
         trial.row = replace(row, status="failed", reason=repr(error), seconds=time.monotonic() - start)
         warnings.warn(f"member {member.name!r} failed and is left out: {error!r}", RuntimeWarning, stacklevel=4)
+    trial.row = replace(trial.row, estimate=trial.cost)
+    if saved and trial.member is not None:
+        saved.write("fit", Fitted(asdict(trial.row), trial.member, trial.proba, trial.judged, trial.cost))
     tell(Progress("done", trial.row, number, total))
     return trial
 
@@ -298,8 +343,16 @@ def _refit(
     tell: Callable[[Progress], None],
     number: int,
     total: int,
+    saved: Checkpoint | None,
 ) -> None:
     assert trial.member is not None
+    known = saved and saved.read(trial.member, "refit")
+    if known:
+        trial.row = replace(trial.row, refit_seconds=known.row["refit_seconds"])
+        trial.proba, trial.member = known.proba, known.member
+        clock.add(trial.row.refit_seconds)
+        tell(Progress("refitted", trial.row, number, total))
+        return
     if not clock.allows(trial.cost):
         trial.row = replace(trial.row, reason="not refitted: time limit")
         return
@@ -308,11 +361,28 @@ def _refit(
     try:
         refitted = trial.member.refit(view, labelled)
         trial.proba, trial.member = _probabilities(refitted, view), refitted
+        trial.row = replace(trial.row, refit_seconds=time.monotonic() - start)
     except Exception as error:
         trial.row = replace(trial.row, reason=f"not refitted: {error!r}")
         warnings.warn(f"member {trial.row.name!r} could not be refitted: {error!r}", RuntimeWarning, stacklevel=3)
-    trial.row = replace(trial.row, refit_seconds=time.monotonic() - start)
+    else:
+        if saved:
+            saved.write("refit", Fitted(asdict(trial.row), refitted, trial.proba, trial.judged, trial.cost))
     tell(Progress("refitted", trial.row, number, total))
+
+
+def _score(metric: str) -> Score:
+    """A metric for classes as a function of probabilities; higher is better."""
+    found = find_metric(metric, "classify")
+    function, sign = found.functions["classify"], 1 if found.larger_is_better else -1
+
+    def score(probability: Float, y: Int) -> float:
+        with warnings.catch_warnings():  # scikit-learn warns where a metric is not defined
+            warnings.simplefilter("ignore")
+            value = function(y, probability if found.uses == "probabilities" else probability.argmax(1), None)
+        return sign * value if math.isfinite(value) else 0.0
+
+    return score
 
 
 def _average(weights: Float, probability: Sequence[Float] | Float) -> Float:

@@ -38,11 +38,14 @@ class MachineMember(Member):
 
     def predict_proba(self, view: View) -> Float:
         """The machine's probabilities; 0 for classes that it did not see."""
-        tensors = {name: torch.from_numpy(array) for name, array in self.arrays.items() if name != "seen"}
-        machine = KernelMachine.from_state(self.facts["machine"], tensors)
         result = np.zeros((view.num_items, self.facts["classes"]))
-        result[:, self.arrays["seen"]] = machine.predict_proba(view.data)
+        result[:, self.arrays["seen"]] = self.machine().predict_proba(view.data)
         return result
+
+    def machine(self) -> KernelMachine:
+        """The fitted machine; its classes are ``arrays["seen"]``."""
+        tensors = {name: torch.from_numpy(array) for name, array in self.arrays.items() if name != "seen"}
+        return KernelMachine.from_state(self.facts["machine"], tensors)
 
     def pool_choices(self, chosen: list[dict[str, Any]]) -> dict[str, Any]:
         """The settings of the first fold: settings have no median."""

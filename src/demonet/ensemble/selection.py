@@ -11,6 +11,7 @@ where equal weights go to the candidates that are not clearly worse than the bes
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ Int = NDArray[np.int64]
 ROUNDS = 25
 SOFTENING = 0.02
 PRIOR_ITEMS = 100  # validation items at which greedy and equal weights count the same
+Score = Callable[[Float, Int], float]  # of [items, classes] probabilities and [items] classes; higher is better
 WORSE = 2.0  # standard errors of a paired difference beyond which a candidate is clearly worse
 
 
@@ -35,25 +37,28 @@ def log_losses(probability: Float, y: Int) -> Float:
     return -np.log(np.maximum(taken[..., 0], 1e-12))
 
 
-def objective(probability: Float, y: Int, accuracy: bool) -> Float:
-    """``[...]``: mean log-loss, with the accuracy subtracted where asked; lower is better."""
-    loss = log_losses(probability, y).mean(-1)
-    return loss - (probability.argmax(-1) == y).mean(-1) if accuracy else loss
+def objective(probability: Float, y: Int) -> Float:
+    """``[...]``: mean log-loss minus accuracy; lower is better."""
+    return log_losses(probability, y).mean(-1) - (probability.argmax(-1) == y).mean(-1)
 
 
-def greedy_weights(probability: Float, y: Int, *, accuracy: bool = False, rounds: int = ROUNDS) -> Float:
+def greedy_weights(probability: Float, y: Int, *, rounds: int = ROUNDS, score: Score | None = None) -> Float:
     """``[candidates]`` how often each was taken in greedy selection, as shares; the first of equals is taken.
 
     Args:
         probability: ``[candidates, items, classes]`` on validation.
         y: ``[items]`` classes.
-        accuracy: Judge by log-loss minus accuracy instead of log-loss.
         rounds: How many to take.
+        score: Judge by this instead of log-loss minus accuracy; of equal scores, the one of lower log-loss is better.
     """
     taken, total = np.zeros(len(probability)), np.zeros(probability.shape[1:])
     for number in range(1, rounds + 1):
-        score = objective((total + probability) / number, y, accuracy)
-        best = int(np.argmin(np.round(score, 12)))  # equal candidates stay equal under rounding
+        average = (total + probability) / number
+        if score is None:
+            best = int(np.argmin(np.round(objective(average, y), 12)))  # equal candidates stay equal
+        else:
+            worse = np.array([-round(score(p, y), 12) for p in average])
+            best = int(np.lexsort((np.round(log_losses(average, y).mean(-1), 12), worse))[0])
         taken[best] += 1
         total += probability[best]
     return taken / rounds
@@ -68,17 +73,15 @@ def plausible(probability: Float, y: Int) -> NDArray[np.bool_]:
     return difference.mean(1) <= WORSE * error + 1e-12
 
 
-def ensemble_weights(probability: Float, y: Int, *, graphs: bool) -> Float:
+def ensemble_weights(probability: Float, y: Int, *, score: Score | None = None) -> Float:
     """``[candidates]`` weights that sum to one, from softened probabilities on validation.
 
     Args:
         probability: ``[candidates, items, classes]``.
         y: ``[items]`` classes.
-        graphs: Graph sets are judged by log-loss minus accuracy and keep the greedy weights as they are.
+        score: Of the greedy selection, in place of log-loss minus accuracy.
     """
-    greedy = greedy_weights(probability, y, accuracy=graphs)
-    if graphs:
-        return greedy
+    greedy = greedy_weights(probability, y, score=score)
     trust = len(y) / (len(y) + PRIOR_ITEMS)
     kept = plausible(probability, y) | (greedy > 0)
     return trust * greedy + (1 - trust) * kept / kept.sum()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from inspect import signature
@@ -23,7 +23,7 @@ from demonet.checks import check_split, labelled
 from demonet.data.features import FeatureMap
 from demonet.data.splits import Split, fractions
 from demonet.ensemble import Progress as Candidate
-from demonet.errors import DemonetError
+from demonet.errors import DemonetError, Hint
 from demonet.estimators.closed_form import (
     AUTO_ONLY,
     MODELS,
@@ -31,8 +31,8 @@ from demonet.estimators.closed_form import (
     Problem,
     check_parameters,
     check_targets,
+    choose_model,
     everything,
-    show_candidate,
 )
 from demonet.estimators.model_file import SavedModel, load_model, save_model
 from demonet.estimators.targets import Array, Targets
@@ -75,7 +75,7 @@ class DEMONetEstimator(BaseEstimator):
     n_features_in_: int
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "model": [StrOptions({"network", "kernel"})],
+        "model": [StrOptions({"auto", "kernel", "network"})],
         "preset": [StrOptions({"default", "paper", "authors"})],
         "scheme": [str, None],
         "features": [str, None],
@@ -225,31 +225,51 @@ class DEMONetEstimator(BaseEstimator):
 
     def _fit_closed_form(
         self,
+        model: str,
         items: Any,
         y: Tensor,
         targets: Targets,
         split: Split | None,
         on_candidate: Callable[[Candidate], None] | None,
-        for_networks: Sequence[Any],
+        on_epoch: Callable[[Epoch], None] | None,
+        checkpoint: str | Path | None,
     ) -> None:
         """Fit the kernel machine or the ensemble, and store the fitted state."""
-        check_targets(self.model, targets)
-        if any(option is not None for option in for_networks):
-            raise DemonetError(f"on_epoch or checkpoint with model={self.model!r}", hint="only networks have epochs")
+        check_targets(model, targets)
+        if on_epoch is not None:
+            raise DemonetError(f"on_epoch with model={model!r}", hint="only networks have epochs")
+        if checkpoint is not None and model == "kernel":
+            raise DemonetError("checkpoint with model='kernel'", hint="it is fitted in one step")
         seed = int(self.random_state)
         if split is None:
-            split = self._hold_out(y) if self.model == "auto" else everything(y, seed)
-        problem = Problem(
-            items,
-            y,
-            split,
-            seed=seed,
-            device=str(self._device()),
-            on_candidate=on_candidate or (show_candidate if self.verbose else None),
-            **_plain({name: getattr(self, name) for name in AUTO_ONLY if hasattr(self, name)}),
-        )
-        self.model_, self.objective_, self.split_ = MODELS[self.model].fit(problem), targets.objective, split
+            split = self._hold_out(y) if model == "auto" else everything(y, seed)
+        with self._candidates(on_candidate) as callback:
+            problem = Problem(
+                items,
+                y,
+                split,
+                seed=seed,
+                device=str(self._device()),
+                metric=self.metric,
+                checkpoint=checkpoint,
+                on_candidate=callback,
+                **_plain({name: getattr(self, name) for name in AUTO_ONLY if hasattr(self, name)}),
+            )
+            self.model_ = MODELS[model].fit(problem)
+        self.objective_, self.split_ = targets.objective, split
         self._store_tables(targets.classes)
+
+    @contextmanager
+    def _candidates(
+        self, on_candidate: Callable[[Candidate], None] | None
+    ) -> Iterator[Callable[[Candidate], None] | None]:
+        if on_candidate is not None or not self.verbose or self.model != "auto":
+            yield on_candidate
+            return
+        from demonet.ensemble.progress import CandidateBar
+
+        with CandidateBar(type(self).__name__) as progress:
+            yield progress
 
     def _store_tables(self, classes: Array | None) -> None:
         """The attributes ``classes_`` and ``candidates_``, where the model has them."""
@@ -321,7 +341,8 @@ class DEMONetEstimator(BaseEstimator):
 
         check_is_fitted(self, "model_")
         if isinstance(self.model_, ClosedForm):
-            raise DemonetError(f"ONNX of model={self.model!r}", hint="only networks can be exported")
+            hint = Hint("only a network can be exported, train one with {model}", model="network")
+            raise DemonetError(f"a model of kind {self.model_.name!r} has no ONNX form", hint=hint)
         classes = getattr(self, "classes_", None)
         export_onnx(self.model_, self.objective_, self.features_, classes, path, weighted=weighted)
 
@@ -333,10 +354,13 @@ class DEMONetEstimator(BaseEstimator):
             if set(saved.parameters) != set(cls._get_param_names()) - set(left_out):
                 raise DemonetError(f"the parameters {sorted(saved.parameters)} are not those of a {cls.__name__}")
             weights = saved.parameters.get("class_weight")
-            changes = {"class_weight": dict(map(tuple, weights))} if isinstance(weights, list) else {}
+            changes: dict[str, Any] = {"class_weight": dict(map(tuple, weights))} if isinstance(weights, list) else {}
+            if not isinstance(saved.model, ClosedForm):
+                changes["model"] = "network"
             estimator = cls(**saved.parameters | changes)
             estimator._check_parameters()
-            if isinstance(saved.model, ClosedForm) and estimator.model != saved.model.name:
+            kind = choose_model(saved.objective.task, 1) if estimator.model == "auto" else estimator.model
+            if isinstance(saved.model, ClosedForm) and kind != saved.model.name:
                 raise DemonetError(f"a model of kind {saved.model.name!r} with model={estimator.model!r}")
         except (TypeError, ValueError) as error:
             raise DemonetError(f"does not hold a model: {error}", file=path) from None

@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 from demonet.checks import check_split, labelled
 from demonet.data.splits import Split
 from demonet.ensemble import Progress as Candidate
+from demonet.estimators.closed_form import EnsembleModel
 from demonet.estimators.graphs import DEMONetGraphClassifier, DEMONetGraphRegressor, GraphEstimator
 from demonet.estimators.nodes import DEMONetClassifier, DEMONetRegressor, NodeEstimator
 from demonet.train.loop import Epoch
@@ -78,6 +79,15 @@ def predict_checked(estimator: Estimator, data: Data | Sequence[Data]) -> np.nda
         estimator.graph_ = data
         return estimator._outputs()
     return estimator._outputs_of(list(data))
+
+
+def predict_and_embed(estimator: Estimator, data: Data | Sequence[Data]) -> tuple[np.ndarray, np.ndarray]:
+    """Both at once: an ensemble asks its members only once."""
+    if not isinstance(estimator.model_, EnsembleModel):
+        return predict_checked(estimator, data), embed_checked(estimator, data)
+    if isinstance(estimator, NodeEstimator):
+        estimator.graph_ = data
+    return estimator.model_.outputs_and_embedding(data if isinstance(data, Data) else list(data))
 
 
 def embed_checked(estimator: Estimator, data: Data | Sequence[Data]) -> np.ndarray:

@@ -84,6 +84,8 @@ class Explanation:
         shares: With ``model="kernel"``, the score as an exact sum over the terms of the kernel; None for networks.
             ``network`` has the same numbers, with bias, structure and constant in ``rest`` and what a nonlinear map
             does not separate in ``interaction``; ``edges`` and ``features`` are empty.
+        source: With ``model="auto"``, the member that the score and its shares are those of; ``prediction`` and
+            ``confidence`` are those of the whole ensemble. Empty otherwise.
     """
 
     node: Any
@@ -96,6 +98,7 @@ class Explanation:
     network: ScoreParts
     last_layer: ScoreParts | None
     shares: dict[str, float] | None = None
+    source: str = ""
 
 
 def explain_node(

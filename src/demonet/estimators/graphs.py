@@ -17,7 +17,7 @@ from demonet.data.splits import Split
 from demonet.ensemble import Progress as Candidate
 from demonet.errors import DemonetError
 from demonet.estimators.base import DEMONetEstimator, num_attributes
-from demonet.estimators.closed_form import ClosedForm
+from demonet.estimators.closed_form import ClosedForm, model_for
 from demonet.estimators.targets import Array, Classification, Regression
 from demonet.train.loop import Epoch
 from demonet.train.presets import preset
@@ -59,7 +59,8 @@ class GraphEstimator(DEMONetEstimator):
             graphs: The graphs, each with its target in ``y``.
             split: Training and validation graphs, by their index in ``graphs``.
             on_epoch: Callback after every epoch.
-            checkpoint: File to which the state is saved; training resumes from it if it exists.
+            checkpoint: Where the state is saved; training resumes from it if it exists. It is a file for a network, and
+                for ``model="auto"`` a folder with a file for every finished candidate.
             on_candidate: Callback before and after every candidate of ``model="auto"``.
         """
         self._check_parameters()
@@ -78,7 +79,8 @@ class GraphEstimator(DEMONetEstimator):
     def transform(self, X: Any) -> Array:
         """``[graphs, width]`` embeddings, ``g_i`` in the paper: the readout of each graph (Eq. 12).
 
-        With ``model="kernel"`` they are the decision function, with ``"auto"`` the probabilities of all members.
+        With ``model="kernel"`` they are the decision function, with ``"auto"`` the probabilities of the members, in at
+        most 256 columns.
         """
         return self._embed(self._read_fitted(X))
 
@@ -128,8 +130,9 @@ class GraphEstimator(DEMONetEstimator):
         y = targets.y.new_full((len(graphs), *targets.y.shape[1:]), empty)
         y[torch.from_numpy(rows)] = targets.y
         self.n_features_in_ = num_attributes(graphs[0])
-        if self.model != "network":
-            self._fit_closed_form(graphs, y, targets, split, on_candidate, (on_epoch, checkpoint))
+        model = model_for(self.model, targets)
+        if model != "network":
+            self._fit_closed_form(model, graphs, y, targets, split, on_candidate, on_epoch, checkpoint)
             return self
         for graph, target in zip(graphs, y, strict=True):
             graph.y = target.view(1, *target.shape)
@@ -198,9 +201,10 @@ class DEMONetGraphClassifier(Classification, GraphEstimator):
     with its own ``y``: a class number, -1 for unlabelled, or a row of labels.
 
     Args:
-        model: ``"network"``: a DEMO-Net, trained; ``"kernel"``: its closed form, the degree-specific kernel machine, in
-            seconds; ``"auto"``: several models, weighted on held-out items and fitted again on all labelled ones. Only
-            a network reads the parameters from ``preset`` to ``patience``, ``metric`` and ``class_weight``.
+        model: ``"auto"``: several models, weighted on held-out items and fitted again on all labelled ones; for tables
+            of labels a network, with a warning. ``"kernel"``: the closed form of DEMO-Net, the degree-specific kernel
+            machine, in seconds. ``"network"``: a DEMO-Net, trained. Only a network reads the parameters from ``preset``
+            to ``patience``, and ``class_weight``; with another model they are an error.
         effort: Of ``"auto"``: ``"quick"``, ``"standard"`` or ``"best"``.
         time_limit: Of ``"auto"``: seconds, a rough limit on the fit.
         preset: ``"default"``, ``"paper"`` or ``"authors"``: features, model and training together.
@@ -211,9 +215,11 @@ class DEMONetGraphClassifier(Classification, GraphEstimator):
         lr: Learning rate.
         epochs: The maximum number of epochs.
         patience: Stop after so many epochs without an improvement.
-        validation_fraction: Share of the labelled graphs that is held out to choose the epoch.
-        metric: The validation metric that chooses the epoch: ``"accuracy"`` (the default), ``"balanced"``,
-            ``"macro-f1"``, ``"auc"``, ``"average-precision"`` (the default for tables of labels) or ``"log-loss"``.
+        validation_fraction: Share of the labelled graphs that is held out for validation.
+        metric: The validation metric that chooses the weights of ``"auto"`` or the epoch of a network: ``"accuracy"``,
+            ``"balanced"``, ``"macro-f1"``, ``"auc"``, ``"average-precision"`` or ``"log-loss"``. By default a network
+            uses accuracy, or average precision for tables of labels, and ``"auto"`` log-loss (for graphs, log-loss
+            minus accuracy).
         class_weight: None, ``"balanced"``, or a dict from class to weight: the weight of a graph of each class in the
             loss and in the validation metric. Not for tables of labels.
         random_state: Seed of all random numbers, an integer.
@@ -233,7 +239,7 @@ class DEMONetGraphClassifier(Classification, GraphEstimator):
 
     >>> import networkx as nx
     >>> graphs = [nx.cycle_graph(n) for n in range(4, 12)] + [nx.star_graph(n) for n in range(4, 12)]
-    >>> classifier = DEMONetGraphClassifier(epochs=30).fit(graphs, ["cycle"] * 8 + ["star"] * 8)
+    >>> classifier = DEMONetGraphClassifier(effort="quick").fit(graphs, ["cycle"] * 8 + ["star"] * 8)
     >>> classifier.predict([nx.cycle_graph(20), nx.star_graph(9)])
     array(['cycle', 'star'], dtype='<U5')
     """
@@ -246,7 +252,7 @@ class DEMONetGraphClassifier(Classification, GraphEstimator):
     def __init__(
         self,
         *,
-        model: str = "network",
+        model: str = "auto",
         effort: str = "standard",
         time_limit: float | None = None,
         preset: str = "default",
@@ -280,7 +286,9 @@ class DEMONetGraphRegressor(Regression, GraphEstimator):
     attributes are those of :class:`DEMONetGraphClassifier`, without classes and their weights.
 
     Args:
-        model: ``"network"`` or ``"kernel"``, for one target column.
+        model: ``"kernel"``: the degree-specific kernel machine, for one target column; ``"network"``; ``"auto"``: the
+            kernel machine for one column, a network (with a warning) for several. Only a network reads the parameters
+            from ``preset`` to ``patience``, ``metric`` and ``loss``.
         preset, scheme, features, hidden, lr, epochs, patience, validation_fraction: See
             :class:`DEMONetGraphClassifier`.
         metric: The validation metric that chooses the epoch: ``"rmse"`` (the default), ``"mae"`` or ``"r2"``.
@@ -289,7 +297,7 @@ class DEMONetGraphRegressor(Regression, GraphEstimator):
 
     >>> import networkx as nx
     >>> graphs = [nx.star_graph(n) for n in range(3, 13)]
-    >>> DEMONetGraphRegressor(epochs=5).fit(graphs, range(3, 13)).predict(graphs).shape
+    >>> DEMONetGraphRegressor().fit(graphs, range(3, 13)).predict(graphs).shape
     (10,)
     """
 
@@ -301,7 +309,7 @@ class DEMONetGraphRegressor(Regression, GraphEstimator):
     def __init__(
         self,
         *,
-        model: str = "network",
+        model: str = "auto",
         preset: str = "default",
         scheme: str | None = None,
         features: str | None = None,

@@ -18,7 +18,7 @@ from demonet.data.splits import Split
 from demonet.ensemble import Progress as Candidate
 from demonet.errors import DemonetError
 from demonet.estimators.base import DEMONetEstimator, num_attributes
-from demonet.estimators.closed_form import ClosedForm, explain_shares
+from demonet.estimators.closed_form import ClosedForm, explain_shares, model_for
 from demonet.estimators.explain import Explanation, explain_node
 from demonet.estimators.targets import Array, Classification, Regression, Targets
 from demonet.nn.prepared import GraphInput
@@ -72,7 +72,8 @@ class NodeEstimator(DEMONetEstimator):
             data: The graph, with targets in ``y``.
             split: Training and validation nodes, by their index in ``data``.
             on_epoch: Callback after every epoch.
-            checkpoint: File to which the state is saved; training resumes from it if it exists.
+            checkpoint: Where the state is saved; training resumes from it if it exists. It is a file for a network, and
+                for ``model="auto"`` a folder with a file for every finished candidate.
             on_candidate: Callback before and after every candidate of ``model="auto"``.
         """
         self._check_parameters()
@@ -92,7 +93,8 @@ class NodeEstimator(DEMONetEstimator):
         """``[nodes, width]`` embeddings, ``e_v`` in the paper: the input of the head.
 
         For a network without hidden layers (``default`` on graphs with attributes), these are the scores. With
-        ``model="kernel"`` they are the decision function, with ``"auto"`` the probabilities of all members.
+        ``model="kernel"`` they are the decision function, with ``"auto"`` the probabilities of the members, at most 256
+        columns.
         """
         data, rows = self._locate(X, graph)
         if isinstance(self.model_, ClosedForm):
@@ -112,7 +114,9 @@ class NodeEstimator(DEMONetEstimator):
     def explain(self, node: Any, *, graph: Any = None, epochs: int = 100, output: int | None = None) -> Explanation:
         """Which edges, features and terms of the network led to the prediction for one node.
 
-        With ``model="kernel"``, its ``shares`` are the terms of the kernel, which add up to the score exactly.
+        With ``model="kernel"``, its ``shares`` are the terms of the kernel, which add up to the score exactly. With
+        ``model="auto"``, they are those of the kernel machine among the members, for the class that the ensemble
+        predicts; without a kernel machine, there is no explanation.
 
         Args:
             node: Its id.
@@ -176,8 +180,9 @@ class NodeEstimator(DEMONetEstimator):
     ) -> Self:
         targets = self._targets(y, len(rows))
         y = targets_by_node(data, rows, targets)
-        if self.model != "network":
-            self._fit_closed_form(data, y, targets, split, on_candidate, (on_epoch, checkpoint))
+        model = model_for(self.model, targets)
+        if model != "network":
+            self._fit_closed_form(model, data, y, targets, split, on_candidate, on_epoch, checkpoint)
             self.n_features_in_, self.graph_ = num_attributes(data), data
             return self
         data.y = y
@@ -238,9 +243,10 @@ class DEMONetClassifier(Classification, NodeEstimator):
     Args:
         graph: Anything that :func:`~demonet.data.read_graph` reads: a file, a PyG Data, a NetworkX graph, a SciPy
             matrix. Attributes are read from the ``x`` of a Data: ``graph=read_graph("edges.csv", features="f.csv")``.
-        model: ``"network"``: a DEMO-Net, trained; ``"kernel"``: its closed form, the degree-specific kernel machine, in
-            seconds; ``"auto"``: several models, weighted on held-out items and fitted again on all labelled ones. Only
-            a network reads the parameters from ``preset`` to ``patience``, ``metric`` and ``class_weight``.
+        model: ``"auto"``: several models, weighted on held-out items and fitted again on all labelled ones; for tables
+            of labels a network, with a warning. ``"kernel"``: the closed form of DEMO-Net, the degree-specific kernel
+            machine, in seconds. ``"network"``: a DEMO-Net, trained. Only a network reads the parameters from ``preset``
+            to ``patience``, and ``class_weight``; with another model they are an error.
         effort: Of ``"auto"``: ``"quick"``, ``"standard"`` or ``"best"``.
         time_limit: Of ``"auto"``: seconds, a rough limit on the fit.
         preset: ``"default"``, ``"paper"`` or ``"authors"``: features, model and training together.
@@ -251,9 +257,11 @@ class DEMONetClassifier(Classification, NodeEstimator):
         lr: Learning rate.
         epochs: The maximum number of epochs.
         patience: Stop after so many epochs without an improvement.
-        validation_fraction: Share of the labelled nodes that is held out to choose the epoch.
-        metric: The validation metric that chooses the epoch: ``"accuracy"`` (the default), ``"balanced"``,
-            ``"macro-f1"``, ``"auc"``, ``"average-precision"`` (the default for tables of labels) or ``"log-loss"``.
+        validation_fraction: Share of the labelled nodes that is held out for validation.
+        metric: The validation metric that chooses the weights of ``"auto"`` or the epoch of a network: ``"accuracy"``,
+            ``"balanced"``, ``"macro-f1"``, ``"auc"``, ``"average-precision"`` or ``"log-loss"``. By default a network
+            uses accuracy, or average precision for tables of labels, and ``"auto"`` log-loss (for graphs, log-loss
+            minus accuracy).
         class_weight: None, ``"balanced"``, or a dict from class to weight: the weight of a node of each class in the
             loss and in the validation metric. Not for tables of labels.
         directed: Whether edges are directed; as :func:`~demonet.data.read_graph` decides if None.
@@ -276,9 +284,9 @@ class DEMONetClassifier(Classification, NodeEstimator):
     >>> import networkx as nx
     >>> club = nx.karate_club_graph()
     >>> known = {0: "Hi", 1: "Hi", 2: "Hi", 3: "Hi", 32: "Officer", 33: "Officer", 31: "Officer", 30: "Officer"}
-    >>> classifier = DEMONetClassifier(graph=club, epochs=20).fit(list(known), list(known.values()))
+    >>> classifier = DEMONetClassifier(graph=club, effort="quick").fit(list(known), list(known.values()))
     >>> classifier.predict([33]), classifier.predict_proba().shape, classifier.transform().shape
-    (array(['Officer'], dtype='<U7'), (34, 2), (34, 64))
+    (array(['Officer'], dtype='<U7'), (34, 2), (34, 12))
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -290,7 +298,7 @@ class DEMONetClassifier(Classification, NodeEstimator):
         self,
         graph: Any = None,
         *,
-        model: str = "network",
+        model: str = "auto",
         effort: str = "standard",
         time_limit: float | None = None,
         preset: str = "default",
@@ -326,7 +334,9 @@ class DEMONetRegressor(Regression, NodeEstimator):
 
     Args:
         graph: See :class:`DEMONetClassifier`.
-        model: ``"network"`` or ``"kernel"``, for one target column.
+        model: ``"kernel"``: the degree-specific kernel machine, for one target column; ``"network"``; ``"auto"``: the
+            kernel machine for one column, a network (with a warning) for several. Only a network reads the parameters
+            from ``preset`` to ``patience``, ``metric`` and ``loss``.
         preset, scheme, features, hidden, lr, epochs, patience, validation_fraction: See
             :class:`DEMONetClassifier`.
         metric: The validation metric that chooses the epoch: ``"rmse"`` (the default), ``"mae"`` or ``"r2"``.
@@ -335,7 +345,7 @@ class DEMONetRegressor(Regression, NodeEstimator):
 
     >>> import networkx as nx
     >>> star = nx.star_graph(9)
-    >>> regressor = DEMONetRegressor(graph=star, epochs=50).fit(list(star), [star.degree(node) for node in star])
+    >>> regressor = DEMONetRegressor(graph=star).fit(list(star), [star.degree(node) for node in star])
     >>> regressor.predict([0, 1]).shape
     (2,)
     """
@@ -349,7 +359,7 @@ class DEMONetRegressor(Regression, NodeEstimator):
         self,
         graph: Any = None,
         *,
-        model: str = "network",
+        model: str = "auto",
         preset: str = "default",
         scheme: str | None = None,
         features: str | None = None,

@@ -53,7 +53,6 @@ class Classification(ClassifierMixin):
     classes_: Array
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "model": [StrOptions({"network", "kernel", "auto"})],
         "effort": [StrOptions(set(EFFORTS))],
         "time_limit": [Interval(Real, 0, None, closed="neither"), None],
         "class_weight": [StrOptions({"balanced"}), dict, None],

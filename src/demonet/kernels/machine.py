@@ -25,6 +25,7 @@ from demonet.errors import DemonetError
 from demonet.kernels.nodes import Array, NodeInputs, NodeSetting, NodeView
 from demonet.kernels.pooled import GraphInputs, GraphSetting
 from demonet.kernels.primal import PrimalRidge
+from demonet.kernels.sharing import degree_sharing, some_degrees
 
 Task = Literal["auto", "classes", "ordinal", "regression"]
 TASKS = ("auto", "classes", "ordinal", "regression")
@@ -137,13 +138,17 @@ class DegreeEffect:
 
     ``accuracy`` and ``loss`` (log-loss; for numbers, R² and squared error) have the keys ``degree``, ``none`` (s_d = 0)
     and ``shuffled`` (degrees permuted among nodes); ``gain`` has for each of the two others the paired difference
-    of accuracy and of loss, each with its 95 % interval: (mean, low, high).
+    of accuracy and of loss, each with its 95 % interval: (mean, low, high). ``sharing`` is what the machine has
+    learned: :func:`~demonet.kernels.sharing.degree_sharing` of ``degrees``.
     """
 
     accuracy: dict[str, float]
     loss: dict[str, float]
     gain: dict[str, dict[str, tuple[float, float, float]]]
     items: int
+    regression: bool = False
+    degrees: tuple[int, ...] = ()
+    sharing: tuple[tuple[float, ...], ...] = ()
 
 
 class KernelMachine:
@@ -401,7 +406,16 @@ class KernelMachine:
             kind: {name: float(outcome[kind].mean()) for name, outcome in outcomes.items()}
             for kind in ("accuracy", "loss")
         }
-        return DegreeEffect(**means, gain=gain, items=len(self.y_))
+        degrees = some_degrees(getattr(train, "nodes", train).degree)
+        sharing = degree_sharing(settings, degrees)
+        return DegreeEffect(
+            **means,
+            gain=gain,
+            items=len(self.y_),
+            regression=self.task_ == "regression",
+            degrees=tuple(degrees.tolist()),
+            sharing=tuple(map(tuple, sharing.tolist())),
+        )
 
     def _like(self, **changes: Any) -> Self:
         given: dict[str, Any] = {

@@ -13,6 +13,7 @@ from demonet.report.explorer import Channel, Explorer, View
 from demonet.report.figures import learning_curves
 from demonet.report.page import Facts, Figure, Page, Section, Table, Text
 from demonet.report.run_accuracy import best_floor, by_size, classes, floors, is_number, score, size_name, verdict
+from demonet.report.run_candidates import candidates, degree_matters, rule_sentence
 from demonet.report.run_figures import degree_tasks
 from demonet.report.run_labels import channels as label_channels
 from demonet.report.run_labels import label_table, most_wrong_labels
@@ -21,6 +22,7 @@ from demonet.report.run_numbers import channels as number_channels
 from demonet.report.run_tables import PARTS, least_sure, most_wrong, noun, settings, tasks_table
 from demonet.report.table_cells import Cell, Column
 from demonet.runs.evaluate import shown
+from demonet.runs.outputs import chosen_by
 from demonet.runs.run import Run
 
 KEPT = "model"
@@ -87,13 +89,16 @@ def run_page(run: Run) -> Page:
         _title(run),
         _subtitle(run),
         [
-            Text(verdict(run)),
+            Text("\n\n".join(filter(None, (verdict(run), rule_sentence(run))))),
             Facts(_headline(run)),
             *floors(run),
+            *candidates(run),
+            *degree_matters(run),
             *(section for make in task.results for section in make(run)),
             *_curves(run),
+            *(_degrees(run) if run.model != "network" else []),
             _explorer(run),
-            *_degrees(run),
+            *(_degrees(run) if run.model == "network" else []),
             *(section for make in task.items for section in make(run)),
             *settings(run),
         ],
@@ -109,14 +114,16 @@ def _subtitle(run: Run) -> str:
     trained, chosen, tested = (int((run.part == part).sum()) for part in range(3))
     what = "Nodes of a graph" if run.kind == "nodes" else "Graphs"
     return (
-        f"{what}, {len(run.ids):,} in all, {TASK_PAGES[run.task].what(run)}: trained on {trained:,}, the "
-        f"epoch chosen on {chosen:,}, tested on {tested:,}. {_how(run)}"
+        f"{what}, {len(run.ids):,} in all, {TASK_PAGES[run.task].what(run)}: {trained:,} for training, {chosen:,} for "
+        f"{chosen_by(run)}, {tested:,} for the test. {_how(run)}"
     ).rstrip()
 
 
 def _how(run: Run) -> str:
-    """Preset, scheme and seed, as far as the configuration has them."""
-    said = [f"{key} {visible(run.config[key])}" for key in ("preset", "scheme", "seed") if key in run.config]
+    """Model, preset, scheme and seed, as far as the configuration has them."""
+    known = {"model": run.metrics.get("model"), "effort": run.metrics.get("effort")}
+    known |= {key: run.config.get(key) for key in ("preset", "scheme", "seed")}
+    said = [f"{key} {visible(value)}" for key, value in known.items() if value is not None]
     return f"Trained with {', '.join(said)}." if said else ""
 
 
@@ -135,12 +142,14 @@ def _headline(run: Run) -> dict[str, Cell]:
     names = {"test_accuracy": "accuracy", "macro_f1": "macro F1", "average_precision": "average precision"}
     names |= {"rmse": "RMSE", "mae": "MAE", "r2": "R²"}
     others = {f"{name}, test": run.metrics.get(key) for key, name in names.items() if name != title}
-    others[f"validation {title}"] = run.metrics.get("val_metric", run.metrics.get("val_accuracy"))
+    others[f"validation {title}" + (", strict" if run.model != "network" else "")] = run.metrics.get(
+        "val_metric", run.metrics.get("val_accuracy")
+    )
     facts |= {name: _number(run, value) for name, value in others.items() if is_number(value)}
     if is_number(run.metrics.get("epochs")):
         facts["epochs"] = run.metrics["epochs"]
     if is_number(run.metrics.get("seconds")):
-        facts["training took"] = f"{run.metrics['seconds']:,.1f} s"
+        facts["fitting took" if run.model != "network" else "training took"] = f"{run.metrics['seconds']:,.1f} s"
     return facts
 
 
@@ -181,7 +190,7 @@ def _explorer(run: Run) -> Section:
     count, size, task = len(run.ids), size_name(run), TASK_PAGES[run.task]
     caption = (
         f"Each point is the embedding of a {noun(run)} in two dimensions. Points close together are similar for the "
-        f"network; {task.hint}. Hover over a point for details, click it to keep them."
+        f"model; {task.hint}. Hover over a point for details, click it to keep them."
     )
     views = {
         "place": View("Embedding", f"The embeddings of {count:,} {run.kind} in two dimensions.", caption, run.place)
@@ -206,6 +215,8 @@ def _explorer(run: Run) -> Section:
 def _degrees(run: Run) -> list[Section]:
     if not run.degrees.size:
         return []
+    if run.degree_task is None:
+        return [_degree_distribution(run)]
     tasks, sizes = np.unique(run.degree_task, return_counts=True)
     shared = int((sizes > 1).sum())
     whose = "all nodes" if run.kind == "nodes" else "the nodes of all graphs"
@@ -227,3 +238,17 @@ def _degrees(run: Run) -> list[Section]:
         Figure(figure, alt, caption, numbers=Table(columns, rows), title="Degrees and the tasks they share", half=True),
         tasks_table(run),
     ]
+
+
+def _degree_distribution(run: Run) -> Section:
+    """How many nodes have each degree, where degrees are not grouped into tasks."""
+    whose = "all nodes" if run.kind == "nodes" else "the nodes of all graphs"
+    rows: list[list[Cell]] = [[int(d), int(c)] for d, c in zip(run.degrees, run.degree_counts, strict=True)]
+    return Figure(
+        degree_tasks(run.degrees, run.degree_counts, np.arange(run.degrees.size)),
+        f"Degree distribution: {run.degrees.size:,} degrees from {run.degrees[0]:,} to {run.degrees[-1]:,}.",
+        f"How many of {whose} have each degree, both axes logarithmic.",
+        numbers=Table([Column("degree"), Column("nodes")], rows),
+        title="Degrees",
+        half=True,
+    )

@@ -13,7 +13,7 @@ from demonet.report.figures import interval_bars
 from demonet.report.page import Figure, Section, Table
 from demonet.report.run_figures import accuracy_by_size, confusion
 from demonet.report.table_cells import Cell, Column
-from demonet.runs.evaluate import metric_range, shown, student
+from demonet.runs.evaluate import mean_interval, metric_range, shown
 from demonet.runs.run import Run
 
 OURS = "DEMO-Net"
@@ -71,7 +71,7 @@ def verdict(run: Run) -> str:
     total, (value, low, high) = tested(run).size, found
     accuracy = metric.name == "accuracy"
     text = percent if accuracy else shown
-    told = f"Of {total:,} test {noun}, which were not used for training or for choosing the epoch, the model "
+    told = f"Of {total:,} test {noun}, which were not used for training or for choosing anything, the model "
     if accuracy:
         told += f"predicts {round(value * total):,} correctly: {percent(value)}."
     else:
@@ -121,9 +121,8 @@ def floors(run: Run) -> list[Section]:
 
 def _student(run: Run, values: list[float]) -> tuple[float, float]:
     """Student's interval, within the range of the metric."""
-    low, high = student(values) or (np.nan, np.nan)
-    least, most = metric_range(run.metric)
-    return max(low, least), min(high, most)
+    low, high = mean_interval(run.metric, values) or (np.nan, np.nan)
+    return low, high
 
 
 def _beside(run: Run, rows: dict[str, Score], caption: str, title: str) -> list[Section]:

@@ -82,6 +82,7 @@ def least_sure(run: Run) -> list[Section]:
 def tasks_table(run: Run) -> Section:
     """The degrees and the number of nodes of each task."""
     rows: list[list[Cell]] = []
+    assert run.degree_task is not None
     for task in dict.fromkeys(run.degree_task.tolist()):
         members = run.degree_task == task
         rows.append([ranges(run.degrees[members].tolist()), task, int(run.degree_counts[members].sum())])

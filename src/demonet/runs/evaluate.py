@@ -1,36 +1,24 @@
-"""Measuring a trained model: metrics with intervals, and simple baselines (floors) on the same test items."""
+"""Measuring a trained model: metrics with intervals."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy import stats
-from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import average_precision_score, precision_recall_fscore_support
-from sklearn.neighbors import KNeighborsRegressor
-from torch_geometric.data import Data
 
-from demonet import baselines
-from demonet.baselines.attributes import graph_attributes, node_attributes
-from demonet.baselines.selection import int32_indices
-from demonet.baselines.simple import degree_rows
 from demonet.data.splits import Split
 from demonet.runs.inputs import Inputs
 from demonet.train.metrics import METRICS, Metric, Task
 from demonet.train.objective import OBJECTIVES
 
 Array = NDArray[Any]
-BASELINES = ("majority", "degree-knn", "attribute-lr")
 RESAMPLES = 200  # of the bootstrap
-_NEIGHBOURS = (1, 3, 5, 9, 15)
-_STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)
-# Measured on the test part besides the metric that chose the epoch, by their names in metrics.json.
+# Measured on the test part besides the metric of the run, by their names in metrics.json.
 _ALSO: dict[Task, dict[str, str]] = {
     "classify": {"test_accuracy": "accuracy", "macro_f1": "macro-f1"},
     "multilabel": {"macro_f1": "macro-f1", "average_precision": "average-precision"},
@@ -38,19 +26,21 @@ _ALSO: dict[Task, dict[str, str]] = {
 }
 
 
-def measure(inputs: Inputs, outputs: Array, split: Split, metric: str) -> dict[str, Any]:
+def measure(inputs: Inputs, outputs: Array, strict: Array, split: Split, metric: str) -> dict[str, Any]:
     """Validation and test metrics, with intervals on the test part; None if that part is empty.
 
     Args:
         inputs: The targets and their task.
-        outputs: ``[items, outputs]`` probabilities or values.
+        outputs: ``[items, outputs]`` probabilities or values of the model that is saved: those on the test part count.
+        strict: The same of the model that was fitted on the training part alone: those on the validation part count.
         split: The parts.
-        metric: The metric that chose the epoch.
+        metric: The metric of the run.
     """
     y, task, (val, test) = inputs.data.y.numpy(), inputs.task, (split.val.numpy(), split.test.numpy())
 
     def score(name: str, rows: Array) -> float | None:
-        return value_of(name, task, y[rows], outputs[rows]) if rows.size else None
+        given = outputs if rows is test else strict
+        return value_of(name, task, y[rows], given[rows]) if rows.size else None
 
     def interval(name: str) -> list[float] | None:
         return interval_of(name, task, y[test], outputs[test]) if test.size else None
@@ -73,6 +63,15 @@ def measure(inputs: Inputs, outputs: Array, split: Split, metric: str) -> dict[s
     return result
 
 
+def test_facts(inputs: Inputs, outputs: Array, split: Split, metric: str) -> dict[str, Any]:
+    """The test metric and its interval, of one rule."""
+    y, test = inputs.data.y.numpy(), split.test.numpy()
+    if not test.size:
+        return {"test_metric": None, "test_metric_interval": None}
+    given = metric, inputs.task, y[test], outputs[test]
+    return {"test_metric": value_of(*given), "test_metric_interval": interval_of(*given)}
+
+
 def value_of(name: str, task: Task, y: Array, outputs: Array) -> float | None:
     """A metric of probabilities or values; None where it is not defined."""
     metric = METRICS[name]
@@ -88,30 +87,14 @@ def decided(task: Task, outputs: Array) -> Array:
     return outputs.argmax(1) if task == "classify" else OBJECTIVES[task]().decide(torch.from_numpy(outputs)).numpy()
 
 
-def interval_of(name: str, task: Task, y: Array, outputs: Array) -> list[float] | None:
+def interval_of(name: str, task: Task, y: Array, outputs: Array, resamples: int = RESAMPLES) -> list[float] | None:
     """A 95 % interval: Wilson's for accuracy, otherwise the percentiles of a bootstrap over items with a fixed seed."""
     if name == "accuracy":
         return wilson(int((outputs.argmax(1) == y).sum()), len(y))
     generator = np.random.default_rng(0)
-    draws = (generator.integers(0, len(y), len(y)) for _ in range(RESAMPLES))
+    draws = (generator.integers(0, len(y), len(y)) for _ in range(resamples))
     values = [value for rows in draws if (value := value_of(name, task, y[rows], outputs[rows])) is not None]
     return [float(bound) for bound in np.percentile(values, [2.5, 97.5])] if values else None
-
-
-def simple_baselines(inputs: Inputs, split: Split, seed: int, metric: str) -> dict[str, float]:
-    """The test metric of simple baselines: no input, the degree alone, and the attributes alone if there are some."""
-    if not split.test.numel():
-        return {}
-    task, y, attributes = inputs.task, inputs.data.y, inputs.graphs[0].x is not None
-    if metric == "accuracy":
-        names = BASELINES if attributes else BASELINES[:-1]
-        return {name: baselines.get(name)().fit(inputs.data, split, seed).score(split.test, y) for name in names}
-    test, found = split.test.numpy(), {}
-    for name, outputs in _floors(inputs, split, metric):
-        value = value_of(metric, task, y.numpy()[test], outputs[test])
-        if value is not None:
-            found[name] = value
-    return found
 
 
 def over_splits(results: list[dict[str, Any]]) -> dict[str, Any]:
@@ -121,16 +104,38 @@ def over_splits(results: list[dict[str, Any]]) -> dict[str, Any]:
     """
     metric = METRICS[results[0]["metric"]]
     values = [result["test_metric"] for result in results]
-    low, high = metric_range(metric)
     names = ["test_metric", "val_metric", *_ALSO[results[0]["task"]], "val_accuracy"]
     return {
         "splits": len(results),
         "mean": None if None in values else float(np.mean(values)),
         "std": None if None in values else float(np.std(values, ddof=1)),
-        "interval": None if None in values else [min(max(bound, low), high) for bound in student(values) or []],
+        "interval": None if None in values else mean_interval(metric, values),
         **{name: [result[name] for result in results] for name in names if name in results[0]},
-        "floors": {name: [result["floors"].get(name) for result in results] for name in results[0]["floors"]},
+        "floors": _floors_of(results),
+        **{
+            rule: {
+                "test_metric": [result[rule]["test_metric"] for result in results],
+                "floors": _floors_of([result[rule] for result in results]),
+            }
+            for rule in ("strict", "refit")
+            if results[0].get(rule)
+        },
     }
+
+
+def _floors_of(results: list[dict[str, Any]]) -> dict[str, list[float | None]]:
+    return {name: [result["floors"].get(name) for result in results] for name in results[0]["floors"]}
+
+
+def mean_interval(metric: Metric, values: list[float]) -> list[float] | None:
+    """Student's 95 % interval for the mean of a metric, cut to its range; None for a single value.
+
+    >>> [round(bound, 3) for bound in mean_interval(METRICS["accuracy"], [0.7, 0.8, 0.9])]
+    [0.552, 1.0]
+    """
+    low, high = metric_range(metric)
+    bounds = student(values)
+    return None if bounds is None else [min(max(bound, low), high) for bound in bounds]
 
 
 def metric_range(metric: Metric) -> tuple[float, float]:
@@ -184,46 +189,3 @@ def _label_rows(names: list[str], y: Array, outputs: Array) -> list[dict[str, An
         row["average_precision"] = float(average_precision_score(true, probability[known])) if mixed else None
         rows.append(row)
     return rows
-
-
-def _floors(inputs: Inputs, split: Split, metric: str) -> Iterator[tuple[str, Array]]:
-    """The outputs of simple baselines: probabilities or values for every item."""
-    task, y = inputs.task, inputs.data.y.numpy()
-    table = np.eye(len(inputs.names))[y] if task == "classify" else y
-    regress = task == "regress"
-    linear = [Ridge(1 / c) if regress else LogisticRegression(C=c, max_iter=300) for c in _STRENGTHS]
-
-    def best(models: list[Any], x: Any) -> Array:
-        """The outputs of the model with the best validation metric."""
-        every = [_column_by_column(model, x, table, split.train.numpy()) for model in models]
-        if task == "classify":
-            every = [outputs / outputs.sum(1, keepdims=True).clip(1e-12) for outputs in every]
-        val, sign = split.val.numpy(), 1 if METRICS[metric].larger_is_better else -1
-        values = [value_of(metric, task, y[val], outputs[val]) for outputs in every]
-        return every[int(np.argmax([-np.inf if value is None else sign * value for value in values]))]
-
-    means = np.nanmean(table[split.train.numpy()], axis=0)
-    yield "mean" if regress else "majority", np.tile(means, (len(table), 1))
-    yield "degree-knn", best([KNeighborsRegressor(k) for k in _NEIGHBOURS], degree_rows(inputs.data))
-    if inputs.graphs[0].x is not None:
-        x = node_attributes(inputs.data) if isinstance(inputs.data, Data) else graph_attributes(inputs.data)
-        yield "attribute-ridge" if regress else "attribute-lr", best(linear, int32_indices(x))
-
-
-def _column_by_column(model: Any, x: Any, table: Array, train: Array) -> Array:
-    """``[items, columns]``: the model fitted on the known entries of each column."""
-    columns = []
-    for target in table.T:
-        known = train[~np.isnan(target[train])]
-        if np.ptp(target[known]) == 0:  # a classifier refuses a single class
-            columns.append(np.full(len(target), target[known][0]))
-            continue
-        fitted = clone(model)
-        if isinstance(model, KNeighborsRegressor):  # all nodes of one degree get the same answer
-            fitted.set_params(n_neighbors=min(model.n_neighbors, known.size)).fit(x[known], target[known])
-            distinct, inverse = np.unique(x, axis=0, return_inverse=True)
-            columns.append(fitted.predict(distinct)[inverse])
-        else:
-            fitted.fit(x[known], target[known])
-            columns.append(fitted.predict(x) if isinstance(model, Ridge) else fitted.predict_proba(x)[:, 1])
-    return np.stack(columns, 1)

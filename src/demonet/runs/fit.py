@@ -1,24 +1,37 @@
-"""`fit_run`: read files, train on one or more splits, test, and write the folder of the run."""
+"""`fit_run`: read files, train on one or more splits, test, and write the folder of the run.
+
+``metrics.json`` has the test metric under two rules. ``strict``: the model was fitted on the training part alone, and
+so were its floors. ``refit``: model and floors were fitted again on training and validation items, with all choices
+kept. ``test_metric`` and ``floors`` are those of the model that is saved, by the ``rule`` that it was fitted under:
+``"refit"`` for ``"auto"`` and ``"kernel"``, ``"strict"`` for a network. Validation metrics are always strict.
+"""
 
 from __future__ import annotations
 
 import platform
+import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
+from demonet.data.splits import Split
 from demonet.estimators.checked import Estimator, fit_checked, load_checked, predict_checked
-from demonet.runs.evaluate import measure, over_splits, shown, simple_baselines
+from demonet.runs.candidates import candidate_facts
+from demonet.runs.degree_effect import degree_facts
+from demonet.runs.evaluate import measure, over_splits, shown, test_facts
+from demonet.runs.floors import floor_scores
 from demonet.runs.folder import MODEL, PAGE, READY, RunFolder, check_out, check_same, load_run, open_folder
+from demonet.runs.models import EFFORT
 from demonet.runs.plan import Plan, fitting_threads, make_plan
 from demonet.runs.progress import RunProgress, check_tensorboard, tensorboard_log
 from demonet.runs.run import Run, summarise
 from demonet.runs.settings import Reading, Settings
 from demonet.train.metrics import METRICS
+from demonet.train.presets import Preset
 
 _PACKAGES = ("demonet", "torch", "torch_geometric", "numpy", "scikit-learn")
 
@@ -61,6 +74,7 @@ def fit_run(
     plan = make_plan(str(edges), _text(labels), _text(features), reading or Reading(), settings)
     progress.message(plan.description)
     progress.message(plan.decision)
+    progress.message(plan.model_decision)
     request = plan.request
     if state == "finished" and not overwrite:
         finished = load_run(out)
@@ -104,7 +118,7 @@ def _train(
     estimator = first or load_checked(
         folder.path(MODEL), plan.inputs.kind, plan.inputs.task
     )  # trained before an interruption
-    run = summarise(plan, estimator, _config(plan, request, estimator.preset_), metrics)
+    run = summarise(plan, estimator, _config(plan, request, estimator), metrics)
     folder.save(run, split)
     if page is not None:
         page(run, folder.final(PAGE))
@@ -119,37 +133,102 @@ def _train_split(
     known = folder.split_result(number)
     if known is not None:
         return known, None
-    split, inputs = plan.splits[number], plan.inputs
-    checkpoint = folder.path(f"checkpoint-{number:03}.safetensors")
-    label = "training" if len(plan.splits) == 1 else f"split {number + 1} of {len(plan.splits)}"
-    log = folder.final("tensorboard") / f"split-{number:03}" if plan.settings.log else None
-    with progress.training(label, plan.epochs) as callback, tensorboard_log(log, callback) as on_epoch:
-        estimator = fit_checked(
-            plan.estimator(number),
-            inputs.data,
-            split,
-            inputs.task,
-            inputs.names,
-            on_epoch=on_epoch,
-            checkpoint=checkpoint,
-        )
-    history = estimator.history_
+    split, inputs, start = plan.splits[number], plan.inputs, time.monotonic()
+    fit = {"network": _network, "auto": _ensemble, "kernel": _machine}[plan.model]
+    fitted = fit(plan, number, folder, progress)
+    outputs = fitted.strict if fitted.refit is None else fitted.refit
+    floors = floor_scores(inputs, split, plan.metric)
+    rules = {"strict": fitted.strict, "refit": fitted.refit}
+    tested = {
+        rule: None if rows is None else test_facts(inputs, rows, split, plan.metric) | {"floors": floors[rule]}
+        for rule, rows in rules.items()
+    }
+    rule = "strict" if fitted.refit is None else "refit"
     result = {
-        **measure(inputs, predict_checked(estimator, inputs.data), split, plan.metric),
-        "floors": simple_baselines(inputs, split, plan.settings.seed + number, plan.metric),
-        "epochs": history.epochs,
-        "best_epoch": history.best_epoch + 1,
-        "seconds": round(history.seconds, 3),
+        "model": plan.model,
+        **measure(inputs, outputs, fitted.strict, split, plan.metric),
+        "rule": rule,
+        "floors": floors[rule],
+        **tested,
+        **fitted.facts,
     }
     if number == 0:
-        estimator.save(folder.path(MODEL))
+        if plan.model != "network":
+            progress.message("measuring what the degree is worth")
+            labelled = split.train.numel() + split.val.numel()
+            effort = plan.settings.effort or EFFORT
+            result["degree_effect"] = degree_facts(fitted.estimator, effort, labelled, plan.settings.seed)
+        fitted.estimator.save(folder.path(MODEL))
+    result.setdefault("seconds", round(time.monotonic() - start, 3))
     folder.save_split_result(number, result)
-    checkpoint.unlink(missing_ok=True)
-    return result, estimator
+    folder.forget(_checkpoint(number))
+    return result, fitted.estimator
 
 
-def _config(plan: Plan, request: dict[str, Any], used: Any) -> dict[str, Any]:
-    """What was trained on which data and how, as plain JSON; ``used`` is the preset with all settings applied."""
+class _Fitted(NamedTuple):
+    """An estimator, and the outputs of its model for all items.
+
+    ``strict`` are those of a model that was fitted on the training part alone, ``refit`` those of the model that is
+    saved where it was fitted on training and validation items; None where it is the strict one.
+    """
+
+    estimator: Estimator
+    strict: Any
+    refit: Any
+    facts: dict[str, Any]
+
+
+def _network(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) -> _Fitted:
+    log = folder.final("tensorboard") / f"split-{number:03}" if plan.settings.log else None
+    with (
+        progress.training(_label(plan, number), plan.epochs) as callback,
+        tensorboard_log(log, callback) as on_epoch,
+    ):
+        estimator = _fit(plan, number, on_epoch=on_epoch, checkpoint=folder.path(_checkpoint(number)))
+    history = estimator.history_
+    facts = {"epochs": history.epochs, "best_epoch": history.best_epoch + 1, "seconds": round(history.seconds, 3)}
+    return _Fitted(estimator, predict_checked(estimator, plan.inputs.data), None, facts)
+
+
+def _ensemble(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) -> _Fitted:
+    with progress.candidates(_label(plan, number)) as on_candidate:
+        estimator = _fit(plan, number, on_candidate=on_candidate, checkpoint=folder.path(_checkpoint(number)))
+    ensemble = estimator.model_.ensemble
+    facts = candidate_facts(ensemble, estimator.candidates_, plan.inputs.data.y.numpy(), plan.metric)
+    facts["effort"] = plan.settings.effort or EFFORT
+    return _Fitted(estimator, ensemble.strict_proba, ensemble.proba, facts | {"seconds": round(ensemble.seconds, 3)})
+
+
+def _machine(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) -> _Fitted:
+    """The machine chooses its settings by leave-one-out, so a second one is fitted without the validation part."""
+    split = plan.splits[number]
+    progress.message(f"{_label(plan, number)}: kernel machine on {split.train.numel():,} {plan.inputs.kind}")
+    strict = _fit(plan, number, split=replace(split, val=split.val[:0]))
+    progress.message(f"{_label(plan, number)}: again, with the {split.val.numel():,} of the validation part")
+    estimator = _fit(plan, number)
+    data = plan.inputs.data
+    return _Fitted(estimator, predict_checked(strict, data), predict_checked(estimator, data), {})
+
+
+def _fit(plan: Plan, number: int, split: Split | None = None, **options: Any) -> Estimator:
+    inputs = plan.inputs
+    return fit_checked(
+        plan.estimator(number), inputs.data, split or plan.splits[number], inputs.task, inputs.names, **options
+    )
+
+
+def _label(plan: Plan, number: int) -> str:
+    verb = "training" if plan.model == "network" else "fitting"
+    return verb if len(plan.splits) == 1 else f"split {number + 1} of {len(plan.splits)}"
+
+
+def _checkpoint(number: int) -> str:
+    """A file of a network, a folder of an ensemble."""
+    return f"checkpoint-{number:03}.safetensors"
+
+
+def _config(plan: Plan, request: dict[str, Any], estimator: Estimator) -> dict[str, Any]:
+    """What was trained on which data and how, as plain JSON."""
     inputs = plan.inputs
     return {
         "name": inputs.name,
@@ -158,19 +237,29 @@ def _config(plan: Plan, request: dict[str, Any], used: Any) -> dict[str, Any]:
         "metric": plan.metric,
         "files": {part: str(path) for part, path in inputs.files.items()},
         "sizes": inputs.sizes,
+        **_network_config(estimator.preset_ if plan.model == "network" else None),
+        "estimator": {name: value for name, value in estimator.get_params(deep=False).items() if name != "graph"},
+        "seed": plan.settings.seed,
+        "device": plan.settings.uses,
+        "threads": torch.get_num_threads(),
+        "reading": asdict(plan.reading),
+        "asked": request,
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in _PACKAGES}},
+    }
+
+
+def _network_config(used: Preset | None) -> dict[str, Any]:
+    """The preset of a network, with all settings applied."""
+    if used is None:
+        return {}
+    return {
         "preset": used.name,
         "family": used.family,
         "scheme": used.model.scheme,
         "features": used.features,
         "tasks": used.tasks,
-        "seed": plan.settings.seed,
-        "device": plan.settings.uses,
-        "threads": torch.get_num_threads(),
         "model": asdict(used.model),
         "train": asdict(used.train),
-        "reading": asdict(plan.reading),
-        "asked": request,
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in _PACKAGES}},
     }
 
 
@@ -182,5 +271,5 @@ def _result_line(result: dict[str, Any], number: int, count: int, title: str) ->
     values = {"validation": result["val_metric"], "test": result["test_metric"]}
     numbers = ", ".join(f"{part} {title} {shown(value)}" for part, value in values.items() if value is not None)
     what = "trained" if count == 1 else f"split {number + 1} of {count}"
-    best = f"best epoch {result['best_epoch']} of {result['epochs']}"
-    return f"{what}: {numbers} ({best}, {result['seconds']:.1f} s)"
+    best = f"best epoch {result['best_epoch']} of {result['epochs']}, " if "best_epoch" in result else ""
+    return f"{what}: {numbers} ({best}{result['seconds']:.1f} s)"

@@ -29,8 +29,8 @@ PREDICTIONS, PAGE, CARD, ARRAYS = "predictions.csv", "report.html", "MODEL_CARD.
 WORK, WHOLE, READY, REQUEST = "unfinished", "whole", "ready", "asked.json"
 FORMAT = "demonet-run-2"
 FORMAT_1 = "demonet-run-1"  # written without a checksum
-_ARRAYS = ("y", "part", "outputs", "degree", "place", "degrees", "degree_counts", "degree_task")
-_OPTIONAL = ("edge_count", "edges", "drawing")
+_ARRAYS = ("y", "part", "outputs", "degree", "place", "degrees", "degree_counts")
+_OPTIONAL = ("edge_count", "edges", "drawing", "degree_task")
 _FACTS = ("kind", "history", "class_names", "ids", "columns")
 
 _ACCURACIES = ("test_accuracy", "val_accuracy")
@@ -100,6 +100,14 @@ class RunFolder:
     def save_split_result(self, number: int, result: dict[str, Any]) -> None:
         """Save the result of a finished split."""
         write_json(self.path(f"split-{number:03}.json"), result)
+
+    def forget(self, name: str) -> None:
+        """Remove a temporary file or folder, if there is one."""
+        path = self.path(name)
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
     def save(self, run: Run, split: Split) -> None:
         """Write all files of the finished run except the model and the page."""
@@ -185,6 +193,8 @@ def check_same(before: dict[str, Any], now: dict[str, Any], out: Path) -> None:
     """Refuse to continue a run with another request."""
     if "items" not in before:  # an earlier version: ``task`` said what the items are
         before = {**before, "items": before.get("task"), "task": "auto"}
+    if "model" not in before:  # an earlier version: there were networks alone
+        before = {**before, "model": "network"}
     for name in before | now:
         if before.get(name) != now.get(name):
             hint = Hint("repeat the first call, or use {overwrite} to start again", overwrite=True)

@@ -15,7 +15,7 @@ from demonet.atomic import replacing
 from demonet.errors import DemonetError
 from demonet.runs.evaluate import decided, shown
 from demonet.runs.run import Run
-from demonet.train.metrics import Task
+from demonet.train.metrics import METRICS, Task
 
 SUFFIXES = (".parquet", ".csv", ".npy")
 _BASELINE_NAMES = {
@@ -51,8 +51,8 @@ _CARD_WORDS: dict[str, tuple[str, str, str, str]] = {
 _CARD = """\
 # Model card: DEMO-Net on {name}
 
-A degree-specific graph neural network ([DEMO-Net, KDD'19](https://arxiv.org/abs/1906.02319)) that
-{does}. Made with demonet {version}, preset `{preset}`, scheme `{scheme}`, seed {seed}.
+{model} that
+{does}. Made with demonet {version}, {how}, seed {seed}.
 
 ## Intended use
 
@@ -72,12 +72,10 @@ A degree-specific graph neural network ([DEMO-Net, KDD'19](https://arxiv.org/abs
 
 ## Metrics
 
-| | test {metric} |
-|---|---|
 {metrics}
 
 {others}
-
+{candidates}
 ## Limits
 
 {limits}
@@ -87,6 +85,20 @@ A degree-specific graph neural network ([DEMO-Net, KDD'19](https://arxiv.org/abs
 `model.safetensors` is the model (`demonet predict RUN EDGES`), `predictions.csv` every prediction, `split.json` who was
 trained on and tested, `metrics.json` and `config.json` the numbers, `report.html` the page to look at.
 """
+_PAPER = "([DEMO-Net, KDD'19](https://arxiv.org/abs/1906.02319))"
+_MODELS = {
+    "network": f"A degree-specific graph neural network {_PAPER}",
+    "kernel": f"A kernel machine, the closed form of a degree-specific graph neural network {_PAPER},",
+    "auto": f"A weighted average of several models, among them degree-specific ones {_PAPER},",
+}
+RULE = (
+    "Strict: model and floors are fitted on the training part alone. Refit: both are fitted again on training and "
+    "validation items, with everything that validation chose kept; this is the model that is saved."
+)
+PRIVACY = (
+    "A kernel machine contains its training data: `model.safetensors` has the attributes and degrees of the labelled "
+    "nodes, or the labelled graphs. Do not publish it if these are private."
+)
 
 
 def write_predictions(
@@ -194,17 +206,18 @@ def model_card(run: Run) -> str:
         heading=heading.format(items=run.kind),
         metric=run.metric.title,
         version=config["versions"]["demonet"],
-        preset=config["preset"],
-        scheme=config["scheme"],
+        model=_MODELS[run.model],
+        how=_how(run),
         seed=config["seed"],
         data="\n".join(f"- {escaped(name)}: {value:,}" for name, value in sizes.items()),
         counts="\n".join(f"| {escaped(n)} | {c:,} |" for n, c in zip(run.class_names, counted, strict=True)),
         split=(
-            f"{split['train']:,} {run.kind} for training, {split['val']:,} for choosing the epoch, {split['test']:,} "
+            f"{split['train']:,} {run.kind} for training, {split['val']:,} for {chosen_by(run)}, {split['test']:,} "
             f"for one test at the end ({escaped(split['name'])}, hash `{split['hash']}`)."
         ),
-        metrics="\n".join(_metric_rows(metrics)),
+        metrics="\n".join(_metric_rows(run)),
         others="\n".join(_other_numbers(run)),
+        candidates="\n".join(_candidate_rows(run)),
         limits="\n".join(f"- {limit}" for limit in _limits(run)),
     )
 
@@ -218,26 +231,111 @@ def escaped(text: str) -> str:
     return re.sub(r"([\\`*_{}\[\]<>()#+!|~&$-])", r"\\\1", " ".join(text.split()))
 
 
-def _metric_rows(metrics: dict[str, Any]) -> list[str]:
+def _how(run: Run) -> str:
+    config = run.config
+    if run.model == "network":
+        return f"preset `{config['preset']}`, scheme `{config['scheme']}`"
+    return f"model `{run.model}`" + (f", effort `{run.metrics['effort']}`" if "effort" in run.metrics else "")
+
+
+def chosen_by(run: Run) -> str:
+    """What the validation part is for."""
+    return {"network": "choosing the epoch", "auto": "choosing weights"}.get(run.model, "the comparison of settings")
+
+
+def _metric_rows(run: Run) -> list[str]:
+    """A table: the model and its floors, a column for each rule."""
+    metrics, title = run.metrics, run.metric.title
     if metrics["test_metric"] is None:
-        return ["| nothing was held out for a test | |"]
-    interval = metrics["test_metric_interval"]
-    text = f" (95 % interval {shown(interval[0])} to {shown(interval[1])})" if interval else ""
-    rows = [f"| **DEMO-Net** | **{shown(metrics['test_metric'])}**{text} |"]
-    rows += [f"| {_BASELINE_NAMES.get(name, name)} | {shown(value)} |" for name, value in metrics["floors"].items()]
+        return ["Nothing was held out for a test."]
+    columns = {rule: metrics[rule] for rule in ("refit", "strict") if metrics.get(rule)}
+    named = len(columns) > 1
+    heads = [f"test {title}{f', {rule}' if named else ''}" for rule in columns]
+    rows = [f"| | {' | '.join(heads)} |", "|---|" + "---|" * len(columns)]
+    bold = ["**"] + [""] * (len(columns) - 1)
+    cells = [
+        f"{mark}{shown(found['test_metric'])}{mark}{_interval(found['test_metric_interval'])}"
+        for mark, found in zip(bold, columns.values(), strict=True)
+    ]
+    rows.append(f"| **DEMO-Net** | {' | '.join(cells)} |")
+    for name in metrics["floors"]:
+        values = [found["floors"].get(name) for found in columns.values()]
+        cells = ["" if value is None else shown(value) for value in values]
+        rows.append(f"| {_BASELINE_NAMES.get(name, name)} | {' | '.join(cells)} |")
     over = metrics.get("cv")
     if over and over["interval"]:
-        low, high = over["interval"]
-        spread = f"{shown(over['mean'])} ± {shown(over['std'])}"
-        text = f"{spread} (95 % interval of the mean {shown(low)} to {shown(high)})"
-        rows.append(f"| DEMO-Net, mean of {over['splits']} splits | {text} |")
-    return rows
+        means = [over[rule]["test_metric"] for rule in columns]
+        cells = [f"{shown(float(np.mean(values)))} ± {shown(float(np.std(values, ddof=1)))}" for values in means]
+        cells[0] += _interval(over["interval"], "95 % interval of the mean")
+        rows.append(f"| DEMO-Net, mean of {over['splits']} splits | {' | '.join(cells)} |")
+    return [*rows, "", RULE] if named else rows
+
+
+def _interval(bounds: list[float] | None, name: str = "95 % interval") -> str:
+    return f" ({name} {shown(bounds[0])} to {shown(bounds[1])})" if bounds else ""
+
+
+def _candidate_rows(run: Run) -> list[str]:
+    """The candidates of an ensemble, what it gained, and what the degree is worth."""
+    metrics, lines = run.metrics, [""]
+    if metrics.get("candidates"):
+        title, judged = run.metric.title, metrics["judged"]
+        lines += [
+            "## Candidates",
+            "",
+            f"| candidate | {judged['by']} {title} | weight | seconds | |",
+            "|---|---|---|---|---|",
+        ]
+        for row in sorted(metrics["candidates"], key=lambda row: -row["weight"]):
+            score = "" if row["score"] is None else f"{shown(row['score'])}{_interval(row['interval'])}"
+            note = "" if row["status"] == "fitted" else f"{row['status']}: "
+            seconds = row["seconds"] + row["refit_seconds"]
+            note = escaped(f"{note}{row['reason']}")
+            lines.append(f"| {row['name']} | {score} | {row['weight']:.3f} | {seconds:.1f} | {note} |")
+        lines += ["", gain_sentence(run), ""]
+    effect = metrics.get("degree_effect")
+    if effect:
+        told = effect.get("verdict") or f"Not measured: {effect['skipped']}."
+        lines += ["## Does the degree matter here?", "", told, ""]
+    return lines
+
+
+def gain_sentence(run: Run) -> str:
+    """What the average gained over its best candidate, on the items that the weights were chosen on."""
+    gains, judged = run.metrics["gain"], run.metrics["judged"]
+    told = []
+    for metric, gain in gains.items():
+        if not gain:
+            continue
+        bounds = gain["interval"]
+        apart = bounds and any(round(bound, 3) for bound in bounds)
+        within = f", 95 % interval {signed(bounds[0])} to {signed(bounds[1])}" if apart else ""
+        verb = "better" if gain["difference"] > 0 else "worse"
+        size = f"{abs(gain['difference']):.3f} {verb}" if round(gain["difference"], 3) else "level"
+        told.append(
+            f"{METRICS[metric].title} {shown(gain['ensemble_score'])}, where the best candidate, {gain['best']}, has "
+            f"{shown(gain['best_score'])} ({size}{within})"
+        )
+    numbers = "; ".join(told)
+    how = f"{judged['items']:,} {run.kind} of {judged['by']}"
+    return f"On {how} the ensemble has {numbers}. Its weights were chosen on these items, which flatters it."
+
+
+def signed(value: float) -> str:
+    """A difference with its sign.
+
+    >>> signed(0.01234), signed(-0.0001)
+    ('+0.012', '+0.000')
+    """
+    return f"{round(value, 3) + 0.0:+.3f}"
 
 
 def _other_numbers(run: Run) -> list[str]:
     metrics, lines = run.metrics, []
     if metrics["val_metric"] is not None:
-        lines.append(f"- validation {run.metric.title} {shown(metrics['val_metric'])}, from which the epoch was chosen")
+        lines.append(
+            f"- validation {run.metric.title} {shown(metrics['val_metric'])}, strict; that part is for {chosen_by(run)}"
+        )
     others = {"test_accuracy": "accuracy", "macro_f1": "macro F1", "average_precision": "average precision"}
     others |= {"rmse": "RMSE", "mae": "MAE", "r2": "R²"}
     lines += [
@@ -245,7 +343,8 @@ def _other_numbers(run: Run) -> list[str]:
         for key, title in others.items()
         if metrics.get(key) is not None and title != run.metric.title
     ]
-    return [*lines, f"- {metrics['epochs']:,} epochs in {metrics['seconds']:.1f} seconds"]
+    epochs = f"{metrics['epochs']:,} epochs in " if "epochs" in metrics else ""
+    return [*lines, f"- {epochs}{metrics['seconds']:.1f} seconds"]
 
 
 def _limits(run: Run) -> list[str]:
@@ -257,7 +356,11 @@ def _limits(run: Run) -> list[str]:
             limits.append(f"It does not beat {_BASELINE_NAMES.get(best, best)} on this test: prefer the simpler model.")
     if run.metrics["split"]["test"] < 200:
         limits.append("The test part is small: the interval above is wide, and another split can move it by points.")
-    if "adjacency" in run.config["features"].split("+"):
+    if run.model == "kernel" or any(
+        row["kind"] == "kernel" and row["weight"] for row in run.metrics.get("candidates", [])
+    ):
+        limits.append(PRIVACY)
+    if "adjacency" in run.config.get("features", "").split("+"):
         limits.append("Its features are rows of the adjacency matrix, so it works on this graph only.")
     else:
         limits.append("Predictions for degrees not seen in training are less certain.")

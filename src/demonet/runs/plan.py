@@ -18,6 +18,7 @@ from demonet.data.splits import Split, fractions
 from demonet.errors import DemonetError, Hint
 from demonet.estimators.checked import Estimator, estimator_class
 from demonet.runs.inputs import Inputs, read_inputs
+from demonet.runs.models import decide_model, model_options
 from demonet.runs.settings import Reading, Settings, epoch_limit
 from demonet.runs.targets import with_targets
 from demonet.train.metrics import metrics_for
@@ -41,19 +42,20 @@ class Plan:
     checksums: dict[str, str]
     metric: str
     decision: Hint
+    model: str
+    model_decision: Hint
 
     def estimator(self, number: int) -> Estimator:
         """The untrained estimator for a split."""
         settings = self.settings
         options: dict[str, Any] = {
-            "preset": settings.preset,
-            "scheme": settings.scheme,
-            "features": self.features,
-            "epochs": self.epochs,
-            "metric": settings.metric,
+            **model_options(self.model, settings),
             "random_state": settings.seed + number,
             "device": "auto" if settings.uses == "cuda" else "cpu",
         }
+        if self.model == "network":
+            options |= {name: getattr(settings, name) for name in ("preset", "scheme", "metric")}
+            options |= {"features": self.features, "epochs": self.epochs}
         if self.inputs.kind == "nodes":
             options["directed"] = self.inputs.directed
         if settings.class_weight is not None:
@@ -63,7 +65,7 @@ class Plan:
     @property
     def request(self) -> dict[str, Any]:
         """What identifies this run: every setting, and the checksums of its files."""
-        settings = vars(self.settings) | {"device": self.settings.uses, "split": None}
+        settings = vars(self.settings) | {"device": self.settings.uses, "split": None, "model": self.model}
         sums = {f"{part} file": value for part, value in self.checksums.items()}
         return {name: value for name, value in {**vars(self.reading), **settings, **sums}.items() if value is not None}
 
@@ -95,7 +97,8 @@ def make_plan(edges: str, labels: str | None, features: str | None, reading: Rea
     splits = _splits(inputs, settings, checksums)
     metric = settings.metric or OBJECTIVES[inputs.task].default_metric
     chosen = _features(inputs, base.features)
-    return Plan(inputs, reading, settings, splits, chosen, epochs, checksums, metric, decision)
+    model = decide_model(settings, inputs.task, 1 if inputs.task == "classify" else len(inputs.names))
+    return Plan(inputs, reading, settings, splits, chosen, epochs, checksums, metric, decision, *model)
 
 
 def _check_settings(inputs: Inputs, settings: Settings) -> None:

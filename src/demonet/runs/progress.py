@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
+from demonet.ensemble import Progress as Candidate
 from demonet.errors import DemonetError
 from demonet.train.loop import Epoch
 
@@ -19,6 +20,10 @@ class RunProgress:
     def training(self, label: str, epochs: int) -> AbstractContextManager[Callable[[Epoch], None]]:
         """Called before training with the largest number of epochs; returns a callback for every epoch."""
         return nullcontext(lambda epoch: None)
+
+    def candidates(self, label: str) -> AbstractContextManager[Callable[[Candidate], None]]:
+        """Called before the candidates of an ensemble are fitted; returns a callback for every one of them."""
+        return nullcontext(lambda candidate: None)
 
 
 def check_tensorboard() -> None:

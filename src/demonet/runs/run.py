@@ -16,7 +16,7 @@ from sklearn.manifold import TSNE
 from demonet.checks import labelled
 from demonet.data.load import degrees
 from demonet.degree.count import count_degree
-from demonet.estimators.checked import Estimator, embed_checked, predict_checked
+from demonet.estimators.checked import Estimator, predict_and_embed
 from demonet.runs.evaluate import decided
 from demonet.runs.plan import Plan
 from demonet.train.metrics import METRICS, Metric, Task
@@ -36,8 +36,8 @@ class Run:
         config: What was trained on which data and how: files, sizes, preset, scheme, seed, device, versions; as JSON.
         metrics: The content of ``metrics.json``: ``val_metric`` and ``test_metric`` by the ``metric``, other metrics of
             the ``task``, ``floors`` (the test metric of the simple baselines), ``epochs``, ``seconds``, ``seed``,
-            ``split`` (sizes of the parts), and ``cv`` if splits were repeated.
-        history: ``train_loss``, ``val_loss``, ``val_metric``, one value per epoch, and ``best_epoch``.
+            ``split`` (sizes of the parts), and ``cv`` if splits were repeated. See :mod:`demonet.runs.fit`.
+        history: Of a network: ``train_loss``, ``val_loss``, ``val_metric``, one value per epoch, and ``best_epoch``.
         class_names: The name of each class, label or target column.
         ids: The id of each item.
         y: ``[items]`` the true class, -1 if it is unknown; or ``[items, columns]`` labels or numbers, NaN if unknown.
@@ -48,10 +48,10 @@ class Run:
         place: ``[items, 2]`` the two-dimensional projection of the embedding.
         degrees: ``[k]`` the distinct degrees of all nodes, ascending.
         degree_counts: ``[k]`` how many nodes have each degree.
-        degree_task: ``[k]`` the task of each degree; equal numbers share a task.
         edges: ``[2, m]`` the graph, each edge once, if it is small enough to be drawn; otherwise None.
         drawing: ``[items, 2]`` the positions of its nodes in a drawing; otherwise None.
         columns: The names of the attributes, if they have names.
+        degree_task: ``[k]`` of a network: the task of each degree; equal numbers share a task.
     """
 
     kind: Literal["nodes", "graphs"]
@@ -68,10 +68,15 @@ class Run:
     place: NDArray[np.float32]
     degrees: NDArray[np.int64]
     degree_counts: NDArray[np.int64]
-    degree_task: NDArray[np.int64]
     edges: NDArray[np.int64] | None = None
     drawing: NDArray[np.float32] | None = None
     columns: list[str] | None = None
+    degree_task: NDArray[np.int64] | None = None
+
+    @property
+    def model(self) -> str:
+        """``"auto"``, ``"kernel"`` or ``"network"``."""
+        return self.metrics.get("model", "network")
 
     @property
     def task(self) -> Task:
@@ -80,7 +85,7 @@ class Run:
 
     @property
     def metric(self) -> Metric:
-        """The metric that chose the epoch."""
+        """The metric that is reported, and that chose weights or the epoch."""
         return METRICS[self.config.get("metric", "accuracy")]
 
     @cached_property
@@ -106,7 +111,6 @@ def summarise(plan: Plan, estimator: Estimator, config: dict[str, Any], metrics:
     for number, rows in enumerate((split.train, split.val, split.test)):
         part[rows.numpy()] = number
     seen, counts = degrees(inputs.data).unique(return_counts=True)
-    tasks = estimator.model_.tasks.cpu()
     graphs, nodes = inputs.graphs, inputs.kind == "nodes"
     if nodes:
         size, edge_count = count_degree(graphs[0].edge_index, int(graphs[0].num_nodes)).numpy(), None
@@ -117,9 +121,13 @@ def summarise(plan: Plan, estimator: Estimator, config: dict[str, Any], metrics:
     if nodes and len(inputs.ids) <= MAX_DRAWN:
         edges = torch.unique(graphs[0].edge_index.sort(0).values, dim=1).numpy()
         drawing = _spring_layout(edges, len(inputs.ids), seed)
-    history = estimator.history_
-    curves = {name: getattr(history, name) for name in ("train_loss", "val_loss", "val_metric", "best_epoch")}
-    curves["val_metric"] = [value if np.isfinite(value) else None for value in history.val_metric]
+    curves: dict[str, Any] = {}
+    tasks = None
+    if plan.model == "network":
+        history, tasks = estimator.history_, estimator.model_.tasks.cpu()(seen).numpy()
+        curves = {name: getattr(history, name) for name in ("train_loss", "val_loss", "val_metric", "best_epoch")}
+        curves["val_metric"] = [value if np.isfinite(value) else None for value in history.val_metric]
+    outputs, embedding = predict_and_embed(estimator, inputs.data)
     return Run(
         kind=inputs.kind,
         config=config,
@@ -129,13 +137,13 @@ def summarise(plan: Plan, estimator: Estimator, config: dict[str, Any], metrics:
         ids=inputs.ids,
         y=inputs.data.y.numpy(),
         part=part,
-        outputs=predict_checked(estimator, inputs.data).astype(np.float32),
+        outputs=outputs.astype(np.float32),
         degree=size,
         edge_count=edge_count,
-        place=project(embed_checked(estimator, inputs.data), seed),
+        place=project(embedding, seed),
         degrees=seen.numpy(),
         degree_counts=counts.numpy(),
-        degree_task=tasks(seen).numpy(),
+        degree_task=tasks,
         edges=edges,
         drawing=drawing,
         columns=inputs.columns,

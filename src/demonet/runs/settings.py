@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 import torch
 
 from demonet.data.edges import SelfLoops
+from demonet.ensemble.portfolio import EFFORTS
 from demonet.errors import DemonetError, Hint
 from demonet.train.metrics import METRICS
 from demonet.train.objective import OBJECTIVES
@@ -18,6 +19,8 @@ Items = Literal["auto", "nodes", "graphs"]
 # of edges (both directions) plus a thirtieth of the number of feature values. 100,000 nodes with a million edges and 40
 # degrees get 140 epochs; up to 150,000 edges, a preset gets all of its 1,000 epochs.
 WORK = 300_000_000
+NETWORK_OPTIONS = ("preset", "scheme", "epochs", "class_weight", "log")  # read by networks alone
+AUTO_OPTIONS = ("effort", "time_limit")  # read by the ensemble alone
 FEATURES_PER_EDGE = 30
 
 
@@ -60,8 +63,13 @@ class Settings:
     Attributes:
         task: ``"classify"``, ``"multilabel"`` or ``"regress"``; ``"auto"`` depends on the labels, see
             :func:`~demonet.runs.targets.with_targets`.
-        metric: The metric that chooses the epoch and is reported, one of :data:`~demonet.train.metrics.METRICS` that
-            fits the task; None for the task's default.
+        model: ``"auto"``: several candidates, weighted on validation; ``"kernel"``; ``"network"``; None for ``"auto"``,
+            or for ``"network"`` where an option is given that only networks read: ``preset``, ``scheme``, ``epochs``,
+            ``class_weight`` or ``log``. See :func:`~demonet.runs.models.decide_model`.
+        effort: Of ``"auto"``: ``"quick"``, ``"standard"`` (the default) or ``"best"``.
+        time_limit: Of ``"auto"``: seconds, a rough limit on the fit of a split.
+        metric: The metric that is reported and that chooses weights or the epoch, one of
+            :data:`~demonet.train.metrics.METRICS` that fits the task; None for the task's default.
         preset: ``"default"``, ``"paper"`` or ``"authors"``.
         scheme: ``"weight"``, ``"hash"`` or ``"smooth"``; None for the preset's choice.
         seed: Seed of the split, the initial weights and dropout.
@@ -75,6 +83,9 @@ class Settings:
     """
 
     task: str = "auto"
+    model: str | None = None
+    effort: str | None = None
+    time_limit: float | None = None
     metric: str | None = None
     preset: str = "default"
     scheme: str | None = None
@@ -93,10 +104,18 @@ class Settings:
             problem = f"shares of {self.val:g} for validation and {self.test:g} for the test"
             hint = Hint("{val} must be above 0, {test} at least 0, and their sum below 1", val=..., test=...)
             raise DemonetError(problem, hint=hint)
-        for argument, known in (("task", ["auto", *OBJECTIVES]), ("metric", [None, *METRICS])):
+        for argument, known in (
+            ("task", ["auto", *OBJECTIVES]),
+            ("metric", [None, *METRICS]),
+            ("model", [None, "auto", "kernel", "network"]),
+            ("effort", [None, *EFFORTS]),
+        ):
             if getattr(self, argument) not in known:
                 choices = ", ".join(filter(None, known))
                 raise DemonetError(f"{getattr(self, argument)!r} is unknown", argument=argument, hint=f"use {choices}")
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise DemonetError(f"{self.time_limit:g} seconds", argument="time_limit", hint="a number above 0")
+        self._check_model()
         if self.cv < 1:
             raise DemonetError(f"{self.cv} splits; at least 1 is needed", argument="cv")
         if self.cv > 1 and (self.split is not None or not self.test):
@@ -108,10 +127,31 @@ class Settings:
         if self.device == "cuda" and not torch.cuda.is_available():
             raise DemonetError("no CUDA device is available", argument="device")
 
+    def _check_model(self) -> None:
+        """Refuse options that the model does not read."""
+        given = network_options(self)
+        if self.model in ("auto", "kernel") and given:
+            name = next(iter(given))
+            hint = Hint("only networks read it: use {model}", model="network")
+            raise DemonetError(f"{given[name]!r} with the model {self.model!r}", argument=name, hint=hint)
+        for name in AUTO_OPTIONS:
+            if getattr(self, name) is None or (self.model in (None, "auto") and not given):
+                continue
+            other = f"the model {self.model!r}" if self.model else f"{next(iter(given))}, which chooses a network"
+            hint = Hint("only {model} reads it", model="auto")
+            raise DemonetError(f"{getattr(self, name)!r} with {other}", argument=name, hint=hint)
+
     @property
     def uses(self) -> str:
         """The device that is used."""
         return "cuda" if self.device != "cpu" and torch.cuda.is_available() else "cpu"
+
+
+def network_options(settings: Settings) -> dict[str, Any]:
+    """The options that only networks read and that differ from their defaults."""
+    defaults = {"preset": "default"}
+    given = {name: getattr(settings, name) for name in NETWORK_OPTIONS}
+    return {name: value for name, value in given.items() if value != defaults.get(name)}
 
 
 def epoch_limit(epochs: int, edges: int, features: int = 0) -> int:

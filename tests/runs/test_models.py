@@ -1,0 +1,286 @@
+"""Which model a run fits, what it says about it, and how a run of candidates goes on after an interruption."""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+from sklearn.neighbors import KNeighborsClassifier
+from tests.runs.files import FILES, fit, page, roles, write_problem, write_table
+
+from demonet import DEMONetClassifier, DemonetError
+from demonet.data import Split
+from demonet.ensemble.machines import MachineMember
+from demonet.ensemble.nodes import NodeForest, NodeKernel
+from demonet.kernels import DegreeEffect
+from demonet.report.page import write
+from demonet.report.run import run_page
+from demonet.runs import RunProgress, Settings, embed_run, fit_run, load_run, predict_run
+from demonet.runs.degree_effect import verdict
+from demonet.runs.evaluate import value_of
+from demonet.runs.floors import floor_scores
+from demonet.runs.inputs import read_inputs
+from demonet.runs.models import decide_model
+from demonet.runs.settings import Reading
+
+AUTO = Settings(effort="quick")
+
+
+@pytest.fixture
+def few(problem, monkeypatch):
+    """Three quick candidates in place of the portfolio, and 150 nodes, of which some are labelled wrongly."""
+    write_problem(problem, 30)
+    _, labels = roles(30)
+    names, kinds = list(labels), np.array(list(labels.values()))
+    moved = np.random.default_rng(0).permutation(len(names))[:40]
+    kinds[np.sort(moved)] = kinds[moved]
+    write_table(problem / "labels.csv", ("node", "label"), zip(names, kinds, strict=True))
+
+    def portfolio(view, labelled, effort):
+        return [
+            MachineMember("machine", task="classes", settings=2),
+            NodeKernel("kernel-degree", kernel="degree"),
+            NodeForest("forest-degree", columns="degree", trees=5),
+        ]
+
+    monkeypatch.setattr("demonet.ensemble.ensemble.portfolio", portfolio)
+
+
+class Told(RunProgress):
+    def __init__(self, kill=None):
+        self.lines, self.stages, self.kill = [], [], kill
+
+    def message(self, text):
+        self.lines.append(str(text))
+
+    def candidates(self, label):
+        return nullcontext(self.candidate)
+
+    def candidate(self, progress):
+        self.stages.append((progress.stage, progress.candidate.name))
+        if self.kill == (progress.stage, progress.number):
+            raise Killed
+
+
+class Killed(BaseException):
+    """Nobody catches it, as nobody catches kill -9."""
+
+
+def test_the_default_is_an_ensemble_that_says_all(problem, few):
+    told = Told()
+    run = fit(settings=Settings(seed=7000), progress=told)
+    metrics = json.loads((problem / "run" / "metrics.json").read_text())
+    assert metrics == run.metrics
+    assert (metrics["model"], metrics["rule"], metrics["effort"]) == ("auto", "refit", "standard")
+    assert any(line.startswith("model: auto") for line in told.lines)
+    assert [name for stage, name in told.stages if stage == "done"] == ["machine", "kernel-degree", "forest-degree"]
+    assert sorted(file.name for file in (problem / "run").iterdir()) == FILES
+    table = {row["name"]: row for row in metrics["candidates"]}
+    assert sum(row["weight"] for row in table.values()) == pytest.approx(1)
+    assert all(row["interval"][0] <= row["score"] <= row["interval"][1] for row in table.values())
+    assert metrics["judged"] == {"items": 30, "by": "validation"}
+    assert metrics["gain"]["accuracy"]["best_score"] == max(row["score"] for row in table.values())
+    assert metrics["gain"]["log-loss"]["best_score"] == min(row["log_loss"] for row in table.values())
+    assert metrics["test_metric"] == metrics["refit"]["test_metric"]
+    assert metrics["floors"] == metrics["refit"]["floors"]
+    assert set(metrics["strict"]["floors"]) == {"majority", "degree-knn"}
+    effect = metrics["degree_effect"]
+    assert effect["items"] == metrics["split"]["train"] + metrics["split"]["val"]
+    assert np.shape(effect["sharing"]) == (len(effect["degrees"]),) * 2 == (2, 2)
+    assert effect["verdict"] in (problem / "run" / "MODEL_CARD.md").read_text()
+    card = (problem / "run" / "MODEL_CARD.md").read_text()
+    assert all(f"| {name} |" in card for name in table)
+    assert "contains its training data" in card
+    assert (run.history, run.degree_task) == ({}, None)
+    assert load_run("run").metrics == metrics
+
+
+def test_what_is_measured_is_what_is_saved(problem, few):
+    run = fit(settings=AUTO)
+    model = DEMONetClassifier.load("run/model.safetensors", graph="edges.csv")
+    np.testing.assert_array_equal(model.predict_proba().astype(np.float32), run.outputs)
+    np.testing.assert_array_equal(predict_run("run", "edges.csv")[2], run.outputs)
+    assert embed_run("run", "edges.csv")[1].shape[0] == len(run.ids)
+    split = Split.load(problem / "run" / "split.json")
+    for metric in ("accuracy", "log-loss"):
+        again = value_of(metric, "classify", run.y[split.test], model.predict_proba()[split.test])
+        key = "test_metric" if metric == "accuracy" else None
+        if key:
+            assert run.metrics[key] == again
+    again = DEMONetClassifier(effort="quick", directed=False)
+    again.fit_split(read_inputs("edges.csv", "labels.csv", None, Reading()).data, split)
+    strict = again.model_.ensemble.strict_proba
+    assert run.metrics["val_metric"] == (strict.argmax(1) == run.y)[split.val].mean()
+    assert run.metrics["strict"]["test_metric"] == (strict.argmax(1) == run.y)[split.test].mean()
+
+
+def test_an_interrupted_run_goes_on_with_the_finished_candidates(problem, few):
+    settings = Settings(effort="quick", cv=2)
+    whole = fit(out="whole", settings=settings)
+    with pytest.raises(Killed):
+        fit(settings=settings, progress=Told(("fit", 2)))
+    files = sorted(file.name for file in (problem / "run" / "unfinished").glob("checkpoint-000*/*"))
+    assert files == ["kernel-degree.fit.safetensors", "machine.fit.safetensors"]
+    with pytest.raises(Killed):
+        fit(settings=settings, resume=True, progress=Told(("refit", 1)))
+    told = Told()
+    run = fit(settings=settings, resume=True, progress=told)
+    begun = [name for stage, name in told.stages if stage == "fit"]
+    assert begun == ["machine", "kernel-degree", "forest-degree"]  # of the second split alone
+    np.testing.assert_array_equal(run.outputs, whole.outputs)
+    assert run.metrics["cv"] == whole.metrics["cv"]
+    assert (problem / "run" / "predictions.csv").read_bytes() == (problem / "whole" / "predictions.csv").read_bytes()
+    assert sorted(file.name for file in (problem / "run").iterdir()) == FILES
+
+
+def test_a_damaged_candidate_is_refused(problem, few):
+    with pytest.raises(Killed):
+        fit(settings=AUTO, progress=Told(("fit", 2)))
+    file = next((problem / "run" / "unfinished").glob("checkpoint-000*/machine.fit*"))
+    raw = file.read_bytes()
+    file.write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
+    with pytest.raises(DemonetError, match="checksum"):
+        fit(settings=AUTO, resume=True)
+
+
+def test_an_unfinished_network_of_an_earlier_version_is_not_gone_on_with_as_an_ensemble(problem, few):
+    with pytest.raises(Killed):
+        fit(settings=AUTO, progress=Told(("fit", 1)))
+    asked = problem / "run" / "unfinished" / "asked.json"
+    before = {name: value for name, value in json.loads(asked.read_text()).items() if name != "model"}
+    asked.write_text(json.dumps(before))
+    with pytest.raises(DemonetError, match=r"model: .*\bnetwork\b.*\bauto\b"):
+        fit(settings=AUTO, resume=True)
+
+
+def test_the_metric_chooses_weights_and_is_shown(problem, few):
+    run = fit(settings=Settings(metric="macro-f1", effort="quick"))
+    assert run.metrics["metric"] == "macro-f1"
+    assert set(run.metrics["gain"]) == {"macro-f1", "log-loss"}
+    assert run.metrics["candidates"][0]["score"] != run.metrics["candidates"][0]["accuracy"]
+    assert run.metrics["floors"]["majority"] < 0.3  # macro F1 of one class among three
+
+
+def test_numbers_and_tables_are_left_to_the_models_that_predict_them(problem):
+    told = Told()
+    run = fit_run("edges.csv", "scores.csv", out="run", page=page, progress=told)
+    assert run.model == "kernel"
+    assert any(line.startswith("model: kernel") and "model='network'" in line for line in told.lines)
+    metrics = run.metrics
+    assert (metrics["rule"], metrics["metric"]) == ("refit", "rmse")
+    assert metrics["strict"]["test_metric"] != metrics["refit"]["test_metric"]
+    assert metrics["degree_effect"]["regression"] is True
+    np.testing.assert_array_equal(predict_run("run", "edges.csv")[2], run.outputs)
+    told = Told()
+    run = fit_run("edges.csv", "tags.csv", out="tags", settings=Settings(epochs=2), page=page, progress=told)
+    assert (run.model, run.metrics["rule"], run.metrics["refit"]) == ("network", "strict", None)
+    assert run.metrics["floors"] == run.metrics["strict"]["floors"]
+
+
+@pytest.mark.parametrize(
+    ("given", "task", "columns", "model", "names"),
+    [
+        ({}, "classify", 1, "auto", ["model='network'"]),
+        ({"metric": "auc"}, "classify", 1, "auto", []),
+        ({"epochs": 3}, "classify", 1, "network", ["epochs=3", "model='auto'"]),
+        ({"preset": "paper"}, "regress", 1, "network", ["preset='paper'"]),
+        ({"class_weight": "balanced"}, "classify", 1, "network", ["class_weight='balanced'"]),
+        ({}, "regress", 1, "kernel", ["auto", "model='network'"]),
+        ({"model": "auto"}, "regress", 2, "network", ["auto", "2"]),
+        ({}, "multilabel", 3, "network", ["auto", "3"]),
+        ({"model": "kernel"}, "classify", 1, "kernel", []),
+        ({"model": "network"}, "classify", 1, "network", []),
+    ],
+)
+def test_the_model_is_chosen_and_said(given, task, columns, model, names):
+    chosen, line = decide_model(Settings(**given), task, columns)
+    assert chosen == model
+    assert line.startswith(f"model: {model}")
+    assert [name for name in names if name not in line] == []
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"model": "auto", "epochs": 3}, r"epochs: .*model='network'"),
+        ({"model": "kernel", "scheme": "hash"}, r"scheme: .*model='network'"),
+        ({"model": "network", "effort": "quick"}, r"effort: .*model='auto'"),
+        ({"model": "kernel", "time_limit": 3.0}, r"time_limit: .*model='auto'"),
+        ({"epochs": 3, "effort": "quick"}, r"effort: .*epochs"),
+        ({"model": "forest"}, r"model: .*forest"),
+        ({"effort": "huge"}, r"effort: .*huge"),
+        ({"time_limit": 0.0}, r"time_limit: "),
+    ],
+)
+def test_options_that_exclude_each_other(given, match):
+    with pytest.raises(DemonetError, match=match):
+        Settings(**given)
+
+
+def test_what_the_task_does_not_allow():
+    with pytest.raises(DemonetError, match=r"model: .*\b3\b.*model='network'"):
+        decide_model(Settings(model="kernel"), "multilabel", 3)
+    with pytest.raises(DemonetError, match=r"effort: .*'quick'.*'regress'"):
+        decide_model(Settings(effort="quick"), "regress", 1)
+
+
+def test_floors_are_fitted_again_with_their_settings(problem):
+    """Refit, by hand: the neighbours that validation chose, fitted on training and validation nodes."""
+    write_problem(problem, 30)
+    inputs = read_inputs("edges.csv", "labels.csv", None, Reading())
+    y, n = inputs.data.y.numpy(), len(inputs.ids)
+    order = np.random.default_rng(0).permutation(n)
+    split = Split("mine", 0, order[:60], order[60:100], order[100:])
+    train, val, test = (np.sort(part) for part in (order[:60], order[60:100], order[100:]))
+    x = np.log1p(np.bincount(inputs.data.edge_index[1].numpy(), minlength=n))[:, None]
+
+    def right(k, rows, items):
+        return (KNeighborsClassifier(k).fit(x[rows], y[rows]).predict(x[items]) == y[items]).mean()
+
+    k = max((1, 3, 5, 9, 15), key=lambda k: right(k, train, val))
+    found = floor_scores(inputs, split, "accuracy")
+    assert found["strict"]["degree-knn"] == pytest.approx(right(k, train, test))
+    assert found["refit"]["degree-knn"] == pytest.approx(right(k, np.sort(order[:100]), test))
+    for rule, rows in (("strict", train), ("refit", order[:100])):
+        assert found[rule]["majority"] == pytest.approx((y[test] == np.bincount(y[rows]).argmax()).mean())
+
+
+def effect_of(none, shuffled):
+    means = {"degree": 0.8, "none": 0.7, "shuffled": 0.6}
+    gains = {
+        arm: {"accuracy": (0.1, 0.0, 0.2), "loss": (sum(b) / 2, *b)}
+        for arm, b in (("none", none), ("shuffled", shuffled))
+    }
+    return DegreeEffect(means, means, gains, 50)
+
+
+@pytest.mark.parametrize(
+    ("none", "shuffled", "start"),
+    [
+        ((-0.2, -0.1), (-0.2, -0.1), "Yes"),
+        ((-0.2, -0.1), (-0.2, 0.1), "Perhaps"),
+        ((-0.2, 0.1), (-0.2, -0.1), "Not shown"),
+        ((0.1, 0.2), (-0.2, -0.1), "No, "),
+    ],
+)
+def test_the_verdict_is_that_of_the_intervals(none, shuffled, start):
+    told = verdict(effect_of(none, shuffled))
+    assert told.startswith(start)
+    assert all(number in told for number in ("0.800", "0.700", "0.600"))
+
+
+def test_without_a_test_part_there_are_no_test_scores(problem, few):
+    run = fit(settings=Settings(effort="quick", test=0.0), page=lambda run, path: write(run_page(run), path))
+    for rule in ("strict", "refit"):
+        assert run.metrics[rule] == {"test_metric": None, "test_metric_interval": None, "floors": {}}
+    assert run.metrics["candidates"][0]["score"] is not None
+    assert "Candidates" in (problem / "run" / "report.html").read_text()
+
+
+def test_the_diagnosis_is_bounded(problem, few, monkeypatch):
+    monkeypatch.setattr("demonet.runs.degree_effect.MOST_SECONDS", {"quick": 0.0})
+    run = fit(settings=AUTO)
+    assert set(run.metrics["degree_effect"]) == {"skipped"}
+    assert run.metrics["degree_effect"]["skipped"] in (problem / "run" / "MODEL_CARD.md").read_text()
