@@ -46,7 +46,8 @@ def write_files(
     written = []
     for name, some in tables.items():
         if some:  # some parts have no quick version
-            write_rows(some, out / name, without=("values",))
+            unused = () if any(getattr(row, "rule", "") for row in some) else ("rule",)
+            write_rows(some, out / name, without=("values", *unused))
             written.append(out / name)
     shown = {(r.job, r.stamp): r for results in found.values() for several in results.values() for r in several}
     facts = run_facts(list(shown.values()), summary)
@@ -77,7 +78,7 @@ def write_paper(rows: Rows, out: Path, *, facts: Mapping[str, Any], extras: Extr
         files[out / "tables" / f"{name}.md"] = markup.markdown(part.layout, members, part.title)
         files[out / "tables" / f"{name}.tex"] = markup.latex(name, part.layout, members, part.title)
     if "nodes" in rows and "graphs" in rows:
-        files[out / "tables" / "readme.md"] = markup.readme(rows["nodes"], rows["graphs"])
+        files[out / "tables" / "readme.md"] = markup.readme(rows["nodes"], rows["graphs"], rows.get("default", ()))
         files[out / "tables" / "account.md"] = account(misses(printed_rows(rows)))
     for charts in part_charts(rows, extras).values():
         files |= {out / "figures" / f"{name}.svg": chart_svg.draw(chart) for name, chart in charts.items()}
