@@ -139,7 +139,9 @@ class Kernel(RuleMethod):
         both = split.joined().train.numpy()
         view, settings = self._view(data, both, seed), [setting for setting, _ in machine.members_]
         again = KernelMachine(machine.task_, settings=settings, seed=seed).fit_views(view.take(both), y[both])
-        extra = {"degree": float(np.mean([setting.degree for setting in settings])), "task": machine.task_}
+        # A graph kernel without its pooled part (WL and structure alone) does not read the other fields.
+        share = float(np.mean([s.degree if getattr(s, "pooled", 1.0) else 0.0 for s in settings]))
+        extra = {"degree": share, "task": machine.task_}
         return BothRules(strict, _right(again, view.take(test), y[test]), validation, extra)
 
     def _view(self, data: Items, known: NDArray[np.int64], seed: int) -> Any:

@@ -14,6 +14,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from demonet.errors import DemonetError
@@ -205,7 +206,9 @@ class Driver:
 
     def _fits(self, task: Task) -> bool:
         """Whether a run is expected to end in time; one of which nothing is known is tried."""
-        expected = self.estimate.of(task.job.cell)
+        if self.until == math.inf:
+            return True
+        expected = self.estimate.of(task.job.cell, least=2)
         return expected is None or time.monotonic() + expected < self.until
 
     def _poll_others(self) -> None:
@@ -277,9 +280,9 @@ class Estimate:
             before = self._sums[level]
             self._sums[level] = before[0] + runs, before[1] + seconds
 
-    def of(self, cell: Cell) -> float | None:
-        """Seconds of one run of a cell; ``None`` if no run has ever finished."""
-        sums = (self._sums.get(level, (0, 0.0)) for level in _levels(cell))
+    def of(self, cell: Cell, least: int | None = None) -> float | None:
+        """Seconds of one run of a cell; ``None`` if no run has ever finished, or none of the first ``least`` levels."""
+        sums = (self._sums.get(level, (0, 0.0)) for level in islice(_levels(cell), least))
         return next((seconds / runs for runs, seconds in sums if runs), None)
 
 
