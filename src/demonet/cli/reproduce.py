@@ -27,7 +27,8 @@ def reproduce(
         list[str],
         typer.Argument(
             metavar="PART...",
-            help="default, properties, nodes, splits, graphs, speed, layers, identity, ablation, comparison, reasons, or all.",
+            help="default, properties, nodes, splits, graphs, speed, layers, identity, ablation, comparison, reasons, "
+            "or all.",
         ),
     ],
     runs: Annotated[int | None, typer.Option(min=1, help="Runs per cell, instead of each cell's own number.")] = None,
@@ -43,7 +44,9 @@ def reproduce(
         bool, typer.Option("--fresh", help="Repeat complete cells that were made with other code or libraries.")
     ] = False,
     render_only: Annotated[bool, typer.Option("--render-only", help="Make no runs; write what is there.")] = False,
-    no_render: Annotated[bool, typer.Option("--no-render", help="Make runs only; write nothing but the ledger.")] = False,
+    no_render: Annotated[
+        bool, typer.Option("--no-render", help="Make runs only; write nothing but the ledger.")
+    ] = False,
     time_limit: Annotated[
         float | None,
         typer.Option(min=0, help="Seconds after which to stop; runs that would not end by then are not started."),
