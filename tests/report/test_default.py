@@ -139,6 +139,7 @@ def test_a_missing_run_leaves_the_verdict_open():
     found = {one.ours.dataset: one for one in standings(short, "strict")}
     assert found["usa"].verdict == "not yet run"
     assert len(found["usa"].missing) == 1 or set(found["usa"].missing) == {"GCN", "GCN, our inputs"}
+    assert found["usa"].best is None  # the best of some rivals would flatter us
     assert {one.verdict for name, one in found.items() if name != "usa"} == {"above all"}
     assert {one.verdict for one in standings(short, "refit")} == {"above all"}
     empty = standings(DEFAULT.rows({}), "strict")
@@ -232,6 +233,17 @@ def test_the_files_have_the_rule_and_those_of_other_parts_do_not(tmp_path):
     for name in ("default_members.csv", "default_ensemble.csv", "tables/default.md", "tables/default.tex"):
         assert (tmp_path / name).stat().st_size > 0
     assert "not yet run" in (tmp_path / "tables" / "default.md").read_text(encoding="utf-8")
+
+
+def test_borrowed_runs_alone_do_not_begin_the_part(tmp_path):
+    """Tables 4 and 5 have been run, this part has not: the page leaves it out."""
+    borrowed = next(entry.cell for entry in DEFAULT.entries() if entry.borrowed)
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        ledger.claim(Job(borrowed, 0), STAMP)
+        ledger.record(Job(borrowed, 0), STAMP, Outcome(0.5, 1.0, 1.0))
+        written = write_files(ledger, [PARTS["nodes"], PARTS["graphs"]], tmp_path, runs=None, quick=False, summary=None)
+    assert not any("default" in path.name for path in written)
+    assert "ensemble" not in (tmp_path / "tables" / "readme.md").read_text(encoding="utf-8")
 
 
 def test_the_page_has_this_part_first_after_the_claims():

@@ -47,7 +47,7 @@ def ratio_of(split: str) -> float:
     Runs on a graph that is generated anew each time share no items.
 
     >>> [round(ratio_of(split), 3) for split in ("thirds", "10/20/70", "train:0.8", "nested:10", "fresh:thirds")]
-    [0.5, 2.333, 0.25, 0.111, 0]
+    [0.5, 2.333, 0.25, 0.111, 0.0]
     """
     if split.startswith(FRESH):
         return 0.0

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from demonet.atomic import replacing
-from demonet.experiments.ledger.job import Cell, Result
+from demonet.experiments.ledger.job import Cell, Result, Wanted
 from demonet.experiments.ledger.store import Ledger
 from demonet.experiments.ledger.work import WorkSummary
 from demonet.experiments.rows import write_rows
@@ -38,7 +38,7 @@ def write_files(
         part.name: asked.get(part.name, (None, quick and not (out / f"{part.name}.csv").exists())) for part in every
     }
     found = _results(ledger, ways)
-    begun = [part for part in every if part in parts or any(found[part.name].values())]
+    begun = [part for part in every if part in parts or any(found[part.name][one.cell] for one in _own(part, ways))]
     rows = {part.name: part.rows(found[part.name], *ways[part.name]) for part in begun}
     extras = {part.name: part.extra(part.entries(ways[part.name][1]), found[part.name]) for part in begun}
     tables: dict[str, Sequence[Any]] = {f"{part.name}.csv": rows[part.name] for part in parts}
@@ -92,6 +92,11 @@ def _write(path: Path, content: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as draft:
         draft.write_text(content, encoding="utf-8", newline="\n")
+
+
+def _own(part: Part, ways: Mapping[str, tuple[int | None, bool]]) -> list[Wanted]:
+    """What a part runs itself: cells that it borrows from others do not begin it."""
+    return part.wanted(*ways[part.name], own=True)
 
 
 def _results(ledger: Ledger, ways: Mapping[str, tuple[int | None, bool]]) -> dict[str, dict[Cell, list[Result]]]:

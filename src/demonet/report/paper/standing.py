@@ -27,8 +27,8 @@ class Standing:
 
     Attributes:
         ours: Its row.
-        best: The rival with the highest mean; ``None`` if no rival has all its runs.
-        difference: Ours minus the best rival; ``None`` with fewer than two paired runs.
+        best: The rival with the highest mean; ``None`` as long as a rival lacks runs.
+        difference: Ours minus the best rival; ``None`` as long as there is none, or fewer than two paired runs.
         p: Its p, corrected for all rivals on this set.
         below: The rivals that are significantly above ours.
         missing: Rivals that lack runs.
@@ -61,7 +61,7 @@ def _standing(ours: ResultRow, rows: Sequence[ResultRow]) -> Standing:
     missing = tuple(row.full_name for row in rivals if not row.whole)
     values = {"": ours.values, **{name: row.values for name, row in whole.items()}}
     found = {one.baseline: one for one in against_each(values, list(whole), ratio_of(ours.split))}
-    best = max(whole.values(), key=lambda row: row.mean, default=None)
+    best = None if missing else max(whole.values(), key=lambda row: row.mean, default=None)
     against = found.get(best.full_name) if best else None
     below = tuple(name for name, one in found.items() if one.corrected < LEVEL and one.difference.mean < 0)
     above = [one for one in found.values() if one.corrected < LEVEL and one.difference.mean > 0]
