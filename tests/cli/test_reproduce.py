@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import os
 import signal
+import subprocess
 import sys
 from dataclasses import replace
 
 import pytest
 from tests.experiments.ledger.fakes import FORK, lines, perform, value, wait_for
+from tests.pages import ROOT
 from typer.testing import CliRunner
 
 from demonet.cli import app, main
@@ -129,6 +131,71 @@ def test_render_only_does_no_run(tmp_path):
     assert [row["runs"] for row in table(tmp_path)] == ["2"] * 3 + ["0"] * 3
     assert [row["runs"] for row in table(tmp_path, "graphs")] == ["0"] * 6
     assert ended(tmp_path) == before
+
+
+def test_runs_made_elsewhere_are_merged_and_rendered_here(tmp_path):
+    """Without rendering nothing but the ledger is written; the next command adds its runs and writes the rest."""
+    other = tmp_path / "other.sqlite"
+    first = run(tmp_path, "nodes", "--sets", "brazil", "--no-render", "--ledger", str(other))
+    assert first.exit_code == 0, first.output
+    assert not (tmp_path / "out").exists()
+    run(tmp_path, "nodes", "--sets", "usa")
+    result = run(tmp_path, "nodes", "--render-only", "--merge", str(other))
+    assert result.exit_code == 0, result.output
+    assert "Added 6 runs" in result.stderr
+    assert {row["runs"] for row in table(tmp_path)} == {"2"}
+    assert ended(tmp_path) == 12
+    with Ledger(tmp_path / "again.sqlite") as ledger:
+        assert ledger.import_runs(tmp_path / "out" / "ledger.parquet") == 12
+
+
+def test_a_time_limit_leaves_runs_for_the_next_command(tmp_path):
+    result = run(tmp_path, "nodes", "--time-limit", "0")
+    assert result.exit_code == 0, result.output
+    assert "Stopped with 12 runs left" in result.stderr
+    assert ended(tmp_path) == 0
+    assert "12 runs in" in run(tmp_path, "nodes", "--time-limit", "1000").stderr
+
+
+def test_borrowed_cells_are_shown_and_not_run(tmp_path, monkeypatch):
+    whole = part("nodes")
+    borrowing = replace(part("default"), whole=lambda: [replace(one, borrowed=True) for one in whole.entries()])
+    give(monkeypatch, whole, borrowing)
+    assert "No run was missing." in run(tmp_path, "default").stderr
+    assert {row["runs"] for row in table(tmp_path, "default")} == {"0"}
+    run(tmp_path, "nodes")
+    run(tmp_path, "default", "--render-only")
+    assert {row["runs"] for row in table(tmp_path, "default")} == {"2"}
+
+
+WITHOUT = """
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("plotly", "gensim", "grakel", "pyarrow", "ray"):
+            raise ModuleNotFoundError(f"{name} is not here", name=name)
+sys.meta_path.insert(0, Blocked())
+from tests.experiments.ledger.fakes import FORK
+from tests.experiments.tiny import tiny
+from demonet.cli import main
+from demonet.experiments import methods
+from demonet.experiments.ledger import engines
+engines.CONTEXT, methods.load = FORK, tiny
+sys.argv = ["demonet", "reproduce", "default", *sys.argv[1:]]
+main()
+"""
+
+
+def test_runs_need_no_libraries_for_figures_and_no_parquet(tmp_path):
+    """As on a machine that has only what the methods need; the ledger is read here."""
+    options = ["--sets", "brazil", "--methods", "degree-knn,demonet-kernel", "--runs", "1"]
+    ledger = tmp_path / "ledger.sqlite"
+    command = [sys.executable, "-c", WITHOUT, *options, "--jobs", "2", "--no-render", "--ledger", str(ledger)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "4 runs in" in done.stderr
+    with Ledger(ledger) as opened:
+        assert sum(runs for _, runs, _ in opened.seconds()) == 4
 
 
 def test_other_parts_stay_whole_whatever_is_asked_of_one(tmp_path):

@@ -80,7 +80,7 @@ def test_options_change_the_configuration():
 def test_options_of_baselines():
     assert perform(job("brazil", "gcn", options={"hidden": 4, "train": {"epochs": 2}})).extra["epochs"] == 2
     wide = method("wl", options={"rounds": [1], "strengths": [1.0]})
-    assert wide._make().settings.rounds == (1,)
+    assert wide.make().settings.rounds == (1,)
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from demonet.train import (
     train_graphs,
     train_nodes,
 )
+from demonet.train.loop import fit_epochs
 from demonet.train.problem import collated
 from demonet.train.steps import parameter_groups
 
@@ -294,3 +295,30 @@ def test_a_loss_that_is_not_a_number_stops_the_run():
     data, split = problems.nodes()
     with pytest.raises(DemonetError, match=r"loss\b.*\b(nan|inf)\b.*epoch \d"):
         train_nodes(data, split, problems.quick("paper", "nodes", epochs=20, lr=1e30))
+
+
+@pytest.mark.parametrize("kind", ["nodes", "graphs"])
+def test_a_given_number_of_epochs_ends_where_the_loop_was_then(kind):
+    """The weights after epoch 4 of a longer training, bit by bit; the validation part may be empty."""
+    data, split = getattr(problems, kind)()
+    model = nn.Linear(3, 8)
+    x = torch.rand(split.train.numel() + split.val.numel() + split.test.numel(), 3)
+    y = data.y if kind == "nodes" else torch.cat([graph.y for graph in data])
+    if kind == "nodes":
+        x = torch.rand(data.num_nodes, 3)
+        model = nn.Linear(3, int(y.max()) + 1)
+
+    def problem(chosen):
+        if kind == "nodes":
+            return NodeProblem((x,), y, chosen)
+        return GraphProblem(y, chosen, lambda rows: (x[rows],), batch_size=4)
+
+    start = {name: value.clone() for name, value in model.state_dict().items()}
+    seen = []
+    config = TrainConfig(lr=0.05, epochs=9, seed=5)
+    fit(model, problem(split), config, on_epoch=lambda _: seen.append(model.weight.detach().clone()))
+    model.load_state_dict(start)
+    blind = Split(split.name, split.seed, split.train, split.val[:0], split.test)
+    history = fit_epochs(model, problem(blind), TrainConfig(lr=0.05, epochs=4, seed=5))
+    assert torch.equal(model.weight, seen[3])
+    assert (history.epochs, history.val_loss) == (4, [])

@@ -40,7 +40,9 @@ class AttributeLR(Baseline):
 
     def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Tensor:
         x = node_attributes(data) if isinstance(data, Data) else graph_attributes(data)
-        return logistic(x, y, split).predict(x)
+        selected = logistic(x, y, split, kept=self.chosen)
+        self.chosen = selected.model
+        return selected.predict(x)
 
 
 class _AttributesAndContext(Baseline):
@@ -63,13 +65,16 @@ class _AttributesAndContext(Baseline):
     def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Tensor:
         attributes = node_attributes(cast(Data, data))
         context = normalize(self._context(cast(Data, data), attributes))
-        best = -1.0
-        for scale in _SCALES if split.val.numel() else (_DEFAULT_SCALE,):
+        scales, kept, best = _SCALES if split.val.numel() else (_DEFAULT_SCALE,), None, -1.0
+        if self.chosen is not None:
+            scales, kept = (self.chosen[0],), self.chosen[1]
+        for scale in scales:
             parts = [attributes, scale * context] if scale else [attributes]
             rows = sparse.hstack(parts, format="csr") if any(map(sparse.issparse, parts)) else np.hstack(parts)
-            selected = logistic(rows, y, split)
+            selected = logistic(rows, y, split, kept=kept)
             if selected.accuracy > best:
                 best, self.scale, prediction = selected.accuracy, scale, selected.predict(rows)
+                self.chosen = scale, selected.model
         return prediction
 
 

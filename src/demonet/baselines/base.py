@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
@@ -64,12 +65,15 @@ class Baseline(ABC):
         kinds: Whether it classifies the nodes of a graph, graphs, or both.
         defaults: The settings that its paper suggests; ``defaults.source`` is the citation.
         settings: The settings of this object.
+        chosen: What the validation part decided in :meth:`fit`, which :meth:`refit` keeps: a classifier with its
+            settings, a number of epochs. None where nothing is to be decided.
     """
 
     name: ClassVar[str]
     kinds: ClassVar[tuple[Kind, ...]] = ("nodes", "graphs")
     defaults: ClassVar[Settings]
     settings: Settings
+    chosen: Any = None
 
     def __init__(self, **changes: Any) -> None:
         known = [field.name for field in fields(self.defaults) if field.name != "source"]
@@ -92,12 +96,24 @@ class Baseline(ABC):
             raise DemonetError(f"{self.name} classifies {' and '.join(self.kinds)}, not {kind}")
         y = labels(data)
         check_split(split, y)
+        self.chosen = None
         self._prediction = self._fit(data, y, split, seed)
         return self
+
+    def refit(self, data: Items, split: Split, seed: int = 0) -> Self:
+        """A copy that is fitted on the training and validation part together, with what this one has ``chosen``.
+
+        The arguments are those of :meth:`fit`, which must have been called.
+        """
+        again = copy.copy(self)
+        again._prediction = again._fit(data, labels(data), split.joined(), seed)
+        return again
 
     @abstractmethod
     def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Tensor:
         """Train, and return the predicted class of every item.
+
+        Where ``chosen`` is None, choose by the validation part and store the choice there; otherwise keep to it.
 
         Args:
             data: As given to :meth:`fit`.

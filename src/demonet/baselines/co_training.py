@@ -55,6 +55,7 @@ class _CoTrained(GCN):
 
     Attributes:
         added: ``[n]`` the class with which each node was added, or -1.
+        chosen: The numbers of epochs of both trainings.
     """
 
     kinds = ("nodes",)
@@ -62,7 +63,10 @@ class _CoTrained(GCN):
     settings: CoTrainingSettings
 
     def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Tensor:
+        first, second = self.chosen or (None, None)
+        self.chosen = first
         super()._fit(data, y, split, seed)
+        first, self.chosen = self.chosen, second
         graph, known = cast(Data, data), y.cpu()
         candidates = torch.ones(y.numel(), dtype=torch.bool)
         candidates[split.train] = candidates[split.val] = False
@@ -75,7 +79,9 @@ class _CoTrained(GCN):
         rest = split.test[~torch.isin(split.test, more)]
         y = torch.where(self.added == NO_CLASS, known, self.added).to(y.device)
         larger = Split(split.name, split.seed, torch.cat([split.train, more]), split.val, rest)
-        return super()._fit(data, y, larger, seed)
+        prediction = super()._fit(data, y, larger, seed)
+        self.chosen = first, self.chosen
+        return prediction
 
     @abstractmethod
     def _combine(self, walks: Tensor, network: Tensor) -> Tensor:

@@ -11,13 +11,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 
 from demonet.baselines.base import at_least, register
 from demonet.baselines.kernel import KernelSettings, KernelSVM
 from demonet.errors import DemonetError
 from demonet.kernels import WLSubtreeKernel
-from demonet.kernels.base import Expansion
+from demonet.kernels.base import Expansion, GraphKernel
 from demonet.kernels.graph_union import Float, GraphUnion
 
 _POSITIVE = Interval(Integral, 1, None, closed="left")
@@ -161,6 +162,10 @@ class DeepWL(KernelSVM):
                 kernel = DeepWLKernel(n_iter, normalize, dimensions, window, settings.epochs, seed, vectors)
                 yield kernel
                 vectors = kernel.vectors_  # fitted by now; normalisation does not change them
+
+    def _unfitted(self, kernel: GraphKernel) -> GraphKernel:
+        """Vectors are learned from the graphs that a kernel is fitted on."""
+        return clone(kernel).set_params(vectors=None)
 
     def _default_kernel(self, seed: int) -> DeepWLKernel:
         return DeepWLKernel(self.settings.untuned, epochs=self.settings.epochs, seed=seed)

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet.baselines.base import Baseline, Items
-from demonet.baselines.selection import logistic
+from demonet.baselines.selection import Selected, logistic
 from demonet.data.splits import Split
 
 Float = NDArray[np.float64]
@@ -46,7 +46,9 @@ class Embedding(Baseline):
     def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Tensor:
         z = self.embed(cast(Data, data), seed) if self._given is None else self._given
         self._embeddings = torch.from_numpy(z)
-        return classify(z, y, split)
+        selected, x = classifier(z, y, split, self.chosen)
+        self.chosen = selected.model
+        return selected.predict(x)
 
     def embeddings(self) -> Tensor:
         """``[nodes, width]`` the embedding that was classified."""
@@ -58,5 +60,11 @@ def classify(z: Float, y: Tensor, split: Split) -> Tensor:
 
     Columns are standardised over all nodes, which needs no labels.
     """
+    selected, x = classifier(z, y, split)
+    return selected.predict(x)
+
+
+def classifier(z: Float, y: Tensor, split: Split, kept: Any = None) -> tuple[Selected, Float]:
+    """The regression of :func:`classify` and the rows that it reads; ``kept`` as in ``selection.select``."""
     x = StandardScaler().fit_transform(z)
-    return logistic(x, y, split, one_vs_rest=True).predict(x)
+    return logistic(x, y, split, one_vs_rest=True, kept=kept), x

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.svm import SVC
 from torch import Tensor
 from torch_geometric.data import Data
@@ -80,8 +81,12 @@ class KernelMethod(Baseline):
         """The kernel for a split without a validation part."""
 
     @abstractmethod
-    def _classify(self, rows: Rows, y: Tensor, split: Split, seed: int) -> Selected:
-        """The best classifier on the rows of one kernel."""
+    def _classify(self, rows: Rows, y: Tensor, split: Split, seed: int, kept: Any) -> Selected:
+        """The best classifier on the rows of one kernel; ``kept`` as in :func:`~demonet.baselines.selection.select`."""
+
+    def _unfitted(self, kernel: GraphKernel) -> GraphKernel:
+        """A kernel with the settings of one that is fitted."""
+        return clone(kernel)
 
     def _rows(self, kernel: GraphKernel, graphs: list[Data], split: Split) -> Rows:
         """The input of the classifier, one row per graph: by default the explicit features."""
@@ -90,13 +95,16 @@ class KernelMethod(Baseline):
     def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Tensor:
         graphs = list(data)
         training = [graphs[i] for i in split.train.tolist()]
-        best = -1.0
-        for kernel in self._kernels(seed) if split.val.numel() else [self._default_kernel(seed)]:
+        kernels, kept, best = self._kernels(seed) if split.val.numel() else [self._default_kernel(seed)], None, -1.0
+        if self.chosen is not None:
+            kernels, kept = [self._unfitted(self.chosen[0])], self.chosen[1]
+        for kernel in kernels:
             rows = self._rows(kernel.fit(training), graphs, split)
-            selected = self._classify(rows, y, split, seed)
+            selected = self._classify(rows, y, split, seed, kept)
             if selected.accuracy > best:  # the first among equals
                 best, self.kernel, self.model = selected.accuracy, kernel, selected.model
                 prediction = selected.predict(rows)
+        self.chosen = self.kernel, self.model
         self._graphs = graphs
         return prediction
 
@@ -129,6 +137,6 @@ class KernelSVM(KernelMethod):
         unit = float(np.mean(np.diagonal(gram[split.train.numpy()])))
         return gram / unit if unit > 0 else gram
 
-    def _classify(self, rows: Rows, y: Tensor, split: Split, seed: int) -> Selected:
+    def _classify(self, rows: Rows, y: Tensor, split: Split, seed: int, kept: Any) -> Selected:
         machines = [SVC(C=strength, kernel="precomputed") for strength in self.settings.strengths]
-        return select(machines, rows, y, split, default=SVC(C=1.0, kernel="precomputed"))
+        return select(machines, rows, y, split, default=SVC(C=1.0, kernel="precomputed"), kept=kept)

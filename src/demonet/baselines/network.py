@@ -20,7 +20,7 @@ from demonet.data.features import FeatureMap
 from demonet.data.splits import Split
 from demonet.errors import DemonetError
 from demonet.train.config import TrainConfig
-from demonet.train.loop import History, fit
+from demonet.train.loop import History, fit, fit_epochs
 from demonet.train.problem import GraphProblem, NodeProblem, collated
 from demonet.train.recipes import replace_features
 
@@ -69,6 +69,8 @@ class Classifier(nn.Module):
 class Network(Baseline):
     """A neural network on the features and with the early stopping that all networks share.
 
+    ``chosen`` is the number of epochs after which it was best on validation.
+
     Args:
         features: A specification for :class:`~demonet.data.FeatureMap`. By default the attributes, or the one-hot
             degree where there are none.
@@ -109,7 +111,11 @@ class Network(Baseline):
             ready = self._preprocess(ready, training)
             problem = GraphProblem(y, split, collated(ready, self._inputs), config.batch_size)
             batches = self._batches(ready)
-        self.history = fit(model, problem, config)
+        if self.chosen is None:
+            self.history = fit(model, problem, config)
+            self.chosen = self.history.best_epoch + 1
+        else:
+            self.history = fit_epochs(model, problem, replace(config, epochs=self.chosen))
         self._infer(model.eval(), batches)
         return self._scores.argmax(1)
 

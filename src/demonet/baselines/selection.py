@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -37,7 +38,7 @@ class Selected:
         return torch.from_numpy(np.asarray(self.model.predict(int32_indices(x))).astype(np.int64))
 
 
-def select(models: Sequence[Any], x: Rows, y: Tensor, split: Split, default: Any) -> Selected:
+def select(models: Sequence[Any], x: Rows, y: Tensor, split: Split, default: Any, kept: Any = None) -> Selected:
     """Fit every model on the training rows and select the best on the validation rows, the first among equals.
 
     Args:
@@ -46,14 +47,19 @@ def select(models: Sequence[Any], x: Rows, y: Tensor, split: Split, default: Any
         y: ``[items]`` classes; only those of the training and validation parts are used.
         split: Indices of the items of each part.
         default: The classifier for a split without a validation part.
+        kept: What an earlier selection chose: fitted anew, and the only candidate.
     """
     x = int32_indices(x)
     train, val = split.train.numpy(), split.val.numpy()
     y_train, y_val = y.cpu().numpy()[train], y.cpu().numpy()[val]
     if np.unique(y_train).size == 1:  # most classifiers refuse a single class
         models, default = [DummyClassifier()], DummyClassifier()
+    if kept is not None:
+        models = [clone(kept)]
+    elif not val.size:
+        models = [default]
     rows, best = x[train], None
-    for model in models if val.size else [default]:
+    for model in models:
         with warnings.catch_warnings():  # a model that has not converged is a candidate as well
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(rows, y_train)
@@ -65,7 +71,7 @@ def select(models: Sequence[Any], x: Rows, y: Tensor, split: Split, default: Any
     return best
 
 
-def logistic(x: Rows, y: Tensor, split: Split, *, one_vs_rest: bool = False) -> Selected:
+def logistic(x: Rows, y: Tensor, split: Split, *, one_vs_rest: bool = False, kept: Any = None) -> Selected:
     r"""Logistic regression with L2; the C with the best validation accuracy, the smallest among equals.
 
     .. math::
@@ -76,13 +82,15 @@ def logistic(x: Rows, y: Tensor, split: Split, *, one_vs_rest: bool = False) -> 
         y: ``[items]`` classes; only those of the training and validation parts are used.
         split: Indices of the items of each part.
         one_vs_rest: Fit one binary regression per class instead of one multinomial regression.
+        kept: As in :func:`select`.
     """
 
     def regression(strength: float) -> Any:
         model = LogisticRegression(C=strength, max_iter=_MAX_ITER)
         return OneVsRestClassifier(model) if one_vs_rest else model
 
-    return select([regression(c) for c in _STRENGTHS], x, y, split, default=regression(_DEFAULT_STRENGTH))
+    models = [regression(c) for c in _STRENGTHS]
+    return select(models, x, y, split, default=regression(_DEFAULT_STRENGTH), kept=kept)
 
 
 def int32_indices(x: Rows) -> Rows:

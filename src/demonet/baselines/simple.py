@@ -48,7 +48,9 @@ class DegreeKNN(Baseline):
     def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Tensor:
         x = degree_rows(data)
         models = [_DistinctKNN(k) for k in _NEIGHBOURS if k <= split.train.numel()]
-        return select(models, x, y, split, default=models[0]).predict(x)
+        selected = select(models, x, y, split, default=models[0], kept=self.chosen)
+        self.chosen = selected.model
+        return selected.predict(x)
 
 
 @register
@@ -61,7 +63,9 @@ class DegreeSVM(Baseline):
     def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Tensor:
         x = degree_rows(data)
         models = [_DistinctSVC(C=strength, gamma=gamma) for strength in _STRENGTHS for gamma in _GAMMAS]
-        return select(models, x, y, split, default=_DistinctSVC(C=10.0, gamma=1.0)).predict(x)
+        selected = select(models, x, y, split, default=_DistinctSVC(C=10.0, gamma=1.0), kept=self.chosen)
+        self.chosen = selected.model
+        return selected.predict(x)
 
 
 class _Distinct:

@@ -40,7 +40,9 @@ class StructuralLR(Baseline):
     def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Tensor:
         x = StandardScaler().fit_transform(structural_rows(data))
         x = StandardScaler().fit_transform(np.hstack([x, x**2]))
-        return logistic(x, y, split).predict(x)
+        selected = logistic(x, y, split, kept=self.chosen)
+        self.chosen = selected.model
+        return selected.predict(x)
 
 
 @register
@@ -53,7 +55,9 @@ class StructuralRF(Baseline):
     def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Tensor:
         x = structural_rows(data)
         models = [_forest(leaf, seed) for leaf in _LEAF_SIZES]
-        return select(models, x, y, split, default=_forest(2, seed)).predict(x)
+        selected = select(models, x, y, split, default=_forest(2, seed), kept=self.chosen)
+        self.chosen = selected.model
+        return selected.predict(x)
 
 
 def _forest(leaf: int, seed: int) -> RandomForestClassifier:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.neighbors import KNeighborsClassifier
@@ -38,8 +39,8 @@ class WLLR(_WLHistogram):
 
     name = "wl-lr"
 
-    def _classify(self, rows: Rows, y: Tensor, split: Split, seed: int) -> Selected:
-        return logistic(rows, y, split)
+    def _classify(self, rows: Rows, y: Tensor, split: Split, seed: int, kept: Any) -> Selected:
+        return logistic(rows, y, split, kept=kept)
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,9 @@ class WLRF(_WLHistogram):
     defaults = ForestSettings("Breiman, 2001, as in scikit-learn: fully grown trees", rounds=(0, 1, 2, 3))
     settings: ForestSettings
 
-    def _classify(self, rows: Rows, y: Tensor, split: Split, seed: int) -> Selected:
+    def _classify(self, rows: Rows, y: Tensor, split: Split, seed: int, kept: Any) -> Selected:
         forest = RandomForestClassifier(self.settings.trees, random_state=seed)
-        return select([forest], rows, y, split, default=forest)
+        return select([forest], rows, y, split, default=forest, kept=kept)
 
 
 @register
@@ -75,6 +76,6 @@ class WL1NN(_WLHistogram):
 
     name = "wl-1nn"
 
-    def _classify(self, rows: Rows, y: Tensor, split: Split, seed: int) -> Selected:
+    def _classify(self, rows: Rows, y: Tensor, split: Split, seed: int, kept: Any) -> Selected:
         nearest = KNeighborsClassifier(1, metric="manhattan")
-        return select([nearest], rows, y, split, default=nearest)
+        return select([nearest], rows, y, split, default=nearest, kept=kept)

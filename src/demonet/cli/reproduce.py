@@ -27,7 +27,8 @@ def reproduce(
         list[str],
         typer.Argument(
             metavar="PART...",
-            help="properties, nodes, splits, graphs, speed, layers, identity, ablation, comparison, reasons, or all.",
+            help="default, properties, nodes, splits, graphs, speed, layers, identity, ablation, comparison, reasons, "
+            "or all.",
         ),
     ],
     runs: Annotated[int | None, typer.Option(min=1, help="Runs per cell, instead of each cell's own number.")] = None,
@@ -43,6 +44,17 @@ def reproduce(
         bool, typer.Option("--fresh", help="Repeat complete cells that were made with other code or libraries.")
     ] = False,
     render_only: Annotated[bool, typer.Option("--render-only", help="Make no runs; write what is there.")] = False,
+    no_render: Annotated[
+        bool, typer.Option("--no-render", help="Make runs only; write nothing but the ledger.")
+    ] = False,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(min=0, help="Seconds after which to stop; runs that would not end by then are not started."),
+    ] = None,
+    merge: Annotated[
+        list[Path] | None,
+        typer.Option(exists=True, dir_okay=False, help="Add the runs of other ledgers (.sqlite or .parquet)."),
+    ] = None,
     ledger: Annotated[Path | None, typer.Option(dir_okay=False, help="Default: OUT/ledger.sqlite.")] = None,
     out: Annotated[Path, typer.Option(file_okay=False, help="Folder for tables, figures and paper.html.")] = Path(
         "results"
@@ -53,21 +65,27 @@ def reproduce(
     Finished runs are kept in the ledger: interrupt the command at any time, and run it again to resume. Several
     commands can share one ledger. Runs in OUT/ledger.parquet count, too. A cell that has all its runs is kept, whatever
     code they were made with. A cell that lacks runs is never mixed: if the code has changed, all its runs are repeated.
+
+    To make runs on a machine without the libraries for figures, use --no-render there, copy its ledger and add it here
+    with --merge.
     """
     from demonet.cli.run_bar import RunBar
     from demonet.experiments.ledger import job
     from demonet.experiments.ledger.store import Ledger
     from demonet.experiments.ledger.work import work
-    from demonet.report.paper.files import write_files
 
     asked = _parts(parts)
     chosen = set(_only([one for part in asked for one in part.wanted(runs, quick)], sets, methods))
     exported = out / "ledger.parquet"
     summary: WorkSummary | None = None
+    if render_only and no_render:
+        raise DemonetError("--render-only with --no-render", hint="choose one of them")
     if render_only and ledger is not None and not ledger.exists():
         raise DemonetError("no such ledger", file=ledger, hint="--render-only would write empty tables")
     with Ledger(ledger or out / "ledger.sqlite") as opened:
-        imported = _import(opened, exported, None)
+        imported = None if no_render else _import(opened, exported, None)
+        for path in merge or ():
+            typer.echo(f"Added {opened.import_runs(path):,} runs of {path}.", err=True)
         if not render_only:
             wanted, elsewhere = [], False
             for part in asked:
@@ -75,25 +93,39 @@ def reproduce(
                     typer.echo(f"No runs for {part.name}: it compares the cost of runs on {part.device}.", err=True)
                     elsewhere = True
                     continue
-                ones = [one for one in part.wanted(runs, quick) if one in chosen]
+                ones = [one for one in part.wanted(runs, quick, own=True) if one in chosen]
                 wanted += ones if fresh else opened.incomplete(ones, part.device)
             try:
                 with RunBar() as bar:
                     summary = work(
-                        opened, wanted, job.perform, jobs=jobs, engine=engine.value, device=device, on_progress=bar
+                        *(opened, wanted, job.perform),
+                        jobs=jobs,
+                        engine=engine.value,
+                        device=device,
+                        time_limit=time_limit,
+                        on_progress=bar,
                     )
             except KeyboardInterrupt:
                 typer.echo("Interrupted. Finished runs are kept; run the same command to resume.", err=True)
                 raise typer.Exit(130) from None
             if wanted or not elsewhere:
                 _print_summary(summary)
-        _import(opened, exported, imported)
-        written = write_files(opened, asked, out, runs=runs, quick=quick, summary=summary)
-        opened.export_runs(exported)
-    typer.echo("\n".join(f"Wrote {path}" for path in [*written, exported]))
+        if not no_render:
+            _import(opened, exported, imported)
+            _render(opened, asked, out, runs, quick, summary)
     if summary and summary.failures:
         _print_failures(summary.failures)
         raise typer.Exit(1)
+
+
+def _render(
+    ledger: Ledger, parts: Sequence[Part], out: Path, runs: int | None, quick: bool, summary: WorkSummary | None
+) -> None:
+    from demonet.report.paper.files import write_files
+
+    written = write_files(ledger, parts, out, runs=runs, quick=quick, summary=summary)
+    ledger.export_runs(out / "ledger.parquet")
+    typer.echo("\n".join(f"Wrote {path}" for path in [*written, out / "ledger.parquet"]))
 
 
 def _import(ledger: Ledger, path: Path, before: tuple[int, int] | None) -> tuple[int, int] | None:
@@ -145,6 +177,8 @@ def _check(what: str, names: Iterable[str], there: Iterable[str]) -> None:
 def _print_summary(summary: WorkSummary) -> None:
     from demonet.report.paper.files import duration
 
+    if summary.left:
+        typer.echo(f"Stopped with {summary.left:,} runs left; the same command continues.", err=True)
     if summary.runs:
         elapsed, processor = duration(summary.seconds), duration(summary.processor_seconds)
         typer.echo(f"{summary.runs:,} runs in {elapsed}, {processor} of processor time.", err=True)

@@ -9,6 +9,7 @@ from demonet.data.splits import Split, fractions, nested_k_fold, thirds, train_f
 from demonet.errors import DemonetError
 
 INNER = 10  # in a nested fold, a tenth of the items that are not tested is held out for validation
+FRESH = "fresh:"  # before the name of a protocol: every run has a graph of its own, generated from its seed
 FOLDS_SEED = 0  # the same folds for all methods
 
 
@@ -18,10 +19,11 @@ def split_by(protocol: str, y: Tensor, seed: int) -> Split:
     Args:
         protocol: ``"thirds"``; ``"10/20/70"`` for training, validation and test; ``"train:0.3"``, see
             :func:`~demonet.data.train_fraction`; ``"nested:10"``, ten folds of which number ``seed`` is tested and a
-            tenth of the rest is for validation.
+            tenth of the rest is for validation; ``"fresh:thirds"`` as ``"thirds"``.
         y: Labels, -1 for unlabelled.
         seed: Seed of the split; for nested folds, the number of the fold.
     """
+    protocol = protocol.removeprefix(FRESH)
     kind, _, amount = protocol.partition(":")
     if protocol == "thirds":
         return thirds(y, seed)

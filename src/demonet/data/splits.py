@@ -51,6 +51,10 @@ class Split:
             digest.update(f"|{part}|".encode() + getattr(self, part).numpy().astype("<i8").tobytes())
         return digest.hexdigest()[:12]
 
+    def joined(self) -> Split:
+        """Training and validation part together for training, none for validation; the same test part."""
+        return Split(self.name, self.seed, torch.cat([self.train, self.val]), self.val[:0], self.test)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Split) and self.hash == other.hash
 

@@ -66,9 +66,10 @@ class BaselineMethod(Method):
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         self._class, self._options = baselines.get(name), dict(options)
-        self._make()  # fails early on a wrong setting
+        self.make()  # fails early on a wrong setting
 
-    def _make(self) -> Baseline:
+    def make(self) -> Baseline:
+        """The baseline, unfitted."""
         options: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in self._options.items()}
         if "train" in options and issubclass(self._class, Network):
             options["train"] = trained_otherwise(self._class.defaults.train, options["train"])
@@ -76,11 +77,11 @@ class BaselineMethod(Method):
 
     def read(self, dataset: str, device: str) -> Items:
         """Networks use the device, all others the CPU."""
-        return moved(_load(dataset), device if issubclass(self._class, Network) else "cpu")
+        return moved(load_quietly(dataset), device if issubclass(self._class, Network) else "cpu")
 
     def fit(self, data: Items, split: Split, seed: int) -> Fit:
         """Fit and score the baseline."""
-        y, fitted = labels(data), self._make().fit(data, split, seed)
+        y, fitted = labels(data), self.make().fit(data, split, seed)
         epochs = fitted.history.epochs if isinstance(fitted, Network) else None
         return Fit(fitted.score(split.test, y), fitted.score(split.val, y), epochs)
 
@@ -92,7 +93,7 @@ class EmbeddingMethod(BaselineMethod):
 
     def fit(self, data: Items, split: Split, seed: int) -> Fit:
         """Classify the embedding; the time to compute it counts in every run."""
-        made, graph = cast(Embedding, self._make()), cast(Data, data)
+        made, graph = cast(Embedding, self.make()), cast(Data, data)
         key = (made.name, made.settings, graph.num_nodes, graph.edge_index.numpy().tobytes(), seed)
         cached, earlier = EmbeddingMethod._cache, 0.0
         if cached is not None and cached[0] == key:
@@ -136,7 +137,7 @@ class DemoNet(Method):
 
     def read(self, dataset: str, device: str) -> Items:
         """Load with or without self-loops, as in the preset."""
-        return moved(_load(dataset, find_preset(self._preset, family_in_catalog(dataset)).self_loops), device)
+        return moved(load_quietly(dataset, find_preset(self._preset, family_in_catalog(dataset)).self_loops), device)
 
     def fit(self, data: Items, split: Split, seed: int) -> Fit:
         """Train and score the network."""
@@ -172,7 +173,7 @@ def applies(name: str, family: Family) -> bool:
     """Whether a method applies to a family of problems: nodes or graphs, with or without attributes."""
     if name.startswith("demonet-m-"):
         return family == "graphs"
-    if name in OURS:
+    if name.startswith("demonet-"):
         return True
     if name.startswith("attribute-") and family == "nodes":
         return False
@@ -203,7 +204,8 @@ def trained_otherwise(train: TrainConfig, changes: Mapping[str, Any]) -> TrainCo
     return replace(train, **changes)
 
 
-def _load(dataset: str, self_loops: Literal["drop", "keep"] = "drop") -> Items:
-    with warnings.catch_warnings():  # the docs say what is dropped; runs need not repeat it
+def load_quietly(dataset: str, self_loops: Literal["drop", "keep"] = "drop") -> Items:
+    """Load a data set without warnings about what is dropped."""
+    with warnings.catch_warnings():  # the docs say it; runs need not repeat it
         warnings.simplefilter("ignore", DemonetWarning)
         return load(dataset, self_loops=self_loops)

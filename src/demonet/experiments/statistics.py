@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special, stats
 
-from demonet.data.protocol import folds_of, train_share
+from demonet.data.protocol import FRESH, folds_of, train_share
 from demonet.errors import DemonetError
 
 
@@ -44,9 +44,13 @@ def ratio_of(split: str) -> float:
 
     A method knows the validation part, too, as it selects epochs or settings by it.
 
-    >>> [round(ratio_of(split), 3) for split in ("thirds", "10/20/70", "train:0.8", "nested:10")]
-    [0.5, 2.333, 0.25, 0.111]
+    Runs on a graph that is generated anew each time share no items.
+
+    >>> [round(ratio_of(split), 3) for split in ("thirds", "10/20/70", "train:0.8", "nested:10", "fresh:thirds")]
+    [0.5, 2.333, 0.25, 0.111, 0.0]
     """
+    if split.startswith(FRESH):
+        return 0.0
     if folds := folds_of(split):
         return 1 / (folds - 1)
     if split == "thirds":
@@ -149,8 +153,8 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 @dataclass(frozen=True)
-class AgainstBest:
-    """A method against the best baseline on the same splits; ``corrected`` is p after Holm's correction."""
+class Against:
+    """A method against a baseline on the same splits; ``corrected`` is p after Holm's correction."""
 
     method: str
     baseline: str
@@ -158,13 +162,8 @@ class AgainstBest:
     corrected: float
 
 
-def against_best(
-    runs: Mapping[str, Sequence[float]], baselines: Sequence[str], ratio: float = 0.0
-) -> list[AgainstBest]:
-    """Compare every method that is not a baseline with the baseline of the highest mean.
-
-    The best baseline is found from the same runs. So every method is compared with every baseline, Holm's correction
-    covers all of these comparisons, and only then is the best baseline selected.
+def against_each(runs: Mapping[str, Sequence[float]], baselines: Sequence[str], ratio: float = 0.0) -> list[Against]:
+    """Compare every method that is not a baseline with every baseline; Holm's correction covers all comparisons.
 
     Args:
         runs: The values of each method on one data set, by seed; methods with fewer than two are left out.
@@ -174,17 +173,22 @@ def against_best(
     enough = {name: values for name, values in runs.items() if len(values) > 1}
     rivals = [name for name in baselines if name in enough]
     methods = [name for name in enough if name not in baselines]
-    if not rivals:
-        return []
     pairs = [(method, rival) for method in methods for rival in rivals]
     found = [paired(enough[method], enough[rival], ratio) for method, rival in pairs]
     corrected = holm([one.p for one in found])
-    best = max(rivals, key=lambda name: statistics.mean(enough[name]))
-    return [
-        AgainstBest(method, rival, one, p)
-        for (method, rival), one, p in zip(pairs, found, corrected, strict=True)
-        if rival == best
-    ]
+    return [Against(*pair, one, p) for pair, one, p in zip(pairs, found, corrected, strict=True)]
+
+
+def against_best(runs: Mapping[str, Sequence[float]], baselines: Sequence[str], ratio: float = 0.0) -> list[Against]:
+    """Compare every method that is not a baseline with the baseline of the highest mean.
+
+    The best baseline is found from the same runs. So every method is compared with every baseline, Holm's correction
+    covers all of these comparisons, and only then is the best baseline selected. The arguments are those of
+    :func:`against_each`.
+    """
+    rivals = [name for name in baselines if len(runs.get(name, ())) > 1]
+    best = max(rivals, key=lambda name: statistics.mean(runs[name]), default=None)
+    return [one for one in against_each(runs, baselines, ratio) if one.baseline == best]
 
 
 @dataclass(frozen=True)

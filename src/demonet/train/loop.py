@@ -174,6 +174,22 @@ def fit_together(models: Sequence[nn.Module], problems: Sequence[Problem], confi
     return best
 
 
+def fit_epochs(model: nn.Module, problem: Problem, config: TrainConfig) -> History:
+    """Train for exactly ``config.epochs`` epochs and keep the last weights; the validation part is not looked at.
+
+    This is how a network is fitted again on training and validation items together, once :func:`fit` has chosen the
+    number of epochs.
+    """
+    steps = Steps(model, config, problem.validation.y.device, problem.objective)
+    history = History(metric=problem.objective.metric)
+    with torch.random.fork_rng(steps.generators):
+        torch.manual_seed(config.seed)
+        start = time.perf_counter()
+        history.train_loss = [_train_epoch(steps, problem, config, number) for number in range(config.epochs)]
+        history.seconds = time.perf_counter() - start
+    return history
+
+
 def compare(history: History, loss: float, metric: float, *, larger_is_better: bool = True) -> tuple[bool, bool]:
     """Whether an epoch is the best so far (metric, ties by loss), and whether metric or loss equals its best so far.
 

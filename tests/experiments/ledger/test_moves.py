@@ -26,6 +26,8 @@ def committed(tmp_path_factory):
 def test_no_committed_cell_is_run_again(committed, name):
     """By today's code: if a move or a renamed method, kind or option lost a cell, ``reproduce all`` would repeat it."""
     part = PARTS[name]
+    if not any(committed.results(one.cell for one in part.wanted(own=True)).values()):
+        pytest.skip(f"no run of the part {name} has been committed yet")
     assert committed.incomplete(part.wanted(), part.device) == []
 
 

@@ -46,6 +46,17 @@ def test_what_is_missing_here_comes_over_as_it_was(tmp_path):
             assert math.isnan(one.outcome.peak_memory_mb)
 
 
+def test_another_ledger_comes_over_without_a_parquet_file(tmp_path):
+    source = fill(tmp_path / "a.sqlite", range(4))
+    with Ledger(fill(tmp_path / "b", range(2))) as ledger:
+        assert ledger.import_runs(source) == 2
+        assert ledger.import_runs(source) == 0
+        assert [result.job.seed for result in ledger.results([CELL])[CELL]] == [0, 1, 2, 3]
+        with pytest.raises(DemonetError, match="no such ledger"):
+            ledger.import_runs(tmp_path / "c.sqlite")
+    assert not (tmp_path / "c.sqlite").exists()
+
+
 def test_other_numbers_for_the_same_run_are_told_and_left_out(tmp_path):
     source = fill(tmp_path / "a", range(3), value=0.7)
     with Ledger(fill(tmp_path / "b", range(2))) as ledger:

@@ -18,7 +18,7 @@ from tests.experiments.ledger.fakes import FORK, Wanted, cell, driver, lines, pe
 from demonet.errors import DemonetError
 from demonet.experiments.ledger import engines
 from demonet.experiments.ledger import work as working
-from demonet.experiments.ledger.job import Cell, Job
+from demonet.experiments.ledger.job import Cell, Job, Outcome
 from demonet.experiments.ledger.store import Ledger
 from demonet.experiments.ledger.work import Estimate, ordered_tasks, work
 
@@ -85,6 +85,26 @@ def test_a_run_that_is_late_is_not_said_to_be_nearly_done(ledger):
     told = []
     do(ledger, [Wanted(cell("a", sleep=0.9), 1)], on_progress=told.append)
     assert max(progress.left for progress in told) > 0.4  # 0.25 s were expected
+
+
+def test_a_run_that_would_not_end_in_time_is_not_begun(ledger):
+    slow, quick = Wanted(cell("slow"), 3), Wanted(cell("quick"), 3)
+    before = Job(slow.cell, 0)
+    ledger.claim(before, stamp_of("fake", "made", "cpu"))
+    ledger.record(before, stamp_of("fake", "made", "cpu"), Outcome(1.0, 1e6, 1.0))
+    summary = do(ledger, [slow, quick], time_limit=1000)
+    assert (summary.runs, summary.left, summary.failures) == (3, 2, [])
+    assert {one.method: len(runs) for one, runs in values(ledger, [slow, quick]).items()} == {"slow": 1, "quick": 3}
+    assert (do(ledger, [slow, quick]).runs, do(ledger, [slow, quick]).left) == (2, 0)
+
+
+def test_at_the_end_of_the_time_what_runs_is_given_up(ledger, tmp_path):
+    (tmp_path / "hold").touch()
+    endless = Wanted(cell("endless", hold=1, log=str(tmp_path / "log")), 3)
+    summary = do(ledger, [endless], time_limit=2, jobs=1)
+    assert (summary.runs, summary.left) == (1, 2)
+    (tmp_path / "hold").unlink()
+    assert do(ledger, [endless]).runs == 2
 
 
 def test_another_stamp_is_another_run_and_never_mixed_in(ledger):

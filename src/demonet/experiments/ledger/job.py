@@ -41,7 +41,8 @@ class Cell:
         method: A baseline's name, or one of ours (``demonet-weight``, ``demonet-m-hash``, ...).
         preset: ``"paper"``, ``"authors"`` or ``"default"``; empty for baselines.
         options: Changes to the method's settings, as written by :func:`canonical`.
-        split: ``"thirds"``, ``"10/20/70"``, ``"train:0.3"``, ``"nested:10"``; empty if nothing is split.
+        split: ``"thirds"``, ``"10/20/70"``, ``"train:0.3"``, ``"nested:10"``; ``"fresh:thirds"`` for a graph that is
+            generated anew for every run; empty if nothing is split.
     """
 
     kind: str
@@ -118,6 +119,7 @@ KINDS: dict[str, tuple[str, str]] = {
     "speed": ("demonet.experiments.timing", "speed"),
     "identity": ("demonet.experiments.twins", "measure_twins"),
     "properties": ("demonet.experiments.properties", "properties"),
+    "default": ("demonet.experiments.default", "both_rules"),
     "published": ("demonet.experiments.published.results", "measure"),
 }
 

@@ -37,13 +37,19 @@ def read_parquet(path: Path) -> list[RunRow]:
     if (version := int(metadata[_VERSION])) != VERSION:
         hint = "written by a newer demonet" if version > VERSION else None
         raise DemonetError(f"runs of version {version}, expected {VERSION}", file=path, hint=hint)
-    for number, row in enumerate(rows, start=1):
-        if problem := _problem(row):
-            raise DemonetError(f"run {number} of {len(rows)} {problem}", file=path)
+    check_runs(rows, path)
     if len({row[0] for row in rows}) < len(rows):
         raise DemonetError("contains the same run twice", file=path)
     if metadata.get(_DIGEST) not in (None, _digest(rows)):  # the first files had none
         raise DemonetError("checksum mismatch: the file is damaged", file=path)
+    return rows
+
+
+def check_runs(rows: list[RunRow], path: Path) -> list[RunRow]:
+    """The runs, if nothing is wrong with any of them."""
+    for number, row in enumerate(rows, start=1):
+        if problem := _problem(row):
+            raise DemonetError(f"run {number} of {len(rows)} {problem}", file=path)
     return rows
 
 

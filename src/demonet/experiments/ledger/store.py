@@ -18,10 +18,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
-from demonet.errors import DemonetWarning
+from demonet.errors import DemonetError, DemonetWarning
 from demonet.experiments.ledger.job import Cell, Job, Outcome, Result, Stamp, Wanted
 from demonet.experiments.ledger.owner import Owner, this_process
-from demonet.experiments.ledger.parquet import read_parquet, write_parquet
+from demonet.experiments.ledger.parquet import RunRow, check_runs, read_parquet, write_parquet
 from demonet.experiments.ledger.schema import (
     JOB,
     OUTCOME,
@@ -196,8 +196,8 @@ class Ledger:
         return [(Cell(*row[:-2]), row[-2], row[-1]) for row in rows]
 
     def import_runs(self, path: str | Path) -> int:
-        """Add the runs of a Parquet file that are not finished here; return how many were added."""
-        rows = read_parquet(Path(path))
+        """Add the runs of a Parquet file or of another ledger that are not finished here; return how many."""
+        rows = read_parquet(Path(path)) if Path(path).suffix == ".parquet" else _runs_of(Path(path))
         with self._writing():
             done = dict(self._connection.execute("SELECT key, value FROM runs WHERE state = 'done'").fetchall())
             value = RUN.index("value")
@@ -214,10 +214,13 @@ class Ledger:
 
     def export_runs(self, path: str | Path) -> int:
         """Write every finished run to a Parquet file and return how many; the same runs give the same bytes."""
-        order = ", ".join((*JOB, *STAMP))
-        rows = self._rows(f"SELECT {', '.join(RUN)} FROM runs WHERE state = 'done' ORDER BY {order}")
+        rows = self._finished()
         write_parquet(rows, Path(path))
         return len(rows)
+
+    def _finished(self) -> list[RunRow]:
+        order = ", ".join((*JOB, *STAMP))
+        return self._rows(f"SELECT {', '.join(RUN)} FROM runs WHERE state = 'done' ORDER BY {order}")
 
     def _longest(self, cell: Cell, device: str, enough: int) -> list[Result]:
         names = ", ".join((*JOB, *STAMP, *OUTCOME, "ended"))
@@ -254,3 +257,11 @@ class Ledger:
     def _writing(self) -> Iterator[None]:
         with plain_errors(self.path), transaction(self._connection):
             yield
+
+
+def _runs_of(path: Path) -> list[RunRow]:
+    """The finished runs of another ledger."""
+    if not path.exists():
+        raise DemonetError("no such ledger", file=path)
+    with Ledger(path) as other:
+        return check_runs(other._finished(), path)

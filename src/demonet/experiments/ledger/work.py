@@ -6,6 +6,7 @@ and its claims are free as soon as it is seen to be dead.
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 import time
@@ -13,6 +14,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from demonet.errors import DemonetError
@@ -44,12 +46,16 @@ class Progress:
 
 @dataclass(frozen=True)
 class WorkSummary:
-    """What :func:`work` did: runs made here, their processor time, the elapsed time, and the failed runs."""
+    """What :func:`work` did: runs made here, their processor time, the elapsed time, and the failed runs.
+
+    ``left`` are the runs that a time limit has left.
+    """
 
     runs: int
     processor_seconds: float
     seconds: float
     failures: list[Failure]
+    left: int = 0
 
 
 def work(
@@ -60,6 +66,7 @@ def work(
     jobs: int | None = None,
     engine: str = "local",
     device: str = "cpu",
+    time_limit: float | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     stamp_of: StampOf = stamp,
 ) -> WorkSummary:
@@ -72,6 +79,8 @@ def work(
         jobs: Runs at once; by default 1, and on a Ray cluster as many as it has processors.
         engine: ``"local"`` processes or a ``"ray"`` cluster.
         device: Passed to ``perform``.
+        time_limit: Seconds after which to return, with what is unfinished given up. A run that is expected to take
+            longer than the rest of the time is not started; shorter ones go before it.
         on_progress: Called at every change, and about twice a second.
         stamp_of: Returns the stamp of a run made now.
 
@@ -88,11 +97,13 @@ def work(
     ledger.retry(runs)
     done = ledger.done(runs)
     missing = [task for task in tasks if (task.job, task.stamp) not in done]
-    driver = Driver(ledger, missing, len(done), stamp_of, device, on_progress or (lambda progress: None))
+    until = math.inf if time_limit is None else began + time_limit
+    driver = Driver(ledger, missing, len(done), stamp_of, device, on_progress or (lambda progress: None), until)
     if missing:
         pool = RayEngine if engine == "ray" else LocalEngine
         driver.run(pool(perform, stamp_of, jobs or (None if engine == "ray" else 1), device))  # type: ignore[arg-type]
-    return WorkSummary(driver.recorded, driver.seconds, time.monotonic() - began, ledger.failures(runs))
+    elapsed = time.monotonic() - began
+    return WorkSummary(driver.recorded, driver.seconds, elapsed, ledger.failures(runs), driver.left)
 
 
 def ordered_tasks(wanted: Iterable[Wanted], device: str = "cpu", stamp_of: StampOf = stamp) -> list[Task]:
@@ -117,6 +128,7 @@ class Driver:
         stamp_of: Returns the stamp of a run made now; it must not change during a run.
         device: The device of all runs.
         on_progress: Called in every iteration.
+        until: When to stop, by the monotonic clock.
     """
 
     def __init__(
@@ -127,7 +139,9 @@ class Driver:
         stamp_of: StampOf,
         device: str,
         on_progress: Callable[[Progress], None],
+        until: float = math.inf,
     ) -> None:
+        self.until = until
         self.ledger, self.stamp_of, self.device, self.on_progress = ledger, stamp_of, device, on_progress
         self.pending = deque(tasks)
         self.elsewhere: list[Task] = []  # claimed by another process, which may die or fail
@@ -140,14 +154,17 @@ class Driver:
     def run(self, engine: Engine) -> None:
         """Work until all tasks are done or have failed, in any process; leave no claim behind, whatever happens."""
         try:
-            while self.pending or self.elsewhere or self.running:
+            while (self.pending or self.elsewhere or self.running) and time.monotonic() < self.until:
                 self._poll_others()
                 self._fill(engine)
                 self.on_progress(self.progress(engine.slots))
                 if self.running:
                     self._record_ended(engine, POLL)
+                elif self.pending and not any(map(self._fits, self.pending)):
+                    break
                 elif self.pending or self.elsewhere:
                     time.sleep(POLL)
+            self._record_ended(engine, 0)
             self.on_progress(self.progress(engine.slots))
         except KeyboardInterrupt:
             self._record_ended(engine, 0)  # keep what has finished
@@ -155,6 +172,11 @@ class Driver:
         finally:
             engine.close()
             self.ledger.release()
+
+    @property
+    def left(self) -> int:
+        """Runs that are neither done nor failed."""
+        return self.wanted - self.done - self.failed
 
     def progress(self, slots: int) -> Progress:
         """The state of the work, with so many runs at once."""
@@ -164,13 +186,15 @@ class Driver:
     def _fill(self, engine: Engine) -> None:
         """Start runs while slots are free. A run that must be alone waits until nothing else runs."""
         while self.pending and len(self.running) < engine.slots:
-            task = self.pending[0]
+            task = next(filter(self._fits, self.pending), None)
+            if task is None:
+                return
             if self.running and (task.alone or any(other.alone for other in self.running)):
                 return
             status = self.ledger.claim(task.job, task.stamp, alone=task.alone)
             if status is ClaimStatus.BLOCKED:
                 return
-            self.pending.popleft()
+            self.pending.remove(task)
             if status is ClaimStatus.OURS:
                 self.running[task] = time.monotonic()
                 engine.start(task)
@@ -179,6 +203,13 @@ class Driver:
             else:
                 self.done += status is ClaimStatus.DONE
                 self.failed += status is ClaimStatus.FAILED
+
+    def _fits(self, task: Task) -> bool:
+        """Whether a run is expected to end in time; one of which nothing is known is tried."""
+        if self.until == math.inf:
+            return True
+        expected = self.estimate.of(task.job.cell, least=2)
+        return expected is None or time.monotonic() + expected < self.until
 
     def _poll_others(self) -> None:
         """From time to time, try again to claim what another process had; and send a heartbeat."""
@@ -249,9 +280,9 @@ class Estimate:
             before = self._sums[level]
             self._sums[level] = before[0] + runs, before[1] + seconds
 
-    def of(self, cell: Cell) -> float | None:
-        """Seconds of one run of a cell; ``None`` if no run has ever finished."""
-        sums = (self._sums.get(level, (0, 0.0)) for level in _levels(cell))
+    def of(self, cell: Cell, least: int | None = None) -> float | None:
+        """Seconds of one run of a cell; ``None`` if no run has ever finished, or none of the first ``least`` levels."""
+        sums = (self._sums.get(level, (0, 0.0)) for level in islice(_levels(cell), least))
         return next((seconds / runs for runs, seconds in sums if runs), None)
 
 

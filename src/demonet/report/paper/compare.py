@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from demonet.data.catalog import CATALOG
-from demonet.experiments.statistics import AgainstBest, Ranks, against_best, average_ranks, ratio_of
+from demonet.experiments.statistics import Against, Ranks, against_best, average_ranks, ratio_of
 from demonet.report.chart import Axis, Chart, Panel, Series
 from demonet.report.page import Section, Table
 from demonet.report.paper.grid import LEVEL, NOT_YET, ResultRow, difference_cell, p_text
@@ -21,7 +21,7 @@ def under_paper_splits(rows: Sequence[ResultRow]) -> list[ResultRow]:
 
 def against_best_table(rows: Sequence[ResultRow], *, anchor: str) -> Section | None:
     """Each of our methods against the best baseline of each data set, floors included, on the same splits."""
-    found: dict[tuple[str, str], AgainstBest] = {}
+    found: dict[tuple[str, str], Against] = {}
     for dataset in dict.fromkeys(row.dataset for row in rows):
         here = [row for row in rows if row.dataset == dataset]
         ours = [row for row in here if group_of(row.method) == OURS]
@@ -44,7 +44,7 @@ def against_best_table(rows: Sequence[ResultRow], *, anchor: str) -> Section | N
     return Table(columns, cells, caption, sortable=True, title=title, anchor=anchor, below=True)
 
 
-def _gap(found: AgainstBest | None) -> Cell:
+def _gap(found: Against | None) -> Cell:
     if found is None:
         return Beside(math.nan, math.nan, note=NOT_YET)
     return difference_cell(found.difference, found.corrected, f"p {p_text(found.corrected)}, {found.baseline}")

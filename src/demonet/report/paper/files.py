@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from demonet.atomic import replacing
-from demonet.experiments.ledger.job import Cell, Result
+from demonet.experiments.ledger.job import Cell, Result, Wanted
 from demonet.experiments.ledger.store import Ledger
 from demonet.experiments.ledger.work import WorkSummary
 from demonet.experiments.rows import write_rows
@@ -38,7 +38,7 @@ def write_files(
         part.name: asked.get(part.name, (None, quick and not (out / f"{part.name}.csv").exists())) for part in every
     }
     found = _results(ledger, ways)
-    begun = [part for part in every if part in parts or any(found[part.name].values())]
+    begun = [part for part in every if part in parts or any(found[part.name][one.cell] for one in _own(part, ways))]
     rows = {part.name: part.rows(found[part.name], *ways[part.name]) for part in begun}
     extras = {part.name: part.extra(part.entries(ways[part.name][1]), found[part.name]) for part in begun}
     tables: dict[str, Sequence[Any]] = {f"{part.name}.csv": rows[part.name] for part in parts}
@@ -46,7 +46,8 @@ def write_files(
     written = []
     for name, some in tables.items():
         if some:  # some parts have no quick version
-            write_rows(some, out / name, without=("values",))
+            unused = () if any(getattr(row, "rule", "") for row in some) else ("rule",)
+            write_rows(some, out / name, without=("values", *unused))
             written.append(out / name)
     shown = {(r.job, r.stamp): r for results in found.values() for several in results.values() for r in several}
     facts = run_facts(list(shown.values()), summary)
@@ -77,7 +78,7 @@ def write_paper(rows: Rows, out: Path, *, facts: Mapping[str, Any], extras: Extr
         files[out / "tables" / f"{name}.md"] = markup.markdown(part.layout, members, part.title)
         files[out / "tables" / f"{name}.tex"] = markup.latex(name, part.layout, members, part.title)
     if "nodes" in rows and "graphs" in rows:
-        files[out / "tables" / "readme.md"] = markup.readme(rows["nodes"], rows["graphs"])
+        files[out / "tables" / "readme.md"] = markup.readme(rows["nodes"], rows["graphs"], rows.get("default", ()))
         files[out / "tables" / "account.md"] = account(misses(printed_rows(rows)))
     for charts in part_charts(rows, extras).values():
         files |= {out / "figures" / f"{name}.svg": chart_svg.draw(chart) for name, chart in charts.items()}
@@ -91,6 +92,11 @@ def _write(path: Path, content: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as draft:
         draft.write_text(content, encoding="utf-8", newline="\n")
+
+
+def _own(part: Part, ways: Mapping[str, tuple[int | None, bool]]) -> list[Wanted]:
+    """What a part runs itself: cells that it borrows from others do not begin it."""
+    return part.wanted(*ways[part.name], own=True)
 
 
 def _results(ledger: Ledger, ways: Mapping[str, tuple[int | None, bool]]) -> dict[str, dict[Cell, list[Result]]]:

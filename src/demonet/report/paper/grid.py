@@ -33,6 +33,8 @@ class ResultRow:
         seconds, peak_memory_mb: Mean processor time of a run, and the smallest peak memory.
         device, code: From the stamp that all these runs share.
         values: All runs in the order of seeds; not in the file.
+        rule: ``"strict"`` or ``"refit"`` (see :mod:`demonet.experiments.default`); empty in parts that have only one,
+            whose files do not have this column.
     """
 
     part: str
@@ -54,6 +56,7 @@ class ResultRow:
     device: str
     code: str
     values: tuple[float, ...] = ()
+    rule: str = ""
 
     @property
     def whole(self) -> bool:

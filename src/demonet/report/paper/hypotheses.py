@@ -1,4 +1,4 @@
-"""Three of the paper's claims as hypotheses: comparisons that were fixed before any run was looked at.
+"""Three of the paper's claims and one about its idea: comparisons that were fixed before any run was looked at.
 
 A claim is a list of comparisons. Each is tested on every data set by the corrected test of
 :mod:`~demonet.experiments.statistics`, over the splits that both methods have, and over all sets by the mean of the
@@ -16,11 +16,14 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from demonet.data.catalog import find
+from demonet.data.protocol import FRESH
+from demonet.experiments.default import ARMS, GENERATED, KERNEL
 from demonet.experiments.methods import applies, family_in_catalog
 from demonet.experiments.statistics import Difference, holm, paired, pooled, ratio_of
 from demonet.report.paper.grid import LEVEL, ResultRow
 from demonet.report.paper.names import NODE_FLOORS
-from demonet.report.paper.parts import graphs, nodes, splits
+from demonet.report.paper.parts import default, graphs, nodes, splits
+from demonet.report.paper.standing import STRICT
 
 Words = Literal["holds", "does not hold", "undecided", "not yet run"]
 
@@ -47,6 +50,8 @@ class Claim:
         statement: The claim in words.
         part: The part whose rows answer it.
         sets: The data sets.
+        generated: Generated graphs on which it is tested, too; they do not count in the mean over all sets.
+        rule: The rule of the rows, in a part that has several.
         splits: The protocols of a data set; if there are several, a run is the mean over them.
         pairs: (ours, theirs): the claim is that ours is above.
         beside: Further comparisons, which the paper does not make and the verdict does not depend on.
@@ -59,6 +64,8 @@ class Claim:
     splits: Callable[[str], tuple[str, ...]]
     pairs: tuple[Pair, ...]
     beside: tuple[Pair, ...] = ()
+    generated: tuple[str, ...] = ()
+    rule: str = ""
 
 
 @dataclass(frozen=True)
@@ -162,6 +169,17 @@ CLAIMS = (
         _protocol,
         tuple((method, MethodPreset(method.name.replace("demonet-", "demonet-m-"), "paper")) for method in _PAPERS),
     ),
+    Claim(
+        "degree",
+        "The degree-specific part pays: the closed form is above itself without it, and above itself with shuffled "
+        "degrees.",
+        "default",
+        default.SETS,
+        lambda dataset: (f"{FRESH}thirds",) if dataset in GENERATED else _protocol(dataset),
+        _each([MethodPreset(KERNEL)], [MethodPreset(default.arm_name(arm)) for arm in ARMS if arm != "best"]),
+        generated=tuple(GENERATED),
+        rule=STRICT,
+    ),
 )
 
 
@@ -190,7 +208,11 @@ def answers(rows: Sequence[ResultRow]) -> list[Answer]:
 
 
 def _of_claim(claim: Claim, rows: Sequence[ResultRow]) -> Iterator[Answer]:
-    table = {(r.dataset, MethodPreset(r.method, r.preset), r.split): r for r in rows if r.part == claim.part}
+    table = {
+        (r.dataset, MethodPreset(r.method, r.preset), r.split): r
+        for r in rows
+        if r.part == claim.part and r.rule == claim.rule
+    }
     for pairs, beside in ((claim.pairs, False), (claim.beside, True)):
         over_all, single = [], []
         for subject, rival in pairs:
@@ -200,6 +222,7 @@ def _of_claim(claim: Claim, rows: Sequence[ResultRow]) -> Iterator[Answer]:
                 if all(applies(method.name, family_in_catalog(name)) for method in (subject, rival))
             }
             over_all.append(_answer(claim, subject, rival, ALL, compared, beside))
+            compared |= {name: _on_set(table, claim.splits(name), name, subject, rival) for name in claim.generated}
             single += [_answer(claim, subject, rival, name, {name: one}, beside) for name, one in compared.items()]
         yield from _corrected(over_all)
         yield from _corrected(single)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from demonet.report.escape import visible
 from demonet.report.paper.grid import NOT_YET, Grid, Layout, ResultRow, grids, verdict, why_empty
 from demonet.report.paper.names import FLOORS, group_of, method_name, set_name, slug
+from demonet.report.paper.standing import REFIT, STRICT, standings
 from demonet.report.table_cells import MARKS
 
 KEY = (
@@ -86,10 +87,14 @@ def _latex_table(part: str, grid: Grid, title: str) -> str:
 _SHORT = ("demonet-default", "demonet-hash", "demonet-weight", "gin")
 
 
-def readme(nodes: Sequence[ResultRow], graphs: Sequence[ResultRow]) -> str:
-    """The short table of results: for each data set our presets, GIN, the best floor, the paper, and the runs."""
+def readme(nodes: Sequence[ResultRow], graphs: Sequence[ResultRow], default: Sequence[ResultRow] = ()) -> str:
+    """The short table of results: for each data set our presets, GIN, the best floor, the paper, and the runs.
+
+    With the rows of the part ``default``, there are also the ensemble and its best rival, under both rules.
+    """
     head = [
         "set",
+        *(("ensemble, strict / refit", "best rival, strict", "best rival, refit") if default else ()),
         "default",
         "paper, hash / weight",
         "authors, hash / weight",
@@ -98,11 +103,23 @@ def readme(nodes: Sequence[ResultRow], graphs: Sequence[ResultRow]) -> str:
         "printed, hash / weight",
         "runs",
     ]
-    lines = [_row(head), "|---" + "|--:" * 7 + "|"]
+    lines = [_row(head), "|---" + "|--:" * (len(head) - 1) + "|"]
+    beside = {name: _rivals(default, name) for name in dict.fromkeys(row.dataset for row in default)}
     for rows in (nodes, [row for row in graphs if not row.split.startswith("nested:")]):
         sets = dict.fromkeys(row.dataset for row in rows)
-        lines += [_row(_short([row for row in rows if row.dataset == name])) for name in sets]
+        for name in sets:
+            first, *rest = _short([row for row in rows if row.dataset == name])
+            lines.append(_row([first, *(beside.get(name, ["–"] * 3) if default else ()), *rest]))
     return "\n".join(lines) + "\n"
+
+
+def _rivals(rows: Sequence[ResultRow], dataset: str) -> list[str]:
+    """The ensemble under both rules, and its best rival under each; in bold where it is significantly above all."""
+    here = [row for row in rows if row.dataset == dataset]
+    found = [one for rule in (STRICT, REFIT) for one in standings(here, rule)]
+    ours = [_bold_markdown(_mean(one.ours, 3) or why_empty(one.ours), one.verdict == "above all") for one in found]
+    theirs = [f"{_mean(one.best, 3)} {escape_markdown(one.best.full_name)}" if one.best else NOT_YET for one in found]
+    return [" / ".join(ours) or "–", *(theirs or ["–"] * 2)]
 
 
 def _short(rows: Sequence[ResultRow]) -> list[str]:

@@ -25,6 +25,10 @@ _METHODS = {
     "demonet-m-hash": "DEMO-Net_m (hash)",
     "demonet-m-weight": "DEMO-Net_m (weight)",
     "demonet-default": "DEMO-Net",
+    "demonet-auto": "DEMO-Net, ensemble",
+    "demonet-kernel": "DEMO-Net, closed form",
+    "demonet-kernel-none": "closed form, s_d = 0",
+    "demonet-kernel-shuffled": "closed form, shuffled degrees",
     "sage": "GraphSAGE",
     "gcn": "GCN",
     "gcn-cheby": "GCN_cheby",
@@ -63,6 +67,7 @@ _SETS = {
     "europe": "Europe",
     "usa": "USA",
     "mirrored-karate": "mirrored karate",
+    "flip": "generated",
 }
 # A method has the same colour in every figure; others are grey.
 _COLOURS = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from demonet.report.paper.parts.ablation import ABLATION
 from demonet.report.paper.parts.comparison import COMPARISON
+from demonet.report.paper.parts.default import DEFAULT
 from demonet.report.paper.parts.graphs import GRAPHS
 from demonet.report.paper.parts.identity import IDENTITY
 from demonet.report.paper.parts.layers import LAYERS
@@ -16,6 +17,6 @@ from demonet.report.paper.parts.splits import SPLITS
 
 __all__ = ["PARTS", "Entry", "Part"]
 
-# In the order of the paper, followed by what the paper does not have.
-_ALL = (PROPERTIES, NODES, SPLITS, GRAPHS, SPEED, LAYERS, IDENTITY, ABLATION, COMPARISON, REASONS)
+# What `demonet fit` does, then the parts in the order of the paper, then what the paper does not have.
+_ALL = (DEFAULT, PROPERTIES, NODES, SPLITS, GRAPHS, SPEED, LAYERS, IDENTITY, ABLATION, COMPARISON, REASONS)
 PARTS: dict[str, Part] = {part.name: part for part in _ALL}

@@ -17,6 +17,7 @@ from demonet.experiments.statistics import spread
 from demonet.report.chart import Chart
 from demonet.report.page import Section
 from demonet.report.paper.grid import Layout, ResultRow
+from demonet.report.paper.standing import REFIT
 
 Results: TypeAlias = Mapping[Cell, Sequence[Result]]
 Rows: TypeAlias = Sequence[ResultRow]
@@ -34,6 +35,8 @@ class Entry:
         alone: Whether nothing may run at the same time, as for timing.
         method: The method that it is listed under, if not the cell's own.
         most: The maximum number of runs, if more would say nothing.
+        rule: For cells of kind ``default``, which of its two numbers is shown.
+        borrowed: Whether another part makes the runs; here they are only shown.
     """
 
     cell: Cell
@@ -44,6 +47,12 @@ class Entry:
     alone: bool = False
     method: str = ""
     most: int | None = None
+    rule: str = ""
+    borrowed: bool = False
+
+    def value(self, result: Result) -> float:
+        """The number of a run that is shown."""
+        return float(result.outcome.extra["refit"]) if self.rule == REFIT else result.outcome.value
 
     def wanted(self, runs: int | None = None) -> Wanted:
         """The wanted runs, ``runs`` if given; never more than folds, because a fold is tested once."""
@@ -101,9 +110,10 @@ class Part:
         """All entries in the order of the table."""
         return self.brief() if quick else self.whole()
 
-    def wanted(self, runs: int | None = None, quick: bool = False) -> list[Wanted]:
-        """The wanted runs: ``runs`` of each cell, or each entry's own number."""
-        return [entry.wanted(runs) for entry in self.entries(quick)]
+    def wanted(self, runs: int | None = None, quick: bool = False, own: bool = False) -> list[Wanted]:
+        """The wanted runs: ``runs`` of each cell, or each entry's own number; with ``own``, none that are borrowed."""
+        found = (entry.wanted(runs) for entry in self.entries(quick) if not (own and entry.borrowed))
+        return list(dict.fromkeys(found))
 
     def rows(self, results: Results, runs: int | None = None, quick: bool = False) -> list[ResultRow]:
         """The rows of the table. A cell without finished runs has a row without numbers."""
@@ -112,7 +122,7 @@ class Part:
     def _row(self, entry: Entry, results: Sequence[Result], runs: int | None) -> ResultRow:
         cell, wanted = entry.cell, entry.wanted(runs).runs
         done = sorted(results, key=lambda result: result.job.seed)[:wanted]
-        values = tuple(result.outcome.value for result in done)
+        values = tuple(entry.value(result) for result in done)
         mean, std, ci95 = spread(values)
         share = train_share(cell.split)
         return ResultRow(
@@ -136,4 +146,5 @@ class Part:
             device=done[0].stamp.device if done else "",
             code=done[0].stamp.code if done else "",
             values=values,
+            rule=entry.rule,
         )
