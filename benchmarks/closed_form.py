@@ -28,7 +28,7 @@ from demonet.baselines import get
 from demonet.data import load
 from demonet.data.protocol import split_by
 from demonet.data.splits import Split
-from demonet.data.synthetic import power_law, role_graph, small_graphs
+from demonet.data.synthetic import flip_graph, power_law, role_graph, small_graphs
 from demonet.degree.count import count_degree
 from demonet.errors import DemonetWarning
 from demonet.kernels import KernelMachine
@@ -48,18 +48,6 @@ def block_model(within: float, across: float, signal: float, seed: int = 0, n: i
     edges = np.stack(np.nonzero(np.triu(rng.random((n, n)) < chance, 1)))
     x = signal * rng.normal(size=(classes, 16))[y] + rng.normal(size=(n, 16))
     return _data(edges, n, y, x)
-
-
-def flipping(seed: int = 0, n: int = 1500) -> Data:
-    """The class is the sign of the neighbours' mean attribute, the other way round above the median degree."""
-    rng = np.random.default_rng(seed)
-    graph = power_law(n, 4 * n, hub=30, seed=seed, exponent=3.0)
-    x = rng.normal(size=(n, 4))
-    source, target = graph.edge_index.numpy()
-    degree = count_degree(graph.edge_index, n).numpy()
-    mean = np.bincount(target, x[source, 0], minlength=n) / np.sqrt(np.maximum(degree, 1))
-    sign = np.where(degree > np.median(degree), -1, 1)
-    return Data(x=torch.from_numpy(x).float(), edge_index=graph.edge_index, y=torch.from_numpy(sign * mean > 0).long())
 
 
 def topics(seed: int = 0, n: int = 1200, classes: int = 6, words: int = 600) -> Data:
@@ -95,7 +83,7 @@ GENERATED: dict[str, Callable[[], Any]] = {
     "generated topics": topics,
     "generated roles": role_graph,
     "generated neighbour roles": neighbour_roles,
-    "generated flip": flipping,
+    "generated flip": lambda: flip_graph(noise=0.0),
     "generated families": lambda: small_graphs(200, noise=0.3),
 }
 SOCIAL = ("flickr", "blogcatalog")

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from demonet import cli
-from demonet.data.synthetic import role_graph, small_graphs
+from demonet.data.synthetic import flip_graph, role_graph, small_graphs
 from demonet.errors import DemonetError
 from demonet.experiments import demo
 
@@ -18,6 +18,7 @@ def tiny(monkeypatch):
     """The demo on a few graphs, with networks that hardly train."""
     monkeypatch.setattr(demo, "EPOCHS", 2)
     monkeypatch.setattr(demo, "role_graph", lambda seed: role_graph(seed, motifs=8))
+    monkeypatch.setattr(demo, "flip_graph", lambda seed: flip_graph(seed, num_nodes=120))
     monkeypatch.setattr(demo, "small_graphs", lambda num, seed, **options: small_graphs(20, seed, **options))
 
 
@@ -44,9 +45,10 @@ def test_the_demo_prints_a_table_and_writes_a_page(tiny, tmp_path, splits):
     out = tmp_path / ("[red]" + "a long name " * 8 + ".html")
     result = run("demo", "--out", str(out), "--splits", str(splits))
     assert result.exit_code == 0, result.output
-    rows = {words[1]: words for line in result.stdout.splitlines() if len(words := line.split()) > 3}
-    for method in demo.METHODS:
+    rows = {cells[1].strip(): line for line in result.stdout.splitlines() if len(cells := line.split("│")) > 2}
+    for method in (*demo.METHODS, *demo.FLIP_METHODS):
         assert ("±" in rows[method]) == (splits > 1)
+    assert "0.950" in rows["ceiling"]
     assert "nan" not in result.stdout
     assert f"Wrote {out} in " in result.stdout
     assert "a node and its mirror are" in result.stdout

@@ -14,18 +14,21 @@ def page(request):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demo, "EPOCHS", 2)
         patch.setattr(demo, "role_graph", lambda seed: full_graph(seed, motifs=8))
+        patch.setattr(demo, "flip_graph", lambda seed: full_flip(seed, num_nodes=120))
         patch.setattr(demo, "small_graphs", lambda num, seed, **options: full_set(20, seed, **options))
         return demo_page(demo.run(splits=request.param)), request.param
 
 
-full_graph, full_set = demo.role_graph, demo.small_graphs
+full_graph, full_set, full_flip = demo.role_graph, demo.small_graphs, demo.flip_graph
 
 
 def test_the_table_has_a_row_for_every_method(page):
     page, splits = page
-    (table,) = [section for section in page.sections if isinstance(section, Table)]
+    table, flip = [section for section in page.sections if isinstance(section, Table)]
     assert [row[0] for row in table.rows] == list(demo.METHODS)
-    assert ("over 2 splits" in table.caption) == (splits == 2)
+    assert [row[0] for row in flip.rows] == list(demo.FLIP_METHODS)
+    assert "0.950" in flip.caption
+    assert all(("over 2 splits" in each.caption) == (splits == 2) for each in (table, flip))
 
 
 def test_no_number_is_missing(page):
@@ -44,14 +47,16 @@ def test_the_page_opens_without_a_word_and_draws_every_plot(page, browser, tmp_p
     view.goto(path.as_uri())
     view.wait_for_selector("html[data-drawn]")
     plots = view.locator(".plot").all()
-    assert len(plots) == 5  # bars and curves of two problems, and the embedding
+    assert len(plots) == 7  # bars and curves of two problems, bars and lines of the third, and the embedding
     for plot in plots:
         assert plot.locator("svg.main-svg").count() >= 1
     assert view.locator(".notice").count() == 0
     assert [plot.locator(".bars .point").count() for plot in plots[:2]] == [5, 5]
     assert all(plot.locator(".scatterlayer .trace .js-line").count() == 3 * 4 for plot in plots[2:4])
-    assert plots[4].locator(".scatterlayer .point").count() == 68
-    assert view.locator("tbody tr").count() == 5
+    assert plots[4].locator(".bars .point").count() == 9
+    assert plots[5].locator(".scatterlayer .trace").count() == 2 * 4 + 2  # a band and a line each, ceiling, threshold
+    assert plots[6].locator(".scatterlayer .point").count() == 68
+    assert view.locator("tbody tr th").count() == 5 + 9
     text = view.locator("body").inner_text()
     assert "NaN" not in text
     assert "nan" not in text.split()

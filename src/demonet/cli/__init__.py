@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from demonet.cli.bench import bench
+from demonet.cli.compare import compare
 from demonet.cli.console import plain_errors, spelling
 from demonet.cli.datasets import datasets
 from demonet.cli.demo import demo
@@ -21,6 +22,7 @@ from demonet.cli.reproduce import reproduce
 app = typer.Typer(name="demonet", no_args_is_help=True, pretty_exceptions_enable=False)
 app.command("demo")(demo)
 app.command("fit")(fit)
+app.command("compare")(compare)
 app.command("predict")(predict)
 app.command("embed")(embed)
 app.command("report")(report)

@@ -15,18 +15,18 @@ def demo(
     splits: Annotated[int, typer.Option(min=1, help="Number of splits per problem.")] = 3,
     seed: Annotated[int, typer.Option(min=0, help="Seed of data, splits and networks.")] = 0,
 ) -> None:
-    """Train DEMO-Net, a GCN and a degree-only baseline on generated graphs; print a table and write a page."""
+    """Train DEMO-Net, its closed form and other methods on generated graphs; print tables and write a page."""
     import torch
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
     from rich.table import Table
 
     from demonet.errors import DemonetError
-    from demonet.experiments.demo import METHODS, run, steps
+    from demonet.experiments.demo import FLIP_METHODS, METHODS, run, steps
     from demonet.report.demo import demo_page
     from demonet.report.page import write
 
-    if not out.parent.is_dir():  # before a minute of training
+    if not out.parent.is_dir():  # before minutes of training
         raise DemonetError("the folder of the page does not exist", argument="out", file=out)
     torch.set_num_threads(1)  # the graphs are small, and results must not depend on the number of threads
     start = time.perf_counter()
@@ -51,8 +51,18 @@ def demo(
     for method in METHODS:
         cells = [part.row(method) for part in (result.roles, result.graphs)]
         table.add_row(method, *(_shown(mean, deviation) for mean, deviation, _ in cells))
+    flip = result.flip
+    flipped = Table(title=f"{flip.comparison.title}: test accuracy, {over}", title_justify="left")
+    flipped.add_column("method")
+    flipped.add_column("accuracy", justify="right")
+    for method in FLIP_METHODS:
+        mean, deviation, _ = flip.comparison.row(method)
+        flipped.add_row(method, _shown(mean, deviation))
+    flipped.add_section()
+    flipped.add_row("ceiling", _shown(flip.ceiling, math.nan))
     console = Console()
     console.print(table)
+    console.print(flipped)
     console.print(
         f"Mirrored karate club: a node and its mirror are {result.mirror.mirrored_distance:.2g} apart on average, "
         f"other pairs {result.mirror.other_distance:.3g}.",

@@ -1,4 +1,4 @@
-"""Generated graphs: structural roles, mirrored nodes, families of small graphs, and graphs for timing.
+"""Generated graphs: roles, mirrored nodes, a rule that flips with the degree, families of small graphs, timing.
 
 Each is simple and undirected, with edges listed in both directions, and depends only on its seed.
 """
@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 
 from demonet.checks import check_edge_index, check_labels
 from demonet.data.edges import simple_edges
+from demonet.degree.count import count_degree
 from demonet.errors import DemonetError
 
 _Pairs = list[tuple[int, int]]
@@ -61,6 +62,49 @@ def role_graph(seed: int = 0, *, motifs: int = 48, spacing: int = 2, noise: floa
     edges = list({(min(u, v), max(u, v)) for u, v in [*edges, *extra.tolist()] if u != v})
     class_names, y = np.unique(roles, return_inverse=True)
     return _data(edges, len(roles), y=y, class_names=class_names.tolist())
+
+
+def flip_graph(seed: int = 0, *, num_nodes: int = 1500, num_attributes: int = 4, noise: float = 0.05) -> Data:
+    r"""A graph with attributes whose rule is reversed above the median degree: neither half of it is of use alone.
+
+    Attributes are independent standard normal, edges follow a power law. With :math:`N(v)` the neighbours of v and
+    :math:`\tilde d` the median degree, the class is
+
+    .. math::
+        y_v = \Big[ s(d_v) \sum_{u \in N(v)} x_{u,1} > 0 \Big] \oplus \varepsilon_v, \qquad
+        s(d) = \begin{cases} +1 & d \le \tilde d \\ -1 & d > \tilde d \end{cases}, \qquad
+        P(\varepsilon_v = 1) = \text{noise}
+
+    The sign of the sum is that of the neighbours' mean. Given the degree alone, or given the attributes of a node and
+    of its neighbours alone, both classes are about equally likely. Given both, the most accurate prediction is the
+    class without noise. It is right with probability :math:`1 - \text{noise}` at every node: this is ``data.ceiling``.
+
+    Args:
+        seed: Seed of everything random.
+        num_nodes: Number of nodes; there are four times as many edges.
+        num_attributes: Number of attributes; the rule reads the first.
+        noise: Share of nodes whose class is exchanged, up to 0.5.
+
+    >>> flip_graph(noise=0.1).ceiling
+    0.9
+    """
+    if num_nodes < 100 or num_attributes < 1 or not 0 <= noise <= 0.5:
+        raise DemonetError(
+            f"num_nodes={num_nodes}, num_attributes={num_attributes}, noise={noise}",
+            hint="at least 100 nodes and 1 attribute, noise from 0 to 0.5",
+        )
+    generator = np.random.default_rng(seed)
+    graph = power_law(num_nodes, 4 * num_nodes, hub=30, seed=seed, exponent=3.0)
+    x = generator.normal(size=(num_nodes, num_attributes))
+    source, target = graph.edge_index.numpy()
+    degree = count_degree(graph.edge_index, num_nodes).numpy()
+    total = np.bincount(target, x[source, 0], minlength=num_nodes)
+    rule = np.where(degree > np.median(degree), -total, total) > 0
+    exchanged = generator.random(num_nodes) < noise
+    graph.x = torch.from_numpy(x).float()
+    graph.y = torch.from_numpy((rule ^ exchanged).astype(np.int64))
+    graph.ceiling = 1 - noise
+    return graph
 
 
 def mirrored_karate() -> Data:

@@ -1,28 +1,42 @@
-"""The computations of ``demonet demo``: three small problems with a known answer, five methods, the same splits."""
+"""The computations of ``demonet demo``: four small problems with a known answer, the same splits for all methods.
+
+Every network has the same limit of epochs and the same patience, both large enough that the GCN stops by itself.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from sklearn.neural_network import MLPClassifier
 from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet import baselines
 from demonet.baselines.base import labels
-from demonet.baselines.convolutional import GCN
+from demonet.baselines.network import Network
+from demonet.baselines.selection import logistic, select
+from demonet.data.features import FeatureMap, adjacency
 from demonet.data.splits import Split, thirds
-from demonet.data.synthetic import mirrored_karate, role_graph, small_graphs
+from demonet.data.synthetic import flip_graph, mirrored_karate, role_graph, small_graphs
+from demonet.degree.count import count_degree
 from demonet.experiments.statistics import spread
 from demonet.experiments.twins import half
+from demonet.kernels import KernelMachine
 from demonet.train import History, TrainConfig, family_of, preset, train_graphs, train_nodes
 
 SCHEMES = ("weight", "hash", "smooth")
 FEATURES = "degree-rbf+degree-onehot"  # there are no attributes: every network starts from the degree
 METHODS = (*(f"demonet-{scheme}" for scheme in SCHEMES), "gcn", "degree-knn")
-EPOCHS, PATIENCE = 300, 30
+FLIP_METHODS = (
+    *("kernel", "kernel, s_d = 0", "kernel, shuffled degrees", "demonet-default"),
+    *("gcn", "gcn + degree", "sage + degree", "lr + degree", "mlp + degree"),
+)
+EPOCHS, PATIENCE = 2_000, 100
 NOISE = 0.2  # share of moved edges, so that degrees alone are not enough
 
 
@@ -37,6 +51,25 @@ class Comparison:
     def row(self, method: str) -> tuple[float, float, float]:
         """Mean, standard deviation and half the width of the 95 % interval."""
         return spread(self.accuracy[method])
+
+
+@dataclass(frozen=True)
+class Flip:
+    """A rule that flips with the degree: the comparison, and who is right at which degree.
+
+    Attributes:
+        comparison: Accuracies and learning curves.
+        ceiling: The accuracy of whoever knows the rule.
+        threshold: The degree above which the rule is reversed.
+        degree: The degrees of the tested nodes, split after split.
+        right: For each method, whether each of these nodes is classified correctly.
+    """
+
+    comparison: Comparison
+    ceiling: float
+    threshold: float
+    degree: NDArray[np.int64]
+    right: dict[str, NDArray[np.bool_]]
 
 
 @dataclass(frozen=True)
@@ -56,6 +89,7 @@ class Demo:
 
     roles: Comparison
     graphs: Comparison
+    flip: Flip
     mirror: Mirror
 
 
@@ -63,13 +97,14 @@ def run(splits: int = 3, seed: int = 0, on_step: Callable[[str], None] = lambda 
     """Train everything; ``on_step`` is called with the name of each step before it starts."""
     roles = _compare("Roles in a graph", role_graph(seed), splits, seed, on_step)
     graphs = _compare("Families of small graphs", small_graphs(120, seed, noise=NOISE), splits, seed, on_step)
+    flipped = flip(splits, seed, on_step)
     on_step("Mirrored karate club: demonet-smooth")
-    return Demo(roles, graphs, mirror(seed))
+    return Demo(roles, graphs, flipped, mirror(seed))
 
 
 def steps(splits: int) -> int:
     """How many times ``run`` calls ``on_step``."""
-    return 2 * splits * len(METHODS) + 1
+    return splits * (2 * len(METHODS) + len(FLIP_METHODS)) + 1
 
 
 def _compare(
@@ -93,7 +128,7 @@ def _one(method: str, data: Data | Sequence[Data], y: Tensor, split: Split, seed
     if scheme == method:
         options: dict[str, Any] = {"features": FEATURES, "train": _training(data)} if method == "gcn" else {}
         baseline = baselines.get(method)(**options).fit(data, split, seed)
-        return baseline.score(split.test, y), baseline.history if isinstance(baseline, GCN) else None
+        return baseline.score(split.test, y), baseline.history if isinstance(baseline, Network) else None
     base = preset("default", family_of(data))
     chosen = replace(base, features=FEATURES, model=replace(base.model, scheme=scheme), train=_training(data))
     if isinstance(data, Data):
@@ -104,8 +139,81 @@ def _one(method: str, data: Data | Sequence[Data], y: Tensor, split: Split, seed
 
 
 def _training(data: Data | Sequence[Data]) -> TrainConfig:
-    """The training settings of every network: full batch, early stopping, few epochs."""
+    """The training settings of every network: full batch, and early stopping that lets it train out."""
     return replace(preset("default", family_of(data)).train, epochs=EPOCHS, patience=PATIENCE, batch_size=None)
+
+
+def flip(splits: int = 3, seed: int = 0, on_step: Callable[[str], None] = lambda step: None) -> Flip:
+    """Every method of :data:`FLIP_METHODS` on a graph whose rule flips with the degree."""
+    data, result = flip_graph(seed), Comparison("A rule that flips with the degree")
+    degree = count_degree(data.edge_index, data.y.numel()).numpy()
+    right: dict[str, list[NDArray[np.bool_]]] = {method: [] for method in FLIP_METHODS}
+    tested = []
+    for number in range(splits):
+        split = thirds(data.y, seed + number, stratified=True)
+        machine: KernelMachine | None = None
+        tested.append(degree[split.test.numpy()])
+        for method in FLIP_METHODS:
+            on_step(f"{result.title}, split {number + 1}: {method}")
+            history = None
+            if method.startswith("kernel"):
+                predicted, machine = _kernel(method, data, split, seed + number, machine)
+            elif method.startswith(("lr", "mlp")):
+                predicted = _tabular(method, data, split, seed + number)
+            else:
+                predicted, history = _network(method, data, split, seed + number)
+            found = (predicted == data.y)[split.test].numpy()
+            right[method].append(found)
+            result.accuracy.setdefault(method, []).append(float(found.mean()))
+            if number == 0 and history is not None:
+                result.curves[method] = history
+    everywhere = {method: np.concatenate(parts) for method, parts in right.items()}
+    return Flip(result, data.ceiling, float(np.median(degree)), np.concatenate(tested), everywhere)
+
+
+def _kernel(
+    method: str, data: Data, split: Split, seed: int, first: KernelMachine | None
+) -> tuple[Tensor, KernelMachine]:
+    """Predictions of the closed form; shuffled degrees go with the settings that were chosen with the true ones."""
+    train, val, y = split.train.numpy(), split.val.numpy(), data.y.numpy()
+    if method == "kernel, shuffled degrees" and first is not None:
+        view = first.inputs_.transform(data).shuffled(seed)
+        machine = KernelMachine(first.task_, settings=[setting for setting, _ in first.members_])
+        machine.fit_views(view.take(train), y[train], view.take(val), y[val])
+    else:
+        machine = KernelMachine(degree=method == "kernel").fit(data, train, y[train], val, y[val])
+        view = machine.inputs_.transform(data)
+    scores = machine.link_.log_probabilities(machine.decision_of(view))
+    return torch.from_numpy(scores.argmax(axis=1)), first or machine
+
+
+def _tabular(method: str, data: Data, split: Split, seed: int) -> Tensor:
+    """A linear model or a perceptron on a table of all that the rule reads.
+
+    Its columns are the attributes of a node, the mean attributes of its neighbours, and a radial basis of its degree.
+    """
+    edges = adjacency(data)
+    mean = (edges @ data.x.numpy()) / np.maximum(edges.sum(axis=1), 1)[:, None]
+    columns = FeatureMap("standardised+degree-rbf").fit_transform(data).numpy()
+    x = np.hstack([columns, mean / mean.std(axis=0)]).astype(np.float64)
+    if method.startswith("lr"):
+        return logistic(x, data.y, split).predict(x)
+    models = [MLPClassifier((64,), alpha=decay, max_iter=500, random_state=seed) for decay in (1e-2, 1e-1, 1)]
+    return select(models, x, data.y, split, default=models[0]).predict(x)
+
+
+def _network(method: str, data: Data, split: Split, seed: int) -> tuple[Tensor, History]:
+    """The default network, or a GCN or GraphSAGE with or without the degree among its inputs."""
+    if method == "demonet-default":
+        chosen = replace(preset("default", "attributes"), features="standardised", train=_training(data))
+        trained = train_nodes(data, split, chosen, seed=seed)
+        with torch.no_grad():
+            return trained.model.eval()(*trained.inputs).argmax(1), trained.history
+    name, _, degree = method.partition(" + ")
+    features = "standardised+degree-rbf" if degree else "standardised"
+    options: dict[str, Any] = {"features": features, "train": _training(data)}
+    baseline = cast(Network, baselines.get(name)(**options).fit(data, split, seed))
+    return baseline.predict(), baseline.history
 
 
 def mirror(seed: int = 0) -> Mirror:

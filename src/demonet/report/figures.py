@@ -169,6 +169,7 @@ def accuracy_bars(
     highlight: Collection[str] = (),
     title: str = "Accuracy with 95 % interval",
     axis: str = "accuracy",
+    line: tuple[str, float] | None = None,
 ) -> Figure:
     """A horizontal bar with an interval for each method, in the given order.
 
@@ -177,10 +178,24 @@ def accuracy_bars(
         highlight: Methods in colour; the others are grey.
         title: The title.
         axis: The title of the axis.
+        line: Name and place of a vertical line through all bars, such as the best that is possible.
     """
     texts = [_interval(mean, half) for mean, half in rows.values()]
     ends = {name: (mean, mean - half, mean + half) for name, (mean, half) in rows.items()}
-    return _bars(ends, texts, highlight, title, axis)
+    figure = _bars(ends, texts, highlight, title, axis)
+    if line is not None:
+        name, place = line
+        figure.add_scatter(
+            x=[place, place],
+            y=[-0.8, len(rows) - 0.5],
+            mode="lines+text",
+            line={"color": NEUTRAL[0], "width": 1.5, "dash": "dot"},
+            text=[f"{plain(name, 24)} {place:.3g} ", ""],
+            textposition="middle left",
+            hoverinfo="skip",
+            showlegend=False,
+        )
+    return figure
 
 
 def interval_bars(

@@ -2,6 +2,7 @@
 
 Public: :func:`fit_run` with its arguments :class:`Reading`, :class:`Settings` and :class:`RunProgress`,
 :func:`predict_run`, :func:`embed_run`, :func:`load_run` and its result :class:`Run`.
+``demonet compare`` is :func:`demonet.runs.compare.compare_run`.
 """
 
 from demonet.runs.fit import fit_run

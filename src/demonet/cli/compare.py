@@ -1,0 +1,140 @@
+"""``demonet compare``: every method of the package on the user's own graph, over the same splits."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from demonet.cli import reading
+
+if TYPE_CHECKING:
+    from demonet.runs.compare import Leaderboard
+
+COMPARING, FOLDER = "Comparing", "Folder"
+INTERRUPTED = 130  # the usual exit code after Ctrl-C
+Metric = Literal["accuracy", "balanced", "macro-f1"]  # demonet.runs.compare.METRIC_NAMES
+Effort = Literal["quick", "standard", "best"]  # demonet.ensemble.EFFORTS
+
+
+def compare(
+    edges: reading.EdgesArgument,
+    out: Annotated[Path, typer.Option(help="The folder to write.", rich_help_panel=FOLDER)],
+    labels: reading.LabelsOption = None,
+    features: reading.FeaturesOption = None,
+    items: reading.ItemsOption = "auto",
+    directed: reading.DirectedOption = None,
+    source: reading.SourceOption = None,
+    target: reading.TargetOption = None,
+    weight: reading.WeightOption = None,
+    graph: reading.GraphOption = None,
+    add_isolated: reading.IsolatedOption = False,
+    self_loops: reading.LoopsOption = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(help="Names, separated by commas. Default: all but expensive ones.", rich_help_panel=COMPARING),
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also expensive methods.", rich_help_panel=COMPARING)
+    ] = False,
+    splits: Annotated[int, typer.Option(min=2, help="Number of random splits.", rich_help_panel=COMPARING)] = 5,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**31, help="Seed of splits and methods.", rich_help_panel=COMPARING)
+    ] = 0,
+    val: Annotated[float, typer.Option(help="Share for choosing.", rich_help_panel=COMPARING)] = 0.2,
+    test: Annotated[float, typer.Option(help="Share for the test.", rich_help_panel=COMPARING)] = 0.2,
+    metric: Annotated[Metric, typer.Option(help="Ranks the methods.", rich_help_panel=COMPARING)] = "accuracy",
+    effort: Annotated[Effort, typer.Option(help="Of demonet-auto.", rich_help_panel=COMPARING)] = "quick",
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes at once. Default: one per core.", rich_help_panel=COMPARING)
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds, then show what there is.", rich_help_panel=COMPARING)
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the comparison in the folder.", rich_help_panel=FOLDER)
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the leaderboard as JSON.", rich_help_panel=FOLDER)
+    ] = False,
+) -> None:
+    """Compare all methods on your own graph over the same splits; the same command goes on where it stopped."""
+    from demonet.report.compare import compare_page, verdict
+    from demonet.report.page import write
+    from demonet.runs.compare import CompareProgress, Comparing, compare_run
+
+    class Lines(CompareProgress):
+        def message(self, text: str) -> None:
+            typer.echo(text, err=True)
+
+        def cell(self, method: str, split: int, done: int, total: int, result: str) -> None:
+            typer.echo(f"{done}/{total} {method}, split {split + 1}: {result}", err=True)
+
+    comparing = Comparing(
+        methods=None if methods is None else tuple(name.strip() for name in methods.split(",") if name.strip()),
+        everything=everything,
+        splits=splits,
+        seed=seed,
+        val=val,
+        test=test,
+        metric=metric,
+        effort=effort,
+        jobs=jobs or os.cpu_count() or 1,
+        time_limit=time_limit,
+    )
+    columns = {"source": source, "target": target, "weight": weight, "graph": graph}
+    options = {"items": items, "directed": directed, "add_isolated": add_isolated, "self_loops": self_loops}
+    try:
+        board = compare_run(
+            edges,
+            labels,
+            features,
+            out=out,
+            reading=reading.make_reading(columns, **options),
+            comparing=comparing,
+            overwrite=overwrite,
+            progress=Lines(),
+            page=lambda board, path: write(compare_page(board), path),
+        )
+    except KeyboardInterrupt:
+        typer.echo("interrupted: run the same command again to continue", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    if as_json:
+        typer.echo(json.dumps(board.to_json()))
+        return
+    _print(board)
+    typer.echo(verdict(board).replace("`", ""))
+    typer.echo(f"Wrote {out}: open {out / 'report.html'}; the table is {out / 'leaderboard.csv'}.")
+
+
+def _print(board: Leaderboard) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    def number(value: float | None, form: str) -> str:
+        return "" if value is None else f"{value:{form}}"
+
+    table = Table(title=f"{board.about['metric']} over {board.about['splits']} splits", title_justify="left")
+    table.add_column("method", no_wrap=True)
+    for column in ("mean", "95 % interval", "from the best", "p", "seconds", "MB"):
+        table.add_column(column, justify="right")
+    for row in board.rows:
+        if row.mean is None:
+            continue
+        interval = "" if row.low is None else f"{row.low:.3f} to {row.high:.3f}"
+        table.add_row(
+            row.method + (" *" if row.status == "incomplete" else ""),
+            number(row.mean, ".3f"),
+            interval,
+            number(row.difference, "+.3f"),
+            number(row.p, ".3f"),
+            number(row.seconds, ".1f"),
+            number(row.peak_memory_mb, ",.0f"),
+        )
+    Console().print(table)
+    for row in board.rows:
+        if row.reason:
+            typer.echo(f"{'* ' if row.status == 'incomplete' else ''}{row.method}: {row.status}, {row.reason}")

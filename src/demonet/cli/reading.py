@@ -1,0 +1,43 @@
+"""The options of commands that read a graph, as types of their parameters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from demonet.cli.choices import Items, SelfLoops
+from demonet.cli.console import complete_edges
+
+if TYPE_CHECKING:
+    from demonet.runs import Reading
+
+PANEL = "Reading files"
+EDGES = "A graph (CSV, Parquet, GraphML, .mat, ...), many graphs (TU folder, GIN file), or a data set such as brazil."
+
+
+def _option(*names: str, help: str) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=PANEL)
+
+
+EdgesArgument = Annotated[str, typer.Argument(help=EDGES, autocompletion=complete_edges)]
+LabelsOption = Annotated[str | None, _option(help="Table of ids and labels, or an attribute in EDGES.")]
+FeaturesOption = Annotated[str | None, _option(help="Table of ids and numbers, or a matrix.")]
+ItemsOption = Annotated[Items, _option(help="What has labels: nodes, or graphs.")]
+DirectedOption = Annotated[bool | None, _option("--directed/--undirected", help="Default: what the file says.")]
+SourceOption = Annotated[str | None, _option(help="Column of an edge's source.")]
+TargetOption = Annotated[str | None, _option(help="Column of its target.")]
+WeightOption = Annotated[str | None, _option(help="Column of its weight.")]
+GraphOption = Annotated[str | None, _option(help="Column of its graph.")]
+IsolatedOption = Annotated[bool, _option("--add-isolated", help="Add ids without an edge as nodes.")]
+LoopsOption = Annotated[SelfLoops | None, _option(help="Default: the preset's choice.")]
+
+
+def make_reading(columns: dict[str, str | None], **options: Any) -> Reading:
+    """How files are read; a column is a name, or a position from 0."""
+    from demonet.runs import Reading
+
+    positions: dict[str, Any] = {
+        name: int(text) if text is not None and text.isdigit() else text for name, text in columns.items()
+    }
+    return Reading(**positions, **options)

@@ -1,0 +1,128 @@
+"""The page of ``demonet compare``: a leaderboard with intervals, differences from the best, time and memory."""
+
+from __future__ import annotations
+
+from demonet.report import chart_plotly
+from demonet.report.chart import Axis, Chart, Panel, Series
+from demonet.report.figures import interval_bars
+from demonet.report.page import Facts, Figure, Page, Section, Table, Text
+from demonet.report.table_cells import Cell, Column
+from demonet.runs.compare import Leaderboard, Row
+from demonet.train.metrics import METRICS
+
+RULE = """Every method was fitted on the same training parts. Settings, epochs and weights were chosen on the same \
+validation parts, by the method's own rule. The test parts were used once.
+
+The difference is that from the best method, split by split. Splits of one data set overlap; intervals and p take that \
+into account (corrected resampled t-test), and p is corrected for the number of methods (Holm). A p of 0.05 or more \
+means: not shown to differ from the best. The best was found on these same splits, so expect a little less from it on \
+new data."""
+
+
+def compare_page(board: Leaderboard) -> Page:
+    """The page; its first sentence is the answer."""
+    about, shown = board.about, [row for row in board.rows if row.mean is not None]
+    metric = METRICS[about["metric"]].title
+    missing = [row for row in board.rows if row.mean is None or row.reason]
+    sections: list[Section] = [Text(verdict(board)), Text(RULE, title="How to read it")]
+    if shown:
+        sections = [sections[0], _table(shown, metric), _bars(shown, metric), _by_time(shown, metric), sections[1]]
+    if missing:
+        rows: list[list[Cell]] = [[row.method, row.group, row.status, row.reason] for row in missing]
+        caption = "`--all` brings methods that were left out by their cost, `--methods` those that are named."
+        sections.append(
+            Table(["method", "group", "status", "reason"], rows, caption, title="Not compared on all splits")
+        )
+    facts: dict[str, Cell] = {
+        **{name: value for name, value in about["sizes"].items() if value},
+        "splits": about["splits"],
+        **{name: value for name, value in about["settings"].items() if value is not None},
+        **{f"{part} file": path for part, path in about["files"].items()},
+        "demonet": about["version"],
+    }
+    sections.append(Facts(facts, title="Data and settings"))
+    return Page(f"Methods on {about['name']}", f"{len(shown)} methods, {about['splits']} splits", sections)
+
+
+def verdict(board: Leaderboard) -> str:
+    """What came out, in a sentence or two.
+
+    Names the best method, those that are level with it, and the best simple baseline.
+    """
+    best, metric = board.best, METRICS[board.about["metric"]].title
+    if best is None or best.mean is None:
+        return "No method has been compared on all splits yet."
+    level = [name for name in board.level if name != best.method]
+    text = f"`{best.method}` has the highest mean {metric}, {best.mean:.3f}."
+    if level:
+        named = ", ".join(f"`{name}`" for name in level[:6]) + (f" and {len(level) - 6} more" if len(level) > 6 else "")
+        text += f" Not shown to differ from it: {named}."
+    simple = next((row for row in board.rows if row.group == "simple baseline" and row.status == "compared"), None)
+    if simple is not None and simple is not best and simple.mean is not None:
+        text += f" The best simple baseline is `{simple.method}`, {simple.mean:.3f}."
+    return text
+
+
+def _table(rows: list[Row], metric: str) -> Section:
+    columns = [
+        Column("method"),
+        Column("group"),
+        Column(metric, best="max"),
+        Column("95 % interval"),
+        Column("from the best", signed=True),
+        Column("its interval"),
+        Column("p"),
+        Column("splits", digits=0),
+        Column("seconds", digits=1),
+        Column("memory, MB", digits=0),
+    ]
+    cells: list[list[Cell]] = [
+        [
+            row.method,
+            row.group,
+            row.mean,
+            _interval(row.low, row.high, ".3f"),
+            row.difference,
+            _interval(row.difference_low, row.difference_high, "+.3f"),
+            row.p,
+            len(row.values),
+            row.seconds,
+            row.peak_memory_mb,
+        ]
+        for row in rows
+    ]
+    caption = (
+        "Seconds are the mean processor time of one fit. Memory is the largest peak of the worker process, with the "
+        "libraries and the graph in it."
+    )
+    return Table(columns, cells, caption, title="Leaderboard", sortable=True)
+
+
+def _interval(low: float | None, high: float | None, form: str) -> str | None:
+    return None if low is None or high is None else f"{low:{form}} to {high:{form}}"
+
+
+def _bars(rows: list[Row], metric: str) -> Section:
+    nan = float("nan")
+    ends = {
+        row.method: (row.mean or 0.0, nan if row.low is None else row.low, nan if row.high is None else row.high)
+        for row in rows
+    }
+    ours = [row.method for row in rows if row.group == "DEMO-Net"]
+    alt = "; ".join(f"{name} {mean:.3f}" for name, (mean, _, _) in ends.items())
+    figure = interval_bars(ends, highlight=ours, title=f"Mean {metric} with 95 % interval", axis=metric)
+    return Figure(figure, f"Mean {metric}: {alt}", "DEMO-Net is in colour.", title=metric.capitalize(), half=True)
+
+
+def _by_time(rows: list[Row], metric: str) -> Section:
+    """What the time of a method buys."""
+    series, told = [], []
+    for number, group in enumerate(dict.fromkeys(row.group for row in rows)):
+        mine = [row for row in rows if row.group == group]
+        x, y = [max(row.seconds or 0.0, 0.01) for row in mine], [row.mean or 0.0 for row in mine]
+        hover = [f"{row.method}: {mean:.3f} in {seconds:.2f} s" for row, mean, seconds in zip(mine, y, x, strict=True)]
+        series.append(Series(group, x, y, mark="points", colour=number, symbol=number, hover=hover))
+        told += hover
+    title = f"{metric.capitalize()} by time"
+    chart = Chart(title, [Panel("", series)], Axis("processor seconds of a fit", log=True), Axis(metric))
+    return Figure(chart_plotly.draw(chart), "By time: " + "; ".join(told), title=title, half=True)

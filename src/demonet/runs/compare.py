@@ -1,0 +1,487 @@
+r"""``compare_run``: every method of the package on one problem over the same splits, and a leaderboard.
+
+A cell is one method on one split. Each finished cell is a file of its own, written atomically and keyed by the settings
+and by the checksums of the input files. So an interrupted comparison goes on where it stopped, more splits or more
+methods need only the missing cells, and changed files start again.
+
+Splits of one data set overlap, so intervals and differences have the corrected variance of Nadeau and Bengio
+(:mod:`demonet.experiments.statistics`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import shutil
+import statistics
+import time
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import demonet
+from demonet.atomic import replacing
+from demonet.baselines import names as baseline_names
+from demonet.ensemble import EFFORTS
+from demonet.errors import DemonetError, DemonetWarning, Hint
+from demonet.experiments.ledger.engines import Ended, Engine, LocalEngine, Task
+from demonet.experiments.ledger.job import Cell, Job, Outcome, Stamp, canonical
+from demonet.experiments.measure import Meter
+from demonet.experiments.methods import OURS
+from demonet.experiments.statistics import holm, paired
+from demonet.runs.competitors import ALWAYS, AUTO, KERNEL, Competitor, Size, cost, group_of, methods_for
+from demonet.runs.plan import Plan, make_plan
+from demonet.runs.settings import Reading, Settings
+from demonet.train.metrics import METRICS
+
+METRIC_NAMES = ("accuracy", "balanced", "macro-f1")  # those of predicted classes, which every method has
+MOST_SECONDS = 60.0  # of one fit, by the estimate; a method that needs more is left out unless it is asked for
+CELLS, ABOUT, TABLE, PAGE = "cells", "compare.json", "leaderboard.csv", "report.html"
+Status = Literal["compared", "incomplete", "failed", "left out"]
+
+
+@dataclass(frozen=True)
+class Comparing:
+    """What is compared, and how.
+
+    Attributes:
+        methods: Names; None for all that apply and are affordable.
+        everything: Also those that are expensive.
+        splits: Number of random splits.
+        seed: Seed of the first split and of the methods on it; split i has ``seed + i``.
+        val, test: Shares of the labelled items for validation and test.
+        metric: By which methods are ranked.
+        effort: Of ``demonet-auto``.
+        jobs: Processes that work at once.
+        time_limit: Seconds after which nothing more is computed.
+    """
+
+    methods: tuple[str, ...] | None = None
+    everything: bool = False
+    splits: int = 5
+    seed: int = 0
+    val: float = 0.2
+    test: float = 0.2
+    metric: str = "accuracy"
+    effort: str = "quick"
+    jobs: int = 1
+    time_limit: float | None = None
+
+    def __post_init__(self) -> None:
+        for argument, least in (("splits", 2), ("jobs", 1)):
+            if getattr(self, argument) < least:
+                raise DemonetError(f"{getattr(self, argument)}; at least {least} is needed", argument=argument)
+        if self.metric not in METRIC_NAMES:
+            hint = f"use {', '.join(METRIC_NAMES)}: most methods predict classes without probabilities"
+            raise DemonetError(f"{self.metric!r} cannot be compared", argument="metric", hint=hint)
+        if self.effort not in EFFORTS:
+            raise DemonetError(f"{self.effort!r} is unknown", argument="effort", hint=f"use {', '.join(EFFORTS)}")
+        if not self.test > 0:
+            raise DemonetError("there is no test part", argument="test", hint="use a share above 0")
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise DemonetError(f"{self.time_limit:g} seconds", argument="time_limit", hint="use a number above 0")
+        known = [AUTO, KERNEL, *OURS, *baseline_names()]
+        for name in self.methods or ():
+            if name not in known:
+                raise DemonetError(
+                    f"unknown method {name!r}", argument="methods", hint=f"choose from {', '.join(known)}"
+                )
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method in the leaderboard.
+
+    Attributes:
+        method, group: Its name and kind.
+        status: ``"compared"``: on all splits; ``"incomplete"``: on some; ``"failed"`` or ``"left out"``: on none.
+        reason: Why it is not ``"compared"``.
+        values: The metric on each finished split, by the number of the split.
+        mean, deviation: Over these splits.
+        low, high: The 95 % interval of the mean.
+        difference: This mean minus that of the best method on the same splits, with its 95 % interval in
+            ``difference_low`` and ``difference_high``; None for the best itself and below two splits.
+        p: Of that difference, two-sided, after Holm's correction over all methods.
+        seconds: Mean processor time of a fit.
+        peak_memory_mb: Largest peak memory of its process, libraries and graph included, in 10^6 bytes.
+    """
+
+    method: str
+    group: str
+    status: Status
+    reason: str = ""
+    values: dict[int, float] = field(default_factory=dict)
+    mean: float | None = None
+    deviation: float | None = None
+    low: float | None = None
+    high: float | None = None
+    difference: float | None = None
+    difference_low: float | None = None
+    difference_high: float | None = None
+    p: float | None = None
+    seconds: float | None = None
+    peak_memory_mb: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Leaderboard:
+    """The result: rows from the best to the worst, then those without a result, and what it was made with."""
+
+    rows: list[Row]
+    about: dict[str, Any]
+
+    @property
+    def best(self) -> Row | None:
+        """The method with the largest mean over all splits."""
+        first = self.rows[0] if self.rows else None
+        return first if first is not None and first.status == "compared" else None
+
+    @property
+    def level(self) -> list[str]:
+        """The methods that are not shown to differ from the best."""
+        return [row.method for row in self.rows if row.status == "compared" and row.p is not None and row.p >= 0.05]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {"about": self.about, "rows": [asdict(row) for row in self.rows]}
+
+
+class CompareProgress:
+    """Callbacks; override what should be shown."""
+
+    def message(self, text: str) -> None:
+        """A line about the comparison."""
+
+    def cell(self, method: str, split: int, done: int, total: int, result: str) -> None:
+        """A cell has ended: ``done`` of ``total``."""
+
+
+def compare_run(
+    edges: str | Path,
+    labels: str | Path | None = None,
+    features: str | Path | None = None,
+    *,
+    out: str | Path,
+    reading: Reading | None = None,
+    comparing: Comparing | None = None,
+    overwrite: bool = False,
+    progress: CompareProgress | None = None,
+    page: Callable[[Leaderboard, Path], None] | None = None,
+    engine: Callable[[int], Engine] | None = None,
+) -> Leaderboard:
+    """Compare methods on the user's own graph, or graphs, and write a folder with a leaderboard.
+
+    The folder has ``leaderboard.csv``, ``leaderboard.json`` and ``cells/``, one file per finished cell. A second call
+    with the same files and settings computes only what is missing. A method that fails is a row with its reason.
+
+    Args:
+        edges, labels, features: As for :func:`~demonet.runs.fit_run`.
+        out: The folder.
+        reading: How files are read.
+        comparing: What is compared, and how.
+        overwrite: Start again in the folder of another comparison.
+        progress: Callbacks.
+        page: Writes a page about the leaderboard to a path.
+        engine: Makes the pool of workers; local processes by default.
+    """
+    out, reading, comparing = Path(out), reading or Reading(), comparing or Comparing()
+    progress = progress or CompareProgress()
+    asked = {
+        "files": [None if name is None else str(name) for name in (edges, labels, features)],
+        "reading": asdict(reading),
+        "settings": {name: getattr(comparing, name) for name in ("splits", "seed", "val", "test", "effort")},
+    }
+    plan = _plan(canonical(asked))
+    progress.message(plan.description)
+    _check(plan, comparing)
+    about = _about(plan, asked, comparing)
+    _open(out, about, overwrite=overwrite)
+    (out / CELLS).mkdir(exist_ok=True)
+    left_out = _left_out(plan, comparing)
+    wanted = list(dict.fromkeys(comparing.methods or methods_for(plan.inputs)))
+    methods = [name for name in wanted if name not in left_out]
+    cells = {(name, number): _load(out, about, name, number) for name in methods for number in range(comparing.splits)}
+    found = {place: cell for place, cell in cells.items() if cell is not None}
+    if found:
+        progress.message(f"{len(found)} of {len(cells)} cells are finished")
+    size = Size.of(plan.inputs)
+    todo = [place for place in cells if place not in found]
+    todo.sort(key=lambda place: (place[1], cost(place[0], size, plan.epochs)))  # every method once, then again
+    failed: dict[str, str] = {}
+    if todo:
+        made = (engine or _processes)(min(comparing.jobs, len(todo)))
+        text = canonical(asked | {"checksums": plan.checksums})
+        for name, number, cell in _work(made, text, todo, failed, comparing.time_limit, progress, len(cells)):
+            found[name, number] = cell
+            _save(out, about, name, number, cell)
+    rows = _rows(wanted, found, failed, left_out, plan, comparing)
+    board = Leaderboard(rows, about | {"metric": comparing.metric, "splits": comparing.splits})
+    _write(out, board, page)
+    return board
+
+
+@lru_cache(maxsize=1)
+def _plan(asked: str) -> Plan:
+    """The problem and its splits; in a worker, read once for all cells."""
+    request = json.loads(asked)
+    settings = request["settings"]
+    shares = {name: settings[name] for name in ("seed", "val", "test")}
+    made = Settings(task="auto", device="cpu", cv=settings["splits"], **shares)
+    edges, labels, features = request["files"]
+    return make_plan(edges, labels, features, Reading(**request["reading"]), made)
+
+
+@lru_cache(maxsize=1)
+def _competitor(asked: str) -> Competitor:
+    plan, settings = _plan(asked), json.loads(asked)["settings"]
+    return Competitor(plan.inputs, epochs=plan.epochs, effort=settings["effort"], seed=settings["seed"])
+
+
+def perform(job: Job, device: str = "cpu") -> Outcome:
+    """One cell, in a worker: split ``seed`` of the method; the value is the test accuracy."""
+    asked = job.cell.options
+    with warnings.catch_warnings():  # the parent has shown what there is to say about the files
+        warnings.simplefilter("ignore", DemonetWarning)
+        plan = _plan(asked)
+    if plan.checksums != json.loads(asked)["checksums"]:
+        raise DemonetError("the files have changed since the comparison was started")
+    competitor, split = _competitor(asked), plan.splits[job.seed]
+    meter = Meter()
+    predicted = competitor.predict(job.cell.method, split, plan.settings.seed + job.seed)
+    seconds, memory = meter.seconds, meter.peak_memory_mb
+    y, test, val = plan.inputs.data.y.numpy(), split.test.numpy(), split.val.numpy()
+    metrics = {name: METRICS[name].functions["classify"](y[test], predicted[test], None) for name in METRIC_NAMES}
+    extra = {"metrics": metrics, "split": split.hash, "validation": float((predicted[val] == y[val]).mean())}
+    return Outcome(metrics["accuracy"], seconds, memory, extra)
+
+
+def _stamp(kind: str, dataset: str, device: str) -> Stamp:
+    return Stamp("", "", device)  # cells are keyed by the folder, not by the ledger
+
+
+def _processes(jobs: int) -> Engine:
+    return LocalEngine(perform, _stamp, jobs, "cpu")
+
+
+def _work(
+    engine: Engine,
+    asked: str,
+    todo: list[tuple[str, int]],
+    failed: dict[str, str],
+    time_limit: float | None,
+    progress: CompareProgress,
+    total: int,
+) -> Iterable[tuple[str, int, dict[str, Any]]]:
+    """Compute cells until all are done or time is up; the reason of a method that fails goes into ``failed``."""
+    deadline = math.inf if time_limit is None else time.monotonic() + time_limit
+    waiting, running, done = list(todo), 0, total - len(todo)
+    try:
+        while waiting or running:
+            while waiting and running < engine.slots and time.monotonic() < deadline:
+                name, number = waiting.pop(0)
+                job = Job(Cell("compare", "", name, options=asked), number)
+                engine.start(Task(job, _stamp("", "", "cpu")))
+                running += 1
+            left = deadline - time.monotonic()
+            if not running or left <= 0:
+                return
+            for ended in engine.wait(min(left, 3600.0)):
+                running, done = running - 1, done + 1
+                name, number = ended.task.job.cell.method, ended.task.job.seed
+                result = _result(ended)
+                if isinstance(result, str):
+                    failed.setdefault(name, result)
+                    dropped = [place for place in waiting if place[0] == name]
+                    waiting, done = [place for place in waiting if place[0] != name], done + len(dropped)
+                    progress.cell(name, number, done, total, f"failed: {result}")
+                    continue
+                progress.cell(name, number, done, total, f"accuracy {result['metrics']['accuracy']:.3f}")
+                yield name, number, result
+    finally:
+        engine.close()
+
+
+def _result(ended: Ended) -> dict[str, Any] | str:
+    """The content of a cell, or in a line why there is none."""
+    if ended.outcome is None:
+        return ended.error.strip().splitlines()[-1].removeprefix("demonet.errors.DemonetError: ")
+    return {
+        **ended.outcome.extra,
+        "seconds": round(ended.outcome.seconds, 3),
+        "peak_memory_mb": round(ended.outcome.peak_memory_mb, 1),
+    }
+
+
+def _check(plan: Plan, comparing: Comparing) -> None:
+    if plan.inputs.task != "classify":
+        raise DemonetError(
+            f"the labels are a problem of kind {plan.inputs.task!r}, and classes alone are compared",
+            file=plan.inputs.files.get("labels", plan.inputs.files["edges"]),
+            hint="use demonet fit, which shows simple baselines beside its model",
+        )
+    fitting = methods_for(plan.inputs)
+    for name in comparing.methods or ():
+        if name not in fitting:
+            what = f"{plan.inputs.kind} with attributes" if "attributes" in name else plan.inputs.kind
+            hint = f"choose from {', '.join(fitting)}"
+            raise DemonetError(f"{name} does not apply to these {what}", argument="methods", hint=hint)
+
+
+def _left_out(plan: Plan, comparing: Comparing) -> dict[str, str]:
+    """The methods that would take too long, with the reason."""
+    if comparing.methods is not None or comparing.everything:
+        return {}
+    size = Size.of(plan.inputs)
+    found = {name: cost(name, size, plan.epochs) for name in methods_for(plan.inputs) if name not in ALWAYS}
+    return {name: f"about {seconds:,.0f} s for each split" for name, seconds in found.items() if seconds > MOST_SECONDS}
+
+
+def _about(plan: Plan, asked: dict[str, Any], comparing: Comparing) -> dict[str, Any]:
+    """What identifies a comparison: data, splits and program. More splits or methods are the same comparison."""
+    settings = {name: value for name, value in asked["settings"].items() if name != "splits"}
+    return {
+        "name": plan.inputs.name,
+        "kind": plan.inputs.kind,
+        "sizes": plan.inputs.sizes,
+        "files": {part: str(path) for part, path in plan.inputs.files.items()},
+        "checksums": plan.checksums,
+        "reading": asked["reading"],
+        "settings": settings,
+        "version": demonet.__version__,
+    }
+
+
+def _identity(about: dict[str, Any]) -> str:
+    return canonical({name: about[name] for name in ("checksums", "reading", "settings", "version")})
+
+
+def _open(out: Path, about: dict[str, Any], *, overwrite: bool) -> None:
+    """Make the folder, or check that it holds this comparison."""
+    path = out / ABOUT
+    if path.exists() and not overwrite:
+        try:
+            same = _identity(json.loads(path.read_text(encoding="utf-8"))) == _identity(about)
+        except (ValueError, KeyError, TypeError):
+            same = False
+        if not same:
+            hint = Hint("choose another {out}, or replace it with {overwrite}", out=..., overwrite=True)
+            raise DemonetError("the folder holds a comparison of other files or settings", file=out, hint=hint)
+        return
+    if out.exists() and not path.exists() and (not out.is_dir() or any(out.iterdir())):
+        hint = Hint("choose another {out}", out=...)
+        raise DemonetError("this is not an empty folder, nor a comparison", file=out, hint=hint)
+    out.mkdir(parents=True, exist_ok=True)
+    if (out / CELLS).exists():
+        shutil.rmtree(out / CELLS)
+    _put(path, json.dumps(about, indent=1))
+
+
+def _key(about: dict[str, Any], name: str, number: int) -> str:
+    return hashlib.sha256(f"{_identity(about)}|{name}|{number}".encode()).hexdigest()
+
+
+def _cell_path(out: Path, name: str, number: int) -> Path:
+    return out / CELLS / f"{name}-{number:03}.json"
+
+
+def _load(out: Path, about: dict[str, Any], name: str, number: int) -> dict[str, Any] | None:
+    """A finished cell; None if there is none, or if it is of other files or settings."""
+    try:
+        cell = json.loads(_cell_path(out, name, number).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return cell if isinstance(cell, dict) and cell.get("key") == _key(about, name, number) else None
+
+
+def _save(out: Path, about: dict[str, Any], name: str, number: int, cell: dict[str, Any]) -> None:
+    content = {"key": _key(about, name, number), "method": name, "number": number, **cell}
+    _put(_cell_path(out, name, number), json.dumps(content))
+
+
+def _put(path: Path, text: str) -> None:
+    with replacing(path) as draft:
+        draft.write_text(text, encoding="utf-8", newline="\n")
+
+
+def _rows(
+    wanted: Sequence[str],
+    found: dict[tuple[str, int], dict[str, Any]],
+    failed: dict[str, str],
+    left_out: dict[str, str],
+    plan: Plan,
+    comparing: Comparing,
+) -> list[Row]:
+    split, splits = plan.splits[0], comparing.splits
+    ratio = split.test.numel() / max(1, split.train.numel() + split.val.numel())
+    values = {
+        name: {number: cell["metrics"][comparing.metric] for (owner, number), cell in found.items() if owner == name}
+        for name in wanted
+    }
+    means = {name: statistics.mean(runs.values()) for name, runs in values.items() if runs}
+    complete = [name for name in means if len(values[name]) == splits]
+    best = max(complete, key=lambda name: means[name], default=None)
+    against = {}
+    for name in means:
+        if best is None or best == name:
+            continue
+        shared = sorted(values[name].keys() & values[best].keys())
+        if len(shared) > 1:
+            against[name] = paired([values[name][i] for i in shared], [values[best][i] for i in shared], ratio)
+    corrected = dict(zip(against, holm([one.p for one in against.values()]), strict=True))
+    rows = []
+    for name in wanted:
+        runs, group = dict(sorted(values[name].items())), group_of(name)
+        if not runs:
+            reason = left_out.get(name) or failed.get(name) or "not started within the time limit"
+            status: Status = "failed" if name in failed else "left out"
+            rows.append(Row(name, group, status, reason))
+            continue
+        cells = [found[name, number] for number in runs]
+        numbers = list(runs.values())
+        whole = paired(numbers, [0.0] * len(numbers), ratio) if len(numbers) > 1 else None
+        gap = against.get(name)
+        rows.append(
+            Row(
+                name,
+                group,
+                "compared" if len(runs) == splits else "incomplete",
+                ""
+                if len(runs) == splits
+                else failed.get(name, f"{len(runs)} of {splits} splits within the time limit"),
+                runs,
+                means[name],
+                statistics.stdev(numbers) if len(numbers) > 1 else None,
+                None if whole is None else max(0.0, whole.low),
+                None if whole is None else min(1.0, whole.high),
+                None if gap is None else gap.mean,
+                None if gap is None else gap.low,
+                None if gap is None else gap.high,
+                corrected.get(name),
+                statistics.mean(cell["seconds"] for cell in cells),
+                max(cell["peak_memory_mb"] for cell in cells),
+            )
+        )
+    order = ("compared", "incomplete", "failed", "left out")
+    return sorted(rows, key=lambda row: (order.index(row.status), -(row.mean or 0.0), row.seconds or 0.0))
+
+
+def _write(out: Path, board: Leaderboard, page: Callable[[Leaderboard, Path], None] | None) -> None:
+    import csv
+    import io
+
+    text = io.StringIO()
+    columns = [name for name in Row.__dataclass_fields__ if name != "values"]
+    splits = range(board.about["splits"])
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*columns, *(f"split {number}" for number in splits)])
+    for row in board.rows:
+        cells = [getattr(row, name) for name in columns] + [row.values.get(number) for number in splits]
+        writer.writerow([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in cells])
+    _put(out / TABLE, text.getvalue())
+    _put(out / "leaderboard.json", json.dumps(board.to_json(), indent=1))
+    if page is not None:
+        page(board, out / PAGE)

@@ -1,0 +1,349 @@
+"""The comparison of methods on one's own files: the leaderboard, what is kept, what fails, and the command."""
+
+from __future__ import annotations
+
+import csv
+import json
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+from typing import get_args
+
+import pytest
+from tests.runs.files import write_graphs, write_problem, write_tasks
+from typer.testing import CliRunner
+
+from demonet import cli
+from demonet.ensemble import EFFORTS
+from demonet.errors import DemonetError
+from demonet.experiments.ledger.engines import run_task
+from demonet.experiments.statistics import holm, paired
+from demonet.report.compare import compare_page, verdict
+from demonet.report.page import Table, render
+from demonet.runs import Reading, compare, competitors
+from demonet.runs.compare import CompareProgress, Comparing, Leaderboard, Row, compare_run
+
+FEW = ("majority", "degree-knn", "structural-lr")
+
+
+class Here:
+    """An engine that works in this process, one cell at a time, and remembers what it was given."""
+
+    def __init__(self, slots: int = 1) -> None:
+        self.slots, self.given, self.tasks, self.closed = slots, [], [], False
+
+    def start(self, task):
+        self.given.append((task.job.cell.method, task.job.seed))
+        self.tasks.append(task)
+
+    def wait(self, seconds):
+        tasks, self.tasks = self.tasks, []
+        return [run_task(compare.perform, compare._stamp, task, "cpu") for task in tasks]
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("problem")
+    write_problem(folder)
+    write_graphs(folder)
+    write_tasks(folder)
+    return folder
+
+
+@pytest.fixture
+def problem(files, tmp_path, monkeypatch):
+    """The files, without a comparison."""
+    for path in files.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*names, engine=None, features=None, **options):
+    settings = {"methods": names or FEW, "splits": 3} | options.pop("settings", {})
+    engine = engine or Here()
+    board = compare_run(
+        *("edges.csv", "labels.csv", features),
+        **{"out": "out", "comparing": Comparing(**settings), "engine": lambda jobs: engine} | options,
+    )
+    return board, engine.given
+
+
+def test_the_leaderboard_is_sorted_and_compares_each_with_the_best(problem):
+    board, given = run()
+    assert len(given) == len(FEW) * 3
+    assert [row.status for row in board.rows] == ["compared"] * 3
+    means = [row.mean for row in board.rows]
+    assert means == sorted(means, reverse=True)
+    best, *others = board.rows
+    assert board.best is best
+    assert best.difference is None
+    gaps = [paired(list(row.values.values()), list(best.values.values()), 12 / 48) for row in others]
+    for row, gap, p in zip(others, gaps, holm([gap.p for gap in gaps]), strict=True):
+        assert row.difference == pytest.approx(gap.mean)
+        assert row.difference_low == pytest.approx(gap.low)
+        assert row.p == pytest.approx(p)
+    for row in board.rows:
+        assert 0 <= row.low <= row.mean + 1e-9 <= row.high + 2e-9 <= 1 + 3e-9
+        assert row.seconds >= 0
+        assert row.peak_memory_mb > 10
+
+
+def test_the_splits_are_the_same_for_all_and_those_of_the_seed(problem):
+    run()
+    cells = [json.loads(path.read_text()) for path in sorted(Path("out/cells").iterdir())]
+    hashes = {number: {cell["split"] for cell in cells if cell["number"] == number} for number in range(3)}
+    assert all(len(found) == 1 for found in hashes.values())
+    assert len(set.union(*hashes.values())) == 3
+
+
+def test_files_are_written_and_agree(problem):
+    board, _ = run(page=lambda board, path: path.write_text(str(len(board.rows))))
+    with open("out/leaderboard.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["method"] for row in rows] == [row.method for row in board.rows]
+    assert float(rows[0]["mean"]) == pytest.approx(board.rows[0].mean, rel=1e-5)
+    assert float(rows[1]["split 2"]) == pytest.approx(board.rows[1].values[2], rel=1e-5)
+    kept = json.loads(Path("out/leaderboard.json").read_text())
+    assert [row["method"] for row in kept["rows"]] == [row.method for row in board.rows]
+    assert Path("out/report.html").read_text() == "3"
+    assert not list(Path("out").rglob("*.part"))
+
+
+def test_a_second_call_computes_only_what_is_missing(problem):
+    first, _ = run()
+    again, given = run()
+    assert given == []
+    assert [row.values for row in again.rows] == [row.values for row in first.rows]
+    _, given = run(settings={"splits": 4})
+    assert given == [(name, 3) for name in given_order(FEW)]
+    _, given = run(*FEW, "degree-svm")
+    assert given == [("degree-svm", number) for number in range(3)]
+    Path("out/cells/majority-001.json").write_text("{")
+    _, given = run()
+    assert given == [("majority", 1)]
+
+
+def given_order(names):
+    return sorted(names, key=lambda name: competitors.COSTS.get(name, competitors.Cost()).fixed)
+
+
+def test_other_files_or_settings_are_another_comparison(problem, refuses):
+    run("majority")
+    refuses(lambda: run("majority", settings={"seed": 5}), "out", "overwrite")
+    _, given = run("majority", settings={"seed": 5}, overwrite=True)
+    assert len(given) == 3
+    lines = Path("labels.csv").read_text().splitlines()
+    Path("labels.csv").write_text("\n".join([*lines[:-1], lines[-1].rsplit(",", 1)[0] + ",ring", ""]))
+    refuses(lambda: run("majority", settings={"seed": 5}), "out")
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_folder_of_something_else_is_left_alone(problem, refuses, overwrite):
+    Path("out").mkdir()
+    Path("out/thesis.txt").write_text("mine")
+    refuses(lambda: run(overwrite=overwrite), "out")
+    assert [path.name for path in Path("out").iterdir()] == ["thesis.txt"]
+
+
+def test_files_that_change_meanwhile_fail_the_cell(problem):
+    class Meddling(Here):
+        def wait(self, seconds):
+            compare._plan.cache_clear()
+            with open("labels.csv", "a") as file:
+                file.write("\n")
+            return super().wait(seconds)
+
+    board, _ = run("majority", engine=Meddling())
+    assert board.rows[0].status == "failed"
+    assert "changed" in board.rows[0].reason
+
+
+def test_a_method_that_fails_is_a_row_with_its_reason(problem, monkeypatch):
+    predict = competitors.Competitor.predict
+
+    def failing(self, name, split, seed):
+        if name == "degree-knn" and seed == 1:
+            raise DemonetError("no neighbours today", hint="try again")
+        return predict(self, name, split, seed)
+
+    monkeypatch.setattr(competitors.Competitor, "predict", failing)
+    seen = []
+
+    class Listening(CompareProgress):
+        def cell(self, method, split, done, total, result):
+            seen.append((method, split, done, total))
+
+    board, given = run(progress=Listening())
+    rows = {row.method: row for row in board.rows}
+    assert rows["degree-knn"].status == "incomplete"
+    assert "no neighbours today" in rows["degree-knn"].reason
+    assert list(rows["degree-knn"].values) == [0]
+    assert ("degree-knn", 2) not in given  # not tried again
+    assert {rows["majority"].status, rows["structural-lr"].status} == {"compared"}
+    assert seen[-1][2:] == (9, 9)
+    monkeypatch.undo()
+    monkeypatch.chdir(problem)
+    board, given = run()  # a failure is not kept
+    assert given == [("degree-knn", 1), ("degree-knn", 2)]
+    assert {row.status for row in board.rows} == {"compared"}
+
+
+def test_when_time_is_up_the_rest_is_said_to_be_missing(problem, monkeypatch):
+    clock = iter(range(1000))
+    monkeypatch.setattr(compare, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    engine = Here()
+    board, given = run(engine=engine, settings={"time_limit": 8.0})
+    assert engine.closed
+    assert 0 < len(given) < 9
+    assert any("time limit" in row.reason for row in board.rows)
+    assert Path("out/leaderboard.csv").exists()
+
+
+def test_expensive_methods_are_left_out_with_a_row_unless_asked_for(problem, monkeypatch):
+    monkeypatch.setattr(compare, "methods_for", lambda inputs: ["majority", "structural-rf"])
+    monkeypatch.setattr(compare, "MOST_SECONDS", 1.0)
+    board, given = run(settings={"methods": None, "splits": 2})
+    assert {name for name, _ in given} == {"majority"}
+    row = board.rows[-1]
+    assert (row.method, row.status) == ("structural-rf", "left out")
+    assert row.reason
+    for settings in ({"methods": None, "everything": True}, {"methods": ("structural-rf",)}):
+        assert compare._left_out(compare._plan.__wrapped__(asked()), Comparing(**settings)) == {}
+
+
+def asked():
+    settings = {"splits": 2, "seed": 0, "val": 0.2, "test": 0.2, "effort": "quick"}
+    reading = vars(Reading())
+    return json.dumps({"files": ["edges.csv", "labels.csv", None], "reading": reading, "settings": settings})
+
+
+def test_a_small_graph_leaves_out_nothing_and_a_large_one_the_slow(problem):
+    inputs = compare._plan.__wrapped__(asked()).inputs
+    names = competitors.methods_for(inputs)
+    small, large = competitors.Size.of(inputs), competitors.Size(100.0, 2000.0, 0.001, 16, 100.0)
+    assert [name for name in names if competitors.cost(name, small, 1000) > compare.MOST_SECONDS] == []
+    slow = {name for name in names if competitors.cost(name, large, 140) > compare.MOST_SECONDS}
+    assert {"struc2vec", "graphwave", "dcnn", "gat", "pna"} <= slow
+    assert not {"majority", "degree-svm", "structural-rf", "gcn"} & slow
+
+
+def test_nodes_are_compared(problem, monkeypatch):
+    monkeypatch.setattr("demonet.runs.plan.epoch_limit", lambda *_: 2)
+    names = ("demonet-kernel", "demonet-default", "demonet-hash", "attribute-lr", "gcn", "rolx")
+    board, _ = run(*names, features="features.csv", settings={"splits": 2})
+    assert {row.method: row.status for row in board.rows} == dict.fromkeys(names, "compared")
+    ways = {row.method: row.group for row in board.rows}
+    assert ways["gcn"] == "network"
+    assert ways["rolx"] == "structural embedding"
+    assert ways["demonet-kernel"] == "DEMO-Net"
+
+
+def test_graphs_are_compared(problem, monkeypatch):
+    monkeypatch.setattr("demonet.runs.plan.epoch_limit", lambda *_: 2)
+    names = ("demonet-auto", "demonet-m-hash", "wl", "majority")
+    board = compare_run(
+        *("graphs.csv", "kinds.csv"),
+        out="out",
+        comparing=Comparing(methods=names, splits=2),
+        engine=lambda jobs: Here(),
+    )
+    assert {row.method: row.status for row in board.rows} == dict.fromkeys(names, "compared")
+    assert board.about["kind"] == "graphs"
+    assert next(row for row in board.rows if row.method == "wl").group == "kernel"
+
+
+def test_methods_that_do_not_apply_are_refused(problem, refuses):
+    refuses(lambda: run("wl"), "wl")
+    refuses(lambda: run("attribute-lr"), "attribute-lr")
+    refuses(lambda: run("gnc"), "gnc")
+    assert not Path("out").exists()
+    with_attributes = compare._plan.__wrapped__(asked().replace("null]", '"features.csv"]')).inputs
+    assert "attribute-lr" in competitors.methods_for(with_attributes)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"splits": 1}, {"jobs": 0}, {"metric": "auc"}, {"effort": "huge"}, {"test": 0.0}, {"time_limit": 0.0}],
+)
+def test_settings_that_cannot_be_are_refused(settings, refuses):
+    refuses(lambda: Comparing(**settings))
+
+
+def test_numbers_are_refused(problem, refuses):
+    error = refuses(lambda: compare_run("edges.csv", "scores.csv", out="out", comparing=Comparing(methods=FEW)))
+    assert "scores.csv" in str(error)
+
+
+def test_the_metric_ranks_without_computing_again(problem):
+    accuracy, _ = run()
+    balanced, given = run(settings={"metric": "balanced"})
+    assert given == []
+    majority = {
+        board.about["metric"]: row for board in (accuracy, balanced) for row in board.rows if row.method == FEW[0]
+    }
+    assert majority["balanced"].mean == pytest.approx(1 / 3)  # one of three classes is always right
+    assert majority["accuracy"].mean > 0.4
+
+
+def board_of(*rows):
+    sizes = {"nodes": 10, "edges": 20, "attributes": 0}
+    about = {"name": "<b>x</b>", "kind": "nodes", "sizes": sizes, "metric": "accuracy", "splits": 2, "version": "1"}
+    return Leaderboard(list(rows), about | {"settings": {"seed": 0}, "files": {"edges": "e.csv"}})
+
+
+def test_the_page_has_every_row_and_every_reason():
+    best = Row(
+        "demonet-auto", "DEMO-Net", "compared", "", {0: 0.9, 1: 0.8}, 0.85, 0.07, 0.7, 1.0, None, None, None, None
+    )
+    other = Row(
+        "gcn", "network", "compared", "", {0: 0.8, 1: 0.8}, 0.8, 0.0, 0.8, 0.8, -0.05, -0.3, 0.2, 0.6, 1.5, 700.0
+    )
+    floor = Row("majority", "simple baseline", "compared", "", {0: 0.5}, 0.5, seconds=0.0, p=0.01)
+    gone = Row("pna", "network", "left out", "about 90 s for each split")
+    board = board_of(best, other, floor, gone)
+    assert board.level == ["gcn"]
+    for name in ("demonet-auto", "gcn", "majority"):
+        assert f"`{name}`" in verdict(board)
+    page = compare_page(board)
+    leaders, missing = [section for section in page.sections if isinstance(section, Table)]
+    assert [row[0] for row in leaders.rows] == ["demonet-auto", "gcn", "majority"]
+    assert [row[0] for row in missing.rows] == ["pna"]
+    html = render(page)
+    assert "<b>x</b>" not in html
+    assert "nan" not in html.split("<main", 1)[1].split("<script", 1)[0].lower()
+    assert render(compare_page(board_of(gone)))
+
+
+def test_the_command_in_processes_of_its_own(problem):
+    """A worker, a page, and then JSON from the finished cells."""
+    arguments = ["compare", "edges.csv", "--labels", "labels.csv", "--out", "out", "--splits", "2"]
+    arguments += ["--methods", "majority, degree-knn", "--jobs", "1"]
+    result = CliRunner().invoke(cli.app, arguments, env={"COLUMNS": "120"})
+    assert result.exit_code == 0, result.output
+    assert "degree-knn" in result.stdout
+    assert "4/4" in result.stderr
+    assert Path("out/report.html").read_text(encoding="utf-8").lstrip().startswith("<!doctype html>")
+    result = CliRunner().invoke(cli.app, [*arguments, "--json"])
+    found = json.loads(result.stdout)
+    assert {row["method"] for row in found["rows"]} == {"majority", "degree-knn"}
+    assert "4 of 4" in result.stderr
+
+
+def test_an_interruption_is_no_traceback(problem, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(compare, "compare_run", interrupted)
+    result = CliRunner().invoke(cli.app, ["compare", "edges.csv", "--out", "out"])
+    assert result.exit_code == 130
+    assert "again" in result.stderr
+
+
+def test_the_command_lists_what_the_packages_define():
+    command = import_module("demonet.cli.compare")
+    assert get_args(command.Metric) == compare.METRIC_NAMES
+    assert get_args(command.Effort) == tuple(EFFORTS)
