@@ -27,8 +27,9 @@ TYPICAL_EPOCHS = 120  # after which most networks have stopped
 class NetworkMember(Member):
     """A preset's network, with several seeds.
 
-    Options: ``seeds`` (how many networks are averaged), ``epochs`` at most, ``family`` (whose preset gives the layers),
-    ``features``, in ``model`` single fields of the architecture, and ``loops``: whether a node is a neighbour of itself.
+    Options: ``seeds`` (how many networks are averaged), ``epochs`` at most, ``preset`` and ``family`` (which give the
+    layers), ``features``, in ``model`` single fields of the architecture, and ``loops``: whether a node is a neighbour
+    of itself.
 
     The epoch is the one at which the validation loss, averaged over the seeds, is lowest: of a single curve the lowest
     point is too often luck. A refit trains for as many epochs.
@@ -37,7 +38,7 @@ class NetworkMember(Member):
     kind = "network"
 
     def _preset(self) -> Preset:
-        base = preset("strong", self.options["family"])
+        base = preset(self.options.get("preset", "strong"), self.options["family"])
         return replace(base, model=base.model.changed(**self.options.get("model", {})))
 
     def _fit(self, view: View, labelled: Labelled, chosen: dict[str, Any] | None) -> None:

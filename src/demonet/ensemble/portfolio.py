@@ -27,7 +27,7 @@ TREES = {"quick": 50, "standard": 100, "best": 400}
 SETTINGS = {"quick": 3, "standard": 8, "best": 8}  # of a kernel machine that are averaged
 SEEDS = {"quick": 0, "standard": 3, "best": 8}  # networks that are averaged
 MOST_SECONDS = {"quick": 10.0, "standard": 60.0, "best": float("inf")}  # of one fit, by its own estimate
-EPOCHS, EPOCHS_GRAPHS = 300, 150  # of a network, at most
+EPOCHS, EPOCHS_SUMS, EPOCHS_GRAPHS = 300, 80, 150  # of a network, at most
 SMOOTHING = {"norm": "none", "without": "seed"}  # with loops: the seed is one of its neighbours, as in a GCN
 ORDERED = 0.2  # share of the variance of log-degree between classes from which on they are taken as ordered
 
@@ -79,9 +79,13 @@ def _graphs(view: GraphView, effort: Effort) -> list[Member]:
 
 
 def _networks(view: NodeView, effort: Effort) -> list[Member]:
-    """On attributes: one that reads them beside the structure, and one that smooths them; else on structure alone."""
+    """On attributes: one that reads them beside the structure, and one that smooths them; else on structure, and on degrees."""
     if not view.facts["attributes"]:
-        return [_affordable("network", view, effort, EPOCHS, family="nodes", features="structure")]
+        sums = {"preset": "default", "features": "degree-rbf+degree-onehot", "model": {"hidden": 32}}
+        return [
+            _affordable("network", view, effort, EPOCHS, family="nodes", features="structure"),
+            _affordable("network-degree", view, effort, EPOCHS_SUMS, family="nodes", **sums),
+        ]
     smoothing = {"features": "encoded", "model": SMOOTHING, "loops": True}
     return [
         _affordable("network", view, effort, EPOCHS, family="attributes", features="encoded+structure"),
