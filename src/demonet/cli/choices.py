@@ -29,7 +29,7 @@ else:
 
 Items = Literal["auto", "nodes", "graphs"]  # demonet.runs.settings.Items
 Task = Literal["auto", "classify", "regress", "multilabel"]  # demonet.train.objective.OBJECTIVES
-Preset = Literal["default", "paper", "authors"]  # demonet.train.presets.PRESETS
+Preset = Literal["strong", "default", "paper", "authors"]  # demonet.train.presets.PRESETS
 Device = Literal["auto", "cpu", "cuda"]
 SelfLoops = Literal["drop", "keep"]  # demonet.data.edges.SelfLoops
 ClassWeight = Literal["balanced"]

@@ -49,7 +49,7 @@ def fit(
     metric: Annotated[
         Metric | None, typer.Option(help="Chooses the epoch. Default: by the task.", rich_help_panel=TRAINING)
     ] = None,
-    preset: Annotated[Preset, typer.Option(help="Features, model and training.", rich_help_panel=TRAINING)] = "default",
+    preset: Annotated[Preset, typer.Option(help="Features, model and training.", rich_help_panel=TRAINING)] = "strong",
     scheme: Annotated[
         Scheme | None, typer.Option(help="How degrees get their weights.", rich_help_panel=TRAINING)
     ] = None,

@@ -191,7 +191,7 @@ class DEMONetGraphClassifier(Classification, GraphEstimator):
 
     ``X`` is a list of graphs, each in any form that :func:`~demonet.data.read_graph` takes, a
     :class:`~demonet.data.GraphSet`, or a folder or file that :func:`~demonet.data.read_graphs` reads. Edges are
-    undirected. Graphs without attributes get the one-hot degree in their place.
+    undirected. Graphs without attributes get features of their structure.
 
     ``y`` has one class of any type for each graph, None or NaN for unlabelled; or it is a table ``[graphs, labels]`` of
     0 and 1, NaN or -1 for unknown entries, for a multi-label classification. Without ``y``, each graph is a PyG Data
@@ -203,7 +203,8 @@ class DEMONetGraphClassifier(Classification, GraphEstimator):
             a network reads the parameters from ``preset`` to ``patience``, ``metric`` and ``class_weight``.
         effort: Of ``"auto"``: ``"quick"``, ``"standard"`` or ``"best"``.
         time_limit: Of ``"auto"``: seconds, a rough limit on the fit.
-        preset: ``"default"``, ``"paper"`` or ``"authors"``: features, model and training together.
+        preset: ``"strong"``, ``"default"`` (which the tables of results have), ``"paper"`` or ``"authors"``: features,
+            model and training together.
         scheme: ``"weight"``, ``"hash"``, ``"smooth"`` or another registered scheme; None for the preset's value,
             also in the next five.
         features: The node features, see :class:`~demonet.data.FeatureMap`.
@@ -212,8 +213,9 @@ class DEMONetGraphClassifier(Classification, GraphEstimator):
         epochs: The maximum number of epochs.
         patience: Stop after so many epochs without an improvement.
         validation_fraction: Share of the labelled graphs that is held out to choose the epoch.
-        metric: The validation metric that chooses the epoch: ``"accuracy"`` (the default), ``"balanced"``,
-            ``"macro-f1"``, ``"auc"``, ``"average-precision"`` (the default for tables of labels) or ``"log-loss"``.
+        metric: The validation metric that chooses the epoch: ``"accuracy"``, ``"balanced"``, ``"macro-f1"``, ``"auc"``,
+            ``"average-precision"`` (for tables of labels) or ``"log-loss"``. If None, the loss chooses it in the preset
+            ``"strong"``; in the others, accuracy, or the average precision for tables of labels.
         class_weight: None, ``"balanced"``, or a dict from class to weight: the weight of a graph of each class in the
             loss and in the validation metric. Not for tables of labels.
         random_state: Seed of all random numbers, an integer.
@@ -249,7 +251,7 @@ class DEMONetGraphClassifier(Classification, GraphEstimator):
         model: str = "network",
         effort: str = "standard",
         time_limit: float | None = None,
-        preset: str = "default",
+        preset: str = "strong",
         scheme: str | None = None,
         features: str | None = None,
         hidden: int | None = None,
@@ -283,7 +285,8 @@ class DEMONetGraphRegressor(Regression, GraphEstimator):
         model: ``"network"`` or ``"kernel"``, for one target column.
         preset, scheme, features, hidden, lr, epochs, patience, validation_fraction: See
             :class:`DEMONetGraphClassifier`.
-        metric: The validation metric that chooses the epoch: ``"rmse"`` (the default), ``"mae"`` or ``"r2"``.
+        metric: The validation metric that chooses the epoch: ``"rmse"``, ``"mae"`` or ``"r2"``. If None, the loss in the
+            preset ``"strong"``, the root mean squared error in the others.
         loss: ``"mse"`` or ``"mae"``: squared or absolute error.
         random_state, device, verbose: See :class:`DEMONetGraphClassifier`.
 
@@ -302,7 +305,7 @@ class DEMONetGraphRegressor(Regression, GraphEstimator):
         self,
         *,
         model: str = "network",
-        preset: str = "default",
+        preset: str = "strong",
         scheme: str | None = None,
         features: str | None = None,
         hidden: int | None = None,

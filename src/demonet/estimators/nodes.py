@@ -91,7 +91,7 @@ class NodeEstimator(DEMONetEstimator):
     def transform(self, X: Any = None, *, graph: Any = None) -> Array:
         """``[nodes, width]`` embeddings, ``e_v`` in the paper: the input of the head.
 
-        For a network without hidden layers (``default`` on graphs with attributes), these are the scores. With
+        For a network without hidden layers (preset ``default`` on graphs with attributes), these are the scores. With
         ``model="kernel"`` they are the decision function, with ``"auto"`` the probabilities of all members.
         """
         data, rows = self._locate(X, graph)
@@ -243,7 +243,8 @@ class DEMONetClassifier(Classification, NodeEstimator):
             a network reads the parameters from ``preset`` to ``patience``, ``metric`` and ``class_weight``.
         effort: Of ``"auto"``: ``"quick"``, ``"standard"`` or ``"best"``.
         time_limit: Of ``"auto"``: seconds, a rough limit on the fit.
-        preset: ``"default"``, ``"paper"`` or ``"authors"``: features, model and training together.
+        preset: ``"strong"``, ``"default"`` (which the tables of results have), ``"paper"`` or ``"authors"``: features,
+            model and training together.
         scheme: ``"weight"``, ``"hash"``, ``"smooth"`` or another registered scheme; None for the preset's value,
             also in the next five.
         features: The node features, see :class:`~demonet.data.FeatureMap`.
@@ -252,8 +253,9 @@ class DEMONetClassifier(Classification, NodeEstimator):
         epochs: The maximum number of epochs.
         patience: Stop after so many epochs without an improvement.
         validation_fraction: Share of the labelled nodes that is held out to choose the epoch.
-        metric: The validation metric that chooses the epoch: ``"accuracy"`` (the default), ``"balanced"``,
-            ``"macro-f1"``, ``"auc"``, ``"average-precision"`` (the default for tables of labels) or ``"log-loss"``.
+        metric: The validation metric that chooses the epoch: ``"accuracy"``, ``"balanced"``, ``"macro-f1"``, ``"auc"``,
+            ``"average-precision"`` (for tables of labels) or ``"log-loss"``. If None, the loss chooses it in the preset
+            ``"strong"``; in the others, accuracy, or the average precision for tables of labels.
         class_weight: None, ``"balanced"``, or a dict from class to weight: the weight of a node of each class in the
             loss and in the validation metric. Not for tables of labels.
         directed: Whether edges are directed; as :func:`~demonet.data.read_graph` decides if None.
@@ -293,7 +295,7 @@ class DEMONetClassifier(Classification, NodeEstimator):
         model: str = "network",
         effort: str = "standard",
         time_limit: float | None = None,
-        preset: str = "default",
+        preset: str = "strong",
         scheme: str | None = None,
         features: str | None = None,
         hidden: int | None = None,
@@ -329,7 +331,8 @@ class DEMONetRegressor(Regression, NodeEstimator):
         model: ``"network"`` or ``"kernel"``, for one target column.
         preset, scheme, features, hidden, lr, epochs, patience, validation_fraction: See
             :class:`DEMONetClassifier`.
-        metric: The validation metric that chooses the epoch: ``"rmse"`` (the default), ``"mae"`` or ``"r2"``.
+        metric: The validation metric that chooses the epoch: ``"rmse"``, ``"mae"`` or ``"r2"``. If None, the loss in the
+            preset ``"strong"``, the root mean squared error in the others.
         loss: ``"mse"`` or ``"mae"``: squared or absolute error.
         directed, random_state, device, verbose: See :class:`DEMONetClassifier`.
 
@@ -350,7 +353,7 @@ class DEMONetRegressor(Regression, NodeEstimator):
         graph: Any = None,
         *,
         model: str = "network",
-        preset: str = "default",
+        preset: str = "strong",
         scheme: str | None = None,
         features: str | None = None,
         hidden: int | None = None,

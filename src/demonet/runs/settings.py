@@ -62,7 +62,7 @@ class Settings:
             :func:`~demonet.runs.targets.with_targets`.
         metric: The metric that chooses the epoch and is reported, one of :data:`~demonet.train.metrics.METRICS` that
             fits the task; None for the task's default.
-        preset: ``"default"``, ``"paper"`` or ``"authors"``.
+        preset: ``"strong"``, ``"default"``, ``"paper"`` or ``"authors"``.
         scheme: ``"weight"``, ``"hash"`` or ``"smooth"``; None for the preset's choice.
         seed: Seed of the split, the initial weights and dropout.
         device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
@@ -76,7 +76,7 @@ class Settings:
 
     task: str = "auto"
     metric: str | None = None
-    preset: str = "default"
+    preset: str = "strong"
     scheme: str | None = None
     seed: int = 0
     device: str = "auto"
