@@ -29,7 +29,7 @@ else:
 
 Items = Literal["auto", "nodes", "graphs"]  # demonet.runs.settings.Items
 Task = Literal["auto", "classify", "regress", "multilabel"]  # demonet.train.objective.OBJECTIVES
-Preset = Literal["default", "paper", "authors"]  # demonet.train.presets.PRESETS
+Preset = Literal["strong", "default", "paper", "authors"]  # demonet.train.presets.PRESETS
 Model = Literal["auto", "kernel", "network"]  # demonet.runs.settings.Settings.model
 Effort = Literal["quick", "standard", "best"]  # demonet.ensemble.portfolio.Effort
 Device = Literal["auto", "cpu", "cuda"]

@@ -61,7 +61,7 @@ def fit(
         Metric | None,
         typer.Option(help="Chooses weights or epoch, and is reported. Default: by the task.", rich_help_panel=TRAINING),
     ] = None,
-    preset: Annotated[Preset, typer.Option(help="Features, model and training.", rich_help_panel=NETWORK)] = "default",
+    preset: Annotated[Preset, typer.Option(help="Features, model and training.", rich_help_panel=NETWORK)] = "strong",
     scheme: Annotated[
         Scheme | None, typer.Option(help="How degrees get their weights.", rich_help_panel=NETWORK)
     ] = None,

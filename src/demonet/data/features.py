@@ -408,7 +408,7 @@ def are_counts(rows: np.ndarray | sparse.csr_array) -> bool:
     """Whether attributes are whole numbers, 0 or more, and mostly 0, as words of a text or labels are."""
     values = rows if isinstance(rows, np.ndarray) else rows.data
     whole = not bool(((values < 0) | (values != np.round(values))).any())
-    return whole and 2 * np.count_nonzero(values) < rows.shape[0] * rows.shape[1]
+    return whole and bool(2 * np.count_nonzero(values) < rows.shape[0] * rows.shape[1])
 
 
 def degree(data: Data) -> Tensor:

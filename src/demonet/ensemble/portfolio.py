@@ -20,6 +20,7 @@ from demonet.ensemble.nodes import (
 )
 from demonet.ensemble.transductive import AdjacencyLinear, Propagation
 from demonet.ensemble.views import GraphView, NodeView, View
+from demonet.train import preset
 
 Effort = Literal["quick", "standard", "best"]
 EFFORTS: tuple[Effort, ...] = ("quick", "standard", "best")
@@ -72,9 +73,9 @@ def _graphs(view: GraphView, effort: Effort) -> list[Member]:
     ]
     found += forests
     if seeds:
-        attributes = "encoded+" if view.facts["columns"] else ""
-        options = {"family": "graphs", "features": f"{attributes}structure"}
-        found.append(_affordable("network", view, effort, EPOCHS_GRAPHS, **options))
+        base = preset("strong", "graphs")
+        features = (base if view.facts["columns"] else base.without_attributes()).features
+        found.append(_affordable("network", view, effort, EPOCHS_GRAPHS, family="graphs", features=features))
     return found
 
 

@@ -76,7 +76,7 @@ class DEMONetEstimator(BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "model": [StrOptions({"auto", "kernel", "network"})],
-        "preset": [StrOptions({"default", "paper", "authors"})],
+        "preset": [StrOptions({"strong", "default", "paper", "authors"})],
         "scheme": [str, None],
         "features": [str, None],
         "hidden": [Interval(Integral, 2, None, closed="left"), None],
@@ -164,6 +164,8 @@ class DEMONetEstimator(BaseEstimator):
         base = preset(self.preset, family)
         model = {name: getattr(self, name) for name in ("scheme", "hidden") if getattr(self, name) is not None}
         train = {name: getattr(self, name) for name in ("epochs", "patience", "lr") if getattr(self, name) is not None}
+        if self.metric is not None:
+            train["choose_by"] = "metric"
         return replace(
             base,
             features=self.features or base.features,

@@ -194,7 +194,7 @@ class DEMONetGraphClassifier(Classification, GraphEstimator):
 
     ``X`` is a list of graphs, each in any form that :func:`~demonet.data.read_graph` takes, a
     :class:`~demonet.data.GraphSet`, or a folder or file that :func:`~demonet.data.read_graphs` reads. Edges are
-    undirected. Graphs without attributes get the one-hot degree in their place.
+    undirected. Graphs without attributes get features of their structure.
 
     ``y`` has one class of any type for each graph, None or NaN for unlabelled; or it is a table ``[graphs, labels]`` of
     0 and 1, NaN or -1 for unknown entries, for a multi-label classification. Without ``y``, each graph is a PyG Data
@@ -207,7 +207,8 @@ class DEMONetGraphClassifier(Classification, GraphEstimator):
             to ``patience``, and ``class_weight``; with another model they are an error.
         effort: Of ``"auto"``: ``"quick"``, ``"standard"`` or ``"best"``.
         time_limit: Of ``"auto"``: seconds, a rough limit on the fit.
-        preset: ``"default"``, ``"paper"`` or ``"authors"``: features, model and training together.
+        preset: ``"strong"``, ``"default"`` (which the tables of results have), ``"paper"`` or ``"authors"``: features,
+            model and training together.
         scheme: ``"weight"``, ``"hash"``, ``"smooth"`` or another registered scheme; None for the preset's value,
             also in the next five.
         features: The node features, see :class:`~demonet.data.FeatureMap`.
@@ -217,9 +218,9 @@ class DEMONetGraphClassifier(Classification, GraphEstimator):
         patience: Stop after so many epochs without an improvement.
         validation_fraction: Share of the labelled graphs that is held out for validation.
         metric: The validation metric that chooses the weights of ``"auto"`` or the epoch of a network: ``"accuracy"``,
-            ``"balanced"``, ``"macro-f1"``, ``"auc"``, ``"average-precision"`` or ``"log-loss"``. By default a network
-            uses accuracy, or average precision for tables of labels, and ``"auto"`` log-loss (for graphs, log-loss
-            minus accuracy).
+            ``"balanced"``, ``"macro-f1"``, ``"auc"``, ``"average-precision"`` or ``"log-loss"``. By default
+            ``"auto"`` uses log-loss minus accuracy, a network of the preset ``"strong"`` its loss, and other presets
+            accuracy, or average precision for tables of labels.
         class_weight: None, ``"balanced"``, or a dict from class to weight: the weight of a graph of each class in the
             loss and in the validation metric. Not for tables of labels.
         random_state: Seed of all random numbers, an integer.
@@ -255,7 +256,7 @@ class DEMONetGraphClassifier(Classification, GraphEstimator):
         model: str = "auto",
         effort: str = "standard",
         time_limit: float | None = None,
-        preset: str = "default",
+        preset: str = "strong",
         scheme: str | None = None,
         features: str | None = None,
         hidden: int | None = None,
@@ -291,7 +292,8 @@ class DEMONetGraphRegressor(Regression, GraphEstimator):
             from ``preset`` to ``patience``, ``metric`` and ``loss``.
         preset, scheme, features, hidden, lr, epochs, patience, validation_fraction: See
             :class:`DEMONetGraphClassifier`.
-        metric: The validation metric that chooses the epoch: ``"rmse"`` (the default), ``"mae"`` or ``"r2"``.
+        metric: The validation metric that chooses the epoch: ``"rmse"``, ``"mae"`` or ``"r2"``. If None, the loss in the
+            preset ``"strong"``, the root mean squared error in the others.
         loss: ``"mse"`` or ``"mae"``: squared or absolute error.
         random_state, device, verbose: See :class:`DEMONetGraphClassifier`.
 
@@ -310,7 +312,7 @@ class DEMONetGraphRegressor(Regression, GraphEstimator):
         self,
         *,
         model: str = "auto",
-        preset: str = "default",
+        preset: str = "strong",
         scheme: str | None = None,
         features: str | None = None,
         hidden: int | None = None,

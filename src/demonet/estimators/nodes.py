@@ -92,7 +92,7 @@ class NodeEstimator(DEMONetEstimator):
     def transform(self, X: Any = None, *, graph: Any = None) -> Array:
         """``[nodes, width]`` embeddings, ``e_v`` in the paper: the input of the head.
 
-        For a network without hidden layers (``default`` on graphs with attributes), these are the scores. With
+        For a network without hidden layers (preset ``default`` on graphs with attributes), these are the scores. With
         ``model="kernel"`` they are the decision function, with ``"auto"`` the probabilities of the members, at most 256
         columns.
         """
@@ -249,7 +249,8 @@ class DEMONetClassifier(Classification, NodeEstimator):
             to ``patience``, and ``class_weight``; with another model they are an error.
         effort: Of ``"auto"``: ``"quick"``, ``"standard"`` or ``"best"``.
         time_limit: Of ``"auto"``: seconds, a rough limit on the fit.
-        preset: ``"default"``, ``"paper"`` or ``"authors"``: features, model and training together.
+        preset: ``"strong"``, ``"default"`` (which the tables of results have), ``"paper"`` or ``"authors"``: features,
+            model and training together.
         scheme: ``"weight"``, ``"hash"``, ``"smooth"`` or another registered scheme; None for the preset's value,
             also in the next five.
         features: The node features, see :class:`~demonet.data.FeatureMap`.
@@ -259,9 +260,9 @@ class DEMONetClassifier(Classification, NodeEstimator):
         patience: Stop after so many epochs without an improvement.
         validation_fraction: Share of the labelled nodes that is held out for validation.
         metric: The validation metric that chooses the weights of ``"auto"`` or the epoch of a network: ``"accuracy"``,
-            ``"balanced"``, ``"macro-f1"``, ``"auc"``, ``"average-precision"`` or ``"log-loss"``. By default a network
-            uses accuracy, or average precision for tables of labels, and ``"auto"`` log-loss (for graphs, log-loss
-            minus accuracy).
+            ``"balanced"``, ``"macro-f1"``, ``"auc"``, ``"average-precision"`` or ``"log-loss"``. By default
+            ``"auto"`` uses log-loss minus accuracy, a network of the preset ``"strong"`` its loss, and other presets
+            accuracy, or average precision for tables of labels.
         class_weight: None, ``"balanced"``, or a dict from class to weight: the weight of a node of each class in the
             loss and in the validation metric. Not for tables of labels.
         directed: Whether edges are directed; as :func:`~demonet.data.read_graph` decides if None.
@@ -301,7 +302,7 @@ class DEMONetClassifier(Classification, NodeEstimator):
         model: str = "auto",
         effort: str = "standard",
         time_limit: float | None = None,
-        preset: str = "default",
+        preset: str = "strong",
         scheme: str | None = None,
         features: str | None = None,
         hidden: int | None = None,
@@ -339,7 +340,8 @@ class DEMONetRegressor(Regression, NodeEstimator):
             from ``preset`` to ``patience``, ``metric`` and ``loss``.
         preset, scheme, features, hidden, lr, epochs, patience, validation_fraction: See
             :class:`DEMONetClassifier`.
-        metric: The validation metric that chooses the epoch: ``"rmse"`` (the default), ``"mae"`` or ``"r2"``.
+        metric: The validation metric that chooses the epoch: ``"rmse"``, ``"mae"`` or ``"r2"``. If None, the loss in the
+            preset ``"strong"``, the root mean squared error in the others.
         loss: ``"mse"`` or ``"mae"``: squared or absolute error.
         directed, random_state, device, verbose: See :class:`DEMONetClassifier`.
 
@@ -360,7 +362,7 @@ class DEMONetRegressor(Regression, NodeEstimator):
         graph: Any = None,
         *,
         model: str = "auto",
-        preset: str = "default",
+        preset: str = "strong",
         scheme: str | None = None,
         features: str | None = None,
         hidden: int | None = None,

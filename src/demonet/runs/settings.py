@@ -70,7 +70,7 @@ class Settings:
         time_limit: Of ``"auto"``: seconds, a rough limit on the fit of a split.
         metric: The metric that is reported and that chooses weights or the epoch, one of
             :data:`~demonet.train.metrics.METRICS` that fits the task; None for the task's default.
-        preset: ``"default"``, ``"paper"`` or ``"authors"``.
+        preset: ``"strong"``, ``"default"``, ``"paper"`` or ``"authors"``.
         scheme: ``"weight"``, ``"hash"`` or ``"smooth"``; None for the preset's choice.
         seed: Seed of the split, the initial weights and dropout.
         device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
@@ -87,7 +87,7 @@ class Settings:
     effort: str | None = None
     time_limit: float | None = None
     metric: str | None = None
-    preset: str = "default"
+    preset: str = "strong"
     scheme: str | None = None
     seed: int = 0
     device: str = "auto"
@@ -149,7 +149,7 @@ class Settings:
 
 def network_options(settings: Settings) -> dict[str, Any]:
     """The options that only networks read and that differ from their defaults."""
-    defaults = {"preset": "default"}
+    defaults = {"preset": "strong"}
     given = {name: getattr(settings, name) for name in NETWORK_OPTIONS}
     return {name: value for name, value in given.items() if value != defaults.get(name)}
 
