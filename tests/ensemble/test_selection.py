@@ -60,3 +60,18 @@ def test_a_candidate_that_is_clearly_worse_gets_nothing():
 
 def test_softening_keeps_rows_at_one_and_no_class_impossible():
     np.testing.assert_allclose(soften(np.array([[1.0, 0.0]])), [[0.99, 0.01]])
+
+
+def test_a_score_of_ones_own_replaces_log_loss():
+    """The first is more often right, the second is never far off; equal scores are decided by log-loss."""
+    y = np.array([0, 0, 0, 1])
+    bold = np.array([[0.6, 0.4], [0.6, 0.4], [0.6, 0.4], [0.99, 0.01]])
+    mild = np.array([[0.49, 0.51], [0.9, 0.1], [0.9, 0.1], [0.51, 0.49]])
+
+    def accuracy(probability, y):
+        return float((probability.argmax(1) == y).mean())
+
+    both = np.stack([bold, mild])
+    assert greedy_weights(both, y, rounds=1).tolist() == [0, 1]
+    assert greedy_weights(both, y, rounds=1, score=accuracy).tolist() == [1, 0]
+    assert greedy_weights(both, y, rounds=1, score=lambda probability, y: 0.5).tolist() == [0, 1]
