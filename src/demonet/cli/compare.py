@@ -119,12 +119,12 @@ def _print(board: Leaderboard) -> None:
 
     table = Table(title=f"{board.about['metric']} over {board.about['splits']} splits", title_justify="left")
     table.add_column("method", no_wrap=True)
-    for column in ("mean", "95 % interval", "from the best", "p", "seconds", "MB"):
-        table.add_column(column, justify="right")
+    for column in ("mean", "95 % interval", "- best", "p", "seconds", "MB"):
+        table.add_column(column, justify="right", no_wrap=True)
     for row in board.rows:
         if row.mean is None:
             continue
-        interval = "" if row.low is None else f"{row.low:.3f} to {row.high:.3f}"
+        interval = "" if row.low is None else f"{row.low:.2f} to {row.high:.2f}"
         table.add_row(
             row.method + (" *" if row.status == "incomplete" else ""),
             number(row.mean, ".3f"),
@@ -135,6 +135,10 @@ def _print(board: Leaderboard) -> None:
             number(row.peak_memory_mb, ",.0f"),
         )
     Console().print(table)
+    reasons: dict[str, list[str]] = {}
     for row in board.rows:
         if row.reason:
-            typer.echo(f"{'* ' if row.status == 'incomplete' else ''}{row.method}: {row.status}, {row.reason}")
+            mark = "* " if row.status == "incomplete" else ""
+            reasons.setdefault(f"{mark}{row.status}, {row.reason}", []).append(row.method)
+    for reason, names in reasons.items():
+        typer.echo(f"{reason}: {', '.join(names)}")

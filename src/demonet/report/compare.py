@@ -29,7 +29,7 @@ def compare_page(board: Leaderboard) -> Page:
         sections = [sections[0], _table(shown, metric), _bars(shown, metric), _by_time(shown, metric), sections[1]]
     if missing:
         rows: list[list[Cell]] = [[row.method, row.group, row.status, row.reason] for row in missing]
-        caption = "`--all` brings methods that were left out by their cost, `--methods` those that are named."
+        caption = "--all brings methods that were left out by their cost, --methods those that are named."
         sections.append(
             Table(["method", "group", "status", "reason"], rows, caption, title="Not compared on all splits")
         )
@@ -51,13 +51,14 @@ def verdict(board: Leaderboard) -> str:
     """
     best, metric = board.best, METRICS[board.about["metric"]].title
     if best is None or best.mean is None:
-        return "No method has been compared on all splits yet."
+        return "No method has been compared yet."
     level = [name for name in board.level if name != best.method]
-    text = f"`{best.method}` has the highest mean {metric}, {best.mean:.3f}."
+    over = "" if best.status == "compared" else f" over the {len(best.values)} splits that are finished"
+    text = f"`{best.method}` has the highest mean {metric}{over}, {best.mean:.3f}."
     if level:
         named = ", ".join(f"`{name}`" for name in level[:6]) + (f" and {len(level) - 6} more" if len(level) > 6 else "")
         text += f" Not shown to differ from it: {named}."
-    simple = next((row for row in board.rows if row.group == "simple baseline" and row.status == "compared"), None)
+    simple = next((row for row in board.rows if row.group == "simple baseline" and row.mean is not None), None)
     if simple is not None and simple is not best and simple.mean is not None:
         text += f" The best simple baseline is `{simple.method}`, {simple.mean:.3f}."
     return text
@@ -99,7 +100,7 @@ def _table(rows: list[Row], metric: str) -> Section:
 
 
 def _interval(low: float | None, high: float | None, form: str) -> str | None:
-    return None if low is None or high is None else f"{low:{form}} to {high:{form}}"
+    return None if low is None or high is None else f"{low:{form}}\u00a0to\u00a0{high:{form}}"
 
 
 def _bars(rows: list[Row], metric: str) -> Section:
@@ -111,7 +112,7 @@ def _bars(rows: list[Row], metric: str) -> Section:
     ours = [row.method for row in rows if row.group == "DEMO-Net"]
     alt = "; ".join(f"{name} {mean:.3f}" for name, (mean, _, _) in ends.items())
     figure = interval_bars(ends, highlight=ours, title=f"Mean {metric} with 95 % interval", axis=metric)
-    return Figure(figure, f"Mean {metric}: {alt}", "DEMO-Net is in colour.", title=metric.capitalize(), half=True)
+    return Figure(figure, f"Mean {metric}: {alt}", "DEMO-Net is in colour.", title=metric.capitalize())
 
 
 def _by_time(rows: list[Row], metric: str) -> Section:
@@ -125,4 +126,4 @@ def _by_time(rows: list[Row], metric: str) -> Section:
         told += hover
     title = f"{metric.capitalize()} by time"
     chart = Chart(title, [Panel("", series)], Axis("processor seconds of a fit", log=True), Axis(metric))
-    return Figure(chart_plotly.draw(chart), "By time: " + "; ".join(told), title=title, half=True)
+    return Figure(chart_plotly.draw(chart), "By time: " + "; ".join(told), title=title)

@@ -129,21 +129,21 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Leaderboard:
-    """The result: rows from the best to the worst, then those without a result, and what it was made with."""
+    """The result: rows from the best to the worst, then those with fewer splits or none, and what it was made with."""
 
     rows: list[Row]
     about: dict[str, Any]
 
     @property
     def best(self) -> Row | None:
-        """The method with the largest mean over all splits."""
+        """The method with the largest mean, of those with the most finished splits."""
         first = self.rows[0] if self.rows else None
-        return first if first is not None and first.status == "compared" else None
+        return first if first is not None and first.mean is not None else None
 
     @property
     def level(self) -> list[str]:
         """The methods that are not shown to differ from the best."""
-        return [row.method for row in self.rows if row.status == "compared" and row.p is not None and row.p >= 0.05]
+        return [row.method for row in self.rows if row.p is not None and row.p >= 0.05]
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -422,8 +422,8 @@ def _rows(
         for name in wanted
     }
     means = {name: statistics.mean(runs.values()) for name, runs in values.items() if runs}
-    complete = [name for name in means if len(values[name]) == splits]
-    best = max(complete, key=lambda name: means[name], default=None)
+    most = max(map(len, values.values()), default=0)
+    best = max((name for name in means if len(values[name]) == most), key=means.__getitem__, default=None)
     against = {}
     for name in means:
         if best is None or best == name:
@@ -466,7 +466,9 @@ def _rows(
             )
         )
     order = ("compared", "incomplete", "failed", "left out")
-    return sorted(rows, key=lambda row: (order.index(row.status), -(row.mean or 0.0), row.seconds or 0.0))
+    return sorted(
+        rows, key=lambda row: (order.index(row.status), -len(row.values), -(row.mean or 0.0), row.seconds or 0.0)
+    )
 
 
 def _write(out: Path, board: Leaderboard, page: Callable[[Leaderboard, Path], None] | None) -> None:
