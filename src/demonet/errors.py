@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -91,3 +93,11 @@ class DemonetError(_Message, ValueError):
 
 class DemonetWarning(_Message, UserWarning):
     """Something was changed or ignored, and how much of it. The arguments are those of :class:`DemonetError`."""
+
+
+def warn(message: DemonetWarning) -> None:
+    """Warn at the line outside this package that led to the warning."""
+    package, level, frame = str(Path(__file__).parent), 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, stacklevel=level)
