@@ -32,6 +32,7 @@ Task = Literal["auto", "classify", "regress", "multilabel"]  # demonet.train.obj
 Preset = Literal["default", "paper", "authors"]  # demonet.train.presets.PRESETS
 Device = Literal["auto", "cpu", "cuda"]
 SelfLoops = Literal["drop", "keep"]  # demonet.data.edges.SelfLoops
+Merge = Literal["sum", "mean", "max", "last"]  # demonet.data.edges.Merge
 ClassWeight = Literal["balanced"]
 Log = Literal["tensorboard"]
 

@@ -10,11 +10,12 @@ import typer
 
 from demonet.cli.choices import ClassWeight, Device, Items, Log, Metric, Preset, Scheme, SelfLoops, Task
 from demonet.cli.console import complete_edges
+from demonet.cli.reading import READING, IdColumn, MergeOption, Source, Target, Weight, column_of
 
 if TYPE_CHECKING:
     from demonet.runs import Run
 
-READING, TRAINING, FOLDER = "Reading files", "Training", "Folder"
+TRAINING, FOLDER = "Training", "Folder"
 EDGES = "A graph (CSV, Parquet, GraphML, .mat, ...), many graphs (TU folder, GIN file), or a data set such as brazil."
 INTERRUPTED = 130  # the usual exit code after Ctrl-C
 
@@ -26,17 +27,26 @@ def fit(
         str | None, typer.Option(help="Table of ids and labels, or an attribute in EDGES.", rich_help_panel=READING)
     ] = None,
     features: Annotated[
-        str | None, typer.Option(help="Table of ids and numbers, or a matrix.", rich_help_panel=READING)
+        str | None,
+        typer.Option(help="Table of ids and numbers or categories, or a matrix.", rich_help_panel=READING),
     ] = None,
     items: Annotated[Items, typer.Option(help="What has labels: nodes, or graphs.", rich_help_panel=READING)] = "auto",
     directed: Annotated[
         bool | None,
         typer.Option("--directed/--undirected", help="Default: what the file says.", rich_help_panel=READING),
     ] = None,
-    source: Annotated[str | None, typer.Option(help="Column of an edge's source.", rich_help_panel=READING)] = None,
-    target: Annotated[str | None, typer.Option(help="Column of its target.", rich_help_panel=READING)] = None,
-    weight: Annotated[str | None, typer.Option(help="Column of its weight.", rich_help_panel=READING)] = None,
+    source: Source = None,
+    target: Target = None,
+    weight: Weight = None,
     graph: Annotated[str | None, typer.Option(help="Column of its graph.", rich_help_panel=READING)] = None,
+    id_column: IdColumn = None,
+    label_column: Annotated[
+        str | None, typer.Option(help="Column of labels in LABELS.", rich_help_panel=READING)
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option(help="Column of FEATURES to leave out; repeatable.", rich_help_panel=READING)
+    ] = None,
+    merge: MergeOption = None,
     add_isolated: Annotated[
         bool, typer.Option("--add-isolated", help="Add ids without an edge as nodes.", rich_help_panel=READING)
     ] = False,
@@ -85,12 +95,15 @@ def fit(
     from demonet.runs import Reading, Settings, fit_run
 
     columns = {"source": source, "target": target, "weight": weight, "graph": graph}
+    columns |= {"id_column": id_column, "label_column": label_column}
     reading = Reading(
         items=items,
         directed=directed,
         add_isolated=add_isolated,
         self_loops=self_loops,
-        **{name: _column(text) for name, text in columns.items()},
+        ignore=[column for text in ignore if (column := column_of(text)) is not None] if ignore else None,
+        merge=merge,
+        **{name: column_of(text) for name, text in columns.items()},
     )
     settings = Settings(
         task=task,
@@ -157,8 +170,3 @@ def summarise(run: Run, out: Path) -> None:
             table.add_row(f"floor: {name}", shown(value), "")
         console.print(table)
     typer.echo(f"Wrote {out}: open {out / 'report.html'}; predictions are in {out / 'predictions.csv'}.")
-
-
-def _column(text: str | None) -> str | int | None:
-    """A column by name, or by its position from 0."""
-    return int(text) if text is not None and text.isdigit() else text

@@ -175,6 +175,9 @@ class Columns:
                     f"columns that training did not have are ignored: {_shown(unknown)}", **table.where(None)
                 )
             )
+        order = [table.names.index(name) for name in self.sources]
+        if order != sorted(order):
+            warn(DemonetWarning("columns reordered as in training", **table.where(None)))
         return [table.names.index(c.name) if use else None for c, use in zip(self.columns, used, strict=True)]
 
     def state(self) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 
+_NUMERIC = re.compile(r"\s*[+-]?[\d.,]+(e[+-]?\d+)?\s*", re.IGNORECASE)
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 # Words for a missing value, in any case: what R, pandas, SQL and spreadsheets write.
 MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none"})
@@ -87,7 +88,7 @@ def is_missing(value: Any) -> bool:
 
 
 def without_missing(labels: Iterable[Any], **where: Any) -> list[Any]:
-    """Labels with None for those that are missing; words for a missing value are counted in a warning.
+    """Labels with None for those that are missing; where labels are words, words for a missing value are counted.
 
     Args:
         labels: Labels of any type.
@@ -99,7 +100,7 @@ def without_missing(labels: Iterable[Any], **where: Any) -> list[Any]:
             if isinstance(label, str) and label.strip():
                 words[label.strip()] += 1
             labels[row] = None
-    if words:
+    if words and any(isinstance(label, str) and not _NUMERIC.fullmatch(label) for label in labels):
         count = ", ".join(f"{times} {word!r}" for word, times in sorted(words.items()))
         hint = "if it is the name of a class, write another word"
         warn(DemonetWarning(f"labels read as unlabelled: {count}", hint=hint, **where))

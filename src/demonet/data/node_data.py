@@ -94,7 +94,8 @@ class Labelled:
     def encode(self, numbering: Numbering) -> tuple[Tensor, list[Any]]:
         """The class index of each node, -1 for unlabelled, and the class names in order."""
         codes, names = encode_classes(self.labels)
-        warn_of_codes(names, **({} if self.table is None else {"file": self.table.file}))
+        if len(self.columns) < 2:  # in several columns of 0 and 1, -1 is unknown
+            warn_of_codes(names, **({} if self.table is None else {"file": self.table.file}))
         rows = np.flatnonzero(codes >= 0)
         numbers, codes = numbering.find(self.ids)[rows], codes[rows]
         y = np.full(numbering.node_ids.size, -1, dtype=np.int64)
@@ -231,7 +232,9 @@ def _check_width(table: Table, places: Sequence[int], what: str) -> None:
 def read_features(table: Table, kind: str, options: TableOptions, learned: Columns | None = None) -> Featured:
     """Features from a table of ids and values, encoded as ``learned`` says, or as the table itself does."""
     at = id_place(table, options.id_column)
-    left_out = {at, *(place_of(table, column, "ignore") for column in options.ignore)}
+    left_out = {at}
+    if learned is None:
+        left_out |= {place_of(table, column, "ignore") for column in options.ignore}
     if options.label_column is not None:
         left_out.add(place_of(table, options.label_column, "label_column"))
     places = [place for place in range(table.width) if place not in left_out]

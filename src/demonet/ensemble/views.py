@@ -18,6 +18,7 @@ from scipy import sparse
 from sklearn.preprocessing import normalize
 from torch_geometric.data import Data
 
+from demonet.data.columns import matrix_kind
 from demonet.degree.count import count_degree
 from demonet.ensemble.structure import affordable_groups, neighbour_mean, simple_adjacency, structural_features
 from demonet.errors import DemonetError
@@ -114,7 +115,8 @@ class NodeView:
         if self.data.x is None or self.data.x.size(1) == 0:
             return
         rows = _rows(self.data)
-        self.facts |= {"attributes": "counts" if _are_counts(rows) else "numbers", "columns": int(rows.shape[1])}
+        kind = "numbers" if matrix_kind([self.data]) == "numbers" else "counts"
+        self.facts |= {"attributes": kind, "columns": int(rows.shape[1])}
         if self.facts["attributes"] == "counts":
             seen = np.asarray((sparse.csr_array(rows) > 0).sum(0)).ravel()
             self.arrays["attributes.idf"] = np.log((1 + self.num_items) / (1 + seen)) + 1
@@ -278,14 +280,6 @@ def _rows(data: Data) -> Rows:
     rows = sparse.csr_array(parts, shape=tuple(x.shape))
     rows.eliminate_zeros()
     return rows
-
-
-def _are_counts(rows: Rows) -> bool:
-    """Whether attributes are whole numbers, 0 or more, and mostly 0, as words of a text or labels are."""
-    values = rows if isinstance(rows, np.ndarray) else rows.data
-    nonzero = np.count_nonzero(values)
-    whole = not bool(((values < 0) | (values != np.round(values))).any())
-    return whole and 2 * nonzero < rows.shape[0] * rows.shape[1]
 
 
 def _mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:

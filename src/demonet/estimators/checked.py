@@ -83,6 +83,5 @@ def predict_checked(estimator: Estimator, data: Data | Sequence[Data]) -> np.nda
 def embed_checked(estimator: Estimator, data: Data | Sequence[Data]) -> np.ndarray:
     """``[items, width]`` embeddings for the nodes of a checked graph, or of checked graphs."""
     if isinstance(estimator, NodeEstimator):
-        estimator.graph_ = data
-        return estimator.transform()
+        return estimator._embed(data, np.arange(int(data.num_nodes)))
     return estimator._embed(list(data))
