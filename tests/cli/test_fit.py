@@ -273,4 +273,5 @@ def test_a_table_of_graphs(problem, main):
     code, _, err = main("fit", "graphs.csv", "--labels", "kinds.csv", "--out", "run", "--epochs", "3")
     assert code == 0
     assert err.startswith("graphs: 20 graphs, ")
-    assert (problem / "run" / "predictions.csv").read_text().startswith("graph,label,part,prediction,confidence,even,odd\ng0,odd,")
+    written = (problem / "run" / "predictions.csv").read_text()
+    assert written.startswith("graph,label,part,prediction,confidence,even,odd\ng0,odd,")

@@ -83,7 +83,7 @@ def test_a_folder_that_is_no_run(tmp_path):
 
 
 def test_a_graph_set_with_other_node_labels(tmp_path):
-    """Columns are labels: those of the new set stand where training had them, and a label never seen is none of them."""
+    """Columns are labels: those of the new set stand where training had them, a label never seen is none of them."""
 
     def gin(path, tags):
         graphs = [

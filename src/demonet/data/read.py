@@ -234,8 +234,9 @@ def read_graphs(
         merge: As in `read_graph`.
 
     Returns:
-        The set. ``x`` is the one-hot encoding of the node labels that occur; continuous attributes are in
-        ``attributes``, and in ``x`` if there are no node labels; edge labels are not read; and ``node_ids`` and ``graph_ids`` have the original ids (graphs of a TU folder count from 1).
+        The set. ``x`` is the one-hot encoding of the node labels that occur. Continuous attributes are in
+        ``attributes``, and in ``x`` if there are no node labels; edge labels are not read. ``node_ids`` and
+        ``graph_ids`` have the original ids (graphs of a TU folder count from 1).
     """
     if not isinstance(graphs, str | Path):
         return _from_list(graphs, labels, self_loops, name or "graphs")

@@ -223,7 +223,7 @@ class NodeEstimator(DEMONetEstimator):
             graph = Data(**{name: value for name, value in graph.to_dict().items() if name != "y"})
         data = read_graph(
             graph,
-            features=self.attributes,
+            features=None if _has_own(graph) and not learn else self.attributes,
             self_loops=preset(self.preset, "nodes").self_loops,
             directed=self.directed,
             columns=None if learn else getattr(self, "columns_", None),
@@ -241,7 +241,7 @@ class NodeEstimator(DEMONetEstimator):
             X, graph = None, X
         if graph is None and not hasattr(self, "graph_"):
             raise DemonetError("a loaded model has no graph", hint="load(path, graph=...), or pass graph=... here")
-        if graph is not None and not isinstance(graph, Data) and not _named(self.attributes):
+        if graph is not None and not _has_own(graph) and not _named(self.attributes):
             hint = "pass graph=read_graph(edges, features=..., columns=estimator.columns_)"
             raise DemonetError("attributes= are those of the training graph, not of another one", hint=hint)
         data = self.graph_ if graph is None else self._read(graph)
@@ -298,8 +298,7 @@ class DEMONetClassifier(Classification, NodeEstimator):
 
     Attributes:
         classes_: The sorted classes, or the indices of the labels: the columns of ``predict_proba``.
-        n_features_in_: Number of attributes of a node in the fitted graph (columns of the table, if they come from one),
-            0 if it has none.
+        n_features_in_: Number of attributes of a node in the fitted graph, 0 if it has none; of a table, its columns.
         feature_names_in_: Their names, if the attributes are a table with names.
         columns_: What the columns of the table became, a :class:`~demonet.data.Columns`: the way to read another one.
         graph_: The fitted graph, as read.
@@ -423,6 +422,10 @@ def _by_id(X: Any, y: Any) -> tuple[Any, Any]:
             "X is None, and y has no ids", hint="fit(node_ids, y), or a dict or Series from id to target"
         )
     return X, y
+
+
+def _has_own(graph: Any) -> bool:
+    return isinstance(graph, Data) and graph.x is not None
 
 
 def _named(attributes: Any) -> bool:

@@ -36,8 +36,8 @@ class TextTable:
         content: The content of the file.
         path: The file, for error messages.
         header: Whether the first line has the column names. If None, it has if it starts with a usual name for a node,
-            an edge's source or a graph, if ``source``, ``target``, ``node`` or ``node_id`` is among its words, or (``guessed``) if it has no number and some column below has only numbers, or
-            integers in the first.
+            an edge's source or a graph, if ``source``, ``target``, ``node`` or ``node_id`` is among its words, or
+            (``guessed``) if it has no number and below there are integers in the first column or numbers in another.
         words: Whether ids are known to be strings, so that a line of words need not be a header.
     """
 
