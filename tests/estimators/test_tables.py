@@ -88,6 +88,7 @@ def test_names_of_attributes(fitted):
     names = ["age", "age missing", "city=Bonn", "city=Oslo", "city=Rome", "active"]
     assert fitted.columns_.names == names
     assert fitted.features_.spec == "columns"
+    assert {feature.name for feature in fitted.explain("r0", epochs=2).features} <= set(names)
     assert not hasattr(DEMONetClassifier(graph=EDGES, **QUICK).fit(y=LABELS), "feature_names_in_")
 
 

@@ -89,7 +89,8 @@ def test_from_messy_files_to_predictions(files):
     ):
         assert any(fact in line for line in err.splitlines() if line.startswith("warning: ")), fact
     assert "predictions are in run/predictions.csv" in out
-    rows = list(csv.DictReader(Path("run/predictions.csv").open(newline="")))
+    with Path("run/predictions.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
     assert len(rows) == len(PEOPLE)
     unlabelled = [row["node"] for row in rows if row["label"] == ""]
     assert sorted(unlabelled) == sorted(PEOPLE[i] for i in UNLABELLED)

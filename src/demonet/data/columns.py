@@ -355,13 +355,15 @@ def column_kinds(x: NDArray[Any]) -> list[ValueKind]:
     ``"count"``: whole numbers, 0 or more, and at least half of them 0; ``"indicator"``: only 0 and 1, mostly 1;
     ``"number"``: anything else.
     """
-    whole = ((x >= 0) & (x == np.round(x))).all(axis=0)
-    sparse = 2 * np.count_nonzero(x, axis=0) <= len(x)
-    small = (x <= 1).all(axis=0)
-    return [
-        "count" if w and s else "indicator" if w and b else "number"
-        for w, s, b in zip(whole, sparse, small, strict=True)
-    ]
+    kinds: list[ValueKind] = []
+    for column in x.T:
+        if not ((column >= 0) & (column == np.round(column))).all():
+            kinds.append("number")
+        elif 2 * np.count_nonzero(column) <= len(column):
+            kinds.append("count")
+        else:
+            kinds.append("indicator" if column.max(initial=0) <= 1 else "number")
+    return kinds
 
 
 def matrix_kind(graphs: Iterable[Data]) -> Literal["none", "labels", "counts", "numbers"]:

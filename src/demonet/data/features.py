@@ -212,7 +212,7 @@ class ByKind(Attributes):
         rows = sparse.vstack([to_scipy(_attributes(data)) for data in graphs], format="csr")
         known = graphs[0].get("columns")
         if graphs[0].x.layout == torch.sparse_csr:
-            kinds = ["number"] * rows.shape[1]
+            kinds: Sequence[str] = ["number"] * rows.shape[1]
         else:
             kinds = column_kinds(rows.toarray()) if known is None else known.kinds
         counts, numbers = (np.array([kind == wanted for kind in kinds], dtype=bool) for wanted in ("count", "number"))
@@ -223,6 +223,8 @@ class ByKind(Attributes):
         self.arrays["mean"] = torch.from_numpy(mean.astype(np.float32))
         self.arrays["scale"] = torch.from_numpy(scale.astype(np.float32))
         self.arrays["counts"] = torch.from_numpy(counts)
+        if known is not None:
+            self.info["names"] = known.names
 
     def dense(self, data: Data, x: Tensor) -> Tensor:
         """Centred and scaled; the counts of a row have length one together."""

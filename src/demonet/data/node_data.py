@@ -42,7 +42,7 @@ class TableOptions:
 
     id_column: Column = None
     label_column: Column = None
-    ignore: Sequence[Column] = ()
+    ignore: Sequence[str | int] = ()
 
     @property
     def header(self) -> bool | None:

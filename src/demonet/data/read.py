@@ -71,7 +71,7 @@ class ReadOptions:
     add_isolated: bool = False
     id_column: Column = None
     label_column: Column = None
-    ignore: tuple[Column, ...] = ()
+    ignore: tuple[str | int, ...] = ()
     merge: Merge | None = None
     columns: Columns | None = None
 
@@ -130,7 +130,7 @@ def read_graph(
     add_isolated: bool = False,
     id_column: Column = None,
     label_column: Column = None,
-    ignore: Iterable[Column] = (),
+    ignore: Iterable[str | int] = (),
     merge: Merge | None = None,
     columns: Columns | None = None,
 ) -> Data:
@@ -422,8 +422,14 @@ def _build(listing: Listing, labels: Any, features: Any, options: ReadOptions, f
         directed,
         known.names if known is not None and known.named else None,
         None if labelled is None else labelled.encode_table(numbering),
-        labels if isinstance(labels, str) and labels in listing.inside else labelled and labelled.name,
+        _label_name(labels, labelled, listing),
     )
+
+
+def _label_name(labels: Any, labelled: Labelled | None, listing: Listing) -> str | None:
+    if isinstance(labels, str) and labels in listing.inside:
+        return labels
+    return None if labelled is None else labelled.name
 
 
 def _number(listing: Listing) -> tuple[Numbering, list[np.ndarray]]:

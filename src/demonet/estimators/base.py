@@ -159,7 +159,7 @@ class DEMONetEstimator(BaseEstimator):
             import pandas
 
             return pandas.DataFrame(rows, index=list(ids), columns=names)
-        import polars
+        import polars  # type: ignore[import-not-found]
 
         return polars.DataFrame(rows, schema=names)
 

@@ -83,5 +83,6 @@ def predict_checked(estimator: Estimator, data: Data | Sequence[Data]) -> np.nda
 def embed_checked(estimator: Estimator, data: Data | Sequence[Data]) -> np.ndarray:
     """``[items, width]`` embeddings for the nodes of a checked graph, or of checked graphs."""
     if isinstance(estimator, NodeEstimator):
-        return estimator._embed(data, np.arange(int(data.num_nodes)))
+        assert isinstance(data, Data)
+        return estimator._embed(data, np.arange(int(data.num_nodes or 0)))
     return estimator._embed(list(data))

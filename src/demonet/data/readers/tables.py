@@ -24,13 +24,15 @@ class Table(Protocol):
     """The columns of a file, by position.
 
     Attributes:
-        file: The file.
         names: The column names, if there is a header.
         width: The number of columns.
         guessed: Whether the header was recognised by its content alone.
     """
 
-    file: Path | None
+    @property
+    def file(self) -> Path | None:
+        """The file, if there is one."""
+
     names: list[str] | None
     width: int
     guessed: bool
