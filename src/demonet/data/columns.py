@@ -162,7 +162,8 @@ class Columns:
                 problem = f"{len(table.names)} columns of attributes, but training had {len(self.columns)}"
                 raise DemonetError(problem, **table.where(None))
             return [place if use else None for place, use in enumerate(used)]
-        missing = [name for name in self.sources if name not in table.names]
+        place = {name: number for number, name in reversed(list(enumerate(table.names)))}
+        missing = [name for name in self.sources if name not in place]
         trained = {column.name for column in self.columns}
         unknown = [name for name in table.names if name not in trained]
         if missing:
@@ -175,10 +176,10 @@ class Columns:
                     f"columns that training did not have are ignored: {_shown(unknown)}", **table.where(None)
                 )
             )
-        order = [table.names.index(name) for name in self.sources]
+        order = [place[name] for name in self.sources]
         if order != sorted(order):
             warn(DemonetWarning("columns reordered as in training", **table.where(None)))
-        return [table.names.index(c.name) if use else None for c, use in zip(self.columns, used, strict=True)]
+        return [place[column.name] if use else None for column, use in zip(self.columns, used, strict=True)]
 
     def state(self) -> dict[str, Any]:
         """All that was learned, for JSON."""

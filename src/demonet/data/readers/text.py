@@ -25,7 +25,7 @@ MAX_LINE = 1 << 26
 _FIRST_NAMES = {"source", "src", "from", "node", "node_id", "id", "graph", "graph_id"}
 _NAMES = {"source", "target", "node", "node_id"}  # at any place
 _SEPARATORS = "\t;|,"  # in this order where several fit: a comma is also a decimal comma
-_SAMPLE = 50  # lines that decide on the separator
+_SAMPLE = 50  # lines that decide on the separator, and first on the header
 _NULLS = sorted({variant for word in MISSING for variant in (word, word.upper(), word.capitalize())} | {"NaN", "NaT"})
 
 
@@ -123,13 +123,13 @@ class TextTable:
                 release()
         self._explain(places, kinds, reason)
 
-    def _parse(self, types: dict[str, Any], nulls: list[str], decimal: str = ".") -> list[Any]:
-        """The columns of these types, in the order of ``types``; None to recognise a type."""
+    def _parse(self, types: dict[str, Any], nulls: list[str], decimal: str = ".", stop: int | None = None) -> list[Any]:
+        """The columns of these types, in the order of ``types``, None to recognise a type; up to the byte ``stop``."""
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
         table = arrow_csv.read_csv(
-            pa.BufferReader(pa.py_buffer(self._data)[self._start :]),
+            pa.BufferReader(pa.py_buffer(self._data)[self._start : stop]),
             arrow_csv.ReadOptions(column_names=[str(i) for i in range(self.width)], block_size=1 << 22),
             arrow_csv.ParseOptions(delimiter=self._delimiter, quote_char=self._delimiter != " " and '"'),
             arrow_csv.ConvertOptions(
@@ -146,20 +146,27 @@ class TextTable:
         """Whether the lines below the first have integers in the first column (not ``words``) or numbers in another."""
         import pyarrow as pa
 
-        if not self._data[self._start :].strip():
-            return False
-        try:
-            first, *others = self._parse({str(place): None for place in range(self.width)}, _NULLS)
-        except (pa.ArrowInvalid, pa.ArrowCapacityError):
-            return False
-
         def numeric(column: Any) -> bool:
             if pa.types.is_string(column.type) and self._delimiter not in " ,":
                 return all(text is None or is_number(text.replace(",", ".")) for text in column.to_pylist())
             return pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
 
-        whole = not words and pa.types.is_integer(first.type) and first.null_count == 0
-        return whole or any(numeric(column) for column in others)
+        end = self._start
+        for _ in range(_SAMPLE):
+            end = self._data.find(b"\n", end + 1)
+            if end < 0:
+                break
+        for stop in (end, None) if end > 0 else (None,):  # the whole file only if its first lines are numbers
+            if not self._data[self._start : stop].strip():
+                return False
+            try:
+                first, *others = self._parse({str(place): None for place in range(self.width)}, _NULLS, stop=stop)
+            except (pa.ArrowInvalid, pa.ArrowCapacityError):
+                return False
+            whole = not words and pa.types.is_integer(first.type) and first.null_count == 0
+            if not whole and not any(numeric(column) for column in others):
+                return False
+        return True
 
     def _explain(self, places: Sequence[int], kinds: Sequence[Kind], reason: str) -> NoReturn:
         """Raise the error of the first bad line."""
