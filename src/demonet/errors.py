@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -91,3 +93,18 @@ class DemonetError(_Message, ValueError):
 
 class DemonetWarning(_Message, UserWarning):
     """Something was changed or ignored, and how much of it. The arguments are those of :class:`DemonetError`."""
+
+
+def _wrapper_folders() -> list[Path]:
+    """The folders of packages whose decorators and searches call this one."""
+    files = (getattr(sys.modules.get(name), "__file__", None) for name in ("torch", "sklearn", "joblib"))
+    return [Path(file).parent for file in files if file]
+
+
+def warn(message: DemonetWarning) -> None:
+    """Warn at the line of the user: the first outside this package, and outside the wrappers of torch and sklearn."""
+    package, level, frame = str(Path(__file__).parent), 2, sys._getframe(1)
+    inside = (package, *map(str, _wrapper_folders()))
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(inside):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, stacklevel=level)

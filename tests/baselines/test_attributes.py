@@ -65,9 +65,10 @@ def test_sparse_and_dense_attributes_give_the_same(name):
 
 def test_tf_idf_by_hand():
     """Counts 1, 2 of words in 2 and 1 of 2 nodes: (1 + log tf) (log(3 / (1 + df)) + 1), then length one."""
-    rows = node_attributes(Data(x=torch.tensor([[1.0, 2], [1, 0]]), edge_index=torch.empty(2, 0).long(), num_nodes=2))
-    first = np.array([1.0, (1 + np.log(2)) * (np.log(3 / 2) + 1)])
-    np.testing.assert_allclose(rows.toarray(), [first / np.linalg.norm(first), [1, 0]])
+    x = torch.tensor([[1.0, 2, 0, 0], [1, 0, 0, 0]])
+    rows = node_attributes(Data(x=x, edge_index=torch.empty(2, 0).long(), num_nodes=2))
+    first = np.array([1.0, (1 + np.log(2)) * (np.log(3 / 2) + 1), 0, 0])
+    np.testing.assert_allclose(rows.toarray(), [first / np.linalg.norm(first), [1, 0, 0, 0]])
 
 
 def test_what_is_not_a_count_is_scaled():

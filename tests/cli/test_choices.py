@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import get_args
 
 from demonet.cli import choices
-from demonet.data.edges import SelfLoops
+from demonet.data.edges import Merge, SelfLoops
 from demonet.nn.weights import SCHEMES
 from demonet.runs.settings import Items
 from demonet.train.metrics import METRICS
@@ -20,3 +20,4 @@ def test_options_list_what_the_packages_define():
     assert set(get_args(choices.Preset)) == {name for name, _ in PRESETS}
     assert set(choices.Scheme) == set(SCHEMES)
     assert get_args(choices.SelfLoops) == get_args(SelfLoops)
+    assert get_args(choices.Merge) == get_args(Merge)

@@ -60,6 +60,7 @@ def test_a_kept_loop_is_one_arc():
 
 def test_unknown_policy_is_refused(refuses):
     refuses(lambda: edges([(0, 1)], 2, self_loops="maybe"), "maybe", "drop")
+    refuses(lambda: edges([(0, 1)], 2, merge="maybe"), "maybe", "mean")
 
 
 def test_weights_follow_their_edges():
@@ -68,10 +69,31 @@ def test_weights_follow_their_edges():
     assert weight.tolist() == [7, 5, 7, 5]
 
 
-def test_two_weights_of_one_edge_are_refused(refuses):
-    weight = np.array([5.0, 7.0])
-    refuses(lambda: edges([(0, 1), (1, 0)], 2, weight=weight), "weights", "5.0", "7.0", "directed=True")
-    index, kept = edges([(0, 1), (1, 0)], 2, weight=weight, directed=True)
+@pytest.mark.parametrize(
+    ("merge", "first", "second"), [("sum", 13, 8), ("mean", 13 / 3, 4), ("max", 7, 4), ("last", 1, 4), (None, 13, 8)]
+)
+def test_repeated_weights_are_merged(merge, first, second):
+    """By default, the weights of repetitions are added as soon as one edge has two different weights."""
+    weight = np.array([5.0, 4, 7, 1, 4])
+    with pytest.warns(DemonetWarning, match=r"1 edge .*different weights.*merge"):
+        index, merged = edges([(0, 1), (1, 2), (1, 0), (0, 1), (1, 2)], 3, weight=weight, merge=merge)
+    assert index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert merged.tolist() == pytest.approx([first, first, second, second])
+
+
+def test_repeated_weights_that_agree_are_copies():
+    with pytest.warns(DemonetWarning, match="1 duplicate edge"):
+        _, kept = edges([(0, 1), (0, 1), (1, 2)], 3, weight=np.array([5.0, 5, 7]))
+    assert kept.tolist() == [5, 5, 7, 7]
+    with pytest.warns(DemonetWarning, match="1 duplicate edge"):
+        _, added = edges([(0, 1), (0, 1), (1, 2)], 3, weight=np.array([5.0, 5, 7]), merge="sum")
+    assert added.tolist() == [10, 10, 7, 7]
+    with pytest.warns(DemonetWarning, match="1 duplicate edge"):
+        assert edges([(0, 1), (0, 1), (1, 2)], 3, merge="sum")[1].tolist() == [2, 2, 1, 1]
+
+
+def test_directions_have_their_own_weights():
+    index, kept = edges([(0, 1), (1, 0)], 2, weight=np.array([5.0, 7.0]), directed=True)
     assert (index.tolist(), kept.tolist()) == ([[0, 1], [1, 0]], [5, 7])
 
 

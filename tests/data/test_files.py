@@ -27,7 +27,7 @@ EDGES = "1 2\n2 3\n3 1\n"
         ("1,2,0.5\n2,3,-inf\n", [":2:", "-inf", "column 3"]),
         ("1,2,0.5\n2,3,\n", [":2:", "column 3"]),
         ("1,2\n,3\n", [":2:", "column 1"]),
-        ("a,b\n,3\n", [":2:", "column 1"]),
+        ("a,b\n,3\n", [":2:", "column 'a'"]),
         ("a,b\nc,  \n", [":2:", "column 2"]),
         ("1 2 3 4\n", ["4 columns", "source", "target", "weight"]),
         ("7\n8\n", ["source", "target"]),
@@ -89,9 +89,8 @@ def test_bad_labels_are_explained(write, refuses, labels, words):
 @pytest.mark.parametrize(
     ("features", "words"),
     [
-        ("1,0.5\n2,1\n", ["features.csv", "node 3", "1 of 3"]),
         ("1,0.5\n2,x\n3,1\n", ["features.csv:2:", "'x'", "column 2"]),
-        ("id,a,b\n1,0.5,1\n2,nan,1\n3,1,1\n", ["features.csv:3:", "nan", "column 2"]),
+        ("id,size\n1,0.5\n2,x\n3,1\n", ["features.csv:3:", "'x'", "'size'"]),
         ("1,0.5\n2,1e999\n3,1\n", ["features.csv:2:", "inf"]),
         ("1,0.5\n2,1\n3,1\n3,2\n", ["features.csv:4:", "node 3"]),
         ("1,0.5\n2,1\n3,1\n4,2\n", ["features.csv:4:", "id 4", "add_isolated"]),

@@ -63,12 +63,12 @@ def test_arcs_listed_twice_do_not_double_degrees(tu):
     [
         ({"A": "1, 2\n2, 9\n"}, ["SET_A.txt:2:", "node 9", "6"]),
         ({"A": "1, 2\n0, 1\n"}, ["SET_A.txt:2:", "node 0"]),
-        ({"A": "1, 4\n"}, ["SET_A.txt", "edge 0", "graph 0", "graph 1"]),
+        ({"A": "1, 4\n"}, ["SET_A.txt", "node 1 of graph 1", "node 4 of graph 2"]),
         ({"A": "1, 2\n2, x\n"}, ["SET_A.txt:2:", "'x'"]),
         ({"A": "1, 2, 3\n"}, ["SET_A.txt:1:", "3 columns", "2"]),
         ({"A": ""}, ["SET_A.txt", "empty"]),
         ({"graph_indicator": "1\n1\n1\n2\n2\n3\n"}, ["graph_indicator.txt:6:", "graph 3", "2"]),
-        ({"graph_indicator": "1\n1\n1\n1\n1\n1\n"}, ["graph 1", "nodes"]),
+        ({"graph_indicator": "1\n1\n1\n1\n1\n1\n"}, ["graph 2", "nodes"]),
         ({"node_labels": "5\n9\n"}, ["SET_node_labels.txt", "2 node labels", "6 nodes"]),
         ({"node_attributes": "1\n2\n3\n4\n5\nnan\n"}, ["node_attributes.txt:6:", "nan"]),
         (

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import networkx as nx
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 import torch
 from scipy import io, sparse
 from torch_geometric.data import Batch, Data
 
 from demonet.data import ids_of, read_graph
-from demonet.errors import DemonetError
+from demonet.errors import DemonetError, DemonetWarning
 
 EDGES = "1 2\n2 3\n3 1\n"
 
@@ -37,7 +39,12 @@ def test_attributes_inside_a_networkx_graph(refuses):
     assert (data.y.tolist(), data.class_names) == ([1, -1, 0], ["blue", "red"])
     assert data.x.tolist() == [[1.5], [2], [3]]
     refuses(lambda: read_graph(graph, "shape"), "'shape'", "colour")
-    refuses(lambda: read_graph(graph, features=["colour"]), "colour")
+    with pytest.warns(DemonetWarning, match="'colour'"):
+        coloured = read_graph(graph, features="all")
+    assert coloured.columns.names == ["colour=blue", "colour=red", "colour missing", "size"]
+    assert coloured.x.tolist() == [[0, 1, 0, 1.5], [0, 0, 1, 2], [1, 0, 0, 3]]
+    assert torch.equal(read_graph(graph, "colour", "all").x, data.x)
+    refuses(lambda: read_graph(graph, features=["shape"]), "'shape'", "colour")
     refuses(lambda: read_graph(nx.Graph([(1, "1")])), "type")
     heavy = nx.Graph()
     heavy.add_edge(1, 2, weight="much")
@@ -56,9 +63,73 @@ def test_a_data_keeps_what_it_has(refuses):
     refuses(lambda: read_graph(data), "source id 9")
 
 
-@pytest.mark.parametrize("thing", [None, 3, {"a": 1}, [1, 2], object()])
+@pytest.mark.parametrize("thing", [None, 3, {"a": 1}, object()])
 def test_other_things_are_not_graphs(refuses, thing):
     refuses(lambda: read_graph(thing), type(thing).__name__, "NetworkX")
+
+
+@pytest.mark.parametrize("pairs", [[1, 2], [(1, 2), (1, 2, 3)], [(1, 2, 3, 4)], [(1, 2, "heavy")], [(1, 2, np.inf)]])
+def test_lists_that_are_not_edges(refuses, pairs):
+    refuses(lambda: read_graph(pairs), "edge")
+
+
+def test_lists_of_pairs_and_triples():
+    data = read_graph([("b", "a"), ("b", "c")])
+    assert (ids_of(data), data.edge_index.tolist()) == (["a", "b", "c"], [[0, 1, 1, 2], [1, 0, 2, 1]])
+    weighted = read_graph([(1, 2, 0.5), (2, 3, 4)])
+    assert (ids_of(weighted), weighted.edge_weight.tolist()) == ([1, 2, 3], [0.5, 0.5, 4, 4])
+
+
+class Stream:
+    """A frame of another library: Arrow's protocol and column names are all it has."""
+
+    def __init__(self, table):
+        self.table, self.columns = table, table.column_names
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+class Interchange:
+    def __init__(self, frame):
+        self.frame, self.columns = frame, list(frame.columns)
+
+    def __dataframe__(self, *arguments, **options):
+        return self.frame.__dataframe__(*arguments, **options)
+
+
+class Convertible:
+    def __init__(self, frame):
+        self.frame, self.columns = frame, list(frame.columns)
+
+    def to_pandas(self):
+        return self.frame
+
+
+FRAMES = [lambda frame: frame, pa.Table.from_pandas, lambda frame: Stream(pa.Table.from_pandas(frame)), Interchange]
+FRAMES.append(Convertible)
+
+
+@pytest.mark.parametrize("made", FRAMES)
+def test_data_frames_of_any_library(made):
+    edges = pd.DataFrame({"when": [1, 2, 3], "from": ["a", "b", "c"], "to": ["b", "c", "a"], "weight": [1.5, 2, 3]})
+    nodes = pd.DataFrame({"id": ["c", "a", "b"], "role": ["x", None, "y"], "age": [3.0, 1, 2]})
+    table = made(nodes)
+    data = read_graph(made(edges), table, table, source="from", target="to", label_column="role")
+    assert data.x.tolist() == [[1], [2], [3]]
+    assert (ids_of(data), data.edge_weight.tolist()) == (["a", "b", "c"], [1.5, 3, 1.5, 2, 3, 2])
+    assert (data.y.tolist(), data.class_names) == ([-1, 1, 0], ["x", "y"])
+
+
+def test_the_index_of_a_pandas_frame_has_the_ids():
+    edges = pd.DataFrame({"source": [10, 20], "target": [20, 30]})
+    features = pd.DataFrame({"age": [3.0, 1, 2]}, index=[30, 10, 20])
+    labels = pd.Series(["x", np.nan, pd.NA], index=[30, 10, 20])
+    data = read_graph(edges, labels, features)
+    assert (data.x.tolist(), data.y.tolist()) == ([[1], [2], [3]], [-1, -1, 0])
+    frame = features.assign(role=["x", "y", "x"])
+    same = read_graph(edges, frame, frame, label_column="role")
+    assert (same.columns.names, same.y.tolist()) == (["age"], [1, 0, 0])
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_parameters_are_checked_in_fit_alone(estimator, name):
 
 def test_every_parameter_has_a_constraint():
     for estimator in (DEMONetClassifier, DEMONetGraphClassifier, DEMONetRegressor, DEMONetGraphRegressor):
-        assert set(estimator().get_params()) - {"graph"} == set(estimator._parameter_constraints)
+        assert set(estimator().get_params()) - {"graph", "attributes"} == set(estimator._parameter_constraints)
     assert set(PARAMETERS) == set(DEMONetGraphClassifier().get_params())
 
 

@@ -166,7 +166,8 @@ def test_attributes():
         DEMONetClassifier(**QUICK).fit(roles()).predict(data)
     data.x = torch.randn(data.num_nodes, 3, generator=torch.Generator().manual_seed(0))
     with pytest.raises(DemonetError, match=r"attribute -2.* tf-idf"):
-        DEMONetClassifier(**QUICK).fit(data)
+        DEMONetClassifier(features="tfidf", **QUICK).fit(data)
+    assert DEMONetClassifier(**QUICK).fit(data).features_.spec == "columns"  # as the command does
     assert DEMONetClassifier(features="attributes", **QUICK).fit(data).features_.spec == "attributes"
 
 

@@ -31,11 +31,14 @@ def test_the_folder_is_complete_and_says_the_same_everywhere(problem):
     assert set(metrics["floors"]) == {"majority", "degree-knn"}
     split = Split.load(problem / "run" / "split.json")
     head, *table = rows(problem / "run" / "predictions.csv")
-    assert head == ["node", "prediction", "confidence", "corner", "foot", "ring"]
+    assert head == ["node", "label", "part", "prediction", "confidence", "corner", "foot", "ring"]
     data = read_graph("edges.csv", "labels.csv")
     assert [row[0] for row in table] == data.node_ids
     names = np.array(data.class_names)[data.y.numpy()]
-    right = np.array([row[1] for row in table]) == names
+    assert [row[1] for row in table] == names.tolist()
+    parts = {part: [i for i, row in enumerate(table) if row[2] == part] for part in ("train", "val", "test")}
+    assert parts == {part: getattr(split, part).tolist() for part in parts}
+    right = np.array([row[3] for row in table]) == names
     assert metrics["test_accuracy"] == right[split.test].mean()
     assert metrics["val_accuracy"] == right[split.val].mean()
     assert metrics["floors"]["majority"] == (names[split.test] == "corner").mean()
@@ -52,7 +55,7 @@ def test_the_csv_is_what_the_saved_model_says_to_the_last_bit(problem):
     model = DEMONetClassifier.load("run/model.safetensors", graph="edges.csv")
     probabilities = model.predict_proba().astype(np.float32)
     np.testing.assert_array_equal(probabilities, run.outputs)
-    written = [[np.float32(cell) for cell in row[3:]] for row in rows(problem / "run" / "predictions.csv")[1:]]
+    written = [[np.float32(cell) for cell in row[5:]] for row in rows(problem / "run" / "predictions.csv")[1:]]
     np.testing.assert_array_equal(np.array(written), run.outputs)
     inputs, _, again = predict_run("run", "edges.csv")
     assert inputs.ids == run.ids
@@ -83,7 +86,7 @@ def test_class_names_and_ids_are_those_of_the_files(problem):
     write_table(problem / "labels.csv", ("node", "label"), [(u, kinds[i % 3]) for i, (u, _) in enumerate(edges)])
     run = fit()
     head, *table = rows(problem / "run" / "predictions.csv")
-    assert head[3:] == run.class_names == sorted(kinds)
+    assert head[5:] == run.class_names == sorted(kinds)
     assert {row[0] for row in table} == {u for u, _ in edges}
     card = (problem / "run" / "MODEL_CARD.md").read_text()
     assert r"| \<script\>, \|x\| | 8 |" in card
@@ -112,7 +115,7 @@ def test_graphs(problem):
     assert run.edge_count.tolist() == [5 + i % 4 for i in range(24)]
     assert run.edges is None
     head, *table = rows(problem / "run" / "predictions.csv")
-    assert head == ["graph", "prediction", "confidence", "cycle", "star"]
+    assert head == ["graph", "label", "part", "prediction", "confidence", "cycle", "star"]
     assert len(table) == 24
     np.testing.assert_array_equal(predict_run("run", "graphs.csv")[2], run.outputs)
     assert embed_run("run", "graphs.csv")[1].shape[0] == 24
@@ -120,7 +123,7 @@ def test_graphs(problem):
 
 def test_attributes_that_are_no_counts_are_standardised(problem):
     run = fit(features="features.csv")
-    assert run.config["features"].split("+")[0] == "standardised"
+    assert run.config["features"].split("+")[0] == "columns"
     assert run.columns == ["height", "age"]
     assert set(run.metrics["floors"]) == {"majority", "degree-knn", "attribute-lr"}
 

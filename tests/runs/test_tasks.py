@@ -48,14 +48,17 @@ def test_a_regression_from_a_table_to_predictions(problem):
     assert (written["task"], written["metric"]) == ("regress", "rmse")
     assert (run.task, run.config["task"], run.config["metric"]) == ("regress", "regress", "rmse")
     head, *table = rows(problem / "run" / "predictions.csv")
-    assert head == ["node", "prediction"]
+    assert head == ["node", "label", "part", "prediction"]
+    assert run.class_names == ["score"]
+    assert {row[2] for row in table} == {"train", "val", "test", ""}
     known = {row[0]: row[1] for row in rows(problem / "scores.csv")[1:]}
     split = Split.load(problem / "run" / "split.json")
     parts = {part: getattr(split, part).tolist() for part in ("train", "val", "test")}
     true = np.array([float(known[row[0]] or "nan") for row in table])
     assert np.isnan(true).sum() == 2
     assert sorted(item for part in parts.values() for item in part) == np.flatnonzero(~np.isnan(true)).tolist()
-    predicted = numbers(row[1:] for row in table)[:, 0]
+    np.testing.assert_allclose(numbers(row[1:2] for row in table)[:, 0], true)
+    predicted = numbers(row[3:] for row in table)[:, 0]
     test, val = parts["test"], parts["val"]
     rmse = sk.root_mean_squared_error(true[test], predicted[test])
     assert written["rmse"] == written["test_metric"] == pytest.approx(rmse, rel=1e-5)
@@ -74,8 +77,9 @@ def test_several_targets(problem):
     run = run_of("sides.csv")
     assert (run.task, run.class_names) == ("regress", ["left", "right"])
     head, *table = rows(problem / "run" / "predictions.csv")
-    assert head == ["node", "left", "right"]
-    np.testing.assert_array_equal(np.float32(numbers(row[1:] for row in table)), run.outputs)
+    assert head == ["node", "left label", "right label", "part", "left", "right"]
+    np.testing.assert_array_equal(np.float32(numbers(row[4:] for row in table)), run.outputs)
+    np.testing.assert_allclose(numbers(row[1:3] for row in table), run.y)
     test = run.part == 2
     errors = [sk.root_mean_squared_error(run.y[test, i], run.outputs[test, i]) for i in range(2)]
     assert run.metrics["rmse"] == pytest.approx(np.mean(errors), rel=1e-5)
@@ -88,8 +92,9 @@ def test_a_multi_label_run_from_a_table_to_predictions(problem):
     assert (written["task"], written["metric"]) == ("multilabel", "average-precision")
     head, *table = rows(problem / "run" / "predictions.csv")
     names = ["corner", "foot", "odd, one"]
-    assert head == ["node", *names, *(f"{name} probability" for name in names)]
-    predicted, probability = np.split(numbers(row[1:] for row in table), 2, axis=1)
+    labels = [f"{name} label" for name in names]
+    assert head == ["node", *labels, "part", *names, *(f"{name} probability" for name in names)]
+    predicted, probability = np.split(numbers(row[5:] for row in table), 2, axis=1)
     np.testing.assert_array_equal(predicted, probability >= 0.5)
     cells = {row[0]: row[1:] for row in rows(problem / "tags.csv")[1:]}
     true = numbers(cells[row[0]] for row in table)
@@ -144,7 +149,7 @@ def test_a_regression_of_graphs(problem):
     table = write_table(problem / "sizes.csv", ("graph", "x"), [(g, i % 5 + 0.25) for i, g in enumerate(kinds)])
     run = fit_run("graphs.csv", str(table), out="run", settings=FAST, page=write_page)
     assert (run.kind, run.task, run.y.shape) == ("graphs", "regress", (24, 1))
-    assert rows(problem / "run" / "predictions.csv")[0] == ["graph", "prediction"]
+    assert rows(problem / "run" / "predictions.csv")[0] == ["graph", "label", "part", "prediction"]
     np.testing.assert_array_equal(predict_run("run", "graphs.csv")[2], run.outputs)
 
 
@@ -194,7 +199,7 @@ def test_several_columns(problem):
     assert decided(problem, (0, 1), (1, ""), (1, 0)) == ("multilabel", "regress", ["a", "b"])
     assert decided(problem, (0, 1), (1, 2), (1, 0)) == ("regress", "classify", ["a", "b"])
     assert decided(problem, (0, "a note"), (1, "another"), (1, "")) == ("classify", "regress", [0, 1])
-    assert decided(problem, (0.5, "a note"), (1, "another"), (1, "")) == ("regress", "classify", ["target"])
+    assert decided(problem, (0.5, "a note"), (1, "another"), (1, "")) == ("regress", "classify", ["a"])
 
 
 @pytest.mark.parametrize(
@@ -236,7 +241,7 @@ def test_a_multi_label_table_with_text_names_the_cell(problem):
     text = (problem / "tags.csv").read_text().splitlines()
     text[3] = text[3].split(",")[0] + ",1,x,0"
     (problem / "tags.csv").write_text("\n".join(text))
-    with pytest.raises(DemonetError, match=r"^tags\.csv:4: 'x' .*column 3"):
+    with pytest.raises(DemonetError, match=r"^tags\.csv:4: 'x' .*column 'foot'"):
         run_of("tags.csv", settings={"task": "multilabel"})
 
 

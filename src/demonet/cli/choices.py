@@ -34,6 +34,7 @@ Model = Literal["auto", "kernel", "network"]  # demonet.runs.settings.Settings.m
 Effort = Literal["quick", "standard", "best"]  # demonet.ensemble.portfolio.Effort
 Device = Literal["auto", "cpu", "cuda"]
 SelfLoops = Literal["drop", "keep"]  # demonet.data.edges.SelfLoops
+Merge = Literal["sum", "mean", "max", "last"]  # demonet.data.edges.Merge
 ClassWeight = Literal["balanced"]
 Log = Literal["tensorboard"]
 

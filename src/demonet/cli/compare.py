@@ -31,6 +31,10 @@ def compare(
     target: reading.TargetOption = None,
     weight: reading.WeightOption = None,
     graph: reading.GraphOption = None,
+    id_column: reading.IdOption = None,
+    label_column: reading.LabelOption = None,
+    ignore: reading.IgnoreOption = None,
+    merge: reading.MergeOption = None,
     add_isolated: reading.IsolatedOption = False,
     self_loops: reading.LoopsOption = None,
     methods: Annotated[
@@ -86,6 +90,7 @@ def compare(
         time_limit=time_limit,
     )
     columns = {"source": source, "target": target, "weight": weight, "graph": graph}
+    columns |= {"id_column": id_column, "label_column": label_column}
     options = {"items": items, "directed": directed, "add_isolated": add_isolated, "self_loops": self_loops}
     try:
         board = compare_run(
@@ -93,7 +98,7 @@ def compare(
             labels,
             features,
             out=out,
-            reading=reading.make_reading(columns, **options),
+            reading=reading.make_reading(columns, ignore, merge=merge, **options),
             comparing=comparing,
             overwrite=overwrite,
             progress=Lines(),

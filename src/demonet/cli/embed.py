@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from demonet.cli.predict import Edges, Features, RunFolder
+from demonet.cli.reading import IdOption, MergeOption, SourceOption, TargetOption, WeightOption, column_of
 
 
 def embed(
@@ -15,12 +16,19 @@ def embed(
     edges: Edges,
     out: Annotated[Path, typer.Option(help="The file to write: .parquet, .csv or .npy.")],
     features: Features = None,
+    source: SourceOption = None,
+    target: TargetOption = None,
+    weight: WeightOption = None,
+    id_column: IdOption = None,
+    merge: MergeOption = None,
 ) -> None:
     """Write the embedding of every node or graph, computed by a finished run."""
     from demonet.runs import embed_run
     from demonet.runs.outputs import check_suffix, write_embeddings
 
     check_suffix(out)
-    inputs, embedding = embed_run(run, edges, features)
+    columns = {"source": source, "target": target, "weight": weight, "id_column": id_column}
+    reading = {**{name: column_of(text) for name, text in columns.items()}, "merge": merge}
+    inputs, embedding = embed_run(run, edges, features, **reading)
     write_embeddings(out, inputs.kind.removesuffix("s"), inputs.ids, embedding)
     typer.echo(f"Wrote {out}: {len(inputs.ids):,} {inputs.kind}, {embedding.shape[1]} columns.")

@@ -9,41 +9,33 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from demonet.cli.choices import ClassWeight, Device, Effort, Items, Log, Metric, Model, Preset, Scheme, SelfLoops, Task
-from demonet.cli.console import complete_edges
+from demonet.cli import reading
+from demonet.cli.choices import ClassWeight, Device, Effort, Log, Metric, Model, Preset, Scheme, Task
 
 if TYPE_CHECKING:
     from demonet.runs import Run
 
-READING, TRAINING, NETWORK, FOLDER = "Reading files", "Training", "Networks alone", "Folder"
-EDGES = "A graph (CSV, Parquet, GraphML, .mat, ...), many graphs (TU folder, GIN file), or a data set such as brazil."
+TRAINING, NETWORK, FOLDER = "Training", "Networks alone", "Folder"
 INTERRUPTED = 130  # the usual exit code after Ctrl-C
 
 
 def fit(
-    edges: Annotated[str, typer.Argument(help=EDGES, autocompletion=complete_edges)],
+    edges: reading.EdgesArgument,
     out: Annotated[Path, typer.Option(help="The folder to write.", rich_help_panel=FOLDER)],
-    labels: Annotated[
-        str | None, typer.Option(help="Table of ids and labels, or an attribute in EDGES.", rich_help_panel=READING)
-    ] = None,
-    features: Annotated[
-        str | None, typer.Option(help="Table of ids and numbers, or a matrix.", rich_help_panel=READING)
-    ] = None,
-    items: Annotated[Items, typer.Option(help="What has labels: nodes, or graphs.", rich_help_panel=READING)] = "auto",
-    directed: Annotated[
-        bool | None,
-        typer.Option("--directed/--undirected", help="Default: what the file says.", rich_help_panel=READING),
-    ] = None,
-    source: Annotated[str | None, typer.Option(help="Column of an edge's source.", rich_help_panel=READING)] = None,
-    target: Annotated[str | None, typer.Option(help="Column of its target.", rich_help_panel=READING)] = None,
-    weight: Annotated[str | None, typer.Option(help="Column of its weight.", rich_help_panel=READING)] = None,
-    graph: Annotated[str | None, typer.Option(help="Column of its graph.", rich_help_panel=READING)] = None,
-    add_isolated: Annotated[
-        bool, typer.Option("--add-isolated", help="Add ids without an edge as nodes.", rich_help_panel=READING)
-    ] = False,
-    self_loops: Annotated[
-        SelfLoops | None, typer.Option(help="Default: the preset's choice.", rich_help_panel=READING)
-    ] = None,
+    labels: reading.LabelsOption = None,
+    features: reading.FeaturesOption = None,
+    items: reading.ItemsOption = "auto",
+    directed: reading.DirectedOption = None,
+    source: reading.SourceOption = None,
+    target: reading.TargetOption = None,
+    weight: reading.WeightOption = None,
+    graph: reading.GraphOption = None,
+    id_column: reading.IdOption = None,
+    label_column: reading.LabelOption = None,
+    ignore: reading.IgnoreOption = None,
+    merge: reading.MergeOption = None,
+    add_isolated: reading.IsolatedOption = False,
+    self_loops: reading.LoopsOption = None,
     task: Annotated[
         Task, typer.Option(help="What to predict; auto: by the labels.", rich_help_panel=TRAINING)
     ] = "auto",
@@ -94,16 +86,11 @@ def fit(
     from demonet.cli.console import console_progress
     from demonet.report.page import write
     from demonet.report.run import run_page
-    from demonet.runs import Reading, Settings, fit_run
+    from demonet.runs import Settings, fit_run
 
     columns = {"source": source, "target": target, "weight": weight, "graph": graph}
-    reading = Reading(
-        items=items,
-        directed=directed,
-        add_isolated=add_isolated,
-        self_loops=self_loops,
-        **{name: _column(text) for name, text in columns.items()},
-    )
+    columns |= {"id_column": id_column, "label_column": label_column}
+    options = {"items": items, "directed": directed, "add_isolated": add_isolated, "self_loops": self_loops}
     settings = Settings(
         task=task,
         model=model,
@@ -128,7 +115,7 @@ def fit(
             labels,
             features,
             out=out,
-            reading=reading,
+            reading=reading.make_reading(columns, ignore, merge=merge, **options),
             settings=settings,
             resume=resume,
             overwrite=overwrite,
@@ -199,8 +186,3 @@ def summarise(run: Run, out: Path) -> None:
 
 def _weight(row: dict[str, Any]) -> float:
     return -row["weight"]
-
-
-def _column(text: str | None) -> str | int | None:
-    """A column by name, or by its position from 0."""
-    return int(text) if text is not None and text.isdigit() else text

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from demonet.cli.console import complete_edges
+from demonet.cli.reading import IdOption, MergeOption, SourceOption, TargetOption, WeightOption, column_of
 
 RunFolder = Annotated[Path, typer.Argument(help="The folder of a finished run.")]
 Edges = Annotated[
@@ -21,12 +22,20 @@ def predict(
     edges: Edges,
     out: Annotated[Path, typer.Option(help="The CSV file to write.")],
     features: Features = None,
+    source: SourceOption = None,
+    target: TargetOption = None,
+    weight: WeightOption = None,
+    id_column: IdOption = None,
+    merge: MergeOption = None,
 ) -> None:
     """Predict for every node or graph with a finished run: classes, labels or numbers, as it was trained."""
     from demonet.runs import predict_run
     from demonet.runs.outputs import check_folder, write_predictions
 
     check_folder(out)
-    inputs, names, outputs = predict_run(run, edges, features)
-    write_predictions(out, inputs.kind.removesuffix("s"), inputs.ids, names, outputs, inputs.task)
+    columns = {"source": source, "target": target, "weight": weight, "id_column": id_column}
+    reading = {**{name: column_of(text) for name, text in columns.items()}, "merge": merge}
+    inputs, names, outputs = predict_run(run, edges, features, **reading)
+    noun, known = inputs.kind.removesuffix("s"), inputs.known or (None, None)
+    write_predictions(out, noun, inputs.ids, names, outputs, inputs.task, *known)
     typer.echo(f"Wrote {out}: {len(inputs.ids):,} {inputs.kind}.")

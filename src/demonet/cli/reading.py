@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from demonet.cli.choices import Items, SelfLoops
+from demonet.cli.choices import Items, Merge, SelfLoops
 from demonet.cli.console import complete_edges
 
 if TYPE_CHECKING:
@@ -22,22 +22,35 @@ def _option(*names: str, help: str) -> Any:
 
 EdgesArgument = Annotated[str, typer.Argument(help=EDGES, autocompletion=complete_edges)]
 LabelsOption = Annotated[str | None, _option(help="Table of ids and labels, or an attribute in EDGES.")]
-FeaturesOption = Annotated[str | None, _option(help="Table of ids and numbers, or a matrix.")]
+FeaturesOption = Annotated[str | None, _option(help="Table of ids and numbers or categories, or a matrix.")]
 ItemsOption = Annotated[Items, _option(help="What has labels: nodes, or graphs.")]
 DirectedOption = Annotated[bool | None, _option("--directed/--undirected", help="Default: what the file says.")]
 SourceOption = Annotated[str | None, _option(help="Column of an edge's source.")]
 TargetOption = Annotated[str | None, _option(help="Column of its target.")]
 WeightOption = Annotated[str | None, _option(help="Column of its weight.")]
 GraphOption = Annotated[str | None, _option(help="Column of its graph.")]
+IdOption = Annotated[str | None, _option(help="Column of ids in tables of labels and features.")]
+LabelOption = Annotated[str | None, _option(help="Column of labels in LABELS.")]
+IgnoreOption = Annotated[list[str] | None, _option(help="Column of FEATURES to leave out; repeatable.")]
+MergeOption = Annotated[Merge | None, _option("--merge", help="Weight of an edge listed several times.")]
 IsolatedOption = Annotated[bool, _option("--add-isolated", help="Add ids without an edge as nodes.")]
 LoopsOption = Annotated[SelfLoops | None, _option(help="Default: the preset's choice.")]
 
 
-def make_reading(columns: dict[str, str | None], **options: Any) -> Reading:
-    """How files are read; a column is a name, or a position from 0."""
+def column_of(text: str | None) -> str | int | None:
+    """A column by name, or by its position from 0."""
+    return int(text) if text is not None and text.isdigit() else text
+
+
+def make_reading(columns: dict[str, str | None], ignore: list[str] | None = None, **options: Any) -> Reading:
+    """How files are read.
+
+    Args:
+        columns: Columns by what they hold.
+        ignore: Columns of features to leave out.
+        **options: Other fields of :class:`~demonet.runs.Reading`.
+    """
     from demonet.runs import Reading
 
-    positions: dict[str, Any] = {
-        name: int(text) if text is not None and text.isdigit() else text for name, text in columns.items()
-    }
-    return Reading(**positions, **options)
+    left_out = [column for text in ignore if (column := column_of(text)) is not None] if ignore else None
+    return Reading(ignore=left_out, **{name: column_of(text) for name, text in columns.items()}, **options)  # type: ignore[arg-type]

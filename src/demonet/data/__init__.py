@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from demonet.checks import check_edge_index, check_features, check_labels, check_split
 from demonet.data.catalog import CATALOG
+from demonet.data.columns import Columns
 from demonet.data.edges import simple_edges
 from demonet.data.features import FeatureMap
 from demonet.data.graph_set import GraphSet
@@ -17,6 +18,7 @@ from demonet.data.splits import Split, fractions, k_fold, nested_k_fold, thirds,
 
 __all__ = [
     "CATALOG",
+    "Columns",
     "FeatureMap",
     "GraphSet",
     "Split",

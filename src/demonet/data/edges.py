@@ -1,8 +1,7 @@
-"""Simple graphs from listed pairs: self-loops, duplicates and directions."""
+"""Simple graphs from listed pairs: self-loops, repeated edges and their weights, directions."""
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Literal
 
@@ -10,9 +9,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from demonet.errors import DemonetError, DemonetWarning, Hint
+from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 
 SelfLoops = Literal["drop", "keep"]
+Merge = Literal["sum", "mean", "max", "last"]
+_DONE = {
+    "sum": "added",
+    "mean": "replaced by their mean",
+    "max": "replaced by the largest",
+    "last": "replaced by the last",
+}
 
 
 def simple_edges(
@@ -23,13 +29,15 @@ def simple_edges(
     weight: np.ndarray | None = None,
     directed: bool = False,
     self_loops: SelfLoops = "drop",
+    merge: Merge | None = None,
     file: str | Path | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """The simple graph of the listed pairs, as a sorted ``edge_index`` and the weight of each edge.
 
-    An undirected edge is stored in both directions, whether it was listed in one direction or in both. Duplicate pairs
-    are merged; if their weights differ, that is an error. A self-loop is dropped, or kept once, so that it counts once
-    in the degree. Each kind of change is counted in one `DemonetWarning`.
+    An undirected edge is stored in both directions, whether it was listed in one direction or in both. Repeated pairs
+    are merged. By default, repetitions are copies if no edge has two different weights; otherwise the pairs are events,
+    and the weights of all repetitions are added. A self-loop is dropped, or kept once, so that it counts once in the
+    degree. Each kind of change is counted in one `DemonetWarning`.
 
     Args:
         source: Node indices, 0 to ``num_nodes - 1``, already checked.
@@ -38,10 +46,15 @@ def simple_edges(
         weight: One number per pair.
         directed: Whether (u, v) and (v, u) are different edges.
         self_loops: ``"drop"`` or ``"keep"``.
+        merge: The weight of a repeated edge: ``"sum"``, ``"mean"``, ``"max"`` or ``"last"`` of the listed ones. With
+            ``"sum"`` and no weights, an edge that is listed three times has the weight 3.
         file: The file to name in warnings and errors.
     """
-    if self_loops not in ("drop", "keep"):
-        raise DemonetError(f"{self_loops!r} is not 'drop' or 'keep'", argument="self_loops")
+    for argument, value, known in (("self_loops", self_loops, ("drop", "keep")), ("merge", merge, (None, *_DONE))):
+        if value not in known:
+            raise DemonetError(f"{value!r} is not one of {', '.join(filter(None, known))}", argument=argument)
+    if merge == "sum" and weight is None:
+        weight = np.ones(source.size)
     keys = source.astype(np.int64)
     keys *= num_nodes
     keys += target
@@ -54,52 +67,71 @@ def simple_edges(
         weight = None if weight is None else weight[loops]
         _warn(num_loops, "self-loop", "dropped", file, Hint("{self_loops} keeps them", self_loops="keep"))
     del loops
+    merged = None if weight is None else _merge_weights(keys, weight, num_nodes, directed, merge, file)
     listed = keys.size
-    keys, weight, doubled = _merge(keys, weight, num_nodes, file)
+    keys, doubled = _distinct(keys)
     if doubled:
         _warn(keys.size, "edge", "listed twice, as all edges are, merged", file)
     elif listed > keys.size:
         _warn(listed - keys.size, "duplicate edge", "merged", file)
     if not directed:
-        keys, weight, mirrored = _both_directions(keys, weight, num_nodes, file)
+        keys, mirrored = _both_directions(keys, num_nodes)
         if mirrored:
             _warn(mirrored, "edge", "listed in both directions, merged", file)
+    edge_weight = None
+    if merged is not None:
+        pairs, values = merged
+        own = keys if directed else _undirected(keys, num_nodes)
+        edge_weight = torch.from_numpy(values[np.searchsorted(pairs, own)].astype(np.float32))
     edge_index = np.empty((2, keys.size), dtype=np.int64)
     np.floor_divide(keys, max(num_nodes, 1), out=edge_index[0])
     np.multiply(edge_index[0], num_nodes, out=edge_index[1])
     np.subtract(keys, edge_index[1], out=edge_index[1])
-    return torch.from_numpy(edge_index), None if weight is None else torch.from_numpy(weight.astype(np.float32))
+    return torch.from_numpy(edge_index), edge_weight
 
 
-def _merge(
-    keys: np.ndarray, weight: np.ndarray | None, num_nodes: int, file: str | Path | None
-) -> tuple[np.ndarray, np.ndarray | None, bool]:
-    """Sorted distinct keys ``u * n + v``, their weights, and whether each key occurred exactly twice.
+def _merge_weights(
+    keys: np.ndarray, weight: np.ndarray, num_nodes: int, directed: bool, merge: Merge | None, file: str | Path | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct keys ``u * n + v`` (of undirected edges, u <= v), sorted, and the weight of each."""
+    pairs = keys if directed else _undirected(keys, num_nodes)
+    order = np.argsort(pairs, kind="stable")
+    pairs, weight = pairs[order], weight[order]
+    starts = np.flatnonzero(_first_of_each(pairs))
+    if starts.size == pairs.size:
+        return pairs, weight
+    differ = np.count_nonzero(np.minimum.reduceat(weight, starts) != np.maximum.reduceat(weight, starts))
+    how = merge or ("sum" if differ else "last")
+    counts = np.diff(starts, append=pairs.size)
+    if how == "max":
+        values = np.maximum.reduceat(weight, starts)
+    elif how == "last":
+        values = weight[starts + counts - 1]
+    else:
+        values = np.add.reduceat(weight, starts) / (counts if how == "mean" else 1)
+    if differ:
+        others = Hint("{merge} chooses another rule: sum, mean, max or last", merge=...)
+        _warn(int(differ), "edge", f"listed with different weights, which were {_DONE[how]}", file, others)
+    return pairs[starts], values
+
+
+def _undirected(keys: np.ndarray, num_nodes: int) -> np.ndarray:
+    """The key of each edge with the smaller node first."""
+    source, target = np.divmod(keys, max(num_nodes, 1))
+    return np.minimum(source, target) * num_nodes + np.maximum(source, target)
+
+
+def _distinct(keys: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Sorted distinct keys ``u * n + v``, and whether each key occurred exactly twice.
 
     Sorting whole keys is several times faster than sorting an order of pairs.
     """
-    if weight is None:
-        keys.sort()
-        first = _first_of_each(keys)
-        return keys if first.all() else keys[first], None, _alternates(first)
-    order = np.argsort(keys, kind="stable")
-    keys, weight = keys[order], weight[order]
+    keys.sort()
     first = _first_of_each(keys)
-    clash = np.flatnonzero(~first[1:] & (weight[1:] != weight[:-1]))
-    if clash.size:
-        u, v = divmod(int(keys[clash[0]]), num_nodes)
-        raise DemonetError(
-            f"the edge between the nodes with index {u} and {v} (from 0, not their ids) has two weights, "
-            f"{weight[clash[0]]} and {weight[clash[0] + 1]}",
-            file=file,
-            hint=Hint("merge them first, or use {directed} if the two directions differ", directed=True),
-        )
-    return keys[first], weight[first], _alternates(first)
+    return keys if first.all() else keys[first], _alternates(first)
 
 
-def _both_directions(
-    keys: np.ndarray, weight: np.ndarray | None, num_nodes: int, file: str | Path | None
-) -> tuple[np.ndarray, np.ndarray | None, int]:
+def _both_directions(keys: np.ndarray, num_nodes: int) -> tuple[np.ndarray, int]:
     """Every edge in both directions, once; and how many edges were listed in both directions while others were not.
 
     If all edges are listed in both directions, that is a convention and counts as none.
@@ -115,9 +147,9 @@ def _both_directions(
     reverse *= num_nodes
     reverse += source
     del keys, source, reverse
-    keys, weight, _ = _merge(both, None if weight is None else np.concatenate([weight, weight]), num_nodes, file)
+    keys, _ = _distinct(both)
     edges = (keys.size + loops) // 2
-    return keys, weight, listed - edges if listed < keys.size else 0
+    return keys, listed - edges if listed < keys.size else 0
 
 
 def _first_of_each(ordered: np.ndarray) -> np.ndarray:
@@ -132,4 +164,4 @@ def _alternates(first: np.ndarray) -> bool:
 
 def _warn(count: int, what: str, done: str, file: str | Path | None, hint: str | None = None) -> None:
     message = f"{count} {what}{'s' if count != 1 else ''} {done}"
-    warnings.warn(DemonetWarning(message, file=file, hint=hint), stacklevel=4)
+    warn(DemonetWarning(message, file=file, hint=hint))

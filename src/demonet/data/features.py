@@ -22,6 +22,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet.checks import check_features
+from demonet.data.columns import column_kinds, matrix_kind
 from demonet.degree.count import count_degree
 from demonet.errors import DemonetError
 
@@ -200,6 +201,45 @@ class Standardised(Attributes):
         return sparse.csr_array(x.multiply(1 / self.arrays["scale"].numpy()))
 
 
+class ByKind(Attributes):
+    """Each attribute by its kind: counts as tf-idf, numbers standardised, columns of 0 and 1 as they are.
+
+    The kinds are those of the table that was read, or else recognised by :func:`~demonet.data.columns.column_kinds`.
+    Sparse attributes are only scaled.
+    """
+
+    def fit(self, graphs: Sequence[Data]) -> None:
+        """Learn kinds, means, deviations and inverse document frequencies."""
+        super().fit(graphs)
+        rows = sparse.vstack([to_scipy(_attributes(data)) for data in graphs], format="csr")
+        known = graphs[0].get("columns")
+        if graphs[0].x.layout == torch.sparse_csr:
+            kinds: Sequence[str] = ["number"] * rows.shape[1]
+        else:
+            kinds = column_kinds(rows.toarray()) if known is None else known.kinds
+        counts, numbers = (np.array([kind == wanted for kind in kinds], dtype=bool) for wanted in ("count", "number"))
+        scaler = StandardScaler(with_mean=False).fit(rows.astype(np.float64))
+        scale, mean = np.where(numbers, scaler.scale_, 1.0), np.where(numbers, scaler.mean_, 0.0)
+        if counts.any():
+            scale[counts] = 1 / TfidfTransformer().fit(rows[:, counts]).idf_
+        self.arrays["mean"] = torch.from_numpy(mean.astype(np.float32))
+        self.arrays["scale"] = torch.from_numpy(scale.astype(np.float32))
+        self.arrays["counts"] = torch.from_numpy(counts)
+        if known is not None:
+            self.info["names"] = known.names
+
+    def dense(self, data: Data, x: Tensor) -> Tensor:
+        """Centred and scaled; the counts of a row have length one together."""
+        rows, counts = (x.cpu() - self.arrays["mean"]) / self.arrays["scale"], self.arrays["counts"]
+        if bool(counts.any()):
+            rows[:, counts] = torch.nn.functional.normalize(rows[:, counts])
+        return rows
+
+    def encode(self, data: Data, x: sparse.csr_array) -> sparse.csr_array:
+        """Scaled only: centring would make a sparse matrix dense."""
+        return sparse.csr_array(x.multiply(1 / self.arrays["scale"].numpy()))
+
+
 class TfIdf(Attributes):
     """Counts as term frequency times inverse document frequency, rows of length one, as scikit-learn defines it."""
 
@@ -230,7 +270,7 @@ class Encoded(Attributes):
 
     def fit(self, graphs: Sequence[Data]) -> None:
         """Recognise the kind, and learn its scales."""
-        self.info["counts"] = are_counts(sparse.vstack([to_scipy(_attributes(data)) for data in graphs]))
+        self.info["counts"] = matrix_kind(graphs) != "numbers"
         self._kind().fit(graphs)
 
     def transform(self, data: Data) -> Features:
@@ -300,6 +340,7 @@ BLOCKS: dict[str, type[Block]] = {
     "tfidf": TfIdf,
     "row-normalised": RowNormalised,
     "standardised": Standardised,
+    "columns": ByKind,
     "neighbour-tfidf": NeighbourTfIdf,
     "encoded": Encoded,
     "structure": Structure,
@@ -310,9 +351,9 @@ BLOCKS: dict[str, type[Block]] = {
 class FeatureMap:
     """Concatenated blocks of features, such as ``FeatureMap("degree-rbf+tfidf")``.
 
-    ==================  ========================================================================================
+    ==================  ============================================================================================
     block               columns
-    ==================  ========================================================================================
+    ==================  ============================================================================================
     degree-onehot       one for each degree seen in training, and one for every other
     degree-rbf          12 radial basis functions of log(1 + degree)
     neighbour-degree    the same of the mean log(1 + degree) of the neighbours
@@ -321,11 +362,12 @@ class FeatureMap:
     tfidf               ``data.x``, counts, as tf-idf
     row-normalised      ``data.x``, rows divided by their sum
     standardised        ``data.x``, columns with mean 0 and standard deviation 1
+    columns             ``data.x``, each column by its kind: counts as tf-idf, numbers standardised, 0 and 1 as they are
     neighbour-tfidf     half the mean of the neighbours' tf-idf, scaled to length one
     encoded             ``data.x`` as tfidf if these are counts or one-hot labels, standardised otherwise
     structure           degree-rbf and 8 numbers about the degrees and triangles around a node, at a small scale
     constant            1
-    ==================  ========================================================================================
+    ==================  ============================================================================================
 
     The result is dense, or ``torch.sparse_csr`` if sparse attributes or the adjacency matrix are among the blocks.
 
@@ -402,13 +444,6 @@ class FeatureMap:
 
     def __repr__(self) -> str:
         return f"FeatureMap({self.spec!r}{f', {self.num_features} features' if self._fitted else ''})"
-
-
-def are_counts(rows: np.ndarray | sparse.csr_array) -> bool:
-    """Whether attributes are whole numbers, 0 or more, and mostly 0, as words of a text or labels are."""
-    values = rows if isinstance(rows, np.ndarray) else rows.data
-    whole = not bool(((values < 0) | (values != np.round(values))).any())
-    return whole and bool(2 * np.count_nonzero(values) < rows.shape[0] * rows.shape[1])
 
 
 def degree(data: Data) -> Tensor:

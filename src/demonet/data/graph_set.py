@@ -14,7 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet.checks import check_edge_index, check_features, check_labels
-from demonet.data.edges import SelfLoops, simple_edges
+from demonet.data.edges import Merge, SelfLoops, simple_edges
 from demonet.data.ids import LabelTable, as_attribute, encode_classes
 from demonet.errors import DemonetError
 
@@ -26,7 +26,8 @@ class GraphSet(Sequence[Data]):
     """Graphs in order. ``graphs[i]`` is a Data; ``graphs[index]`` with a slice, list or tensor is a smaller set.
 
     Args:
-        graphs: Each with ``edge_index``, ``y`` (its class, ``[1]``) and, if nodes have labels, their one-hot ``x``.
+        graphs: Each with ``edge_index``, ``y`` (its class, ``[1]``) and, if nodes have labels, their one-hot ``x``; if
+            they only have attributes, these.
         class_names: The name of each class, in order.
         node_label_names: The node label of each column of ``x``.
         name: A name for the set.
@@ -101,6 +102,10 @@ class Collection:
         file: The file that was read.
         graph_ids: The id of each graph, if the file has ids.
         label_table: The columns of labels of the graphs, if there are several.
+        label_name: The name of the first of them, if it has one.
+        unused: What the source has besides, which is not read.
+        with_attributes: Whether attributes stand beside node labels in ``x``. Without node labels, they always are
+            ``x``.
     """
 
     source: np.ndarray
@@ -114,27 +119,45 @@ class Collection:
     file: Path | None = None
     graph_ids: list[Any] = field(default_factory=list)
     label_table: LabelTable | None = None
+    label_name: str | None = None
+    unused: list[str] = field(default_factory=list)
+    with_attributes: bool = False
 
-    def graphs(self, name: str, self_loops: SelfLoops) -> GraphSet:
+    @property
+    def column_names(self) -> list[str] | None:
+        """The name of each column of ``x``; None without attributes and node labels."""
+        labels = [] if self.node_labels is None else encode_classes(self.node_labels)[1]
+        count = 0 if self.attributes is None or (labels and not self.with_attributes) else self.attributes.shape[1]
+        return [*map(str, labels), *(f"attribute {number}" for number in range(1, count + 1))] or None
+
+    def graphs(self, name: str, self_loops: SelfLoops, merge: Merge | None = None) -> GraphSet:
         """Make the edges of all graphs simple at once, then split into graphs."""
         if not self.labels:
             raise DemonetError("the file has no graph", file=self.file)
         across = np.flatnonzero(self.graph[self.source] != self.graph[self.target])
         if across.size:
-            u, v = self.source[across[0]], self.target[across[0]]
-            problem = f"edge {int(across[0])} connects graph {self.graph[u]} with graph {self.graph[v]}"
-            raise DemonetError(problem, file=self.file)
+            u, v = (int(end[across[0]]) for end in (self.source, self.target))
+            ends = " and ".join(f"node {self._id(i)} of graph {self._graph_id(int(self.graph[i]))}" for i in (u, v))
+            raise DemonetError(f"an edge connects {ends}", file=self.file)
         edge_index, weight = simple_edges(
-            self.source, self.target, self.graph.size, weight=self.weight, self_loops=self_loops, file=self.file
+            self.source,
+            self.target,
+            self.graph.size,
+            weight=self.weight,
+            self_loops=self_loops,
+            merge=merge,
+            file=self.file,
         )
         sizes = np.bincount(self.graph, minlength=len(self.labels))
         if (sizes == 0).any():
-            raise DemonetError(f"graph {int(np.argmin(sizes))} has no nodes", file=self.file)
+            raise DemonetError(f"graph {self._graph_id(int(np.argmin(sizes)))} has no nodes", file=self.file)
         x, label_names = self._one_hot()
         y, class_names = encode_classes(self.labels)
         starts = np.concatenate([[0], np.cumsum(sizes)])
         bounds = np.searchsorted(edge_index[0].numpy(), starts)  # sorted by source, so each graph is one slice
         attributes = None if self.attributes is None else torch.from_numpy(self.attributes.astype(np.float32))
+        if attributes is not None and (x is None or self.with_attributes):
+            x = attributes if x is None else torch.cat([x, attributes], 1)
         graphs = []
         for i, (start, end) in enumerate(pairwise(starts)):
             data = Data(edge_index=edge_index[:, bounds[i] : bounds[i + 1]] - int(start), num_nodes=int(end - start))
@@ -148,6 +171,12 @@ class Collection:
             graphs.append(data)
         return GraphSet(graphs, class_names, label_names, name, self.graph_ids)
 
+    def _id(self, node: int) -> Any:
+        return self.node_ids[node] if len(self.node_ids) else node
+
+    def _graph_id(self, graph: int) -> Any:
+        return self.graph_ids[graph] if self.graph_ids else graph
+
     def _one_hot(self) -> tuple[torch.Tensor | None, list[Any]]:
         """A column for each node label that occurs."""
         if self.node_labels is None:
@@ -155,7 +184,7 @@ class Collection:
         codes, names = encode_classes(self.node_labels)
         if (codes < 0).any():
             node = int(np.argmin(codes))
-            raise DemonetError(f"node {self.node_ids[node]} has no label, but other nodes have", file=self.file)
+            raise DemonetError(f"node {self._id(node)} has no label, but other nodes have", file=self.file)
         if len(names) > MAX_NODE_LABELS:
             problem = f"{len(names)} different node labels, more than {MAX_NODE_LABELS}"
             raise DemonetError(problem, file=self.file, hint="store measurements as node attributes")

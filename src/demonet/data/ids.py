@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,9 +14,12 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from demonet.errors import DemonetError, Hint
+from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 
+_NUMERIC = re.compile(r"\s*[+-]?[\d.,]+(e[+-]?\d+)?\s*", re.IGNORECASE)
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+# Words for a missing value, in any case: what R, pandas, SQL and spreadsheets write.
+MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none"})
 
 
 @dataclass
@@ -71,9 +75,50 @@ def ids_of(data: Data) -> list[Any]:
     return ids.tolist() if isinstance(ids, Tensor) else list(ids)
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a value is missing: None, NaN, pandas' NA and NaT, or a word such as ``NA``, ``null`` or ``nan``.
+
+    >>> [is_missing(value) for value in (None, float("nan"), " N/A", "null", "", "no", 0, -1)]
+    [True, True, True, True, True, False, False, False]
+    """
+    if value is None or isinstance(value, str):
+        return value is None or value.strip().lower() in MISSING
+    same = value == value
+    return not (isinstance(same, bool | np.bool_) and same) and np.ndim(value) == 0  # NA == NA is NA
+
+
+def without_missing(labels: Iterable[Any], **where: Any) -> list[Any]:
+    """Labels with None for those that are missing; where labels are words, words for a missing value are counted.
+
+    Args:
+        labels: Labels of any type.
+        where: The file, for the warning.
+    """
+    labels, words = list(labels), Counter[str]()
+    for row, label in enumerate(labels):
+        if is_missing(label):
+            if isinstance(label, str) and label.strip():
+                words[label.strip()] += 1
+            labels[row] = None
+    if words and any(isinstance(label, str) and not _NUMERIC.fullmatch(label) for label in labels):
+        count = ", ".join(f"{times} {word!r}" for word, times in sorted(words.items()))
+        hint = "if it is the name of a class, write another word"
+        warn(DemonetWarning(f"labels read as unlabelled: {count}", hint=hint, **where))
+    return labels
+
+
+def warn_of_codes(names: Iterable[Any], **where: Any) -> None:
+    """Warn if -1 is read as a class although all other classes are whole numbers from 0 on, as codes are."""
+    names = list(names)
+    integers = all(isinstance(name, int | np.integer) and not isinstance(name, bool) for name in names)
+    if integers and len(names) > 2 and -1 in names and sorted(names)[1] == 0:
+        hint = "for unlabelled, leave it empty in a file, or use None or NaN; only in a torch tensor -1 is unlabelled"
+        warn(DemonetWarning("-1 is read as a class", hint=hint, **where))
+
+
 def encode_classes(labels: Iterable[Any]) -> tuple[np.ndarray, list[Any]]:
-    """The class index of each label, -1 for None or NaN, and the class names in order."""
-    values = [None if label is None or label != label else label for label in labels]
+    """The class index of each label, -1 for one that is missing, and the class names in order."""
+    values = [None if is_missing(label) else label for label in labels]
     values = [value.item() if isinstance(value, np.generic) else value for value in values]
     try:
         names = sorted({value for value in values if value is not None})

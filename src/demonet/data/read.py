@@ -18,25 +18,40 @@ from scipy import sparse
 from torch_geometric.data import Data
 
 from demonet.checks import check_edge_index, check_features, check_labels
-from demonet.data.edges import SelfLoops, simple_edges
+from demonet.data.columns import Columns
+from demonet.data.edges import Merge, SelfLoops, simple_edges
 from demonet.data.graph_set import Collection, GraphSet
-from demonet.data.ids import Ids, LabelTable, Numbering, as_attribute, encode_classes, id_at, number_ends, number_listed
+from demonet.data.ids import (
+    Ids,
+    LabelTable,
+    Numbering,
+    as_attribute,
+    encode_classes,
+    id_at,
+    make_ids,
+    number_ends,
+    number_listed,
+)
 from demonet.data.node_data import (
     Featured,
     Labelled,
+    TableOptions,
+    from_attributes,
     from_mapping,
     from_matrix_rows,
     from_sequence,
     open_table,
     read_features,
+    starts_with_header,
 )
 from demonet.data.readers import TEXT, format_of
 from demonet.data.readers.base import GraphOptions, InputFiles, Listing
-from demonet.data.readers.graphml import from_data, from_networkx
+from demonet.data.readers.graphml import from_data, from_networkx, take
 from demonet.data.readers.matrix import from_matrix
-from demonet.data.readers.tables import Column, Kind, Table, edge_columns, place_of, read_edges
+from demonet.data.readers.parquet import FrameTable, is_frame
+from demonet.data.readers.tables import Column, Kind, Table, edge_columns, id_place, place_of, read_edges
 from demonet.data.readers.tu import read_tu
-from demonet.errors import DemonetError, Hint
+from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 
 Kinds = Literal["auto", "nodes", "graphs"]
 
@@ -54,6 +69,11 @@ class ReadOptions:
     header: bool | None = None
     matrix: str | None = None
     add_isolated: bool = False
+    id_column: Column = None
+    label_column: Column = None
+    ignore: tuple[str | int, ...] = ()
+    merge: Merge | None = None
+    columns: Columns | None = None
 
     def __post_init__(self) -> None:
         if self.ids not in ("auto", "int", "str"):
@@ -65,6 +85,15 @@ class ReadOptions:
         named = any(isinstance(column, str) for column in (self.source, self.target, self.weight))
         return True if named and self.header is None else self.header
 
+    @property
+    def of_labels(self) -> TableOptions:
+        """The columns of a table of labels."""
+        return TableOptions(self.id_column, self.label_column)
+
+    def of_features(self, same_table: bool) -> TableOptions:
+        """The columns of a table of features; if the labels are in the same table, they are left out."""
+        return TableOptions(self.id_column, self.label_column if same_table else None, self.ignore)
+
 
 @dataclass(frozen=True, eq=False)
 class ReadResult:
@@ -75,12 +104,14 @@ class ReadResult:
         directed: Whether the edges are directed.
         columns: The names of the attributes, if they have names.
         labels: The columns of labels, if there are several.
+        label_name: The name of the first column of labels, if it has one.
     """
 
     data: Data | GraphSet
     directed: bool = False
     columns: list[str] | None = None
     labels: LabelTable | None = None
+    label_name: str | None = None
 
 
 def read_graph(
@@ -97,18 +128,28 @@ def read_graph(
     header: bool | None = None,
     matrix: str | None = None,
     add_isolated: bool = False,
+    id_column: Column = None,
+    label_column: Column = None,
+    ignore: Iterable[str | int] = (),
+    merge: Merge | None = None,
+    columns: Columns | None = None,
 ) -> Data:
     """Read one graph as a checked Data: simple, sorted, undirected edges listed in both directions.
 
     Args:
         edges: A file, read by its suffix: ``.csv``, ``.tsv``, ``.parquet``, ``.graphml``, ``.gexf``, ``.mtx``,
-            ``.npz``, ``.npy``, ``.mat``; any other file is text with blanks, tabs or commas. Files may be compressed
-            with gzip. Or a NetworkX graph, a SciPy or NumPy matrix, or a PyG Data.
-        labels: A table of ids and labels; or the name of a node attribute or variable in ``edges``; or a mapping from
-            id to label; or one label per node, in the order of the nodes. Unlabelled nodes get -1. In a tensor of
-            integers, -1 means unlabelled; elsewhere -1 is a class name.
-        features: A table of ids and numbers; or a matrix with one row per node, as a file (``.npy``, ``.npz``,
-            ``.mtx``), as an object, or by its name in ``edges``; or a list of names of numeric node attributes.
+            ``.npz``, ``.npy``, ``.mat``; any other file is text with commas, semicolons, tabs, vertical bars or blanks.
+            Files may be compressed with gzip. Or a data frame of edges (pandas, Polars, Arrow), a list of pairs or
+            triples (with weights), a NetworkX graph, a SciPy or NumPy matrix, or a PyG Data.
+        labels: A table of ids and labels, as a file or a data frame; or the name of a node attribute or variable in
+            ``edges``; or a mapping or Series from id to label; or one label per node, in the order of the nodes.
+            Unlabelled nodes get -1: those without a label, and those whose label is None, NaN, empty or a word such as
+            ``NA``, ``N/A``, ``null`` or ``nan``. Labels are names, so that -1 is a class like any other; only in a
+            torch tensor of integers, which has class numbers, it means unlabelled.
+        features: A table of ids and numbers or categories, as a file or a data frame (the index of a pandas frame has
+            the ids, unless a column is called ``node``, ``node_id`` or ``id``); or a matrix with one row per node, as a
+            file (``.npy``, ``.npz``, ``.mtx``), as an object, or by its name in ``edges``; or a list of names of node
+            attributes; or ``"all"`` for all node attributes except the labels.
         source: The column of an edge's source, by name or by position from 0. Default: ``"source"`` or the first.
         target: The column of its target. Default: ``"target"`` or the second.
         weight: The column of its weight, or the edge attribute. Default: ``"weight"``, or the third of three columns
@@ -120,13 +161,37 @@ def read_graph(
         matrix: The variable with the adjacency matrix, in a ``.mat`` file with several.
         add_isolated: Add ids that occur only in ``labels`` or ``features`` as isolated nodes. By default they are an
             error.
+        id_column: The column of ids in tables of labels and features, by name or position. Default: ``node``,
+            ``node_id`` or ``id``, otherwise the first.
+        label_column: The column of labels. Default: the first after the ids. If labels and features are the same table,
+            it is not a feature.
+        ignore: Columns of the table of features that are left out.
+        merge: The weight of an edge that is listed several times: ``"sum"``, ``"mean"``, ``"max"`` or ``"last"``.
+            Default: repetitions are copies if no edge has two different weights; otherwise all weights are added.
+        columns: How a table of features is encoded, as learned from another one: its ``data.columns``.
 
     Returns:
         A Data with ``edge_index``, ``num_nodes``, ``node_ids`` (the original ids, an int64 tensor or a list of strings:
         in the order of the source if it lists its nodes, sorted if it lists only edges) and, if given, ``edge_weight``,
-        ``x``, ``y`` (int64, -1 for unlabelled) and ``class_names``.
+        ``x``, ``columns`` (what the columns of a table became, a `Columns`), ``y`` (int64, -1 for unlabelled) and
+        ``class_names``.
     """
-    options = ReadOptions(source, target, weight, directed, self_loops, ids, header, matrix, add_isolated)
+    options = ReadOptions(
+        source,
+        target,
+        weight,
+        directed,
+        self_loops,
+        ids,
+        header,
+        matrix,
+        add_isolated,
+        id_column,
+        label_column,
+        tuple(ignore),
+        merge,
+        columns,
+    )
     files = InputFiles()
     if isinstance(edges, str | Path):
         listing = _describe_file(files.read(Path(edges)), Path(edges), options)
@@ -147,6 +212,9 @@ def read_graphs(
     weight: Column | bool = None,
     self_loops: SelfLoops = "drop",
     name: str | None = None,
+    id_column: Column = None,
+    label_column: Column = None,
+    merge: Merge | None = None,
 ) -> GraphSet:
     """Read many graphs as a checked `GraphSet`: each simple and undirected, edges listed in both directions.
 
@@ -161,10 +229,14 @@ def read_graphs(
         weight: As in `read_graph`.
         self_loops: As in `read_graph`.
         name: A name for the set. Default: the name of the file.
+        id_column: The column of graphs in a table of labels. Default: ``graph``, otherwise the first.
+        label_column: As in `read_graph`.
+        merge: As in `read_graph`.
 
     Returns:
-        The set. ``x`` is the one-hot encoding of the node labels that occur, continuous attributes are in
-        ``attributes``, and ``node_ids`` and ``graph_ids`` have the original ids (graphs of a TU folder count from 1).
+        The set. ``x`` is the one-hot encoding of the node labels that occur. Continuous attributes are in
+        ``attributes``, and in ``x`` if there are no node labels; edge labels are not read. ``node_ids`` and
+        ``graph_ids`` have the original ids (graphs of a TU folder count from 1).
     """
     if not isinstance(graphs, str | Path):
         return _from_list(graphs, labels, self_loops, name or "graphs")
@@ -177,8 +249,17 @@ def read_graphs(
             collection = reader(content, path)
         else:
             table = open_table(content, path, True if graph is None or isinstance(graph, str) else None)
-            collection = _collect(table, labels, graph, source, target, weight, files)
-    return collection.graphs(name or path.stem, self_loops)
+            options = ReadOptions(
+                source,
+                target,
+                weight,
+                self_loops=self_loops,
+                merge=merge,
+                id_column=id_column,
+                label_column=label_column,
+            )
+            collection = _collect(table, labels, graph, options, files)
+    return collection.graphs(name or path.stem, self_loops, merge)
 
 
 def read_problem(
@@ -207,7 +288,7 @@ def read_problem(
     kind = "graphs" if kind == "auto" and (edges.is_dir() or graph is not None) else kind
     if edges.is_dir() and kind == "graphs":
         _check_only_edges(edges, labels, features)
-        return _result(read_tu(edges, files), edges, options)
+        return _result(read_tu(edges, files), edges, options, features)
     content, form = files.read(edges), format_of(edges)
     table = None
     if form.table is not None and (form is not TEXT or graph is not None):
@@ -222,22 +303,30 @@ def read_problem(
         return _build(_describe_file(content, edges, options, table), labels, features, options, files)
     if table is None and form.graphs is not None:
         _check_only_edges(edges, labels, features)
-        return _result(form.graphs(content, edges), edges, options)
-    _check_only_edges(edges, None, features)
+        return _result(form.graphs(content, edges), edges, options, features)
+    _check_only_edges(edges, None, features and "a table")
     table = table or open_table(content, edges, True)
-    collection = _collect(table, labels, graph, options.source, options.target, options.weight, files)
+    collection = _collect(table, labels, graph, options, files)
     return _result(collection, edges, options)
 
 
-def _result(collection: Collection, edges: Path, options: ReadOptions) -> ReadResult:
-    graphs = collection.graphs(edges.stem, options.self_loops)
-    return ReadResult(graphs, False, [str(name) for name in graphs.node_label_names] or None, collection.label_table)
+def _result(collection: Collection, edges: Path, options: ReadOptions, features: str | None = None) -> ReadResult:
+    for what in collection.unused:
+        warn(DemonetWarning(f"{what} are not used: no model here reads them", file=edges))
+    collection.with_attributes = features == "attributes"
+    if collection.attributes is None and features is not None:
+        raise DemonetError("there are no node attributes", argument="features", file=edges)
+    if collection.attributes is not None and collection.node_labels is not None and features is None:
+        problem = f"{collection.attributes.shape[1]} node attributes are not used, only node labels"
+        warn(DemonetWarning(problem, file=edges, hint=Hint("{features} uses them, too", features="attributes")))
+    graphs = collection.graphs(edges.stem, options.self_loops, options.merge)
+    return ReadResult(graphs, False, collection.column_names, collection.label_table, collection.label_name)
 
 
 def _check_only_edges(edges: Path, labels: str | None, features: str | None) -> None:
     """Refuse arguments for what a set of graphs has inside."""
-    if features is not None:
-        hint = "a TU folder or a GIN file has node features inside"
+    if features not in (None, "attributes"):
+        hint = Hint("node attributes of a TU folder or a GIN file are used with {features}", features="attributes")
         raise DemonetError("not allowed for a set of graphs", argument="features", file=edges, hint=hint)
     if labels is not None:
         raise DemonetError("not allowed, this format has its own labels", argument="labels", file=edges)
@@ -251,8 +340,32 @@ def _describe(edges: Any, options: ReadOptions) -> Listing:
         return from_data(edges)
     if sparse.issparse(edges) or isinstance(edges, np.ndarray):
         return from_matrix(edges)
-    hint = "pass a file name, a NetworkX graph, a SciPy or NumPy matrix, or a PyG Data"
+    if is_frame(edges):
+        return read_edges(FrameTable(edges), options.source, options.target, options.weight, options.ids)
+    if isinstance(edges, list | tuple | set):
+        return _from_pairs(edges, options.ids)
+    hint = "pass a file name, a data frame, a list of pairs, a NetworkX graph, a SciPy or NumPy matrix, or a PyG Data"
     raise DemonetError(f"cannot read a graph from a {type(edges).__name__}", hint=hint)
+
+
+def _from_pairs(pairs: Iterable[Any], ids: str) -> Listing:
+    """A list of pairs, or of triples with weights."""
+    rows = [tuple(row) if isinstance(row, tuple | list | np.ndarray) else (row,) for row in pairs]
+    widths = {len(row) for row in rows}
+    if not widths <= {2} and not widths <= {3}:
+        bad = next(row for row in rows if len(row) not in (2, 3) or len(row) != len(rows[0]))
+        raise DemonetError(f"{bad!r} in a list of edges", hint="use pairs (source, target) or triples with a weight")
+    ends = make_ids([row[0] for row in rows] + [row[1] for row in rows], ids)
+    source, target = take(ends, np.arange(len(rows))), take(ends, np.arange(len(rows), 2 * len(rows)))
+    try:
+        weight = np.array([row[2] for row in rows], dtype=np.float64) if widths == {3} else None
+    except (TypeError, ValueError) as error:
+        raise DemonetError(f"the weight of an edge is not a number: {error}") from None
+    if weight is not None and not np.isfinite(weight).all():
+        raise DemonetError(
+            f"weight {weight[~np.isfinite(weight)][0]} in a list of edges", hint="weights must be finite"
+        )
+    return Listing(source, target, weight)
 
 
 def _describe_file(content: bytes, path: Path, options: ReadOptions, table: Table | None = None) -> Listing:
@@ -274,8 +387,8 @@ def _build(listing: Listing, labels: Any, features: Any, options: ReadOptions, f
     """Number the nodes, make the edges simple, match labels and features to the nodes, check the result."""
     numbering, ends = _number(listing)
     nodes = listing.nodes if listing.nodes is not None else numbering.node_ids
-    labelled = _labelled(labels, listing, numbering, nodes, files)
-    featured = _featured(features, listing, numbering, nodes, files)
+    labelled = _labelled(labels, listing, numbering, nodes, files, options)
+    featured = _featured(features, labels, listing, numbering, nodes, files, options)
     for given in (labelled, featured):
         if given is not None:
             numbering = _add_unknown(given, numbering, options.add_isolated)
@@ -289,6 +402,7 @@ def _build(listing: Listing, labels: Any, features: Any, options: ReadOptions, f
         weight=None if weights is None or (weights == 1).all() else weights,
         directed=directed,
         self_loops=options.self_loops,
+        merge=options.merge,
         file=listing.file,
     )
     check_edge_index(data.edge_index, data.num_nodes, file=listing.file)
@@ -296,12 +410,26 @@ def _build(listing: Listing, labels: Any, features: Any, options: ReadOptions, f
         data.edge_weight = edge_weight
     if featured is not None:
         data.x = featured.encode(numbering)
+        if featured.columns is not None:
+            data.columns = featured.columns
         check_features(data.x, data.num_nodes, file=featured.where(0).get("file"))
     if labelled is not None:
         data.y, data.class_names = labelled.encode(numbering)
         check_labels(data.y, data.num_nodes, len(data.class_names))
-    table = None if labelled is None else labelled.encode_table(numbering)
-    return ReadResult(data, directed, None if featured is None else featured.columns, table)
+    known = data.get("columns")
+    return ReadResult(
+        data,
+        directed,
+        known.names if known is not None and known.named else None,
+        None if labelled is None else labelled.encode_table(numbering),
+        _label_name(labels, labelled, listing),
+    )
+
+
+def _label_name(labels: Any, labelled: Labelled | None, listing: Listing) -> str | None:
+    if isinstance(labels, str) and labels in listing.inside:
+        return labels
+    return None if labelled is None else labelled.name
 
 
 def _number(listing: Listing) -> tuple[Numbering, list[np.ndarray]]:
@@ -316,33 +444,89 @@ def _number(listing: Listing) -> tuple[Numbering, list[np.ndarray]]:
     return numbering, ends
 
 
-def _labelled(labels: Any, listing: Listing, numbering: Numbering, nodes: Ids, files: InputFiles) -> Labelled | None:
+def _labelled(
+    labels: Any, listing: Listing, numbering: Numbering, nodes: Ids, files: InputFiles, options: ReadOptions
+) -> Labelled | None:
     labels = listing.labels if labels is None else labels
     if labels is None:
         return None
     if isinstance(labels, str) and labels in listing.inside:
         return from_sequence(listing.inside[labels], nodes)
     if isinstance(labels, str | Path):
-        path = _file(labels, listing, "labels")
-        return Labelled.read(files.read(path), path, numbering.kind)
+        return _read_labels(files, _file(labels, listing, "labels"), numbering, options)
+    if is_frame(labels):
+        return Labelled.read(FrameTable(labels, index=True), numbering.kind, options.of_labels)
     return from_mapping(labels) if hasattr(labels, "items") else from_sequence(labels, nodes)
 
 
-def _featured(features: Any, listing: Listing, numbering: Numbering, nodes: Ids, files: InputFiles) -> Featured | None:
+def _read_labels(files: InputFiles, path: Path, numbering: Numbering, options: ReadOptions) -> Labelled:
+    """A file of labels; a header of words that no edge has is recognised, too."""
+    content, columns = files.read(path), options.of_labels
+    table = open_table(content, path, columns.header, words=numbering.kind == "str")
+    labelled = Labelled.read(table, numbering.kind, columns)
+    if not starts_with_header(table, labelled.ids, numbering, labelled.labels):
+        return labelled
+    return Labelled.read(_with_header(content, path), numbering.kind, columns)
+
+
+def _with_header(content: bytes, path: Path) -> Table:
+    table = open_table(content, path, True)
+    first = ", ".join(table.names or [])
+    warn(DemonetWarning(f"{first!r} is read as a header, because no edge has its id", file=path))
+    return table
+
+
+def _featured(
+    features: Any,
+    labels: Any,
+    listing: Listing,
+    numbering: Numbering,
+    nodes: Ids,
+    files: InputFiles,
+    options: ReadOptions,
+) -> Featured | None:
     features = listing.features if features is None else features
     if features is None:
         return None
+    names = _attribute_names(features, labels, listing)
+    if names is not None:
+        return from_attributes(names, [listing.inside[name] for name in names], nodes, options.columns, listing.file)
     if isinstance(features, str) and features in listing.inside:
-        return from_matrix_rows(listing.inside[features], nodes, file=listing.file)
-    if isinstance(features, list) and features and all(isinstance(name, str) for name in features):
-        columns = [listing.inside.get(name) for name in features]
-        if any(column is None or None in column for column in columns):
-            raise DemonetError(f"not every node has the attributes {features}", argument="features", file=listing.file)
-        return from_matrix_rows(np.array(columns).T, nodes, file=listing.file)
+        return from_matrix_rows(listing.inside[features], nodes, file=listing.file, columns=listing.columns)
     if isinstance(features, str | Path):
         path = _file(features, listing, "features")
-        return read_features(files.read(path), path, numbering.kind, nodes)
+        content, matrix = files.read(path), format_of(path).matrix
+        if matrix is not None:
+            return from_matrix_rows(matrix(content, path), nodes, file=path)
+        columns = options.of_features(same_table=isinstance(labels, str | Path) and Path(labels) == path)
+        table = open_table(content, path, columns.header, words=numbering.kind == "str")
+        (ids,) = table.columns([id_place(table, columns.id_column)], ["str id" if numbering.kind == "str" else "id"])
+        if starts_with_header(table, ids, numbering):
+            table = _with_header(content, path)
+        return read_features(table, numbering.kind, columns, options.columns)
+    if is_frame(features):
+        columns = options.of_features(same_table=features is labels)
+        return read_features(FrameTable(features, index=True), numbering.kind, columns, options.columns)
     return from_matrix_rows(features, nodes)
+
+
+def _attribute_names(features: Any, labels: Any, listing: Listing) -> list[str] | None:
+    """The node attributes that are named as features: a list, ``"all"``, one name, or names with commas."""
+    inside = {name: values for name, values in listing.inside.items() if isinstance(values, list)}
+    if isinstance(features, list | tuple) and features and all(isinstance(name, str) for name in features):
+        names = list(features)
+    elif not isinstance(features, str) or not inside or Path(features).is_file():
+        return None
+    elif features == "all":
+        names = sorted(name for name in inside if name != labels)
+    else:
+        names = features.split(",")
+    missing = [name for name in names if name not in inside]
+    if missing:
+        known = ", ".join(sorted(inside)[:20])
+        problem = f"no node has the attribute {missing[0]!r}"
+        raise DemonetError(problem, argument="features", file=listing.file, hint=f"in the graph: {known}")
+    return names
 
 
 def _file(name: str | Path, listing: Listing, argument: str) -> Path:
@@ -359,8 +543,9 @@ def _add_unknown(given: Labelled | Featured, numbering: Numbering, add_isolated:
         row = int(unknown[0])
         problem = f"id {id_at(given.ids, row)!r} is in no edge ({unknown.size} in total)"
         first = row == 0 and given.table is not None and given.table.names is None
-        header = "a header starts with 'node' or 'id'; " if first else ""
-        hint = Hint(header + "{add_isolated} adds them as isolated nodes", add_isolated=True)
+        name = id_at(given.ids, row)
+        header, column = ("{id_column} reads the line as a header; ", {"id_column": name}) if first else ("", {})
+        hint = Hint(header + "{add_isolated} adds them as isolated nodes", **column, add_isolated=True)
         raise DemonetError(problem, **given.where(row), hint=hint)
     return numbering.extended(given.ids) if unknown.size else numbering
 
@@ -381,25 +566,17 @@ def _from_list(graphs: Iterable[Any], labels: Any, self_loops: SelfLoops, name: 
     return GraphSet(read, class_names, name=name)
 
 
-def _collect(
-    table: Table,
-    labels: Any,
-    graph: Column,
-    source: Column,
-    target: Column,
-    weight: Column | bool,
-    files: InputFiles,
-) -> Collection:
+def _collect(table: Table, labels: Any, graph: Column, options: ReadOptions, files: InputFiles) -> Collection:
     """Edges with a column for the graph; a node is a graph and an id."""
     graph_at = place_of(table, "graph" if graph is None else graph, "graph")
-    ends, weight_at = edge_columns(table, source, target, weight, skip=graph_at)
+    ends, weight_at = edge_columns(table, options.source, options.target, options.weight, skip=graph_at)
     kinds: list[Kind] = ["id", "id", "id", "number"]
     places = [graph_at, *ends, *([] if weight_at is None else [weight_at])]
     graph_ids, heads, tails, *weights = table.columns(places, kinds[: len(places)])
     graphs, graph_of, _ = number_ends(graph_ids, graph_ids)
     nodes, source_of, target_of = number_ends(heads, tails)
     n = nodes.node_ids.size
-    graph_labels, label_table = _graph_labels(labels, graphs, files)
+    graph_labels, label_table, label_name = _graph_labels(labels, graphs, files, options)
     pairs = np.concatenate([graph_of * n + source_of, graph_of * n + target_of])
     distinct, numbers = np.unique(pairs, return_inverse=True)
     return Collection(
@@ -408,6 +585,7 @@ def _collect(
         graph=distinct // n,
         labels=graph_labels,
         label_table=label_table,
+        label_name=label_name,
         weight=weights[0] if weights and (weights[0] != 1).any() else None,
         node_ids=nodes.node_ids[distinct % n],
         file=table.file,
@@ -415,17 +593,20 @@ def _collect(
     )
 
 
-def _graph_labels(labels: Any, graphs: Numbering, files: InputFiles) -> tuple[list[Any], LabelTable | None]:
+def _graph_labels(
+    labels: Any, graphs: Numbering, files: InputFiles, options: ReadOptions
+) -> tuple[list[Any], LabelTable | None, str | None]:
     if labels is None:
-        return [None] * graphs.node_ids.size, None
+        return [None] * graphs.node_ids.size, None, None
     if hasattr(labels, "items"):
         labelled = from_mapping(labels)
     else:
-        labelled = Labelled.read(files.read(Path(labels)), Path(labels), graphs.kind)
+        labelled = _read_labels(files, Path(labels), graphs, options)
     unknown = np.flatnonzero(graphs.find(labelled.ids) < 0)
     if unknown.size:
         row = int(unknown[0])
         problem = f"graph {id_at(labelled.ids, row)!r} has a label but no edge ({unknown.size} in total)"
         raise DemonetError(problem, **labelled.where(row))
     y, names = labelled.encode(graphs)
-    return [None if code < 0 else names[code] for code in y.tolist()], labelled.encode_table(graphs)
+    found = [None if code < 0 else names[code] for code in y.tolist()]
+    return found, labelled.encode_table(graphs), labelled.name

@@ -80,7 +80,7 @@ def _graphs(view: GraphView, effort: Effort) -> list[Member]:
 
 
 def _networks(view: NodeView, effort: Effort) -> list[Member]:
-    """On attributes: one that reads them beside the structure, and one that smooths them; else on structure, and on degrees."""
+    """On attributes: one that reads structure beside them, one that smooths; without: on structure, on degrees."""
     if not view.facts["attributes"]:
         sums = {"preset": "default", "features": "degree-rbf+degree-onehot", "model": {"hidden": 32}}
         return [

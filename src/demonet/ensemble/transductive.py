@@ -115,7 +115,7 @@ class AdjacencyLinear(Transductive, LinearMember):
     """
 
     def _rows(self, view: NodeView, scale: float) -> Rows:
-        parts = [scale * view.spectrum, (1 - scale) * view.neighbourhood]
+        parts: list[Any] = [scale * view.spectrum, (1 - scale) * view.neighbourhood]
         if view.facts["attributes"]:
             parts.append(0.5 * view.own)
         rows = sparse.hstack(parts, format="csr")

@@ -21,7 +21,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.preprocessing import normalize
 from torch_geometric.data import Data
 
-from demonet.data.features import are_counts
+from demonet.data.columns import matrix_kind
 from demonet.degree.count import count_degree
 from demonet.ensemble.structure import (
     affordable_groups,
@@ -165,7 +165,8 @@ class NodeView:
         if self.data.x is None or self.data.x.size(1) == 0:
             return
         rows = _rows(self.data)
-        self.facts |= {"attributes": "counts" if are_counts(rows) else "numbers", "columns": int(rows.shape[1])}
+        kind = "numbers" if matrix_kind([self.data]) == "numbers" else "counts"
+        self.facts |= {"attributes": kind, "columns": int(rows.shape[1])}
         if self.facts["attributes"] == "counts":
             seen = np.asarray((sparse.csr_array(rows) > 0).sum(0)).ravel()
             self.arrays["attributes.idf"] = np.log((1 + self.num_items) / (1 + seen)) + 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from inspect import signature
@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -20,6 +21,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet.checks import check_split, labelled
+from demonet.data.columns import Columns, fitting_features
 from demonet.data.features import FeatureMap
 from demonet.data.splits import Split, fractions
 from demonet.ensemble import Progress as Candidate
@@ -45,7 +47,7 @@ from demonet.train.presets import Family, Preset, preset
 from demonet.train.problem import labels
 from demonet.train.recipes import Trained
 
-_NOT_SAVED = ("graph",)
+_NOT_SAVED = ("graph", "attributes")
 _OF_NETWORKS = (*_NOT_SAVED, "model", *AUTO_ONLY)  # not in the files of networks, which are older than these
 
 
@@ -64,7 +66,7 @@ class DEMONetEstimator(BaseEstimator):
     metric: str | None
     random_state: int
     device: str
-    verbose: bool
+    verbose: bool | int
 
     model_: Any  # a DEMONet or a ClosedForm
     objective_: Objective
@@ -73,6 +75,8 @@ class DEMONetEstimator(BaseEstimator):
     history_: History
     split_: Split
     n_features_in_: int
+    columns_: Columns
+    feature_names_in_: Array
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "model": [StrOptions({"auto", "kernel", "network"})],
@@ -87,7 +91,7 @@ class DEMONetEstimator(BaseEstimator):
         "metric": [StrOptions(set(METRICS)), None],
         "random_state": [Interval(Integral, 0, 2**32, closed="left")],
         "device": [StrOptions({"cpu", "auto"})],
-        "verbose": ["boolean"],
+        "verbose": ["verbose"],
     }
 
     @abstractmethod
@@ -124,9 +128,40 @@ class DEMONetEstimator(BaseEstimator):
     def _score(self, y: Any, predicted: Array, sample_weight: Any = None) -> float:
         """Accuracy or R²."""
 
+    @abstractmethod
+    def _width(self) -> int:
+        """The number of columns of ``transform``."""
+
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Train on the items and embed them, as a Pipeline does."""
         return self.fit(X, y).transform(X)
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """What ``transform`` gives: ``"default"`` (an array), ``"pandas"`` or ``"polars"``; None changes nothing."""
+        if transform not in (None, "default", "pandas", "polars"):
+            raise DemonetError(f"{transform!r} is not 'default', 'pandas' or 'polars'", argument="transform")
+        if transform is not None:
+            self._sklearn_output_config = {"transform": transform}  # what sklearn.base.clone copies
+        return self
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """The names of the columns of ``transform``, as scikit-learn writes them: ``demonetclassifier0``, ..."""
+        check_is_fitted(self, "model_")
+        return np.array([f"{type(self).__name__.lower()}{i}" for i in range(self._width())], dtype=object)
+
+    def _framed(self, rows: Array, ids: Sequence[Any]) -> Any:
+        """Rows as the array or the data frame that the user asked for; the index of a pandas frame has the ids."""
+        wanted = getattr(self, "_sklearn_output_config", {}).get("transform", get_config()["transform_output"])
+        if wanted == "default":
+            return rows
+        names = [f"{type(self).__name__.lower()}{i}" for i in range(rows.shape[1])]
+        if wanted == "pandas":
+            import pandas
+
+            return pandas.DataFrame(rows, index=list(ids), columns=names)
+        import polars  # type: ignore[import-not-found]
+
+        return polars.DataFrame(rows, schema=names)
 
     def _store(self, parameters: dict[str, Any]) -> None:
         """Store the constructor's parameters, unchanged, as scikit-learn asks: ``self._store(locals())``."""
@@ -159,16 +194,17 @@ class DEMONetEstimator(BaseEstimator):
         known = labelled(y)
         return known.nonzero().view(-1).numpy(), self._own_targets(y[known], first.get("class_names"))
 
-    def _settle(self, family: Family) -> Preset:
-        """The preset of a family, changed by the parameters."""
+    def _settle(self, family: Family, graphs: Sequence[Data]) -> Preset:
+        """The preset of a family, changed by the parameters and by the kind of the attributes."""
         base = preset(self.preset, family)
+        features = fitting_features(base.features, graphs) if base.name == "default" else base.features
         model = {name: getattr(self, name) for name in ("scheme", "hidden") if getattr(self, name) is not None}
         train = {name: getattr(self, name) for name in ("epochs", "patience", "lr") if getattr(self, name) is not None}
         if self.metric is not None:
             train["choose_by"] = "metric"
         return replace(
             base,
-            features=self.features or base.features,
+            features=self.features or features,
             model=base.model.changed(**_plain(model), seed=int(self.random_state)),
             train=replace(base.train, **_plain(train), seed=int(self.random_state)),
         )
@@ -304,13 +340,35 @@ class DEMONetEstimator(BaseEstimator):
         return self.objective_.activate(scores.double()).cpu().numpy()
 
     def _check_attributes(self, data: Data, which: str = "the graph") -> None:
-        """Refuse a graph whose number of attributes is not that of training."""
-        given = num_attributes(data)
-        if given != self.n_features_in_:
+        """Refuse a graph whose attributes are not those of training."""
+        given, columns = num_attributes(data), getattr(self, "columns_", None)
+        trained = self.n_features_in_ if columns is None else len(columns.names)
+        if given != trained:
             raise DemonetError(
-                f"{which} has {given} attributes a node (columns of x), where training had {self.n_features_in_}",
+                f"{which} has {given} attributes a node (columns of x), where training had {trained}",
                 hint="use the same columns in the same order, such as read_graph(edges, features=...)",
             )
+        own = data.get("columns")
+        if columns is not None and own is not None and own.names != columns.names:
+            different = next(pair for pair in zip(own.names, columns.names, strict=True) if pair[0] != pair[1])
+            raise DemonetError(
+                f"{which} has the attribute {different[0]!r} where training had {different[1]!r}",
+                hint="read_graph(edges, features=..., columns=estimator.columns_)",
+            )
+
+    def _remember_columns(self, data: Data) -> None:
+        """The attributes ``n_features_in_``, ``columns_`` and ``feature_names_in_`` for the training data."""
+        for name in ("columns_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+        self.n_features_in_ = num_attributes(data)
+        self._store_columns(data.get("columns"))
+
+    def _store_columns(self, columns: Columns | None) -> None:
+        if columns is None:
+            return
+        self.columns_, self.n_features_in_ = columns, len(columns.sources)
+        if columns.named:
+            self.feature_names_in_ = np.array(columns.sources, dtype=object)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model, without the graph, to one tensor file."""
@@ -326,8 +384,9 @@ class DEMONetEstimator(BaseEstimator):
             model=self.model_,
             objective=self.objective_,
             classes=getattr(self, "classes_", None),
-            num_attributes=self.n_features_in_,
+            num_attributes=len(self.columns_.names) if hasattr(self, "columns_") else self.n_features_in_,
             split=self.split_,
+            columns=getattr(self, "columns_", None),
             **{name: getattr(self, f"{name}_", None) for name in ("preset", "features", "history")},
         )
         save_model(path, saved)
@@ -368,6 +427,7 @@ class DEMONetEstimator(BaseEstimator):
             raise DemonetError(f"does not hold a model: {error}", file=path) from None
         estimator.model_, estimator.objective_ = saved.model.to(estimator._device()), saved.objective
         estimator.split_, estimator.n_features_in_ = saved.split, saved.num_attributes
+        estimator._store_columns(saved.columns)
         for name in ("preset", "features", "history"):
             if (part := getattr(saved, name)) is not None:
                 setattr(estimator, f"{name}_", part)

@@ -93,6 +93,6 @@ def predict_and_embed(estimator: Estimator, data: Data | Sequence[Data]) -> tupl
 def embed_checked(estimator: Estimator, data: Data | Sequence[Data]) -> np.ndarray:
     """``[items, width]`` embeddings for the nodes of a checked graph, or of checked graphs."""
     if isinstance(estimator, NodeEstimator):
-        estimator.graph_ = data
-        return estimator.transform()
+        assert isinstance(data, Data)
+        return estimator._embed(data, np.arange(int(data.num_nodes or 0)))
     return estimator._embed(list(data))

@@ -174,7 +174,7 @@ def feature_names(features: FeatureMap, ids: Sequence[Any]) -> list[str]:
         elif block == "adjacency":
             names += [f"adjacent to {node}" for node in ids]
         else:
-            names += [f"{block} {column}" for column in range(part.num_features)]
+            names += part.info.get("names") or [f"{block} {column}" for column in range(part.num_features)]
     return names
 
 

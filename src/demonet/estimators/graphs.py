@@ -82,7 +82,13 @@ class GraphEstimator(DEMONetEstimator):
         With ``model="kernel"`` they are the decision function, with ``"auto"`` the probabilities of the members, in at
         most 256 columns.
         """
-        return self._embed(self._read_fitted(X))
+        graphs = self._read_fitted(X)
+        return self._framed(self._embed(graphs), range(len(graphs)))
+
+    def _width(self) -> int:
+        x = torch.zeros(2, self.n_features_in_) if self.n_features_in_ else None
+        pair = Data(x=x, edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+        return int(self._embed([pair]).shape[1])
 
     def shares(self, X: Any) -> dict[str, Array]:
         """The decision function of ``model="kernel"``, split exactly into the terms of the kernel.
@@ -136,7 +142,7 @@ class GraphEstimator(DEMONetEstimator):
             return self
         for graph, target in zip(graphs, y, strict=True):
             graph.y = target.view(1, *target.shape)
-        split, settled = split or self._hold_out(y), self._settle("graphs")
+        split, settled = split or self._hold_out(y), self._settle("graphs", graphs)
         if self.features is not None and not self.n_features_in_ and "attributes" in self.features.split("+"):
             raise DemonetError(f"features={self.features!r}, but the graphs have no attributes")
         items = [graph.to(self._device()) for graph in graphs]
@@ -268,7 +274,7 @@ class DEMONetGraphClassifier(Classification, GraphEstimator):
         class_weight: str | dict[Any, float] | None = None,
         random_state: int = 0,
         device: str = "cpu",
-        verbose: bool = False,
+        verbose: bool | int = False,
     ) -> None:
         self._store(locals())
 
@@ -292,8 +298,8 @@ class DEMONetGraphRegressor(Regression, GraphEstimator):
             from ``preset`` to ``patience``, ``metric`` and ``loss``.
         preset, scheme, features, hidden, lr, epochs, patience, validation_fraction: See
             :class:`DEMONetGraphClassifier`.
-        metric: The validation metric that chooses the epoch: ``"rmse"``, ``"mae"`` or ``"r2"``. If None, the loss in the
-            preset ``"strong"``, the root mean squared error in the others.
+        metric: The validation metric that chooses the epoch: ``"rmse"``, ``"mae"`` or ``"r2"``. If None, the loss in
+            the preset ``"strong"``, the root mean squared error in the others.
         loss: ``"mse"`` or ``"mae"``: squared or absolute error.
         random_state, device, verbose: See :class:`DEMONetGraphClassifier`.
 
@@ -324,7 +330,7 @@ class DEMONetGraphRegressor(Regression, GraphEstimator):
         loss: str = "mse",
         random_state: int = 0,
         device: str = "cpu",
-        verbose: bool = False,
+        verbose: bool | int = False,
     ) -> None:
         self._store(locals())
 

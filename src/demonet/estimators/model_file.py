@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from demonet.data.columns import Columns
 from demonet.data.features import FeatureMap
 from demonet.data.splits import Split
 from demonet.degree.tasks import DegreeTasks
@@ -45,6 +46,7 @@ class SavedModel:
         classes: The classes in the order of the scores, None for a regressor.
         num_attributes: Columns of ``x`` in training, 0 if there were none.
         split: Training and validation items.
+        columns: What the columns of a table of attributes are, if the attributes come from one.
         preset, features, history: Of a network: the preset, changed by the parameters, the fitted feature map and the
             learning curves.
     """
@@ -56,6 +58,7 @@ class SavedModel:
     classes: Array | None
     num_attributes: int
     split: Split
+    columns: Columns | None = None
     preset: Preset | None = None
     features: FeatureMap | None = None
     history: History | None = None
@@ -80,6 +83,7 @@ def save_model(path: str | Path, saved: SavedModel) -> None:
         "objective": saved.objective.state(),
         "classes": class_state(saved.classes),
         "num_attributes": saved.num_attributes,
+        "columns": None if saved.columns is None else saved.columns.state(),
         "history": vars(saved.history),
         "split": {"name": saved.split.name, "seed": saved.split.seed},
     }
@@ -98,6 +102,7 @@ def _save_closed_form(path: str | Path, saved: SavedModel, model: ClosedForm) ->
         "objective": saved.objective.state(),
         "classes": class_state(saved.classes),
         "num_attributes": saved.num_attributes,
+        "columns": None if saved.columns is None else saved.columns.state(),
         "split": {"name": saved.split.name, "seed": saved.split.seed},
     }
     write_tensors(path, CLOSED_FORM, tensors, facts)
@@ -147,6 +152,7 @@ def _assemble(facts: dict[str, Any], parts: dict[str, dict[str, Tensor]]) -> Sav
         features=features,
         classes=classes,
         num_attributes=int(facts["num_attributes"]),
+        columns=_columns(facts),
         history=History.from_state(facts["history"]),
         split=_split(facts, parts),
     )
@@ -163,8 +169,19 @@ def _assemble_closed_form(facts: dict[str, Any], parts: dict[str, dict[str, Tens
         objective=objective,
         classes=classes,
         num_attributes=int(facts["num_attributes"]),
+        columns=_columns(facts),
         split=_split(facts, parts),
     )
+
+
+def _columns(facts: dict[str, Any]) -> Columns | None:
+    state = facts.get("columns")  # earlier versions have none
+    if state is None:
+        return None
+    columns = Columns.from_state(state)
+    if len(columns.names) != int(facts["num_attributes"]):
+        raise DemonetError(f"{len(columns.names)} columns for {facts['num_attributes']} attributes")
+    return columns
 
 
 def _split(facts: dict[str, Any], parts: dict[str, dict[str, Tensor]]) -> Split:

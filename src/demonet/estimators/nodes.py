@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -17,7 +17,7 @@ from demonet.data.read import read_graph
 from demonet.data.splits import Split
 from demonet.ensemble import Progress as Candidate
 from demonet.errors import DemonetError
-from demonet.estimators.base import DEMONetEstimator, num_attributes
+from demonet.estimators.base import DEMONetEstimator
 from demonet.estimators.closed_form import ClosedForm, explain_shares, model_for
 from demonet.estimators.explain import Explanation, explain_node
 from demonet.estimators.targets import Array, Classification, Regression, Targets
@@ -31,6 +31,7 @@ class NodeEstimator(DEMONetEstimator):
     """What the estimators of nodes share."""
 
     graph: Any
+    attributes: Any
     directed: bool | None
 
     graph_: Data
@@ -40,22 +41,26 @@ class NodeEstimator(DEMONetEstimator):
         "directed": ["boolean", None],
     }
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any = None, y: Any = None) -> Self:
         """Train on some nodes of the graph. All edges are used, and the targets of these nodes.
 
         Args:
-            X: Node ids; or a Data with targets in ``y``, and then neither ``graph`` nor ``y``.
-            y: One target for each id. Nodes whose target is None or NaN are unlabelled; in the ``y`` of a Data, -1 is
-                an unlabelled node of a classification.
+            X: Node ids; or None, if ``y`` has them; or a Data with targets in ``y``, and then neither ``graph`` nor
+                ``y``.
+            y: One target for each id; or a dict from id to target, or without ``X`` a pandas Series with ids as its
+                index. Nodes whose target is missing (None, NaN, a word such as ``"nan"`` or ``"NA"``) are unlabelled.
+                -1 is a class like any other; only in a torch tensor, such as the ``y`` of a Data, it is an unlabelled
+                node of a classification.
         """
         self._check_parameters()
         if not isinstance(X, Data):
-            data = self._read(self.graph)
+            data = self._read(self.graph, learn=True)
+            X, y = _by_id(X, y)
             return self._fit(data, find_nodes(data, X), y)
         if self.graph is not None or y is not None:
             raise DemonetError("X is a graph, and so is graph=, or y is given", hint="fit(node_ids, y) or fit(data)")
         rows, y = self._labelled(X)
-        return self._fit(self._read(X), rows, y)
+        return self._fit(self._read(X, learn=True), rows, y)
 
     def fit_split(
         self,
@@ -78,7 +83,7 @@ class NodeEstimator(DEMONetEstimator):
         """
         self._check_parameters()
         rows, y = self._labelled(data, split)
-        return self._fit(self._read(data), rows, y, split, on_epoch, checkpoint, on_candidate)
+        return self._fit(self._read(data, learn=True), rows, y, split, on_epoch, checkpoint, on_candidate)
 
     def predict(self, X: Any = None, *, graph: Any = None) -> Array:
         """Predictions for the nodes ``X``, or for all, of the fitted graph or of another.
@@ -88,15 +93,27 @@ class NodeEstimator(DEMONetEstimator):
         """
         return self._decide(self._outputs(X, graph))
 
-    @torch.no_grad()
     def transform(self, X: Any = None, *, graph: Any = None) -> Array:
         """``[nodes, width]`` embeddings, ``e_v`` in the paper: the input of the head.
 
         For a network without hidden layers (preset ``default`` on graphs with attributes), these are the scores. With
         ``model="kernel"`` they are the decision function, with ``"auto"`` the probabilities of the members, at most 256
-        columns.
+        columns. See ``set_output`` for data frames.
         """
         data, rows = self._locate(X, graph)
+        ids = ids_of(data)
+        return self._framed(self._embed(data, rows), [ids[row] for row in rows])
+
+    def _width(self) -> int:
+        data = getattr(self, "graph_", None)
+        if data is None:
+            names = len(self.columns_.names) if hasattr(self, "columns_") else self.n_features_in_
+            x = torch.zeros(2, names) if names else None
+            data = Data(x=x, edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+        return int(self._embed(data, np.arange(1)).shape[1])
+
+    @torch.no_grad()
+    def _embed(self, data: Data, rows: Array) -> Array:
         if isinstance(self.model_, ClosedForm):
             return self.model_.embed(data, rows)
         read = self.model_.embed if len(self.model_.layers) else self.model_
@@ -154,15 +171,17 @@ class NodeEstimator(DEMONetEstimator):
         return self._closed_form("shares").shares(data, rows)
 
     @classmethod
-    def load(cls, path: str | Path, graph: Any = None) -> Self:
+    def load(cls, path: str | Path, graph: Any = None, attributes: Any = None) -> Self:
         """Load what :meth:`save` or ``demonet fit`` wrote. Without a graph, each call of ``predict`` needs one.
 
         Args:
             path: The file; in the folder of a run it is ``model.safetensors``.
-            graph: Anything that :func:`~demonet.data.read_graph` reads. For a file with named columns or attributes,
-                pass what ``read_graph(edges, source=..., target=..., features=...)`` returns.
+            graph: Anything that :func:`~demonet.data.read_graph` reads. For a file with named columns, pass what
+                ``read_graph(edges, source=..., target=...)`` returns.
+            attributes: Its attributes; a table is encoded as that of training.
         """
         estimator = cls._restore(path)
+        estimator.attributes = attributes
         if graph is not None:
             estimator.graph = graph
             estimator.graph_ = estimator._read(graph)
@@ -180,16 +199,17 @@ class NodeEstimator(DEMONetEstimator):
     ) -> Self:
         targets = self._targets(y, len(rows))
         y = targets_by_node(data, rows, targets)
+        self._remember_columns(data)
         model = model_for(self.model, targets)
         if model != "network":
             self._fit_closed_form(model, data, y, targets, split, on_candidate, on_epoch, checkpoint)
-            self.n_features_in_, self.graph_ = num_attributes(data), data
+            self.graph_ = data
             return self
         data.y = y
-        settled, split = self._settle(family_of(data)), split or self._hold_out(y)
+        settled, split = self._settle(family_of(data), [data]), split or self._hold_out(y)
         self._train(train_nodes, data.to(self._device()), y, targets, settled, split, on_epoch, checkpoint)
         del data.y
-        self.n_features_in_, self.graph_ = num_attributes(data), data.cpu()
+        self.graph_ = data.cpu()
         return self
 
     @torch.no_grad()
@@ -199,13 +219,19 @@ class NodeEstimator(DEMONetEstimator):
             return self.model_.outputs(data, rows)
         return self._activate(self.model_(self._prepare(data)))[rows]
 
-    def _read(self, graph: Any) -> Data:
-        """The graph without its targets."""
+    def _read(self, graph: Any, learn: bool = False) -> Data:
+        """The graph without its targets; a table of attributes is encoded as in training, unless it is ``learn``-ed."""
         if graph is None:
             raise DemonetError("there is no graph", hint=f"{type(self).__name__}(graph=...), or a Data in place of X")
         if isinstance(graph, Data):
             graph = Data(**{name: value for name, value in graph.to_dict().items() if name != "y"})
-        data = read_graph(graph, self_loops=preset(self.preset, "nodes").self_loops, directed=self.directed)
+        data = read_graph(
+            graph,
+            features=None if _has_own(graph) and not learn else self.attributes,
+            self_loops=preset(self.preset, "nodes").self_loops,
+            directed=self.directed,
+            columns=None if learn else getattr(self, "columns_", None),
+        )
         if data.num_nodes == 0:
             raise DemonetError("the graph has no nodes")
         return data
@@ -219,6 +245,9 @@ class NodeEstimator(DEMONetEstimator):
             X, graph = None, X
         if graph is None and not hasattr(self, "graph_"):
             raise DemonetError("a loaded model has no graph", hint="load(path, graph=...), or pass graph=... here")
+        if graph is not None and not _has_own(graph) and not _named(self.attributes):
+            hint = "pass graph=read_graph(edges, features=..., columns=estimator.columns_)"
+            raise DemonetError("attributes= are those of the training graph, not of another one", hint=hint)
         data = self.graph_ if graph is None else self._read(graph)
         self._check_attributes(data)
         return data, np.arange(int(data.num_nodes)) if X is None else find_nodes(data, X)
@@ -237,12 +266,17 @@ class DEMONetClassifier(Classification, NodeEstimator):
     unlabelled. ``graph=`` in ``predict``, ``predict_proba``, ``transform`` and ``score`` is another graph than the
     fitted one. What happens to degrees that were not seen in training depends on the scheme (``docs/theory.md``).
 
-    ``y`` has one class of any type for each node, None or NaN for unlabelled; or it is a table ``[nodes, labels]`` of 0
-    and 1, NaN or -1 for unknown entries, for a multi-label classification.
+    ``y`` has one class of any type for each node, None, NaN or a word such as ``"NA"`` for unlabelled; or it is a dict
+    or Series from id to class; or a table ``[nodes, labels]`` of 0 and 1, NaN or -1 for unknown entries, for a
+    multi-label classification. In classes, -1 is unlabelled only in a torch tensor; elsewhere it is a class.
 
     Args:
-        graph: Anything that :func:`~demonet.data.read_graph` reads: a file, a PyG Data, a NetworkX graph, a SciPy
-            matrix. Attributes are read from the ``x`` of a Data: ``graph=read_graph("edges.csv", features="f.csv")``.
+        graph: Anything that :func:`~demonet.data.read_graph` reads: a file, a data frame or list of edges, a PyG Data,
+            a NetworkX graph, a SciPy matrix. A Data has its attributes in ``x``.
+        attributes: Attributes of the nodes, anything that ``read_graph(features=...)`` reads: a data frame with ids as
+            its index, a file, a list of names of node attributes of a NetworkX graph, ``"all"`` of them. Categories,
+            missing values and kinds of columns are handled as by ``demonet fit``. They are never read unless named: a
+            label may be among them.
         model: ``"auto"``: several models, weighted on held-out items and fitted again on all labelled ones; for tables
             of labels a network, with a warning. ``"kernel"``: the closed form of DEMO-Net, the degree-specific kernel
             machine, in seconds. ``"network"``: a DEMO-Net, trained. Only a network reads the parameters from ``preset``
@@ -272,7 +306,9 @@ class DEMONetClassifier(Classification, NodeEstimator):
 
     Attributes:
         classes_: The sorted classes, or the indices of the labels: the columns of ``predict_proba``.
-        n_features_in_: Number of attributes of a node in the fitted graph, 0 if it has none.
+        n_features_in_: Number of attributes of a node in the fitted graph, 0 if it has none; of a table, its columns.
+        feature_names_in_: Their names, if the attributes are a table with names.
+        columns_: What the columns of the table became, a :class:`~demonet.data.Columns`: the way to read another one.
         graph_: The fitted graph, as read.
         model_: The network; for the other models a wrapper with a ``machine`` or an ``ensemble``.
         features_, preset_: The feature map and the configuration of a network.
@@ -299,6 +335,7 @@ class DEMONetClassifier(Classification, NodeEstimator):
         self,
         graph: Any = None,
         *,
+        attributes: Any = None,
         model: str = "auto",
         effort: str = "standard",
         time_limit: float | None = None,
@@ -315,7 +352,7 @@ class DEMONetClassifier(Classification, NodeEstimator):
         directed: bool | None = None,
         random_state: int = 0,
         device: str = "cpu",
-        verbose: bool = False,
+        verbose: bool | int = False,
     ) -> None:
         self._store(locals())
 
@@ -334,14 +371,14 @@ class DEMONetRegressor(Regression, NodeEstimator):
     attributes are those of :class:`DEMONetClassifier`, without classes and their weights.
 
     Args:
-        graph: See :class:`DEMONetClassifier`.
+        graph, attributes: See :class:`DEMONetClassifier`.
         model: ``"kernel"``: the degree-specific kernel machine, for one target column; ``"network"``; ``"auto"``: the
             kernel machine for one column, a network (with a warning) for several. Only a network reads the parameters
             from ``preset`` to ``patience``, ``metric`` and ``loss``.
         preset, scheme, features, hidden, lr, epochs, patience, validation_fraction: See
             :class:`DEMONetClassifier`.
-        metric: The validation metric that chooses the epoch: ``"rmse"``, ``"mae"`` or ``"r2"``. If None, the loss in the
-            preset ``"strong"``, the root mean squared error in the others.
+        metric: The validation metric that chooses the epoch: ``"rmse"``, ``"mae"`` or ``"r2"``. If None, the loss in
+            the preset ``"strong"``, the root mean squared error in the others.
         loss: ``"mse"`` or ``"mae"``: squared or absolute error.
         directed, random_state, device, verbose: See :class:`DEMONetClassifier`.
 
@@ -361,6 +398,7 @@ class DEMONetRegressor(Regression, NodeEstimator):
         self,
         graph: Any = None,
         *,
+        attributes: Any = None,
         model: str = "auto",
         preset: str = "strong",
         scheme: str | None = None,
@@ -375,11 +413,36 @@ class DEMONetRegressor(Regression, NodeEstimator):
         directed: bool | None = None,
         random_state: int = 0,
         device: str = "cpu",
-        verbose: bool = False,
+        verbose: bool | int = False,
     ) -> None:
         self._store(locals())
 
     score = NodeEstimator.score
+
+
+def _by_id(X: Any, y: Any) -> tuple[Any, Any]:
+    """Ids and targets of ``fit``, where ``y`` may be a mapping by id."""
+    if isinstance(y, Mapping) or (X is None and hasattr(y, "items") and hasattr(y, "index")):
+        if X is None:
+            pairs = list(y.items())
+            return [key for key, _ in pairs], [value for _, value in pairs]
+        ids = np.asarray(X, dtype=object).ravel().tolist()
+        return X, [y.get(name) for name in ids]
+    if X is None:
+        raise DemonetError(
+            "X is None, and y has no ids", hint="fit(node_ids, y), or a dict or Series from id to target"
+        )
+    return X, y
+
+
+def _has_own(graph: Any) -> bool:
+    return isinstance(graph, Data) and graph.x is not None
+
+
+def _named(attributes: Any) -> bool:
+    """Whether attributes are named as parts of a graph, so that another graph has them, too."""
+    several = isinstance(attributes, list | tuple) and all(isinstance(name, str) for name in attributes)
+    return attributes is None or several or (isinstance(attributes, str) and not Path(attributes).is_file())
 
 
 def find_nodes(data: Data, ids: Any) -> Array:

@@ -19,6 +19,7 @@ from sklearn.utils.validation import column_or_1d
 from torch import Tensor
 
 from demonet.checks import labelled
+from demonet.data.ids import is_missing, warn_of_codes, without_missing
 from demonet.data.splits import Split
 from demonet.ensemble import EFFORTS
 from demonet.errors import DemonetError
@@ -59,6 +60,7 @@ class Classification(ClassifierMixin):
     }
 
     def _targets(self, y: Any, num_items: int) -> Targets:
+        y = _without_codes(y)
         _check_y(y, num_items, "one class for each item")
         if np.ndim(y) == 2 and np.shape(y)[1] > 1:
             objective = Multilabel(metric=self.metric or "")
@@ -95,7 +97,7 @@ class Classification(ClassifierMixin):
             table = self.objective_.check(torch.from_numpy(_numbers(y)), len(predicted)).numpy()
             known, right = ~np.isnan(table).all(1), ((predicted == table) | np.isnan(table)).all(1)
         else:
-            column = column_or_1d(y)
+            column = column_or_1d(_without_codes(y))
             known, right = ~_missing(column), predicted == column
         weights = None if sample_weight is None else np.asarray(sample_weight)[known]
         return float(np.average(right[known], weights=weights))
@@ -150,7 +152,7 @@ class Regression(RegressorMixin):
 
 
 def encode_classes(y: Any) -> tuple[Array, NDArray[np.int64]]:
-    """The sorted classes, and the class number of each item; -1 for None and NaN, which are unlabelled.
+    """The sorted classes, and the class number of each item; -1 for missing ones, which are unlabelled.
 
     >>> encode_classes(["b", "a", None, "b"])
     (array(['a', 'b'], dtype='<U1'), array([ 1,  0, -1,  1]))
@@ -171,6 +173,7 @@ def encode_classes(y: Any) -> tuple[Array, NDArray[np.int64]]:
         raise DemonetError(f"the labels have {len(classes)} class", hint="at least 2 classes are needed")
     codes = np.full(len(y), -1, dtype=np.int64)
     codes[~missing] = found
+    warn_of_codes(classes.tolist())
     return classes, codes
 
 
@@ -214,7 +217,11 @@ def _check_y(y: Any, num_items: int, hint: str) -> None:
 def _numbers(y: Any) -> NDArray[np.float64]:
     """A float64 array, None as NaN."""
     try:
-        numbers = np.array(y, dtype=np.float64)  # a copy: torch does not take arrays that are read-only
+        y = y.detach().cpu().numpy() if isinstance(y, Tensor) else y
+        y = np.array(y)  # a copy: torch does not take arrays that are read-only
+        if y.dtype == object:
+            y = np.array([np.nan if is_missing(value) else value for value in y.flat]).reshape(y.shape)
+        numbers = y.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise DemonetError(f"y: {error}") from None
     if np.isinf(numbers).any():
@@ -225,6 +232,13 @@ def _numbers(y: Any) -> NDArray[np.float64]:
 def _missing(y: Array) -> NDArray[np.bool_]:
     if y.dtype.kind == "f":
         return np.isnan(y)
-    if y.dtype != object:
+    if y.dtype.kind not in "OUST":
         return np.zeros(len(y), dtype=bool)
-    return np.array([value is None or value != value for value in y], dtype=bool)
+    return np.array([value is None for value in without_missing(y.tolist())], dtype=bool)
+
+
+def _without_codes(y: Any) -> Any:
+    """Class numbers in a tensor as a list, with None for -1; anything else as it is."""
+    if not isinstance(y, Tensor) or y.is_floating_point() or y.dim() != 1:
+        return y
+    return [None if code == -1 else code for code in y.tolist()]

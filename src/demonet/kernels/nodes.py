@@ -30,6 +30,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet.checks import check_edge_index, check_features
+from demonet.data.columns import matrix_kind
 from demonet.errors import DemonetError
 from demonet.nn.hashing import hash_functions
 
@@ -361,8 +362,8 @@ def squares(rows: Rows) -> Array:
 class NodeInputs:
     """Preprocessing of nodes, learned from the training graph (from no label) and applied to any graph.
 
-    Attributes (``data.x``): whole numbers, 0 or more, become sublinear tf-idf; other numbers are standardised, with a
-    column of ones beside a node's own; rows with a single 1 (node labels) stay as they are; without attributes, 12
+    Attributes (``data.x``) by their :func:`~demonet.data.columns.matrix_kind`: counts become sublinear tf-idf; numbers
+    are standardised, with a column of ones beside a node's own; node labels stay as they are; without attributes, 12
     radial functions of log(1 + degree) take their place. All rows are brought to unit length, and so is the mean over a
     node's neighbours.
 
@@ -383,7 +384,8 @@ class NodeInputs:
         _check(data)
         adjacency = adjacency_of(data)
         degree = _degree(data)
-        self.info = {"hops": self.hops, "kind": kind_of(data), "columns": 0 if data.x is None else int(data.x.size(1))}
+        kind = "degree" if data.x is None or data.x.size(1) == 0 else matrix_kind([data])
+        self.info = {"hops": self.hops, "kind": kind, "columns": 0 if data.x is None else int(data.x.size(1))}
         self.info["max_degree"] = int(degree.max(initial=1))
         walks = float((degree.astype(np.float64) ** 2).sum())
         self.info["triangles"] = walks <= MAX_PRODUCTS
@@ -472,18 +474,6 @@ class NodeInputs:
         inputs = cls(info["hops"])
         inputs.info, inputs.arrays = dict(info), {name: array.numpy() for name, array in arrays.items()}
         return inputs
-
-
-def kind_of(data: Data) -> Literal["degree", "labels", "counts", "numbers"]:
-    """What the attributes are: none at all, one-hot node labels, counts, or other numbers."""
-    if data.x is None or data.x.size(1) == 0:
-        return "degree"
-    x = _attributes(data)
-    values = x.data if is_sparse(x) else x
-    if (values < 0).any() or (values != np.round(values)).any():
-        return "numbers"
-    total, largest = np.asarray(x.sum(axis=1)).ravel(), values.max(initial=0)
-    return "labels" if largest <= 1 and (total <= 1).all() else "counts"
 
 
 def adjacency_of(data: Data) -> sparse.csr_array:

@@ -115,7 +115,8 @@ class RunFolder:
         tensors = {name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in arrays.items() if a is not None}
         write_tensors(self.final(ARRAYS), FORMAT, tensors, {name: getattr(run, name) for name in _FACTS})
         noun = run.kind.removesuffix("s")
-        write_predictions(self.final(PREDICTIONS), noun, run.ids, run.class_names, run.outputs, run.task)
+        path, names = self.final(PREDICTIONS), run.class_names
+        write_predictions(path, noun, run.ids, names, run.outputs, run.task, run.y, run.part)
         split.save(self.final(SPLIT))
         write_json(self.final(CONFIG), run.config)
         write_json(self.final(METRICS), run.metrics)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from demonet.data.graph_set import GraphSet
-from demonet.errors import DemonetError, DemonetWarning
-from demonet.estimators.checked import embed_checked, load_checked, predict_checked
+from demonet.errors import DemonetError, DemonetWarning, Hint, warn
+from demonet.estimators.checked import Estimator, embed_checked, load_checked, predict_checked
 from demonet.runs.folder import MODEL, load_run
 from demonet.runs.inputs import Inputs, read_inputs
 from demonet.runs.plan import fitting_threads
@@ -23,7 +23,7 @@ _SHOWN = 8  # columns named in an error
 
 
 def predict_run(
-    out: str | Path, edges: str | Path, features: str | Path | None = None
+    out: str | Path, edges: str | Path, features: str | Path | None = None, **reading: Any
 ) -> tuple[Inputs, list[str], NDArray[np.float32]]:
     """Predict with a finished run: the inputs as read, the class names, and ``[items, classes]`` probabilities.
 
@@ -34,36 +34,47 @@ def predict_run(
         out: The folder of the run.
         edges: The graph that it was trained on, or another one; it is read in the same way.
         features: Its attributes, if the run was trained with attributes; named columns are matched by name.
+        reading: What differs from the :class:`~demonet.runs.Reading` of the run, such as ``source="from"``.
     """
-    run, inputs = _read(out, edges, features)
+    run, inputs, estimator = _read(out, edges, features, reading)
     with fitting_threads(inputs):
-        outputs = predict_checked(load_checked(Path(out) / MODEL, run.kind, run.task), inputs.data)
+        outputs = predict_checked(estimator, inputs.data)
     return inputs, run.class_names, outputs.astype(np.float32)
 
 
 def embed_run(
-    out: str | Path, edges: str | Path, features: str | Path | None = None
+    out: str | Path, edges: str | Path, features: str | Path | None = None, **reading: Any
 ) -> tuple[Inputs, NDArray[np.float32]]:
     """Embed with a finished run: the inputs as read, and ``[items, width]`` embeddings.
 
     The arguments are those of :func:`predict_run`.
     """
-    run, inputs = _read(out, edges, features)
+    _, inputs, estimator = _read(out, edges, features, reading)
     with fitting_threads(inputs):
-        return inputs, embed_checked(load_checked(Path(out) / MODEL, run.kind, run.task), inputs.data)
+        return inputs, embed_checked(estimator, inputs.data)
 
 
-def _read(out: str | Path, edges: str | Path, features: str | Path | None) -> tuple[Run, Inputs]:
+def _read(
+    out: str | Path, edges: str | Path, features: str | Path | None, changes: dict[str, Any]
+) -> tuple[Run, Inputs, Estimator]:
     run = load_run(out)
-    reading = replace(Reading.from_config(run.config["reading"]), items=run.kind)
-    inputs = read_inputs(str(edges), None, None if features is None else str(features), reading)
+    estimator = load_checked(Path(out) / MODEL, run.kind, run.task)
+    changes = {name: value for name, value in changes.items() if value is not None}
+    reading = replace(Reading.from_config(run.config["reading"]), **changes, items=run.kind)
+    learned = getattr(estimator, "columns_", None)
+    inputs = read_inputs(str(edges), None, None if features is None else str(features), reading, learned)
     if inputs.kind != run.kind:
         raise DemonetError(f"the file has {inputs.kind}, but the run was trained on {run.kind}", file=edges)
-    return run, replace(_match_columns(run, inputs, Path(features or edges)), task=run.task)
+    inputs = replace(_match_columns(run, inputs, Path(features or edges)), task=run.task)
+    same = inputs.checksums.get("edges") == run.config["asked"].get("edges file") and inputs.ids == run.ids
+    return run, replace(inputs, known=(run.y, run.part) if same else None), estimator
 
 
 def _match_columns(run: Run, inputs: Inputs, file: Path) -> Inputs:
-    """Put the columns of the attributes in the order of training; other columns are an error."""
+    """Put the columns of the attributes in the order of training; other columns are an error.
+
+    A node label of a graph set that training did not have counts as none of the others.
+    """
     trained, given = run.config["sizes"]["attributes"], inputs.graphs[0].x
     if trained and given is None:
         names = f": {_shown(run.columns)}" if run.columns else ""
@@ -74,13 +85,23 @@ def _match_columns(run: Run, inputs: Inputs, file: Path) -> Inputs:
         return inputs
     missing = [name for name in run.columns if name not in inputs.columns]
     unknown = [name for name in inputs.columns if name not in run.columns]
-    if unknown or (missing and run.kind == "nodes"):
+    if run.kind == "graphs":
+        numbers = [name for name in missing if name.startswith("attribute ")]
+        if numbers:
+            hint = Hint("{features} reads them", features="attributes")
+            raise DemonetError(f"training had the node attributes {_shown(numbers)}", file=file, hint=hint)
+        if unknown:
+            count = sum(
+                int(graph.x[:, inputs.columns.index(name)].sum()) for graph in inputs.graphs for name in unknown
+            )
+            problem = f"node labels that training did not have count as none: {_shown(unknown)} ({count} nodes)"
+            warn(DemonetWarning(problem, file=file))
+    elif unknown or missing:
         named = (("missing", missing), ("not in training", unknown))
         problems = [f"{what}: {_shown(names)}" for what, names in named if names]
-        what = "attributes" if run.kind == "nodes" else "node labels"
-        raise DemonetError(f"the {what} differ from training ({'; '.join(problems)})", file=file)
-    if run.kind == "nodes":
-        warnings.warn(DemonetWarning("columns reordered as in training", file=file), stacklevel=2)
+        raise DemonetError(f"the attributes differ from training ({'; '.join(problems)})", file=file)
+    else:
+        warn(DemonetWarning("columns reordered as in training", file=file))
     return replace(inputs, data=_with_columns(inputs, run.columns), columns=run.columns)
 
 

@@ -6,10 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from demonet.checks import labelled
 from demonet.data import catalog, download
+from demonet.data.columns import Columns
 from demonet.data.graph_set import GraphSet
 from demonet.data.ids import LabelTable, ids_of
 from demonet.data.load import load
@@ -19,6 +23,7 @@ from demonet.errors import DemonetError
 from demonet.runs.settings import Reading
 from demonet.train.metrics import Task
 
+_SHOWN_CLASSES = 8
 _NAMED = {"classify": "classes", "multilabel": "labels", "regress": "targets"}
 
 
@@ -38,6 +43,9 @@ class Inputs:
         labels: The columns of labels, if there are several.
         task: What is predicted; :func:`~demonet.runs.targets.with_targets` decides.
         names: The name of each class, label or target column.
+        label_name: The name of the column of labels, if it has one.
+        known: Of a prediction for the items of training: their targets and parts, as a :class:`~demonet.runs.Run` has
+            them.
     """
 
     kind: Literal["nodes", "graphs"]
@@ -51,6 +59,20 @@ class Inputs:
     labels: LabelTable | None
     task: Task
     names: list[Any]
+    label_name: str | None = None
+    known: tuple[NDArray[Any], NDArray[np.int8]] | None = None
+
+    @property
+    def class_counts(self) -> str:
+        """The classes with their numbers of items, in parentheses; of many classes, the largest; otherwise nothing."""
+        if self.task != "classify":
+            return ""
+        counts = torch.bincount(self.data.y[self.data.y >= 0], minlength=len(self.names)).tolist()
+        pairs = list(zip(self.names, counts, strict=True))
+        if len(pairs) > _SHOWN_CLASSES:
+            pairs = sorted(pairs, key=lambda pair: -pair[1])[:_SHOWN_CLASSES]
+        more = ", ..." if len(self.names) > _SHOWN_CLASSES else ""
+        return f" ({', '.join(f'{name} {count:,}' for name, count in pairs)}{more})"
 
     @property
     def graphs(self) -> list[Data]:
@@ -77,7 +99,9 @@ class Inputs:
         }
 
 
-def read_inputs(edges: str, labels: str | None, features: str | None, reading: Reading) -> Inputs:
+def read_inputs(
+    edges: str, labels: str | None, features: str | None, reading: Reading, columns: Columns | None = None
+) -> Inputs:
     """Read files, a folder, or a data set of the paper.
 
     Args:
@@ -86,11 +110,17 @@ def read_inputs(edges: str, labels: str | None, features: str | None, reading: R
         labels: A table of ids and labels, or the name of an attribute in ``edges``.
         features: A table or matrix of node attributes, or the name of one in ``edges``.
         reading: How to read them.
+        columns: How a table of attributes is encoded, as learned in training.
     """
     if not Path(edges).exists() and not any(mark in edges for mark in "./\\"):
         return _known(edges, labels, features, reading)
-    names = ("source", "target", "weight", "directed", "add_isolated")
-    options = ReadOptions(self_loops=reading.self_loops or "drop", **{name: getattr(reading, name) for name in names})
+    names = ("source", "target", "weight", "directed", "add_isolated", "id_column", "label_column", "merge")
+    options = ReadOptions(
+        self_loops=reading.self_loops or "drop",
+        ignore=tuple(reading.ignore or ()),
+        columns=columns,
+        **{name: getattr(reading, name) for name in names},
+    )
     opened = InputFiles()
     found = read_problem(Path(edges), labels, features, options, opened, kind=reading.items, graph=reading.graph)
     given = {"edges": edges, "labels": labels, "features": features}
@@ -132,4 +162,5 @@ def _inputs(read: ReadResult, name: str, files: dict[str, Path], checksums: dict
         labels=read.labels,
         task="classify",
         names=list(names or []),
+        label_name=read.label_name,
     )

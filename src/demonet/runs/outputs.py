@@ -17,6 +17,7 @@ from demonet.runs.evaluate import decided, shown
 from demonet.runs.run import Run
 from demonet.train.metrics import METRICS, Task
 
+_PARTS = {0: "train", 1: "val", 2: "test", -1: ""}
 SUFFIXES = (".parquet", ".csv", ".npy")
 _BASELINE_NAMES = {
     "majority": "the most frequent answer for everyone",
@@ -108,12 +109,16 @@ def write_predictions(
     names: Sequence[str],
     outputs: NDArray[np.float32],
     task: Task = "classify",
+    y: NDArray[Any] | None = None,
+    part: NDArray[np.int8] | None = None,
 ) -> None:
     """Write predictions as a CSV file; names are quoted as needed, numbers have 9 digits, which restore every float32.
 
-    The first column, ``noun``, has the ids. The others depend on the task: ``prediction,confidence`` and a probability
-    for each class; or 0 or 1 for each label, then the probability of each (``NAME probability``); or ``prediction``
-    (with several target columns, one column of that name for each).
+    The first column, ``noun``, has the ids. With ``y``, the true ``label`` follows, empty if it is unknown (with
+    several columns, ``NAME label`` for each), and the ``part``: ``train``, ``val``, ``test``, or empty. The others
+    depend on the task: ``prediction,confidence`` and a probability for each class; or 0 or 1 for each label, then the
+    probability of each (``NAME probability``); or ``prediction`` (with several target columns, one column of that name
+    for each).
 
     Args:
         path: The file.
@@ -122,7 +127,11 @@ def write_predictions(
         names: The name of each class, label or target column.
         outputs: ``[rows, names]`` probabilities or values.
         task: ``"classify"``, ``"multilabel"`` or ``"regress"``.
+        y: ``[rows]`` classes, -1 for unknown; or ``[rows, names]`` labels or numbers, NaN for unknown.
+        part: ``[rows]`` 0 training, 1 validation, 2 test, -1 none of them.
     """
+    known = [[]] * len(ids) if y is None or part is None else _known(y, part, names)
+    first = [] if y is None else ["label", "part"] if len(known[0]) == 2 else [*(f"{n} label" for n in names), "part"]
     header = {
         "classify": ["prediction", "confidence", *names],
         "multilabel": [*names, *(f"{name} probability" for name in names)],
@@ -131,11 +140,20 @@ def write_predictions(
     predicted = decided(task, outputs).tolist()
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as out:
         writer = csv.writer(out, lineterminator="\n", quoting=_quoting([*ids, *names]))
-        writer.writerow([noun, *header])
-        for name, found, row in zip(ids, predicted, outputs.tolist(), strict=True):
+        writer.writerow([noun, *first, *header])
+        for name, true, found, row in zip(ids, known, predicted, outputs.tolist(), strict=True):
             numbers = [f"{value:.9g}" for value in row]
-            first = [names[found], numbers[found]] if task == "classify" else found if task == "multilabel" else []
-            writer.writerow([name, *first, *numbers])
+            decided_as = [names[found], numbers[found]] if task == "classify" else found if task == "multilabel" else []
+            writer.writerow([name, *true, *decided_as, *numbers])
+
+
+def _known(y: NDArray[Any], part: NDArray[np.int8], names: Sequence[str]) -> list[list[str]]:
+    """The true label or labels and the part of each row, as text."""
+    parts = [_PARTS[number] for number in part.tolist()]
+    if y.ndim == 1:
+        return [["" if code < 0 else names[code], name] for code, name in zip(y.tolist(), parts, strict=True)]
+    rows = [["" if value != value else f"{value:.9g}" for value in row] for row in y.tolist()]
+    return [[*row, name] for row, name in zip(rows, parts, strict=True)]
 
 
 def write_embeddings(path: Path, noun: str, ids: Sequence[str], embedding: NDArray[np.float32]) -> None:

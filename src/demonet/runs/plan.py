@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 
-from demonet.baselines.attributes import are_counts
 from demonet.checks import check_split, labelled
 from demonet.data.load import degrees
 from demonet.data.readers.base import InputFiles
@@ -37,7 +36,6 @@ class Plan:
     reading: Reading
     settings: Settings
     splits: list[Split]
-    features: str | None
     epochs: int
     checksums: dict[str, str]
     metric: str
@@ -55,7 +53,7 @@ class Plan:
         }
         if self.model == "network":
             options |= {name: getattr(settings, name) for name in ("preset", "scheme", "metric")}
-            options |= {"features": self.features, "epochs": self.epochs}
+            options["epochs"] = self.epochs
         if self.inputs.kind == "nodes":
             options["directed"] = self.inputs.directed
         if settings.class_weight is not None:
@@ -74,7 +72,8 @@ class Plan:
         """The sizes of the problem and of its split, in a line."""
         split = self.splits[0]
         sizes = {name: value for name, value in self.inputs.sizes.items() if value and (name, value) != ("targets", 1)}
-        counts = ", ".join(f"{value:,} {name}" for name, value in sizes.items())
+        within = {"classes": self.inputs.class_counts}
+        counts = ", ".join(f"{value:,} {name}{within.get(name, '')}" for name, value in sizes.items())
         parts = " / ".join(f"{getattr(split, part).numel():,}" for part in ("train", "val", "test"))
         return f"{self.inputs.name}: {counts}; {parts} to train / validate / test"
 
@@ -96,9 +95,8 @@ def make_plan(edges: str, labels: str | None, features: str | None, reading: Rea
     checksums = dict(inputs.checksums)
     splits = _splits(inputs, settings, checksums)
     metric = settings.metric or OBJECTIVES[inputs.task].default_metric
-    chosen = _features(inputs, base.features)
     model = decide_model(settings, inputs.task, 1 if inputs.task == "classify" else len(inputs.names))
-    return Plan(inputs, reading, settings, splits, chosen, epochs, checksums, metric, decision, *model)
+    return Plan(inputs, reading, settings, splits, epochs, checksums, metric, decision, *model)
 
 
 def _check_settings(inputs: Inputs, settings: Settings) -> None:
@@ -162,11 +160,3 @@ def _num_features(inputs: Inputs, blocks: str) -> int:
         if graph.x is not None:
             total += graph.x.values().numel() if graph.x.layout == torch.sparse_csr else graph.x.numel()
     return total
-
-
-def _features(inputs: Inputs, blocks: str) -> str | None:
-    """Replace tf-idf, which is for counts, by standardised attributes; None to use the preset's features."""
-    names = blocks.split("+")
-    if "tfidf" not in names or are_counts(inputs.graphs):
-        return None
-    return "+".join("standardised" if name == "tfidf" else name for name in names if name != "neighbour-tfidf")

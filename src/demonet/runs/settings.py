@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 import torch
 
-from demonet.data.edges import SelfLoops
+from demonet.data.edges import Merge, SelfLoops
 from demonet.ensemble.portfolio import EFFORTS
 from demonet.errors import DemonetError, Hint
 from demonet.train.metrics import METRICS
@@ -36,6 +36,10 @@ class Reading:
         add_isolated: Whether ids that occur only in labels or features become isolated nodes; otherwise they are an
             error.
         self_loops: Whether self-loops are dropped or kept; None for the preset's choice.
+        id_column, label_column: Columns of the tables of labels and attributes, by name or by position from 0.
+        ignore: Columns of the table of attributes that are left out.
+        merge: The weight of an edge that is listed several times; None for the default of
+            :func:`~demonet.data.read_graph`.
     """
 
     items: Items = "auto"
@@ -46,6 +50,10 @@ class Reading:
     graph: str | int | None = None
     add_isolated: bool = False
     self_loops: SelfLoops | None = None
+    id_column: str | int | None = None
+    label_column: str | int | None = None
+    ignore: list[str | int] | None = None
+    merge: Merge | None = None
 
     @classmethod
     def from_config(cls, values: dict[str, Any]) -> Self:

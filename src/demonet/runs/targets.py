@@ -63,7 +63,7 @@ def with_targets(inputs: Inputs, task: str = "auto") -> tuple[Inputs, Hint]:
         name = next((name for name in inputs.names if not _is_number(name)), None)
         problem = "no item has a label" if name is None else f"label {name!r} is not a number"
         raise DemonetError(problem, argument="task", file=inputs.files.get("labels"))
-    names = ["target"] if table is None else table.names
+    names = [inputs.label_name or "target"] if table is None else table.names
     _put(inputs.data, torch.from_numpy(numbers))
     return replace(inputs, task=cast(Task, task), names=names), line
 

@@ -76,7 +76,7 @@ _DEFAULT = Preset(
     train=TrainConfig(lr=0.01, degree_decay=4.0),
 )
 
-# What the estimators train. Normalisation and dropout as in "Classic GNNs are strong baselines" (Luo et al., NeurIPS'24);
+# What the estimators train. Normalisation and dropout as in "Classic GNNs are strong baselines" (Luo et al., 2024);
 # the map of the seed is the residual connection. Degree and structure are always among the inputs.
 _STRONG = Preset(
     "strong",
@@ -115,8 +115,8 @@ PRESETS: dict[tuple[str, Family], Preset] = {
     ),
     ("strong", "nodes"): _STRONG,
     ("strong", "attributes"): replace(_STRONG, family="attributes", features="encoded+structure"),
-    # Sums over the constant column count neighbours and nodes. With few graphs, a degree term that starts at zero and is
-    # strongly decayed, sums and a linear head did better than a term of the same scale, degree pooling and an MLP.
+    # Sums over the constant column count neighbours and nodes. With few graphs, a degree term that starts at zero and
+    # is strongly decayed, sums and a linear head did better than a term of the same scale, degree pooling and an MLP.
     ("strong", "graphs"): replace(
         _STRONG,
         family="graphs",

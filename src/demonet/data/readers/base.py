@@ -40,20 +40,21 @@ class InputFiles:
         return _content(raw, path)
 
     def read_folder(self, folder: Path, suffixes: tuple[str, ...]) -> dict[str, bytes]:
-        """The content of the files whose names end in one of the suffixes, by name without ``.gz``."""
+        """The content of the files whose names end in one of the suffixes, in any case, by name without ``.gz``."""
         total, members = hashlib.sha256(), {}
         for path in sorted(folder.iterdir()):
             if not path.is_file():
                 continue
             total.update(path.name.encode())
             name = path.name[:-3] if path.name.lower().endswith(".gz") else path.name
-            if not name.endswith(suffixes):
+            suffix = next((suffix for suffix in suffixes if name.lower().endswith(suffix.lower())), None)
+            if suffix is None:
                 for chunk in _chunks(path):
                     total.update(chunk)
                 continue
             raw = _open(path)
             total.update(raw)
-            members[name] = _content(raw, path)
+            members[name[: -len(suffix)] + suffix] = _content(raw, path)
         self.checksums[folder] = total.hexdigest()
         return members
 
@@ -87,6 +88,7 @@ class Listing:
         inside: Columns and matrices with one row per node, by name; labels and features may be among them.
         labels: The name in ``inside`` of the labels to use by default.
         features: The name in ``inside`` of the features to use by default.
+        columns: What the columns of the features are, if they come from a table.
         file: The file that was read.
     """
 
@@ -98,6 +100,7 @@ class Listing:
     inside: Mapping[str, Any] = field(default_factory=dict)
     labels: str | None = None
     features: str | None = None
+    columns: Any = None
     file: Path | None = None
 
 

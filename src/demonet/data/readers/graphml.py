@@ -41,7 +41,7 @@ def from_networkx(graph: Any, options: GraphOptions, file: Path | None = None) -
     nodes = make_ids(graph.nodes, options.ids)
     number = {node: i for i, node in enumerate(graph.nodes)}
     pairs = np.array([(number[u], number[v]) for u, v in graph.edges()], dtype=np.int64).reshape(-1, 2)
-    source, target = (_take(nodes, column) for column in pairs.T)
+    source, target = (take(nodes, column) for column in pairs.T)
     names = {name for _, attributes in graph.nodes(data=True) for name in attributes}
     inside = {name: [graph.nodes[node].get(name) for node in graph.nodes] for name in names}
     weights = _weights(graph, options.weight, file)
@@ -60,17 +60,19 @@ def from_data(data: Data) -> Listing:
     nodes = np.arange(n) if given is None else given.cpu().numpy() if isinstance(given, Tensor) else make_ids(given)
     inside = {name: data[name] for name in ("x", "y") if data.get(name) is not None}
     return Listing(
-        _take(nodes, source),
-        _take(nodes, target),
+        take(nodes, source),
+        take(nodes, target),
         None if weight is None else weight.detach().cpu().numpy().astype(np.float64).reshape(-1),
         nodes,
         inside=inside,
         labels="y" if "y" in inside else None,
         features="x" if "x" in inside else None,
+        columns=data.get("columns"),
     )
 
 
-def _take(ids: Ids, numbers: np.ndarray) -> Ids:
+def take(ids: Ids, numbers: np.ndarray) -> Ids:
+    """The ids with these numbers."""
     return ids[numbers] if isinstance(ids, np.ndarray) else type(ids)(ids.codes[numbers], ids.names)
 
 

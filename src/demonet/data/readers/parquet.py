@@ -1,4 +1,4 @@
-"""Parquet tables."""
+"""Parquet tables, and tables in memory: data frames of pandas, Polars and others."""
 
 from __future__ import annotations
 
@@ -8,37 +8,27 @@ from typing import Any
 
 import numpy as np
 
+from demonet.data.ids import is_missing
 from demonet.data.readers.tables import Kind, convert, join_strings, release
 from demonet.errors import DemonetError
 
 
-class ParquetTable:
-    """A Parquet file as columns; only the requested columns are decoded. ``header`` and ``words`` have no effect."""
+class _ArrowColumns:
+    """A table whose columns come from Arrow, one at a time."""
 
-    def __init__(self, content: bytes, path: Path, header: bool | None = None, words: bool = False) -> None:
-        import pyarrow as pa
-        from pyarrow import parquet
+    file: Path | None = None
+    guessed = False
+    names: list[str] | None
+    width: int
 
-        self.file, self.guessed, self._content = path, False, pa.py_buffer(content)
-        try:
-            schema = parquet.read_schema(pa.BufferReader(self._content))
-        except (pa.ArrowException, OSError) as error:
-            raise DemonetError(f"not a Parquet file: {error}", file=path) from None
-        self.names: list[str] | None = list(schema.names)
-        self.width = len(schema.names)
+    def _column(self, place: int) -> Any:
+        raise NotImplementedError
 
     def columns(self, places: Sequence[int], kinds: Sequence[Kind]) -> list[Any]:
         """The columns at these positions."""
-        import pyarrow as pa
-        from pyarrow import parquet
-
-        names = [(self.names or [])[place] for place in places]
         columns: list[Any] = []
-        for name, kind in zip(names, kinds, strict=True):  # one at a time: only one of Arrow's copies is in memory
-            try:
-                column = parquet.read_table(pa.BufferReader(self._content), columns=[name]).column(name)
-            except (pa.ArrowException, OSError, MemoryError) as error:
-                raise DemonetError(f"damaged Parquet file: {error}", file=self.file) from None
+        for place, kind in zip(places, kinds, strict=True):  # one at a time: only one of Arrow's copies is in memory
+            column, name = self._column(place), (self.names or [])[place]
             if kind != "text" and column.null_count:
                 row = int(np.flatnonzero(column.is_null().to_numpy())[0])
                 raise DemonetError(f"column {name!r} is empty in row {row}", file=self.file)
@@ -51,5 +41,94 @@ class ParquetTable:
             columns.append(values)
         return join_strings(columns)
 
+    def values(self, places: Sequence[int]) -> list[Any]:
+        """The columns at these positions as Arrow arrays."""
+        return [self._column(place) for place in places]
+
     def line(self, row: int) -> None:
-        """A Parquet file has no lines."""
+        """There are no lines."""
+
+
+class ParquetTable(_ArrowColumns):
+    """A Parquet file as columns; only the requested columns are decoded. ``header`` and ``words`` have no effect."""
+
+    def __init__(self, content: bytes, path: Path, header: bool | None = None, words: bool = False) -> None:
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        self.file, self._content = path, pa.py_buffer(content)
+        try:
+            schema = parquet.read_schema(pa.BufferReader(self._content))
+        except (pa.ArrowException, OSError) as error:
+            raise DemonetError(f"not a Parquet file: {error}", file=path) from None
+        self.names = list(schema.names)
+        self.width = len(schema.names)
+
+    def _column(self, place: int) -> Any:
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        name = (self.names or [])[place]
+        try:
+            return parquet.read_table(pa.BufferReader(self._content), columns=[name]).column(name)
+        except (pa.ArrowException, OSError, MemoryError) as error:
+            raise DemonetError(f"damaged Parquet file: {error}", file=self.file) from None
+
+
+class FrameTable(_ArrowColumns):
+    """A data frame of pandas, Polars or any library that exports Arrow or the data frame protocol.
+
+    Args:
+        frame: The data frame; ``is_frame(frame)`` must hold.
+        index: Whether the index of a pandas frame is the first column, unless a column has ids by a usual name.
+    """
+
+    def __init__(self, frame: Any, index: bool = False) -> None:
+        frame = frame.collect() if hasattr(frame, "collect") else frame  # a lazy frame
+        if hasattr(frame, "iloc"):
+            frame = _plain_pandas(frame, index)
+        self._table = _to_arrow(frame)
+        self.names = [str(name) for name in self._table.column_names]
+        self.width = len(self.names)
+
+    def _column(self, place: int) -> Any:
+        return self._table.column(place)
+
+
+def is_frame(value: Any) -> bool:
+    """Whether a value is a data frame: of pandas, Polars, Arrow, or anything with their protocols."""
+    return hasattr(value, "columns") and any(
+        hasattr(value, name) for name in ("__arrow_c_stream__", "__dataframe__", "to_pandas", "collect", "iloc")
+    )
+
+
+def _to_arrow(frame: Any) -> Any:
+    import pyarrow as pa
+    from pyarrow.interchange import from_dataframe
+
+    try:
+        if hasattr(frame, "iloc"):
+            return pa.Table.from_pandas(frame, preserve_index=False)
+        if hasattr(frame, "__arrow_c_stream__"):
+            return pa.table(frame)
+        if hasattr(frame, "__dataframe__"):
+            return from_dataframe(frame)
+        return pa.Table.from_pandas(frame.to_pandas(), preserve_index=False)
+    except (pa.ArrowException, TypeError, ValueError, NotImplementedError) as error:
+        raise DemonetError(f"a {type(frame).__name__} cannot be read as a table: {error}") from None
+
+
+def _plain_pandas(frame: Any, index: bool) -> Any:
+    """A pandas frame with names of type str, without mixed columns, and with its index as the first column."""
+    frame = frame.copy(deep=False)
+    frame.columns = [str(name) for name in frame.columns]
+    if len(set(frame.columns)) < len(frame.columns):
+        raise DemonetError("a data frame has two columns of the same name")
+    usual = any(name.lower() in ("node", "node_id", "id") for name in frame.columns)
+    if index and not usual:
+        frame.insert(0, "node" if frame.index.name is None else str(frame.index.name), frame.index)
+    for name in frame.columns:
+        values = frame[name].tolist() if frame[name].dtype == object else []
+        if len({type(value) for value in values if isinstance(value, str | int | float | bool)}) > 1:
+            frame[name] = [None if is_missing(value) else str(value) for value in values]
+    return frame

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -12,7 +11,7 @@ import numpy as np
 
 from demonet.data.ids import Coded, Ids, id_at
 from demonet.data.readers.base import Listing
-from demonet.errors import DemonetError, DemonetWarning, Hint
+from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 
 Column = str | int | None
 Kind = Literal["id", "int id", "str id", "number", "text"]
@@ -25,19 +24,24 @@ class Table(Protocol):
     """The columns of a file, by position.
 
     Attributes:
-        file: The file.
         names: The column names, if there is a header.
         width: The number of columns.
         guessed: Whether the header was recognised by its content alone.
     """
 
-    file: Path
+    @property
+    def file(self) -> Path | None:
+        """The file, if there is one."""
+
     names: list[str] | None
     width: int
     guessed: bool
 
     def columns(self, places: Sequence[int], kinds: Sequence[Kind]) -> list[Any]:
         """The columns at these positions: `Ids` for an id, float64 for a number, a list of str or None for text."""
+
+    def values(self, places: Sequence[int]) -> list[Any]:
+        """The columns at these positions as Arrow arrays, nulls where a value is missing."""
 
     def line(self, row: int) -> int | None:
         """The line of the file that holds a row, if the file has lines."""
@@ -47,16 +51,16 @@ def place_of(table: Table, column: str | int, argument: str) -> int:
     """The position of a column, given by name or by position in ``argument``."""
     if isinstance(column, str):
         if table.names is None or column not in table.names:
-            known = "the file has no header" if table.names is None else f"columns: {', '.join(table.names[:20])}"
+            known = "there is no header" if table.names is None else f"columns: {', '.join(table.names[:20])}"
             raise DemonetError(f"no column {column!r}", argument=argument, file=table.file, hint=known)
         return table.names.index(column)
     if not 0 <= column < table.width:
-        hint = f"the file has {table.width} columns, counted from 0"
+        hint = f"there are {table.width} columns, counted from 0"
         raise DemonetError(f"no column {column}", argument=argument, file=table.file, hint=hint)
     return column
 
 
-def convert(column: Any, kind: Kind, file: Path) -> Any:
+def convert(column: Any, kind: Kind, file: Path | None) -> Any:
     """An Arrow column without nulls (unless text) as integer ids, numbers or text; string ids are a dictionary."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -127,7 +131,7 @@ def edge_columns(
 ) -> tuple[list[int], int | None]:
     """The positions of source, target and weight: as given, by their usual names, or the first columns."""
     if table.width - (skip is not None) < 2:
-        hint = "separate columns with commas, tabs or spaces, not semicolons"
+        hint = "separate columns with commas, semicolons, tabs, vertical bars or blanks"
         raise DemonetError("one column, but an edge needs a source and a target", file=table.file, hint=hint)
     names = table.names or []
     free = [place for place in range(table.width) if place != skip]
@@ -158,7 +162,7 @@ def read_edges(table: Table, source: Column, target: Column, weight: Column | bo
     if table.guessed:
         first = ", ".join(table.names or [])
         hint = Hint("{header} reads it as an edge", header=False)
-        warnings.warn(DemonetWarning(f"{first!r} is read as a header", file=table.file, hint=hint), stacklevel=5)
+        warn(DemonetWarning(f"{first!r} is read as a header", file=table.file, hint=hint))
     ends, weight_at = edge_columns(table, source, target, weight)
     kind: Kind = "int id" if ids == "int" else "str id" if ids == "str" else "id"
     kinds: list[Kind] = [kind, kind] if weight_at is None else [kind, kind, "number"]
@@ -169,15 +173,23 @@ def read_edges(table: Table, source: Column, target: Column, weight: Column | bo
     return Listing(columns[0], columns[1], None if weight_at is None else columns[2], file=table.file)
 
 
-def _check_first_edge(path: Path, *ends: Ids) -> None:
+def _check_first_edge(path: Path | None, *ends: Ids) -> None:
     """Warn if the first line may be a header: words that occur nowhere else."""
     if len(ends[0]) < 3 or not all(isinstance(ids, Coded) for ids in ends):
         return
     first = [str(id_at(ids, 0)) for ids in ends]
     times = [sum(int((ids.codes == ids.code(name)).sum()) for ids in ends if isinstance(ids, Coded)) for name in first]
     if times == [1, 1] and not any(is_number(name) for name in first):
-        template = "a header starts with 'source', 'node' or 'id'; or name the columns with {source} and {target}"
         names = ", ".join(map(repr, first))
         problem = f"{names} is read as an edge, but neither id occurs again"
-        hint = Hint(template, source=..., target=...)
-        warnings.warn(DemonetWarning(problem, file=path, line=1, hint=hint), stacklevel=6)
+        hint = Hint("if it is a header, name the columns: {source} {target}", source=first[0], target=first[1])
+        warn(DemonetWarning(problem, file=path, line=1, hint=hint))
+
+
+def id_place(table: Table, column: Column) -> int:
+    """The position of the ids: as given, by a usual name, or the first column."""
+    names = [name.lower() for name in table.names or []]
+    usual = next((place for place, name in enumerate(names) if name in ("node", "node_id", "id", "graph")), None)
+    if column is not None and (usual is None or isinstance(column, int) or column in (table.names or [])):
+        return place_of(table, column, "id_column")
+    return usual or 0

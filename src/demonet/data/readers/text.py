@@ -1,4 +1,4 @@
-"""Text tables, with blanks, tabs or commas between fields.
+"""Text tables, with commas, semicolons, tabs, vertical bars or blanks between fields.
 
 Arrow parses the whole text: a million lines take a tenth of a second. Only if that fails is the text scanned line by
 line, to name the line and the value in the error.
@@ -9,12 +9,13 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
-from demonet.data.ids import Coded
+from demonet.data.ids import MISSING, Coded, is_missing
 from demonet.data.readers.base import as_text
 from demonet.data.readers.tables import Kind, convert, is_integer, is_number, join_strings, release
 from demonet.errors import DemonetError
@@ -22,6 +23,10 @@ from demonet.errors import DemonetError
 MAX_COLUMNS = 100_000
 MAX_LINE = 1 << 26
 _FIRST_NAMES = {"source", "src", "from", "node", "node_id", "id", "graph", "graph_id"}
+_NAMES = {"source", "target", "node", "node_id"}  # at any place
+_SEPARATORS = "\t;|,"  # in this order where several fit: a comma is also a decimal comma
+_SAMPLE = 50  # lines that decide on the separator, and first on the header
+_NULLS = sorted({variant for word in MISSING for variant in (word, word.upper(), word.capitalize())} | {"NaN", "NaT"})
 
 
 class TextTable:
@@ -31,7 +36,8 @@ class TextTable:
         content: The content of the file.
         path: The file, for error messages.
         header: Whether the first line has the column names. If None, it has if it starts with a usual name for a node,
-            an edge's source or a graph, or (``guessed``) if it has no number and the first column only integers below.
+            an edge's source or a graph, if ``source``, ``target``, ``node`` or ``node_id`` is among its words, or
+            (``guessed``) if it has no number and below there are integers in the first column or numbers in another.
         words: Whether ids are known to be strings, so that a line of words need not be a header.
     """
 
@@ -40,10 +46,10 @@ class TextTable:
         data = as_text(content, path)
         if b"\r" in data:
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        first = _first_line(data)
-        if not first:
+        sample = _first_lines(data)
+        if not sample:
             raise DemonetError("only comments and empty lines", file=path)
-        self._delimiter = "," if b"," in first else "\t" if b"\t" in first else " "
+        self._delimiter = _separator(sample)
         self._data = _tidy(data, blanks=self._delimiter == " ")
         lines = self._lines()
         line, first = next(lines)
@@ -56,9 +62,10 @@ class TextTable:
         self.names: list[str] | None = fields
         self._start = self._data.index(first) + len(first)
         self.guessed = False
-        if header is None and fields[0].lower() not in _FIRST_NAMES:
-            no_number = not words and not any(is_number(field) for field in fields)
-            self.guessed = no_number and self._has_only_integers_below()
+        known = fields[0].lower() in _FIRST_NAMES or not _NAMES.isdisjoint(field.lower() for field in fields)
+        if header is None and not known:
+            no_number = not any(is_number(field) or is_missing(field) for field in fields)
+            self.guessed = no_number and self._has_only_numbers_below(words)
             header = self.guessed
         header = True if header is None else header
         if header and next(lines, None) is None:
@@ -74,19 +81,26 @@ class TextTable:
             column = read.pop(0)  # free Arrow's copy once ours is made
             if kind != "text" and column.null_count:
                 row = int(np.flatnonzero(column.is_null().to_numpy())[0])
-                raise DemonetError(f"column {place + 1} is empty", file=self.file, line=self.line(row))
+                raise DemonetError(f"{self._named(place)} is empty", file=self.file, line=self.line(row))
             values = convert(column, kind, self.file)
             if kind == "number" and not np.isfinite(values).all():
                 row = int(np.flatnonzero(~np.isfinite(values))[0])
-                problem = f"{values[row]} in column {place + 1}"
+                problem = f"{values[row]} in {self._named(place)}"
                 raise DemonetError(problem, file=self.file, line=self.line(row), hint="numbers must be finite")
             columns.append(values)
         release()
         columns = join_strings(columns)
         for place, ids in zip(places, columns, strict=True):
             if isinstance(ids, Coded) and (blank := np.flatnonzero(ids.codes == ids.code(""))).size:
-                raise DemonetError(f"column {place + 1} is blank", file=self.file, line=self.line(int(blank[0])))
+                raise DemonetError(f"{self._named(place)} is blank", file=self.file, line=self.line(int(blank[0])))
         return columns
+
+    def values(self, places: Sequence[int]) -> list[Any]:
+        """The columns at these positions as Arrow arrays, of the types that Arrow recognises."""
+        return self._parse({str(place): None for place in places}, _NULLS)
+
+    def _named(self, place: int) -> str:
+        return f"column {place + 1}" if self.names is None else f"column {self.names[place]!r}"
 
     def line(self, row: int) -> int:
         """The line of the file that holds a row."""
@@ -95,35 +109,64 @@ class TextTable:
 
     def _read(self, places: Sequence[int], kinds: Sequence[Kind]) -> list[Any]:
         import pyarrow as pa
-        from pyarrow import csv as arrow_csv
 
-        body = pa.py_buffer(self._data)[self._start :]
         reason = ""
-        for id_type in (pa.int64(), pa.string()):  # ids are integers or, if that fails, strings
+        id_types = (pa.int64(), pa.string()) if "id" in kinds else (pa.string(),)
+        decimals = ".," if "number" in kinds and self._delimiter not in " ," else "."
+        for id_type, decimal in ((id_type, decimal) for id_type in id_types for decimal in decimals):
             fixed = {"number": pa.float64(), "text": pa.string(), "str id": pa.string(), "int id": pa.int64()}
             types = {str(place): fixed.get(kind, id_type) for place, kind in zip(places, kinds, strict=True)}
             try:
-                table = arrow_csv.read_csv(
-                    pa.BufferReader(body),
-                    arrow_csv.ReadOptions(column_names=[str(i) for i in range(self.width)], block_size=1 << 22),
-                    arrow_csv.ParseOptions(delimiter=self._delimiter, quote_char=self._delimiter != " " and '"'),
-                    arrow_csv.ConvertOptions(
-                        include_columns=list(types), column_types=types, null_values=[""], strings_can_be_null=True
-                    ),
-                )
-                return [table.column(str(place)) for place in places]
+                return self._parse(types, [""], decimal)
             except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:
                 reason = str(error)
                 release()
-                if "id" not in kinds:
-                    break
         self._explain(places, kinds, reason)
 
-    def _has_only_integers_below(self) -> bool:
-        try:
-            return self._data[self._start :].strip() != b"" and self._read([0], ["int id"])[0].null_count == 0
-        except DemonetError:
-            return False
+    def _parse(self, types: dict[str, Any], nulls: list[str], decimal: str = ".", stop: int | None = None) -> list[Any]:
+        """The columns of these types, in the order of ``types``, None to recognise a type; up to the byte ``stop``."""
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        table = arrow_csv.read_csv(
+            pa.BufferReader(pa.py_buffer(self._data)[self._start : stop]),
+            arrow_csv.ReadOptions(column_names=[str(i) for i in range(self.width)], block_size=1 << 22),
+            arrow_csv.ParseOptions(delimiter=self._delimiter, quote_char=self._delimiter != " " and '"'),
+            arrow_csv.ConvertOptions(
+                include_columns=list(types),
+                column_types={name: kind for name, kind in types.items() if kind is not None},
+                null_values=nulls,
+                strings_can_be_null=True,
+                decimal_point=decimal,
+            ),
+        )
+        return [table.column(name) for name in types]
+
+    def _has_only_numbers_below(self, words: bool) -> bool:
+        """Whether the lines below the first have integers in the first column (not ``words``) or numbers in another."""
+        import pyarrow as pa
+
+        def numeric(column: Any) -> bool:
+            if pa.types.is_string(column.type) and self._delimiter not in " ,":
+                return all(text is None or is_number(text.replace(",", ".")) for text in column.to_pylist())
+            return pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+
+        end = self._start
+        for _ in range(_SAMPLE):
+            end = self._data.find(b"\n", end + 1)
+            if end < 0:
+                break
+        for stop in (end, None) if end > 0 else (None,):  # the whole file only if its first lines are numbers
+            if not self._data[self._start : stop].strip():
+                return False
+            try:
+                first, *others = self._parse({str(place): None for place in range(self.width)}, _NULLS, stop=stop)
+            except (pa.ArrowInvalid, pa.ArrowCapacityError):
+                return False
+            whole = not words and pa.types.is_integer(first.type) and first.null_count == 0
+            if not whole and not any(numeric(column) for column in others):
+                return False
+        return True
 
     def _explain(self, places: Sequence[int], kinds: Sequence[Kind], reason: str) -> NoReturn:
         """Raise the error of the first bad line."""
@@ -140,7 +183,7 @@ class TextTable:
                     kind == "int id" and not is_integer(fields[place])
                 ):
                     what = "a number" if kind == "number" else "an integer"
-                    problem = f"{_short(fields[place].encode())} is not {what}, in column {place + 1}"
+                    problem = f"{_short(fields[place].encode())} is not {what}, in {self._named(place)}"
                     header = "start a header with 'source' for edges, 'node' for labels and features"
                     hint = header if row == 0 and self.names is None else None
                     raise DemonetError(problem, file=self.file, line=line, hint=hint)
@@ -164,7 +207,7 @@ class TextTable:
             decoded = text.decode("utf-8")
         except UnicodeDecodeError as error:
             problem = f"byte {text[error.start]:#04x} is not UTF-8 text"
-            raise DemonetError(problem, file=self.file, line=line, hint="is this a binary file?") from None
+            raise DemonetError(problem, file=self.file, line=line, hint="save the file as UTF-8") from None
         if self._delimiter == " ":
             return decoded.split(" ")
         try:
@@ -173,9 +216,31 @@ class TextTable:
             raise DemonetError(f"{error}: {_short(text)}", file=self.file, line=line) from None
 
 
-def _first_line(data: bytes) -> bytes:
-    match = re.search(rb"(?m)^(?![#%])[ \t]*[^\s].*$", data)
-    return match.group() if match else b""
+def _first_lines(data: bytes) -> list[str]:
+    """The first lines that are neither empty nor comments."""
+    matches = islice(re.finditer(rb"(?m)^(?![#%])[ \t]*[^\s].*$", data), _SAMPLE)
+    return [match.group()[:MAX_LINE].decode("utf-8", "replace") for match in matches]
+
+
+def _separator(lines: list[str]) -> str:
+    """What separates the fields: what gives all lines the same number of fields, and the most; else a blank.
+
+    >>> _separator(["id;x", "a;1,5"]), _separator(["a;1,5"]), _separator(["a,b c"]), _separator(["a b", "c d"])
+    (';', ';', ',', ' ')
+    """
+    widths = {}
+    for separator in _SEPARATORS:
+        try:
+            found = {len(row) for row in csv.reader(lines, delimiter=separator)}
+        except csv.Error:
+            continue
+        if len(found) == 1 and (width := found.pop()) > 1:
+            widths[separator] = width
+    if widths:
+        return max(widths, key=widths.__getitem__)  # the first of equals
+    if len({len(line.split()) for line in lines}) == 1 and len(lines[0].split()) > 1:
+        return " "
+    return next((separator for separator in ",\t;|" if separator in lines[0]), " ")
 
 
 def _tidy(data: bytes, blanks: bool) -> bytes:

@@ -1,8 +1,8 @@
 """The TU format: a folder ``DS`` with ``DS_A.txt``, ``DS_graph_indicator.txt``, ``DS_graph_labels.txt`` and more.
 
 Any of the files may be compressed with gzip (``DS_A.txt.gz``). ``DS_graph_attributes.txt`` has targets of a regression;
-a folder has them, or graph labels, or both. Edge labels and edge attributes are not read: no model
-here uses them.
+a folder has them, or graph labels, or both, or neither: then the graphs are unlabelled. Edge labels and edge attributes
+are not read: no model here uses them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from demonet.data.readers.tables import Kind
 from demonet.data.readers.text import TextTable
 from demonet.errors import DemonetError
 
+_EDGE_PARTS = {"edge labels": "_edge_labels.txt", "edge attributes": "_edge_attributes.txt"}
 _GRAPH_PARTS = ("_graph_labels.txt", "_graph_attributes.txt")
 _MEMBERS = ("_A.txt", "_graph_indicator.txt", "_node_labels.txt", "_node_attributes.txt", *_GRAPH_PARTS)
 
@@ -39,10 +40,11 @@ def read_tu(folder: Path, files: InputFiles) -> Collection:
     indicator, edge_table = table("graph_indicator"), table("A")
     graph = _integers(indicator, 1)[:, 0]
     targets = _columns(table("graph_attributes"), "number") if f"{prefix}_graph_attributes.txt" in members else None
-    if targets is None or f"{prefix}_graph_labels.txt" in members:
+    labels: list[int | None]
+    if f"{prefix}_graph_labels.txt" in members:
         labels = _integers(table("graph_labels"), 1)[:, 0].tolist()
     else:
-        labels = [None] * len(targets)
+        labels = [None] * (len(targets) if targets is not None else int(graph.max(initial=0)))
     if targets is not None and len(targets) != len(labels):
         problem = f"{len(targets)} graph attributes for {len(labels)} graphs"
         raise DemonetError(problem, file=folder / f"{prefix}_graph_attributes.txt")
@@ -69,6 +71,7 @@ def read_tu(folder: Path, files: InputFiles) -> Collection:
         node_ids=order + 1,
         file=edge_table.file,
         graph_ids=list(range(1, len(labels) + 1)),
+        unused=sorted({part for part in _EDGE_PARTS for path in folder.iterdir() if _EDGE_PARTS[part] in path.name}),
         label_table=None if targets is None else _label_table(targets, beside_classes=labels[0] is not None),
     )
 

@@ -1,0 +1,215 @@
+"""Tables as people have them: separators, decimal commas, missing values, categories, headers of any name."""
+
+from __future__ import annotations
+
+import gzip
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from demonet import DemonetError, DemonetWarning
+from demonet.data import FeatureMap, ids_of, read_graph, read_graphs
+from demonet.data.columns import Columns, column_kinds, fitting_features, matrix_kind
+from demonet.data.ids import is_missing
+
+PATH = "source,target\na,b\nb,c\nc,d\n"
+
+
+@pytest.fixture
+def path(write):
+    """A path of four nodes."""
+    return write("edges.csv", PATH)
+
+
+@pytest.mark.parametrize("word", ["", "NA", "N/A", "n/a", "null", "NULL", "NaN", "nan", "None", " na "])
+def test_a_missing_label_is_unlabelled(path, write, word):
+    labels = write("labels.csv", f"node,kind\na,x\nb,{word}\nc,y\n")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        data = read_graph(path, labels)
+    assert (data.y.tolist(), data.class_names) == ([0, -1, 1, -1], ["x", "y"])
+    assert [word.strip() in str(warning.message) for warning in caught] == ([True] if word.strip() else [])
+
+
+def test_missing_words_in_integer_labels_and_in_mappings(path, write):
+    assert read_graph(path, write("l.csv", "node,kind\na,1\nb,NA\nc,2\n")).class_names == [1, 2]
+    with pytest.warns(DemonetWarning, match="1 'nan'"):
+        assert read_graph(path, {"a": "x", "b": "nan", "c": None, "d": float("nan")}).y.tolist() == [0, -1, -1, -1]
+    assert not is_missing("no")
+
+
+def test_minus_one_is_a_class_name_and_unlabelled_only_in_a_tensor(path, write):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_graph(path, write("l.csv", "node,kind\na,-1\nb,1\n")).class_names == [-1, 1]
+        assert read_graph(path, torch.tensor([-1, 0, 1, 0])).y.tolist() == [-1, 0, 1, 0]
+    with pytest.warns(DemonetWarning, match="-1"):
+        assert read_graph(path, {"a": -1, "b": 0, "c": 1}).class_names == [-1, 0, 1]
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_separators_marks_quotes_and_line_ends(write, separator, ending):
+    rows = [["source", "target", "weight"], ['"a b"', '"c"', "0.5"], ["c", '"d, e"' if separator != "," else "d", "2"]]
+    text = ending.join(separator.join(row) for row in rows) + ending
+    data = read_graph(write("edges.csv", b"\xef\xbb\xbf" + text.encode()))
+    assert ids_of(data) == ["a b", "c", "d, e" if separator != "," else "d"]
+    assert data.edge_weight.tolist() == [0.5, 0.5, 2, 2]
+
+
+def test_a_decimal_comma_is_a_number(write):
+    edges = write("edges.csv", "source;target;weight\na;b;1,5\nb;c;2\n")
+    features = write("features.csv", "id;size;city\na;1,25;X\nb;-2;Y\nc;3,5;X\n")
+    data = read_graph(edges, write("labels.csv", "id;score\na;0,5\nb;1\n"), features)
+    assert data.edge_weight.tolist() == [1.5, 1.5, 2, 2]
+    assert data.x[:, 0].tolist() == [1.25, -2, 3.5]
+    assert data.class_names == ["0.5", "1"]
+    no_header = write("plain.csv", "a;1,5\nb;2,5\nc;0,5\n")
+    assert read_graph(edges, features=no_header).x.tolist() == [[1.5], [2.5], [0.5]]
+
+
+def test_columns_by_name_and_by_position(path, write):
+    table = write("nodes.csv", "age,user,role\n31,a,x\n27,b,y\n44,c,x\n50,d,\n")
+    data = read_graph(path, table, table, id_column="user", label_column="role")
+    assert (data.y.tolist(), data.class_names) == ([0, 1, 0, -1], ["x", "y"])
+    assert (data.columns.names, data.x[:, 0].tolist()) == (["age"], [31, 27, 44, 50])
+    by_place = read_graph(path, table, table, id_column=1, label_column=2)
+    assert torch.equal(by_place.x, data.x)
+    with pytest.raises(DemonetError, match=r"nodes\.csv: label_column: .*'rank'.*role"):
+        read_graph(path, table, id_column="user", label_column="rank")
+
+
+def test_an_id_column_is_found_by_its_name(path, write):
+    data = read_graph(path, write("labels.csv", "kind,node\nx,a\ny,b\n"))
+    assert (data.y.tolist(), data.class_names) == ([0, 1, -1, -1], ["x", "y"])
+
+
+MESSY = """user;age;city;premium;nickname;joined;income
+a;31;Madrid;true;aa;2020-01-02;1000
+b;;Oslo;false;bb;2020-01-03;2.000,5
+c;44;;true;cc;2020-01-04;3000
+d;50;Madrid;;dd;2020-01-05;NA
+"""
+
+
+def test_dates_are_refused_with_a_way_out(path, write):
+    features = write("f.csv", MESSY.replace("2.000,5", "2000,5"))
+    with pytest.raises(DemonetError, match=r"f\.csv: .*'joined'.*ignore='joined'"):
+        read_graph(path, features=features, id_column="user")
+    german = MESSY.replace("2.000,5", "2000,5").replace("2020-01-0", "3.12.202")
+    with pytest.raises(DemonetError, match="'joined'"):
+        read_graph(path, features=write("g.csv", german), id_column="user")
+    with pytest.warns(DemonetWarning, match="'age', 'city', 'premium', 'income'"):
+        data = read_graph(path, features=features, id_column="user", ignore=["joined", "nickname"])
+    names = ["age", "age missing", "city=Madrid", "city=Oslo", "city missing", "premium", "premium missing"]
+    assert data.columns.names == [*names, "income", "income missing"]
+    assert data.x.tolist() == [
+        [31, 0, 1, 0, 0, 1, 0, 1000, 0],
+        [44, 1, 0, 1, 0, 0, 0, 2000.5, 0],
+        [44, 0, 0, 0, 1, 1, 0, 3000, 0],
+        [50, 0, 1, 0, 0, 1, 1, 2000.5, 1],
+    ]
+    assert data.columns.kinds == ["number", *["indicator"] * 6, "number", "indicator"]
+
+
+def test_a_typing_error_names_the_line_and_the_column(path, write):
+    with pytest.raises(DemonetError, match=r"f\.csv:3: '2\.000,5'.*'income'.*ignore"):
+        read_graph(path, features=write("f.csv", MESSY), id_column="user", ignore=["joined"])
+
+
+def test_names_and_too_many_categories_are_left_out(write):
+    edges = write("edges.csv", "source,target\n" + "".join(f"n{i},n{i + 1}\n" for i in range(119)))
+    rows = "".join(f"n{i},name{i},k{i % 60},{i}\n" for i in range(120))
+    with pytest.warns(DemonetWarning) as caught:
+        data = read_graph(edges, features=write("f.csv", f"node,who,kind,size\n{rows}"))
+    assert [name for name in ("'who'", "'kind'") if any(name in str(w.message) for w in caught)] == ["'who'", "'kind'"]
+    assert data.columns.names == ["size"]
+
+
+def test_a_node_without_a_row_counts_as_missing(path, write):
+    features = write("f.csv", "node,size,kind\na,1,x\nb,3,y\nc,,x\n")
+    with pytest.warns(DemonetWarning, match="node 'd'.*1 of 4"):
+        data = read_graph(path, features=features)
+    assert data.x.tolist() == [[1, 0, 1, 0], [3, 0, 0, 1], [2, 1, 1, 0], [2, 1, 0, 0]]
+
+
+def test_another_table_is_encoded_as_the_first(path, write):
+    first = read_graph(path, features=write("f.csv", "node,size,kind\na,1,x\nb,3,y\nc,4,x\nd,8,y\n"))
+    learned = Columns.from_state(first.columns.state())
+    assert learned == first.columns
+    other = write("g.csv", "kind,more,size,node\ny,1,5,a\nz,1,,b\nx,1,6,c\n,1,7,d\n")
+    with pytest.warns(DemonetWarning) as caught:
+        data = read_graph(path, features=other, columns=learned)
+    assert data.x.tolist() == [[5, 0, 1], [3.5, 0, 0], [6, 1, 0], [7, 0, 0]]
+    text = " ".join(str(warning.message) for warning in caught)
+    assert all(word in text for word in ("'more'", "'z' in 'kind'"))
+    with pytest.raises(DemonetError, match=r"h\.csv: .*missing: 'size'"):
+        read_graph(path, features=write("h.csv", "node,kind\na,x\nb,y\nc,x\nd,y\n"), columns=learned)
+    with pytest.raises(DemonetError, match=r"i\.csv:2: 'big'.*'size'"):
+        read_graph(path, features=write("i.csv", "node,kind,size\na,x,big\nb,y,1\n"), columns=learned)
+
+
+@pytest.mark.parametrize("add", [False, True])
+def test_a_header_does_not_become_a_node(path, write, add):
+    with pytest.warns(DemonetWarning, match=r"'person, role' .*header"):
+        data = read_graph(path, write("l.csv", "person,role\na,x\nb,y\nc,x\n"), add_isolated=add)
+    assert (ids_of(data), data.class_names) == (["a", "b", "c", "d"], ["x", "y"])
+    with pytest.warns(DemonetWarning, match=r"'person, kind' .*header"):
+        data = read_graph(path, features=write("f.csv", "person,kind\na,x\nb,y\nc,x\nd,x\n"), add_isolated=add)
+    assert data.columns.names == ["kind=x", "kind=y"]
+    labels = write("m.csv", "person,score\na,1.5\nb,2\n")  # numbers below words
+    assert read_graph(path, labels, add_isolated=add).num_nodes == 4
+
+
+def test_warnings_point_at_the_line_of_the_user(path):
+    with pytest.warns(DemonetWarning) as caught:
+        read_graph([("a", "b"), ("a", "b"), ("b", "c")])
+    assert caught[0].filename == __file__
+
+
+def test_kinds_of_columns():
+    x = np.array([[0, 1.5, 1, 40], [0, -1, 1, 30], [2, 0, 0, 50], [0, 0, 1, 0]])
+    assert column_kinds(x) == ["count", "number", "indicator", "number"]
+    graph = read_graph([(0, 1), (1, 2), (2, 3)], features=x.astype(np.float32))
+    assert matrix_kind([graph]) == "numbers"
+    assert fitting_features("tfidf+degree-rbf", [graph]) == "columns+degree-rbf"
+    rows = FeatureMap("columns").fit_transform(graph).numpy()
+    np.testing.assert_allclose(rows[:, 0], [0, 0, 1, 0])
+    np.testing.assert_allclose(rows[:, 1], (x[:, 1] - x[:, 1].mean()) / x[:, 1].std(), rtol=1e-6)
+    np.testing.assert_array_equal(rows[:, 2], x[:, 2])
+    counts = read_graph([(0, 1), (1, 2)], features=np.array([[0, 0, 2], [3, 0, 0], [0, 0, 0]]))
+    assert (matrix_kind([counts]), fitting_features("tfidf", [counts])) == ("counts", "tfidf")
+    ages = read_graph([(0, 1), (1, 2)], features=np.array([[31, 2], [25, 3], [60, 1]]))
+    assert matrix_kind([ages]) == "numbers"
+    assert matrix_kind([read_graph([(0, 1), (1, 2)], features=np.eye(3))]) == "labels"
+    assert matrix_kind([read_graph([(0, 1)])]) == "none"
+
+
+TU = {"A": "1, 2\n2, 3\n4, 5\n5, 6\n", "graph_indicator": "1\n1\n1\n2\n2\n2\n", "graph_labels": "-1\n1\n"}
+
+
+def tu(folder, name="SET", **parts):
+    folder.mkdir()
+    for part, text in parts.items():
+        (folder / f"{name}_{part}.TXT.GZ").write_bytes(gzip.compress(text.encode(), mtime=0))
+    return folder
+
+
+def test_folders_without_labels_with_attributes_and_in_capitals(tmp_path):
+    graphs = read_graphs(tu(tmp_path / "a", **TU))
+    assert (graphs.y.tolist(), graphs.class_names) == ([0, 1], [-1, 1])
+    unlabelled = read_graphs(tu(tmp_path / "b", A=TU["A"], graph_indicator=TU["graph_indicator"]))
+    assert unlabelled.y.tolist() == [-1, -1]
+    numbers = read_graphs(tu(tmp_path / "c", **TU, node_attributes="1.5\n2\n3\n4\n5\n6\n"))
+    assert numbers[0].x.tolist() == [[1.5], [2], [3]]
+
+
+@pytest.mark.parametrize("name", ["edges.CSV", "edges.Csv.GZ", "edges.GraphML"])
+def test_suffixes_in_any_case(write, name):
+    import networkx as nx
+
+    content = PATH.encode() if "raph" not in name else "\n".join(nx.generate_graphml(nx.path_graph(4))).encode()
+    data = read_graph(write(name, gzip.compress(content) if name.endswith("GZ") else content))
+    assert data.num_nodes == 4

@@ -1,0 +1,171 @@
+"""Estimators take tables as people have them: data frames, targets by id, missing ones, attributes of any kind."""
+
+from __future__ import annotations
+
+import warnings
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from tests.runs.files import roles, write_problem
+
+from demonet import DEMONetClassifier, DemonetError, DEMONetGraphClassifier, DEMONetRegressor, DemonetWarning
+from demonet.data import read_graph
+from demonet.runs import Settings, fit_run
+
+QUICK = {"epochs": 2, "hidden": 4}
+PAIRS, LABELS = roles(6)
+EDGES = pd.DataFrame(PAIRS, columns=["source", "target"])
+
+
+def table() -> pd.DataFrame:
+    """A number with gaps, a category, a flag."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(index=list(LABELS))
+    frame["age"] = rng.normal(40, 9, len(LABELS)).round(1)
+    frame["city"] = [("Oslo", "Rome", "Bonn")[i % 3] for i in range(len(LABELS))]
+    frame["active"] = [i % 2 == 0 for i in range(len(LABELS))]
+    frame.loc[frame.index[3], "age"] = np.nan
+    return frame
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DemonetWarning)
+        return DEMONetClassifier(graph=EDGES, attributes=table(), **QUICK).fit(y=LABELS)
+
+
+@pytest.mark.parametrize("graph", [EDGES, PAIRS, nx.Graph(PAIRS), EDGES.assign(weight=1.0)])
+def test_a_graph_in_every_form(graph):
+    model = DEMONetClassifier(graph=graph, **QUICK).fit(y=pd.Series(LABELS))
+    assert model.classes_.tolist() == ["corner", "foot", "ring"]
+    assert model.predict(["r0"]).shape == (1,)
+
+
+@pytest.mark.parametrize("gap", [None, float("nan"), pd.NA, "nan", "NA", ""])
+def test_missing_targets_are_unlabelled(gap):
+    ids = list(LABELS)
+    some = {**LABELS, ids[0]: gap}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DemonetWarning)
+        by_dict = DEMONetClassifier(graph=EDGES, **QUICK).fit(y=some)
+        series = DEMONetClassifier(graph=EDGES, **QUICK).fit(y=pd.Series(some, dtype=object))
+        listed = DEMONetClassifier(graph=EDGES, **QUICK).fit(ids, [some[name] for name in ids])
+        known = DEMONetClassifier(graph=EDGES, **QUICK).fit(ids, {name: LABELS[name] for name in ids[1:]})
+    for model in (by_dict, series, listed, known):
+        assert model.classes_.tolist() == ["corner", "foot", "ring"]
+        assert model.split_.train.numel() + model.split_.val.numel() == len(ids) - 1
+
+
+def test_missing_numbers_and_a_column_of_pandas():
+    y = pd.Series([pd.NA, *range(1, len(LABELS))], index=list(LABELS), dtype="Int64")
+    model = DEMONetRegressor(graph=EDGES, **QUICK).fit(y=y)
+    assert model.split_.train.numel() + model.split_.val.numel() == len(LABELS) - 1
+
+
+def test_minus_one_is_a_class_except_in_a_tensor():
+    ids = list(LABELS)
+    codes = np.array([-1 if i < 6 else i % 2 for i in range(len(ids))])
+    with pytest.warns(DemonetWarning, match="-1"):
+        assert DEMONetClassifier(graph=EDGES, **QUICK).fit(ids, codes).classes_.tolist() == [-1, 0, 1]
+    model = DEMONetClassifier(graph=EDGES, **QUICK).fit(ids, torch.from_numpy(codes))
+    assert model.classes_.tolist() == [0, 1]
+    signs = np.where(codes < 1, -1, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DemonetWarning)
+        assert DEMONetClassifier(graph=EDGES, **QUICK).fit(ids, signs).classes_.tolist() == [-1, 1]
+
+
+def test_names_of_attributes(fitted):
+    assert fitted.feature_names_in_.tolist() == ["age", "city", "active"]
+    assert fitted.n_features_in_ == 3
+    names = ["age", "age missing", "city=Bonn", "city=Oslo", "city=Rome", "active"]
+    assert fitted.columns_.names == names
+    assert fitted.features_.spec == "columns"
+    assert {feature.name for feature in fitted.explain("r0", epochs=2).features} <= set(names)
+    assert not hasattr(DEMONetClassifier(graph=EDGES, **QUICK).fit(y=LABELS), "feature_names_in_")
+
+
+def test_a_saved_model_reads_another_table_as_the_first(fitted, tmp_path):
+    fitted.save(tmp_path / "m.safetensors")
+    moved = table()[["city", "active", "age"]]
+    moved.loc["r0", "city"] = "Lima"
+    with pytest.warns(DemonetWarning, match="'Lima' in 'city'"):
+        again = DEMONetClassifier.load(tmp_path / "m.safetensors", graph=EDGES, attributes=moved)
+    assert again.feature_names_in_.tolist() == ["age", "city", "active"]
+    rest = [name for name in LABELS if name not in ("r0", *nx.Graph(PAIRS).neighbors("r0"))]
+    np.testing.assert_allclose(again.predict_proba(rest), fitted.predict_proba(rest), atol=1e-12)
+    with pytest.raises(DemonetError, match="missing: 'age'"):
+        DEMONetClassifier.load(tmp_path / "m.safetensors", graph=EDGES, attributes=moved[["city", "active"]])
+    with pytest.raises(DemonetError, match=r"columns=estimator\.columns_"):
+        fitted.predict(graph=PAIRS)
+    other = read_graph(PAIRS, features=table().assign(city="Lima"))
+    with pytest.raises(DemonetError, match="training had"):
+        fitted.predict(graph=other)
+
+
+def test_attributes_of_a_networkx_graph_are_used_if_named():
+    graph = nx.Graph(PAIRS)
+    nx.set_node_attributes(graph, table()["city"].to_dict(), "city")
+    nx.set_node_attributes(graph, LABELS, "role")
+    nx.set_node_attributes(graph, {name: i for i, name in enumerate(LABELS)}, "rank")
+    assert DEMONetClassifier(graph=graph, **QUICK).fit(y=LABELS).n_features_in_ == 0  # a label may be among them
+    model = DEMONetClassifier(graph=graph, attributes=["rank", "city"], **QUICK).fit(y=LABELS)
+    assert model.feature_names_in_.tolist() == ["rank", "city"]
+    np.testing.assert_array_equal(model.predict(graph=graph), model.predict())
+
+
+def test_the_command_and_the_estimator_treat_files_alike(tmp_path):
+    """The estimator used tf-idf on numbers, and refused negative ones."""
+    write_problem(tmp_path, 6)
+    edges, labels, features = (str(tmp_path / f"{name}.csv") for name in ("edges", "labels", "features"))
+    run = fit_run(edges, labels, features, out=tmp_path / "run", settings=Settings(epochs=2))
+    model = DEMONetClassifier(graph=edges, attributes=features, **QUICK).fit(y=LABELS)
+    assert model.features_.spec == run.config["features"]
+    loaded = DEMONetClassifier.load(tmp_path / "run" / "model.safetensors", graph=edges, attributes=features)
+    np.testing.assert_array_equal(loaded.predict_proba().astype(np.float32), run.outputs)
+    assert loaded.feature_names_in_.tolist() == ["height", "age"]
+
+
+def test_output_as_a_data_frame(fitted):
+    framed = clone(fitted).set_output(transform="pandas")
+    assert clone(framed)._sklearn_output_config == {"transform": "pandas"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DemonetWarning)
+        framed.fit(y=LABELS)
+    found = framed.transform(["r0", "a0"])
+    assert found.index.tolist() == ["r0", "a0"]
+    assert found.columns.tolist() == framed.get_feature_names_out().tolist()
+    np.testing.assert_array_equal(found.to_numpy(), fitted.transform(["r0", "a0"]))
+    with pytest.raises(DemonetError, match="'xarray'"):
+        framed.set_output(transform="xarray")
+    triangles = [nx.cycle_graph(3 + i % 2) for i in range(8)]
+    graphs = DEMONetGraphClassifier(**QUICK).fit(triangles, [0, 1] * 4).set_output(transform="pandas")
+    assert graphs.transform(triangles).columns.tolist() == graphs.get_feature_names_out().tolist()
+
+
+def test_a_pipeline_hands_data_frames_on():
+    identity = FunctionTransformer(feature_names_out="one-to-one")
+    pipe = make_pipeline(DEMONetClassifier(graph=EDGES, **QUICK), identity).set_output(transform="pandas")
+    found = pipe.fit_transform(list(LABELS), list(LABELS.values()))
+    assert isinstance(found, pd.DataFrame)
+    assert found.index.tolist() == list(LABELS)
+
+
+def test_verbose_is_a_number_too():
+    DEMONetClassifier(graph=EDGES, verbose=1, **QUICK).fit(y=LABELS)
+    with pytest.raises(DemonetError, match="verbose"):
+        DEMONetClassifier(graph=EDGES, verbose=-1, **QUICK).fit(y=LABELS)
+
+
+def test_warnings_point_at_the_line_of_the_user():
+    model = DEMONetClassifier(graph=[*PAIRS, PAIRS[0]], **QUICK)
+    with pytest.warns(DemonetWarning) as caught:
+        model.fit(y=LABELS)
+    assert {warning.filename for warning in caught} == {__file__}
