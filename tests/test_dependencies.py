@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
 import tomllib
@@ -12,7 +13,8 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 MODULES = {"scikit-learn": "sklearn"}  # where the module has another name
 OPTIONAL = {"baselines", "ray", "onnx", "tensorboard", "test"}
-NOT_REQUIRED = {"dgl", "_typeshed"}  # a peer in the benchmark, if it is installed; types
+# A peer in the benchmark, if it is installed; frames of a user who has it; types.
+NOT_REQUIRED = {"dgl", "polars", "_typeshed"}
 
 
 def declared(requirements: list[str]) -> set[str]:
@@ -20,6 +22,7 @@ def declared(requirements: list[str]) -> set[str]:
     return {MODULES.get(name, name.replace("-", "_")) for name in names}
 
 
+@functools.cache
 def imported() -> dict[str, str]:
     """The top-level package of every import, with a file that imports it."""
     found = {}

@@ -15,7 +15,7 @@ from demonet.cli import app
 from demonet.train.presets import PRESETS, Family, Preset
 
 DOCS = Path(__file__).parent.parent
-NAMES = ("default", "paper", "authors")
+NAMES = ("strong", "default", "paper", "authors")
 FAMILIES: dict[Family, str] = {
     "nodes": "Nodes without attributes",
     "attributes": "Nodes with attributes",

@@ -273,7 +273,7 @@ def test_names_are_completed(problem, monkeypatch):
         timeout=120,
         check=False,
     )
-    assert done.stdout.split() == ["default", "paper", "authors"], done.stderr
+    assert done.stdout.split() == ["strong", "default", "paper", "authors"], done.stderr
 
 
 def test_a_table_of_graphs(problem, main):

@@ -181,7 +181,7 @@ def test_missing_keys_and_wrong_shapes(tmp_path):
 
 def test_idf_is_missed_when_the_model_is_loaded(tmp_path):
     path = tmp_path / "model.safetensors"
-    DEMONetClassifier(model="network", epochs=1).fit(words()).save(path)
+    DEMONetClassifier(model="network", preset="default", epochs=1).fit(words()).save(path)
     tensors, facts, _ = read_tensors(path, FORMAT)
     idf = tensors.pop("features.tfidf.idf")
     write_tensors(path, FORMAT, tensors, facts)

@@ -28,7 +28,7 @@ def test_it_is_the_recipe_with_another_face():
     with torch.no_grad():
         scores = trained.model.eval()(*trained.inputs)
     np.testing.assert_array_equal(fitted.predict_proba(), scores.double().softmax(1).numpy())
-    assert settled.model == preset("default", "nodes").model.changed(seed=3)
+    assert settled.model == preset("strong", "nodes").model.changed(seed=3)
     assert fitted.history_.train_loss == trained.history.train_loss
 
 
@@ -78,7 +78,7 @@ def test_classes_of_any_type(kind):
     graph, people, sides = club()
     values = {str: ["left", "right"], int: [7, -3], bool: [False, True], float: [2.0, 5.0]}[kind]
     y = np.array(values)[(sides == sides[0]).astype(int)]
-    fitted = DEMONetClassifier(graph=graph, model="network", epochs=30).fit(people, y)
+    fitted = DEMONetClassifier(graph=graph, model="network", preset="default", epochs=30).fit(people, y)
     assert fitted.classes_.tolist() == sorted(values)
     assert fitted.predict().dtype == y.dtype
     assert fitted.score(people, y) > 0.9
@@ -154,9 +154,11 @@ def test_what_is_learned_carries_over_to_another_graph():
 
 def test_attributes():
     data = words()
-    fitted = DEMONetClassifier(model="network", epochs=30).fit(data)
+    fitted = DEMONetClassifier(**QUICK).fit(data)
     assert fitted.n_features_in_ == 12
-    assert fitted.transform().shape == (data.num_nodes, len(fitted.classes_)), "no hidden layers: scores"
+    assert fitted.transform().shape == (data.num_nodes, QUICK["hidden"])
+    scores = DEMONetClassifier(preset="default", **QUICK).fit(data).transform()
+    assert scores.shape == (data.num_nodes, len(fitted.classes_)), "no hidden layers: scores"
     assert fitted.predict(words(1, motifs=4)).shape == (words(1, motifs=4).num_nodes,)
     with pytest.raises(DemonetError, match=r"\b11\b.*\b12\b"):
         fitted.predict(words(columns=11))
@@ -167,7 +169,8 @@ def test_attributes():
     data.x = torch.randn(data.num_nodes, 3, generator=torch.Generator().manual_seed(0))
     with pytest.raises(DemonetError, match=r"attribute -2.* tf-idf"):
         DEMONetClassifier(features="tfidf", **QUICK).fit(data)
-    assert DEMONetClassifier(**QUICK).fit(data).features_.spec == "columns"  # as the command does
+    assert DEMONetClassifier(**QUICK).fit(data).features_.spec == "encoded+structure"
+    assert DEMONetClassifier(preset="default", **QUICK).fit(data).features_.spec == "columns"  # as the command does
     assert DEMONetClassifier(features="attributes", **QUICK).fit(data).features_.spec == "attributes"
 
 

@@ -18,7 +18,7 @@ from demonet import DEMONetClassifier, DemonetError, DEMONetGraphClassifier, DEM
 from demonet.data import read_graph
 from demonet.runs import Settings, fit_run
 
-QUICK = {"epochs": 2, "hidden": 4}
+QUICK = {"model": "network", "epochs": 2, "hidden": 4}
 PAIRS, LABELS = roles(6)
 EDGES = pd.DataFrame(PAIRS, columns=["source", "target"])
 
@@ -87,8 +87,10 @@ def test_names_of_attributes(fitted):
     assert fitted.n_features_in_ == 3
     names = ["age", "age missing", "city=Bonn", "city=Oslo", "city=Rome", "active"]
     assert fitted.columns_.names == names
-    assert fitted.features_.spec == "columns"
-    assert {feature.name for feature in fitted.explain("r0", epochs=2).features} <= set(names)
+    assert fitted.features_.spec == "encoded+structure"
+    found = {feature.name for feature in fitted.explain("r0", epochs=2).features}
+    assert set(names) & found
+    assert not any(name.startswith("encoded") for name in found)
     assert not hasattr(DEMONetClassifier(graph=EDGES, **QUICK).fit(y=LABELS), "feature_names_in_")
 
 
@@ -99,7 +101,8 @@ def test_a_saved_model_reads_another_table_as_the_first(fitted, tmp_path):
     with pytest.warns(DemonetWarning, match="'Lima' in 'city'"):
         again = DEMONetClassifier.load(tmp_path / "m.safetensors", graph=EDGES, attributes=moved)
     assert again.feature_names_in_.tolist() == ["age", "city", "active"]
-    rest = [name for name in LABELS if name not in ("r0", *nx.Graph(PAIRS).neighbors("r0"))]
+    rest = sorted(set(LABELS) - set(nx.ego_graph(nx.Graph(PAIRS), "r0", radius=2)))  # two convolutions
+    assert rest
     np.testing.assert_allclose(again.predict_proba(rest), fitted.predict_proba(rest), atol=1e-12)
     with pytest.raises(DemonetError, match="missing: 'age'"):
         DEMONetClassifier.load(tmp_path / "m.safetensors", graph=EDGES, attributes=moved[["city", "active"]])

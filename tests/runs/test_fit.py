@@ -123,7 +123,13 @@ def test_graphs(problem):
 
 def test_attributes_that_are_no_counts_are_standardised(problem):
     run = fit(features="features.csv")
-    assert run.config["features"].split("+")[0] == "columns"
+    assert run.config["features"] == "encoded+structure"
+    model = DEMONetClassifier.load("run/model.safetensors", graph="edges.csv", attributes="features.csv")
+    found = model.features_.transform(model.graph_)[:, :2]
+    np.testing.assert_allclose(found.mean(0), 0, atol=1e-5)
+    np.testing.assert_allclose(found.std(0, correction=0), 1, atol=1e-5)
+    by_kind = fit(out="by-kind", features="features.csv", settings=Settings(epochs=12, preset="default"))
+    assert by_kind.config["features"] == "columns"
     assert run.columns == ["height", "age"]
     assert set(run.metrics["floors"]) == {"majority", "degree-knn", "attribute-lr"}
 

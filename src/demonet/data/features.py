@@ -272,6 +272,8 @@ class Encoded(Attributes):
         """Recognise the kind, and learn its scales."""
         self.info["counts"] = matrix_kind(graphs) != "numbers"
         self._kind().fit(graphs)
+        if graphs[0].get("columns") is not None:
+            self.info["names"] = graphs[0].columns.names
 
     def transform(self, data: Data) -> Features:
         """Standardised numbers are limited to eight deviations."""
@@ -284,6 +286,15 @@ class Encoded(Attributes):
         return kind
 
 
+# Of the numbers of Structure, in their order.
+STRUCTURE_NAMES = (
+    "log-degree",
+    *(f"log-degree of neighbours, {what}" for what in ("mean", "deviation", "minimum", "maximum", "two hops")),
+    "triangles",
+    "closed triangles",
+)
+
+
 class Structure(DegreeRadial):
     """The radial basis of a node's log-degree and eight numbers about the graph around it, at a scale of 0.3.
 
@@ -292,7 +303,7 @@ class Structure(DegreeRadial):
     the training nodes. The small scale lets them stand beside attributes: a network fits what has a larger scale first.
     """
 
-    num_features = NUM_RADIAL + 8
+    num_features = NUM_RADIAL + len(STRUCTURE_NAMES)
 
     def fit(self, graphs: Sequence[Data]) -> None:
         """Learn means and deviations; triangles are left out (zero) where counting them takes long."""

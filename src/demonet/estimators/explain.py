@@ -18,7 +18,7 @@ from torch_geometric.data import Data
 from torch_geometric.explain import Explainer, GNNExplainer
 from torch_geometric.utils import k_hop_subgraph
 
-from demonet.data.features import FeatureMap
+from demonet.data.features import STRUCTURE_NAMES, FeatureMap
 from demonet.data.ids import ids_of
 from demonet.degree.count import count_degree
 from demonet.errors import DemonetError
@@ -173,6 +173,9 @@ def feature_names(features: FeatureMap, ids: Sequence[Any]) -> list[str]:
             names += [*(f"degree {d}" for d in part.arrays["degrees"].tolist()), "degree unseen"]
         elif block == "adjacency":
             names += [f"adjacent to {node}" for node in ids]
+        elif block == "structure":
+            radial = part.num_features - len(STRUCTURE_NAMES)
+            names += [*(f"degree-rbf {column}" for column in range(radial)), *STRUCTURE_NAMES]
         else:
             names += part.info.get("names") or [f"{block} {column}" for column in range(part.num_features)]
     return names
