@@ -322,8 +322,8 @@ class DEMONetClassifier(Classification, NodeEstimator):
     >>> club = nx.karate_club_graph()
     >>> known = {0: "Hi", 1: "Hi", 2: "Hi", 3: "Hi", 32: "Officer", 33: "Officer", 31: "Officer", 30: "Officer"}
     >>> classifier = DEMONetClassifier(graph=club, effort="quick").fit(list(known), list(known.values()))
-    >>> classifier.predict([33]), classifier.predict_proba().shape, classifier.transform().shape
-    (array(['Officer'], dtype='<U7'), (34, 2), (34, 12))
+    >>> classifier.predict([33]), classifier.predict_proba().shape, len(classifier.transform())
+    (array(['Officer'], dtype='<U7'), (34, 2), 34)
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -157,6 +157,8 @@ def encode_classes(y: Any) -> tuple[Array, NDArray[np.int64]]:
     >>> encode_classes(["b", "a", None, "b"])
     (array(['a', 'b'], dtype='<U1'), array([ 1,  0, -1,  1]))
     """
+    if isinstance(y, list) and any(_is_gap(value) for value in y):  # beside words, numpy would write NaN as "nan"
+        y = np.array([None if _is_gap(value) else value for value in y], dtype=object)
     try:
         y = column_or_1d(y, warn=True)
         missing = _missing(y)
@@ -227,6 +229,10 @@ def _numbers(y: Any) -> NDArray[np.float64]:
     if np.isinf(numbers).any():
         raise DemonetError("Input y contains infinity")
     return numbers
+
+
+def _is_gap(value: Any) -> bool:
+    return not isinstance(value, str) and is_missing(value)
 
 
 def _missing(y: Array) -> NDArray[np.bool_]:
