@@ -13,6 +13,7 @@ import pytest
 from tests.pages import DATA, ROOT, blocks, run_page
 
 import demonet
+from demonet.ensemble import ensemble
 
 DOCS = ROOT / "docs"
 PAGES = sorted(path for path in DOCS.glob("*.md") if any(True for _ in blocks(path)))
@@ -32,8 +33,16 @@ def folder(tmp_path, request):
     return tmp_path
 
 
+@pytest.fixture
+def fewer(monkeypatch, request):
+    """Ensembles without the candidates for ordered classes, the slowest; not where a page shows what they reach."""
+    if request.getfixturevalue("page").stem != "tutorial":
+        every = ensemble.portfolio
+        monkeypatch.setattr(ensemble, "portfolio", lambda *of: [one for one in every(*of) if "ordinal" not in one.name])
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_block_does_what_is_shown(page, folder):
+def test_every_block_does_what_is_shown(page, folder, fewer):
     run_page(page, folder)
 
 
