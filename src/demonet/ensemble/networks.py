@@ -25,10 +25,11 @@ TYPICAL_EPOCHS = 120  # after which most networks have stopped
 
 
 class NetworkMember(Member):
-    """A preset's network, with several seeds.
+    """A network of a preset, with several seeds.
 
-    Options: ``seeds`` (how many networks are averaged), ``epochs`` at most, ``family`` (whose preset gives the layers),
-    ``features``, in ``model`` single fields of the architecture, and ``loops``: whether a node is a neighbour of itself.
+    Options: ``seeds`` (how many networks are averaged), ``epochs`` at most, ``preset`` (``"strong"``) and ``family``,
+    single fields of its architecture and training in ``model`` and ``train``, ``features``, and ``loops``: whether
+    nodes are their own neighbours.
 
     The epoch is the one at which the validation loss, averaged over the seeds, is lowest: of a single curve the lowest
     point is too often luck. A refit trains for as many epochs.
@@ -37,8 +38,9 @@ class NetworkMember(Member):
     kind = "network"
 
     def _preset(self) -> Preset:
-        base = preset("strong", self.options["family"])
-        return replace(base, model=base.model.changed(**self.options.get("model", {})))
+        base = preset(self.options.get("preset", "strong"), self.options["family"])
+        train = replace(base.train, **self.options.get("train", {}))
+        return replace(base, model=base.model.changed(**self.options.get("model", {})), train=train)
 
     def _fit(self, view: View, labelled: Labelled, chosen: dict[str, Any] | None) -> None:
         known = np.isin(labelled.y[labelled.val], labelled.y[labelled.train])
@@ -122,5 +124,5 @@ class NetworkMember(Member):
             nodes, share = int(view.sizes.sum()), num_train / max(1, view.num_items)
         model, epochs = self._preset().model, min(self.options["epochs"], TYPICAL_EPOCHS)
         width = model.hidden
-        row = 6e-10 * width**2 * (2 + model.basis_size) * model.layers + 4e-8 * width * model.layers
-        return self.options["seeds"] * epochs * (3e-3 + share * (nodes * row + edges * 3e-9 * width * model.layers))
+        row = 2e-10 * width**2 * (2 + model.basis_size) + 1.3e-8 * width
+        return self.options["seeds"] * epochs * (3e-3 + share * model.layers * (nodes * row + edges * 1e-9 * width))

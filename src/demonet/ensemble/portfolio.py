@@ -12,6 +12,7 @@ from demonet.ensemble.networks import NetworkMember
 from demonet.ensemble.nodes import FOREST_COLUMNS, LinearMember, NodeForest, NodeKernel, OrderedLogit, classes_by_degree
 from demonet.ensemble.views import GraphView, NodeView, View
 from demonet.train import preset
+from demonet.train.presets import Family
 
 Effort = Literal["quick", "standard", "best"]
 EFFORTS: tuple[Effort, ...] = ("quick", "standard", "best")
@@ -19,14 +20,22 @@ TREES = {"quick": 50, "standard": 100, "best": 400}
 SETTINGS = {"quick": 3, "standard": 8, "best": 8}  # of a kernel machine that are averaged
 SEEDS = {"quick": 0, "standard": 3, "best": 8}  # networks that are averaged
 MOST_SECONDS = {"quick": 10.0, "standard": 60.0, "best": float("inf")}  # of one fit, by its own estimate
-EPOCHS, EPOCHS_GRAPHS = 300, 150  # of a network, at most
-SMOOTHING = {"norm": "none", "without": "seed"}  # with loops: the seed is one of its neighbours, as in a GCN
+EPOCHS, EPOCHS_SUM, EPOCHS_GRAPHS = 300, 80, 150  # of a network, at most
+# The seed is one of its neighbours, as in a GCN: the stronger smoothing that homophilous attributes want.
+SMOOTHING: dict[str, Any] = {
+    "features": "encoded",
+    "loops": True,
+    "model": {"norm": "none", "without": "seed", "input_dropout": 0.5},
+    "train": {"weight_decay": 5e-4, "degree_decay": 20.0},
+}
+SUMS: dict[str, Any] = {"preset": "default", "features": "degree-rbf+degree-onehot", "model": {"hidden": 32}}
+LINEAR: dict[str, Any] = {"model": {"head": "linear", "dropout": 0.5}, "train": {"choose_by": "loss", "batch_size": 64}}
 ORDERED = 0.2  # share of the variance of log-degree between classes from which on they are taken as ordered
 
 
 def portfolio(view: View, labelled: Labelled, effort: Effort = "standard") -> list[Member]:
     """The members for a problem, those that are quick and often good first."""
-    return _nodes(view, labelled, effort) if isinstance(view, NodeView) else _graphs(view, effort)
+    return _nodes(view, labelled, effort) if isinstance(view, NodeView) else _graphs(view, labelled, effort)
 
 
 def _nodes(view: NodeView, labelled: Labelled, effort: Effort) -> list[Member]:
@@ -49,11 +58,11 @@ def _nodes(view: NodeView, labelled: Labelled, effort: Effort) -> list[Member]:
     found.append(NodeForest("forest-structure", columns="structure", trees=trees, leaf=2))
     found.append(NodeForest("forest-degree", columns="degree", trees=trees))
     if seeds:
-        found += _networks(view, effort)
+        found += _networks(view, labelled, effort)
     return found
 
 
-def _graphs(view: GraphView, effort: Effort) -> list[Member]:
+def _graphs(view: GraphView, labelled: Labelled, effort: Effort) -> list[Member]:
     trees, seeds = TREES[effort], SEEDS[effort]
     found: list[Member] = [MachineMember("machine", task="classes", settings=SETTINGS[effort])]
     found += [WLKernel("kernel-wl"), WLNeighbour("neighbour-wl")]
@@ -65,26 +74,28 @@ def _graphs(view: GraphView, effort: Effort) -> list[Member]:
     if seeds:
         base = preset("strong", "graphs")
         features = (base if view.facts["columns"] else base.without_attributes()).features
-        found.append(_affordable("network", view, effort, EPOCHS_GRAPHS, family="graphs", features=features))
+        options: dict[str, Any] = {"family": "graphs", "features": features}
+        found.append(_affordable("network", view, labelled, effort, EPOCHS_GRAPHS, **options))
+        found.append(_affordable("network-linear", view, labelled, effort, EPOCHS_GRAPHS, **options, **LINEAR))
     return found
 
 
-def _networks(view: NodeView, effort: Effort) -> list[Member]:
-    """On attributes: one that reads them beside the structure, and one that smooths them; else on structure alone."""
-    if not view.facts["attributes"]:
-        return [_affordable("network", view, effort, EPOCHS, family="nodes", features="structure")]
-    smoothing = {"features": "encoded", "model": SMOOTHING, "loops": True}
-    return [
-        _affordable("network", view, effort, EPOCHS, family="attributes", features="encoded+structure"),
-        _affordable("network-smooth", view, effort, EPOCHS, family="attributes", **smoothing),
-    ]
+def _networks(view: NodeView, labelled: Labelled, effort: Effort) -> list[Member]:
+    """Two kinds: means over neighbours, and without attributes sums, with attributes means that include the seed."""
+    family: Family = "attributes" if view.facts["attributes"] else "nodes"
+    first = _affordable(
+        "network", view, labelled, effort, EPOCHS, family=family, features=preset("strong", family).features
+    )
+    if view.facts["attributes"]:
+        return [first, _affordable("network-smooth", view, labelled, effort, EPOCHS, family=family, **SMOOTHING)]
+    return [first, _affordable("network-sum", view, labelled, effort, EPOCHS_SUM, family=family, **SUMS)]
 
 
-def _affordable(name: str, view: View, effort: Effort, epochs: int, **options: Any) -> Member:
+def _affordable(name: str, view: View, labelled: Labelled, effort: Effort, epochs: int, **options: Any) -> Member:
     """The network, with fewer seeds and epochs where it would take too long."""
     seeds = SEEDS[effort]
     for share in ((seeds, epochs), (seeds, epochs // 3), (1, epochs // 3), (1, epochs // 6)):
         found = NetworkMember(name, seeds=share[0], epochs=share[1], **options)
-        if found.cost(view, view.num_items) <= MOST_SECONDS[effort]:
+        if found.cost(view, len(labelled.train)) <= MOST_SECONDS[effort]:
             break
     return found

@@ -285,8 +285,8 @@ class DEMONetGraphRegressor(Regression, GraphEstimator):
         model: ``"network"`` or ``"kernel"``, for one target column.
         preset, scheme, features, hidden, lr, epochs, patience, validation_fraction: See
             :class:`DEMONetGraphClassifier`.
-        metric: The validation metric that chooses the epoch: ``"rmse"``, ``"mae"`` or ``"r2"``. If None, the loss in the
-            preset ``"strong"``, the root mean squared error in the others.
+        metric: The validation metric that chooses the epoch: ``"rmse"``, ``"mae"`` or ``"r2"``. If None, the loss in
+            the preset ``"strong"``, the root mean squared error in the others.
         loss: ``"mse"`` or ``"mae"``: squared or absolute error.
         random_state, device, verbose: See :class:`DEMONetGraphClassifier`.
 

@@ -35,11 +35,11 @@ class ModelConfig:
         activation: After every hidden layer.
         refine: Batch normalisation and a second linear map in every layer, as GIN has them; dropout then comes after
             these, not inside the convolution.
-        stem: A linear map of the input to ``hidden`` columns before the first layer, with dropout after it. Wide sparse
-            attributes are then never summed over neighbours.
-        norm: ``"batch"`` or ``"layer"`` normalisation between convolution and activation; dropout then comes after the
-            activation, not inside the convolution. ``refine`` has its own.
-        input_dropout: Probability with which entries of sparse features are dropped before the stem.
+        stem: A linear map of the input to ``hidden`` columns before the first layer. Wide sparse attributes are then
+            never summed over neighbours. Dropout comes after it and after every activation, not inside convolutions.
+        norm: ``"batch"`` or ``"layer"`` normalisation between convolution and activation; dropout likewise comes after
+            the activation. ``refine`` has its own.
+        input_dropout: Probability with which features are dropped before the stem, entry by entry.
         head: ``"linear"``; ``"degree"``, one more degree-specific convolution (nodes only); ``"mlp"``, with one hidden
             layer.
         pooling: How a graph is read out: by ``"degree"`` (Eq. 11), by ``"mean"`` (the paper's DEMO-Net_m), by
@@ -94,7 +94,7 @@ class ModelConfig:
         names = ("scheme", "aggr", "combine", "bias", "dropout", "hash_size", "basis_size", "degree_scale")
         # Models with consecutive seeds share no hash functions.
         options = {name: getattr(self, name) for name in names} | {"hash_seed": self.seed * _LAYERS + layer}
-        return options | {"dropout": 0.0} if self.refine or self.norm != "none" else options
+        return options | {"dropout": 0.0} if self.refine or self.stem or self.norm != "none" else options
 
     def changed(self, **changes: Any) -> ModelConfig:
         """The configuration with some fields changed; an unknown name is an error."""

@@ -44,7 +44,7 @@ class Stem(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """``[n, hidden]``."""
         if not is_sparse(x):
-            return self.drop(self.linear(x))
+            return self.drop(self.linear(self.drop_entries(x)))
         out = sparse_linear(x, self.linear.weight.t(), self._columns, self.drop_entries)
         return self.drop(out + self.linear.bias)
 
@@ -62,9 +62,9 @@ class Layer(nn.Module):
             second = nn.Linear(config.hidden, config.hidden)
             norm, dropout = nn.BatchNorm1d(config.hidden), Dropout(config.dropout)
             self.after = nn.Sequential(norm, activation, second, activation, dropout)
-        elif config.norm != "none":
-            norm = (nn.BatchNorm1d if config.norm == "batch" else nn.LayerNorm)(config.hidden)
-            self.after = nn.Sequential(norm, _activation(config), Dropout(config.dropout))
+        elif config.stem or config.norm != "none":
+            kind = {"none": nn.Identity, "batch": nn.BatchNorm1d, "layer": nn.LayerNorm}[config.norm]
+            self.after = nn.Sequential(kind(config.hidden), _activation(config), Dropout(config.dropout))
 
     def forward(self, h: Tensor, given: LayerInput, *, first: bool) -> Tensor:
         """``h^k`` from ``h^{k-1}``."""
