@@ -34,7 +34,7 @@ def problems():
     counts.x = (torch.rand(counts.num_nodes, 12) < 0.2).float()
     for name, data in (("bare", nodes), ("numbers", numbers), ("counts", counts)):
         for member in portfolio(NodeView(data), labelled):
-            if name == "bare" or "attributes" in member.name or member.name in ("linear", "machine"):
+            if name == "bare" or "network" in member.name or member.name in ("linear", "machine"):
                 yield pytest.param(data, labelled, small(member), id=f"{name}-{member.name}")
     for name in ("labels", "none"):
         graphs = graph_set(40, name == "labels")

@@ -69,7 +69,7 @@ def test_a_degree_specific_last_layer_is_linear(case):
 def test_parts_of_one_convolution_by_hand(scheme):
     r"""``default`` on attributes is :math:`W_0 x_v + (W_g + W_d) \bar x_{N(v)} + b`: each term on its own."""
     data = words()
-    fitted = DEMONetClassifier(scheme=scheme, **QUICK).fit(data)
+    fitted = DEMONetClassifier(preset="default", scheme=scheme, **QUICK).fit(data)
     found = fitted.explain(9, epochs=1)
     conv, x = fitted.model_.head.requires_grad_(False), fitted.features_.transform(fitted.graph_)
     neighbours = data.edge_index[0][data.edge_index[1] == 9]
@@ -135,7 +135,7 @@ def test_names_seed_and_repetition():
     assert isinstance(one, Explanation)
     assert (one.node, one.degree, one.task) == ("person 11", 1, "1")
     assert {one.edges[0].source, one.edges[0].target} <= set(people)
-    assert {feature.name.rsplit(" ", 1)[0] for feature in one.features} <= {"degree", "degree-rbf"}
+    assert {feature.name.rsplit(" ", 1)[0] for feature in one.features} == {"structure"}
     assert (
         one.edges
         != DEMONetClassifier(graph=graph, random_state=1, **QUICK)
@@ -148,7 +148,7 @@ def test_names_seed_and_repetition():
 
 
 def test_another_graph_an_isolated_node_and_bad_input():
-    fitted = DEMONetClassifier(**QUICK).fit(roles())
+    fitted = DEMONetClassifier(preset="default", **QUICK).fit(roles())
     star = fitted.explain(0, graph=nx.star_graph(40), epochs=2)
     assert (star.degree, star.task) == (40, "unseen")
     alone = fitted.explain(1, graph=nx.empty_graph(2), epochs=2)

@@ -28,7 +28,7 @@ def test_it_is_the_recipe_with_another_face():
     with torch.no_grad():
         scores = trained.model.eval()(*trained.inputs)
     np.testing.assert_array_equal(fitted.predict_proba(), scores.double().softmax(1).numpy())
-    assert settled.model == preset("default", "nodes").model.changed(seed=3)
+    assert settled.model == preset("strong", "nodes").model.changed(seed=3)
     assert fitted.history_.train_loss == trained.history.train_loss
 
 
@@ -78,7 +78,7 @@ def test_classes_of_any_type(kind):
     graph, people, sides = club()
     values = {str: ["left", "right"], int: [7, -3], bool: [False, True], float: [2.0, 5.0]}[kind]
     y = np.array(values)[(sides == sides[0]).astype(int)]
-    fitted = DEMONetClassifier(graph=graph, epochs=30).fit(people, y)
+    fitted = DEMONetClassifier(graph=graph, preset="default", epochs=30).fit(people, y)
     assert fitted.classes_.tolist() == sorted(values)
     assert fitted.predict().dtype == y.dtype
     assert fitted.score(people, y) > 0.9
@@ -154,7 +154,9 @@ def test_attributes():
     data = words()
     fitted = DEMONetClassifier(epochs=30).fit(data)
     assert fitted.n_features_in_ == 12
-    assert fitted.transform().shape == (data.num_nodes, len(fitted.classes_)), "no hidden layers: scores"
+    assert fitted.transform().shape == (data.num_nodes, 64)
+    plain = DEMONetClassifier(preset="default", epochs=3).fit(data)
+    assert plain.transform().shape == (data.num_nodes, len(plain.classes_)), "no hidden layers: scores"
     assert fitted.predict(words(1, motifs=4)).shape == (words(1, motifs=4).num_nodes,)
     with pytest.raises(DemonetError, match=r"\b11\b.*\b12\b"):
         fitted.predict(words(columns=11))
@@ -163,8 +165,9 @@ def test_attributes():
     with pytest.raises(DemonetError, match=r"\b12\b.*\b0\b"):
         DEMONetClassifier(**QUICK).fit(roles()).predict(data)
     data.x = torch.randn(data.num_nodes, 3, generator=torch.Generator().manual_seed(0))
+    assert DEMONetClassifier(**QUICK).fit(data).features_.blocks["encoded"].info["counts"] is False
     with pytest.raises(DemonetError, match=r"attribute -2.* tf-idf"):
-        DEMONetClassifier(**QUICK).fit(data)
+        DEMONetClassifier(preset="default", **QUICK).fit(data)
     assert DEMONetClassifier(features="attributes", **QUICK).fit(data).features_.spec == "attributes"
 
 
@@ -177,3 +180,17 @@ def test_adjacency_rows_refuse_another_graph():
         fitted.predict(role_graph(1, motifs=6))
     with pytest.raises(DemonetError, match=r"'adjacency'.*\b42\b"):
         fitted.predict(graph=nx.path_graph(4))
+
+
+def test_attributes_do_not_erase_structure():
+    """Two columns of noise: the classes are roles, which only the structure gives away."""
+    data = role_graph(0, motifs=24, noise=0.0)
+    data.x = torch.randn(data.num_nodes, 2, generator=torch.Generator().manual_seed(0))
+    fitted = DEMONetClassifier(epochs=150).fit(data)
+    held_out = fitted.split_.val.numpy()
+    assert (fitted.predict()[held_out] == fitted.classes_[data.y[held_out]]).mean() > 0.6
+
+
+def test_the_loss_chooses_the_epoch_unless_a_metric_is_given():
+    assert DEMONetClassifier(epochs=1).fit(roles()).preset_.train.choose_by == "loss"
+    assert DEMONetClassifier(epochs=1, metric="accuracy").fit(roles()).preset_.train.choose_by == "metric"

@@ -205,7 +205,7 @@ AS_THEY_ARE = [
 ADAPTED = [
     NodesOfATable(features="attributes", epochs=30, lr=0.5),
     GraphsOfATable(preset="paper", epochs=10, lr=0.05, hidden=8),
-    NumbersOfATable(features="attributes", epochs=60, lr=0.2),
+    NumbersOfATable(preset="default", features="attributes", epochs=60, lr=0.2),
     GraphNumbersOfATable(preset="paper", epochs=20, lr=0.05, hidden=8),
 ]
 

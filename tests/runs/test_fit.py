@@ -120,7 +120,7 @@ def test_graphs(problem):
 
 def test_attributes_that_are_no_counts_are_standardised(problem):
     run = fit(features="features.csv")
-    assert run.config["features"].split("+")[0] == "standardised"
+    assert run.config["features"].split("+")[0] == "encoded"
     assert run.columns == ["height", "age"]
     assert set(run.metrics["floors"]) == {"majority", "degree-knn", "attribute-lr"}
 
