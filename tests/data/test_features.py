@@ -56,6 +56,50 @@ def test_radial_basis_is_the_formula():
             assert x[node, i].item() == pytest.approx(expected, abs=1e-5)
 
 
+def test_encoded_is_tfidf_for_counts_and_standardised_otherwise():
+    data = with_counts(role_graph(0))
+    assert torch.equal(
+        FeatureMap("encoded").fit_transform(data).to_dense(), FeatureMap("tfidf").fit_transform(data).to_dense()
+    )
+    data.x = torch.eye(5)[data.y % 5]
+    torch.testing.assert_close(FeatureMap("encoded").fit_transform(data), data.x)
+    data.x = torch.randn(data.num_nodes, 2, generator=torch.Generator().manual_seed(0)) - 3
+    fitted = FeatureMap("encoded").fit(data)
+    assert torch.equal(fitted.transform(data), FeatureMap("standardised").fit_transform(data))
+    data.x[0, 0] = 1e6
+    assert fitted.transform(data)[0, 0] == 8, "limited"
+
+
+def test_structure_is_the_radial_basis_and_eight_standardised_numbers():
+    """A triangle 0, 1, 2 with a tail 2 - 3, and an isolated node 4."""
+    edges = torch.tensor([[0, 1, 1, 2, 2, 0, 2, 3], [1, 0, 2, 1, 0, 2, 3, 2]])
+    data = Data(edge_index=edges, num_nodes=5)
+    one, two, three = (math.log(1 + d) for d in (1, 2, 3))
+    around = {0: [two, three], 1: [two, three], 2: [two, two, one], 3: [three], 4: [0.0]}
+    mean = {v: np.mean(near) for v, near in around.items()}
+    second = {0: mean[1] + mean[2], 1: mean[0] + mean[2], 2: mean[0] + mean[1] + mean[3], 3: mean[2], 4: 0.0}
+    degree, triangles, closed = [2, 2, 3, 1, 0], [1, 1, 1, 0, 0], [1, 1, 1 / 3, 0, 0]
+    by_hand = np.array(
+        [
+            [
+                math.log(1 + degree[v]),
+                mean[v],
+                np.std(around[v]),
+                min(around[v]),
+                max(around[v]),
+                second[v] / max(degree[v], 1),
+                math.log(1 + triangles[v]),
+                closed[v],
+            ]
+            for v in range(5)
+        ]
+    )
+    expected = 0.3 * (by_hand - by_hand.mean(0)) / by_hand.std(0)
+    found = FeatureMap("structure").fit_transform(data)
+    np.testing.assert_allclose(found[:, 12:], expected, atol=1e-5)
+    torch.testing.assert_close(found[:, :12], 0.3 * FeatureMap("degree-rbf").fit_transform(data))
+
+
 def test_neighbour_degree_is_the_mean_of_logs_and_zero_for_the_isolated():
     x = FeatureMap("neighbour-degree").fit_transform(STAR)
     spacing = math.log(4) / 11

@@ -66,11 +66,14 @@ SHAPES = [
     {"aggr": "mean", "combine": "add", "bias": True, "head": "degree"},  # the authors'
     {"combine": "add", "bias": True, "activation": "relu", "refine": True, "aggr": "sqrt"},
     {"head": "mlp", "layers": 1},
+    {"stem": True, "norm": "batch", "combine": "add", "aggr": "mean", "layers": 1, "head": "degree"},  # strong
+    {"stem": True, "norm": "layer"},
+    {"stem": True, "bias": True},
 ]
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("shape", SHAPES, ids=["paper", "authors", "refined", "mlp"])
+@pytest.mark.parametrize("shape", SHAPES, ids=["paper", "authors", "refined", "mlp", "strong", "layer norm", "stem"])
 def test_a_node_model_is_its_equations(scheme, shape):
     model = node_model(scheme=scheme, **shape).eval()
     x = features(7, 3, 1).requires_grad_()
@@ -85,7 +88,7 @@ def test_a_node_model_is_its_equations(scheme, shape):
 
 @given(graphs(), seeds)
 def test_a_node_model_on_any_graph(graph, seed):
-    model = node_model(seed, scheme=SCHEMES[seed % 3], **SHAPES[seed % 4]).eval()
+    model = node_model(seed, scheme=SCHEMES[seed % 3], **SHAPES[seed % len(SHAPES)]).eval()
     x = features(graph.num_nodes, 3, seed)
     expected = node_scores(model, x, graph.edge_index)
     assert_same(model(x, graph.edge_index), expected)
@@ -118,7 +121,9 @@ def test_embeddings_and_representations_are_the_levels():
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("shape", [{}, {"refine": True, "head": "degree"}], ids=["plain", "refined"])
+@pytest.mark.parametrize(
+    "shape", [{}, {"refine": True, "head": "degree"}, {"stem": True}], ids=["plain", "refined", "stem"]
+)
 def test_sparse_features_equal_dense_ones(scheme, shape):
     model = node_model(scheme=scheme, **shape).eval()
     x = features(7, 3, 1) * (features(7, 3, 2) > 0)
@@ -226,6 +231,32 @@ def test_directed_tasks_go_through_both_forms(by):
         assert_same(model(model.prepare(x, graph.edge_index)), model(x, graph.edge_index))
     with pytest.raises(DemonetError, match=f"'in'.*'{by}'"):
         nodes(nodes.prepare(x, DegreeLayout.from_edge_index(*graph)))
+
+
+def test_entries_of_sparse_features_are_dropped_before_the_stem():
+    model = node_model(stem=True, input_dropout=0.5)
+    x = torch.ones(7, 3).double().to_sparse_csr()
+    seen = set()
+    for _ in range(20):
+        seen |= {round(value, 6) for value in (model.stem(x) - model.stem.linear.bias).flatten().tolist()}
+    weight = 2 * model.stem.linear.weight
+    sums = {
+        tuple(keep): weight @ torch.tensor(keep).double()
+        for keep in torch.cartesian_prod(*[torch.arange(2)] * 3).tolist()
+    }
+    expected = torch.stack(list(sums.values())).flatten()
+    assert all((expected - value).abs().min() < 1e-5 for value in seen)
+    assert len(seen) > 6, "more than one value a unit"
+    assert_same(model.eval().stem(x), model.stem.linear(x.to_dense()))
+
+
+def test_a_model_with_a_stem_or_a_norm_has_the_loss_of_its_scores():
+    """The fused losses are for plain convolutions."""
+    for shape in ({"stem": True}, {"norm": "layer"}, {"norm": "batch", "stem": True}):
+        model = node_model(**shape).eval()
+        x, target, share = features(7, 3, 1), torch.arange(7) % 4, torch.full((7,), 1 / 7)
+        expected = torch.nn.functional.cross_entropy(model(x, GRAPH.edge_index), target)
+        assert_same(model.loss(model.prepare(x, GRAPH.edge_index), target, share), expected, 1e-6)
 
 
 def test_dropout_acts_in_training_only():

@@ -23,6 +23,12 @@ def normed(norm, x: Tensor) -> Tensor:
     return (x - norm.running_mean) / torch.sqrt(norm.running_var + norm.eps) * norm.weight + norm.bias
 
 
+def layer_normed(norm, row: Tensor) -> Tensor:
+    """A row with mean 0 and variance 1."""
+    centred = row - row.mean()
+    return centred / torch.sqrt((centred**2).mean() + norm.eps) * norm.weight + norm.bias
+
+
 def linear(layer, x: Tensor) -> Tensor:
     return torch.stack([layer.weight @ row + (0 if layer.bias is None else layer.bias) for row in x])
 
@@ -30,12 +36,17 @@ def linear(layer, x: Tensor) -> Tensor:
 def levels(model, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> list[Tensor]:
     """h^0 = x, h^1, ..., h^K."""
     sigma = {"elu": elu, "relu": relu}[model.config.activation]
-    found = [x]
+    found, h = [x], x if model.stem is None else linear(model.stem.linear, x)
     for layer in model.layers:
-        h = convolution(layer.conv, found[-1], edge_index, edge_weight)
+        h = convolution(layer.conv, h, edge_index, edge_weight)
+        if model.config.norm == "layer":
+            h = torch.stack([layer_normed(layer.after[0], row) for row in h])
+        if model.config.refine or model.config.norm == "batch":
+            h = normed(layer.after[0], h)
         if model.config.refine:
-            h = linear(layer.after[2], sigma(normed(layer.after[0], h)))
-        found.append(sigma(h))
+            h = linear(layer.after[2], sigma(h))
+        h = sigma(h)
+        found.append(h)
     return found
 
 

@@ -22,6 +22,7 @@ from demonet.train import (
     TrainConfig,
     evaluate,
     fit,
+    fit_together,
     predict,
     steps,
     train_graphs,
@@ -101,6 +102,37 @@ def test_patience_and_the_weights_that_are_kept(name):
     assert history.val_metric == [right / 4 for right, _, _ in script[:epochs]]
     assert history.val_loss == pytest.approx([loss_of(*step) for step in script[:epochs]], rel=1e-5)
     assert evaluate(model, Everyone().validation)[1] == history.best_metric == script[best][0] / 4
+
+
+def test_the_lowest_loss_chooses_where_that_is_asked_for():
+    """Epoch 1 has the lower loss, epoch 2 the higher accuracy; patience counts epochs without a lower loss."""
+    script = [(3, 1.0, 1.0), (3, 9.0, 0.1), (4, 0.01, 0.0), WORSE, WORSE]
+    model = Scripted(script)
+    history = fit(model, Everyone(), TrainConfig(epochs=5, patience=2, choose_by="loss"))
+    assert (history.epochs, history.best_epoch, int(model.epoch)) == (4, 1, 1)
+    with pytest.raises(DemonetError, match="choose_by='luck'"):
+        TrainConfig(choose_by="luck")
+
+
+def test_models_trained_together_share_the_epoch_of_the_lowest_mean_loss():
+    """Each has its own best epoch, 0 and 2; on average epoch 1 is best."""
+    good, fair, bad = (4, 3.0, 0.0), (4, 2.0, 0.0), (1, 0.1, 9.0)
+    scripts = [[good, fair, bad, bad, bad], [bad, fair, good, bad, bad]]
+    models = [Scripted(script) for script in scripts]
+    config = TrainConfig(epochs=5, patience=2, choose_by="loss")
+    assert fit_together(models, [Everyone()] * 2, config, choose=True) == 2
+    assert [int(model.epoch) for model in models] == [1, 1]
+    models = [Scripted(script) for script in scripts]
+    assert fit_together(models, [Everyone()] * 2, config, choose=False) == 5, "no early stop"
+    assert [int(model.epoch) for model in models] == [4, 4]
+
+
+@pytest.mark.parametrize(("by", "epochs"), [("loss", 1), ("metric", 2)])
+def test_models_trained_together_by_loss_or_by_loss_minus_accuracy(by, epochs):
+    surer, righter = (3, 9.0, 0.1), (4, 1.0, 0.0)
+    assert loss_of(*surer) < loss_of(*righter) < loss_of(*surer) + 0.25
+    config = TrainConfig(epochs=3, choose_by=by)
+    assert fit_together([Scripted([surer, righter, WORSE])], [Everyone()], config, choose=True) == epochs
 
 
 def test_the_scripts_say_what_they_mean():
