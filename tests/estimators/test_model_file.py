@@ -183,11 +183,11 @@ def test_idf_is_missed_when_the_model_is_loaded(tmp_path):
     path = tmp_path / "model.safetensors"
     DEMONetClassifier(model="network", preset="default", epochs=1).fit(words()).save(path)
     tensors, facts, _ = read_tensors(path, FORMAT)
-    idf = tensors.pop("features.encoded.idf")
+    idf = tensors.pop("features.tfidf.idf")
     write_tensors(path, FORMAT, tensors, facts)
     with pytest.raises(DemonetError, match=r"model\.safetensors: .*KeyError.*'idf'"):
         DEMONetClassifier.load(path)
-    write_tensors(path, FORMAT, tensors | {"features.encoded.idf": idf[1:].clone()}, facts)
+    write_tensors(path, FORMAT, tensors | {"features.tfidf.idf": idf[1:].clone()}, facts)
     with pytest.raises(DemonetError, match=r"model\.safetensors: .*ValueError"):
         DEMONetClassifier.load(path)
 

@@ -137,16 +137,15 @@ def fit(
 def fit_together(models: Sequence[nn.Module], problems: Sequence[Problem], config: TrainConfig, *, choose: bool) -> int:
     """Train several models in step, for an average of their predictions.
 
-    With ``choose``, all of them get back their weights of the epoch at which the mean of their validation losses (with
-    ``choose_by="metric"``, of the loss minus the accuracy) is lowest, and training stops after ``patience`` epochs
-    without a lower mean: of a single curve the lowest point is too often luck. Otherwise they are trained for all
-    epochs, and the validation part is not looked at.
+    With ``choose``, all of them get back their weights of the epoch at which the mean of their validation losses is
+    lowest (of a single curve the lowest point is too often luck), and training stops after ``patience`` epochs without
+    a lower mean. Otherwise they are trained for all epochs, and the validation part is not looked at.
 
     Args:
         models: Trained in place. Model ``i`` is trained on problem ``i`` with the seed of the configuration plus ``i``.
         problems: As in :func:`fit`.
         config: Optimizer and epochs.
-        choose: Whether the validation part chooses the epoch.
+        choose: Whether the validation loss chooses the epoch.
 
     Returns:
         How many epochs the weights have been trained for.
@@ -161,8 +160,7 @@ def fit_together(models: Sequence[nn.Module], problems: Sequence[Problem], confi
                 _train_epoch(steps, problem, replace(config, seed=config.seed + i), number)
             if not choose:
                 continue
-            measured = [steps.evaluate(problem.validation) for steps, problem in zip(every, problems, strict=True)]
-            total = sum(loss - metric if config.choose_by == "metric" else loss for loss, metric in measured)
+            total = sum(steps.evaluate(problem.validation)[0] for steps, problem in zip(every, problems, strict=True))
             if total < lowest:
                 lowest, best = total, number + 1
                 for weights, model in zip(kept, models, strict=True):
