@@ -127,12 +127,12 @@ def test_models_trained_together_share_the_epoch_of_the_lowest_mean_loss():
     assert [int(model.epoch) for model in models] == [4, 4]
 
 
-@pytest.mark.parametrize(("by", "epochs"), [("loss", 1), ("metric", 2)])
-def test_models_trained_together_by_loss_or_by_loss_minus_accuracy(by, epochs):
+@pytest.mark.parametrize("by", ["loss", "metric"])
+def test_models_trained_together_are_chosen_by_their_loss(by):
     surer, righter = (3, 9.0, 0.1), (4, 1.0, 0.0)
-    assert loss_of(*surer) < loss_of(*righter) < loss_of(*surer) + 0.25
+    assert loss_of(*surer) < loss_of(*righter)
     config = TrainConfig(epochs=3, choose_by=by)
-    assert fit_together([Scripted([surer, righter, WORSE])], [Everyone()], config, choose=True) == epochs
+    assert fit_together([Scripted([surer, righter, WORSE])], [Everyone()], config, choose=True) == 1
 
 
 def test_the_scripts_say_what_they_mean():
