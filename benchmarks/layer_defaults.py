@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from statistics import fmean
 
 import torch
@@ -61,7 +62,7 @@ def main() -> None:
         for seed in SEEDS:
             data = citations(seed)
             tasks = DegreeTasks.exact(count_degree(data.edge_index, data.num_nodes))
-            values.append(accuracy(lambda i, o, t=tasks: DEMOConv(i, o, t, **options), seed))
+            values.append(accuracy(partial(DEMOConv, tasks=tasks, **options), seed))
         print(f"{fmean(values):.3f}  {options}", flush=True)
 
 
