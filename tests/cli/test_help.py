@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -16,13 +17,15 @@ HEAVY = ("torch", "torch_geometric", "numpy", "scipy", "sklearn", "networkx", "p
 PROGRAM = f"""
 import sys
 sys.modules.update(dict.fromkeys({HEAVY}))  # importing one of them fails
+sys.argv[0] = "demonet"
 from demonet.cli import main
 main()
 """
 
 
-def command(*arguments):
-    return subprocess.run([sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, check=False)
+def command(*arguments, **environment):
+    program = [sys.executable, "-c", PROGRAM, *arguments]
+    return subprocess.run(program, capture_output=True, text=True, check=False, env={**os.environ, **environment})
 
 
 @pytest.mark.parametrize(
@@ -42,6 +45,35 @@ def test_nothing_heavy_is_imported(arguments, code, word):
     assert done.returncode == code, done.stderr
     assert word in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["fit", "edges.csv", "--out", "run", "--labls", "x"], ["--labls", "--labels"]),
+        (["fit"], ["edges", "demonet fit --help"]),
+        (["fit", "edges.csv", "--out", "run", "--cv", "many"], ["--cv"]),
+        (["nothing"], ["nothing", "demonet --help"]),
+    ],
+)
+def test_a_usage_error_is_one_line(arguments, named):
+    """It was a usage line, a hint and a box, over five to seven lines."""
+    done = command(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert all(word in done.stderr for word in named)
+
+
+def test_completion_imports_nothing_heavy(tmp_path):
+    (tmp_path / "brand.csv").touch()
+    for start, found in ((f"{tmp_path}/br", f"{tmp_path}/brand.csv"), ("br", "brazil")):
+        done = command(_DEMONET_COMPLETE="complete_bash", COMP_WORDS=f"demonet fit {start}", COMP_CWORD="2")
+        assert found in done.stdout.split(), done.stderr
+
+
+def test_the_package_runs_as_a_module():
+    done = subprocess.run([sys.executable, "-m", "demonet", "--version"], capture_output=True, text=True)
+    assert done.stdout == f"demonet {demonet.__version__}\n", done.stderr
 
 
 def test_public_names_are_imported_on_first_use():

@@ -12,7 +12,7 @@ from demonet.runs import Run, Settings, fit_run
 MOTIFS = 12
 FAST = Settings(epochs=12)
 FILES = ["MODEL_CARD.md", "config.json", "metrics.json", "model.safetensors", "predictions.csv", "report.html"]
-FILES += ["run.safetensors", "split.json"]
+FILES += ["run.safetensors", "run.toml", "split.json"]
 
 
 def page(run: Run, path: Path) -> None:

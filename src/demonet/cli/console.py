@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from demonet.cli.choices import DATASETS
 from demonet.errors import DemonetError, DemonetWarning, Hint, Spelling
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from demonet.runs import RunProgress
     from demonet.train.loop import Epoch
 
+USAGE_ERROR: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "UsageError")
 SECONDS = 5.0  # between two lines of progress if there is no terminal
 
 
@@ -46,7 +48,10 @@ def spelling(app: typer.Typer, arguments: list[str]) -> Spelling:
 
 @contextmanager
 def plain_errors(spell: Spelling) -> Iterator[None]:
-    """Print expected errors as one line on stderr with exit code 2, and warnings as one line each."""
+    """Print expected errors as one line on stderr with exit code 2, and warnings as one line each.
+
+    Usage errors are among them if the application runs with ``standalone_mode=False``.
+    """
 
     def line(message: DemonetError | DemonetWarning) -> str:
         return " ".join(message.spelled(spell).splitlines())
@@ -67,9 +72,24 @@ def plain_errors(spell: Spelling) -> Iterator[None]:
         except DemonetError as error:
             typer.echo(f"{'' if error.file else 'error: '}{line(error)}", err=True)
             sys.exit(2)
+        except USAGE_ERROR as error:
+            if not _is_help(error):
+                typer.echo(_usage_line(error), err=True)
+            sys.exit(2)
         except OSError as error:
             typer.echo(f"{error.filename or 'error'}: {error.strerror or error}", err=True)
             sys.exit(2)
+
+
+def _is_help(error: Any) -> bool:
+    """Whether the command had no arguments; making this error has printed the help."""
+    return type(error).__name__ == "NoArgsIsHelpError"  # newer versions of Typer have their own copy of Click
+
+
+def _usage_line(error: Any) -> str:
+    path = error.ctx.command_path if error.ctx is not None else "demonet"
+    message = " ".join(error.format_message().split()).removesuffix(".")
+    return f"error: {message[:1].lower()}{message[1:]} ({path} --help lists what there is)"
 
 
 def console_progress() -> RunProgress:
@@ -94,8 +114,6 @@ def console_progress() -> RunProgress:
 
 def complete_edges(incomplete: str) -> list[str]:
     """Names of data sets and files that start with the given text, for shell completion."""
-    from demonet.data.catalog import CATALOG
-
     folder, _, start = incomplete.rpartition("/")
     try:
         entries = sorted(Path(f"{folder}/" if incomplete.startswith("/") else folder or ".").iterdir())
@@ -106,4 +124,4 @@ def complete_edges(incomplete: str) -> list[str]:
         for entry in entries
         if entry.name.startswith(start) and not entry.name.startswith(".")
     ]
-    return [name for name in CATALOG if name.lower().startswith(incomplete.lower())] + files
+    return [name for name in DATASETS if name.lower().startswith(incomplete.lower())] + files

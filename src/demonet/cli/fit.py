@@ -19,9 +19,29 @@ TRAINING, NETWORK, FOLDER = "Training", "Networks alone", "Folder"
 INTERRUPTED = 130  # the usual exit code after Ctrl-C
 
 
+def _take_config(context: typer.Context, path: Path | None) -> Path | None:
+    """Make the options in the file the defaults of this call."""
+    if path is not None:
+        from demonet.configfile import read_config
+
+        once = {"config", "resume", "overwrite", "as_json", "help"}
+        known = {parameter.name for parameter in context.command.params if parameter.name} - once
+        context.default_map = {**(context.default_map or {}), **read_config(path, known)}
+    return path
+
+
 def fit(
     edges: reading.EdgesArgument,
     out: Annotated[Path, typer.Option(help="The folder to write.", rich_help_panel=FOLDER)],
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            callback=_take_config,
+            is_eager=True,
+            help="Options in a TOML file, such as the run.toml of another run.",
+            rich_help_panel=FOLDER,
+        ),
+    ] = None,
     labels: reading.LabelsOption = None,
     features: reading.FeaturesOption = None,
     items: reading.ItemsOption = "auto",

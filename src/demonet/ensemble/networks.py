@@ -17,7 +17,7 @@ from demonet.degree.count import count_degree
 from demonet.degree.tasks import DegreeTasks
 from demonet.ensemble.member import Labelled, Member, seed_of
 from demonet.ensemble.views import Float, GraphView, NodeView, View
-from demonet.nn.models import DEMONet, GraphDEMONet, NodeDEMONet
+from demonet.nn.models import DegreeNetwork, GraphDEMONet, NodeDEMONet
 from demonet.nn.prepared import GraphUnion
 from demonet.train import GraphProblem, NodeProblem, Preset, fit_together, preset
 
@@ -74,7 +74,7 @@ class NetworkMember(Member):
         for number, model in enumerate(models):
             self.arrays |= {f"model.{number}.{name}": value.numpy() for name, value in model.state_dict().items()}
 
-    def _model(self, seed: int) -> DEMONet:
+    def _model(self, seed: int) -> DegreeNetwork:
         made, features = self._preset(), self._features()
         make = GraphDEMONet if made.family == "graphs" else NodeDEMONet
         tasks = DegreeTasks.from_state(self.facts["tasks"])
@@ -85,7 +85,7 @@ class NetworkMember(Member):
         arrays = {k[len(prefix) :]: torch.from_numpy(v) for k, v in self.arrays.items() if k.startswith(prefix)}
         return FeatureMap.from_state(self.facts["features"], arrays)
 
-    def _inputs(self, model: DEMONet, features: FeatureMap, view: View) -> Callable[[Any], tuple[Any, ...]]:
+    def _inputs(self, model: DegreeNetwork, features: FeatureMap, view: View) -> Callable[[Any], tuple[Any, ...]]:
         """From the numbers of some graphs, or None for all items, to what the model is called with."""
         if isinstance(view, NodeView):
             edges, weight = view.data.edge_index, view.data.get("edge_weight")

@@ -46,7 +46,7 @@ class NodeEstimator(DEMONetEstimator):
 
         Args:
             X: Node ids; or None, if ``y`` has them; or a Data with targets in ``y``, and then neither ``graph`` nor
-                ``y``.
+                ``y``. If it has a ``train_mask``, only those nodes train, and those of its ``val_mask`` validate.
             y: One target for each id; or a dict from id to target, or without ``X`` a pandas Series with ids as its
                 index. Nodes whose target is missing (None, NaN, a word such as ``"nan"`` or ``"NA"``) are unlabelled.
                 -1 is a class like any other; only in a torch tensor, such as the ``y`` of a Data, it is an unlabelled
@@ -59,7 +59,13 @@ class NodeEstimator(DEMONetEstimator):
             return self._fit(data, find_nodes(data, X), y)
         if self.graph is not None or y is not None:
             raise DemonetError("X is a graph, and so is graph=, or y is given", hint="fit(node_ids, y) or fit(data)")
+        split = Split.from_masks(X) if X.get("train_mask") is not None else None
+        if split is not None and split.val.numel():
+            return self.fit_split(X, split)
         rows, y = self._labelled(X)
+        if split is not None:
+            chosen = np.isin(rows, split.train.numpy())
+            rows, y = rows[chosen], y[chosen]
         return self._fit(self._read(X, learn=True), rows, y)
 
     def fit_split(
@@ -120,9 +126,15 @@ class NodeEstimator(DEMONetEstimator):
         return read(self._prepare(data)).cpu().numpy()[rows]
 
     def score(self, X: Any = None, y: Any = None, sample_weight: Any = None, *, graph: Any = None) -> float:
-        """Accuracy or R² on the nodes ``X`` with targets ``y``, or on the labelled nodes of a Data."""
+        """Accuracy or R² on the nodes ``X`` with targets ``y``, or on the labelled nodes of a Data.
+
+        If the Data has a ``test_mask``, only those nodes count.
+        """
         if isinstance(X, Data) and y is None and graph is None:
             rows, y = self._labelled(X)
+            if X.get("test_mask") is not None:
+                chosen = np.isin(rows, Split.from_masks(X).test.numpy())
+                rows, y = rows[chosen], y[chosen]
             return self._score(y, self.predict(X)[rows], sample_weight)
         if y is None:
             raise DemonetError("score needs y", hint="score(node_ids, y), or score(data) with targets in data.y")

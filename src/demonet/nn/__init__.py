@@ -1,13 +1,15 @@
 """The layer, the pooling and the models.
 
-Public: :class:`DEMOConv`, :class:`DegreePooling`, :class:`NodeDEMONet`, :class:`GraphDEMONet`, their configuration
-:class:`ModelConfig`, their prepared input :class:`GraphInput`, and :mod:`demonet.nn.weights`, the schemes.
+Public: :class:`DEMOConv`, :class:`DegreePooling`, :class:`DEMONet`, :class:`NodeDEMONet`, :class:`GraphDEMONet`, the
+configuration :class:`ModelConfig` and the prepared input :class:`GraphInput` of the last two, and
+:mod:`demonet.nn.weights`, the schemes.
 """
 
+from demonet.nn.basic import DEMONet
 from demonet.nn.config import ModelConfig
 from demonet.nn.conv import DEMOConv
 from demonet.nn.models import GraphDEMONet, NodeDEMONet
 from demonet.nn.pool import DegreePooling
 from demonet.nn.prepared import GraphInput
 
-__all__ = ["DEMOConv", "DegreePooling", "GraphDEMONet", "GraphInput", "ModelConfig", "NodeDEMONet"]
+__all__ = ["DEMOConv", "DEMONet", "DegreePooling", "GraphDEMONet", "GraphInput", "ModelConfig", "NodeDEMONet"]

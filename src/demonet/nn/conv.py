@@ -15,7 +15,7 @@ from torch_geometric.utils import is_torch_sparse_tensor
 from demonet.checks import check_sides
 from demonet.degree.count import count_degree
 from demonet.degree.layout import DegreeLayout
-from demonet.degree.tasks import DegreeTasks
+from demonet.degree.tasks import DegreeTasks, OpenTasks
 from demonet.errors import DemonetError
 from demonet.nn.dropout import Dropout
 from demonet.nn.weights import make_weights
@@ -40,16 +40,22 @@ class DEMOConv(MessagePassing):
     functions (``"hash"``, Eq. 10), or :math:`W_s + \sum_b B_b(\log(1 + d)) V_b` (``"smooth"``). The sum is
     computed first, so every scheme is one matrix product grouped by degree.
 
+    The defaults are those that work best on graphs with attributes and few labels. The paper's layer is
+    ``DEMOConv(..., tasks, scheme="weight", aggr="sum", combine="concat")``, or ``scheme="hash"``.
+
     Args:
         in_channels: Width of the input; a pair ``(source, target)`` for bipartite graphs; -1 reads it from the first
             input.
         out_channels: Width of the whole output. With ``combine="concat"`` the first ``out_channels // 2`` columns are
             the seed's, the others the neighbourhood's.
-        tasks: Which degrees share a matrix. Scheme ``"smooth"`` uses only their largest degree.
-        scheme: ``"weight"``, ``"hash"``, ``"smooth"``, or another name in :data:`demonet.nn.weights.SCHEMES`.
-        aggr: ``"sum"`` (:math:`s = 1`, the paper), ``"mean"`` (:math:`1/d`) or ``"sqrt"`` (:math:`1/\sqrt d`), where
+        tasks: Which degrees share a matrix. Scheme ``"smooth"`` uses only their largest degree. By default degrees 0,
+            1, 2-3, 4-7, ... share one, and the largest degree is that of the first graph that the layer is called with
+            (:class:`~demonet.degree.OpenTasks`). Give tasks where the first graph is a sample.
+        scheme: ``"smooth"``, ``"weight"`` or ``"hash"`` (the paper's), or another name in
+            :data:`demonet.nn.weights.SCHEMES`.
+        aggr: ``"mean"`` (:math:`s = 1/d`), ``"sum"`` (:math:`1`, the paper) or ``"sqrt"`` (:math:`1/\sqrt d`), where
             d is the number of edges that are summed.
-        combine: :math:`\circ`: ``"concat"`` (the paper) or ``"add"``.
+        combine: :math:`\circ`: ``"add"`` or ``"concat"`` (the paper).
         bias: One vector, added last.
         dropout: Probability with which entries of the two halves are dropped while training.
         hash_size, hash_seed: ``H`` of the hash scheme, and the seed of its hash functions.
@@ -70,7 +76,9 @@ class DEMOConv(MessagePassing):
         - **output:** ``(n_target, out)``, rows in the caller's order
 
     >>> edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
-    >>> conv = DEMOConv(8, 16, DegreeTasks.exact(torch.tensor([1, 2, 1])))
+    >>> DEMOConv(8, 16)(torch.randn(3, 8), edge_index).shape
+    torch.Size([3, 16])
+    >>> conv = DEMOConv(8, 16, DegreeTasks.exact(torch.tensor([1, 2, 1])), scheme="weight")
     >>> conv(torch.randn(3, 8), edge_index).shape
     torch.Size([3, 16])
     """
@@ -79,11 +87,11 @@ class DEMOConv(MessagePassing):
         self,
         in_channels: int | tuple[int, int],
         out_channels: int,
-        tasks: DegreeTasks,
+        tasks: DegreeTasks | None = None,
         *,
-        scheme: Scheme = "weight",
-        aggr: Literal["sum", "mean", "sqrt"] = "sum",
-        combine: Literal["concat", "add"] = "concat",
+        scheme: Scheme = "smooth",
+        aggr: Literal["sum", "mean", "sqrt"] = "mean",
+        combine: Literal["concat", "add"] = "add",
         bias: bool = False,
         dropout: float = 0.0,
         hash_size: int = 256,
@@ -93,6 +101,7 @@ class DEMOConv(MessagePassing):
         **kwargs: Any,
     ) -> None:
         source, target = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
+        tasks = OpenTasks() if tasks is None else tasks
         if not isinstance(tasks, DegreeTasks):
             raise DemonetError(f"tasks is a {type(tasks).__name__}", hint="for example DegreeTasks.exact(degree)")
         if any(width < 1 and width != -1 for width in (source, target)):
@@ -131,6 +140,8 @@ class DEMOConv(MessagePassing):
         """``[len(degree), in_channels, width of the neighbourhood half]``: the matrices that those degrees use."""
         if self.weights.is_open:
             raise DemonetError(f"in_channels={self.in_channels} is still open", hint="call the layer once before")
+        if self.tasks.is_open:
+            raise DemonetError("the degree tasks are still open", hint="call the layer once before")
         return self.weights.matrices(degree)
 
     def forward(
@@ -166,6 +177,7 @@ class DEMOConv(MessagePassing):
                 raise DemonetError(f"tasks by {self.tasks.by!r} degree in a bipartite graph", hint="pass degree=")
             degree = count_degree(edges, num_targets, self.tasks.by)
         _check_length("degrees", "node", degree, num_targets, dim=2 if self.tasks.by == "pair" else 1)
+        self.tasks.see(degree)
         return self._combine(target, self.weights.by_row(a, degree), num_targets)
 
     def _forward_layout(
@@ -178,6 +190,7 @@ class DEMOConv(MessagePassing):
         if degree is None:
             return layout.leave(self.forward_sorted(rows, layout, edge_weight))
         _check_length("degrees", "node", degree, layout.num_nodes, dim=2 if self.tasks.by == "pair" else 1)
+        self.tasks.see(degree)
         a = self._aggregate_sorted(rows, layout, edge_weight)
         return layout.leave(self._combine(rows, self.weights.by_row(a, layout.enter(degree)), x.size(0)))
 
@@ -251,6 +264,7 @@ class DEMOConv(MessagePassing):
             neighbourhood: :meth:`neighbourhood` of ``x``, where it is known.
         """
         self._check_layout(x, layout)
+        self.tasks.see(layout.degrees)
         separate = self.drop.active and self.combine == "add"  # dropout acts on each half before they are added
         matrices = None if separate or is_sparse(x) else self.weights.for_groups(layout)
         if neighbourhood is None and (matrices is None or edge_weight is not None):

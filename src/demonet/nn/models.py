@@ -77,7 +77,7 @@ def _activation(config: ModelConfig) -> nn.Module:
     return nn.ELU() if config.activation == "elu" else nn.ReLU()
 
 
-class DEMONet(nn.Module):
+class DegreeNetwork(nn.Module):
     """What both models share: the hidden layers, ``h^0 = x``, ``h^1``, ..., ``h^K``."""
 
     def __init__(
@@ -158,7 +158,7 @@ class DEMONet(nn.Module):
         return levels
 
 
-class NodeDEMONet(DEMONet):
+class NodeDEMONet(DegreeNetwork):
     """DEMO-Net for nodes: hidden layers, then a head that gives every node a score per class.
 
     Args:
@@ -245,7 +245,7 @@ class NodeDEMONet(DEMONet):
         return super()._first_conv() if self.layers else cast(DEMOConv, self.head)
 
 
-class GraphDEMONet(DEMONet):
+class GraphDEMONet(DegreeNetwork):
     r"""DEMO-Net for graphs: every layer read out, the input included (Eq. 12), then a head.
 
     .. math:: h_G = \mathrm{CONCAT}_{k=0..K} \; \mathrm{pool}(h^k)

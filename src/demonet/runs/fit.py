@@ -18,13 +18,14 @@ from typing import Any, NamedTuple
 
 import torch
 
+from demonet.configfile import write_config
 from demonet.data.splits import Split
 from demonet.estimators.checked import Estimator, fit_checked, load_checked, predict_checked
 from demonet.runs.candidates import candidate_facts
 from demonet.runs.degree_effect import degree_facts
 from demonet.runs.evaluate import measure, over_splits, shown, test_facts
 from demonet.runs.floors import floor_scores
-from demonet.runs.folder import MODEL, PAGE, READY, RunFolder, check_out, check_same, load_run, open_folder
+from demonet.runs.folder import MODEL, OPTIONS, PAGE, READY, RunFolder, check_out, check_same, load_run, open_folder
 from demonet.runs.models import EFFORT
 from demonet.runs.plan import Plan, fitting_threads, make_plan
 from demonet.runs.progress import RunProgress, check_tensorboard, tensorboard_log
@@ -51,8 +52,9 @@ def fit_run(
 ) -> Run:
     """Read a graph, hold out test items, train, test once, and write the folder of the run.
 
-    The folder has ``model.safetensors``, ``config.json``, ``metrics.json``, ``split.json``, ``predictions.csv``,
-    ``MODEL_CARD.md`` and ``run.safetensors``, from which the page is made. While the run is incomplete, its files are
+    The folder has ``model.safetensors``, ``config.json``, ``run.toml`` (the arguments, to repeat the run),
+    ``metrics.json``, ``split.json``, ``predictions.csv``, ``MODEL_CARD.md`` and ``run.safetensors``, from which the
+    page is made. While the run is incomplete, its files are
     in the subfolder ``unfinished``, and an earlier finished run in the folder is not changed.
 
     Args:
@@ -83,7 +85,9 @@ def fit_run(
         return finished
     with open_folder(out, overwrite=overwrite) as folder, fitting_threads(plan.inputs):
         folder.remember(request)
-        run = None if folder.path(READY).exists() else _train(plan, request, folder, progress, page)
+        options = {"edges": _text(edges), "labels": _text(labels), "features": _text(features)}
+        options |= {**asdict(plan.reading), **asdict(settings)}
+        run = None if folder.path(READY).exists() else _train(plan, request, options, folder, progress, page)
         folder.publish()
     return run or load_run(out)
 
@@ -91,6 +95,7 @@ def fit_run(
 def _train(
     plan: Plan,
     request: dict[str, Any],
+    options: dict[str, Any],
     folder: RunFolder,
     progress: RunProgress,
     page: Callable[[Run, Path], None] | None,
@@ -120,6 +125,7 @@ def _train(
     )  # trained before an interruption
     run = summarise(plan, estimator, _config(plan, request, estimator), metrics)
     folder.save(run, split)
+    write_config(folder.final(OPTIONS), {**options, "out": folder.out}, folder.out)
     if page is not None:
         page(run, folder.final(PAGE))
     folder.final(MODEL).write_bytes(folder.path(MODEL).read_bytes())

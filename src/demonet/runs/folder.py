@@ -25,6 +25,7 @@ from demonet.runs.run import Run
 from demonet.tensorfile import read_tensors, write_tensors
 
 MODEL, CONFIG, METRICS, SPLIT = "model.safetensors", "config.json", "metrics.json", "split.json"
+OPTIONS = "run.toml"
 PREDICTIONS, PAGE, CARD, ARRAYS = "predictions.csv", "report.html", "MODEL_CARD.md", "run.safetensors"
 WORK, WHOLE, READY, REQUEST = "unfinished", "whole", "ready", "asked.json"
 FORMAT = "demonet-run-2"

@@ -15,7 +15,7 @@ from demonet.checks import check_edge_index, check_split
 from demonet.data.features import FeatureMap
 from demonet.data.splits import Split
 from demonet.degree.count import count_degree
-from demonet.nn.models import DEMONet, GraphDEMONet, NodeDEMONet
+from demonet.nn.models import DegreeNetwork, GraphDEMONet, NodeDEMONet
 from demonet.nn.prepared import GraphUnion
 from demonet.train.loop import Epoch, History, fit
 from demonet.train.objective import Classify, Objective
@@ -39,7 +39,7 @@ class Trained:
         inputs: What the model was trained on, for embeddings of the same items.
     """
 
-    model: DEMONet
+    model: DegreeNetwork
     objective: Objective
     features: FeatureMap
     preset: Preset
@@ -58,7 +58,7 @@ def family_of(data: Data | Sequence[Data]) -> Family:
 
 def train_nodes(
     data: Data,
-    split: Split,
+    split: Split | None,
     preset: Preset,
     *,
     objective: Objective | None = None,
@@ -71,13 +71,15 @@ def train_nodes(
 
     Args:
         data: The graph, with targets in ``y``.
-        split: Training, validation and test nodes.
+        split: Training, validation and test nodes; None for the ``train_mask``, ``val_mask`` and ``test_mask`` of the
+            graph.
         preset: Features, model and training.
         objective: The task and its metric; classification by accuracy if None.
         seed: Seed of the initial weights, hash functions and dropout.
         class_weight: ``[classes]`` the weight of a node of each class in the loss and in the validation metric.
         on_epoch, checkpoint: See :func:`~demonet.train.fit`.
     """
+    split = Split.from_masks(data) if split is None else split
     y, objective = _targets(data, split, objective)
     features = FeatureMap(preset.features)
     x = features.fit_transform(data)
@@ -130,7 +132,7 @@ def train_graphs(
     return _train(model, features, preset, problem, inputs, seed, on_epoch, checkpoint)
 
 
-def prepare_batch(model: DEMONet, batch: Batch) -> tuple[Any, ...]:
+def prepare_batch(model: DegreeNetwork, batch: Batch) -> tuple[Any, ...]:
     """The inputs of a graph model for a batch of graphs."""
     options = {"batch": batch.batch, "num_graphs": batch.num_graphs, "edge_weight": batch.get("edge_weight")}
     return (model.prepare(batch.x, batch.edge_index, **options),)
@@ -152,7 +154,7 @@ def _targets(data: Data | Sequence[Data], split: Split, objective: Objective | N
 
 
 def _train(
-    model: DEMONet,
+    model: DegreeNetwork,
     features: FeatureMap,
     preset: Preset,
     problem: NodeProblem | GraphProblem,

@@ -1,0 +1,5 @@
+"""``python -m demonet``: the command line."""
+
+from demonet.cli import main
+
+main()
