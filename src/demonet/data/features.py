@@ -31,6 +31,8 @@ NUM_RADIAL = 12
 STRUCTURE_SCALE = 0.3
 MOST_WALKS = 1e8  # walks of two steps up to which triangles are counted
 NEIGHBOUR_SHARE = 0.5  # the scale of the neighbour block relative to a node's own tf-idf
+LARGE = 20_000  # nodes from which on one-hot degrees may be stored as sparse rows
+DENSE_ENTRIES = 2**24  # entries up to which they are dense nevertheless
 
 
 class Block:
@@ -64,18 +66,30 @@ class Constant(Block):
 
 
 class DegreeOneHot(Block):
-    """A column for each distinct degree of the training graphs, and a last one for any other degree."""
+    """A column for each distinct degree of the training graphs, and a last one for any other degree.
+
+    The number of distinct degrees grows with the graph, so the rows of a large graph are sparse.
+    """
 
     def fit(self, graphs: Sequence[Data]) -> None:
         """Collect the distinct degrees."""
         self.arrays["degrees"] = torch.cat([degree(data) for data in graphs]).unique()
 
-    def transform(self, data: Data) -> Tensor:
+    def transform(self, data: Data) -> Features:
         """One 1 per row."""
         seen, degrees = self.arrays["degrees"], degree(data)
         column = torch.searchsorted(seen, degrees).clamp(max=len(seen) - 1)
         column[seen[column] != degrees] = len(seen)
-        return torch.zeros(len(column), len(seen) + 1).scatter_(1, column[:, None], 1.0)
+        shape = len(column), self.num_features
+        if self.is_dense(*shape):
+            return torch.zeros(shape).scatter_(1, column[:, None], 1.0)
+        ones = np.ones(shape[0], np.float32)
+        return sparse.csr_array((ones, column.int().numpy(), np.arange(shape[0] + 1)), shape=shape)
+
+    @staticmethod
+    def is_dense(nodes: int, columns: int) -> bool:
+        """Whether rows of so many columns are dense."""
+        return nodes < LARGE or nodes * columns <= DENSE_ENTRIES
 
     @property
     def num_features(self) -> int:
@@ -380,7 +394,8 @@ class FeatureMap:
     constant            1
     ==================  ============================================================================================
 
-    The result is dense, or ``torch.sparse_csr`` if sparse attributes or the adjacency matrix are among the blocks.
+    The result is dense, or ``torch.sparse_csr`` if sparse attributes, the adjacency matrix or the one-hot degrees of a
+    large graph are among the blocks.
 
     >>> from demonet.data.synthetic import cycle
     >>> FeatureMap("degree-onehot+constant").fit_transform(cycle(3))

@@ -166,7 +166,7 @@ class DEMOConv(MessagePassing):
                 raise DemonetError(f"tasks by {self.tasks.by!r} degree in a bipartite graph", hint="pass degree=")
             degree = count_degree(edges, num_targets, self.tasks.by)
         _check_length("degrees", "node", degree, num_targets, dim=2 if self.tasks.by == "pair" else 1)
-        return self._combine(target, self.weights.by_row(a, degree), num_targets)
+        return self._combine(target, self._by_row(a, degree), num_targets)
 
     def _forward_layout(
         self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None, degree: Tensor | None
@@ -179,7 +179,10 @@ class DEMOConv(MessagePassing):
             return layout.leave(self.forward_sorted(rows, layout, edge_weight))
         _check_length("degrees", "node", degree, layout.num_nodes, dim=2 if self.tasks.by == "pair" else 1)
         a = self._aggregate_sorted(rows, layout, edge_weight)
-        return layout.leave(self._combine(rows, self.weights.by_row(a, layout.enter(degree)), x.size(0)))
+        return layout.leave(self._combine(rows, self._by_row(a, layout.enter(degree)), x.size(0)))
+
+    def _by_row(self, a: Tensor, degree: Tensor) -> Tensor:
+        return self.weights.by_sparse(a, degree) if is_sparse(a) else self.weights.by_row(a, degree)
 
     def _aggregate(
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, num_targets: int
@@ -257,7 +260,11 @@ class DEMOConv(MessagePassing):
             neighbourhood = self.neighbourhood(x, layout, edge_weight)
         if matrices is None:
             assert neighbourhood is not None
-            return activate(self._combine(x, self.weights.by_group(neighbourhood, layout), x.size(0)), activation)
+            if is_sparse(neighbourhood):
+                half = self.weights.by_sparse(neighbourhood, layout.key)
+            else:
+                half = self.weights.by_group(neighbourhood, layout)
+            return activate(self._combine(x, half, x.size(0)), activation)
         weights = Weights(self.seed.weight.t(), matrices, self.bias)
         options = self.options(activation)
         if not self.drop.active:

@@ -78,10 +78,13 @@ class GraphUnion:
         """The graphs with those numbers as one batch: the same values as if it had been prepared alone."""
         whole = self.whole
         layout, rows, batch, edges = self._layout.take(graphs.to(whole.layout.key.device))
-        x = sparse_rows(whole.x, rows) if is_sparse(whole.x) else whole.x[rows]
         edge_weight = None if whole.edge_weight is None else whole.edge_weight[edges]
-        neighbourhood = None if whole.neighbourhood is None else whole.neighbourhood[rows]
-        return GraphInput(x, layout, neighbourhood, edge_weight, batch, graphs.numel())
+        neighbourhood = None if whole.neighbourhood is None else _take(whole.neighbourhood, rows)
+        return GraphInput(_take(whole.x, rows), layout, neighbourhood, edge_weight, batch, graphs.numel())
+
+
+def _take(x: Tensor, rows: Tensor) -> Tensor:
+    return sparse_rows(x, rows) if is_sparse(x) else x[rows]
 
 
 class LayerInput(NamedTuple):

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from demonet.checks import check_split, labelled
+from demonet.data.features import DegreeOneHot
 from demonet.data.load import degrees
 from demonet.data.readers.base import InputFiles
 from demonet.data.splits import Split, fractions
@@ -155,7 +156,8 @@ def _num_features(inputs: Inputs, blocks: str) -> int:
     total = 0
     if "degree-onehot" in blocks.split("+"):
         every = degrees(inputs.data)
-        total += every.numel() * every.unique().numel()
+        shape = every.numel(), every.unique().numel() + 1
+        total += shape[0] * shape[1] if DegreeOneHot.is_dense(*shape) else shape[0] + inputs.num_edges
     for graph in inputs.graphs:
         if graph.x is not None:
             total += graph.x.values().numel() if graph.x.layout == torch.sparse_csr else graph.x.numel()
