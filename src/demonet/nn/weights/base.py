@@ -25,7 +25,7 @@ from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError
 from demonet.ops import backend
-from demonet.ops.sparse import SortedColumns, dense_blocks
+from demonet.ops.sparse import SortedColumns, dense_blocks, is_sparse
 
 T = TypeVar("T")
 SCHEMES: dict[str, type[DegreeWeights]] = {}
@@ -94,6 +94,10 @@ class DegreeWeights(nn.Module):
     def by_sparse(self, a: Tensor, degree: Tensor) -> Tensor:
         """:meth:`by_row` for sparse rows ``a``."""
         return torch.cat([self.by_row(block, degree[place]) for place, block in dense_blocks(a)])
+
+    def by_folded(self, a: Tensor, degree: Tensor) -> Tensor:
+        """:meth:`by_row` for what :meth:`fold` returned, dense or sparse."""
+        return self.by_sparse(a, degree) if is_sparse(a) else self.by_row(a, degree)
 
     def for_groups(self, layout: DegreeLayout) -> Tensor | None:
         """``[groups, in_channels, width]``: the matrix of every group; None where :meth:`by_group` is cheaper."""

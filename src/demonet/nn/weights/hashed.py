@@ -132,6 +132,10 @@ class HashedWeights(DegreeWeights):
         """The hashed aggregate times W."""
         return a @ self.weight if self.folds else self.by_row(a, layout.key)
 
+    def by_folded(self, a: Tensor, degree: Tensor) -> Tensor:
+        """The hashed aggregate times W."""
+        return a @ self.weight if self.folds else super().by_folded(a, degree)
+
     def by_row(self, a: Tensor, degree: Tensor) -> Tensor:
         r""":math:`W(\phi_g(a) + \phi_d(a))`, literally."""
         return self._hash(a, degree) @ self.weight
