@@ -19,7 +19,7 @@ from demonet.checks import check_labels
 from demonet.data.splits import Split, fractions
 from demonet.ensemble.checkpoint import Checkpoint, Fitted
 from demonet.ensemble.machines import MachineMember
-from demonet.ensemble.member import Labelled, Member
+from demonet.ensemble.member import LARGE, Labelled, Member
 from demonet.ensemble.portfolio import EFFORTS, MOST_SECONDS, Effort, portfolio
 from demonet.ensemble.selection import Score, ensemble_weights, log_losses, soften
 from demonet.ensemble.views import Float, Int, View, view_of
@@ -386,7 +386,12 @@ def _score(metric: str) -> Score:
 
 
 def _average(weights: Float, probability: Sequence[Float] | Float) -> Float:
-    return np.tensordot(weights, np.asarray(probability), 1)
+    if len(probability[0]) < LARGE:
+        return np.tensordot(weights, np.asarray(probability), 1)
+    total = np.zeros_like(probability[0])
+    for weight, each in zip(weights, probability, strict=True):  # no copy of them all
+        total += weight * each
+    return total
 
 
 def _probabilities(member: Member, view: View) -> Float:

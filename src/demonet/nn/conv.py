@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +23,9 @@ from demonet.nn.weights.base import set_to_zero
 from demonet.ops import Options, Weights, aggregate, conv, neighbour_lists
 from demonet.ops.reference import activate, aggregate_scale, owner
 from demonet.ops.sparse import SortedColumns, is_sparse, sparse_aggregate, sparse_linear, sparse_rows
+
+if TYPE_CHECKING:
+    from demonet.nn.blocks import Block
 
 Scheme = str  # a name in demonet.nn.weights.SCHEMES
 Features = Tensor | tuple[Tensor, Tensor | None]
@@ -178,7 +181,7 @@ class DEMOConv(MessagePassing):
             degree = count_degree(edges, num_targets, self.tasks.by)
         _check_length("degrees", "node", degree, num_targets, dim=2 if self.tasks.by == "pair" else 1)
         self.tasks.see(degree)
-        return self._combine(target, self.weights.by_row(a, degree), num_targets)
+        return self._combine(target, self._by_row(a, degree), num_targets)
 
     def _forward_layout(
         self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None, degree: Tensor | None
@@ -191,8 +194,10 @@ class DEMOConv(MessagePassing):
             return layout.leave(self.forward_sorted(rows, layout, edge_weight))
         _check_length("degrees", "node", degree, layout.num_nodes, dim=2 if self.tasks.by == "pair" else 1)
         self.tasks.see(degree)
-        a = self._aggregate_sorted(rows, layout, edge_weight)
-        return layout.leave(self._combine(rows, self.weights.by_row(a, layout.enter(degree)), x.size(0)))
+        return layout.leave(self.forward_degrees(rows, layout, edge_weight, layout.enter(degree)))
+
+    def _by_row(self, a: Tensor, degree: Tensor) -> Tensor:
+        return self.weights.by_sparse(a, degree) if is_sparse(a) else self.weights.by_row(a, degree)
 
     def _aggregate(
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, num_targets: int
@@ -271,7 +276,11 @@ class DEMOConv(MessagePassing):
             neighbourhood = self.neighbourhood(x, layout, edge_weight)
         if matrices is None:
             assert neighbourhood is not None
-            return activate(self._combine(x, self.weights.by_group(neighbourhood, layout), x.size(0)), activation)
+            if is_sparse(neighbourhood):
+                half = self.weights.by_sparse(neighbourhood, layout.key)
+            else:
+                half = self.weights.by_group(neighbourhood, layout)
+            return activate(self._combine(x, half, x.size(0)), activation)
         weights = Weights(self.seed.weight.t(), matrices, self.bias)
         options = self.options(activation)
         if not self.drop.active:
@@ -279,6 +288,30 @@ class DEMOConv(MessagePassing):
         plain = weights._replace(bias=None), layout, options._replace(activation="none")
         out = self.drop.beside(conv(x, neighbourhood, *plain), self.seed.out_channels)
         return activate(out if self.bias is None else out + self.bias, activation)
+
+    def forward_degrees(self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None, degree: Tensor) -> Tensor:
+        """The layer on rows in degree order, with other degrees than those of the layout, in the same order."""
+        self._check_layout(x, layout)
+        a = self._aggregate_sorted(x, layout, edge_weight)
+        return self._combine(x, self._by_row(a, degree), x.size(0))
+
+    def forward_block(self, x: Tensor, block: Block, neighbourhood: Tensor | None = None) -> Tensor:
+        """The layer on some targets.
+
+        Args:
+            x: ``[rows, in_channels]`` the rows that are read.
+            block: The targets among them, their neighbours and true degrees.
+            neighbourhood: ``[targets, in_channels]`` :meth:`neighbourhood` of the targets, where it is known.
+        """
+        targets = x if block.targets == slice(0, x.size(0)) else x[block.targets]
+        if neighbourhood is not None:
+            half = self.weights.by_folded(neighbourhood, block.degree)
+        else:
+            assert block.pointer is not None
+            assert block.neighbours is not None
+            a = aggregate(x, (block.pointer, block.neighbours), block.weight)
+            half = self.weights.by_row(a if block.scale is None else a * block.scale[:, None], block.degree)
+        return self._combine(targets, half, targets.size(0))
 
     def neighbourhood(self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None = None) -> Tensor:
         r"""The aggregated neighbourhood :math:`a_v` of every row, hashed where the scheme does that first.

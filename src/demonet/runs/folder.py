@@ -22,17 +22,19 @@ from demonet.data.splits import Split
 from demonet.errors import DemonetError, Hint
 from demonet.runs.outputs import model_card, write_predictions
 from demonet.runs.run import Run
-from demonet.tensorfile import read_tensors, write_tensors
+from demonet.tensorfile import pack_texts, read_tensors, unpack_texts, write_tensors
 
 MODEL, CONFIG, METRICS, SPLIT = "model.safetensors", "config.json", "metrics.json", "split.json"
 OPTIONS = "run.toml"
 PREDICTIONS, PAGE, CARD, ARRAYS = "predictions.csv", "report.html", "MODEL_CARD.md", "run.safetensors"
 WORK, WHOLE, READY, REQUEST = "unfinished", "whole", "ready", "asked.json"
-FORMAT = "demonet-run-2"
+FORMAT = "demonet-run-3"
+FORMAT_2 = "demonet-run-2"  # with the ids in the header
 FORMAT_1 = "demonet-run-1"  # written without a checksum
 _ARRAYS = ("y", "part", "outputs", "degree", "place", "degrees", "degree_counts")
 _OPTIONAL = ("edge_count", "edges", "drawing", "degree_task")
-_FACTS = ("kind", "history", "class_names", "ids", "columns")
+_FACTS = ("kind", "history", "class_names", "columns")
+_IDS = ("bytes", "offsets")
 
 _ACCURACIES = ("test_accuracy", "val_accuracy")
 
@@ -114,6 +116,7 @@ class RunFolder:
         """Write all files of the finished run except the model and the page."""
         arrays = {name: getattr(run, name) for name in (*_ARRAYS, *_OPTIONAL)}
         tensors = {name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in arrays.items() if a is not None}
+        tensors |= {f"ids.{part}": tensor for part, tensor in pack_texts(run.ids).items()}
         write_tensors(self.final(ARRAYS), FORMAT, tensors, {name: getattr(run, name) for name in _FACTS})
         noun = run.kind.removesuffix("s")
         path, names = self.final(PREDICTIONS), run.class_names
@@ -174,13 +177,14 @@ def load_run(out: str | Path) -> Run:
     if not (out / ARRAYS).is_file() or (unfinished and (out / WORK / READY).exists()):
         problem = "the run in this folder is not finished" if unfinished else "there is no run in this folder"
         raise DemonetError(problem, file=out, hint="continue it with fit and resume" if unfinished else None)
-    tensors, facts, _ = read_tensors(out / ARRAYS, FORMAT, unchecked=(FORMAT_1,))
+    tensors, facts, found = read_tensors(out / ARRAYS, FORMAT, FORMAT_2, unchecked=(FORMAT_1,))
     if "probabilities" in tensors:  # of an earlier version
         tensors["outputs"] = tensors.pop("probabilities")
     try:
         arrays: dict[str, Any] = {name: tensors[name].numpy() for name in _ARRAYS}
         arrays |= {name: tensors[name].numpy() for name in _OPTIONAL if name in tensors}
-        facts = {name: facts[name] for name in _FACTS}
+        ids = unpack_texts({part: tensors[f"ids.{part}"] for part in _IDS}) if found == FORMAT else facts["ids"]
+        facts = {name: facts[name] for name in _FACTS} | {"ids": ids}
     except KeyError as error:
         raise DemonetError(f"{error.args[0]} is missing", file=out / ARRAYS) from None
     config, metrics = read_json(out / CONFIG), read_json(out / METRICS)
