@@ -72,6 +72,13 @@ def plain_errors(spell: Spelling) -> Iterator[None]:
             sys.exit(2)
 
 
+def wrote(out: Path, what: str) -> None:
+    """Say what was written; on stderr if it was written to standard output."""
+    from demonet.atomic import is_standard_output
+
+    typer.echo(f"Wrote {out}: {what}.", err=is_standard_output(out))
+
+
 def console_progress() -> RunProgress:
     """Progress of a run on stderr: a line per step and per candidate, and a progress bar while training."""
     from demonet.ensemble.progress import CandidateBar

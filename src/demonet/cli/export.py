@@ -17,10 +17,12 @@ def export(
     weighted: Annotated[bool, typer.Option("--weighted", help="Add edge weights as an input.")] = False,
 ) -> None:
     """Write the model of a finished run as ONNX: features and edges in, probabilities or numbers out."""
+    from demonet.atomic import check_file
     from demonet.estimators.checked import load_checked
     from demonet.runs import load_run
     from demonet.runs.folder import MODEL
 
+    check_file(onnx)
     finished = load_run(run)
     if finished.model != "network":
         hint = "only networks can be exported: fit again with --model network"
