@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from demonet.atomic import replacing
+from demonet.atomic import check_file, replacing
 from demonet.errors import DemonetError
 
 _ZEROS = "0" * 64
@@ -43,8 +43,7 @@ def write_tensors(path: str | Path, format: str, tensors: dict[str, Tensor], fac
         tensors: The tensors by name, on any device.
         facts: Anything that JSON can hold.
     """
-    if not Path(path).parent.is_dir():
-        raise DemonetError("there is no such folder", file=path)
+    check_file(path)
     copies = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     raw = save(copies, metadata={"format": format, "facts": json.dumps(facts), "sha256": _ZEROS})
     with replacing(path) as temporary:

@@ -129,9 +129,9 @@ class NodeEstimator(DEMONetEstimator):
     @torch.no_grad()
     def _embed(self, data: Data, rows: Array) -> Array:
         if isinstance(self.model_, ClosedForm):
-            return self.model_.embed(data, rows)
+            return self._finite(self.model_.embed(data, rows), data, rows)
         read = self.model_.embed if len(self.model_.layers) else self.model_
-        return read(self._prepare(data)).cpu().numpy()[rows]
+        return self._finite(read(self._prepare(data)).cpu().numpy()[rows], data, rows)
 
     def score(self, X: Any = None, y: Any = None, sample_weight: Any = None, *, graph: Any = None) -> float:
         """Accuracy or R² on the nodes ``X`` with targets ``y``, or on the labelled nodes of a Data.
@@ -237,8 +237,10 @@ class NodeEstimator(DEMONetEstimator):
     def _outputs(self, X: Any = None, graph: Any = None) -> Array:
         data, rows = self._locate(X, graph)
         if isinstance(self.model_, ClosedForm):
-            return self.model_.outputs(data, rows)
-        return self._activate(self.model_(self._prepare(data)))[rows]
+            found = self.model_.outputs(data, rows)
+        else:
+            found = self._activate(self.model_(self._prepare(data)))[rows]
+        return self._finite(found, data, rows)
 
     def _read(self, graph: Any, learn: bool = False) -> Data:
         """The graph without its targets; a table of attributes is encoded as in training, unless it is ``learn``-ed."""

@@ -229,8 +229,7 @@ class DEMOConv(MessagePassing):
             a = self.propagate(edge_index, x=x, edge_weight=edge_weight, size=size)
             scale = aggregate_scale(pointer, self.aggr, a.dtype)
             return a if scale is None else a * scale[:, None], edges
-        summed = sparse_aggregate if is_sparse(x) else aggregate
-        return summed(x, (pointer, neighbours), weight, aggr=self.aggr), edges
+        return self._summed(x, (pointer, neighbours), weight), edges
 
     def message(self, x_j: Tensor, edge_weight: Tensor | None) -> Tensor:
         """The message of a neighbour, for explainers."""
@@ -272,7 +271,7 @@ class DEMOConv(MessagePassing):
         self.tasks.see(layout.degrees)
         separate = self.drop.active and self.combine == "add"  # dropout acts on each half before they are added
         matrices = None if separate or is_sparse(x) else self.weights.for_groups(layout)
-        if neighbourhood is None and (matrices is None or edge_weight is not None):
+        if neighbourhood is None and (matrices is None or edge_weight is not None or x.dtype == torch.float16):
             neighbourhood = self.neighbourhood(x, layout, edge_weight)
         if matrices is None:
             assert neighbourhood is not None
@@ -339,8 +338,20 @@ class DEMOConv(MessagePassing):
         if edge_weight is not None:
             _check_length("edge weights", "edge", edge_weight, layout.num_edges)
             edge_weight = edge_weight[layout.edge.long()]
+        return self._summed(x, layout, edge_weight)
+
+    def _summed(self, x: Tensor, lists: Any, weight: Tensor | None) -> Tensor:
+        """The scaled sums over neighbours. Half precision ends at 65504, so those sums are made in single precision."""
         summed = sparse_aggregate if is_sparse(x) else aggregate
-        return summed(x, layout, edge_weight, aggr=self.aggr)
+        if x.dtype != torch.float16:
+            return summed(x, lists, weight, aggr=self.aggr)
+        wide = summed(x.float(), lists, None if weight is None else weight.float(), aggr=self.aggr)
+        narrow = wide.to(x.dtype)
+        if not torch.compiler.is_compiling() and not bool(narrow.isfinite().all()):
+            row = int((~narrow.isfinite()).any(1).nonzero()[0])
+            problem = f"a sum over neighbours is {float(wide[row].abs().max()):.3g}, more than float16 can hold"
+            raise DemonetError(problem, hint="use bfloat16 or float32, or aggr='mean'")
+        return narrow
 
     def _check_layout(self, x: Tensor, layout: DegreeLayout) -> None:
         """Raise for what the layer cannot do with a layout."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from demonet.atomic import replacing
+from demonet.atomic import check_file, is_stream, replacing
 from demonet.errors import DemonetError
 from demonet.runs.evaluate import decided, shown
 from demonet.runs.run import Run
@@ -154,7 +154,7 @@ def write_predictions(
 
 
 def write_embeddings(path: Path, noun: str, ids: Sequence[str], embedding: NDArray[np.float32]) -> None:
-    """Write ids and ``e0, e1, ...`` as ``.parquet`` or ``.csv``, or the matrix alone as ``.npy``."""
+    """Write ids and ``e0, e1, ...`` as ``.parquet`` or ``.csv``, or the matrix alone as ``.npy``; CSV to a stream."""
     check_suffix(path)
     columns = [Column(noun, ids), *(Column(f"e{place}", embedding[:, place]) for place in range(embedding.shape[1]))]
     with replacing(path) as temporary:
@@ -166,20 +166,12 @@ def write_embeddings(path: Path, noun: str, ids: Sequence[str], embedding: NDArr
 
 
 def check_suffix(path: Path) -> None:
-    """Fail early if embeddings cannot be written to a file: its suffix or its folder is wrong."""
-    if path.suffix.lower() not in SUFFIXES:
+    """Fail early if embeddings cannot be written to a file: its suffix or its folder is wrong. A stream gets CSV."""
+    if path.suffix.lower() not in SUFFIXES and not is_stream(path):
         raise DemonetError(
             f"unknown suffix {path.suffix!r}", argument="out", file=path, hint=f"use {', '.join(SUFFIXES)}"
         )
-    check_folder(path)
-
-
-def check_folder(path: Path) -> None:
-    """Fail early if a file cannot be written because its folder does not exist."""
-    if not path.parent.is_dir():
-        raise DemonetError("the folder does not exist", file=path)
-    if path.is_dir():
-        raise DemonetError("this is a folder", file=path, hint="use a file name")
+    check_file(path)
 
 
 def model_card(run: Run) -> str:
