@@ -1,0 +1,5 @@
+"""PyTorch Geometric transforms. Public: :class:`ToDegreeLayout`."""
+
+from demonet.transforms.degree_layout import ToDegreeLayout
+
+__all__ = ["ToDegreeLayout"]
