@@ -65,8 +65,8 @@ def fit_run(
     """Read a graph, hold out test items, train, test once, and write the folder of the run.
 
     The folder has ``model.safetensors``, ``config.json``, ``run.toml`` (the arguments, to repeat the run),
-    ``metrics.json``, ``split.json``, ``predictions.csv``, ``MODEL_CARD.md``, ``run.safetensors``, from which the page is
-    made, and ``manifest.json``, the checksums of all of them. While the run is incomplete, its files are in the
+    ``metrics.json``, ``split.json``, ``predictions.csv``, ``MODEL_CARD.md``, ``run.safetensors``, from which the page
+    is made, and ``manifest.json``, the checksums of all of them. While the run is incomplete, its files are in the
     subfolder ``unfinished``, and an earlier finished run in the folder is not changed.
 
     Args:

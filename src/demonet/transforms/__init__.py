@@ -1,5 +1,6 @@
-"""PyG transforms: what a graph is given before it is cut into batches."""
+"""PyTorch Geometric transforms: a graph in degree order; true degrees for batches."""
 
 from demonet.transforms.degree import AddDegree
+from demonet.transforms.degree_layout import ToDegreeLayout
 
-__all__ = ["AddDegree"]
+__all__ = ["AddDegree", "ToDegreeLayout"]
