@@ -22,6 +22,7 @@ WORK = 300_000_000
 NETWORK_OPTIONS = ("preset", "scheme", "epochs", "class_weight", "log")  # read by networks alone
 AUTO_OPTIONS = ("effort", "time_limit")  # read by the ensemble alone
 FEATURES_PER_EDGE = 30
+MOST_SPLITS = 1000
 
 
 @dataclass(frozen=True)
@@ -124,8 +125,8 @@ class Settings:
         if self.time_limit is not None and not self.time_limit > 0:
             raise DemonetError(f"{self.time_limit:g} seconds", argument="time_limit", hint="a number above 0")
         self._check_model()
-        if self.cv < 1:
-            raise DemonetError(f"{self.cv} splits; at least 1 is needed", argument="cv")
+        if not 1 <= self.cv <= MOST_SPLITS:
+            raise DemonetError(f"{self.cv:,} splits", argument="cv", hint=f"1 to {MOST_SPLITS:,}")
         if self.cv > 1 and (self.split is not None or not self.test):
             problem = "a split file" if self.split is not None else "no test part"
             need = "repeated splits are random and need a test part"
