@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Protocol
 
@@ -9,6 +10,42 @@ import torch
 from torch import Tensor
 
 from demonet.errors import DemonetError
+
+MOST_JOBS = 4 * (os.cpu_count() or 1)  # processes at once
+
+
+def check_jobs(jobs: int) -> None:
+    """Refuse a number of processes that would only exhaust the memory."""
+    if not 1 <= jobs <= MOST_JOBS:
+        raise DemonetError(f"{jobs:,} processes", argument="jobs", hint=f"1 to {MOST_JOBS}, four for each core")
+
+
+def available_memory() -> int:
+    """Bytes of memory that this process can still have: those of the machine, its control group and its limit."""
+    import psutil
+
+    process, limits = psutil.Process(), [psutil.virtual_memory().available]
+    try:
+        folder = Path("/sys/fs/cgroup")
+        limits.append(int((folder / "memory.max").read_text()) - int((folder / "memory.current").read_text()))
+    except (OSError, ValueError):  # no control group, or "max"
+        pass
+    if hasattr(psutil, "RLIMIT_AS") and (limit := process.rlimit(psutil.RLIMIT_AS)[0]) >= 0:
+        limits.append(limit - process.memory_info().vms)
+    return max(0, min(limits))
+
+
+def check_memory(needed: int, what: str, *, file: str | Path | None = None) -> None:
+    """Refuse work that needs more memory than there is; small work is not checked.
+
+    Args:
+        needed: An estimate in bytes.
+        what: What needs it.
+        file: The file to name in the error.
+    """
+    if needed > 1 << 28 and needed > (free := available_memory()):
+        problem = f"{what}: about {needed / 2**30:,.1f} GiB of memory are needed, {free / 2**30:,.1f} GiB are free"
+        raise DemonetError(problem, file=file)
 
 
 class Split(Protocol):

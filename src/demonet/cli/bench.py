@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from demonet.bench.rows import Row
 
 
+_NODE_BYTES = 1000  # of memory that a node needs at least: features, its edges, and the layers of a network
+
+
 def bench(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, ...")] = "auto",
     sizes: Annotated[
@@ -100,12 +103,16 @@ def _device(name: str) -> torch.device:
 
 
 def _sizes(text: str) -> list[int]:
+    from demonet.checks import check_memory
     from demonet.errors import DemonetError
 
     try:
-        return [int(float(part)) for part in text.split(",")]
-    except ValueError as error:
+        sizes = [int(float(part)) for part in text.split(",")]
+    except (ValueError, OverflowError) as error:
         raise DemonetError(f"--sizes {text}", hint="expected numbers of nodes, such as 1000,1e4") from error
+    for size in sizes:
+        check_memory(_NODE_BYTES * size, f"--sizes {size}")
+    return sizes
 
 
 def _table(rows: Sequence[Row]) -> Table:

@@ -12,8 +12,8 @@ import typer
 
 def demo(
     out: Annotated[Path, typer.Option(dir_okay=False, help="The page to write.")] = Path("report.html"),
-    splits: Annotated[int, typer.Option(min=1, help="Number of splits per problem.")] = 3,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of data, splits and networks.")] = 0,
+    splits: Annotated[int, typer.Option(min=1, max=1000, help="Number of splits per problem.")] = 3,
+    seed: Annotated[int, typer.Option(min=0, max=2**31, help="Seed of data, splits and networks.")] = 0,
 ) -> None:
     """Train DEMO-Net, its closed form and other methods on generated graphs; print tables and write a page."""
     import torch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -39,7 +40,7 @@ LoopsOption = Annotated[SelfLoops | None, _option(help="Default: the preset's ch
 
 def column_of(text: str | None) -> str | int | None:
     """A column by name, or by its position from 0."""
-    return int(text) if text is not None and text.isdigit() else text
+    return int(text) if text is not None and re.fullmatch("[0-9]{1,9}", text) else text
 
 
 def make_reading(columns: dict[str, str | None], ignore: list[str] | None = None, **options: Any) -> Reading:

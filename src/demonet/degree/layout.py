@@ -139,6 +139,10 @@ class DegreeLayout:
         """Values of edges from the order of the ``edge_index`` to list order."""
         return values if self.edge is None else values[self.edge.long()]
 
+    def edges_at(self, values: Tensor, entries: Tensor | slice) -> Tensor:
+        """Values of edges, in the order of the ``edge_index``, at some entries of the lists."""
+        return values[entries if self.edge is None else self.edge[entries].long()]
+
     def to(self, device: torch.device | str | int, non_blocking: bool = False) -> DegreeLayout:
         """The layout on another device."""
         moved: dict[int, Tensor] = {}  # by identity: an undirected graph keeps sharing its lists

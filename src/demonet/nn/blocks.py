@@ -89,7 +89,7 @@ class WholeGraph:
                 pointer - pointer[0],
                 layout.neighbours[entries].long(),
                 sum_scale(count, count, aggr, self.graph.x.dtype),
-                None if weight is None else weight[layout.edge[entries].long()],
+                None if weight is None else layout.edges_at(weight, entries),
             )
 
 
@@ -141,7 +141,7 @@ class NeighbourSampler:
         self._place[read] = -1
         pointer = torch.nn.functional.pad(drawn.cumsum(0), (1, 0))
         scale = sum_scale(degree, drawn, aggr, self.graph.x.dtype)
-        drawn_weight = None if weight is None else weight[layout.edge[entry].long()]
+        drawn_weight = None if weight is None else layout.edges_at(weight, entry)
         return Block(slice(0, rows.numel()), layout.key[rows], pointer, local, scale, drawn_weight), read
 
     def sample(self, rows: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor, Tensor]:

@@ -73,10 +73,11 @@ class ModelConfig:
         for name, allowed in ({"scheme": tuple(SCHEMES)} | CHOICES).items():
             if getattr(self, name) not in allowed:
                 raise DemonetError(f"{name}={getattr(self, name)!r} is not one of {', '.join(map(repr, allowed))}")
-        for name, least in (("hidden", 2), ("layers", 0), ("hash_size", 1), ("basis_size", 2)):
+        limits = {"hidden": (2, 1 << 20), "layers": (0, _LAYERS), "hash_size": (1, 1 << 24), "basis_size": (2, 1 << 16)}
+        for name, (least, most) in limits.items():
             value = getattr(self, name)
-            if not isinstance(value, int) or value < least:
-                raise DemonetError(f"{name}={value!r} is not a whole number of at least {least}")
+            if not isinstance(value, int) or not least <= value <= most:
+                raise DemonetError(f"{name}={value!r} is not a whole number from {least} to {most}")
         if self.layers == 0 and self.head != "degree":
             raise DemonetError("layers=0 leaves no convolution", hint="use head='degree'")
         if self.without in ("shared", "degree") and not SCHEMES[self.scheme].has_terms:

@@ -26,6 +26,7 @@ from typing import Any, Literal
 import demonet
 from demonet.atomic import replacing
 from demonet.baselines import names as baseline_names
+from demonet.checks import check_jobs
 from demonet.ensemble import EFFORTS
 from demonet.errors import DemonetError, DemonetWarning, Hint
 from demonet.experiments.ledger.engines import Ended, Engine, LocalEngine, Task
@@ -35,7 +36,7 @@ from demonet.experiments.methods import OURS
 from demonet.experiments.statistics import holm, paired
 from demonet.runs.competitors import ALWAYS, AUTO, KERNEL, Competitor, Size, cost, group_of, methods_for
 from demonet.runs.plan import Plan, make_plan
-from demonet.runs.settings import Reading, Settings
+from demonet.runs.settings import MOST_SPLITS, Reading, Settings
 from demonet.train.metrics import METRICS
 
 METRIC_NAMES = ("accuracy", "balanced", "macro-f1")  # those of predicted classes, which every method has
@@ -72,9 +73,9 @@ class Comparing:
     time_limit: float | None = None
 
     def __post_init__(self) -> None:
-        for argument, least in (("splits", 2), ("jobs", 1)):
-            if getattr(self, argument) < least:
-                raise DemonetError(f"{getattr(self, argument)}; at least {least} is needed", argument=argument)
+        if not 2 <= self.splits <= MOST_SPLITS:
+            raise DemonetError(f"{self.splits:,} splits", argument="splits", hint=f"2 to {MOST_SPLITS:,}")
+        check_jobs(self.jobs)
         if self.metric not in METRIC_NAMES:
             hint = f"use {', '.join(METRIC_NAMES)}: most methods predict classes without probabilities"
             raise DemonetError(f"{self.metric!r} cannot be compared", argument="metric", hint=hint)

@@ -23,6 +23,7 @@ WORK = 300_000_000
 NETWORK_OPTIONS = ("preset", "scheme", "epochs", "batch_size", "neighbours", "class_weight", "log")
 AUTO_OPTIONS = ("effort", "time_limit")  # read by the ensemble alone
 FEATURES_PER_EDGE = 30
+MOST_SPLITS = 1000
 
 
 @dataclass(frozen=True)
@@ -132,8 +133,8 @@ class Settings:
         for argument in ("batch_size", "neighbours"):
             if getattr(self, argument) is not None and getattr(self, argument) < 1:
                 raise DemonetError(f"{getattr(self, argument)}; at least 1 is needed", argument=argument)
-        if self.cv < 1:
-            raise DemonetError(f"{self.cv} splits; at least 1 is needed", argument="cv")
+        if not 1 <= self.cv <= MOST_SPLITS:
+            raise DemonetError(f"{self.cv:,} splits", argument="cv", hint=f"1 to {MOST_SPLITS:,}")
         if self.cv > 1 and (self.split is not None or not self.test):
             problem = "a split file" if self.split is not None else "no test part"
             need = "repeated splits are random and need a test part"

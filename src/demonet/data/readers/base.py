@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from demonet.checks import check_memory
 from demonet.data.ids import Ids
 from demonet.errors import DemonetError
 
@@ -20,6 +21,7 @@ _CHUNK = 1 << 22
 # Text compresses 5 to 20 times. A file that expands to more than this, and to a hundred times its size, is refused.
 _LARGE = 1 << 28
 _MAX_EXPANSION = 100
+_COPIES = 3  # of its content, that reading a file needs at least
 
 
 class InputFiles:
@@ -70,7 +72,8 @@ def as_text(content: bytes, path: Path) -> bytes:
 
 
 def check_expansion(packed: int, unpacked: int, path: Path) -> None:
-    """Refuse a compressed file that expands to an implausible size."""
+    """Refuse a compressed file that expands to an implausible size, or to more than there is memory for."""
+    check_memory(_COPIES * unpacked, f"{packed:,} compressed bytes expand to {unpacked:,} or more", file=path)
     if unpacked > max(_LARGE, _MAX_EXPANSION * packed):
         raise DemonetError(f"{packed} compressed bytes expand to {unpacked} or more", file=path)
 
@@ -121,6 +124,8 @@ class GraphOptions:
 
 def _open(path: Path) -> bytes:
     try:
+        if path.is_file():
+            check_memory(_COPIES * path.stat().st_size, "reading it", file=path)
         return path.read_bytes()
     except FileNotFoundError:
         raise DemonetError("no such file", file=path) from None

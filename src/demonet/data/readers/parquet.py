@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from demonet.checks import check_memory
 from demonet.data.ids import is_missing
 from demonet.data.readers.tables import Kind, convert, join_strings, release
 from demonet.errors import DemonetError
+
+_ROW_BYTES = 48  # of memory that a row needs at least: two ids, and the edge in both directions
 
 
 class _ArrowColumns:
@@ -57,12 +60,14 @@ class ParquetTable(_ArrowColumns):
         from pyarrow import parquet
 
         self.file, self._content = path, pa.py_buffer(content)
+        self._rows: int | None = None
         try:
-            schema = parquet.read_schema(pa.BufferReader(self._content))
-        except (pa.ArrowException, OSError) as error:
+            metadata = parquet.read_metadata(pa.BufferReader(self._content))
+            self.names = list(metadata.schema.to_arrow_schema().names)
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise DemonetError(f"not a Parquet file: {error}", file=path) from None
-        self.names = list(schema.names)
-        self.width = len(schema.names)
+        self.width = len(self.names)
+        check_memory(_ROW_BYTES * metadata.num_rows, f"{metadata.num_rows:,} rows", file=path)
 
     def _column(self, place: int) -> Any:
         import pyarrow as pa
@@ -70,9 +75,15 @@ class ParquetTable(_ArrowColumns):
 
         name = (self.names or [])[place]
         try:
-            return parquet.read_table(pa.BufferReader(self._content), columns=[name]).column(name)
-        except (pa.ArrowException, OSError, MemoryError) as error:
+            table = parquet.read_table(pa.BufferReader(self._content), columns=[name])
+            column = table.column(name)
+            column.validate(full=True)  # values that are not UTF-8, offsets outside their buffer
+        except (pa.ArrowException, OSError, MemoryError, UnicodeDecodeError, KeyError) as error:
             raise DemonetError(f"damaged Parquet file: {error}", file=self.file) from None
+        self._rows = len(column) if self._rows is None else self._rows
+        if len(column) != self._rows:
+            raise DemonetError(f"columns of {self._rows:,} and of {len(column):,} rows", file=self.file)
+        return column
 
 
 class FrameTable(_ArrowColumns):

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from demonet.checks import check_jobs
 from demonet.errors import DemonetError
 from demonet.experiments.ledger.engines import Ended, Engine, LocalEngine, Perform, RayEngine, StampOf, Task
 from demonet.experiments.ledger.job import Cell, Job, Wanted, stamp
@@ -90,8 +91,8 @@ def work(
     began = time.monotonic()
     if engine not in ENGINES:
         raise DemonetError(f"unknown engine {engine!r}", hint=f"expected one of {', '.join(ENGINES)}")
-    if jobs is not None and jobs < 1:
-        raise DemonetError(f"jobs={jobs}", hint="expected at least 1")
+    if jobs is not None and engine == "local":
+        check_jobs(jobs)
     tasks = ordered_tasks(wanted, device, stamp_of)
     runs = [(task.job, task.stamp) for task in tasks]
     ledger.retry(runs)

@@ -1,0 +1,109 @@
+"""Limits: what a file unpacks to, what its graph needs, and numbers that no machine can serve are refused at once."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+
+import networkx as nx
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from demonet import DemonetError, checks
+from demonet.data import ids_of, read_graph
+from demonet.data.readers.base import GraphOptions
+from demonet.data.readers.graphml import from_networkx, read_gexf, read_graphml
+from demonet.experiments.ledger.work import work
+from demonet.nn.config import ModelConfig
+from demonet.runs import Settings
+from demonet.runs.compare import Comparing
+
+GRAPHS = {
+    "weighted": nx.les_miserables_graph(),
+    "directed": nx.DiGraph([("a", "b"), ("b", "a"), ("b", "c")]),
+    "repeated": nx.MultiGraph([(1, 2), (1, 2), (2, 3)]),
+    "attributes": nx.karate_club_graph(),
+}
+
+
+def columns(listing):
+    """Nodes, edges with their weights, and attributes; the order of edges and of their ends is not part of it."""
+    ids = [ids.tolist() if isinstance(ids, np.ndarray) else ids.names[ids.codes].tolist() for ids in
+           (listing.nodes, listing.source, listing.target)]  # fmt: skip
+    weights = [None] * len(ids[1]) if listing.weight is None else listing.weight.tolist()
+    ends = [(u, v) if listing.directed else tuple(sorted((u, v))) for u, v in zip(ids[1], ids[2], strict=True)]
+    return ids[0], sorted(zip(ends, weights, strict=True)), dict(listing.inside), listing.directed
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("suffix", ["graphml", "gexf"])
+def test_a_stream_of_xml_is_read_as_networkx_reads_it(tmp_path, name, suffix):
+    path = tmp_path / f"a.{suffix}"
+    write, read, ours = {
+        "graphml": (nx.write_graphml, nx.read_graphml, read_graphml),
+        "gexf": (nx.write_gexf, nx.read_gexf, read_gexf),
+    }[suffix]
+    write(GRAPHS[name], path)
+    found = ours(path.read_bytes(), path, GraphOptions())
+    assert columns(found) == columns(from_networkx(read(path), GraphOptions()))
+
+
+def test_xml_takes_a_few_times_its_size(tmp_path):
+    """Before, a hundred times: half a megabyte, compressed, took 6.7 GiB."""
+    n = 20_000
+    nodes = "".join(f'<node id="{i}"/>' for i in range(n // 10))
+    edges = "".join(f'<edge source="{i % 2000}" target="{(i * 7 + 1) % 2000}"/>' for i in range(n))
+    head = '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph edgedefault="directed">'
+    text = f"{head}{nodes}{edges}</graph></graphml>".encode()
+    tracemalloc.start()
+    read_graphml(text, tmp_path / "a.graphml", GraphOptions())
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * len(text)
+
+
+def test_what_does_not_fit_into_memory_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
+    packed, table = tmp_path / "a.csv.gz", tmp_path / "a.parquet"
+    packed.write_bytes(gzip.compress(b"a,b\n" * (200 << 18)))
+    rows = pa.array(np.zeros(6_000_000, np.int8))
+    parquet.write_table(pa.table({"source": rows, "target": rows}), table)
+    monkeypatch.setattr(checks, "available_memory", lambda: 200 << 20)
+    for path in (packed, table):
+        with pytest.raises(DemonetError, match=f"^{path}: .*GiB"):
+            read_graph(path)
+
+
+def test_numbers_that_no_machine_can_serve(tmp_path):
+    for refused in (
+        lambda: Settings(cv=100_000_000),
+        lambda: Comparing(splits=100_000_000),
+        lambda: Comparing(jobs=100_000),
+        lambda: work(None, [], None, jobs=100_000),
+        lambda: ModelConfig(layers=10**6),
+    ):
+        with pytest.raises(DemonetError, match=r"\d"):
+            refused()
+
+
+def test_parquet_with_names_or_values_that_are_not_text(tmp_path):
+    path = tmp_path / "a.parquet"
+    broken = pa.StringArray.from_buffers(2, pa.py_buffer(np.array([0, 1, 2], np.int32)), pa.py_buffer(b"\xff\xfe"))
+    whole = pa.array(["a", "b"])
+    parquet.write_table(pa.table({"source": broken, "target": whole}), path)
+    with pytest.raises(DemonetError, match=f"^{path}: "):
+        read_graph(path)
+    parquet.write_table(pa.table({"source": whole, "target": whole}), path)
+    raw = path.read_bytes()
+    path.write_bytes(raw.replace(b"source", b"so\xff\xfece"))
+    with pytest.raises(DemonetError, match=f"^{path}: "):
+        read_graph(path, source=0, target=1)
+
+
+def test_the_memory_that_is_there():
+    assert checks.available_memory() > 0
+    checks.check_memory(1 << 20, "a little")
+    with pytest.raises(DemonetError, match="GiB"):
+        checks.check_memory(1 << 60, "everything")
+    assert ids_of(read_graph([(0, 1)])) == [0, 1]
