@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 
 import pytest
 
-from demonet.atomic import replacing
+from demonet import DemonetError
+from demonet.atomic import PART, check_file, locked, replacing
 
 
 def test_the_file_takes_its_place_when_the_block_ends(tmp_path):
@@ -72,3 +74,77 @@ def test_it_may_be_read_by_whom_the_user_lets_read(tmp_path, mask):
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == 0o666 & ~mask
+
+
+def test_a_symbolic_link_stays_and_the_file_that_it_points_to_is_replaced(tmp_path):
+    (tmp_path / "there").mkdir()
+    for name in ("old", "none"):
+        target, link = tmp_path / "there" / name, tmp_path / f"to-{name}"
+        if name == "old":
+            target.write_text("old")
+        link.symlink_to(target)
+        with replacing(link) as temporary:
+            temporary.write_text("new")
+        assert link.is_symlink()
+        assert target.read_text() == "new"
+
+
+def test_what_is_not_a_regular_file_is_written_into(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with replacing(pipe) as temporary:
+        temporary.write_text("new")
+    assert os.read(reader, 100) == b"new"
+    os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdout"])
+def test_standard_output_gets_all_bytes_or_none(tmp_path, monkeypatch, capfdbinary, name):
+    monkeypatch.chdir(tmp_path)
+    with replacing(name) as temporary:
+        temporary.write_bytes(b"\xff new\n")
+    assert capfdbinary.readouterr().out == b"\xff new\n"
+    with pytest.raises(ZeroDivisionError), replacing(name) as temporary:
+        temporary.write_bytes(b"%d" % (1 // 0))
+    assert capfdbinary.readouterr().out == b""
+    assert os.listdir(tmp_path) == []
+
+
+def test_what_a_killed_process_left_is_removed_and_what_a_live_one_writes_is_not(tmp_path):
+    path = tmp_path / "a.txt"
+    (tmp_path / f".a.txt{PART}").write_text("half")  # of a process that was killed
+    with replacing(path) as temporary:
+        assert temporary.read_text() == ""
+        temporary.write_text("first")
+        other = threading.Thread(target=lambda: write(path, "second"))
+        other.start()
+        other.join(0.1)
+        assert other.is_alive()  # waits for its turn
+    other.join()
+    assert path.read_text() == "second"
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def write(path, text):
+    with replacing(path) as temporary:
+        temporary.write_text(text)
+
+
+def test_a_lock_is_held_by_one_and_its_file_stays(tmp_path):
+    path = tmp_path / ".lock"
+    with locked(path) as first, locked(path) as second:
+        assert (first, second) == (True, False)
+    assert path.exists()
+    with locked(path) as again:
+        assert again
+
+
+def test_where_a_file_cannot_be_written(tmp_path):
+    for path in (tmp_path, tmp_path / "none" / "a.txt"):
+        with pytest.raises(DemonetError, match=f"^{path}: "):
+            check_file(path)
+    check_file("-")
+    check_file("/dev/null")

@@ -1,17 +1,37 @@
-"""Atomic writing of files."""
+"""Atomic writing of files, and locks that a killed process cannot leave behind."""
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
+import stat
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
+
+from demonet.errors import DemonetError
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+_NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)  # a file system without locks, such as some network disks
+PART = ".part"  # how the name of a temporary file ends
+_STANDARD = {"-": 1, "/dev/stdout": 1, "/dev/fd/1": 1, "/dev/stderr": 2, "/dev/fd/2": 2}
 
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """A temporary file next to ``path`` that replaces it when the block succeeds and is deleted when it fails.
+    """A temporary file that takes the place of ``path`` when the block succeeds and is deleted when it fails.
+
+    The file that a symbolic link points to is replaced, not the link. What exists and is not a regular file, such as a
+    device or a pipe, cannot be replaced: the bytes are written into it when the block succeeds. ``-`` is standard
+    output. A temporary file that a killed process has left is removed by the next block for the same path.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -20,17 +40,120 @@ def replacing(path: str | Path) -> Iterator[Path]:
     ...     (Path(folder) / "a.txt").read_text(), len(os.listdir(folder))
     ('whole', 1)
     """
-    path = Path(path)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    os.close(handle)
-    temporary = Path(name)
+    if is_stream(path):
+        with tempfile.TemporaryDirectory() as folder:
+            yield (temporary := Path(folder) / "stream")
+            with temporary.open("rb") as source, _sink(path) as sink:
+                shutil.copyfileobj(source, sink)
+        return
+    path = Path(os.path.realpath(path))
+    temporary = path.with_name(f".{path.name}{PART}")
+    handle = _create(temporary)
     try:
         yield temporary
         with temporary.open("rb+") as stream:  # on disk before it gets its name, so that a power cut loses nothing
             os.fsync(stream.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)  # like an ordinary new file; mkstemp makes private files
+        if sys.platform == "win32":  # cannot rename an open file
+            os.close(handle)
+            handle = -1
         os.replace(temporary, path)
-    finally:
+    except BaseException:
         temporary.unlink(missing_ok=True)
+        raise
+    finally:
+        if handle >= 0:
+            os.close(handle)
+
+
+def is_stream(path: str | Path) -> bool:
+    """Whether a path is standard output (``-``), or exists and is neither a regular file nor a folder."""
+    if str(path) in _STANDARD:
+        return True
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def is_standard_output(path: str | Path) -> bool:
+    """Whether what is written to a path goes to standard output.
+
+    >>> is_standard_output("-"), is_standard_output("a.csv")
+    (True, False)
+    """
+    return _STANDARD.get(str(path)) == 1
+
+
+def check_file(path: str | Path, argument: str | None = None) -> None:
+    """Fail early if a file cannot be written: its folder does not exist, or it is a folder."""
+    if is_stream(path):
+        return
+    if not Path(path).parent.is_dir():
+        raise DemonetError("the folder does not exist", argument=argument, file=path)
+    if Path(path).is_dir():
+        raise DemonetError("this is a folder", argument=argument, file=path, hint="use a file name")
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[bool]:
+    """Lock a file for this process, without waiting; yields False if another process has it.
+
+    The file is created and never removed: if it were, two processes could lock two files of one name.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        yield _lock(handle, wait=False)
+    finally:
+        os.close(handle)  # which also unlocks
+
+
+def _create(path: Path) -> int:
+    """Create and lock a temporary file. One that is not locked belongs to a process that was killed: it is removed."""
+    while True:
+        try:
+            handle, ours = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666), True
+        except FileExistsError:
+            ours = False
+            try:
+                handle = os.open(path, os.O_RDWR)
+            except FileNotFoundError:
+                continue
+        if sys.platform != "win32":  # there, a lock would also keep this process from writing
+            _lock(handle, wait=True)
+        try:
+            same = os.path.samestat(os.fstat(handle), os.stat(path))
+        except FileNotFoundError:
+            same = False
+        if ours and same:
+            return handle
+        os.close(handle)
+        if same:
+            path.unlink(missing_ok=True)
+
+
+def _lock(handle: int, *, wait: bool) -> bool:
+    try:
+        if sys.platform == "win32":
+            msvcrt.locking(handle, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except (BlockingIOError, PermissionError):
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+    return True
+
+
+@contextmanager
+def _sink(path: str | Path) -> Iterator[IO[bytes]]:
+    standard = _STANDARD.get(str(path))
+    if standard is None:
+        with open(path, "wb", buffering=0) as sink:
+            yield sink
+        return
+    stream = sys.stdout if standard == 1 else sys.stderr
+    stream.flush()
+    yield stream.buffer
+    stream.buffer.flush()

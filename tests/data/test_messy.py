@@ -213,3 +213,25 @@ def test_suffixes_in_any_case(write, name):
     content = PATH.encode() if "raph" not in name else "\n".join(nx.generate_graphml(nx.path_graph(4))).encode()
     data = read_graph(write(name, gzip.compress(content) if name.endswith("GZ") else content))
     assert data.num_nodes == 4
+
+
+@pytest.mark.parametrize("mark", ["#", "%"])
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "csv.gz"])
+def test_an_id_may_start_like_a_comment(write, mark, suffix):
+    """Before, half of the edges vanished without a word."""
+    text = f"{mark} made by hand\n\nsource,target\n{mark}a,b\nb,c\n{mark}a,c\n"
+    if suffix == "tsv":
+        text = text.replace(",", "\t")
+    file = write(f"edges.{suffix}", gzip.compress(text.encode()) if suffix.endswith("gz") else text)
+    with pytest.warns(DemonetWarning, match=r"\b1 line\b"):
+        data = read_graph(file)
+    assert ids_of(data) == [f"{mark}a", "b", "c"]
+    assert data.edge_index.size(1) == 6
+
+
+def test_comments_of_other_text_are_counted(write):
+    file = write("edges.txt", "# snap\n1 2\n%3 4\n2 3\n")
+    with pytest.warns(DemonetWarning, match=r"edges.txt: 2 lines\b") as caught:
+        data = read_graph(file)
+    assert len(caught) == 1
+    assert data.edge_index.size(1) == 4

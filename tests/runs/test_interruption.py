@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -46,7 +47,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(problem):
     for at in (("split 1 of 2", 40), ("split 2 of 2", 30)):
         with pytest.raises(Killed):
             fit(settings=settings, resume=(problem / "run").exists(), progress=Deadly(*at))
-        assert [file.name for file in (problem / "run").iterdir()] == ["unfinished"]
+        assert sorted(file.name for file in (problem / "run").iterdir()) == [".lock", "unfinished"]
         with pytest.raises(DemonetError, match=r"^run: .*resume"):
             load_run("run")
     with pytest.raises(DemonetError, match=r"^run: .*resume=True.*overwrite=True"):
@@ -158,3 +159,57 @@ def test_two_processes_never_share_a_folder(problem):
     (problem / "run" / "unfinished").mkdir(parents=True)
     with filelock.FileLock(problem / "run" / ".lock"), pytest.raises(DemonetError, match=r"^run: .*process"):
         fit()
+
+
+@pytest.mark.parametrize("removed", [0, 1, 2, 3])
+@pytest.mark.parametrize("again", [{"resume": True}, {"overwrite": True}])
+def test_a_kill_during_the_last_clean_up_blocks_nothing_and_leaves_nothing(problem, monkeypatch, removed, again):
+    original = shutil.rmtree
+
+    def rmtree(path, *rest, **options):
+        if path == Path("run/unfinished"):
+            for file in sorted(path.iterdir())[:removed]:
+                original(file) if file.is_dir() else file.unlink()
+            raise Killed
+        original(path, *rest, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", rmtree)
+        with pytest.raises(Killed):
+            fit()
+    expected = load_run("run")
+    run = fit(**again)
+    np.testing.assert_array_equal(run.outputs, expected.outputs)
+    assert sorted(file.name for file in (problem / "run").iterdir()) == FILES
+
+
+def test_what_a_killed_process_left_is_neither_published_nor_kept(problem):
+    with pytest.raises(Killed):
+        fit(settings=Settings(epochs=60), progress=Deadly("training", 30))
+    whole = problem / "run" / "unfinished" / "whole"
+    whole.mkdir()
+    (whole / ".config.json.part").write_text("half")
+    (problem / "run" / ".report.html.part").write_text("half")
+    fit(settings=Settings(epochs=60), resume=True)
+    assert sorted(file.name for file in (problem / "run").iterdir()) == FILES
+
+
+@pytest.mark.parametrize("name", ["asked.json", "split-000.json"])
+def test_damaged_files_of_an_unfinished_run_are_named(problem, name):
+    settings = Settings(epochs=12, cv=2)
+    with pytest.raises(Killed):
+        fit(settings=settings, progress=Deadly("split 2 of 2", 3))
+    file = problem / "run" / "unfinished" / name
+    for content in (b"{}", b"[]", b"null", b"", file.read_bytes().replace(b"0", b"1", 1)):
+        file.write_bytes(content)
+        with pytest.raises(DemonetError, match=f"^run/unfinished/{name}: .*overwrite=True"):
+            fit(settings=settings, resume=True)
+    fit(settings=settings, overwrite=True)
+
+
+def test_the_lock_is_one_file_for_ever(problem):
+    """If it were removed after use, a process that waits for the old file and one that makes a new one both go on."""
+    fit()
+    before = (problem / "run" / ".lock").stat().st_ino
+    fit(overwrite=True)
+    assert (problem / "run" / ".lock").stat().st_ino == before

@@ -96,6 +96,13 @@ def _usage_line(error: Any) -> str:
     return f"error: {message[:1].lower()}{message[1:]} ({path} --help lists what there is)"
 
 
+def wrote(out: Path, what: str) -> None:
+    """Say what was written; on stderr if it was written to standard output."""
+    from demonet.atomic import is_standard_output
+
+    typer.echo(f"Wrote {out}: {what}.", err=is_standard_output(out))
+
+
 class Heartbeat:
     """A context manager that says every so often what is being done, if nothing else has been said.
 

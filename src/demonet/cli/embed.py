@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from demonet.cli.console import wrote
 from demonet.cli.predict import Edges, Features, RunFolder
 from demonet.cli.reading import IdOption, MergeOption, SourceOption, TargetOption, WeightOption, column_of
 
@@ -14,7 +15,7 @@ from demonet.cli.reading import IdOption, MergeOption, SourceOption, TargetOptio
 def embed(
     run: RunFolder,
     edges: Edges,
-    out: Annotated[Path, typer.Option(help="The file to write: .parquet, .csv or .npy.")],
+    out: Annotated[Path, typer.Option(help="The file to write: .parquet, .csv or .npy; - for CSV to standard output.")],
     features: Features = None,
     source: SourceOption = None,
     target: TargetOption = None,
@@ -31,4 +32,4 @@ def embed(
     reading = {**{name: column_of(text) for name, text in columns.items()}, "merge": merge}
     inputs, embedding = embed_run(run, edges, features, **reading)
     write_embeddings(out, inputs.kind.removesuffix("s"), inputs.ids, embedding)
-    typer.echo(f"Wrote {out}: {len(inputs.ids):,} {inputs.kind}, {embedding.shape[1]} columns.")
+    wrote(out, f"{len(inputs.ids):,} {inputs.kind}, {embedding.shape[1]} columns")

@@ -17,13 +17,14 @@ def export(
     weighted: Annotated[bool, typer.Option("--weighted", help="Add edge weights as an input.")] = False,
 ) -> None:
     """Write the model of a finished run as ONNX: features and edges in, probabilities or numbers out."""
-    from demonet.estimators.checked import load_checked
+    from demonet.atomic import check_file
     from demonet.runs import load_run
-    from demonet.runs.folder import MODEL
+    from demonet.runs.folder import load_estimator
 
+    check_file(onnx)
     finished = load_run(run)
     if finished.model != "network":
         hint = "only networks can be exported: fit again with --model network"
         raise DemonetError(f"the model of this run is {finished.model!r}", file=run, hint=hint)
-    load_checked(run / MODEL, finished.kind, finished.task).to_onnx(onnx, weighted=weighted)
+    load_estimator(run, finished).to_onnx(onnx, weighted=weighted)
     typer.echo(f"Wrote {onnx}.")

@@ -90,6 +90,14 @@ def fit(
         int, typer.Option(min=1, help="Number of random splits; the first model is kept.", rich_help_panel=TRAINING)
     ] = 1,
     epochs: Annotated[int | None, typer.Option(min=1, help="Largest number.", rich_help_panel=NETWORK)] = None,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(min=1, help="Nodes of a batch. Default: all, if they fit into memory.", rich_help_panel=NETWORK),
+    ] = None,
+    neighbours: Annotated[
+        int | None,
+        typer.Option(min=1, help="Neighbours of a node drawn in a batch. Default: all.", rich_help_panel=NETWORK),
+    ] = None,
     class_weight: Annotated[
         ClassWeight | None, typer.Option(help="Give rare classes more weight.", rich_help_panel=NETWORK)
     ] = None,
@@ -126,6 +134,8 @@ def fit(
         split=split,
         class_weight=class_weight,
         epochs=epochs,
+        batch_size=batch_size,
+        neighbours=neighbours,
         cv=cv,
         log=log,
     )

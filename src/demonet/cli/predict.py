@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from demonet.cli.console import complete_edges
+from demonet.cli.console import complete_edges, wrote
 from demonet.cli.reading import IdOption, MergeOption, SourceOption, TargetOption, WeightOption, column_of
 
 RunFolder = Annotated[Path, typer.Argument(help="The folder of a finished run.")]
@@ -20,7 +20,7 @@ Features = Annotated[str | None, typer.Option(help="Its attributes, if the run w
 def predict(
     run: RunFolder,
     edges: Edges,
-    out: Annotated[Path, typer.Option(help="The CSV file to write.")],
+    out: Annotated[Path, typer.Option(help="The file to write: CSV, or .parquet; - for standard output.")],
     features: Features = None,
     source: SourceOption = None,
     target: TargetOption = None,
@@ -29,13 +29,14 @@ def predict(
     merge: MergeOption = None,
 ) -> None:
     """Predict for every node or graph with a finished run: classes, labels or numbers, as it was trained."""
+    from demonet.atomic import check_file
     from demonet.runs import predict_run
-    from demonet.runs.outputs import check_folder, write_predictions
+    from demonet.runs.outputs import write_predictions
 
-    check_folder(out)
+    check_file(out)
     columns = {"source": source, "target": target, "weight": weight, "id_column": id_column}
     reading = {**{name: column_of(text) for name, text in columns.items()}, "merge": merge}
     inputs, names, outputs = predict_run(run, edges, features, **reading)
     noun, known = inputs.kind.removesuffix("s"), inputs.known or (None, None)
     write_predictions(out, noun, inputs.ids, names, outputs, inputs.task, *known)
-    typer.echo(f"Wrote {out}: {len(inputs.ids):,} {inputs.kind}.")
+    wrote(out, f"{len(inputs.ids):,} {inputs.kind}")

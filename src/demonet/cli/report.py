@@ -12,7 +12,12 @@ def report(run: RunFolder) -> None:
     from demonet.report.page import write
     from demonet.report.run import run_page
     from demonet.runs import load_run
-    from demonet.runs.folder import PAGE
+    from demonet.runs.folder import PAGE, lock_folder, warn_of_damage
+    from demonet.runs.manifest import update_manifest
 
-    write(run_page(load_run(run)), run / PAGE)
+    finished = load_run(run)
+    with lock_folder(run):
+        write(run_page(finished), run / PAGE)
+        update_manifest(run, PAGE)
+        warn_of_damage(run)
     typer.echo(f"Wrote {run / PAGE}.")

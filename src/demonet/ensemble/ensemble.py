@@ -19,11 +19,12 @@ from demonet.checks import check_labels
 from demonet.data.splits import Split, fractions
 from demonet.ensemble.checkpoint import Checkpoint, Fitted
 from demonet.ensemble.machines import MachineMember
-from demonet.ensemble.member import Labelled, Member
+from demonet.ensemble.member import LARGE, Labelled, Member
 from demonet.ensemble.portfolio import EFFORTS, MOST_SECONDS, Effort, portfolio
 from demonet.ensemble.selection import Score, ensemble_weights, log_losses, soften
 from demonet.ensemble.views import Float, Int, View, view_of
 from demonet.errors import DemonetError
+from demonet.train.finite import check_outputs
 from demonet.train.metrics import find_metric
 
 FEW = 30  # validation items below which candidates are judged by cross-validation over all labelled items
@@ -194,7 +195,13 @@ class Ensemble:
         """``[members, items, classes]`` the softened probabilities of each member; NaN where it does not apply."""
         view = view_of(data, self._view_state)
         none = np.full((view.num_items, self.classes), np.nan)
-        return np.stack([soften(m.predict_proba(view)) if m.applies(view) else none for m in self.members])
+        found = []
+        for member in self.members:
+            probability = member.predict_proba(view) if member.applies(view) else none
+            if probability is not none:
+                check_outputs(probability, data)
+            found.append(soften(probability))
+        return np.stack(found)
 
     def predict(self, data: Items) -> Int:
         """``[items]`` the most probable class."""
@@ -386,7 +393,12 @@ def _score(metric: str) -> Score:
 
 
 def _average(weights: Float, probability: Sequence[Float] | Float) -> Float:
-    return np.tensordot(weights, np.asarray(probability), 1)
+    if len(probability[0]) < LARGE:
+        return np.tensordot(weights, np.asarray(probability), 1)
+    total = np.zeros_like(probability[0])
+    for weight, each in zip(weights, probability, strict=True):  # no copy of them all
+        total += weight * each
+    return total
 
 
 def _probabilities(member: Member, view: View) -> Float:

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from demonet.ensemble.views import Float, Int, State, View
 from demonet.errors import DemonetError
 
+LARGE = 20_000  # items from which on memory counts more than the last bit of a result
+
 
 @dataclass(frozen=True, eq=False)
 class Labelled:

@@ -16,6 +16,7 @@ from demonet.ensemble.nodes import (
     NodeForest,
     NodeKernel,
     OrderedLogit,
+    OwnLinear,
     classes_by_degree,
 )
 from demonet.ensemble.transductive import AdjacencyLinear, Propagation
@@ -43,7 +44,7 @@ def _nodes(view: NodeView, labelled: Labelled, effort: Effort) -> list[Member]:
     ordered = labelled.classes > 2 and classes_by_degree(view, labelled)[1] >= ORDERED
     found: list[Member] = []
     if attributes:
-        found += [LinearMember("linear"), DiffusedLinear("linear-diffused")]
+        found += [LinearMember("linear"), OwnLinear("linear-own"), DiffusedLinear("linear-diffused")]
         if view.facts["columns"] <= FOREST_COLUMNS:
             found.append(NodeForest("forest-attributes", columns="attributes", trees=trees, leaf=2))
     found.append(MachineMember("machine", task="classes", settings=SETTINGS[effort]))

@@ -40,6 +40,7 @@ from demonet.estimators.model_file import SavedModel, load_model, save_model
 from demonet.estimators.targets import Array, Targets
 from demonet.kernels import DegreeEffect
 from demonet.nn.weights import SCHEMES
+from demonet.train.finite import check_outputs
 from demonet.train.loop import Epoch, History
 from demonet.train.metrics import METRICS
 from demonet.train.objective import Objective
@@ -338,6 +339,11 @@ class DEMONetEstimator(BaseEstimator):
     def _activate(self, scores: Tensor) -> Array:
         """Probabilities or values from scores, in double precision so that probabilities sum to 1 closely."""
         return self.objective_.activate(scores.double()).cpu().numpy()
+
+    def _finite(self, outputs: Array, data: Data | Sequence[Data], rows: Array | None = None) -> Array:
+        """The outputs of these items, if all are finite."""
+        check_outputs(outputs, data, rows, None if isinstance(self.model_, ClosedForm) else self.model_)
+        return outputs
 
     def _check_attributes(self, data: Data, which: str = "the graph") -> None:
         """Refuse a graph whose attributes are not those of training."""

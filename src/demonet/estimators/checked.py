@@ -87,7 +87,9 @@ def predict_and_embed(estimator: Estimator, data: Data | Sequence[Data]) -> tupl
         return predict_checked(estimator, data), embed_checked(estimator, data)
     if isinstance(estimator, NodeEstimator):
         estimator.graph_ = data
-    return estimator.model_.outputs_and_embedding(data if isinstance(data, Data) else list(data))
+    items = data if isinstance(data, Data) else list(data)
+    outputs, embedding = estimator.model_.outputs_and_embedding(items)
+    return estimator._finite(outputs, items), embedding
 
 
 def embed_checked(estimator: Estimator, data: Data | Sequence[Data]) -> np.ndarray:

@@ -31,6 +31,7 @@ from demonet.estimators.targets import Array, Targets
 from demonet.kernels import DegreeEffect, KernelMachine
 
 NETWORK_ONLY = ("preset", "scheme", "features", "hidden", "lr", "epochs", "patience", "class_weight", "loss")
+NETWORK_ONLY += ("batch_size", "neighbours")
 AUTO_ONLY = ("effort", "time_limit")
 COLUMNS = 256  # of an embedding, at most
 

@@ -161,14 +161,16 @@ class GraphEstimator(DEMONetEstimator):
     def _outputs_of(self, graphs: list[Data]) -> Array:
         self._check_attributes(graphs[0], "graph 0")
         if isinstance(self.model_, ClosedForm):
-            return self.model_.outputs(graphs)
-        return self._activate(self._in_batches(self.model_, graphs))
+            return self._finite(self.model_.outputs(graphs), graphs)
+        return self._finite(self._activate(self._in_batches(self.model_, graphs)), graphs)
 
     def _embed(self, graphs: list[Data]) -> Array:
         self._check_attributes(graphs[0], "graph 0")
         if isinstance(self.model_, ClosedForm):
-            return self.model_.embed(graphs)
-        return narrow(self._in_batches(self.model_.embed, graphs).cpu().numpy()).astype(np.float32)
+            return self._finite(self.model_.embed(graphs), graphs)
+        return self._finite(
+            narrow(self._in_batches(self.model_.embed, graphs).cpu().numpy()).astype(np.float32), graphs
+        )
 
     def _read(self, listed: list[Any]) -> list[Data]:
         """The graphs as checked Data, without their targets."""

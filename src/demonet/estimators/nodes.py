@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
+from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch_geometric.data import Data
@@ -21,6 +24,7 @@ from demonet.estimators.base import DEMONetEstimator
 from demonet.estimators.closed_form import ClosedForm, explain_shares, model_for
 from demonet.estimators.explain import Explanation, explain_node
 from demonet.estimators.targets import Array, Classification, Regression, Targets
+from demonet.nn.blocks import ROWS, WholeGraph
 from demonet.nn.prepared import GraphInput
 from demonet.train.loop import Epoch
 from demonet.train.presets import preset
@@ -32,12 +36,16 @@ class NodeEstimator(DEMONetEstimator):
 
     graph: Any
     attributes: Any
+    batch_size: int | None
+    neighbours: int | None
     directed: bool | None
 
     graph_: Data
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DEMONetEstimator._parameter_constraints,
+        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+        "neighbours": [Interval(Integral, 1, None, closed="left"), None],
         "directed": ["boolean", None],
     }
 
@@ -121,9 +129,9 @@ class NodeEstimator(DEMONetEstimator):
     @torch.no_grad()
     def _embed(self, data: Data, rows: Array) -> Array:
         if isinstance(self.model_, ClosedForm):
-            return self.model_.embed(data, rows)
+            return self._finite(self.model_.embed(data, rows), data, rows)
         read = self.model_.embed if len(self.model_.layers) else self.model_
-        return read(self._prepare(data)).cpu().numpy()[rows]
+        return self._finite(read(self._prepare(data)).cpu().numpy()[rows], data, rows)
 
     def score(self, X: Any = None, y: Any = None, sample_weight: Any = None, *, graph: Any = None) -> float:
         """Accuracy or R² on the nodes ``X`` with targets ``y``, or on the labelled nodes of a Data.
@@ -219,7 +227,8 @@ class NodeEstimator(DEMONetEstimator):
             return self
         data.y = y
         settled, split = self._settle(family_of(data), [data]), split or self._hold_out(y)
-        self._train(train_nodes, data.to(self._device()), y, targets, settled, split, on_epoch, checkpoint)
+        recipe = partial(train_nodes, batch_size=self.batch_size, neighbours=self.neighbours)
+        self._train(recipe, data.to(self._device()), y, targets, settled, split, on_epoch, checkpoint)
         del data.y
         self.graph_ = data.cpu()
         return self
@@ -228,8 +237,10 @@ class NodeEstimator(DEMONetEstimator):
     def _outputs(self, X: Any = None, graph: Any = None) -> Array:
         data, rows = self._locate(X, graph)
         if isinstance(self.model_, ClosedForm):
-            return self.model_.outputs(data, rows)
-        return self._activate(self.model_(self._prepare(data)))[rows]
+            found = self.model_.outputs(data, rows)
+        else:
+            found = self._activate(self.model_(self._prepare(data)))[rows]
+        return self._finite(found, data, rows)
 
     def _read(self, graph: Any, learn: bool = False) -> Data:
         """The graph without its targets; a table of attributes is encoded as in training, unless it is ``learn``-ed."""
@@ -264,10 +275,12 @@ class NodeEstimator(DEMONetEstimator):
         self._check_attributes(data)
         return data, np.arange(int(data.num_nodes)) if X is None else find_nodes(data, X)
 
-    def _prepare(self, data: Data) -> GraphInput:
+    def _prepare(self, data: Data) -> GraphInput | WholeGraph:
+        """What the network is called with: a large graph goes through it in blocks of rows."""
         data = data.clone().to(next(self.model_.parameters()).device)
         x = self.features_.transform(data)
-        return self.model_.prepare(x, data.edge_index, edge_weight=data.get("edge_weight"))
+        graph = self.model_.prepare(x, data.edge_index, edge_weight=data.get("edge_weight"))
+        return graph if x.size(0) <= 2 * ROWS else WholeGraph(graph)
 
 
 class DEMONetClassifier(Classification, NodeEstimator):
@@ -292,7 +305,7 @@ class DEMONetClassifier(Classification, NodeEstimator):
         model: ``"auto"``: several models, weighted on held-out items and fitted again on all labelled ones; for tables
             of labels a network, with a warning. ``"kernel"``: the closed form of DEMO-Net, the degree-specific kernel
             machine, in seconds. ``"network"``: a DEMO-Net, trained. Only a network reads the parameters from ``preset``
-            to ``patience``, and ``class_weight``; with another model they are an error.
+            to ``neighbours``, and ``class_weight``; with another model they are an error.
         effort: Of ``"auto"``: ``"quick"``, ``"standard"`` or ``"best"``.
         time_limit: Of ``"auto"``: seconds, a rough limit on the fit.
         preset: ``"strong"``, ``"default"`` (which the tables of results have), ``"paper"`` or ``"authors"``: features,
@@ -304,6 +317,8 @@ class DEMONetClassifier(Classification, NodeEstimator):
         lr: Learning rate.
         epochs: The maximum number of epochs.
         patience: Stop after so many epochs without an improvement.
+        batch_size: Training nodes of a batch; by default all nodes are one batch, unless they do not fit into memory.
+        neighbours: How many neighbours of a node are drawn in a batch, for each layer after the first; all if None.
         validation_fraction: Share of the labelled nodes that is held out for validation.
         metric: The validation metric that chooses the weights of ``"auto"`` or the epoch of a network: ``"accuracy"``,
             ``"balanced"``, ``"macro-f1"``, ``"auc"``, ``"average-precision"`` or ``"log-loss"``. By default
@@ -358,6 +373,8 @@ class DEMONetClassifier(Classification, NodeEstimator):
         lr: float | None = None,
         epochs: int | None = None,
         patience: int | None = None,
+        batch_size: int | None = None,
+        neighbours: int | None = None,
         validation_fraction: float = 0.2,
         metric: str | None = None,
         class_weight: str | dict[Any, float] | None = None,
@@ -386,8 +403,8 @@ class DEMONetRegressor(Regression, NodeEstimator):
         graph, attributes: See :class:`DEMONetClassifier`.
         model: ``"kernel"``: the degree-specific kernel machine, for one target column; ``"network"``; ``"auto"``: the
             kernel machine for one column, a network (with a warning) for several. Only a network reads the parameters
-            from ``preset`` to ``patience``, ``metric`` and ``loss``.
-        preset, scheme, features, hidden, lr, epochs, patience, validation_fraction: See
+            from ``preset`` to ``neighbours``, ``metric`` and ``loss``.
+        preset, scheme, features, hidden, lr, epochs, patience, batch_size, neighbours, validation_fraction: See
             :class:`DEMONetClassifier`.
         metric: The validation metric that chooses the epoch: ``"rmse"``, ``"mae"`` or ``"r2"``. If None, the loss in
             the preset ``"strong"``, the root mean squared error in the others.
@@ -419,6 +436,8 @@ class DEMONetRegressor(Regression, NodeEstimator):
         lr: float | None = None,
         epochs: int | None = None,
         patience: int | None = None,
+        batch_size: int | None = None,
+        neighbours: int | None = None,
         validation_fraction: float = 0.2,
         metric: str | None = None,
         loss: str = "mse",

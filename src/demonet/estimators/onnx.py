@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.export import Dim
 
-from demonet.atomic import replacing
+from demonet.atomic import check_file, replacing
 from demonet.data.features import FeatureMap
 from demonet.errors import DemonetError
 from demonet.estimators.targets import Array
@@ -58,8 +58,7 @@ def export_onnx(
     or ``values`` of a regression, in the units of the targets. The file's metadata has the task, the classes as JSON
     and the name of the features.
     """
-    if not Path(path).parent.is_dir():
-        raise DemonetError("there is no such folder", file=path)
+    check_file(path)
     _check_installed()
     parameter = next(model.parameters())
     edge_index = torch.tensor([[0, 1, 1, 2, 2, 3, 3, 0], [1, 0, 2, 1, 3, 2, 0, 3]])

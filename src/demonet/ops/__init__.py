@@ -47,7 +47,7 @@ def neighbour_lists(edge_index: Tensor, num_sources: int, num_targets: int) -> L
 
 
 def aggregate(
-    x: Tensor, lists: DegreeLayout | tuple[Tensor, Tensor], weight: Tensor | None = None, *, aggr: str = "sum"
+    x: Tensor, lists: DegreeLayout | tuple[Tensor, ...], weight: Tensor | None = None, *, aggr: str = "sum"
 ) -> Tensor:
     r"""Sum the rows of each node's neighbours.
 
@@ -55,14 +55,15 @@ def aggregate(
 
     Args:
         x: ``[sources, F]``; with a layout, in degree order.
-        lists: A layout, or ``(pointer, neighbours)`` of :func:`neighbour_lists`.
+        lists: A layout, or ``(pointer, neighbours)`` of :func:`neighbour_lists`. Where the lists of the reversed edges
+            are known, these follow: pointer, targets, and the entry of ``neighbours`` of each.
         weight: ``[m]`` weights in the order of the lists, not of the ``edge_index``.
         aggr: ``"sum"`` (:math:`s = 1`), ``"mean"`` (:math:`1/d`) or ``"sqrt"`` (:math:`1/\sqrt d`).
     """
     if isinstance(lists, DegreeLayout):
         back = [lists.back_pointer, lists.back_neighbours, lists.back_entry]
         return ops.aggregate(x, lists.pointer, lists.neighbours, weight, aggr, back, tables_of(lists, x)[:12])
-    return ops.aggregate(x, *lists, weight, aggr, [], [])
+    return ops.aggregate(x, *lists[:2], weight, aggr, [*lists[2:]], [])
 
 
 def degree_linear(x: Tensor, weight: Tensor, offsets: Tensor, task: Tensor) -> Tensor:

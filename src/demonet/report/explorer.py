@@ -92,7 +92,7 @@ class Channel:
         """The data for ``explorer.js``; probabilities take two bytes each."""
         values, unit = self.values, 1.0
         if self.names is not None:
-            values = values.astype(np.int16)
+            values = values.astype(np.int16 if len(self.names) < 1 << 15 else np.int32)
         elif values.dtype.kind in "iu":
             values = values.astype(np.int32)
         elif np.isfinite(values).all() and np.all((values >= 0) & (values <= 1)):

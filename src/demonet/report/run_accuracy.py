@@ -19,6 +19,7 @@ from demonet.runs.run import Run
 OURS = "DEMO-Net"
 FLOOR_NAMES = {"degree-knn": "degree only", "attribute-lr": "attributes only", "attribute-ridge": "attributes only"}
 TEST = 2
+MOST_CLASSES = 40  # of more, a page shows the largest and the most often confused
 
 Score = tuple[float, float, float]
 """A value and the ends of its interval, NaN if it has none."""
@@ -151,46 +152,78 @@ def _beside(run: Run, rows: dict[str, Score], caption: str, title: str) -> list[
 
 
 def classes(run: Run) -> list[Section]:
-    """The confusion matrix, and recall, precision and F1 of each class."""
+    """The confusion matrix, and recall, precision and F1 of each class; of many classes, of :func:`shown_classes`."""
     items = tested(run)
     if not items.size:
         return []
-    size = len(run.class_names)
-    counts = np.zeros((size, size), dtype=np.int64)
-    np.add.at(counts, (run.y[items], run.prediction[items]), 1)
-    right, true, named = counts.diagonal(), counts.sum(1), counts.sum(0)
-    matrix: list[list[Cell]] = [[name, *counts[i].tolist()] for i, name in enumerate(run.class_names)]
+    size, y, prediction = len(run.class_names), run.y[items], run.prediction[items]
+    shown = shown_classes(y, prediction, size)
+    counts, names = _confusion(y, prediction, shown, run.class_names)
+    true, named = np.bincount(y, minlength=size)[shown], np.bincount(prediction, minlength=size)[shown]
+    right = np.bincount(y[y == prediction], minlength=size)[shown]
+    matrix: list[list[Cell]] = [[name, *row] for name, row in zip(names, counts.tolist(), strict=True)]
     rows: list[list[Cell]] = [
         [
-            name,
+            run.class_names[label],
             int(true[i]),
             right[i] / true[i] if true[i] else None,
             right[i] / named[i] if named[i] else None,
             2 * right[i] / (true[i] + named[i]) if true[i] + named[i] else None,
         ]
-        for i, name in enumerate(run.class_names)
+        for i, label in enumerate(shown.tolist())
     ]
-    off = counts - np.diag(right)
-    worst = np.unravel_index(off.argmax(), off.shape)
     told = "Rows are true classes, columns are predictions. Colours show the share of a row. The diagonal is correct."
-    if off.max() > 0:
-        true_name, taken = (run.class_names[i] for i in worst)
-        told += f" Most frequent: “{_short(true_name)}” as “{_short(taken)}”, {off.max():,} of {true[worst[0]]:,}."
-    figure = confusion(counts, run.class_names, title=f"Confusion matrix, {items.size:,} test {run.kind}")
-    alt = f"Confusion matrix of {size} classes: {right.sum():,} of {items.size:,} on the diagonal."
+    pairs, times = np.unique(np.stack([y, prediction])[:, y != prediction], axis=1, return_counts=True)
+    if times.size:
+        true_name, taken = (run.class_names[i] for i in pairs[:, times.argmax()])
+        total = int((y == pairs[0, times.argmax()]).sum())
+        told += f" Most frequent: “{_short(true_name)}” as “{_short(taken)}”, {times.max():,} of {total:,}."
+    some = f" The {shown.size} largest and most often confused of {size:,} classes." if shown.size < size else ""
+    figure = confusion(counts, names, title=f"Confusion matrix, {items.size:,} test {run.kind}")
+    correct = int((y == prediction).sum())
+    alt = f"Confusion matrix of {size:,} classes: {correct:,} of {items.size:,} on the diagonal.{some}"
     columns = [Column("class"), Column(f"test {run.kind}"), Column("recall"), Column("precision"), Column("F1")]
     return [
-        Figure(
-            figure, alt, told, numbers=Table(["true class", *run.class_names], matrix), title="Confusion", half=True
-        ),
+        Figure(figure, alt, told + some, numbers=Table(["true class", *names], matrix), title="Confusion", half=True),
         Table(
             columns,
             rows,
-            "Recall: the share of a class that was found. Precision: the share of its predictions that is correct.",
+            "Recall: the share of a class that was found. Precision: the share of its predictions that is correct."
+            + some,
             title="Class by class",
             half=True,
         ),
     ]
+
+
+def shown_classes(y: NDArray[np.int64], prediction: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """The classes that a page shows: all, or of more than 40 the 20 largest and the 20 most often confused.
+
+    Args:
+        y: The true class of each test item.
+        prediction: The predicted class.
+        size: The number of classes.
+    """
+    if size <= MOST_CLASSES:
+        return np.arange(size)
+    wrong = y != prediction
+    confused = np.bincount(y[wrong], minlength=size) + np.bincount(prediction[wrong], minlength=size)
+    chosen = np.argsort(-np.bincount(y, minlength=size), kind="stable")[: MOST_CLASSES // 2]
+    rest = np.argsort(-confused, kind="stable")
+    return np.sort(np.concatenate([chosen, rest[~np.isin(rest, chosen)][: MOST_CLASSES // 2]]))
+
+
+def _confusion(
+    y: NDArray[np.int64], prediction: NDArray[np.int64], shown: NDArray[np.int64], names: list[str]
+) -> tuple[NDArray[np.int64], list[str]]:
+    """The confusion matrix of some classes, with one more row and column for all others, and the names."""
+    place = np.full(len(names), shown.size)
+    place[shown] = np.arange(shown.size)
+    size = shown.size + (shown.size < len(names))
+    counts = np.zeros((size, size), dtype=np.int64)
+    np.add.at(counts, (place[y], place[prediction]), 1)
+    others = [f"{len(names) - shown.size:,} others"] if shown.size < len(names) else []
+    return counts, [*(names[label] for label in shown.tolist()), *others]
 
 
 def by_size(run: Run) -> list[Section]:

@@ -13,6 +13,7 @@ from demonet.report.table_cells import Cell, Column
 from demonet.runs.run import Run
 
 OUTCOMES = ("1, found", "1, missed", "0, right", "0, wrong")
+MOST_LABELS = 50  # to choose colours by
 MOST_DETAILS = 6
 """With more labels, the details of an item have only the chosen one."""
 
@@ -59,9 +60,11 @@ def wrong_labels(run: Run) -> NDArray[np.int64]:
 
 
 def channels(run: Run) -> dict[str, Channel]:
-    """The number of wrong labels, and the outcome of each label."""
+    """The number of wrong labels, and the outcome of each label; of many, of those with the most positives."""
     found = {"wrong": Channel("wrong labels", wrong_labels(run), colour="number of wrong labels")}
-    for column, name in enumerate(run.class_names):
+    frequent = np.argsort(-np.nansum(run.y, axis=0), kind="stable")[:MOST_LABELS]
+    for column in np.sort(frequent).tolist():
+        name = run.class_names[column]
         true, predicted = run.y[:, column], run.prediction[:, column]
         outcome = np.where(np.isnan(true), -1, np.where(true == 1, 1 - predicted, 2 + predicted)).astype(np.int64)
         term = name if len(run.class_names) <= MOST_DETAILS else ""

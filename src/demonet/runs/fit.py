@@ -9,6 +9,7 @@ kept. ``test_metric`` and ``floors`` are those of the model that is saved, by th
 from __future__ import annotations
 
 import platform
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -25,7 +26,18 @@ from demonet.runs.candidates import candidate_facts
 from demonet.runs.degree_effect import degree_facts
 from demonet.runs.evaluate import measure, over_splits, shown, test_facts
 from demonet.runs.floors import floor_scores
-from demonet.runs.folder import MODEL, OPTIONS, PAGE, READY, RunFolder, check_out, check_same, load_run, open_folder
+from demonet.runs.folder import (
+    LOGS,
+    MODEL,
+    OPTIONS,
+    PAGE,
+    RunFolder,
+    check_out,
+    check_same,
+    load_run,
+    lock_folder,
+    open_folder,
+)
 from demonet.runs.models import EFFORT
 from demonet.runs.plan import Plan, fitting_threads, make_plan
 from demonet.runs.progress import RunProgress, check_tensorboard, tensorboard_log
@@ -53,9 +65,9 @@ def fit_run(
     """Read a graph, hold out test items, train, test once, and write the folder of the run.
 
     The folder has ``model.safetensors``, ``config.json``, ``run.toml`` (the arguments, to repeat the run),
-    ``metrics.json``, ``split.json``, ``predictions.csv``, ``MODEL_CARD.md`` and ``run.safetensors``, from which the
-    page is made. While the run is incomplete, its files are
-    in the subfolder ``unfinished``, and an earlier finished run in the folder is not changed.
+    ``metrics.json``, ``split.json``, ``predictions.csv``, ``MODEL_CARD.md``, ``run.safetensors``, from which the page
+    is made, and ``manifest.json``, the checksums of all of them. While the run is incomplete, its files are in the
+    subfolder ``unfinished``, and an earlier finished run in the folder is not changed.
 
     Args:
         edges: A file or folder with one graph or many; or the name of a data set of the paper.
@@ -79,7 +91,8 @@ def fit_run(
     progress.message(plan.model_decision)
     request = plan.request
     if state == "finished" and not overwrite:
-        finished = load_run(out)
+        with lock_folder(out):
+            finished = load_run(out)
         check_same(finished.config["asked"], request, out)
         progress.message(f"{out} is already finished")
         return finished
@@ -87,7 +100,7 @@ def fit_run(
         folder.remember(request)
         options = {"edges": _text(edges), "labels": _text(labels), "features": _text(features)}
         options |= {**asdict(plan.reading), **asdict(settings)}
-        run = None if folder.path(READY).exists() else _train(plan, request, options, folder, progress, page)
+        run = None if folder.ready else _train(plan, request, options, folder, progress, page)
         folder.publish()
     return run or load_run(out)
 
@@ -130,7 +143,7 @@ def _train(
     if page is not None:
         progress.step("writing the page")
         page(run, folder.final(PAGE))
-    folder.final(MODEL).write_bytes(folder.path(MODEL).read_bytes())
+    shutil.copyfile(folder.path(MODEL), folder.final(MODEL))
     return run
 
 
@@ -189,7 +202,7 @@ class _Fitted(NamedTuple):
 
 
 def _network(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) -> _Fitted:
-    log = folder.final("tensorboard") / f"split-{number:03}" if plan.settings.log else None
+    log = folder.final(LOGS) / f"split-{number:03}" if plan.settings.log else None
     with (
         progress.training(_label(plan, number), plan.epochs) as callback,
         tensorboard_log(log, callback) as on_epoch,

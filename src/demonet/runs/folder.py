@@ -1,15 +1,17 @@
 """The folder of a run: saving, loading and publishing.
 
 While a run is in progress, everything is in ``unfinished/``: the request, the checkpoint, the results of finished
-splits. At the end, all files are written to ``unfinished/whole`` and then moved to their place. The marker ``ready``
-says that moving has begun, so that a run killed during the move can be completed.
+splits. At the end, all files are written to ``unfinished/whole``, their manifest last, and then moved to their place,
+the manifest last again. As long as a manifest is in ``unfinished/whole``, a run that was killed can be completed by
+moving the rest. The run is finished once the request is deleted; what is then left in ``unfinished`` is removed by the
+next process.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -17,23 +19,35 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from demonet.atomic import replacing
+from demonet.atomic import PART, locked, replacing
 from demonet.data.splits import Split
-from demonet.errors import DemonetError, Hint
+from demonet.errors import DemonetError, DemonetWarning, Hint, warn
+from demonet.estimators.checked import Estimator, load_checked
+from demonet.runs.manifest import MANIFEST, damaged, read_manifest, read_sealed, to_json, write_manifest, write_sealed
 from demonet.runs.outputs import model_card, write_predictions
 from demonet.runs.run import Run
-from demonet.tensorfile import read_tensors, write_tensors
+from demonet.tensorfile import pack_texts, read_tensors, unpack_texts, write_tensors
 
 MODEL, CONFIG, METRICS, SPLIT = "model.safetensors", "config.json", "metrics.json", "split.json"
 OPTIONS = "run.toml"
 PREDICTIONS, PAGE, CARD, ARRAYS = "predictions.csv", "report.html", "MODEL_CARD.md", "run.safetensors"
-WORK, WHOLE, READY, REQUEST = "unfinished", "whole", "ready", "asked.json"
-FORMAT = "demonet-run-2"
+LOGS = "tensorboard"
+WORK, WHOLE, REQUEST, LOCK = "unfinished", "whole", "asked.json", ".lock"
+READY_1 = "ready"  # what earlier versions had in the place of a manifest in WHOLE
+FORMAT = "demonet-run-3"
+FORMAT_2 = "demonet-run-2"  # with the ids in the header
 FORMAT_1 = "demonet-run-1"  # written without a checksum
 _ARRAYS = ("y", "part", "outputs", "degree", "place", "degrees", "degree_counts")
 _OPTIONAL = ("edge_count", "edges", "drawing", "degree_task")
-_FACTS = ("kind", "history", "class_names", "ids", "columns")
+_FACTS = ("kind", "history", "class_names", "columns")
+_IDS = ("bytes", "offsets")
 
+_READ = (ARRAYS, CONFIG, METRICS)  # by every command
+_USES = {"report": _READ, "predict": (*_READ, MODEL), "embed": (*_READ, MODEL), "export": (*_READ, MODEL)}
+_START_AGAIN = Hint("{overwrite} starts again", overwrite=True)
+# What files have in every version; used where there is no manifest to check them by.
+_CONFIG_KEYS = ("name", "sizes", "seed", "versions", "reading", "asked")
+_METRICS_KEYS = ("split", "floors", "seconds")
 _ACCURACIES = ("test_accuracy", "val_accuracy")
 
 State = Literal["new", "finished", "interrupted"]
@@ -49,7 +63,7 @@ def state_of(out: Path) -> State:
         return "interrupted"
     if (out / METRICS).is_file() and (out / ARRAYS).is_file():
         return "finished"
-    if any(entry.name not in (WORK, ".lock") for entry in out.iterdir()):
+    if any(entry.name not in (WORK, LOCK) for entry in out.iterdir()):
         raise DemonetError("the folder is not empty and has no run", file=out, hint="use a new folder")
     return "new"
 
@@ -84,111 +98,169 @@ class RunFolder:
         (self.work / WHOLE).mkdir(exist_ok=True)
         return self.work / WHOLE / name
 
+    @property
+    def ready(self) -> bool:
+        """Whether all files of the run are written, and some perhaps moved."""
+        return (self.work / WHOLE / MANIFEST).exists()
+
     def remember(self, request: dict[str, Any]) -> None:
         """Save the request of the run, or check that it is the saved one."""
         file = self.path(REQUEST)
         if not file.exists():
-            write_json(file, request)
+            write_sealed(file, request)
         else:
-            check_same(read_json(file), request, self.out)
+            check_same(read_sealed(file, _START_AGAIN), request, self.out)
 
     def split_result(self, number: int) -> dict[str, Any] | None:
         """The saved result of a split, if it is finished."""
         file = self.path(f"split-{number:03}.json")
-        result = read_json(file) if file.exists() else None
-        return result if result is not None and "task" in result else None  # an earlier version had no tasks
+        return read_sealed(file, _START_AGAIN) if file.exists() else None
 
     def save_split_result(self, number: int, result: dict[str, Any]) -> None:
         """Save the result of a finished split."""
-        write_json(self.path(f"split-{number:03}.json"), result)
+        write_sealed(self.path(f"split-{number:03}.json"), result)
 
     def forget(self, name: str) -> None:
         """Remove a temporary file or folder, if there is one."""
-        path = self.path(name)
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+        _remove(self.path(name))
 
     def save(self, run: Run, split: Split) -> None:
         """Write all files of the finished run except the model and the page."""
         arrays = {name: getattr(run, name) for name in (*_ARRAYS, *_OPTIONAL)}
         tensors = {name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in arrays.items() if a is not None}
-        write_tensors(self.final(ARRAYS), FORMAT, tensors, {name: getattr(run, name) for name in _FACTS})
+        tensors |= {f"ids.{part}": tensor for part, tensor in pack_texts(run.ids).items()}
+        facts = {name: getattr(run, name) for name in _FACTS} | {"manifest": True}
+        write_tensors(self.final(ARRAYS), FORMAT, tensors, facts)
         noun = run.kind.removesuffix("s")
         path, names = self.final(PREDICTIONS), run.class_names
         write_predictions(path, noun, run.ids, names, run.outputs, run.task, run.y, run.part)
         split.save(self.final(SPLIT))
         write_json(self.final(CONFIG), run.config)
         write_json(self.final(METRICS), run.metrics)
-        self.final(CARD).write_text(model_card(run), encoding="utf-8", errors="replace")
+        with replacing(self.final(CARD)) as temporary:
+            temporary.write_text(model_card(run), encoding="utf-8", errors="replace")
 
     def publish(self) -> None:
         """Move every file to its place; files that only an earlier run had are removed."""
-        (self.work / READY).touch()
         whole = self.work / WHOLE
-        if not (whole / "tensorboard").exists() and (whole / CONFIG).exists():
-            shutil.rmtree(self.out / "tensorboard", ignore_errors=True)
-        for file in sorted(whole.iterdir(), key=lambda file: file.name == METRICS):  # the last one makes it finished
-            place = self.out / file.name
-            if place.is_dir():
-                shutil.rmtree(place)
-            file.replace(place)
+        if not self.ready:
+            write_manifest(whole)
+        ours = {Path(name).parts[0] for name in read_manifest(whole) or {}}
+        for name in {MODEL, CONFIG, METRICS, SPLIT, PREDICTIONS, PAGE, CARD, ARRAYS, LOGS} - ours:
+            _remove(self.out / name)
+        for name in (*sorted(ours), MANIFEST):
+            if (whole / name).exists():  # otherwise it was moved before a kill
+                if (self.out / name).is_dir():
+                    shutil.rmtree(self.out / name)
+                (whole / name).replace(self.out / name)
         self.path(REQUEST).unlink()  # now it is finished, and the rest can be deleted
         shutil.rmtree(self.work)
 
 
 @contextmanager
-def open_folder(out: Path, *, overwrite: bool) -> Iterator[RunFolder]:
+def open_folder(out: Path, *, overwrite: bool = False) -> Iterator[RunFolder]:
     """Open or create the folder of a run and lock it for this process."""
-    import filelock
-
     try:
-        (out / WORK).mkdir(parents=True, exist_ok=True)
+        out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DemonetError(f"cannot create the folder: {error.strerror}", file=out) from None
-    lock = filelock.FileLock(out / ".lock")
-    try:
-        lock.acquire(timeout=0)
-    except filelock.Timeout:
-        raise DemonetError("another process is using this folder", file=out) from None
-    try:
+    with lock_folder(out):
         folder = RunFolder(out)
         if overwrite:
-            if folder.path(READY).exists():  # some files of a run are in their place: move the others, too
+            if folder.ready and _whole(folder):  # some files of a run may be in their place: move the others, too
                 folder.publish()
-            shutil.rmtree(folder.work, ignore_errors=True)
-            folder.work.mkdir()
+            _remove(folder.work)
+        folder.work.mkdir(exist_ok=True)
         yield folder
-    finally:
-        lock.release()
-        (out / ".lock").unlink(missing_ok=True)
+
+
+@contextmanager
+def lock_folder(out: Path) -> Iterator[None]:
+    """Lock the folder of a run for this process, and remove what killed processes have left in it."""
+    with locked(out / LOCK) as ours:
+        if not ours:
+            raise DemonetError("another process is using this folder", file=out)
+        for stray in out.glob(f".*{PART}"):
+            stray.unlink()
+        if not (out / WORK / REQUEST).exists():
+            _remove(out / WORK)
+        yield
+
+
+def _whole(folder: RunFolder) -> bool:
+    try:
+        return read_manifest(folder.work / WHOLE) is not None
+    except DemonetError:
+        return False
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def load_run(out: str | Path) -> Run:
-    """Load a finished run from its folder. The graph itself is not in it."""
+    """Load a finished run from its folder, if its files are those of the manifest. The graph itself is not in it."""
     out = Path(out)
     if not out.is_dir():
         raise DemonetError("no such folder", file=out, hint="fit creates the folder of a run")
     unfinished = state_of(out) == "interrupted"
-    if not (out / ARRAYS).is_file() or (unfinished and (out / WORK / READY).exists()):
+    moving = unfinished and any((out / WORK / name).exists() for name in (f"{WHOLE}/{MANIFEST}", READY_1))
+    if not (out / ARRAYS).is_file() or moving:
         problem = "the run in this folder is not finished" if unfinished else "there is no run in this folder"
         raise DemonetError(problem, file=out, hint="continue it with fit and resume" if unfinished else None)
-    tensors, facts, _ = read_tensors(out / ARRAYS, FORMAT, unchecked=(FORMAT_1,))
+    check_files(out, _READ)
+    tensors, facts, found = read_tensors(out / ARRAYS, FORMAT, FORMAT_2, unchecked=(FORMAT_1,))
     if "probabilities" in tensors:  # of an earlier version
         tensors["outputs"] = tensors.pop("probabilities")
     try:
         arrays: dict[str, Any] = {name: tensors[name].numpy() for name in _ARRAYS}
         arrays |= {name: tensors[name].numpy() for name in _OPTIONAL if name in tensors}
-        facts = {name: facts[name] for name in _FACTS}
-    except KeyError as error:
+        ids = unpack_texts({part: tensors[f"ids.{part}"] for part in _IDS}) if found == FORMAT else facts["ids"]
+        bound, facts = facts.get("manifest"), {name: facts[name] for name in _FACTS} | {"ids": ids}
+    except (KeyError, AttributeError, TypeError) as error:
         raise DemonetError(f"{error.args[0]} is missing", file=out / ARRAYS) from None
-    config, metrics = read_json(out / CONFIG), read_json(out / METRICS)
+    if not (out / MANIFEST).exists():
+        if bound:
+            raise DemonetError("no such file, but the run was written with one", file=out / MANIFEST)
+        warn(DemonetWarning("a run of an earlier version, without checksums: its files cannot be checked", file=out))
+    config, metrics = _object(out / CONFIG, _CONFIG_KEYS), _object(out / METRICS, _METRICS_KEYS)
     if "metric" not in metrics:  # of an earlier version
         metrics |= {"task": "classify", "metric": "accuracy", "test_metric_interval": metrics.get("test_interval")}
         for values in (metrics, metrics.get("cv", {}), facts["history"]):
             values |= {key.replace("accuracy", "metric"): values[key] for key in _ACCURACIES if key in values}
     return Run(config=config, metrics=metrics, **{"edge_count": None} | facts | arrays)
+
+
+def load_estimator(out: str | Path, run: Run) -> Estimator:
+    """The model of a finished run, if it is that of the manifest."""
+    check_files(Path(out), (MODEL,))
+    return load_checked(Path(out) / MODEL, run.kind, run.task)
+
+
+def check_files(out: Path, names: Iterable[str]) -> None:
+    """Refuse files of a run that differ from its manifest, and say what can still be used."""
+    files = read_manifest(out)
+    wrong = [] if files is None else damaged(out, files, names)
+    if not wrong:
+        return
+    assert files is not None
+    all_wrong = damaged(out, files, files)
+    works = [command for command, read in _USES.items() if not set(read) & set(all_wrong)]
+    whole = ", ".join(name for name in files if name not in all_wrong) or "nothing"
+    hint = f"still whole: {whole}" + (f"; still works: {', '.join(works)}" if works else "")
+    problem = "missing" if not (out / wrong[0]).exists() else "not the file of this run: damaged or replaced"
+    raise DemonetError(problem, file=out / wrong[0], hint=hint)
+
+
+def warn_of_damage(out: Path) -> None:
+    """Warn of files that differ from the manifest, whether a command reads them or not."""
+    files = read_manifest(out)
+    wrong = [] if files is None else damaged(out, files, files)
+    if wrong:
+        warn(DemonetWarning(f"changed since the run was written: {', '.join(wrong)}", file=out))
 
 
 def check_same(before: dict[str, Any], now: dict[str, Any], out: Path) -> None:
@@ -209,14 +281,21 @@ def check_same(before: dict[str, Any], now: dict[str, Any], out: Path) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Write JSON atomically."""
     with replacing(path) as temporary:
-        temporary.write_text(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+        temporary.write_bytes(to_json(value))
 
 
-def read_json(path: Path) -> Any:
-    """Read what :func:`write_json` wrote."""
+def _object(path: Path, keys: Iterable[str]) -> dict[str, Any]:
+    """Read a JSON object that has these keys."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(path.read_bytes())
     except FileNotFoundError:
         raise DemonetError("no such file", file=path, hint="is this the folder of a finished run?") from None
-    except (OSError, ValueError) as error:
-        raise DemonetError(f"cannot be read: {error}", file=path) from None
+    except OSError as error:
+        raise DemonetError(f"cannot be read: {error.strerror}", file=path) from None
+    except (ValueError, RecursionError) as error:
+        raise DemonetError(f"not JSON: {error}", file=path) from None
+    if not isinstance(value, dict):
+        raise DemonetError(f"{json.dumps(value)[:40]}, not a JSON object", file=path)
+    if missing := [key for key in keys if key not in value]:
+        raise DemonetError(f"{missing[0]!r} is missing", file=path)
+    return value

@@ -12,8 +12,8 @@ from torch_geometric.data import Data
 
 from demonet.data.graph_set import GraphSet
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
-from demonet.estimators.checked import Estimator, embed_checked, load_checked, predict_checked
-from demonet.runs.folder import MODEL, load_run
+from demonet.estimators.checked import Estimator, embed_checked, predict_checked
+from demonet.runs.folder import load_estimator, load_run
 from demonet.runs.inputs import Inputs, read_inputs
 from demonet.runs.plan import fitting_threads
 from demonet.runs.run import Run
@@ -58,7 +58,7 @@ def _read(
     out: str | Path, edges: str | Path, features: str | Path | None, changes: dict[str, Any]
 ) -> tuple[Run, Inputs, Estimator]:
     run = load_run(out)
-    estimator = load_checked(Path(out) / MODEL, run.kind, run.task)
+    estimator = load_estimator(out, run)
     changes = {name: value for name, value in changes.items() if value is not None}
     reading = replace(Reading.from_config(run.config["reading"]), **changes, items=run.kind)
     learned = getattr(estimator, "columns_", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -23,6 +24,7 @@ from demonet.runs.plan import Plan
 from demonet.train.metrics import METRICS, Metric, Task
 
 MAX_TSNE = 2000  # t-SNE takes seconds for so many items
+MAX_DOUBLE = 200_000  # items up to which components are computed in double precision
 MIN_TSNE = 20  # and is not meaningful for fewer
 MAX_DRAWN = 300  # nodes of a graph that is drawn
 NEAREST = 3  # items of the sample that say where another item lies
@@ -61,7 +63,7 @@ class Run:
     metrics: dict[str, Any]
     history: dict[str, Any]
     class_names: list[str]
-    ids: list[str]
+    ids: Sequence[str]
     y: NDArray[Any]
     part: NDArray[np.int8]
     outputs: NDArray[np.float32]
@@ -158,13 +160,13 @@ def project(embedding: NDArray[np.float32], seed: int) -> NDArray[np.float32]:
     >>> project(np.ones((3, 4), np.float32), 0).tolist()
     [[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]
     """
-    rows = embedding.astype(np.float64)
+    rows = embedding.astype(np.float64 if len(embedding) <= MAX_DOUBLE else np.float32)
     rows -= rows.mean(0)
     sample = np.random.default_rng(seed).permutation(len(rows))[:MAX_TSNE] if len(rows) > MAX_TSNE else slice(None)
     distinct = len(np.unique(embedding[sample], axis=0))
     if distinct < 2:
         return np.zeros((len(rows), 2), np.float32)
-    count = min(TSNE_COMPONENTS, *rows.shape)
+    count = min(TSNE_COMPONENTS if len(rows) <= MAX_DOUBLE else 2, *rows.shape)
     components = PCA(count, svd_solver="covariance_eigh" if rows.shape[1] < len(rows) else "full").fit_transform(rows)
     if distinct < MIN_TSNE:
         padded = np.pad(components, ((0, 0), (0, max(0, 2 - count))))

@@ -274,7 +274,7 @@ def test_a_file_that_is_not_a_ledger_is_refused(tmp_path):
     for path, part in (
         (text, "database"),
         (foreign, "SQLite"),
-        (newer, r"\b99\b.*\b1\b"),
+        (newer, r"\b99\b.*\b2\b"),
         (damaged, "damaged"),
     ):
         before = path.read_bytes()

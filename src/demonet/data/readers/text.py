@@ -18,7 +18,7 @@ import numpy as np
 from demonet.data.ids import MISSING, Coded, is_missing
 from demonet.data.readers.base import as_text
 from demonet.data.readers.tables import Kind, convert, is_integer, is_number, join_strings, release
-from demonet.errors import DemonetError
+from demonet.errors import DemonetError, DemonetWarning, warn
 
 MAX_COLUMNS = 100_000
 MAX_LINE = 1 << 26
@@ -30,7 +30,10 @@ _NULLS = sorted({variant for word in MISSING for variant in (word, word.upper(),
 
 
 class TextTable:
-    """A text file as columns; lines that start with # or % are comments.
+    """A text file as columns.
+
+    Lines that start with # or % are comments: in CSV and TSV only above the first line of the table, because an id may
+    start so, too. A warning says how many lines were skipped.
 
     Args:
         content: The content of the file.
@@ -46,6 +49,7 @@ class TextTable:
         data = as_text(content, path)
         if b"\r" in data:
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        data, self._comments = _without_comments(data, anywhere=not re.search(r"\.[ct]sv(\.gz)?$", path.name.lower()))
         sample = _first_lines(data)
         if not sample:
             raise DemonetError("only comments and empty lines", file=path)
@@ -75,6 +79,7 @@ class TextTable:
 
     def columns(self, places: Sequence[int], kinds: Sequence[Kind]) -> list[Any]:
         """The columns at these positions: `Ids` for an id, float64 for a number, a list of str or None for text."""
+        self._tell_comments()
         columns: list[Any] = []
         read = self._read(places, kinds)
         for place, kind in zip(places, kinds, strict=True):
@@ -97,7 +102,15 @@ class TextTable:
 
     def values(self, places: Sequence[int]) -> list[Any]:
         """The columns at these positions as Arrow arrays, of the types that Arrow recognises."""
+        self._tell_comments()
         return self._parse({str(place): None for place in places}, _NULLS)
+
+    def _tell_comments(self) -> None:
+        """Warn of skipped lines, once."""
+        if self._comments:
+            skipped = "1 line that starts" if self._comments == 1 else f"{self._comments:,} lines that start"
+            warn(DemonetWarning(f"{skipped} with # or % skipped as a comment", file=self.file))
+            self._comments = 0
 
     def _named(self, place: int) -> str:
         return f"column {place + 1}" if self.names is None else f"column {self.names[place]!r}"
@@ -217,9 +230,25 @@ class TextTable:
 
 
 def _first_lines(data: bytes) -> list[str]:
-    """The first lines that are neither empty nor comments."""
-    matches = islice(re.finditer(rb"(?m)^(?![#%])[ \t]*[^\s].*$", data), _SAMPLE)
+    """The first lines that are not empty."""
+    matches = islice(re.finditer(rb"(?m)^[ \t]*[^\s].*$", data), _SAMPLE)
     return [match.group()[:MAX_LINE].decode("utf-8", "replace") for match in matches]
+
+
+def _without_comments(data: bytes, anywhere: bool) -> tuple[bytes, int]:
+    r"""The text with comments emptied, so that line numbers stay, and how many there were.
+
+    >>> _without_comments(b"# a\n1,2\n#3,4\n", anywhere=False), _without_comments(b"# a\n1 2\n#3 4\n", anywhere=True)
+    ((b'\n1,2\n#3,4\n', 1), (b'\n1 2\n\n', 2))
+    """
+    if anywhere:
+        if not (data[:1] in b"#%" or b"\n#" in data or b"\n%" in data):
+            return data, 0
+        return re.subn(rb"(?m)^[#%].*$", b"", data)
+    found = re.match(rb"(?:[ \t]*\n|[#%].*(?:\n|\Z))*", data)
+    above = found.group() if found else b""
+    emptied, count = re.subn(rb"(?m)^[#%].*$", b"", above)
+    return emptied + data[len(above) :], count
 
 
 def _separator(lines: list[str]) -> str:
@@ -244,11 +273,9 @@ def _separator(lines: list[str]) -> str:
 
 
 def _tidy(data: bytes, blanks: bool) -> bytes:
-    """Empty the comments and, if blanks separate the fields, leave one blank between them; line numbers stay."""
+    """Empty blank lines and, if blanks separate the fields, leave one blank between them; line numbers stay."""
     if blanks and (data[:1] in b" \t" or data[-1:] == b" " or any(s in data for s in (b"  ", b"\t", b" \n", b"\n "))):
         data = re.sub(rb"(?m)^ | $", b"", re.sub(rb"[ \t]+", b" ", data))
-    if data[:1] in b"#%" or b"\n#" in data or b"\n%" in data:
-        data = re.sub(rb"(?m)^[#%].*$", b"", data)
     if data[:1] in b" \t" or b"\n " in data or b"\n\t" in data:
         data = re.sub(rb"(?m)^[ \t]+$", b"", data)
     return data

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from demonet.atomic import replacing
 from demonet.errors import DemonetError
-from demonet.experiments.ledger.schema import RUN, VERSION, job_of, key, stamp_of
+from demonet.experiments.ledger.schema import RUN, job_of, key, stamp_of
 
 if TYPE_CHECKING:
     import pyarrow
 
 RunRow = tuple[Any, ...]  # the columns RUN
 
+VERSION = 1  # of these files; the table in SQLite has its own
 _VERSION, _DIGEST = b"demonet.ledger", b"demonet.runs"
 _NUMBERS = {"seed": "int64", "value": "float64", "seconds": "float64", "peak_memory_mb": "float64", "ended": "float64"}
 

@@ -16,7 +16,7 @@ from typing import Any
 from demonet.errors import DemonetError
 from demonet.experiments.ledger.job import Cell, Job, Outcome, Result, Stamp, canonical
 
-VERSION = 1
+VERSION = 2  # 1: without digests
 _APPLICATION_ID = 0x44454D4F  # "DEMO"; SQLite reserves a header field for it
 _TIMEOUT = 60.0  # seconds to wait for another process to finish writing
 
@@ -24,6 +24,7 @@ JOB = ("kind", "dataset", "method", "preset", "options", "split", "seed")
 STAMP = ("code", "libraries", "device", "data")
 OUTCOME = ("value", "seconds", "peak_memory_mb", "extra")
 RUN = ("key", *JOB, *STAMP, *OUTCOME, "ended")  # a finished run, as exported
+SEALED = (*RUN, "digest")
 _SEED, _STAMPED = len(JOB) - 1, len(JOB) + len(STAMP)
 
 _TABLE = """
@@ -37,6 +38,7 @@ CREATE TABLE runs (
     host TEXT, pid INTEGER, started REAL, heartbeat REAL,           -- the process that claimed it
     value REAL, seconds REAL, peak_memory_mb REAL, extra TEXT,      -- the outcome; NULL stands for NaN
     error TEXT,               -- why it failed the last time
+    digest TEXT,              -- of a finished run: sha256 over its columns RUN
     claimed REAL, ended REAL  -- times, in seconds since 1970
 ) WITHOUT ROWID
 """
@@ -54,6 +56,16 @@ def key(job: Job, stamp: Stamp) -> str:
     (True, False)
     """
     return hashlib.sha256(canonical(asdict(job) | asdict(stamp)).encode()).hexdigest()
+
+
+def digest_of(run: Sequence[Any]) -> str:
+    """The digest of a finished run, given as the columns ``RUN``: one changed value changes it."""
+    return hashlib.sha256(repr(tuple(run)).encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def is_whole(row: Sequence[Any]) -> bool:
+    """Whether a finished run, given as the columns ``SEALED``, is as it was recorded."""
+    return row[-1] == digest_of(row[:-1])
 
 
 def job_row(job: Job) -> tuple[Any, ...]:
@@ -99,6 +111,7 @@ def connect(path: Path) -> sqlite3.Connection:
     with plain_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(path, timeout=_TIMEOUT, isolation_level=None)
+        connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")  # a damaged text is no error yet
         try:
             _check(connection, path)
         except BaseException:
@@ -142,6 +155,8 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
         _create(connection, path)
     if _pragma(connection, "application_id") != _APPLICATION_ID:
         raise DemonetError("an SQLite database, but not a ledger", file=path)
+    if _pragma(connection, "user_version") == 1:
+        _add_digests(connection)
     version = _pragma(connection, "user_version")
     if version != VERSION:
         hint = "written by a newer demonet" if version > VERSION else None
@@ -153,6 +168,9 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
         raise DemonetError(f"damaged ledger: {found}", file=path, hint="move the file away to start a new ledger")
+    if connection.execute("SELECT 1 FROM runs WHERE state = 'done' AND digest IS NULL LIMIT 1").fetchone():
+        with transaction(connection):
+            seal(connection)
 
 
 def _enable_wal(connection: sqlite3.Connection) -> str:
@@ -181,6 +199,21 @@ def _create(connection: sqlite3.Connection, path: Path) -> None:
             connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _add_digests(connection: sqlite3.Connection) -> None:
+    """Bring a ledger of version 1 to this one. No run is lost; digests are made by :func:`seal`."""
+    with transaction(connection):
+        if _pragma(connection, "user_version") == 1:  # otherwise another process was faster
+            connection.execute("ALTER TABLE runs ADD COLUMN digest TEXT")
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def seal(connection: sqlite3.Connection) -> None:
+    """Give a digest to finished runs that have none: imported ones, and those that a version 1 has recorded."""
+    query = f"SELECT {', '.join(RUN)} FROM runs WHERE state = 'done' AND digest IS NULL"
+    rows = [(digest_of(row), row[0]) for row in connection.execute(query).fetchall()]
+    connection.executemany("UPDATE runs SET digest = ? WHERE key = ?", rows)
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:

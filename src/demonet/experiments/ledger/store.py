@@ -18,22 +18,25 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
-from demonet.errors import DemonetError, DemonetWarning
+from demonet.errors import DemonetError, DemonetWarning, warn
 from demonet.experiments.ledger.job import Cell, Job, Outcome, Result, Stamp, Wanted
 from demonet.experiments.ledger.owner import Owner, this_process
 from demonet.experiments.ledger.parquet import RunRow, check_runs, read_parquet, write_parquet
 from demonet.experiments.ledger.schema import (
     JOB,
-    OUTCOME,
     RUN,
+    SEALED,
     STAMP,
     connect,
+    digest_of,
+    is_whole,
     job_of,
     job_row,
     key,
     outcome_row,
     plain_errors,
     result_of,
+    seal,
     stamp_of,
     transaction,
 )
@@ -73,6 +76,7 @@ class Ledger:
         self.path, self.clock = Path(path), clock
         self.owner: Owner = this_process()
         self._connection = connect(self.path)
+        self._give_up_damaged()
 
     def __enter__(self) -> Self:
         return self
@@ -101,10 +105,11 @@ class Ledger:
             if self._is_blocked(alone):
                 return ClaimStatus.BLOCKED
             names = ("key", *JOB, *STAMP)
+            again = ", ".join(f"{name} = excluded.{name}" for name in names[1:])  # a damaged row may have others
             self._connection.execute(
                 f"INSERT INTO runs ({', '.join(names)}, state, alone, host, pid, started, heartbeat, claimed) "
                 f"VALUES ({', '.join('?' * len(names))}, 'claimed', ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET "
-                "state = 'claimed', alone = excluded.alone, host = excluded.host, pid = excluded.pid, "
+                f"{again}, state = 'claimed', alone = excluded.alone, host = excluded.host, pid = excluded.pid, "
                 "started = excluded.started, heartbeat = excluded.heartbeat, claimed = excluded.claimed",
                 (run, *job_row(job), *astuple(stamp), alone, *astuple(self.owner), now, now),
             )
@@ -112,12 +117,16 @@ class Ledger:
 
     def record(self, job: Job, stamp: Stamp, outcome: Outcome) -> bool:
         """Record the outcome of a run; ``False`` if it was recorded before, which is left as it is."""
+        run = key(job, stamp)
         with self._writing():
             changed = self._connection.execute(
                 "UPDATE runs SET state = 'done', value = ?, seconds = ?, peak_memory_mb = ?, extra = ?, "
                 "error = NULL, ended = ? WHERE key = ? AND state <> 'done'",
-                (*outcome_row(outcome), self.clock(), key(job, stamp)),
+                (*outcome_row(outcome), self.clock(), run),
             )
+            if changed.rowcount == 1:
+                stored = self._connection.execute(f"SELECT {', '.join(RUN)} FROM runs WHERE key = ?", (run,)).fetchone()
+                self._connection.execute("UPDATE runs SET digest = ? WHERE key = ?", (digest_of(stored), run))
         return changed.rowcount == 1
 
     def fail(self, job: Job, stamp: Stamp, error: str) -> None:
@@ -150,7 +159,7 @@ class Ledger:
 
     def done(self, runs: Sequence[tuple[Job, Stamp]]) -> set[tuple[Job, Stamp]]:
         """Those of the given runs that are finished."""
-        there = {row[0] for row in self._rows("SELECT key FROM runs WHERE state = 'done'")}
+        there = {row[0] for row in self._finished()}
         return {run for run in runs if key(*run) in there}
 
     def failures(self, runs: Iterable[tuple[Job, Stamp]]) -> list[Failure]:
@@ -210,6 +219,7 @@ class Ledger:
                 f"INSERT OR REPLACE INTO runs ({', '.join(RUN)}, state) VALUES ({', '.join('?' * len(RUN))}, 'done')",
                 new,
             )
+            seal(self._connection)
         return len(new)
 
     def export_runs(self, path: str | Path) -> int:
@@ -220,28 +230,49 @@ class Ledger:
 
     def _finished(self) -> list[RunRow]:
         order = ", ".join((*JOB, *STAMP))
-        return self._rows(f"SELECT {', '.join(RUN)} FROM runs WHERE state = 'done' ORDER BY {order}")
+        rows = self._rows(f"SELECT {', '.join(SEALED)} FROM runs WHERE state = 'done' ORDER BY {order}")
+        return [row[:-1] for row in rows if is_whole(row)]
+
+    def _give_up_damaged(self) -> None:
+        """Let runs be made again whose row is not as it was recorded; a warning says how many, and names one."""
+        rows = self._rows(f"SELECT {', '.join(SEALED)} FROM runs WHERE state = 'done'")
+        wrong = [row for row in rows if not is_whole(row)]
+        if not wrong:
+            return
+        dataset, method = (str(name) for name in wrong[0][2:4])
+        problem = (
+            f"{len(wrong):,} of {len(rows):,} runs do not match their digest, such as one of {method} on {dataset}"
+        )
+        hint = "they are left out and can be made again; the others are whole"
+        warn(DemonetWarning(problem, file=self.path, hint=hint))
+        keys = [(str(row[0]).encode("utf-8", "surrogateescape"),) for row in wrong]
+        with self._writing():
+            self._connection.executemany("UPDATE runs SET state = 'waiting' WHERE key = CAST(? AS TEXT)", keys)
 
     def _longest(self, cell: Cell, device: str, enough: int) -> list[Result]:
-        names = ", ".join((*JOB, *STAMP, *OUTCOME, "ended"))
         where = " AND ".join(f"{name} = ?" for name in _CELL)
-        query = f"SELECT {names} FROM runs WHERE {where} AND state = 'done' ORDER BY seed"
+        query = f"SELECT {', '.join(SEALED)} FROM runs WHERE {where} AND state = 'done' ORDER BY seed"
         prefixes: dict[Stamp, list[Result]] = {}
         newest: dict[Stamp, float] = {}
         for row in self._rows(query, astuple(cell)):
-            result = result_of(row)
+            if not is_whole(row):
+                continue
+            result, ended = result_of(row[1:]), row[-2]
             if device not in ("", result.stamp.device):
                 continue
             prefix = prefixes.setdefault(result.stamp, [])
             if result.job.seed == len(prefix):
                 prefix.append(result)
-                newest[result.stamp] = max(newest.get(result.stamp, -math.inf), row[-1])
+                newest[result.stamp] = max(newest.get(result.stamp, -math.inf), ended)
         best = max(newest, key=lambda stamp: (min(len(prefixes[stamp]), enough), newest[stamp]), default=None)
         return [] if best is None else prefixes[best]
 
     def _is_others(self, host: str, pid: int, started: float, heartbeat: float) -> bool:
         owner = Owner(host, pid, started)
-        return owner != self.owner and owner.is_alive(heartbeat, self.clock())
+        try:
+            return owner != self.owner and owner.is_alive(heartbeat, self.clock())
+        except (TypeError, ValueError, OverflowError):  # a damaged row names no process
+            return False
 
     def _is_blocked(self, alone: bool) -> bool:
         """Whether a process on this machine does a run that must be alone, or any run if this one must be alone."""
