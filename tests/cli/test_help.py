@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
 import demonet
 from demonet.cli import app
-from demonet.cli.console import spelling
+from demonet.cli.console import Heartbeat, spelling
 from demonet.errors import DemonetError, DemonetWarning, Hint
 
 HEAVY = ("torch", "torch_geometric", "numpy", "scipy", "sklearn", "networkx", "pyarrow", "plotly")
 PROGRAM = f"""
 import sys
+import time
 sys.modules.update(dict.fromkeys({HEAVY}))  # importing one of them fails
 sys.argv[0] = "demonet"
 from demonet.cli import main
@@ -110,3 +112,14 @@ def test_a_hint_that_the_command_has_no_option_for_is_left_out():
     assert error.spelled(spelling(app, ["fit"])) == "wrong (--add-isolated adds them)"
     assert error.spelled(spelling(app, ["predict"])) == "wrong"
     assert error.spelled(spelling(app, [])) == "wrong"
+
+
+def test_a_long_step_is_not_silent(capsys):
+    """The first candidate on 2,000 graphs takes minutes, in which nothing was printed."""
+    with Heartbeat(seconds=0.05) as heartbeat:
+        heartbeat.now("fitting machine")
+        said, end = "", time.monotonic() + 30
+        while not said and time.monotonic() < end:
+            time.sleep(0.01)
+            said = capsys.readouterr().err
+    assert said.startswith("still fitting machine, ")

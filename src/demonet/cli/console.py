@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import typer
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 USAGE_ERROR: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "UsageError")
 SECONDS = 5.0  # between two lines of progress if there is no terminal
+SILENCE = 30.0  # after so many seconds without a line, one says what is being done
 
 
 def spelling(app: typer.Typer, arguments: list[str]) -> Spelling:
@@ -58,6 +61,7 @@ def plain_errors(spell: Spelling) -> Iterator[None]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", DemonetWarning)
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
         shown = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *rest: Any) -> None:
@@ -99,7 +103,43 @@ def wrote(out: Path, what: str) -> None:
     typer.echo(f"Wrote {out}: {what}.", err=is_standard_output(out))
 
 
-def console_progress() -> RunProgress:
+class Heartbeat:
+    """A context manager that says every so often what is being done, if nothing else has been said.
+
+    Args:
+        seconds: Of silence, before it says so.
+    """
+
+    def __init__(self, seconds: float = SILENCE) -> None:
+        self.seconds, self.what = seconds, "reading"
+        self.begun = self.said = time.monotonic()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._beat, daemon=True)
+
+    def now(self, what: str) -> None:
+        """Something else is being done, and this was said."""
+        self.what, self.begun, self.said = what, time.monotonic(), time.monotonic()
+
+    def heard(self) -> None:
+        """Something was said about it."""
+        self.said = time.monotonic()
+
+    def _beat(self) -> None:
+        while not self._stop.wait(min(self.seconds / 4, 1.0)):
+            if time.monotonic() - self.said >= self.seconds:
+                typer.echo(f"still {self.what}, {time.monotonic() - self.begun:.0f} s", err=True)
+                self.heard()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+
+def console_progress(heartbeat: Heartbeat) -> RunProgress:
     """Progress of a run on stderr: a line per step and per candidate, and a progress bar while training."""
     from demonet.ensemble.progress import CandidateBar
     from demonet.runs import RunProgress
@@ -109,12 +149,32 @@ def console_progress() -> RunProgress:
         def message(self, text: str) -> None:
             spelled = text.spelled(lambda name, value: f"--{name} {value}") if isinstance(text, Hint) else text
             typer.echo(spelled, err=True)
+            heartbeat.heard()
 
-        def training(self, label: str, epochs: int) -> AbstractContextManager[Callable[[Epoch], None]]:
-            return Progress(label, epochs, every=1, seconds=SECONDS)
+        def step(self, what: str) -> None:
+            heartbeat.now(what)
 
-        def candidates(self, label: str) -> AbstractContextManager[Callable[[Candidate], None]]:
-            return CandidateBar(label)
+        @contextmanager
+        def training(self, label: str, epochs: int) -> Iterator[Callable[[Epoch], None]]:
+            heartbeat.now(label)
+            with Progress(label, epochs, every=1, seconds=SECONDS) as progress:
+
+                def on_epoch(epoch: Epoch) -> None:
+                    progress(epoch)
+                    heartbeat.heard()
+
+                yield on_epoch
+
+        @contextmanager
+        def candidates(self, label: str) -> Iterator[Callable[[Candidate], None]]:
+            with CandidateBar(label) as progress:
+
+                def on_candidate(candidate: Candidate) -> None:
+                    progress(candidate)
+                    again = " again" if candidate.stage.startswith("refit") else ""
+                    heartbeat.now(f"{label} {candidate.candidate.name}{again}")
+
+                yield on_candidate
 
     return ConsoleProgress()
 

@@ -111,7 +111,7 @@ def fit(
     as_json: Annotated[bool, typer.Option("--json", help="Print the metrics as JSON.", rich_help_panel=FOLDER)] = False,
 ) -> None:
     """Train on your own graph: hold out a test set, choose on validation, test once; write model, predictions, page."""
-    from demonet.cli.console import console_progress
+    from demonet.cli.console import Heartbeat, console_progress
     from demonet.report.page import write
     from demonet.report.run import run_page
     from demonet.runs import Settings, fit_run
@@ -140,18 +140,19 @@ def fit(
         log=log,
     )
     try:
-        run = fit_run(
-            edges,
-            labels,
-            features,
-            out=out,
-            reading=reading.make_reading(columns, ignore, merge=merge, **options),
-            settings=settings,
-            resume=resume,
-            overwrite=overwrite,
-            progress=console_progress(),
-            page=lambda run, path: write(run_page(run), path),
-        )
+        with Heartbeat() as heartbeat:
+            run = fit_run(
+                edges,
+                labels,
+                features,
+                out=out,
+                reading=reading.make_reading(columns, ignore, merge=merge, **options),
+                settings=settings,
+                resume=resume,
+                overwrite=overwrite,
+                progress=console_progress(heartbeat),
+                page=lambda run, path: write(run_page(run), path),
+            )
     except KeyboardInterrupt:
         typer.echo("interrupted: run the same command with --resume to continue", err=True)
         raise typer.Exit(INTERRUPTED) from None

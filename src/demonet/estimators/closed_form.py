@@ -36,6 +36,13 @@ AUTO_ONLY = ("effort", "time_limit")
 COLUMNS = 256  # of an embedding, at most
 
 
+def narrow(rows: Array) -> Array:
+    """At most 256 columns: a fixed random projection of more, which nearly keeps distances."""
+    if rows.shape[1] <= COLUMNS:
+        return rows
+    return rows @ np.random.default_rng(0).normal(scale=COLUMNS**-0.5, size=(rows.shape[1], COLUMNS))
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """Items with targets, and what an estimator's parameters say about the fit.
@@ -214,8 +221,7 @@ class EnsembleModel(ClosedForm):
         ensemble, every = self.ensemble, self.ensemble.member_proba(items)
         average = ensemble.average(every)
         if ensemble.classes > COLUMNS:
-            mixing = np.random.default_rng(0).normal(scale=COLUMNS**-0.5, size=(ensemble.classes, COLUMNS))
-            found = average @ mixing
+            found = narrow(average)
         else:
             kept = np.sort(np.argsort(-ensemble.weights, kind="stable")[: COLUMNS // ensemble.classes])
             known = np.where(np.isnan(every[kept]), 1 / ensemble.classes, every[kept])  # a member of another graph

@@ -136,10 +136,12 @@ def _train(
     estimator = first or load_checked(
         folder.path(MODEL), plan.inputs.kind, plan.inputs.task
     )  # trained before an interruption
+    progress.step("drawing the predictions")
     run = summarise(plan, estimator, _config(plan, request, estimator), metrics)
     folder.save(run, split)
     write_config(folder.final(OPTIONS), {**options, "out": folder.out}, folder.out)
     if page is not None:
+        progress.step("writing the page")
         page(run, folder.final(PAGE))
     shutil.copyfile(folder.path(MODEL), folder.final(MODEL))
     return run
@@ -156,6 +158,7 @@ def _train_split(
     fit = {"network": _network, "auto": _ensemble, "kernel": _machine}[plan.model]
     fitted = fit(plan, number, folder, progress)
     outputs = fitted.strict if fitted.refit is None else fitted.refit
+    progress.step("measuring simple baselines")
     floors = floor_scores(inputs, split, plan.metric)
     rules = {"strict": fitted.strict, "refit": fitted.refit}
     tested = {
@@ -174,6 +177,7 @@ def _train_split(
     if number == 0:
         if plan.model != "network":
             progress.message("measuring what the degree is worth")
+            progress.step("measuring what the degree is worth")
             labelled = split.train.numel() + split.val.numel()
             effort = plan.settings.effort or EFFORT
             result["degree_effect"] = degree_facts(fitted.estimator, effort, labelled, plan.settings.seed)
