@@ -316,10 +316,11 @@ class DEMOConv(MessagePassing):
             return activate(self._combine(x, half, x.size(0)), activation)
         weights = Weights(self.seed.weight.t(), matrices, self.bias)
         options = self.options(activation)
-        if not self.drop.active:
-            return conv(x, neighbourhood, weights, layout, options)
+        if not self.drop.active or self.drop.drawn_here(x):
+            noise = self.drop.factors(x.size(0) * self.out_channels, x) if self.drop.active else None
+            return conv(x, neighbourhood, weights, layout, options, noise)
         plain = weights._replace(bias=None), layout, options._replace(activation="none")
-        out = self.drop.beside(conv(x, neighbourhood, *plain), self.seed.out_channels)
+        out = self.drop(conv(x, neighbourhood, *plain))
         return activate(out if self.bias is None else out + self.bias, activation)
 
     def forward_degrees(self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None, degree: Tensor) -> Tensor:

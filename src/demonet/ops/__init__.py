@@ -96,10 +96,17 @@ def grouped(x: Tensor, matrices: Tensor, layout: DegreeLayout) -> Tensor:
     return ops.degree_linear(x, matrices, layout.offsets, torch.arange(matrices.size(0), device=x.device))
 
 
-def conv(x: Tensor, a: Tensor | None, weights: Weights, layout: DegreeLayout, options: Options = _PLAIN) -> Tensor:
-    r"""A convolution of rows in degree order with its activation (Eq. 5).
+def conv(
+    x: Tensor,
+    a: Tensor | None,
+    weights: Weights,
+    layout: DegreeLayout,
+    options: Options = _PLAIN,
+    noise: Tensor | None = None,
+) -> Tensor:
+    r"""A convolution of rows in degree order with dropout and its activation (Eq. 5).
 
-    .. math:: h_v = \sigma(W_0^\top x_v \circ W_{g(v)}^\top a_v + b)
+    .. math:: h_v = \sigma(\epsilon_v (W_0^\top x_v \circ W_{g(v)}^\top a_v) + b)
 
     Args:
         x: ``[n, F]`` rows in degree order.
@@ -107,14 +114,20 @@ def conv(x: Tensor, a: Tensor | None, weights: Weights, layout: DegreeLayout, op
         weights: The map of the seed, the matrix of every group of the layout, and the bias.
         layout: The graph.
         options: How to aggregate, combine and activate.
+        noise: ``[n * width]`` :math:`\epsilon`, what dropout multiplies both halves of a concatenation by, first all of
+            the left one; or None.
     """
     x, seed, matrices = _cast(x, weights.seed, weights.matrices)
-    a, bias = (None if tensor is None else tensor.to(x.dtype) for tensor in (a, weights.bias))
+    a, bias, noise = (None if tensor is None else tensor.to(x.dtype) for tensor in (a, weights.bias, noise))
     if backend.direct(x, seed, matrices):
-        out: Tensor = Conv.apply(x, a, seed, matrices, bias, Graph.of(layout), options)
+        out: Tensor = Conv.apply(x, a, seed, matrices, bias, Graph.of(layout), options, noise)
         return out
-    out, _ = ops.conv(x, a, seed, matrices, bias, tensors_of(layout, x), *options)
-    return out
+    if noise is None:
+        out, _ = ops.conv(x, a, seed, matrices, bias, tensors_of(layout, x), *options)
+        return out
+    out, _ = ops.conv(x, a, seed, matrices, None, tensors_of(layout, x), *options._replace(activation="none"))
+    out = out * reference.beside(noise, Weights(seed, matrices), x.size(0))
+    return reference.activate(out if bias is None else out + bias, options.activation)
 
 
 def linear_cross_entropy(h: Tensor, weight: Tensor, bias: Tensor, target: Tensor, share: Tensor) -> Tensor:
