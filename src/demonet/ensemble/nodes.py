@@ -14,11 +14,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from demonet.ensemble.forest import ForestMember, dense
-from demonet.ensemble.member import Labelled, Member
+from demonet.ensemble.member import Labelled, Member, some_of
 from demonet.ensemble.ridge import RidgeMember, cumulative_logit, fit_cumulative
 from demonet.ensemble.selection import log_losses
 from demonet.ensemble.structure import neighbour_mean
-from demonet.ensemble.views import WIDE, Float, Int, NodeView, Rows, View
+from demonet.ensemble.views import LARGE, WIDE, Float, Int, NodeView, Rows, View
 
 LENGTHS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 DEGREE_LENGTH = 0.3  # of the degree term beside another one, in deviations of log-degree
@@ -28,6 +28,7 @@ RESTARTS = (0.15, 0.05, 0.4)  # of the diffusion of attributes
 REACHES = (0.0, 0.4, 0.7, 0.9)  # of the smoothing of probabilities
 SMOOTHING_STEPS = 10
 FOREST_COLUMNS = 256  # attributes up to which a forest reads them
+LINEAR_ROWS = 100_000  # training nodes of a large graph that a regression is fitted on, at most
 
 
 def classes_by_degree(view: View, labelled: Labelled) -> tuple[Int, float]:
@@ -116,6 +117,11 @@ class NodeForest(ForestMember):
             return np.hstack([view.log_degree, view.structure])
         return np.hstack([view.log_degree, view.structure, dense(view.own), dense(view.neighbours)])
 
+    def memory(self, view: View, num_train: int) -> float:
+        """The columns of all nodes, in double and single precision."""
+        attributes = 2 * view.facts["columns"] if self.options["columns"] == "attributes" else 0
+        return super().memory(view, num_train) + 12.0 * view.num_items * (25 + attributes)
+
 
 def smoothed(view: NodeView, probability: Float, reach: float) -> Float:
     r""":math:`P \leftarrow r D^{-1} A P + (1 - r) P_0`, ten times; a node without neighbours keeps its own."""
@@ -172,10 +178,11 @@ class LinearMember(Member):
     ) -> tuple[float, LogisticRegression, dict[str, float]]:
         """Validation loss, the fitted regression, and its setting."""
         rows, y, val = self._rows(view, scale), labelled.y, labelled.val
+        train = some_of(labelled, self.name, view.num_items, LINEAR_ROWS)
         model = LogisticRegression(C=strength, max_iter=100)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(rows[labelled.train], y[labelled.train])
+            model.fit(rows[train], y[train])
         given = self._probability(model, rows[val], labelled.classes)
         loss = float(log_losses(given, y[val]).mean()) if len(val) else 0.0
         return loss, model, {"scale": scale, "strength": strength}
@@ -200,8 +207,14 @@ class LinearMember(Member):
 
     def cost(self, view: View, num_train: int) -> float:
         """Seven regressions."""
+        num_train = min(num_train, LINEAR_ROWS) if view.num_items >= LARGE else num_train
         filled = getattr(view.own, "nnz", view.own.shape[0] * view.own.shape[1]) / view.num_items
         return 0.5 + 7 * 100 * 2e-8 * num_train * min(10 * filled, 2 * view.facts["columns"])
+
+    def memory(self, view: View, num_train: int) -> float:
+        """The rows of all nodes, twice."""
+        entries = getattr(view.own, "nnz", view.own.shape[0] * view.own.shape[1])
+        return super().memory(view, num_train) + 8.0 * 2 * (2 * entries + 20 * view.num_items)
 
 
 class DiffusedLinear(LinearMember):
@@ -215,5 +228,11 @@ class DiffusedLinear(LinearMember):
 
     def cost(self, view: View, num_train: int) -> float:
         """Three diffusions and seven regressions."""
+        num_train = min(num_train, LINEAR_ROWS) if view.num_items >= LARGE else num_train
         width = min(WIDE, view.facts["columns"])
         return 0.5 + 3e-8 * 10 * view.adjacency.nnz * width + 7 * 100 * 4e-9 * num_train * width
+
+    def memory(self, view: View, num_train: int) -> float:
+        """Attributes before, during and after a diffusion."""
+        width = min(WIDE, view.facts["columns"])
+        return Member.memory(self, view, num_train) + 8.0 * 5 * view.num_items * width
