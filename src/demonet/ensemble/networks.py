@@ -20,6 +20,7 @@ from demonet.ensemble.views import Float, GraphView, NodeView, View
 from demonet.nn.models import DegreeNetwork, GraphDEMONet, NodeDEMONet
 from demonet.nn.prepared import GraphUnion
 from demonet.train import GraphProblem, NodeProblem, Preset, fit_together, preset
+from demonet.train.batches import step_values
 
 TYPICAL_EPOCHS = 120  # after which most networks have stopped
 
@@ -125,3 +126,10 @@ class NetworkMember(Member):
         width = model.hidden
         row = 6e-10 * width**2 * (2 + model.basis_size) * model.layers + 4e-8 * width * model.layers
         return self.options["seeds"] * epochs * (3e-3 + share * (nodes * row + edges * 3e-9 * width * model.layers))
+
+    def memory(self, view: View, num_train: int) -> float:
+        """What a step on all nodes keeps for the derivatives, and the features."""
+        nodes = int(view.sizes.sum()) if isinstance(view, GraphView) else view.num_items
+        model = self._preset().model
+        kept = step_values(model) + 3 * (32 + view.facts["columns"])
+        return super().memory(view, num_train) + 4.0 * nodes * kept

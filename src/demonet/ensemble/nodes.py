@@ -14,11 +14,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from demonet.ensemble.forest import ForestMember, dense
-from demonet.ensemble.member import Labelled, Member
+from demonet.ensemble.member import Labelled, Member, some_of
 from demonet.ensemble.ridge import RidgeMember, cumulative_logit, fit_cumulative
 from demonet.ensemble.selection import log_losses
 from demonet.ensemble.structure import neighbour_mean
-from demonet.ensemble.views import WIDE, Float, Int, NodeView, Rows, View
+from demonet.ensemble.views import LARGE, WIDE, Float, Int, NodeView, Rows, View
 
 LENGTHS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 DEGREE_LENGTH = 0.3  # of the degree term beside another one, in deviations of log-degree
@@ -29,6 +29,7 @@ TEMPERATURES = (1.0, 1.5, 2.2, 3.3, 5.0, 7.5)  # by which scores are multiplied:
 REACHES = (0.0, 0.4, 0.7, 0.9)  # of the smoothing of probabilities
 SMOOTHING_STEPS = 10
 FOREST_COLUMNS = 256  # attributes up to which a forest reads them
+LINEAR_ROWS = 100_000  # training nodes of a large graph that a regression is fitted on, at most
 
 
 def classes_by_degree(view: View, labelled: Labelled) -> tuple[Int, float]:
@@ -117,6 +118,11 @@ class NodeForest(ForestMember):
             return np.hstack([view.log_degree, view.structure])
         return np.hstack([view.log_degree, view.structure, dense(view.own), dense(view.neighbours)])
 
+    def memory(self, view: View, num_train: int) -> float:
+        """The columns of all nodes, in double and single precision."""
+        attributes = 2 * view.facts["columns"] if self.options["columns"] == "attributes" else 0
+        return super().memory(view, num_train) + 12.0 * view.num_items * (25 + attributes)
+
 
 def smoothed(view: NodeView, probability: Float, reach: float) -> Float:
     r""":math:`P \leftarrow r D^{-1} A P + (1 - r) P_0`, ten times; a node without neighbours keeps its own."""
@@ -152,7 +158,7 @@ class LinearMember(Member):
 
     def _fit(self, view: View, labelled: Labelled, chosen: dict[str, Any] | None) -> None:
         middle = 100.0 if view.facts["attributes"] == "counts" else 1.0  # rows of unit length want a weak penalty
-        setting = {"scale": self.scales[0], "strength": middle, "temperature": 1.0, "items": len(labelled.train)}
+        setting = {"scale": self.scales[0], "strength": middle, "temperature": 1.0}
         setting |= chosen or {}
         reach = setting.pop("reach", 0.0)
         best = self._regression(view, labelled, setting)
@@ -176,19 +182,20 @@ class LinearMember(Member):
     ) -> tuple[float, LogisticRegression, dict[str, float]]:
         """Validation loss, the fitted regression, and its setting with the best temperature."""
         rows, y, val, strength = self._rows(view, setting["scale"]), labelled.y, labelled.val, setting["strength"]
+        train = some_of(labelled, self.name, view.num_items, LINEAR_ROWS)
         if setting["temperature"] > 1:  # where the penalty rules, scores grow with the number of items
-            strength *= setting["items"] / len(labelled.train)
+            strength *= setting["items"] / len(train)
         model = LogisticRegression(C=strength, max_iter=100)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(rows[labelled.train], y[labelled.train])
+            model.fit(rows[train], y[train])
         if not len(val):
             return 0.0, model, setting
         score = _scores(rows[val], model.coef_, model.intercept_)
         given = [_spread(t * score, model.classes_, labelled.classes) for t in TEMPERATURES]
         losses = [float(log_losses(p, y[val]).mean()) for p in given]
         best = int(np.argmin(losses))
-        return losses[best], model, setting | {"temperature": TEMPERATURES[best]}
+        return losses[best], model, setting | {"temperature": TEMPERATURES[best], "items": len(train)}
 
     def predict_proba(self, view: View) -> Float:
         """The softmax of the linear scores, smoothed."""
@@ -201,8 +208,14 @@ class LinearMember(Member):
 
     def cost(self, view: View, num_train: int) -> float:
         """Nine regressions."""
+        num_train = min(num_train, LINEAR_ROWS) if view.num_items >= LARGE else num_train
         filled = getattr(view.own, "nnz", view.own.shape[0] * view.own.shape[1]) / view.num_items
         return 0.5 + 9 * 100 * 2e-8 * num_train * min(10 * filled, 2 * view.facts["columns"])
+
+    def memory(self, view: View, num_train: int) -> float:
+        """The rows of all nodes, twice."""
+        entries = getattr(view.own, "nnz", view.own.shape[0] * view.own.shape[1])
+        return super().memory(view, num_train) + 8.0 * 2 * (2 * entries + 20 * view.num_items)
 
 
 def _scores(rows: Rows, coefficients: Float, intercept: Float) -> Float:
@@ -238,5 +251,11 @@ class DiffusedLinear(LinearMember):
 
     def cost(self, view: View, num_train: int) -> float:
         """Three diffusions and seven regressions."""
+        num_train = min(num_train, LINEAR_ROWS) if view.num_items >= LARGE else num_train
         width = min(WIDE, view.facts["columns"])
         return 0.5 + 3e-8 * 10 * view.adjacency.nnz * width + 7 * 100 * 4e-9 * num_train * width
+
+    def memory(self, view: View, num_train: int) -> float:
+        """Attributes before, during and after a diffusion."""
+        width = min(WIDE, view.facts["columns"])
+        return Member.memory(self, view, num_train) + 8.0 * 5 * view.num_items * width

@@ -14,6 +14,7 @@ from torch import Tensor
 from demonet.data.splits import Split
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.nn.blocks import NeighbourSampler, WholeGraph
+from demonet.nn.config import ModelConfig
 from demonet.nn.models import NodeDEMONet
 from demonet.nn.prepared import GraphInput
 from demonet.train.objective import Objective
@@ -102,9 +103,12 @@ def decide_batches(
 
 def full_batch_bytes(model: NodeDEMONet, graph: GraphInput) -> float:
     """Roughly what a training step on all nodes allocates, besides the prepared graph."""
-    layers = model.config.layers + model.config.stem + 1
-    units = KEPT * layers * model.config.hidden
-    return float(graph.layout.num_nodes * units * graph.x.dtype.itemsize)
+    return float(graph.layout.num_nodes * step_values(model.config) * graph.x.dtype.itemsize)
+
+
+def step_values(config: ModelConfig) -> int:
+    """Roughly how many numbers a training step on all nodes keeps for each of them."""
+    return KEPT * (config.layers + config.stem + 1) * config.hidden
 
 
 def available_bytes(device: torch.device) -> float:
