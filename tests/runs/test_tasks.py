@@ -279,6 +279,8 @@ def old_arrays(path):
     tensors, facts, _ = read_tensors(path, FORMAT)
     tensors["probabilities"] = tensors.pop("outputs")
     facts["history"]["val_accuracy"] = facts["history"].pop("val_metric")
+    del facts["manifest"]
+    (path.parent / "manifest.json").unlink()
     write_tensors(path, FORMAT, tensors, facts)
 
 

@@ -111,6 +111,8 @@ def write_predictions(
     task: Task = "classify",
     y: NDArray[Any] | None = None,
     part: NDArray[np.int8] | None = None,
+    *,
+    excel: bool = False,
 ) -> None:
     """Write predictions as a CSV file; names are quoted as needed, numbers have 9 digits, which restore every float32.
 
@@ -129,7 +131,10 @@ def write_predictions(
         task: ``"classify"``, ``"multilabel"`` or ``"regress"``.
         y: ``[rows]`` classes, -1 for unknown; or ``[rows, names]`` labels or numbers, NaN for unknown.
         part: ``[rows]`` 0 training, 1 validation, 2 test, -1 none of them.
+        excel: Put an apostrophe before names that a spreadsheet would compute, such as ``=HYPERLINK(...)``.
     """
+    if excel:
+        ids, names = [inert(name) for name in ids], [inert(name) for name in names]
     known = [[]] * len(ids) if y is None or part is None else _known(y, part, names)
     first = [] if y is None else ["label", "part"] if len(known[0]) == 2 else [*(f"{n} label" for n in names), "part"]
     header = {
@@ -145,6 +150,16 @@ def write_predictions(
             numbers = [f"{value:.9g}" for value in row]
             decided_as = [names[found], numbers[found]] if task == "classify" else found if task == "multilabel" else []
             writer.writerow([name, *true, *decided_as, *numbers])
+
+
+def inert(name: str) -> str:
+    """A name as a spreadsheet shows it, and never computes it.
+
+    >>> inert("=1+1"), inert("a=1"), inert("-3.5")
+    ("'=1+1", 'a=1', '-3.5')
+    """
+    number = re.fullmatch(r"[+-]?[0-9.]+(e[+-]?[0-9]+)?", name, re.IGNORECASE)
+    return f"'{name}" if name[:1] in ("=", "+", "-", "@", "\t", "\r") and not number else name
 
 
 def _known(y: NDArray[Any], part: NDArray[np.int8], names: Sequence[str]) -> list[list[str]]:
