@@ -21,8 +21,8 @@ def draw_noise(size: int, p: float, dtype: torch.dtype, generator: torch.Generat
     return _kept(_fill(words, generator)[:size], p) * _factor(p, dtype)
 
 
-# In a compiled graph an operator draws, so that the numbers are the same as without compiling. It takes what is dropped,
-# so that the layers draw one after another.
+# In a compiled graph an operator draws, so that the numbers are the same as without compiling. It takes what is
+# dropped, so that the layers draw one after another.
 library.define("dropout_noise(Tensor like, SymInt size, float p) -> Tensor", tags=(torch.Tag.nondeterministic_seeded,))
 library.impl("dropout_noise", lambda like, size, p: draw_noise(size, p, like.dtype), "CompositeExplicitAutograd")
 torch.library.register_fake("demonet::dropout_noise", lambda like, size, p: like.new_empty(size), lib=library)

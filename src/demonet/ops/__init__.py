@@ -17,7 +17,7 @@ from torch import Tensor
 from demonet.degree.layout import DegreeLayout
 from demonet.ops import backend, cpu_pieces, reference
 from demonet.ops.graph import Graph, Options, Weights, tables_of, tensors_of
-from demonet.ops.library import Conv, Grouped, ops
+from demonet.ops.library import Conv, Grouped, Pool, ops
 
 __all__ = [
     "Options",
@@ -176,5 +176,6 @@ def degree_pool(x: Tensor, task: Tensor, batch: Tensor, num_tasks: int, num_grap
     Returns:
         ``[num_graphs, num_tasks * width]``.
     """
-    cells = ops.degree_pool(x, batch * num_tasks + task, num_graphs * num_tasks, mode)
+    cell, num_cells = batch * num_tasks + task, num_graphs * num_tasks
+    cells: Tensor = (Pool.apply if backend.direct(x) else ops.degree_pool)(x, cell, num_cells, mode)
     return cells.view(num_graphs, num_tasks * x.size(1))

@@ -326,6 +326,23 @@ class Conv(torch.autograd.Function):
         return (*[by if need else None for by, need in zip(found, needs, strict=True)], None, None, None)
 
 
+class Pool(torch.autograd.Function):
+    """:func:`demonet.ops.degree_pool`; its derivative is made of torch's operators, which have derivatives."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, cell: Tensor, num_cells: int, mode: str) -> Tensor:
+        """The sums or means."""
+        ctx.cell, ctx.num_cells, ctx.mode = cell, num_cells, mode
+        return reference.degree_pool(x, cell, num_cells, mode)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """Their derivative."""
+        if ctx.mode == "mean":
+            grad = grad / torch.bincount(ctx.cell, minlength=ctx.num_cells).clamp(min=1).to(grad.dtype)[:, None]
+        return grad.index_select(0, ctx.cell), None, None, None
+
+
 class Grouped(torch.autograd.Function):
     """:func:`demonet.ops.grouped`."""
 
