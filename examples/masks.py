@@ -27,7 +27,7 @@ x = FeatureMap("degree-rbf").fit_transform(data)  # with OGB: data.x
 model = DEMONet(x.size(1), hidden_channels=64, num_layers=2, out_channels=int(data.y.max()) + 1, dropout=0.2)
 optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 evaluator, best = Evaluator(), {"valid": 0.0, "test": 0.0}
-for _ in range(100):
+for _ in range(60):
     model.train()
     optimizer.zero_grad()
     F.cross_entropy(model(x, data.edge_index)[data.train_mask], data.y[data.train_mask]).backward()

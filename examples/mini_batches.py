@@ -38,7 +38,7 @@ else:
 net = Net(data.x.size(1), len(data.class_names), tasks)
 optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
 trains = torch.zeros(data.num_nodes, dtype=torch.bool).index_fill_(0, split.train, True)
-for _ in range(60):
+for _ in range(40):
     for batch in loader:
         scores = net(batch.x, batch.edge_index, batch.degree)[: batch.batch_size]  # the sampled seeds come first
         counts = trains[batch.n_id[: batch.batch_size]]

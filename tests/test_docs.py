@@ -117,7 +117,7 @@ def test_the_site_asks_for_nothing_and_has_its_formulas(site):
 def test_formulas_become_mathml():
     names = runpy.run_path(str(DOCS / "site" / "formulas.py"))
     (examples,) = doctest.DocTestFinder().find(names["to_mathml"], "to_mathml", module=False, globs=names)
-    assert doctest.DocTestRunner().run(examples) == doctest.TestResults(failed=0, attempted=1)
+    assert doctest.DocTestRunner().run(examples) == doctest.TestResults(failed=0, attempted=2)
 
 
 @pytest.mark.browser

@@ -1,5 +1,6 @@
-"""Every example runs as it stands, and so do the README's lines of Python."""
+"""Every example and notebook runs as it stands, and so do the README's lines of Python."""
 
+import json
 import os
 import re
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 from tests.pages import DATA, ROOT, blocks
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
 
 
 def run(code: list[str], tmp_path: Path) -> str:
@@ -24,6 +26,17 @@ def run(code: list[str], tmp_path: Path) -> str:
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_example_runs(example, tmp_path):
     out = run([str(example)], tmp_path)
+    assert re.search(r"\d\.\d{3}", out), out
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_runs(notebook, tmp_path):
+    """Its cells, one after another, as Jupyter runs them; outputs are not kept in the file."""
+    cells = [cell for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
+    if "load(" in str(cells) and not DATA.is_dir():
+        pytest.skip("the notebook loads a data set of the paper, and they are not here")
+    assert not any(cell["outputs"] for cell in cells)
+    out = run(["-c", "\n\n".join("".join(cell["source"]) for cell in cells)], tmp_path)
     assert re.search(r"\d\.\d{3}", out), out
 
 

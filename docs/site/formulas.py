@@ -14,8 +14,9 @@ _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1
 def to_mathml(text: str) -> str:
     r"""The page with its formulas as MathML.
 
-    >>> to_mathml(r'<span class="arithmatex">\(a\)</span>')
-    '<math xmlns="http://www.w3.org/1998/Math/MathML" display="inline"><mrow><mi>a</mi></mrow></math>'
+    >>> found = to_mathml(r'An <span class="arithmatex">\(n\)</span>')
+    >>> found.removeprefix('An <math xmlns="http://www.w3.org/1998/Math/MathML" display="inline">')
+    '<mrow><mi>n</mi></mrow></math>'
     """
     return _FORMULA.sub(_converted, text)
 

@@ -106,7 +106,7 @@ def test_a_table_marks_the_best_and_aligns_numbers():
     assert '<th scope="col" class="number">accuracy</th>' in html
     assert '<td class="number">0.100<span class="deviation"> ± 0.010</span></td>' in html
     assert '<td class="number best">0.250<span class="unseen"> (best)</span></td>' in html
-    assert '<th scope="row">b</th>' in html
+    assert '<th scope="row" class="id">b</th>' in html
 
 
 def test_an_empty_table_keeps_its_head():

@@ -134,6 +134,17 @@
     });
   }
 
+  for (const button of document.querySelectorAll("button.save")) {
+    button.addEventListener("click", () => {
+      const [name, content] = JSON.parse(button.closest(".card").querySelector("script.saved").textContent);
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(new Blob([content], { type: "text/csv" }));
+      link.download = name;
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+    });
+  }
+
   let ready = false;
   const redraw = () => ready && drawAll();
   document.getElementById("theme").addEventListener("click", () => {

@@ -103,6 +103,7 @@ class Table(Section):
         caption: The text below.
         groups: Names and sizes of consecutive groups of rows; may be empty.
         sortable: Whether a click on a column head sorts the rows inside each group.
+        file: Name and content of a file that a second button saves.
     """
 
     kind: ClassVar[str] = "table"
@@ -111,6 +112,7 @@ class Table(Section):
     caption: str = ""
     groups: Sequence[tuple[str, int]] = ()
     sortable: bool = False
+    file: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         for number, row in enumerate(self.rows, start=1):

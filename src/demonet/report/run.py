@@ -20,6 +20,7 @@ from demonet.report.run_labels import label_table, most_wrong_labels
 from demonet.report.run_numbers import against, largest_errors
 from demonet.report.run_numbers import channels as number_channels
 from demonet.report.run_tables import PARTS, least_sure, most_wrong, noun, settings, tasks_table
+from demonet.report.run_unlabelled import unlabelled
 from demonet.report.table_cells import Cell, Column
 from demonet.runs.evaluate import shown
 from demonet.runs.outputs import chosen_by
@@ -85,6 +86,7 @@ TASK_PAGES = {
 def run_page(run: Run) -> Page:
     """Metrics compared with simple baselines (floors), errors, learning curves, and an explorer of all items."""
     task = TASK_PAGES[run.task]
+    ids = run.ids
     run = replace(run, ids=VisibleNames(run.ids), class_names=[visible(name) for name in run.class_names])
     return Page(
         _title(run),
@@ -93,6 +95,7 @@ def run_page(run: Run) -> Page:
             Text("\n\n".join(filter(None, (verdict(run), rule_sentence(run))))),
             Facts(_headline(run)),
             *floors(run),
+            *unlabelled(run, ids),
             *candidates(run),
             *degree_matters(run),
             *(section for make in task.results for section in make(run)),
