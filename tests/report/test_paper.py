@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from dataclasses import replace
 from xml.etree import ElementTree
 
@@ -12,7 +14,9 @@ from tests.report.paper_rows import FACTS, paper_rows, points, row
 from demonet.errors import DemonetError
 from demonet.report.page import Figure, Legend, Table, Text, render
 from demonet.report.paper.files import write_paper
-from demonet.report.paper.page import paper_page, part_charts
+from demonet.report.paper.grid import verdict
+from demonet.report.paper.hypotheses import CLAIMS
+from demonet.report.paper.page import paper_page, part_charts, printed_rows
 from demonet.report.paper.parts import PARTS
 from demonet.report.paper.parts.identity import Embedded, identity_charts
 from demonet.report.paper.reasons import Reason, counts, misses
@@ -184,3 +188,15 @@ def test_bands_stay_within_what_an_accuracy_can_be():
     assert series.low[0] == series.y[0] == series.high[0]  # of two runs
     assert (series.low[1], series.high[1]) == (0.0, 1.0)
     assert series.low[2] == pytest.approx(shares[2].mean - shares[2].ci95)
+
+
+def test_the_page_opens_with_the_verdict_and_ends_with_the_versions(rows, page):
+    first, told, *_, last = page.sections
+    assert (first.anchor, last.anchor) == ("verdict", "versions")
+    assert last.facts == FACTS
+    ours = [row for row in printed_rows(rows) if row.preset and not math.isnan(row.paper)]
+    counts = Counter(verdict(row) for row in ours)
+    assert first.facts["like the printed number"] == counts["same"] + counts["near"]
+    assert (first.facts["above it"], first.facts["below it"]) == (counts["above"], counts["below"])
+    assert sum(first.facts.values()) == len(ours)
+    assert all(claim.statement in told.text for claim in CLAIMS)

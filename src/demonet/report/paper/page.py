@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from demonet.report.page import Facts, Figure, Legend, Page, Section, Table, Tex
 from demonet.report.paper import parts as registry
 from demonet.report.paper.claims import claim_sections
 from demonet.report.paper.grid import Grid, ResultRow, beside, grids, verdict
-from demonet.report.paper.hypotheses import answers, verdicts
+from demonet.report.paper.hypotheses import CLAIMS, WORDS, ClaimVerdict, answers, verdicts
 from demonet.report.paper.parts.part import Part, Shown
 from demonet.report.paper.reasons import count_table, miss_sections, misses
 from demonet.report.table_cells import Beside, Cell, Column, Verdict
@@ -31,6 +32,7 @@ The tint and mark of a cell show how our mean compares with the number that the 
 are those of single runs, ours or the printed ones, whichever is larger; differences that rounding to three digits may \
 cause count as none. A cell that has not been run is empty and says so; one with fewer runs than wanted says how many \
 it has. Click the head of a column to sort by it, and again to reverse the order."""
+_IT = {"holds": "holds", "does not hold": "does not hold", "undecided": "is undecided", "not yet run": "is not yet run"}
 SAMPLE = "ours, mean ± standard deviation; below it, the printed number"
 MEANING: dict[Verdict, str] = {
     "same": "the printed mean is inside our 95\u00a0% interval",
@@ -54,18 +56,19 @@ def paper_page(rows: Rows, *, facts: Mapping[str, Any], extras: Extras | None = 
 
     Args:
         rows: The rows of each part, in the order of the page.
-        facts: Names with a text or number each, shown at the top.
+        facts: Names with a text or number each, shown at the end.
         extras: The extra data of the parts that have any.
     """
     extras = extras or {}
     charts = part_charts(rows, extras)
     found = answers([row for members in rows.values() for row in members])
+    judged = verdicts(found)
     sections: list[Section] = [
-        Facts(facts),
+        *_opening(printed_rows(rows), judged),
         Text(READING, title="How to read this page", anchor="reading"),
         Legend(SAMPLE, MEANING, _example(printed_rows(rows))),
         _summary(rows),
-        *claim_sections(verdicts(found), found),
+        *claim_sections(judged, found),
     ]
     for name, members in rows.items():
         part = registry.PARTS[name]
@@ -73,7 +76,35 @@ def paper_page(rows: Rows, *, facts: Mapping[str, Any], extras: Extras | None = 
         shown = part.sections(Shown(members, figures, part_tables(part, members), extras.get(name)))
         sections += [Text(part.protocol, title=part.title, anchor=name), *(section for section in shown if section)]
     sections += miss_sections(misses(printed_rows(rows)))
+    if facts:
+        sections.append(Facts(facts, title="Versions and runs", anchor="versions"))
     return Page(TITLE, SUBTITLE, sections, contents=True)
+
+
+def _opening(printed: Sequence[ResultRow], judged: Sequence[ClaimVerdict]) -> list[Section]:
+    """What came out: printed cells of DEMO-Net that are alike, above and below, and a sentence for each claim."""
+    ours = [row for row in printed if row.preset in ("paper", "authors") and not math.isnan(row.paper)]
+    found = Counter(verdict(row) for row in ours)
+    alike, run = found["same"] + found["near"], len(ours) - found[None]
+    counts: dict[str, Cell] = {"like the printed number": alike, "above it": found["above"], "below it": found["below"]}
+    if found[None]:
+        counts["not yet run"] = found[None]
+    told = [
+        f"The paper prints {len(ours)} cells of DEMO-Net that we compare with. Of the {run} that were run, {alike} are "
+        f"like the printed number ({found['same']} with it inside our 95\u00a0% interval, {found['near']} less than "
+        f"two standard deviations away), {found['above']} are above it and {found['below']} below."
+    ]
+    for number, claim in enumerate(CLAIMS, start=1):
+        by: dict[str, list[str]] = {word: [] for word in WORDS}
+        for one in judged:
+            if one.claim.name == claim.name:
+                by[one.verdict].append(str(one.subject))
+        said = "; ".join(f"{_IT[word]} for {', '.join(names)}" for word, names in by.items() if names)
+        told.append(f"Claim {number}. {claim.statement} It {said}.")
+    return [
+        Facts(counts, title="The verdict", anchor="verdict"),
+        Text("\n\n".join(told)),
+    ]
 
 
 def part_tables(part: Part, rows: Sequence[ResultRow]) -> list[Section]:
