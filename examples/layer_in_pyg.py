@@ -4,17 +4,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from demonet import DegreeLayout, DegreeTasks, DEMOConv
+from demonet import DegreeLayout, DEMOConv
 from demonet.data import FeatureMap
 from demonet.data.splits import thirds
 from demonet.data.synthetic import role_graph
 
 
 class Net(nn.Module):
-    def __init__(self, in_channels: int, num_classes: int, tasks: DegreeTasks) -> None:
+    def __init__(self, in_channels: int, num_classes: int) -> None:
         super().__init__()
-        self.first = DEMOConv(in_channels, 64, tasks, scheme="smooth")
-        self.second = DEMOConv(64, 64, tasks, scheme="smooth")
+        self.first = DEMOConv(in_channels, 64)
+        self.second = DEMOConv(64, 64)
         self.head = nn.Linear(64, num_classes)
 
     def forward(self, x: Tensor, graph: DegreeLayout) -> Tensor:
@@ -28,7 +28,7 @@ data = role_graph()
 split = thirds(data.y, seed=0, stratified=True)
 x = FeatureMap("degree-rbf").fit_transform(data)
 layout = DegreeLayout.from_edge_index(data.edge_index, data.num_nodes)
-net = Net(x.size(1), len(data.class_names), DegreeTasks.exact(layout.degree))
+net = Net(x.size(1), len(data.class_names))
 optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
 for _ in range(100):
     optimizer.zero_grad()

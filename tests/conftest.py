@@ -7,6 +7,7 @@ into the background is deaf to Ctrl-C, and so would be every process that a test
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from contextlib import ExitStack
 
@@ -22,6 +23,15 @@ from demonet.ops import backend
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+ARGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
 
 settings.register_profile(
     "demonet",
@@ -52,3 +62,20 @@ def override():
     """Backend settings for the rest of a test."""
     with ExitStack() as stack:
         yield lambda **changes: stack.enter_context(backend.override(**changes))
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Headless Chromium. Where there is none the tests skip, or fail if $DEMONET_REQUIRE_BROWSER is set."""
+    path = shutil.which("chromium")
+    if path is None:
+        reason = "Chromium is not installed, so the page was not opened in a browser"
+        if os.environ.get("DEMONET_REQUIRE_BROWSER"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, headless=True, args=ARGS)
+        yield chromium
+        chromium.close()

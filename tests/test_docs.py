@@ -11,6 +11,7 @@ import sys
 
 import pytest
 from tests.pages import DATA, ROOT, blocks, run_page
+from tests.report.browsing import opened, overflow
 
 import demonet
 from demonet.ensemble import ensemble
@@ -85,11 +86,55 @@ def test_every_public_name_is_in_the_api():
     assert {f"demonet.{name}" for name in demonet.__all__} <= told
 
 
-def test_the_site_is_built_without_a_warning(tmp_path):
-    site = tmp_path / "site"
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(site)]
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site, built without a warning."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert built.returncode == 0, built.stderr
+    return folder
+
+
+def test_the_site_has_the_docstrings(site):
     text = (site / "api" / "nn.html").read_text(encoding="utf-8")
     assert "DEMOConv" in text
     assert not re.search(r":(class|func|math|meth):`|\.\. math::", text), "a docstring's markup shows on the page"
+
+
+def test_the_site_asks_for_nothing_and_has_its_formulas(site):
+    """MathJax came from a CDN: without a network, readers saw LaTeX."""
+    pages = {path.name: path.read_text(encoding="utf-8") for path in site.rglob("*.html")}
+    asked = {
+        name: re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="?(https?://[^" >]+)', text)
+        for name, text in pages.items()
+    }
+    assert {name: urls for name, urls in asked.items() if urls} == {}
+    assert not any("arithmatex" in text for text in pages.values())
+    assert pages["theory.html"].count("<math") >= 12
+
+
+def test_formulas_become_mathml():
+    names = runpy.run_path(str(DOCS / "site" / "formulas.py"))
+    (examples,) = doctest.DocTestFinder().find(names["to_mathml"], "to_mathml", module=False, globs=names)
+    assert doctest.DocTestRunner().run(examples) == doctest.TestResults(failed=0, attempted=1)
+
+
+@pytest.mark.browser
+def test_the_search_works_from_disk(site, browser):
+    with opened(browser, site / "index.html", drawn=None, silent=("file:", "data:")) as shown:
+        shown.page.click('[data-md-component="search-query"]')
+        shown.page.keyboard.type("weight scheme")
+        shown.page.wait_for_selector(".md-search-result__item")
+        assert "Add a weight scheme" in shown.page.inner_text(".md-search-result__list")
+        assert shown.heard == []
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("name", ["closed-form.html", "theory.html", "quickstart-files.html"])
+def test_no_page_is_wider_than_a_phone(site, browser, name):
+    with opened(
+        browser, site / name, drawn=None, silent=("file:", "data:"), viewport={"width": 390, "height": 844}
+    ) as shown:
+        assert overflow(shown.page) == 0
+        assert shown.heard == []

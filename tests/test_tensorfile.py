@@ -6,10 +6,12 @@ import random
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 from demonet import DemonetError
-from demonet.tensorfile import read_tensors, write_tensors
+from demonet.tensorfile import pack_texts, read_tensors, unpack_texts, write_tensors
 
 
 def test_tensors_and_facts_come_back_as_they_were(tmp_path):
@@ -55,3 +57,25 @@ def test_a_folder_that_is_not_there(tmp_path):
         write_tensors(tmp_path / "none" / "a", "test-1", {}, {})
     with pytest.raises(DemonetError, match=r"/a: "):
         read_tensors(tmp_path / "a", "test-1")
+
+
+@given(st.lists(st.text(st.characters(), max_size=4)))
+def test_texts_come_back_from_their_tensors(texts):
+    assert unpack_texts(pack_texts(texts)) == texts
+
+
+def test_ids_are_not_in_the_header(tmp_path):
+    path = tmp_path / "a.safetensors"
+    write_tensors(path, "test-1", pack_texts([f"node number {i}" for i in range(1000)]), {})
+    assert int.from_bytes(path.read_bytes()[:8], "little") < 500
+    assert unpack_texts(read_tensors(path, "test-1").tensors)[999] == "node number 999"
+
+
+@pytest.mark.parametrize("offsets", [[0, 2], [1, 3], [0, 2, 1, 3], [], [0, 1, 3]])
+def test_offsets_that_do_not_fit_are_refused(offsets):
+    packed = {"bytes": torch.tensor(list("aü".encode()), dtype=torch.uint8), "offsets": torch.tensor(offsets)}
+    if offsets == [0, 1, 3]:
+        assert unpack_texts(packed) == ["a", "ü"]
+        return
+    with pytest.raises(DemonetError):
+        unpack_texts(packed)

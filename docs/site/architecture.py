@@ -13,7 +13,7 @@ ROWS = [
     [("data", "readers, features, splits")],
     [("ops", "kernels and their choice")],
     [("nn", "layer, schemes, models")],
-    [("train", "objective, loop, presets"), ("kernels", "WL kernels, closed form")],
+    [("train", "objective, loop, presets"), ("kernels", "WL kernels, closed form"), ("transforms", "for PyG loaders")],
     [("baselines", "compared systems")],
     [("ensemble", "candidates, selection, refit")],
     [("estimators", "scikit-learn classes"), ("experiments", "runs, ledger"), ("bench", "timing")],

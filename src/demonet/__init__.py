@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         DEMONetRegressor,
     )
     from demonet.kernels import DegreeWLKernel, MeanWLKernel, WLSubtreeKernel
-    from demonet.nn import DegreePooling, DEMOConv, GraphDEMONet, ModelConfig, NodeDEMONet
+    from demonet.nn import DegreePooling, DEMOConv, DEMONet, GraphDEMONet, ModelConfig, NodeDEMONet
     from demonet.ops import backend
 
 __version__ = "0.1.0"
@@ -24,7 +24,7 @@ _LAZY = {
     "degree": ("AddDegreeLayout", "DegreeLayout", "DegreeTasks"),
     "estimators": ("DEMONetClassifier", "DEMONetGraphClassifier", "DEMONetGraphRegressor", "DEMONetRegressor"),
     "kernels": ("DegreeWLKernel", "MeanWLKernel", "WLSubtreeKernel"),
-    "nn": ("DEMOConv", "DegreePooling", "GraphDEMONet", "ModelConfig", "NodeDEMONet"),
+    "nn": ("DEMOConv", "DEMONet", "DegreePooling", "GraphDEMONet", "ModelConfig", "NodeDEMONet"),
     "ops": ("backend",),
 }
 _SUBPACKAGES = (*_LAZY, "bench", "baselines", "data", "ensemble", "experiments", "runs", "train")
@@ -32,6 +32,7 @@ _SUBPACKAGES = (*_LAZY, "bench", "baselines", "data", "ensemble", "experiments",
 __all__ = [
     "AddDegreeLayout",
     "DEMOConv",
+    "DEMONet",
     "DEMONetClassifier",
     "DEMONetGraphClassifier",
     "DEMONetGraphRegressor",

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
@@ -72,6 +76,32 @@ def read_tensors(path: str | Path, *formats: str, unchecked: tuple[str, ...] = (
         return TensorFile(load(raw), json.loads(metadata["facts"]), str(found))
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise DemonetError(f"cannot be read: {error}", file=path, hint=_DAMAGED) from error
+
+
+def pack_texts(texts: Sequence[str]) -> dict[str, Tensor]:
+    """Texts as two tensors: their UTF-8 ``bytes``, and the ``offsets`` between which each of them is.
+
+    A header holds at most 100 MB, which is not enough for the ids of some million nodes.
+
+    >>> pack_texts(["a", "", "bü"])["offsets"].tolist()
+    [0, 1, 1, 4]
+    """
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
+    np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)), out=offsets[1:])
+    joined = np.frombuffer(b"".join(encoded), dtype=np.uint8).copy()
+    return {"bytes": torch.from_numpy(joined), "offsets": torch.from_numpy(offsets)}
+
+
+def unpack_texts(packed: dict[str, Tensor]) -> list[str]:
+    """The texts that :func:`pack_texts` packed; tensors that it cannot have made are an error."""
+    raw, ends = packed["bytes"].numpy().tobytes(), packed["offsets"].tolist()
+    if not ends or ends[0] != 0 or ends[-1] != len(raw) or any(a > b for a, b in pairwise(ends)):
+        raise DemonetError("texts and their offsets do not fit together", hint=_DAMAGED)
+    try:
+        return [raw[start:end].decode("utf-8", "surrogatepass") for start, end in pairwise(ends)]
+    except UnicodeDecodeError as error:
+        raise DemonetError(f"texts are not UTF-8: {error}", hint=_DAMAGED) from None
 
 
 def _metadata(raw: bytes, path: str | Path) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import get_args
 
 from demonet.cli import choices
+from demonet.data.catalog import CATALOG
 from demonet.data.edges import Merge, SelfLoops
 from demonet.nn.weights import SCHEMES
 from demonet.runs.settings import Items
@@ -14,6 +15,7 @@ from demonet.train.presets import PRESETS
 
 
 def test_options_list_what_the_packages_define():
+    assert list(choices.DATASETS) == list(CATALOG)
     assert get_args(choices.Items) == get_args(Items)
     assert set(get_args(choices.Task)) == {"auto", *OBJECTIVES}
     assert tuple(choices.Metric) == tuple(METRICS)

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import time
 
 import pytest
 
 import demonet
 from demonet.cli import app
-from demonet.cli.console import spelling
+from demonet.cli.console import Heartbeat, spelling
 from demonet.errors import DemonetError, DemonetWarning, Hint
 
 HEAVY = ("torch", "torch_geometric", "numpy", "scipy", "sklearn", "networkx", "pyarrow", "plotly")
 PROGRAM = f"""
 import sys
+import time
 sys.modules.update(dict.fromkeys({HEAVY}))  # importing one of them fails
+sys.argv[0] = "demonet"
 from demonet.cli import main
 main()
 """
 
 
-def command(*arguments):
-    return subprocess.run([sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, check=False)
+def command(*arguments, **environment):
+    program = [sys.executable, "-c", PROGRAM, *arguments]
+    return subprocess.run(program, capture_output=True, text=True, check=False, env={**os.environ, **environment})
 
 
 @pytest.mark.parametrize(
@@ -42,6 +47,35 @@ def test_nothing_heavy_is_imported(arguments, code, word):
     assert done.returncode == code, done.stderr
     assert word in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["fit", "edges.csv", "--out", "run", "--labls", "x"], ["--labls", "--labels"]),
+        (["fit"], ["edges", "demonet fit --help"]),
+        (["fit", "edges.csv", "--out", "run", "--cv", "many"], ["--cv"]),
+        (["nothing"], ["nothing", "demonet --help"]),
+    ],
+)
+def test_a_usage_error_is_one_line(arguments, named):
+    """It was a usage line, a hint and a box, over five to seven lines."""
+    done = command(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert all(word in done.stderr for word in named)
+
+
+def test_completion_imports_nothing_heavy(tmp_path):
+    (tmp_path / "brand.csv").touch()
+    for start, found in ((f"{tmp_path}/br", f"{tmp_path}/brand.csv"), ("br", "brazil")):
+        done = command(_DEMONET_COMPLETE="complete_bash", COMP_WORDS=f"demonet fit {start}", COMP_CWORD="2")
+        assert found in done.stdout.split(), done.stderr
+
+
+def test_the_package_runs_as_a_module():
+    done = subprocess.run([sys.executable, "-m", "demonet", "--version"], capture_output=True, text=True)
+    assert done.stdout == f"demonet {demonet.__version__}\n", done.stderr
 
 
 def test_public_names_are_imported_on_first_use():
@@ -78,3 +112,14 @@ def test_a_hint_that_the_command_has_no_option_for_is_left_out():
     assert error.spelled(spelling(app, ["fit"])) == "wrong (--add-isolated adds them)"
     assert error.spelled(spelling(app, ["predict"])) == "wrong"
     assert error.spelled(spelling(app, [])) == "wrong"
+
+
+def test_a_long_step_is_not_silent(capsys):
+    """The first candidate on 2,000 graphs takes minutes, in which nothing was printed."""
+    with Heartbeat(seconds=0.05) as heartbeat:
+        heartbeat.now("fitting machine")
+        said, end = "", time.monotonic() + 30
+        while not said and time.monotonic() < end:
+            time.sleep(0.01)
+            said = capsys.readouterr().err
+    assert said.startswith("still fitting machine, ")

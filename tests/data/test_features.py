@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 
+import networkx as nx
 import numpy as np
 import pytest
 import torch
@@ -11,10 +12,12 @@ from safetensors.torch import save as save_tensors
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
 from torch_geometric.data import Data
+from torch_geometric.utils import to_networkx
 
 from demonet.data import FeatureMap
+from demonet.data import features as feature_blocks
 from demonet.data.features import BLOCKS, to_torch
-from demonet.data.synthetic import cycle, role_graph, small_graphs
+from demonet.data.synthetic import cycle, power_law, role_graph, small_graphs
 
 STAR = Data(edge_index=torch.tensor([[0, 0, 0, 1, 2, 3], [1, 2, 3, 0, 0, 0]]), num_nodes=5)  # node 4 is isolated
 
@@ -40,6 +43,15 @@ def test_one_hot_has_the_distinct_degrees_and_one_more():
         [0, 1, 0, 0],
         [1, 0, 0, 0],
     ]
+
+
+@pytest.mark.parametrize("at_once", [1, 50, 1e7])
+def test_closed_walks_in_blocks_are_twice_the_triangles(monkeypatch, at_once):
+    monkeypatch.setattr(feature_blocks, "WALKS_AT_ONCE", at_once)
+    graph = power_law(60, 300, hub=20, seed=0)
+    expected = nx.triangles(to_networkx(graph, to_undirected=True))
+    found = feature_blocks.closed_walks(feature_blocks.adjacency(graph))
+    assert found.tolist() == [2 * expected[node] for node in range(60)]
 
 
 def test_an_unseen_degree_has_its_own_column():

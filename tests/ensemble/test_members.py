@@ -9,13 +9,15 @@ import pytest
 import torch
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from tests.ensemble.problems import graph_set, labelled_of, roles
+from torch_geometric.data import Data
 
-from demonet.ensemble import Member, portfolio
+from demonet.ensemble import Labelled, Member, portfolio
 from demonet.ensemble.forest import predict_trees, tree_arrays
 from demonet.ensemble.graphs import intersection, l1_distances
 from demonet.ensemble.networks import NetworkMember
-from demonet.ensemble.nodes import LinearMember, NodeForest, classes_by_degree
+from demonet.ensemble.nodes import LinearMember, NodeForest, OwnLinear, classes_by_degree
 from demonet.ensemble.ridge import cumulative_logit, fit_cumulative, normal_scores, solve
+from demonet.ensemble.selection import log_losses
 from demonet.ensemble.views import GraphView, NodeView, view_of
 from demonet.errors import DemonetError
 
@@ -37,7 +39,7 @@ def problems():
             if (
                 name == "bare"
                 or "attributes" in member.name
-                or member.name in ("linear", "linear-diffused", "linear-adjacency", "machine")
+                or member.name in ("linear", "linear-own", "linear-diffused", "linear-adjacency", "machine")
             ):
                 yield pytest.param(data, labelled, small(member), id=f"{name}-{member.name}")
     for name in ("labels", "none"):
@@ -157,3 +159,50 @@ def test_the_linear_member_with_two_classes():
 def test_a_state_of_an_unknown_type_is_refused():
     with pytest.raises(DemonetError, match="'Pickled'"):
         Member.from_state({"type": "Pickled", "name": "p", "options": {}, "facts": {}}, {})
+
+
+def noisy_table(n: int = 400, seed: int = 0) -> tuple[Data, Labelled]:
+    """Gaussian attributes around the means of four classes, edges that know nothing of them, 40 training labels."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(4, size=n)
+    x = 0.6 * rng.normal(size=(4, 16))[y] + rng.normal(size=(n, 16))
+    edge = torch.from_numpy(rng.integers(n, size=(2, 3 * n)))
+    edge = torch.cat([edge, edge.flip(0)], 1)
+    data = Data(x=torch.from_numpy(x).float(), edge_index=edge, y=torch.from_numpy(y), num_nodes=n)
+    return data, Labelled(y, 4, np.arange(40), np.arange(40, 140), seed)
+
+
+def test_the_regression_on_own_attributes_reads_nothing_else():
+    data, labelled = noisy_table()
+    member = OwnLinear("linear-own").fit(NodeView(data), labelled)
+    assert member.arrays["coef"].shape == (4, 16)
+    rewired = data.clone()
+    rewired.edge_index = data.edge_index.roll(7, 1)[[1, 0]]
+    member.facts["chosen"]["reach"] = 0.0  # smoothing alone reads edges
+    same = member.predict_proba(NodeView(rewired, (NodeView(data).facts, NodeView(data).arrays)))
+    np.testing.assert_allclose(same, member.predict_proba(NodeView(data)))
+
+
+def test_scores_that_a_strong_penalty_made_small_are_multiplied():
+    """With few labels and many columns the penalty is strong: softmax(t Wx) with t > 1 has the lower loss."""
+    data, labelled = noisy_table()
+    view = NodeView(data)
+    member = OwnLinear("linear-own").fit(view, labelled)
+    chosen = member.facts["chosen"]
+    assert chosen["temperature"] > 1
+    given = member._unsmoothed(view)[labelled.val]
+    score = view.own[labelled.val] @ member.arrays["coef"].T + member.arrays["intercept"]
+    expected = np.exp(chosen["temperature"] * score)
+    np.testing.assert_allclose(given, expected / expected.sum(1, keepdims=True), atol=1e-12)
+    timid = np.exp(score) / np.exp(score).sum(1, keepdims=True)
+    y = labelled.y[labelled.val]
+    assert log_losses(given, y).mean() < log_losses(timid, y).mean()
+
+
+def test_a_refit_with_more_items_keeps_the_size_of_scores():
+    """C times the number of items stays the same where a temperature was chosen, so W shrinks as little as before."""
+    data, labelled = noisy_table()
+    view = NodeView(data)
+    member = OwnLinear("linear-own").fit(view, labelled)
+    before, after = (np.std(m.predict_proba(view)) for m in (member, member.refit(view, labelled)))
+    assert 0.8 < after / before < 1.25

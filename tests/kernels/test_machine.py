@@ -92,6 +92,25 @@ def test_primal_and_dual_are_equal(scheme, counts, columns, monkeypatch):
         )
 
 
+def test_many_nodes_in_blocks_have_the_same_predictions(monkeypatch):
+    data, other = random_graph(60), random_graph(50, seed=5)
+    settings = [LINEAR, replace(LINEAR, structure=0.3, additive=0.2)]
+    machine = KernelMachine("classes", settings=settings, dual=10, **EXACT)
+    machine.fit(data, np.arange(60), flipped(data))
+    assert machine.primal_
+    expected = machine.decision_function(other)
+    monkeypatch.setattr("demonet.kernels.machine.BLOCK", 7)
+    np.testing.assert_allclose(machine.decision_function(other), expected, atol=1e-9)
+    distinct = len(np.unique(np.concatenate([_degrees(data), _degrees(other)])))
+    monkeypatch.setattr("demonet.kernels.machine.BLOCK", 20_000)
+    monkeypatch.setattr("demonet.kernels.primal.MANY", distinct + 1)  # once for each degree
+    np.testing.assert_allclose(machine.decision_function(other), expected, atol=1e-9)
+
+
+def _degrees(data):
+    return torch.bincount(data.edge_index[1], minlength=data.num_nodes).numpy()
+
+
 def test_the_primal_refuses_a_nonlinear_kernel(refuses):
     refuses(lambda: PrimalRidge(NodeSetting(height=0.5), 0.1), "height", "0.5")
 

@@ -136,7 +136,7 @@ def test_given_degrees_choose_the_task_and_nothing_else(scheme, graph, tasks, se
 def test_by_hand():
     """A path 0 - 1 - 2 with one feature: everything worked out on paper."""
     edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
-    conv = DEMOConv(1, 2, DegreeTasks.exact(torch.tensor([1])))
+    conv = DEMOConv(1, 2, DegreeTasks.exact(torch.tensor([1])), scheme="weight", aggr="sum", combine="concat")
     with torch.no_grad():
         conv.seed.weight.fill_(10.0)
         conv.weights.shared.fill_(2.0)

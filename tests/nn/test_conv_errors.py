@@ -28,7 +28,7 @@ X = features(6, 3, 0, torch.float32)
         ({"basis_size": 1}, "basis_size=1"),
         ({"dropout": 1.0}, "dropout=1.0"),
         ({"dropout": -0.1}, "dropout=-0.1"),
-        ({"out_channels": 1}, "out_channels=1"),
+        ({"out_channels": 1, "combine": "concat"}, "out_channels=1"),
     ],
 )
 def test_options(options, named):

@@ -17,10 +17,10 @@ from demonet.nn import weights as schemes
 SCHEMES = sorted(schemes.SCHEMES)
 
 
-def layer(scheme, *, aggr="sum", in_channels=3, seed=0, **options):
+def layer(scheme, *, aggr="sum", combine="concat", in_channels=3, seed=0, **options):
     torch.manual_seed(seed)
     tasks = DegreeTasks.exact(torch.tensor([0, 1, 2, 3]))
-    return DEMOConv(in_channels, 6, tasks, scheme=scheme, aggr=aggr, hash_size=4, **options)
+    return DEMOConv(in_channels, 6, tasks, scheme=scheme, aggr=aggr, combine=combine, hash_size=4, **options)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

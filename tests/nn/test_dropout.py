@@ -9,6 +9,8 @@ import torch
 from tests.reference.graphs import features
 
 from demonet.nn.dropout import Dropout, draw_noise, draw_padded
+from demonet.ops import Weights
+from demonet.ops.reference import beside
 from demonet.ops.schedule.buffers import Buffers
 
 
@@ -54,7 +56,19 @@ def test_halves_apart_and_side_by_side():
     torch.manual_seed(1)
     assert all(torch.equal(one, other) for one, other in zip(drop.halves(left, right), expected, strict=True))
     torch.manual_seed(1)
-    assert torch.equal(drop.beside(torch.cat([left, right], 1), 3), torch.cat(expected, 1))
+    factors = beside(drop.factors(30, left), Weights(torch.empty(1, 3), torch.empty(1, 1, 2)), 6)
+    assert torch.equal(torch.cat([left, right], 1) * factors, torch.cat(expected, 1))
+
+
+def test_a_compiled_call_draws_the_same_numbers():
+    x = features(40, 5, 0).requires_grad_()
+    drop = Dropout(0.4)
+    found = []
+    for call in (drop, torch.compile(drop, fullgraph=True, backend="aot_eager")):
+        torch.manual_seed(1)
+        out = call(x)
+        found.append((out, torch.autograd.grad(out.sum(), x)[0], torch.rand(1)))
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
 
 
 @pytest.mark.parametrize("halves", [[(4, 4), (4, 4)], [(3, 3), (3, 3)], [(3, 2), (1, 2), (5, 4)], [(1, 1)]])

@@ -83,7 +83,7 @@ def test_degrees_as_pyg_counts_them():
     ("make", "message"),
     [
         (lambda: DEMOConv(-2, 8, TASKS), "in_channels=-2"),
-        (lambda: DEMOConv(4, 8, None), r"\btasks\b.*NoneType"),
+        (lambda: DEMOConv(4, 8, 5), r"\btasks\b.*\bint\b"),
         (lambda: DEMOConv(4, 8, TASKS)(features().long(), EDGES), r"torch\.int64"),
         (lambda: DEMOConv(4, 8, TASKS)(features()[:, 0], EDGES), r"\[5\]"),
         (lambda: DEMOConv(4, 8, TASKS)(features(), EDGES, torch.ones(5, 1)), r"weights\b.*\[5, 1\]"),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 import torch
 from tests.reference.graphs import drawn_by_seed, features
 
 from demonet.degree import DegreeLayout
-from demonet.ops import Options, Weights, aggregate, cpu, reference
+from demonet.ops import Options, Weights, aggregate, conv, cpu, cpu_pieces, reference
 from demonet.ops.graph import Graph
 
 GRAPHS = {"undirected": drawn_by_seed(30, 60, 0), "directed": drawn_by_seed(30, 50, 1, undirected=False)}
@@ -65,12 +67,50 @@ def test_sums_included(graph, aggr, combine, activation):
     check(found, plain, expected, [x, seed, matrices, bias], grad)
 
 
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS.keys())
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("combine", ["concat", "add"])
+@pytest.mark.parametrize(("aggr", "activation"), [("sum", "elu"), ("mean", "relu"), ("sqrt", "none")])
+@pytest.mark.parametrize("rows", [1, 7, 30])
+def test_pieces_are_the_whole(override, graph, known, combine, aggr, activation, rows):
+    """Hubs, isolated nodes, groups that are cut: values and derivatives of the definition, in float64."""
+    override(piece_rows=rows, piece_graph_rows=1)
+    layout = DegreeLayout.from_edge_index(*graph)
+    x, seed, matrices, bias = arguments(layout, combine, True)
+    a = features(30, 3, 4).requires_grad_() if known else None
+    noise = None if combine == "add" else (features(1, 30 * 7, 5)[0] > 0) * 2.0
+    given = Weights(seed, matrices, bias), Graph.of(layout), Options(aggr, combine, activation)
+    expected, _ = reference.conv(x, aggregate(x, layout, aggr=aggr) if a is None else a, *given, noise)
+    wanted = [x, *([a] if known else []), seed, matrices, bias]
+    grad = torch.randn_like(expected)
+    exact = torch.autograd.grad(expected, wanted, grad)
+    assert cpu_pieces.applies(x)
+    out = conv(x, a, given[0], layout, given[2], noise)
+    for one, other in zip((out, *torch.autograd.grad(out, wanted, grad)), (expected, *exact), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("pieces", [1, 10**9])
+def test_dropout_inside(override, pieces):
+    """First and second derivatives with given factors."""
+    override(piece_rows=7, piece_graph_rows=pieces)
+    layout = DegreeLayout.from_edge_index(*GRAPHS["directed"])
+    x, seed, matrices, bias = arguments(layout, "concat", True)
+    noise = (features(1, 30 * 7, 5)[0] > 0) * 2.0
+
+    def call(*given):
+        return conv(given[0], None, Weights(*given[1:]), layout, Options("mean", activation="elu"), noise)
+
+    assert torch.autograd.gradcheck(call, (x, seed, matrices, bias))
+    assert torch.autograd.gradgradcheck(call, (x, seed, matrices, bias))
+
+
 def test_only_what_was_asked_for():
     layout = DegreeLayout.from_edge_index(*GRAPHS["undirected"])
     x, seed, matrices, bias = (one.detach() for one in arguments(layout, "concat", True))
     given = Weights(seed, matrices, bias), Graph.of(layout), Options(activation="relu")
     out, _ = cpu.conv(x, x, *given)
-    for asked in range(5):
+    for asked, kernels in product(range(5), (cpu, cpu_pieces)):
         needs = tuple(place == asked for place in range(5))
-        by = cpu.conv_backward(out, out, x, x, *given, needs, known=True)
+        by = kernels.conv_backward(out, out, x, x, *given, needs, known=True)
         assert [gradient.numel() > 0 for gradient in by] == list(needs)

@@ -7,10 +7,11 @@ from types import SimpleNamespace
 
 
 @contextmanager
-def opened(browser, path, *, script=None, silent=(), **context):
+def opened(browser, path, *, script=None, silent=(), drawn="html[data-drawn]", **context):
     """The page in a fresh context, with everything it said, asked for or popped up on the way.
 
-    ``script`` runs before its own; requests that begin with one of ``silent`` are not listed.
+    ``script`` runs before its own; requests that begin with one of ``silent`` are not listed; ``drawn`` is what a page
+    has when it is complete.
     """
     context.setdefault("viewport", {"width": 1200, "height": 800})
     fresh = browser.new_context(**context)
@@ -23,8 +24,8 @@ def opened(browser, path, *, script=None, silent=(), **context):
     if script:
         page.add_init_script(script)
     page.goto(path.as_uri())
-    if context.get("java_script_enabled", True):
-        page.wait_for_selector("html[data-drawn]")
+    if drawn is not None and context.get("java_script_enabled", True):
+        page.wait_for_selector(drawn)
     yield SimpleNamespace(page=page, heard=heard, path=path)
     fresh.close()
 

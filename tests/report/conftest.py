@@ -1,9 +1,6 @@
-"""A page on which every text is hostile, runs of every kind, and Chromium to open them in."""
+"""A page on which every text is hostile, and runs of every kind."""
 
 from __future__ import annotations
-
-import os
-import shutil
 
 import numpy as np
 import pytest
@@ -20,15 +17,6 @@ HOSTILE = (
     '<b>bold</b> &lt;i&gt; $x^2$ %{x} <a href="javascript:alert(3)">link</a>',
     "<!--<script> \u2028\u2029 \ud800",
 )
-
-ARGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 
 
 @pytest.fixture(scope="session")
@@ -159,20 +147,3 @@ def make_labels(make_run):
         return make_run(count, y=y, outputs=outputs, class_names=names, config=config, metrics=metrics, **changes)
 
     return make
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """Headless Chromium. Where there is none the tests skip, or fail if $DEMONET_REQUIRE_BROWSER is set."""
-    path = shutil.which("chromium")
-    if path is None:
-        reason = "Chromium is not installed, so the page was not opened in a browser"
-        if os.environ.get("DEMONET_REQUIRE_BROWSER"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=path, headless=True, args=ARGS)
-        yield chromium
-        chromium.close()

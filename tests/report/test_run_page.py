@@ -318,3 +318,17 @@ def test_a_skipped_diagnosis_and_a_network_are_said(ensemble_run, make_run):
     assert "Learned kernel of degrees" not in sections
     titles = {section.title for section in run_page(make_run()).sections}
     assert not {"Candidates", "Does the degree matter on your graph?"} & titles
+
+
+def test_a_page_of_many_items_has_a_sample_and_says_so(make_run, monkeypatch):
+    monkeypatch.setattr("demonet.report.run.MOST_ITEMS", 50)
+    run = make_run(60)
+    explorer = section(run_page(run), "A sample of the nodes")
+    assert len(explorer.ids) == len(set(explorer.ids)) == 50
+    assert "50 of 60 nodes" in explorer.views["place"].caption
+    rows = [list(run.ids).index(name) for name in explorer.ids]
+    np.testing.assert_array_equal(explorer.channels["size"].values, run.degree[rows])
+    np.testing.assert_array_equal(explorer.views["place"].place, run.place[rows])
+    whole = section(run_page(make_run(50)), "Every node")
+    assert len(whole.ids) == 50
+    assert "of 50 nodes" not in whole.views["place"].caption

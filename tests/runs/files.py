@@ -12,7 +12,7 @@ from demonet.runs import Run, Settings, fit_run
 MOTIFS = 12
 FAST = Settings(epochs=12)
 FILES = [".lock", "MODEL_CARD.md", "config.json", "manifest.json", "metrics.json", "model.safetensors"]
-FILES += ["predictions.csv", "report.html", "run.safetensors", "split.json"]
+FILES += ["predictions.csv", "report.html", "run.safetensors", "run.toml", "split.json"]
 
 
 def page(run: Run, path: Path) -> None:

@@ -190,3 +190,14 @@ def test_curves_for_tensorboard(problem):
 
 def test_balanced_classes(problem):
     assert fit(settings=Settings(epochs=12, class_weight="balanced")).config["asked"]["class_weight"] == "balanced"
+
+
+def test_a_network_in_batches(problem):
+    run = fit(settings=Settings(epochs=3, batch_size=8, neighbours=2))
+    assert run.model == "network"
+    assert (run.config["estimator"]["batch_size"], run.config["estimator"]["neighbours"]) == (8, 2)
+    np.testing.assert_allclose(predict_run("run", "edges.csv")[2], run.outputs, atol=1e-6)
+    with pytest.raises(DemonetError, match="batch_size: 0"):
+        Settings(batch_size=0)
+    with pytest.raises(DemonetError, match=r"neighbours: .*'auto'|neighbours: 3"):
+        Settings(model="auto", neighbours=3)

@@ -262,6 +262,7 @@ def test_a_run_of_an_earlier_version_still_loads(problem):
     old = load_run("run")
     assert (old.task, old.metric.name) == ("classify", "accuracy")
     assert old.metrics["test_metric"] == run.metrics["test_accuracy"]
+    assert old.ids == run.ids
     assert old.history["val_metric"] == run.history["val_metric"]
     np.testing.assert_array_equal(predict_run("run", "edges.csv")[2], run.outputs)
     assert embed_run("run", "edges.csv")[1].shape[0] == 60
@@ -273,15 +274,16 @@ def test_a_run_of_an_earlier_version_still_loads(problem):
 
 
 def old_arrays(path):
-    from demonet.runs.folder import FORMAT
-    from demonet.tensorfile import read_tensors, write_tensors
+    from demonet.runs.folder import FORMAT, FORMAT_2
+    from demonet.tensorfile import read_tensors, unpack_texts, write_tensors
 
     tensors, facts, _ = read_tensors(path, FORMAT)
     tensors["probabilities"] = tensors.pop("outputs")
+    facts["ids"] = unpack_texts({part: tensors.pop(f"ids.{part}") for part in ("bytes", "offsets")})
     facts["history"]["val_accuracy"] = facts["history"].pop("val_metric")
     del facts["manifest"]
     (path.parent / "manifest.json").unlink()
-    write_tensors(path, FORMAT, tensors, facts)
+    write_tensors(path, FORMAT_2, tensors, facts)
 
 
 def test_reading_of_an_earlier_version():

@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import gzip
-import io
 import re
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from tests.runs.files import roles
+from tests.walks.command import demonet
 from typer.testing import CliRunner
 
 from demonet.cli import app
-from demonet.cli.console import plain_errors, spelling
 
 QUICK = ("--epochs", "3")
 PAIRS, ROLES = roles(8)
 PEOPLE = list(ROLES)
 UNLABELLED = {0: "NA", 5: "", 9: "null", 13: "NaN"}
-
-
-def demonet(*arguments: str) -> tuple[int, str, str]:
-    """Run the command in this process: exit code, stdout, stderr."""
-    out, err, code = io.StringIO(), io.StringIO(), 0
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            with plain_errors(spelling(app, list(arguments))):
-                app(list(arguments), standalone_mode=True)
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-    return code, out.getvalue(), err.getvalue()
 
 
 def write(name: str, rows: list[list[str]], separator: str = ";", ending: str = "\r\n") -> None:

@@ -52,4 +52,5 @@ def _options(
 def main() -> None:
     """Run the command line; an expected error is one line on stderr and exit code 2, without a traceback."""
     with plain_errors(spelling(app, sys.argv[1:])):
-        app()
+        code = app(standalone_mode=False)
+    sys.exit(code if isinstance(code, int) else 0)

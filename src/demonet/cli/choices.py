@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 else:
     Scheme = StrEnum("Scheme", _declared("nn/weights/*.py", r'^@register\("([^"]+)"\)'))
     Metric = StrEnum("Metric", _declared("train/metrics.py", r'^ +Metric\(\s*"([^"]+)"'))
+DATASETS = [name for name, _ in _declared("data/catalog.py", r'^    (?:_\w+|DataSet)\(\s*"([^"]+)"')]
 
 Items = Literal["auto", "nodes", "graphs"]  # demonet.runs.settings.Items
 Task = Literal["auto", "classify", "regress", "multilabel"]  # demonet.train.objective.OBJECTIVES

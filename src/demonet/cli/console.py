@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
+import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import typer
 
+from demonet.cli.choices import DATASETS
 from demonet.errors import DemonetError, DemonetWarning, Hint, Spelling
 
 if TYPE_CHECKING:
@@ -20,7 +23,9 @@ if TYPE_CHECKING:
 
 FAILED, INTERRUPTED = 2, 130  # exit codes: invalid input, and the usual one after Ctrl-C
 _NO_MEMORY = "error: out of memory (close other programs, or use a smaller graph, fewer --jobs or --model kernel)"
+USAGE_ERROR: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "UsageError")
 SECONDS = 5.0  # between two lines of progress if there is no terminal
+SILENCE = 30.0  # after so many seconds without a line, one says what is being done
 
 
 def spelling(app: typer.Typer, arguments: list[str]) -> Spelling:
@@ -48,7 +53,10 @@ def spelling(app: typer.Typer, arguments: list[str]) -> Spelling:
 
 @contextmanager
 def plain_errors(spell: Spelling) -> Iterator[None]:
-    """Print expected errors as one line on stderr with exit code 2, 130 after Ctrl-C, and warnings as one line each."""
+    """Print expected errors as one line on stderr with exit code 2, 130 after Ctrl-C, and warnings as one line each.
+
+    Usage errors are among them if the application runs with ``standalone_mode=False``.
+    """
 
     def line(message: DemonetError | DemonetWarning) -> str:
         return " ".join(message.spelled(spell).splitlines())
@@ -62,6 +70,7 @@ def plain_errors(spell: Spelling) -> Iterator[None]:
             stream.reconfigure(errors="backslashreplace")
     with warnings.catch_warnings():
         warnings.simplefilter("always", DemonetWarning)
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
         shown = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *rest: Any) -> None:
@@ -75,6 +84,10 @@ def plain_errors(spell: Spelling) -> Iterator[None]:
             yield
         except DemonetError as error:
             fail(f"{'' if error.file else 'error: '}{line(error)}")
+        except USAGE_ERROR as error:
+            if not _is_help(error):
+                typer.echo(_usage_line(error), err=True)
+            sys.exit(FAILED)
         except OSError as error:
             fail(f"{error.filename or 'error'}: {error.strerror or error}")
         except KeyboardInterrupt:
@@ -89,6 +102,17 @@ def plain_errors(spell: Spelling) -> Iterator[None]:
             raise
 
 
+def _is_help(error: Any) -> bool:
+    """Whether the command had no arguments; making this error has printed the help."""
+    return type(error).__name__ == "NoArgsIsHelpError"  # newer versions of Typer have their own copy of Click
+
+
+def _usage_line(error: Any) -> str:
+    path = error.ctx.command_path if error.ctx is not None else "demonet"
+    message = " ".join(error.format_message().split()).removesuffix(".")
+    return f"error: {message[:1].lower()}{message[1:]} ({path} --help lists what there is)"
+
+
 def wrote(out: Path, what: str) -> None:
     """Say what was written; on stderr if it was written to standard output."""
     from demonet.atomic import is_standard_output
@@ -96,7 +120,43 @@ def wrote(out: Path, what: str) -> None:
     typer.echo(f"Wrote {out}: {what}.", err=is_standard_output(out))
 
 
-def console_progress() -> RunProgress:
+class Heartbeat:
+    """A context manager that says every so often what is being done, if nothing else has been said.
+
+    Args:
+        seconds: Of silence, before it says so.
+    """
+
+    def __init__(self, seconds: float = SILENCE) -> None:
+        self.seconds, self.what = seconds, "reading"
+        self.begun = self.said = time.monotonic()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._beat, daemon=True)
+
+    def now(self, what: str) -> None:
+        """Something else is being done, and this was said."""
+        self.what, self.begun, self.said = what, time.monotonic(), time.monotonic()
+
+    def heard(self) -> None:
+        """Something was said about it."""
+        self.said = time.monotonic()
+
+    def _beat(self) -> None:
+        while not self._stop.wait(min(self.seconds / 4, 1.0)):
+            if time.monotonic() - self.said >= self.seconds:
+                typer.echo(f"still {self.what}, {time.monotonic() - self.begun:.0f} s", err=True)
+                self.heard()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+
+def console_progress(heartbeat: Heartbeat) -> RunProgress:
     """Progress of a run on stderr: a line per step and per candidate, and a progress bar while training."""
     from demonet.ensemble.progress import CandidateBar
     from demonet.runs import RunProgress
@@ -106,20 +166,38 @@ def console_progress() -> RunProgress:
         def message(self, text: str) -> None:
             spelled = text.spelled(lambda name, value: f"--{name} {value}") if isinstance(text, Hint) else text
             typer.echo(spelled, err=True)
+            heartbeat.heard()
 
-        def training(self, label: str, epochs: int) -> AbstractContextManager[Callable[[Epoch], None]]:
-            return Progress(label, epochs, every=1, seconds=SECONDS)
+        def step(self, what: str) -> None:
+            heartbeat.now(what)
 
-        def candidates(self, label: str) -> AbstractContextManager[Callable[[Candidate], None]]:
-            return CandidateBar(label)
+        @contextmanager
+        def training(self, label: str, epochs: int) -> Iterator[Callable[[Epoch], None]]:
+            heartbeat.now(label)
+            with Progress(label, epochs, every=1, seconds=SECONDS) as progress:
+
+                def on_epoch(epoch: Epoch) -> None:
+                    progress(epoch)
+                    heartbeat.heard()
+
+                yield on_epoch
+
+        @contextmanager
+        def candidates(self, label: str) -> Iterator[Callable[[Candidate], None]]:
+            with CandidateBar(label) as progress:
+
+                def on_candidate(candidate: Candidate) -> None:
+                    progress(candidate)
+                    again = " again" if candidate.stage.startswith("refit") else ""
+                    heartbeat.now(f"{label} {candidate.candidate.name}{again}")
+
+                yield on_candidate
 
     return ConsoleProgress()
 
 
 def complete_edges(incomplete: str) -> list[str]:
     """Names of data sets and files that start with the given text, for shell completion."""
-    from demonet.data.catalog import CATALOG
-
     folder, _, start = incomplete.rpartition("/")
     try:
         entries = sorted(Path(f"{folder}/" if incomplete.startswith("/") else folder or ".").iterdir())
@@ -130,4 +208,4 @@ def complete_edges(incomplete: str) -> list[str]:
         for entry in entries
         if entry.name.startswith(start) and not entry.name.startswith(".")
     ]
-    return [name for name in CATALOG if name.lower().startswith(incomplete.lower())] + files
+    return [name for name in DATASETS if name.lower().startswith(incomplete.lower())] + files

@@ -19,9 +19,29 @@ if TYPE_CHECKING:
 TRAINING, NETWORK, FOLDER = "Training", "Networks alone", "Folder"
 
 
+def _take_config(context: typer.Context, path: Path | None) -> Path | None:
+    """Make the options in the file the defaults of this call."""
+    if path is not None:
+        from demonet.configfile import read_config
+
+        once = {"config", "resume", "overwrite", "as_json", "help"}
+        known = {parameter.name for parameter in context.command.params if parameter.name} - once
+        context.default_map = {**(context.default_map or {}), **read_config(path, known)}
+    return path
+
+
 def fit(
     edges: reading.EdgesArgument,
     out: Annotated[Path, typer.Option(help="The folder to write.", rich_help_panel=FOLDER)],
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            callback=_take_config,
+            is_eager=True,
+            help="Options in a TOML file, such as the run.toml of another run.",
+            rich_help_panel=FOLDER,
+        ),
+    ] = None,
     labels: reading.LabelsOption = None,
     features: reading.FeaturesOption = None,
     items: reading.ItemsOption = "auto",
@@ -70,6 +90,14 @@ def fit(
         int, typer.Option(min=1, help="Number of random splits; the first model is kept.", rich_help_panel=TRAINING)
     ] = 1,
     epochs: Annotated[int | None, typer.Option(min=1, help="Largest number.", rich_help_panel=NETWORK)] = None,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(min=1, help="Nodes of a batch. Default: all, if they fit into memory.", rich_help_panel=NETWORK),
+    ] = None,
+    neighbours: Annotated[
+        int | None,
+        typer.Option(min=1, help="Neighbours of a node drawn in a batch. Default: all.", rich_help_panel=NETWORK),
+    ] = None,
     class_weight: Annotated[
         ClassWeight | None, typer.Option(help="Give rare classes more weight.", rich_help_panel=NETWORK)
     ] = None,
@@ -83,7 +111,7 @@ def fit(
     as_json: Annotated[bool, typer.Option("--json", help="Print the metrics as JSON.", rich_help_panel=FOLDER)] = False,
 ) -> None:
     """Train on your own graph: hold out a test set, choose on validation, test once; write model, predictions, page."""
-    from demonet.cli.console import console_progress
+    from demonet.cli.console import Heartbeat, console_progress
     from demonet.report.page import write
     from demonet.report.run import run_page
     from demonet.runs import Settings, fit_run
@@ -106,22 +134,25 @@ def fit(
         split=split,
         class_weight=class_weight,
         epochs=epochs,
+        batch_size=batch_size,
+        neighbours=neighbours,
         cv=cv,
         log=log,
     )
     try:
-        run = fit_run(
-            edges,
-            labels,
-            features,
-            out=out,
-            reading=reading.make_reading(columns, ignore, merge=merge, **options),
-            settings=settings,
-            resume=resume,
-            overwrite=overwrite,
-            progress=console_progress(),
-            page=lambda run, path: write(run_page(run), path),
-        )
+        with Heartbeat() as heartbeat:
+            run = fit_run(
+                edges,
+                labels,
+                features,
+                out=out,
+                reading=reading.make_reading(columns, ignore, merge=merge, **options),
+                settings=settings,
+                resume=resume,
+                overwrite=overwrite,
+                progress=console_progress(heartbeat),
+                page=lambda run, path: write(run_page(run), path),
+            )
     except KeyboardInterrupt:
         typer.echo("interrupted: run the same command with --resume to continue", err=True)
         raise typer.Exit(INTERRUPTED) from None

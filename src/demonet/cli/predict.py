@@ -20,7 +20,7 @@ Features = Annotated[str | None, typer.Option(help="Its attributes, if the run w
 def predict(
     run: RunFolder,
     edges: Edges,
-    out: Annotated[Path, typer.Option(help="The CSV file to write; - for standard output.")],
+    out: Annotated[Path, typer.Option(help="The file to write: CSV, or .parquet; - for standard output.")],
     features: Features = None,
     source: SourceOption = None,
     target: TargetOption = None,

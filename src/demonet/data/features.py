@@ -30,7 +30,10 @@ Features = Tensor | sparse.csr_array
 NUM_RADIAL = 12
 STRUCTURE_SCALE = 0.3
 MOST_WALKS = 1e8  # walks of two steps up to which triangles are counted
+WALKS_AT_ONCE = 1e7  # of which so many are in memory
 NEIGHBOUR_SHARE = 0.5  # the scale of the neighbour block relative to a node's own tf-idf
+LARGE = 20_000  # nodes from which on one-hot degrees may be stored as sparse rows
+DENSE_ENTRIES = 2**24  # entries up to which they are dense nevertheless
 
 
 class Block:
@@ -64,18 +67,30 @@ class Constant(Block):
 
 
 class DegreeOneHot(Block):
-    """A column for each distinct degree of the training graphs, and a last one for any other degree."""
+    """A column for each distinct degree of the training graphs, and a last one for any other degree.
+
+    The number of distinct degrees grows with the graph, so the rows of a large graph are sparse.
+    """
 
     def fit(self, graphs: Sequence[Data]) -> None:
         """Collect the distinct degrees."""
         self.arrays["degrees"] = torch.cat([degree(data) for data in graphs]).unique()
 
-    def transform(self, data: Data) -> Tensor:
+    def transform(self, data: Data) -> Features:
         """One 1 per row."""
         seen, degrees = self.arrays["degrees"], degree(data)
         column = torch.searchsorted(seen, degrees).clamp(max=len(seen) - 1)
         column[seen[column] != degrees] = len(seen)
-        return torch.zeros(len(column), len(seen) + 1).scatter_(1, column[:, None], 1.0)
+        shape = len(column), self.num_features
+        if self.is_dense(*shape):
+            return torch.zeros(shape).scatter_(1, column[:, None], 1.0)
+        ones = np.ones(shape[0], np.float32)
+        return sparse.csr_array((ones, column.int().numpy(), np.arange(shape[0] + 1)), shape=shape)
+
+    @staticmethod
+    def is_dense(nodes: int, columns: int) -> bool:
+        """Whether rows of so many columns are dense."""
+        return nodes < LARGE or nodes * columns <= DENSE_ENTRIES
 
     @property
     def num_features(self) -> int:
@@ -336,7 +351,7 @@ class Structure(DegreeRadial):
             )
         triangles = np.zeros(len(own))
         if self.info["triangles"]:
-            triangles = np.asarray((around @ around).multiply(around).sum(1)).ravel() / 2
+            triangles = closed_walks(around) / 2
         closed = triangles / np.maximum(degrees * (degrees - 1) / 2, 1)
         two_hops = share * (around @ mean)
         return np.column_stack([own, mean, deviation, least, most, two_hops, np.log1p(triangles), closed])
@@ -380,7 +395,8 @@ class FeatureMap:
     constant            1
     ==================  ============================================================================================
 
-    The result is dense, or ``torch.sparse_csr`` if sparse attributes or the adjacency matrix are among the blocks.
+    The result is dense, or ``torch.sparse_csr`` if sparse attributes, the adjacency matrix or the one-hot degrees of a
+    large graph are among the blocks.
 
     >>> from demonet.data.synthetic import cycle
     >>> FeatureMap("degree-onehot+constant").fit_transform(cycle(3))
@@ -469,6 +485,21 @@ def adjacency(data: Data, weighted: bool = True) -> sparse.csr_array:
     values = np.ones(source.size, np.float32) if weight is None else weight.cpu().numpy().astype(np.float32)
     n = int(data.num_nodes)
     return sparse.csr_array((values, (target, source)), shape=(n, n))
+
+
+def closed_walks(matrix: sparse.csr_array) -> np.ndarray:
+    r"""``[n]`` for each row the sum of :math:`A^2 \circ A`: of a simple graph, twice the triangles of each node.
+
+    Rows are taken in blocks: the square of a sparse matrix with a hub is not sparse.
+    """
+    walks = np.concatenate([[0], np.cumsum(matrix @ np.diff(matrix.indptr).astype(np.float64))])
+    found, start = np.zeros(matrix.shape[0], matrix.dtype), 0
+    while start < matrix.shape[0]:
+        stop = max(start + 1, int(np.searchsorted(walks, walks[start] + WALKS_AT_ONCE, side="right")) - 1)
+        rows = matrix[start:stop]
+        found[start:stop] = np.asarray((rows @ matrix).multiply(rows).sum(1)).ravel()
+        start = stop
+    return found
 
 
 def to_scipy(x: Tensor) -> sparse.csr_array:

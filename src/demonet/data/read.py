@@ -173,8 +173,8 @@ def read_graph(
     Returns:
         A Data with ``edge_index``, ``num_nodes``, ``node_ids`` (the original ids, an int64 tensor or a list of strings:
         in the order of the source if it lists its nodes, sorted if it lists only edges) and, if given, ``edge_weight``,
-        ``x``, ``columns`` (what the columns of a table became, a `Columns`), ``y`` (int64, -1 for unlabelled) and
-        ``class_names``.
+        ``x``, ``columns`` (what the columns of a table became, a `Columns`), ``y`` (int64, -1 for unlabelled),
+        ``class_names``, and the ``train_mask``, ``val_mask`` and ``test_mask`` of a Data.
     """
     options = ReadOptions(
         source,
@@ -199,6 +199,11 @@ def read_graph(
         listing = _describe(edges, options)
     data = _build(listing, labels, features, options, files).data
     assert isinstance(data, Data)
+    if isinstance(edges, Data):
+        for name in ("train_mask", "val_mask", "test_mask"):
+            if (mask := edges.get(name)) is not None:  # its nodes come first, in its order; labels may add others
+                added = mask.new_zeros(max(data.num_nodes - mask.size(0), 0), *mask.shape[1:])
+                data[name] = torch.cat([mask, added]).cpu()
     return data
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from demonet.atomic import replacing
 from demonet.errors import DemonetError
@@ -50,6 +51,19 @@ class Split:
         for part in _PARTS:
             digest.update(f"|{part}|".encode() + getattr(self, part).numpy().astype("<i8").tobytes())
         return digest.hexdigest()[:12]
+
+    @classmethod
+    def from_masks(cls, data: Data, number: int = 0) -> Split:
+        """The split in the ``train_mask``, ``val_mask`` and ``test_mask`` of a PyG Data; a missing mask is empty.
+
+        Args:
+            data: The graph.
+            number: Which split, if masks are tables ``[n, splits]``.
+        """
+        parts = {part: _masked(data, part, number) for part in _PARTS}
+        if not parts["train"].numel():
+            raise DemonetError("train_mask is missing or empty", hint="set it to the training nodes, as booleans")
+        return cls("masks" if number == 0 else f"masks {number}", 0, **parts)
 
     def joined(self) -> Split:
         """Training and validation part together for training, none for validation; the same test part."""
@@ -98,6 +112,19 @@ class Split:
         if split.hash != stored:
             raise DemonetError(f"the indices hash to {split.hash}, the file says {stored}", file=path)
         return split
+
+
+def _masked(data: Data, part: str, number: int) -> Tensor:
+    """The items of one mask."""
+    mask = data.get(f"{part}_mask")
+    if mask is None:
+        return torch.empty(0, dtype=torch.int64)
+    if mask.dtype != torch.bool or mask.dim() not in (1, 2) or mask.size(0) != data.num_nodes:
+        problem = f"{part}_mask is {mask.dtype} of shape {list(mask.shape)} for {data.num_nodes} nodes"
+        raise DemonetError(problem, hint="one boolean per node, or one column of them per split")
+    if mask.dim() == 2 and not 0 <= number < mask.size(1):
+        raise DemonetError(f"split {number} of {mask.size(1)} in {part}_mask")
+    return (mask if mask.dim() == 1 else mask[:, number]).nonzero().view(-1)
 
 
 def thirds(y: Tensor, seed: int, stratified: bool = False) -> Split:

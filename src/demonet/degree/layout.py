@@ -25,7 +25,8 @@ class DegreeLayout:
 
     Pass it wherever an ``edge_index`` goes: ``conv(x, layout)`` takes and returns rows in the caller's node order.
     :meth:`sorted` gives the same graph for callers who keep their rows in degree order themselves (:meth:`enter` and
-    :meth:`leave` convert between the two orders), as the models do.
+    :meth:`leave` convert between the two orders), as the models do and as :class:`~demonet.transforms.ToDegreeLayout`
+    arranges for a ``Data``: nothing is reordered then.
 
     Attributes:
         order: ``[n]`` the node in each row, or None when nodes are numbered by row already.
@@ -35,7 +36,8 @@ class DegreeLayout:
         offsets: ``[groups + 1]`` where the rows of each of them begin and end.
         pointer: ``[n + 1]`` where the neighbour list of each row begins and ends.
         neighbours: ``[m]`` the rows of the neighbours, list after list, ascending inside a list.
-        edge: ``[m]`` the column of each of them in the ``edge_index``: ``edge_weight[edge]`` is in list order.
+        edge: ``[m]`` the column of each of them in the ``edge_index``: ``edge_weight[edge]`` is in list order; or None
+            when the edges are in list order already.
         back_pointer, back_neighbours: The same lists for the reversed edges, along which gradients flow. On an
             undirected graph they are the very same tensors.
         back_entry: ``[m]`` the position in ``neighbours`` of each reversed edge.
@@ -49,7 +51,7 @@ class DegreeLayout:
     offsets: Tensor
     pointer: Tensor
     neighbours: Tensor
-    edge: Tensor
+    edge: Tensor | None
     back_pointer: Tensor
     back_neighbours: Tensor
     back_entry: Tensor
@@ -126,6 +128,20 @@ class DegreeLayout:
         layout = replace(self, order=None, rank=None)
         layout.__dict__["cache"] = self.cache  # nothing in it depends on how the caller numbers nodes
         return layout
+
+    def in_list_order(self) -> DegreeLayout:
+        """:meth:`sorted`, for callers who keep their edges, and what belongs to them, in list order as well."""
+        layout = replace(self.sorted(), edge=None)
+        layout.__dict__["cache"] = self.cache
+        return layout
+
+    def edges_enter(self, values: Tensor) -> Tensor:
+        """Values of edges from the order of the ``edge_index`` to list order."""
+        return values if self.edge is None else values[self.edge.long()]
+
+    def edges_at(self, values: Tensor, entries: Tensor | slice) -> Tensor:
+        """Values of edges, in the order of the ``edge_index``, at some entries of the lists."""
+        return values[entries if self.edge is None else self.edge[entries].long()]
 
     def to(self, device: torch.device | str | int, non_blocking: bool = False) -> DegreeLayout:
         """The layout on another device."""

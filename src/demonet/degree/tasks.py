@@ -21,13 +21,15 @@ class DegreeTasks(nn.Module):
 
     Made by one of :meth:`exact` (the paper: a task for each degree value), :meth:`buckets`, :meth:`quantiles` and
     :meth:`log2` (near degrees share a task: the paper's future work). It is a module so that it moves with its layer to
-    another device; it has no parameters and adds nothing to a ``state_dict``.
+    another device; it has no parameters and adds nothing to a ``state_dict``. :class:`OpenTasks` take their largest
+    degree from the first graph that a layer sees.
 
     Attributes:
         kind: ``"exact"`` or ``"buckets"``.
         by: Which degree it reads: of incoming edges (``"in"``), of outgoing ones (``"out"``), or the ``"pair"``.
         num_tasks: Number of tasks. Exact tasks have one more slot, the last, for degrees never seen.
         max_degree: The largest degree in the data that the tasks were made from.
+        is_open: Whether ``max_degree`` is still to be taken from the first graph; only :class:`OpenTasks` can be.
 
     >>> tasks = DegreeTasks.exact(torch.tensor([1, 1, 2, 5]))
     >>> tasks(torch.tensor([5, 2, 4])), tasks.num_tasks
@@ -37,6 +39,7 @@ class DegreeTasks(nn.Module):
     """
 
     boundaries: Tensor
+    is_open = False
 
     def __init__(self, kind: Kind, boundaries: Tensor, *, by: By = "in", max_degree: int) -> None:
         super().__init__()
@@ -104,6 +107,9 @@ class DegreeTasks(nn.Module):
         place = torch.searchsorted(self.boundaries, code.contiguous()).clamp(max=seen - 1)
         return torch.where(self.boundaries[place] == code, place, seen)
 
+    def see(self, degree: Tensor) -> None:
+        """The degrees of a graph that a layer was called with; only :class:`OpenTasks` take something from them."""
+
     def key(self, degree: Tensor) -> Tensor:
         """What a hash function is keyed on: the degree itself for exact tasks, seen or not, else the bucket."""
         if self.kind == "buckets":
@@ -141,6 +147,38 @@ class DegreeTasks(nn.Module):
     def extra_repr(self) -> str:
         """Arguments shown by ``print``."""
         return f"{self.kind}, {self.num_tasks} tasks, by={self.by!r}, max_degree={self.max_degree}"
+
+
+class OpenTasks(DegreeTasks):
+    """Buckets ``0, 1, 2-3, 4-7, ...`` for every degree; ``max_degree`` is that of the first graph with an edge.
+
+    What a layer without ``tasks`` uses. The number of tasks does not depend on the graph, so that a layer has its
+    parameters from the start. Only the scheme ``"smooth"`` reads ``max_degree``: it is saved in a ``state_dict``.
+    """
+
+    is_open = True
+
+    def __init__(self) -> None:
+        super().__init__("buckets", torch.tensor([2**i for i in range(31)]), max_degree=0)
+
+    def see(self, degree: Tensor) -> None:
+        """Take ``max_degree`` from these degrees, unless it is known."""
+        if not self.is_open:
+            return
+        if torch.compiler.is_compiling():
+            raise DemonetError("the degree tasks are still open", hint="call the layer once before it is compiled")
+        self._close(_largest(degree))
+
+    def _close(self, max_degree: int) -> None:
+        self.max_degree, self.is_open = max_degree, max_degree == 0
+
+    def get_extra_state(self) -> Tensor:
+        """The largest degree, 0 while it is open."""
+        return torch.tensor(self.max_degree)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Take the largest degree from a ``state_dict``."""
+        self._close(int(state))
 
 
 def _code(degree: Tensor) -> Tensor:

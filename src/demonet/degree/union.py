@@ -10,6 +10,7 @@ from torch import Tensor
 
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.lists import ranges
+from demonet.errors import DemonetError
 
 
 class LayoutBatch(NamedTuple):
@@ -41,7 +42,9 @@ class LayoutUnion:
     """
 
     def __init__(self, layout: DegreeLayout, num_nodes: Tensor, num_edges: Tensor) -> None:
-        self.layout, self._nodes, self._edges = layout, num_nodes, num_edges
+        if layout.edge is None:
+            raise DemonetError("the edges of a union are in list order", hint="keep them graph after graph")
+        self.layout, self._nodes, self._edges, self._edge = layout, num_nodes, num_edges, layout.edge
         self._first_node, self._first_edge = num_nodes.cumsum(0) - num_nodes, num_edges.cumsum(0) - num_edges
         self._length = layout.pointer.diff().long()
         self._back_length = layout.back_pointer.diff().long()
@@ -72,7 +75,7 @@ class LayoutUnion:
         index = whole.neighbours.dtype
         pointer = F.pad(length.cumsum(0), (1, 0)).to(index)
         neighbours = place[whole.neighbours[entry]].to(index)
-        edge = (whole.edge[entry] + torch.repeat_interleave(shift, length)).to(index)
+        edge = (self._edge[entry] + torch.repeat_interleave(shift, length)).to(index)
         if whole.is_undirected:
             back_pointer, back_neighbours, back = pointer, neighbours, entry
         else:

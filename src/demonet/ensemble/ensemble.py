@@ -22,8 +22,9 @@ from demonet.ensemble.machines import MachineMember
 from demonet.ensemble.member import Labelled, Member
 from demonet.ensemble.portfolio import EFFORTS, MOST_SECONDS, Effort, portfolio
 from demonet.ensemble.selection import Score, ensemble_weights, log_losses, soften
-from demonet.ensemble.views import Float, Int, View, view_of
+from demonet.ensemble.views import LARGE, Float, Int, View, view_of
 from demonet.errors import DemonetError
+from demonet.train.batches import USABLE, available_bytes
 from demonet.train.finite import check_outputs
 from demonet.train.metrics import find_metric
 
@@ -239,11 +240,12 @@ class Ensemble:
 
 
 class _Clock:
-    """Elapsed time, and estimates corrected by what earlier candidates took."""
+    """Elapsed time, and estimates corrected by what earlier candidates took; and the memory that can be used."""
 
     def __init__(self, start: float, limit: float | None, most: float) -> None:
         self.start, self.limit, self.most = start, limit, most
         self.estimated = self.taken = 1.0
+        self.free = USABLE * available_bytes(torch.device("cpu"))
 
     def note(self, estimate: float, seconds: float) -> None:
         self.estimated, self.taken = self.estimated + estimate, self.taken + seconds
@@ -320,6 +322,9 @@ def _try(
         if number and trial.cost > clock.most:
             reason = f"one fit would take about {trial.cost:.0f} s, the effort's limit is {clock.most:.0f} s"
             trial.row = replace(row, status="skipped", reason=reason)
+        elif view.num_items >= LARGE and (need := member.memory(view, len(labelled.train))) > clock.free:
+            reason = f"a fit would take about {need / 1e9:.1f} GB, {clock.free / 1e9:.1f} GB can be used"
+            trial.row = replace(row, status="skipped", reason=reason)
         elif number and not clock.allows(fits * trial.cost):
             reason = f"about {fits * trial.cost:.0f} s would exceed the time limit"
             trial.row = replace(row, status="skipped", reason=reason)
@@ -393,7 +398,12 @@ def _score(metric: str) -> Score:
 
 
 def _average(weights: Float, probability: Sequence[Float] | Float) -> Float:
-    return np.tensordot(weights, np.asarray(probability), 1)
+    if len(probability[0]) < LARGE:
+        return np.tensordot(weights, np.asarray(probability), 1)
+    total = np.zeros_like(probability[0])
+    for weight, each in zip(weights, probability, strict=True):  # no copy of them all
+        total += weight * each
+    return total
 
 
 def _probabilities(member: Member, view: View) -> Float:

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from demonet.ensemble.member import Labelled, Member
+from demonet.ensemble.member import Labelled, Member, some_of
 from demonet.ensemble.views import Float, GraphView, View
 from demonet.kernels import GraphSetting, KernelMachine, NodeSetting
 
 DUAL = 5000  # labelled items up to which the machine solves for one coefficient an item
+ROWS = 100_000  # training nodes of a large graph that it is fitted on, at most
 
 
 class MachineMember(Member):
@@ -30,8 +31,9 @@ class MachineMember(Member):
             settings = [make(**setting) for setting in chosen["settings"]]
         options = {"members": self.options["settings"], "settings": settings, "dual": DUAL, "seed": labelled.seed}
         machine = KernelMachine(self.options["task"], **options)
-        seen, y = np.unique(labelled.y[labelled.train], return_inverse=True)
-        machine.fit(view.data, labelled.train, y)
+        train = some_of(labelled, self.name, view.num_items, ROWS)
+        seen, y = np.unique(labelled.y[train], return_inverse=True)
+        machine.fit(view.data, train, y)
         self.facts["chosen"] = {"settings": [asdict(setting) for setting, _ in machine.members_]}
         self.facts["machine"], tensors = machine.state()
         self.arrays = {name: tensor.numpy() for name, tensor in tensors.items()} | {"seen": seen}
@@ -58,3 +60,9 @@ class MachineMember(Member):
         solution = dual if num_train <= DUAL else 10.0
         nodes = view.sizes.sum() if isinstance(view, GraphView) else 0  # all of them are pooled
         return 0.1 + 50 * 5e-10 * few**3 + solution + 1.5e-7 * items * view.facts["columns"] + 4e-5 * float(nodes)
+
+    def memory(self, view: View, num_train: int) -> float:
+        """The attributes of all items and of their neighbours, and Gram matrices or explicit features."""
+        items = view.sizes.sum() if isinstance(view, GraphView) else view.num_items
+        width = max(12, view.facts["columns"])
+        return super().memory(view, num_train) + 8.0 * 7 * float(items) * width + 24.0 * min(num_train, DUAL) ** 2

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from demonet.ensemble.views import Float, Int, State, View
+from demonet.ensemble.views import LARGE, Float, Int, State, View
 from demonet.errors import DemonetError
 
 
@@ -96,6 +96,10 @@ class Member(ABC):
     def cost(self, view: View, num_train: int) -> float:
         """Roughly how many seconds a fit takes on one core."""
 
+    def memory(self, view: View, num_train: int) -> float:
+        """Roughly how many bytes a fit and the prediction of all items take, besides what members share."""
+        return 40.0 * view.num_items * self.facts.get("classes", 4)
+
     def applies(self, view: View) -> bool:
         """Whether the member can say something about a view; one that knows the nodes of one graph cannot always."""
         return True
@@ -133,6 +137,14 @@ def _median(values: list[Any]) -> Any:
     if isinstance(values[0], list):
         return [_median(list(entry)) for entry in zip(*values, strict=True)]
     return sorted(values)[(len(values) - 1) // 2]
+
+
+def some_of(labelled: Labelled, name: str, items: int, most: int) -> Int:
+    """The training items; of a large problem at most so many, drawn at random."""
+    if items < LARGE or len(labelled.train) <= most:
+        return labelled.train
+    drawn = np.random.default_rng(seed_of(labelled, name)).choice(labelled.train, most, replace=False)
+    return np.sort(drawn)
 
 
 def seed_of(labelled: Labelled, name: str) -> int:

@@ -17,9 +17,10 @@ from demonet.degree.count import count_degree
 from demonet.degree.tasks import DegreeTasks
 from demonet.ensemble.member import Labelled, Member, seed_of
 from demonet.ensemble.views import Float, GraphView, NodeView, View
-from demonet.nn.models import DEMONet, GraphDEMONet, NodeDEMONet
+from demonet.nn.models import DegreeNetwork, GraphDEMONet, NodeDEMONet
 from demonet.nn.prepared import GraphUnion
 from demonet.train import GraphProblem, NodeProblem, Preset, fit_together, preset
+from demonet.train.batches import step_values
 
 TYPICAL_EPOCHS = 120  # after which most networks have stopped
 
@@ -74,7 +75,7 @@ class NetworkMember(Member):
         for number, model in enumerate(models):
             self.arrays |= {f"model.{number}.{name}": value.numpy() for name, value in model.state_dict().items()}
 
-    def _model(self, seed: int) -> DEMONet:
+    def _model(self, seed: int) -> DegreeNetwork:
         made, features = self._preset(), self._features()
         make = GraphDEMONet if made.family == "graphs" else NodeDEMONet
         tasks = DegreeTasks.from_state(self.facts["tasks"])
@@ -85,7 +86,7 @@ class NetworkMember(Member):
         arrays = {k[len(prefix) :]: torch.from_numpy(v) for k, v in self.arrays.items() if k.startswith(prefix)}
         return FeatureMap.from_state(self.facts["features"], arrays)
 
-    def _inputs(self, model: DEMONet, features: FeatureMap, view: View) -> Callable[[Any], tuple[Any, ...]]:
+    def _inputs(self, model: DegreeNetwork, features: FeatureMap, view: View) -> Callable[[Any], tuple[Any, ...]]:
         """From the numbers of some graphs, or None for all items, to what the model is called with."""
         if isinstance(view, NodeView):
             edges, weight = view.data.edge_index, view.data.get("edge_weight")
@@ -125,3 +126,10 @@ class NetworkMember(Member):
         width = model.hidden
         row = 6e-10 * width**2 * (2 + model.basis_size) * model.layers + 4e-8 * width * model.layers
         return self.options["seeds"] * epochs * (3e-3 + share * (nodes * row + edges * 3e-9 * width * model.layers))
+
+    def memory(self, view: View, num_train: int) -> float:
+        """What a step on all nodes keeps for the derivatives, and the features."""
+        nodes = int(view.sizes.sum()) if isinstance(view, GraphView) else view.num_items
+        model = self._preset().model
+        kept = step_values(model) + 3 * (32 + view.facts["columns"])
+        return super().memory(view, num_train) + 4.0 * nodes * kept

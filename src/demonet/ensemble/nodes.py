@@ -14,20 +14,22 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from demonet.ensemble.forest import ForestMember, dense
-from demonet.ensemble.member import Labelled, Member
+from demonet.ensemble.member import Labelled, Member, some_of
 from demonet.ensemble.ridge import RidgeMember, cumulative_logit, fit_cumulative
 from demonet.ensemble.selection import log_losses
 from demonet.ensemble.structure import neighbour_mean
-from demonet.ensemble.views import WIDE, Float, Int, NodeView, Rows, View
+from demonet.ensemble.views import LARGE, WIDE, Float, Int, NodeView, Rows, View
 
 LENGTHS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 DEGREE_LENGTH = 0.3  # of the degree term beside another one, in deviations of log-degree
 FACTORS = (0.01, 0.1, 10.0, 100.0)  # of the middle C of the logistic regression, which is tried first
-SCALES = (0.5, 0.25, 1.0)  # of the neighbours' mean beside a node's own attributes
+SCALES = (0.5, 0.0, 0.25, 1.0, 2.0)  # of the neighbours' mean beside a node's own attributes
 RESTARTS = (0.15, 0.05, 0.4)  # of the diffusion of attributes
+TEMPERATURES = (1.0, 1.5, 2.2, 3.3, 5.0, 7.5)  # by which scores are multiplied: a strong penalty makes them timid
 REACHES = (0.0, 0.4, 0.7, 0.9)  # of the smoothing of probabilities
 SMOOTHING_STEPS = 10
 FOREST_COLUMNS = 256  # attributes up to which a forest reads them
+LINEAR_ROWS = 100_000  # training nodes of a large graph that a regression is fitted on, at most
 
 
 def classes_by_degree(view: View, labelled: Labelled) -> tuple[Int, float]:
@@ -116,6 +118,11 @@ class NodeForest(ForestMember):
             return np.hstack([view.log_degree, view.structure])
         return np.hstack([view.log_degree, view.structure, dense(view.own), dense(view.neighbours)])
 
+    def memory(self, view: View, num_train: int) -> float:
+        """The columns of all nodes, in double and single precision."""
+        attributes = 2 * view.facts["columns"] if self.options["columns"] == "attributes" else 0
+        return super().memory(view, num_train) + 12.0 * view.num_items * (25 + attributes)
+
 
 def smoothed(view: NodeView, probability: Float, reach: float) -> Float:
     r""":math:`P \leftarrow r D^{-1} A P + (1 - r) P_0`, ten times; a node without neighbours keeps its own."""
@@ -130,8 +137,10 @@ def smoothed(view: NodeView, probability: Float, reach: float) -> Float:
 class LinearMember(Member):
     """Multinomial logistic regression on a node's own attributes and its neighbours' mean; scale and C by validation.
 
-    Log-degree and structural features stand beside attributes that are numbers. Its probabilities are smoothed over the
-    graph (predict, then propagate) as far as validation asks for it.
+    A strong penalty often orders classes best, but makes scores too small, so settings are compared by the log-loss of
+    scores that were multiplied by the best of :data:`TEMPERATURES`. Log-degree and structural features stand beside
+    attributes that are numbers. Probabilities are smoothed over the graph (predict, then propagate) as far as
+    validation asks for it.
     """
 
     kind = "linear"
@@ -149,17 +158,18 @@ class LinearMember(Member):
 
     def _fit(self, view: View, labelled: Labelled, chosen: dict[str, Any] | None) -> None:
         middle = 100.0 if view.facts["attributes"] == "counts" else 1.0  # rows of unit length want a weak penalty
-        chosen = dict(chosen or {"scale": self.scales[0], "strength": middle})
-        reach = chosen.pop("reach", 0.0)
-        best = self._regression(view, labelled, **chosen)
+        setting = {"scale": self.scales[0], "strength": middle, "temperature": 1.0}
+        setting |= chosen or {}
+        reach = setting.pop("reach", 0.0)
+        best = self._regression(view, labelled, setting)
         if len(labelled.val):  # C at the middle scale, then the scale at that C
             for name, values in (("strength", [f * middle for f in FACTORS]), ("scale", self.scales[1:])):
                 for value in values:
-                    found = self._regression(view, labelled, **chosen | {name: value})
+                    found = self._regression(view, labelled, setting | {name: value})
                     if found[0] < best[0]:
                         best = found
-                chosen = best[2]
-        model, setting = best[1:]
+                setting = best[2]
+        _, model, setting = best
         self.arrays = {"coef": model.coef_, "intercept": model.intercept_, "seen": model.classes_.astype(np.int64)}
         self.facts["chosen"] = setting | {"reach": reach}
         if len(labelled.val):
@@ -168,40 +178,66 @@ class LinearMember(Member):
             self.facts["chosen"]["reach"] = REACHES[int(np.argmin(losses))]
 
     def _regression(
-        self, view: NodeView, labelled: Labelled, scale: float, strength: float
+        self, view: NodeView, labelled: Labelled, setting: dict[str, float]
     ) -> tuple[float, LogisticRegression, dict[str, float]]:
-        """Validation loss, the fitted regression, and its setting."""
-        rows, y, val = self._rows(view, scale), labelled.y, labelled.val
+        """Validation loss, the fitted regression, and its setting with the best temperature."""
+        rows, y, val, strength = self._rows(view, setting["scale"]), labelled.y, labelled.val, setting["strength"]
+        train = some_of(labelled, self.name, view.num_items, LINEAR_ROWS)
+        if setting["temperature"] > 1:  # where the penalty rules, scores grow with the number of items
+            strength *= setting["items"] / len(train)
         model = LogisticRegression(C=strength, max_iter=100)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(rows[labelled.train], y[labelled.train])
-        given = self._probability(model, rows[val], labelled.classes)
-        loss = float(log_losses(given, y[val]).mean()) if len(val) else 0.0
-        return loss, model, {"scale": scale, "strength": strength}
-
-    def _probability(self, model: Any, rows: Rows, classes: int) -> Float:
-        result = np.zeros((rows.shape[0], classes))
-        if len(result):
-            result[:, model.classes_] = model.predict_proba(rows)
-        return result
+            model.fit(rows[train], y[train])
+        if not len(val):
+            return 0.0, model, setting
+        score = _scores(rows[val], model.coef_, model.intercept_)
+        given = [_spread(t * score, model.classes_, labelled.classes) for t in TEMPERATURES]
+        losses = [float(log_losses(p, y[val]).mean()) for p in given]
+        best = int(np.argmin(losses))
+        return losses[best], model, setting | {"temperature": TEMPERATURES[best], "items": len(train)}
 
     def predict_proba(self, view: View) -> Float:
         """The softmax of the linear scores, smoothed."""
         return smoothed(view, self._unsmoothed(view), self.facts["chosen"]["reach"])
 
     def _unsmoothed(self, view: NodeView) -> Float:
-        score = self._rows(view, self.facts["chosen"]["scale"]) @ self.arrays["coef"].T + self.arrays["intercept"]
-        if score.shape[1] == 1:  # two classes have one row of coefficients
-            score = np.hstack([np.zeros_like(score), score])
-        result = np.zeros((view.num_items, self.facts["classes"]))
-        result[:, self.arrays["seen"]] = softmax(score, axis=1)
-        return result
+        chosen = self.facts["chosen"]
+        score = _scores(self._rows(view, chosen["scale"]), self.arrays["coef"], self.arrays["intercept"])
+        return _spread(chosen["temperature"] * score, self.arrays["seen"], self.facts["classes"])
 
     def cost(self, view: View, num_train: int) -> float:
-        """Seven regressions."""
+        """Nine regressions."""
+        num_train = min(num_train, LINEAR_ROWS) if view.num_items >= LARGE else num_train
         filled = getattr(view.own, "nnz", view.own.shape[0] * view.own.shape[1]) / view.num_items
-        return 0.5 + 7 * 100 * 2e-8 * num_train * min(10 * filled, 2 * view.facts["columns"])
+        return 0.5 + 9 * 100 * 2e-8 * num_train * min(10 * filled, 2 * view.facts["columns"])
+
+    def memory(self, view: View, num_train: int) -> float:
+        """The rows of all nodes, twice."""
+        entries = getattr(view.own, "nnz", view.own.shape[0] * view.own.shape[1])
+        return super().memory(view, num_train) + 8.0 * 2 * (2 * entries + 20 * view.num_items)
+
+
+def _scores(rows: Rows, coefficients: Float, intercept: Float) -> Float:
+    """``[items, seen classes]``: two classes have one row of coefficients, for the second."""
+    score = np.asarray(rows @ coefficients.T + intercept)
+    return np.hstack([np.zeros_like(score), score]) if score.shape[1] == 1 else score
+
+
+def _spread(score: Float, seen: Int, classes: int) -> Float:
+    """``[items, classes]`` the softmax of scores of the classes that were seen; the others have probability 0."""
+    result = np.zeros((len(score), classes))
+    result[:, seen] = softmax(score, axis=1)
+    return result
+
+
+class OwnLinear(LinearMember):
+    """The same regression on a node's own attributes alone, for graphs whose edges say nothing about classes."""
+
+    scales = (0.0,)
+
+    def _rows(self, view: NodeView, scale: float) -> Rows:
+        return view.own
 
 
 class DiffusedLinear(LinearMember):
@@ -215,5 +251,11 @@ class DiffusedLinear(LinearMember):
 
     def cost(self, view: View, num_train: int) -> float:
         """Three diffusions and seven regressions."""
+        num_train = min(num_train, LINEAR_ROWS) if view.num_items >= LARGE else num_train
         width = min(WIDE, view.facts["columns"])
         return 0.5 + 3e-8 * 10 * view.adjacency.nnz * width + 7 * 100 * 4e-9 * num_train * width
+
+    def memory(self, view: View, num_train: int) -> float:
+        """Attributes before, during and after a diffusion."""
+        width = min(WIDE, view.facts["columns"])
+        return Member.memory(self, view, num_train) + 8.0 * 5 * view.num_items * width

@@ -16,10 +16,11 @@ from demonet.ensemble.nodes import (
     NodeForest,
     NodeKernel,
     OrderedLogit,
+    OwnLinear,
     classes_by_degree,
 )
 from demonet.ensemble.transductive import AdjacencyLinear, Propagation
-from demonet.ensemble.views import GraphView, NodeView, View
+from demonet.ensemble.views import LARGE, GraphView, NodeView, View
 from demonet.train import preset
 
 Effort = Literal["quick", "standard", "best"]
@@ -39,11 +40,11 @@ def portfolio(view: View, labelled: Labelled, effort: Effort = "standard") -> li
 
 
 def _nodes(view: NodeView, labelled: Labelled, effort: Effort) -> list[Member]:
-    trees, seeds, attributes = TREES[effort], SEEDS[effort], view.facts["attributes"]
+    trees, seeds, attributes = _trees(view, labelled, effort), SEEDS[effort], view.facts["attributes"]
     ordered = labelled.classes > 2 and classes_by_degree(view, labelled)[1] >= ORDERED
     found: list[Member] = []
     if attributes:
-        found += [LinearMember("linear"), DiffusedLinear("linear-diffused")]
+        found += [LinearMember("linear"), OwnLinear("linear-own"), DiffusedLinear("linear-diffused")]
         if view.facts["columns"] <= FOREST_COLUMNS:
             found.append(NodeForest("forest-attributes", columns="attributes", trees=trees, leaf=2))
     found.append(MachineMember("machine", task="classes", settings=SETTINGS[effort]))
@@ -77,6 +78,14 @@ def _graphs(view: GraphView, effort: Effort) -> list[Member]:
         features = (base if view.facts["columns"] else base.without_attributes()).features
         found.append(_affordable("network", view, effort, EPOCHS_GRAPHS, family="graphs", features=features))
     return found
+
+
+def _trees(view: NodeView, labelled: Labelled, effort: Effort) -> int:
+    """The number of trees; of a large graph as many as the effort has time for, but ten at least."""
+    if view.num_items < LARGE:
+        return TREES[effort]
+    one = NodeForest("forest", columns="structure", trees=1).cost(view, len(labelled.train))
+    return int(min(TREES[effort], max(10, MOST_SECONDS[effort] // one)))
 
 
 def _networks(view: NodeView, effort: Effort) -> list[Member]:

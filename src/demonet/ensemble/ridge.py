@@ -170,6 +170,11 @@ class RidgeMember(Member):
         few, most = min(num_train, TUNING_ROWS), min(num_train, DUAL_ROWS)
         return 0.02 + len(self.settings()) * 3e-10 * few**3 + 5e-11 * most**3 + 3e-8 * view.num_items * most
 
+    def memory(self, view: View, num_train: int) -> float:
+        """Kernels among training items, and between them and a block of all items."""
+        most = min(num_train, DUAL_ROWS)
+        return super().memory(view, num_train) + 8.0 * 4 * most * max(most, BLOCK)
+
 
 def take(rows: dict[str, Any], index: Int) -> dict[str, Any]:
     """Some of the rows."""

@@ -126,3 +126,8 @@ class AdjacencyLinear(Transductive, LinearMember):
         """Seven regressions and an eigendecomposition."""
         filled = view.adjacency.nnz / max(1, view.num_items) + 64
         return 0.5 + 1e-5 * view.adjacency.nnz + 7 * 100 * 2e-8 * num_train * 10 * filled
+
+    def memory(self, view: View, num_train: int) -> float:
+        """The vectors of the eigendecomposition, and rows of eigenvectors and neighbours."""
+        rows = 12.0 * (view.adjacency.nnz + 32 * view.num_items)
+        return Transductive.memory(self, view, num_train) + 8.0 * 65 * view.num_items + 3 * rows

@@ -41,6 +41,7 @@ RADIAL = 12  # radial functions over log-degree
 RANKS = 101  # quantiles kept of each structural feature
 ROUNDS = 3  # of Weisfeiler-Lehman refinement, at most
 EIGENVECTORS = 32  # of the adjacency matrix
+LARGE = 20_000  # items from which on memory counts more than the last bit of a result
 WIDE = 256  # attributes beyond which they are projected before they are diffused
 FEW_COLUMNS = 64  # attributes up to which their mean and deviation describe a graph
 
@@ -131,6 +132,8 @@ class NodeView:
             found = start
             for _ in range(10):
                 found = (1 - restart) * (step @ found) + restart * start
+            if self.num_items >= LARGE:
+                self._diffused.clear()
             self._diffused[restart] = normalize(found)
         return self._diffused[restart]
 

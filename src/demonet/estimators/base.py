@@ -69,7 +69,7 @@ class DEMONetEstimator(BaseEstimator):
     device: str
     verbose: bool | int
 
-    model_: Any  # a DEMONet or a ClosedForm
+    model_: Any  # a DegreeNetwork or a ClosedForm
     objective_: Objective
     features_: FeatureMap
     preset_: Preset

@@ -30,9 +30,17 @@ from demonet.estimators.explain import Explanation, ScoreParts
 from demonet.estimators.targets import Array, Targets
 from demonet.kernels import DegreeEffect, KernelMachine
 
-NETWORK_ONLY = ("preset", "scheme", "features", "hidden", "lr", "epochs", "patience", "class_weight", "loss")
+NETWORK_ONLY: tuple[str, ...] = ("preset", "scheme", "features", "hidden", "lr", "epochs", "patience", "class_weight")
+NETWORK_ONLY += ("loss", "batch_size", "neighbours")
 AUTO_ONLY = ("effort", "time_limit")
 COLUMNS = 256  # of an embedding, at most
+
+
+def narrow(rows: Array) -> Array:
+    """At most 256 columns: a fixed random projection of more, which nearly keeps distances."""
+    if rows.shape[1] <= COLUMNS:
+        return rows
+    return rows @ np.random.default_rng(0).normal(scale=COLUMNS**-0.5, size=(rows.shape[1], COLUMNS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,8 +221,7 @@ class EnsembleModel(ClosedForm):
         ensemble, every = self.ensemble, self.ensemble.member_proba(items)
         average = ensemble.average(every)
         if ensemble.classes > COLUMNS:
-            mixing = np.random.default_rng(0).normal(scale=COLUMNS**-0.5, size=(ensemble.classes, COLUMNS))
-            found = average @ mixing
+            found = narrow(average)
         else:
             kept = np.sort(np.argsort(-ensemble.weights, kind="stable")[: COLUMNS // ensemble.classes])
             known = np.where(np.isnan(every[kept]), 1 / ensemble.classes, every[kept])  # a member of another graph

@@ -17,7 +17,7 @@ from demonet.data.splits import Split
 from demonet.ensemble import Progress as Candidate
 from demonet.errors import DemonetError
 from demonet.estimators.base import DEMONetEstimator, num_attributes
-from demonet.estimators.closed_form import ClosedForm, model_for
+from demonet.estimators.closed_form import ClosedForm, model_for, narrow
 from demonet.estimators.targets import Array, Classification, Regression
 from demonet.train.loop import Epoch
 from demonet.train.presets import preset
@@ -79,8 +79,9 @@ class GraphEstimator(DEMONetEstimator):
     def transform(self, X: Any) -> Array:
         """``[graphs, width]`` embeddings, ``g_i`` in the paper: the readout of each graph (Eq. 12).
 
-        With ``model="kernel"`` they are the decision function, with ``"auto"`` the probabilities of the members, in at
-        most 256 columns.
+        With ``model="kernel"`` they are the decision function, with ``"auto"`` the probabilities of the members. There
+        are at most 256 columns: more are brought down to them by a fixed random projection, which nearly keeps
+        distances. ``model_.embed`` of a network gives the whole readout.
         """
         graphs = self._read_fitted(X)
         return self._framed(self._embed(graphs), range(len(graphs)))
@@ -167,7 +168,9 @@ class GraphEstimator(DEMONetEstimator):
         self._check_attributes(graphs[0], "graph 0")
         if isinstance(self.model_, ClosedForm):
             return self._finite(self.model_.embed(graphs), graphs)
-        return self._finite(self._in_batches(self.model_.embed, graphs).cpu().numpy(), graphs)
+        return self._finite(
+            narrow(self._in_batches(self.model_.embed, graphs).cpu().numpy()).astype(np.float32), graphs
+        )
 
     def _read(self, listed: list[Any]) -> list[Data]:
         """The graphs as checked Data, without their targets."""

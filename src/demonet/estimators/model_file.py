@@ -21,7 +21,7 @@ from demonet.errors import DemonetError
 from demonet.estimators.closed_form import MODELS, ClosedForm
 from demonet.estimators.targets import Array, class_state, classes_from_state
 from demonet.nn.config import ModelConfig
-from demonet.nn.models import DEMONet, GraphDEMONet, NodeDEMONet
+from demonet.nn.models import DegreeNetwork, GraphDEMONet, NodeDEMONet
 from demonet.tensorfile import read_tensors, write_tensors
 from demonet.train.config import TrainConfig
 from demonet.train.loop import History
@@ -53,7 +53,7 @@ class SavedModel:
 
     estimator: str
     parameters: dict[str, Any]
-    model: DEMONet | ClosedForm
+    model: DegreeNetwork | ClosedForm
     objective: Objective
     classes: Array | None
     num_attributes: int

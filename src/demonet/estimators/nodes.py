@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
+from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch_geometric.data import Data
@@ -21,6 +24,7 @@ from demonet.estimators.base import DEMONetEstimator
 from demonet.estimators.closed_form import ClosedForm, explain_shares, model_for
 from demonet.estimators.explain import Explanation, explain_node
 from demonet.estimators.targets import Array, Classification, Regression, Targets
+from demonet.nn.blocks import ROWS, WholeGraph
 from demonet.nn.prepared import GraphInput
 from demonet.train.loop import Epoch
 from demonet.train.presets import preset
@@ -32,12 +36,16 @@ class NodeEstimator(DEMONetEstimator):
 
     graph: Any
     attributes: Any
+    batch_size: int | None
+    neighbours: int | None
     directed: bool | None
 
     graph_: Data
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DEMONetEstimator._parameter_constraints,
+        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+        "neighbours": [Interval(Integral, 1, None, closed="left"), None],
         "directed": ["boolean", None],
     }
 
@@ -46,7 +54,7 @@ class NodeEstimator(DEMONetEstimator):
 
         Args:
             X: Node ids; or None, if ``y`` has them; or a Data with targets in ``y``, and then neither ``graph`` nor
-                ``y``.
+                ``y``. If it has a ``train_mask``, only those nodes train, and those of its ``val_mask`` validate.
             y: One target for each id; or a dict from id to target, or without ``X`` a pandas Series with ids as its
                 index. Nodes whose target is missing (None, NaN, a word such as ``"nan"`` or ``"NA"``) are unlabelled.
                 -1 is a class like any other; only in a torch tensor, such as the ``y`` of a Data, it is an unlabelled
@@ -59,7 +67,13 @@ class NodeEstimator(DEMONetEstimator):
             return self._fit(data, find_nodes(data, X), y)
         if self.graph is not None or y is not None:
             raise DemonetError("X is a graph, and so is graph=, or y is given", hint="fit(node_ids, y) or fit(data)")
+        split = Split.from_masks(X) if X.get("train_mask") is not None else None
+        if split is not None and split.val.numel():
+            return self.fit_split(X, split)
         rows, y = self._labelled(X)
+        if split is not None:
+            chosen = np.isin(rows, split.train.numpy())
+            rows, y = rows[chosen], y[chosen]
         return self._fit(self._read(X, learn=True), rows, y)
 
     def fit_split(
@@ -120,9 +134,15 @@ class NodeEstimator(DEMONetEstimator):
         return self._finite(read(self._prepare(data)).cpu().numpy()[rows], data, rows)
 
     def score(self, X: Any = None, y: Any = None, sample_weight: Any = None, *, graph: Any = None) -> float:
-        """Accuracy or R² on the nodes ``X`` with targets ``y``, or on the labelled nodes of a Data."""
+        """Accuracy or R² on the nodes ``X`` with targets ``y``, or on the labelled nodes of a Data.
+
+        If the Data has a ``test_mask``, only those nodes count.
+        """
         if isinstance(X, Data) and y is None and graph is None:
             rows, y = self._labelled(X)
+            if X.get("test_mask") is not None:
+                chosen = np.isin(rows, Split.from_masks(X).test.numpy())
+                rows, y = rows[chosen], y[chosen]
             return self._score(y, self.predict(X)[rows], sample_weight)
         if y is None:
             raise DemonetError("score needs y", hint="score(node_ids, y), or score(data) with targets in data.y")
@@ -207,7 +227,8 @@ class NodeEstimator(DEMONetEstimator):
             return self
         data.y = y
         settled, split = self._settle(family_of(data), [data]), split or self._hold_out(y)
-        self._train(train_nodes, data.to(self._device()), y, targets, settled, split, on_epoch, checkpoint)
+        recipe = partial(train_nodes, batch_size=self.batch_size, neighbours=self.neighbours)
+        self._train(recipe, data.to(self._device()), y, targets, settled, split, on_epoch, checkpoint)
         del data.y
         self.graph_ = data.cpu()
         return self
@@ -254,10 +275,12 @@ class NodeEstimator(DEMONetEstimator):
         self._check_attributes(data)
         return data, np.arange(int(data.num_nodes)) if X is None else find_nodes(data, X)
 
-    def _prepare(self, data: Data) -> GraphInput:
+    def _prepare(self, data: Data) -> GraphInput | WholeGraph:
+        """What the network is called with: a large graph goes through it in blocks of rows."""
         data = data.clone().to(next(self.model_.parameters()).device)
         x = self.features_.transform(data)
-        return self.model_.prepare(x, data.edge_index, edge_weight=data.get("edge_weight"))
+        graph = self.model_.prepare(x, data.edge_index, edge_weight=data.get("edge_weight"))
+        return graph if x.size(0) <= 2 * ROWS else WholeGraph(graph)
 
 
 class DEMONetClassifier(Classification, NodeEstimator):
@@ -282,7 +305,7 @@ class DEMONetClassifier(Classification, NodeEstimator):
         model: ``"auto"``: several models, weighted on held-out items and fitted again on all labelled ones; for tables
             of labels a network, with a warning. ``"kernel"``: the closed form of DEMO-Net, the degree-specific kernel
             machine, in seconds. ``"network"``: a DEMO-Net, trained. Only a network reads the parameters from ``preset``
-            to ``patience``, and ``class_weight``; with another model they are an error.
+            to ``neighbours``, and ``class_weight``; with another model they are an error.
         effort: Of ``"auto"``: ``"quick"``, ``"standard"`` or ``"best"``.
         time_limit: Of ``"auto"``: seconds, a rough limit on the fit.
         preset: ``"strong"``, ``"default"`` (which the tables of results have), ``"paper"`` or ``"authors"``: features,
@@ -294,6 +317,8 @@ class DEMONetClassifier(Classification, NodeEstimator):
         lr: Learning rate.
         epochs: The maximum number of epochs.
         patience: Stop after so many epochs without an improvement.
+        batch_size: Training nodes of a batch; by default all nodes are one batch, unless they do not fit into memory.
+        neighbours: How many neighbours of a node are drawn in a batch, for each layer after the first; all if None.
         validation_fraction: Share of the labelled nodes that is held out for validation.
         metric: The validation metric that chooses the weights of ``"auto"`` or the epoch of a network: ``"accuracy"``,
             ``"balanced"``, ``"macro-f1"``, ``"auc"``, ``"average-precision"`` or ``"log-loss"``. By default
@@ -348,6 +373,8 @@ class DEMONetClassifier(Classification, NodeEstimator):
         lr: float | None = None,
         epochs: int | None = None,
         patience: int | None = None,
+        batch_size: int | None = None,
+        neighbours: int | None = None,
         validation_fraction: float = 0.2,
         metric: str | None = None,
         class_weight: str | dict[Any, float] | None = None,
@@ -376,8 +403,8 @@ class DEMONetRegressor(Regression, NodeEstimator):
         graph, attributes: See :class:`DEMONetClassifier`.
         model: ``"kernel"``: the degree-specific kernel machine, for one target column; ``"network"``; ``"auto"``: the
             kernel machine for one column, a network (with a warning) for several. Only a network reads the parameters
-            from ``preset`` to ``patience``, ``metric`` and ``loss``.
-        preset, scheme, features, hidden, lr, epochs, patience, validation_fraction: See
+            from ``preset`` to ``neighbours``, ``metric`` and ``loss``.
+        preset, scheme, features, hidden, lr, epochs, patience, batch_size, neighbours, validation_fraction: See
             :class:`DEMONetClassifier`.
         metric: The validation metric that chooses the epoch: ``"rmse"``, ``"mae"`` or ``"r2"``. If None, the loss in
             the preset ``"strong"``, the root mean squared error in the others.
@@ -409,6 +436,8 @@ class DEMONetRegressor(Regression, NodeEstimator):
         lr: float | None = None,
         epochs: int | None = None,
         patience: int | None = None,
+        batch_size: int | None = None,
+        neighbours: int | None = None,
         validation_fraction: float = 0.2,
         metric: str | None = None,
         loss: str = "mse",

@@ -24,7 +24,7 @@ from demonet.data.features import FeatureMap
 from demonet.errors import DemonetError
 from demonet.estimators.targets import Array
 from demonet.nn.hashing import mixed
-from demonet.nn.models import DEMONet
+from demonet.nn.models import DegreeNetwork
 from demonet.train.objective import Objective
 
 FORMAT = "demonet-onnx-1"
@@ -33,7 +33,7 @@ FORMAT = "demonet-onnx-1"
 class _Exported(nn.Module):
     """A network with the activation of its objective."""
 
-    def __init__(self, model: DEMONet, objective: Objective) -> None:
+    def __init__(self, model: DegreeNetwork, objective: Objective) -> None:
         super().__init__()
         self.model, self.objective = model, objective
 
@@ -43,7 +43,7 @@ class _Exported(nn.Module):
 
 
 def export_onnx(
-    model: DEMONet,
+    model: DegreeNetwork,
     objective: Objective,
     features: FeatureMap,
     classes: Array | None,

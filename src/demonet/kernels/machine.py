@@ -34,6 +34,7 @@ SCALES = np.geomspace(0.3, 100, 30)  # of the softmax
 FACTS = ("num_classes", "ranks", "mean", "deviation")
 COST = 40_000  # members times training items: with more items, fewer settings are averaged
 DUAL = 15_000  # labelled items up to which the Gram matrix is solved
+BLOCK = 20_000  # items whose explicit features are in memory at once
 
 
 class Path(NamedTuple):
@@ -336,12 +337,18 @@ class KernelMachine:
 
     def decision_of(self, view: Any) -> Array:
         """``decision_function`` of the items of a view."""
-        if self.primal_:
-            return np.mean([model.predict(view).double().cpu().numpy() for model in self.primal_], axis=0)
-        step = max(1, 2**26 // max(1, len(self.train_)))
+        step = BLOCK if self.primal_ else max(1, 2**26 // max(1, len(self.train_)))
         blocks = []
         for start in range(0, len(view), step):
-            pair = self._pair(view.take(np.arange(start, min(start + step, len(view)))), self.train_)
+            some = (
+                view
+                if self.primal_ and len(view) <= step
+                else view.take(np.arange(start, min(start + step, len(view))))
+            )
+            if self.primal_:
+                blocks.append(np.mean([m.predict(some).double().cpu().numpy() for m in self.primal_], axis=0))
+                continue
+            pair = self._pair(some, self.train_)
             f = sum(pair.gram(s) @ alpha for (s, _), alpha in zip(self.members_, self.alpha_, strict=True))
             blocks.append((f / len(self.members_)).double().cpu().numpy())
         return np.concatenate(blocks)

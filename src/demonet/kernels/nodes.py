@@ -31,6 +31,7 @@ from torch_geometric.data import Data
 
 from demonet.checks import check_edge_index, check_features
 from demonet.data.columns import matrix_kind
+from demonet.data.features import closed_walks
 from demonet.errors import DemonetError
 from demonet.nn.hashing import hash_functions
 
@@ -460,8 +461,7 @@ class NodeInputs:
             np.log1p(pattern @ degree.astype(float)),
         ]
         if self.info["triangles"]:
-            closed = np.asarray((pattern @ pattern).multiply(pattern).sum(axis=1)).ravel()
-            columns.append(closed / np.maximum(degree * (degree - 1), 1))
+            columns.append(closed_walks(pattern) / np.maximum(degree * (degree - 1), 1))
         return np.stack(columns, 1)
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:

@@ -20,6 +20,7 @@ from demonet.kernels.nodes import Array, NodeSetting, NodeView, csr_tensor, is_s
 
 LANDMARKS = 300  # of the structural term
 COLUMNS = 3000  # up to which the normal equations are solved as they are; beyond, by conjugate gradients
+MANY = 20_000  # nodes from which on what depends on the degree alone is computed once for each degree
 RANK = 1e-7  # eigenvalues of kappa below this share of the largest are dropped
 
 
@@ -103,7 +104,11 @@ class PrimalRidge:
         return total
 
     def factor(self, degree: Array) -> Tensor:
-        """L(d) ``[n, r]``: the columns of the degree, at any degree."""
+        """L(d) ``[n, r]``: the columns of the degree, at any degree; of many nodes, once for each degree."""
+        if len(degree) >= MANY:
+            distinct, place = np.unique(degree, return_inverse=True)
+            if len(distinct) < MANY:
+                return self.factor(distinct)[torch.from_numpy(place)]
         table = self.setting.kappa(torch.from_numpy(degree), self.arrays["degrees"], torch.float64)
         return table @ self.arrays["root"]
 

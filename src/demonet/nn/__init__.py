@@ -1,9 +1,11 @@
 """The layer, the pooling and the models.
 
-Public: :class:`DEMOConv`, :class:`DegreePooling`, :class:`NodeDEMONet`, :class:`GraphDEMONet`, their configuration
-:class:`ModelConfig`, their prepared input :class:`GraphInput`, and :mod:`demonet.nn.weights`, the schemes.
+Public: :class:`DEMOConv`, :class:`DegreePooling`, :class:`DEMONet`, :class:`NodeDEMONet`, :class:`GraphDEMONet`, the
+configuration :class:`ModelConfig` and the prepared input :class:`GraphInput` of the last two, and
+:mod:`demonet.nn.weights`, the schemes.
 """
 
+from demonet.nn.basic import DEMONet
 from demonet.nn.config import ModelConfig
 from demonet.nn.conv import DEMOConv
 from demonet.nn.models import GraphDEMONet, NodeDEMONet
@@ -12,4 +14,4 @@ from demonet.nn.prepared import GraphInput
 from demonet.nn.templates import keep_in_memory
 
 keep_in_memory()
-__all__ = ["DEMOConv", "DegreePooling", "GraphDEMONet", "GraphInput", "ModelConfig", "NodeDEMONet"]
+__all__ = ["DEMOConv", "DEMONet", "DegreePooling", "GraphDEMONet", "GraphInput", "ModelConfig", "NodeDEMONet"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -10,19 +10,23 @@ from torch.nn.parameter import UninitializedParameter
 from torch_geometric import EdgeIndex
 from torch_geometric.nn import MessagePassing
 from torch_geometric.nn.dense.linear import Linear
-from torch_geometric.utils import is_torch_sparse_tensor
 
 from demonet.checks import check_sides
 from demonet.degree.count import count_degree
 from demonet.degree.layout import DegreeLayout
-from demonet.degree.tasks import DegreeTasks
+from demonet.degree.tasks import DegreeTasks, OpenTasks
 from demonet.errors import DemonetError
 from demonet.nn.dropout import Dropout
+from demonet.nn.edges import Edges, check_length
+from demonet.nn.memo import Memo
 from demonet.nn.weights import make_weights
 from demonet.nn.weights.base import set_to_zero
-from demonet.ops import Options, Weights, aggregate, conv, neighbour_lists
-from demonet.ops.reference import activate, aggregate_scale, owner
+from demonet.ops import Options, Weights, aggregate, backend, conv
+from demonet.ops.reference import activate, aggregate_scale
 from demonet.ops.sparse import SortedColumns, is_sparse, sparse_aggregate, sparse_linear, sparse_rows
+
+if TYPE_CHECKING:
+    from demonet.nn.blocks import Block
 
 Scheme = str  # a name in demonet.nn.weights.SCHEMES
 Features = Tensor | tuple[Tensor, Tensor | None]
@@ -30,31 +34,43 @@ Features = Tensor | tuple[Tensor, Tensor | None]
 
 class DEMOConv(MessagePassing):
     r"""The degree-specific graph convolution of `"DEMO-Net: Degree-specific Graph Neural Networks for Node and Graph
-    Classification" <https://arxiv.org/abs/1906.02319>`_ (Eq. 5), before its activation.
+    Classification" <https://arxiv.org/abs/1906.02319>`_ (Eq. 5), with or without its activation :math:`\sigma`.
 
     .. math::
-        h_v = W_0 x_v \;\circ\; \hat W_{\deg(v)} \, s(\deg v) \sum_{u \in N(v)} w_{vu} \, x_u
+        h_v = \sigma\Big(W_0 x_v \;\circ\; \hat W_{\deg(v)} \, s(\deg v) \sum_{u \in N(v)} w_{vu} \, x_u\Big)
 
     The features of the seed :math:`v` are multiplied by one matrix :math:`W_0` (Eq. 6), the sum over its neighbours
     by the matrix of its degree: :math:`W_g + W_d` (``scheme="weight"``, Eq. 7), one matrix read through hash
     functions (``"hash"``, Eq. 10), or :math:`W_s + \sum_b B_b(\log(1 + d)) V_b` (``"smooth"``). The sum is
     computed first, so every scheme is one matrix product grouped by degree.
 
+    The defaults are those that work best on graphs with attributes and few labels. The paper's layer is
+    ``DEMOConv(..., tasks, scheme="weight", aggr="sum", combine="concat")``, or ``scheme="hash"``.
+
     Args:
         in_channels: Width of the input; a pair ``(source, target)`` for bipartite graphs; -1 reads it from the first
             input.
         out_channels: Width of the whole output. With ``combine="concat"`` the first ``out_channels // 2`` columns are
             the seed's, the others the neighbourhood's.
-        tasks: Which degrees share a matrix. Scheme ``"smooth"`` uses only their largest degree.
-        scheme: ``"weight"``, ``"hash"``, ``"smooth"``, or another name in :data:`demonet.nn.weights.SCHEMES`.
-        aggr: ``"sum"`` (:math:`s = 1`, the paper), ``"mean"`` (:math:`1/d`) or ``"sqrt"`` (:math:`1/\sqrt d`), where
+        tasks: Which degrees share a matrix. Scheme ``"smooth"`` uses only their largest degree. By default degrees 0,
+            1, 2-3, 4-7, ... share one, and the largest degree is that of the first graph that the layer is called with
+            (:class:`~demonet.degree.OpenTasks`). Give tasks where the first graph is a sample.
+        scheme: ``"smooth"``, ``"weight"`` or ``"hash"`` (the paper's), or another name in
+            :data:`demonet.nn.weights.SCHEMES`.
+        aggr: ``"mean"`` (:math:`s = 1/d`), ``"sum"`` (:math:`1`, the paper) or ``"sqrt"`` (:math:`1/\sqrt d`), where
             d is the number of edges that are summed.
-        combine: :math:`\circ`: ``"concat"`` (the paper) or ``"add"``.
-        bias: One vector, added last.
+        combine: :math:`\circ`: ``"add"`` or ``"concat"`` (the paper).
+        bias: One vector, added before the activation.
         dropout: Probability with which entries of the two halves are dropped while training.
         hash_size, hash_seed: ``H`` of the hash scheme, and the seed of its hash functions.
         basis_size: Number of splines of the smooth scheme.
         degree_scale: Initial scale of the degree-specific matrices relative to the shared one.
+        act: The activation, ``"relu"``, ``"elu"`` or None. With a layout it is part of the fused operator.
+        cached: Keep what follows from inputs that stay the same: the layout of an ``edge_index`` or ``adj_t``, and the
+            sums over neighbours of features that need no gradient. An input that is another tensor, or that was changed
+            in place, is noticed and computed anew, so mini-batches stay right. Pass the same tensor in every call.
+            Changes that torch does not count (through ``tensor.data`` or a NumPy array) are not noticed. Bipartite
+            graphs and compiled calls are not cached.
         **kwargs: Arguments of :class:`torch_geometric.nn.MessagePassing`.
 
     Attributes:
@@ -70,7 +86,9 @@ class DEMOConv(MessagePassing):
         - **output:** ``(n_target, out)``, rows in the caller's order
 
     >>> edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
-    >>> conv = DEMOConv(8, 16, DegreeTasks.exact(torch.tensor([1, 2, 1])))
+    >>> DEMOConv(8, 16)(torch.randn(3, 8), edge_index).shape
+    torch.Size([3, 16])
+    >>> conv = DEMOConv(8, 16, DegreeTasks.exact(torch.tensor([1, 2, 1])), scheme="weight")
     >>> conv(torch.randn(3, 8), edge_index).shape
     torch.Size([3, 16])
     """
@@ -79,20 +97,23 @@ class DEMOConv(MessagePassing):
         self,
         in_channels: int | tuple[int, int],
         out_channels: int,
-        tasks: DegreeTasks,
+        tasks: DegreeTasks | None = None,
         *,
-        scheme: Scheme = "weight",
-        aggr: Literal["sum", "mean", "sqrt"] = "sum",
-        combine: Literal["concat", "add"] = "concat",
+        scheme: Scheme = "smooth",
+        aggr: Literal["sum", "mean", "sqrt"] = "mean",
+        combine: Literal["concat", "add"] = "add",
         bias: bool = False,
         dropout: float = 0.0,
         hash_size: int = 256,
         hash_seed: int = 0,
         basis_size: int = 5,
         degree_scale: float = 1.0,
+        act: Literal["relu", "elu"] | None = None,
+        cached: bool = False,
         **kwargs: Any,
     ) -> None:
         source, target = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
+        tasks = OpenTasks() if tasks is None else tasks
         if not isinstance(tasks, DegreeTasks):
             raise DemonetError(f"tasks is a {type(tasks).__name__}", hint="for example DegreeTasks.exact(degree)")
         if any(width < 1 and width != -1 for width in (source, target)):
@@ -101,6 +122,8 @@ class DEMOConv(MessagePassing):
             raise DemonetError(f"aggr={aggr!r} is not one of 'sum', 'mean', 'sqrt'")
         if combine not in ("concat", "add"):
             raise DemonetError(f"combine={combine!r} is not one of 'concat', 'add'")
+        if act not in (None, "relu", "elu"):
+            raise DemonetError(f"act={act!r} is not one of None, 'relu', 'elu'")
         if combine == "concat" and out_channels < 2:
             raise DemonetError(f"out_channels={out_channels} cannot hold two halves", hint="use combine='add'")
         if not 0.0 <= dropout < 1.0:
@@ -111,7 +134,10 @@ class DEMOConv(MessagePassing):
         self.aggr = aggr
         self.in_channels, self.out_channels = in_channels, out_channels
         self.tasks, self.scheme, self.combine = tasks, scheme, combine
+        self.act, self.cached = act, cached
         self.drop, self.keep_sums, self._columns = Dropout(dropout), True, SortedColumns()
+        self._layouts: Memo[DegreeLayout] = Memo()
+        self._sums: Memo[tuple[Tensor, Tensor]] = Memo()
         seed_width = out_channels // 2 if combine == "concat" else out_channels
         width = out_channels - seed_width if combine == "concat" else out_channels
         self.seed = Linear(target, seed_width, bias=False, weight_initializer="glorot")
@@ -131,6 +157,8 @@ class DEMOConv(MessagePassing):
         """``[len(degree), in_channels, width of the neighbourhood half]``: the matrices that those degrees use."""
         if self.weights.is_open:
             raise DemonetError(f"in_channels={self.in_channels} is still open", hint="call the layer once before")
+        if self.tasks.is_open:
+            raise DemonetError("the degree tasks are still open", hint="call the layer once before")
         return self.weights.matrices(degree)
 
     def forward(
@@ -158,15 +186,31 @@ class DEMOConv(MessagePassing):
         if isinstance(edge_index, DegreeLayout):
             if target is not source:
                 raise DemonetError("a DegreeLayout has one set of nodes", hint="pass an edge_index for a pair")
+            if self.flow != "source_to_target":
+                raise DemonetError(f"flow={self.flow!r} with a layout", hint="lay out edge_index.flip(0) instead")
             return self._forward_layout(source, edge_index, edge_weight, degree)
         num_targets = target.size(0) if target is not None else size[1] if size is not None else source.size(0)
-        a, edges = self._aggregate(source, edge_index, edge_weight, num_targets)
+        edges = Edges(edge_index, edge_weight, (source.size(0), num_targets), self.flow)
+        if self.cached and target is source and not self.explain and not backend.tracing():
+            layout = self._layout_of(edge_index, edges, num_targets)
+            return self._forward_layout(source, layout, edges.weight, degree)
+        a = self._aggregate(source, edges, num_targets)
         if degree is None:
             if self.tasks.by != "in" and target is not source:
                 raise DemonetError(f"tasks by {self.tasks.by!r} degree in a bipartite graph", hint="pass degree=")
-            degree = count_degree(edges, num_targets, self.tasks.by)
-        _check_length("degrees", "node", degree, num_targets, dim=2 if self.tasks.by == "pair" else 1)
-        return self._combine(target, self.weights.by_row(a, degree), num_targets)
+            degree = count_degree(edges.pairs, num_targets, self.tasks.by)
+        check_length("degrees", "node", degree, num_targets, dim=2 if self.tasks.by == "pair" else 1)
+        self.tasks.see(degree)
+        return activate(self._combine(target, self._by_row(a, degree), num_targets), self._activation)
+
+    def _layout_of(self, given: Tensor, edges: Edges, num_nodes: int) -> DegreeLayout:
+        """The layout of the edges, built when they come for the first time."""
+        inside = given.as_tensor() if isinstance(given, EdgeIndex) else None  # it counts changes on its own
+        layout = self._layouts.get(
+            [given, inside], lambda: DegreeLayout.from_edge_index(edges.pairs, num_nodes, by=self.tasks.by)
+        )
+        assert layout is not None
+        return layout
 
     def _forward_layout(
         self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None, degree: Tensor | None
@@ -174,48 +218,56 @@ class DEMOConv(MessagePassing):
         """:meth:`forward` with a layout; rows of ``x`` are in the caller's order."""
         if x.size(0) != layout.num_nodes:
             raise DemonetError(f"{x.size(0)} rows of features for a layout of {layout.num_nodes} nodes")
-        rows = sparse_rows(x, layout.order) if is_sparse(x) else layout.enter(x)
         if degree is None:
-            return layout.leave(self.forward_sorted(rows, layout, edge_weight))
-        _check_length("degrees", "node", degree, layout.num_nodes, dim=2 if self.tasks.by == "pair" else 1)
-        a = self._aggregate_sorted(rows, layout, edge_weight)
-        return layout.leave(self._combine(rows, self.weights.by_row(a, layout.enter(degree)), x.size(0)))
+            rows, sums = self._constant_part(x, layout, edge_weight) or (_enter(x, layout), None)
+            return layout.leave(self.forward_sorted(rows, layout, edge_weight, self._activation, neighbourhood=sums))
+        check_length("degrees", "node", degree, layout.num_nodes, dim=2 if self.tasks.by == "pair" else 1)
+        self.tasks.see(degree)
+        out = self.forward_degrees(_enter(x, layout), layout, edge_weight, layout.enter(degree))
+        return layout.leave(activate(out, self._activation))
 
-    def _aggregate(
-        self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, num_targets: int
-    ) -> tuple[Tensor, Tensor]:
-        """The aggregated neighbourhood of every target, and the edges ``[2, m]`` that were summed."""
-        forward = self.flow == "source_to_target"
-        weight: Tensor | None
-        if is_torch_sparse_tensor(edge_index):
-            shape = (num_targets, x.size(0))
-            if edge_index.shape != shape:
-                raise DemonetError(f"adj_t has shape {tuple(edge_index.shape)}, not (targets, sources) = {shape}")
-            if edge_weight is not None or not forward:
-                raise DemonetError(f"adj_t with edge_weight or flow={self.flow!r}", hint="its values are the weights")
-            adjacency = edge_index.to_sparse_csr()
-            pointer, neighbours = adjacency.crow_indices(), adjacency.col_indices()
-            weight = edge_weight = adjacency.values().to(x.dtype)
-            edges = edge_index = torch.stack([neighbours, owner(pointer, neighbours.numel())])
-        else:
-            if isinstance(edge_index, EdgeIndex):
-                edge_index = edge_index.as_tensor()
-            edges = edge_index if forward else edge_index.flip(0)
-            pointer, neighbours, edge = neighbour_lists(edges, x.size(0), num_targets)
-            if edge_weight is not None:
-                _check_length("edge weights", "edge", edge_weight, edge.size(0))
-            weight = None if edge_weight is None else edge_weight[edge]
+    def _by_row(self, a: Tensor, degree: Tensor) -> Tensor:
+        return self.weights.by_sparse(a, degree) if is_sparse(a) else self.weights.by_row(a, degree)
+
+    def _constant_part(
+        self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None
+    ) -> tuple[Tensor, Tensor] | None:
+        """The rows in degree order and their neighbourhood, kept if ``cached``; None where x is new or has a gradient.
+
+        A hidden layer gets a new tensor in every call, also where no gradient is recorded. So only what comes twice is
+        kept.
+        """
+        given = [x, layout.neighbours, edge_weight]
+        if not self.cached or backend.tracing() or any(one is not None and one.requires_grad for one in given):
+            return None
+
+        def compute() -> tuple[Tensor, Tensor]:
+            rows = _enter(x, layout)
+            return rows, self.neighbourhood(rows, layout, edge_weight)
+
+        return self._sums.get(given, compute, at_once=False)
+
+    def _aggregate(self, x: Tensor, edges: Edges, num_targets: int) -> Tensor:
+        """The aggregated neighbourhood of every target."""
+        pointer, neighbours, weight = edges.lists()
+        weight = None if weight is None else weight.to(x.dtype)
         if self.explain:
             # PyG's explainers put a mask on every message, so messages have to exist, in the given order.
-            size = (x.size(0), num_targets) if forward else (num_targets, x.size(0))
-            a = self.propagate(edge_index, x=x, edge_weight=edge_weight, size=size)
+            size = (x.size(0), num_targets)
+            size = size if self.flow == "source_to_target" else size[::-1]
+            a = self.propagate(edges.index, x=x, edge_weight=edges.weight, size=size)
             scale = aggregate_scale(pointer, self.aggr, a.dtype)
-            return a if scale is None else a * scale[:, None], edges
-        return self._summed(x, (pointer, neighbours), weight), edges
+            return a if scale is None else a * scale[:, None]
+        back = edges.reversed_lists() if x.requires_grad and not is_sparse(x) else []
+        return self._summed(x, (pointer, neighbours, *back), weight)
 
     def message(self, x_j: Tensor, edge_weight: Tensor | None) -> Tensor:
         """The message of a neighbour, for explainers."""
         return x_j if edge_weight is None else edge_weight.view(-1, 1) * x_j
+
+    @property
+    def _activation(self) -> str:
+        return self.act or "none"
 
     def _combine(self, x: Tensor | None, neighbours: Tensor, num_rows: int) -> Tensor:
         r""":math:`W_0 x_v \circ` the neighbourhood half, with dropout on both and the bias last."""
@@ -250,20 +302,50 @@ class DEMOConv(MessagePassing):
             neighbourhood: :meth:`neighbourhood` of ``x``, where it is known.
         """
         self._check_layout(x, layout)
+        self.tasks.see(layout.degrees)
         separate = self.drop.active and self.combine == "add"  # dropout acts on each half before they are added
         matrices = None if separate or is_sparse(x) else self.weights.for_groups(layout)
         if neighbourhood is None and (matrices is None or edge_weight is not None or x.dtype == torch.float16):
             neighbourhood = self.neighbourhood(x, layout, edge_weight)
         if matrices is None:
             assert neighbourhood is not None
-            return activate(self._combine(x, self.weights.by_group(neighbourhood, layout), x.size(0)), activation)
+            if is_sparse(neighbourhood):
+                half = self.weights.by_sparse(neighbourhood, layout.key)
+            else:
+                half = self.weights.by_group(neighbourhood, layout)
+            return activate(self._combine(x, half, x.size(0)), activation)
         weights = Weights(self.seed.weight.t(), matrices, self.bias)
         options = self.options(activation)
-        if not self.drop.active:
-            return conv(x, neighbourhood, weights, layout, options)
+        if not self.drop.active or self.drop.drawn_here(x):
+            noise = self.drop.factors(x.size(0) * self.out_channels, x) if self.drop.active else None
+            return conv(x, neighbourhood, weights, layout, options, noise)
         plain = weights._replace(bias=None), layout, options._replace(activation="none")
-        out = self.drop.beside(conv(x, neighbourhood, *plain), self.seed.out_channels)
+        out = self.drop(conv(x, neighbourhood, *plain))
         return activate(out if self.bias is None else out + self.bias, activation)
+
+    def forward_degrees(self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None, degree: Tensor) -> Tensor:
+        """The layer on rows in degree order, with other degrees than those of the layout, in the same order."""
+        self._check_layout(x, layout)
+        a = self._aggregate_sorted(x, layout, edge_weight)
+        return self._combine(x, self._by_row(a, degree), x.size(0))
+
+    def forward_block(self, x: Tensor, block: Block, neighbourhood: Tensor | None = None) -> Tensor:
+        """The layer on some targets.
+
+        Args:
+            x: ``[rows, in_channels]`` the rows that are read.
+            block: The targets among them, their neighbours and true degrees.
+            neighbourhood: ``[targets, in_channels]`` :meth:`neighbourhood` of the targets, where it is known.
+        """
+        targets = x if block.targets == slice(0, x.size(0)) else x[block.targets]
+        if neighbourhood is not None:
+            half = self.weights.by_folded(neighbourhood, block.degree)
+        else:
+            assert block.pointer is not None
+            assert block.neighbours is not None
+            a = aggregate(x, (block.pointer, block.neighbours), block.weight)
+            half = self.weights.by_row(a if block.scale is None else a * block.scale[:, None], block.degree)
+        return self._combine(targets, half, targets.size(0))
 
     def neighbourhood(self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None = None) -> Tensor:
         r"""The aggregated neighbourhood :math:`a_v` of every row, hashed where the scheme does that first.
@@ -289,8 +371,8 @@ class DEMOConv(MessagePassing):
 
     def _aggregate_sorted(self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None) -> Tensor:
         if edge_weight is not None:
-            _check_length("edge weights", "edge", edge_weight, layout.num_edges)
-            edge_weight = edge_weight[layout.edge.long()]
+            check_length("edge weights", "edge", edge_weight, layout.num_edges)
+            edge_weight = layout.edges_enter(edge_weight)
         return self._summed(x, layout, edge_weight)
 
     def _summed(self, x: Tensor, lists: Any, weight: Tensor | None) -> Tensor:
@@ -310,8 +392,6 @@ class DEMOConv(MessagePassing):
         """Raise for what the layer cannot do with a layout."""
         if self.explain:
             raise DemonetError("explanations need edges", hint="pass the edge_index instead of the layout")
-        if self.flow != "source_to_target":
-            raise DemonetError(f"flow={self.flow!r} with a layout", hint="lay out edge_index.flip(0) instead")
         if x.size(1) != self.weights.in_channels:
             raise DemonetError(f"{x.size(1)} feature columns for in_channels={self.in_channels}")
         if layout.by != self.tasks.by:
@@ -346,9 +426,6 @@ class DEMOConv(MessagePassing):
         )
 
 
-def _check_length(name: str, what: str, values: Tensor, count: int, dim: int = 1) -> None:
-    """Raise for anything but one entry per item."""
-    if values.dim() != dim:
-        raise DemonetError(f"{name} of shape {list(values.shape)}", hint=f"{dim}-dimensional, one for each {what}")
-    if values.size(0) != count:
-        raise DemonetError(f"{values.size(0)} {name} for {count} {what}s", hint=f"one for each {what}")
+def _enter(x: Tensor, layout: DegreeLayout) -> Tensor:
+    """Dense or sparse rows in degree order."""
+    return sparse_rows(x, layout.order) if is_sparse(x) else layout.enter(x)

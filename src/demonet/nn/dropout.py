@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from demonet.ops import backend
+from demonet.ops.library import library, ops
 from demonet.ops.schedule.buffers import Buffers
 
 
@@ -18,6 +19,16 @@ def draw_noise(size: int, p: float, dtype: torch.dtype, generator: torch.Generat
     """
     words = torch.empty(_words(size), dtype=torch.int64)
     return _kept(_fill(words, generator)[:size], p) * _factor(p, dtype)
+
+
+# In a compiled graph an operator draws, so that the numbers are the same as without compiling.
+library.define(
+    "dropout_noise(SymInt size, float p, ScalarType dtype) -> Tensor", tags=(torch.Tag.nondeterministic_seeded,)
+)
+library.impl("dropout_noise", draw_noise, "CompositeExplicitAutograd")
+torch.library.register_fake(
+    "demonet::dropout_noise", lambda size, p, dtype: torch.empty(size, dtype=dtype), lib=library
+)
 
 
 def draw_padded(
@@ -90,28 +101,25 @@ class Dropout(nn.Module):
         """Drop entries of x."""
         if not self.active:
             return x
-        return x * draw_noise(x.numel(), self.p, x.dtype).view(x.shape) if _drawn_here(x) else F.dropout(x, self.p)
+        return x * self.factors(x.numel(), x).view(x.shape) if self.drawn_here(x) else F.dropout(x, self.p)
+
+    def factors(self, size: int, like: Tensor) -> Tensor:
+        """``[size]`` what so many entries are multiplied by, in the dtype of ``like``."""
+        return (
+            ops.dropout_noise(size, self.p, like.dtype) if backend.tracing() else draw_noise(size, self.p, like.dtype)
+        )
+
+    def drawn_here(self, x: Tensor) -> bool:
+        """Whether factors are drawn by :func:`draw_noise`, not by torch."""
+        return x.device.type == "cpu" and not backend.exporting()
 
     def halves(self, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
         """Drop entries of both halves of a layer."""
-        if not self.active or not _drawn_here(left):
+        if not self.active or not self.drawn_here(left):
             return self(left), self(right)
-        noise = draw_noise(left.numel() + right.numel(), self.p, left.dtype)
+        noise = self.factors(left.numel() + right.numel(), left)
         return left * noise[: left.numel()].view(left.shape), right * noise[left.numel() :].view(right.shape)
-
-    def beside(self, both: Tensor, split: int) -> Tensor:
-        """:meth:`halves` for halves that are concatenated, the left one ``split`` columns wide; the same factors."""
-        if not self.active or not _drawn_here(both):
-            return self(both)
-        rows = both.size(0)
-        noise = draw_noise(both.numel(), self.p, both.dtype)
-        return both * torch.cat([noise[: rows * split].view(rows, -1), noise[rows * split :].view(rows, -1)], 1)
 
     def extra_repr(self) -> str:
         """Arguments shown by ``print``."""
         return f"p={self.p}"
-
-
-def _drawn_here(x: Tensor) -> bool:
-    """Whether factors are drawn by :func:`draw_noise`, not by torch."""
-    return x.device.type == "cpu" and not backend.tracing()

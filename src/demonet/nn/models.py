@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any, Self, cast
 
 import torch
@@ -12,6 +14,7 @@ from demonet.degree.count import count_degree
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError
+from demonet.nn.blocks import NodeBatch, WholeGraph, row_blocks, slice_rows
 from demonet.nn.config import ModelConfig
 from demonet.nn.conv import DEMOConv
 from demonet.nn.dropout import Dropout
@@ -25,11 +28,15 @@ from demonet.ops.sparse import SortedColumns, is_sparse, sparse_linear
 Graph = Tensor | DegreeLayout | None
 
 
-def _convolve(conv: DEMOConv, h: Tensor, given: LayerInput, activation: str = "none", *, first: bool) -> Tensor:
+def _convolve(conv: DEMOConv, h: Tensor, given: LayerInput, activation: str = "none", *, number: int) -> Tensor:
     """One convolution and an activation; for the first one of a model, sums over neighbours may be precomputed."""
+    neighbourhood = given.neighbourhood if number == 0 else None
+    if isinstance(given.graph, tuple):
+        return activate(conv.forward_block(h, given.graph[number], neighbourhood), activation)
     if not isinstance(given.graph, DegreeLayout):
-        return activate(conv(h, given.graph, given.edge_weight), activation)
-    neighbourhood = given.neighbourhood if first else None
+        return activate(conv(h, given.graph, given.edge_weight, given.degree), activation)
+    if given.degree is not None:
+        return activate(conv.forward_degrees(h, given.graph, given.edge_weight, given.degree), activation)
     return conv.forward_sorted(h, given.graph, given.edge_weight, activation, neighbourhood=neighbourhood)
 
 
@@ -66,18 +73,18 @@ class Layer(nn.Module):
             kind = {"none": nn.Identity, "batch": nn.BatchNorm1d, "layer": nn.LayerNorm}[config.norm]
             self.after = nn.Sequential(kind(config.hidden), _activation(config), Dropout(config.dropout))
 
-    def forward(self, h: Tensor, given: LayerInput, *, first: bool) -> Tensor:
-        """``h^k`` from ``h^{k-1}``."""
+    def forward(self, h: Tensor, given: LayerInput, *, number: int) -> Tensor:
+        """``h^k`` from ``h^{k-1}``, k being ``number + 1``."""
         if self.after is None:
-            return _convolve(self.conv, h, given, self.activation, first=first)
-        return self.after(_convolve(self.conv, h, given, first=first))
+            return _convolve(self.conv, h, given, self.activation, number=number)
+        return self.after(_convolve(self.conv, h, given, number=number))
 
 
 def _activation(config: ModelConfig) -> nn.Module:
     return nn.ELU() if config.activation == "elu" else nn.ReLU()
 
 
-class DEMONet(nn.Module):
+class DegreeNetwork(nn.Module):
     """What both models share: the hidden layers, ``h^0 = x``, ``h^1``, ..., ``h^K``."""
 
     def __init__(
@@ -143,22 +150,26 @@ class DEMONet(nn.Module):
         return str(self.config)
 
     def representations(
-        self, x: Tensor | GraphInput, edge_index: Graph = None, edge_weight: Tensor | None = None
+        self,
+        x: Tensor | GraphInput,
+        edge_index: Graph = None,
+        edge_weight: Tensor | None = None,
+        degree: Tensor | None = None,
     ) -> list[Tensor]:
         """``[h^0, ..., h^K]``, each ``[n, width]``, rows in the caller's order."""
-        given = layer_input(x, edge_index, edge_weight)
+        given = layer_input(x, edge_index, edge_weight, degree=degree)
         return [given.leave(h) for h in self._levels(given)]
 
     def _levels(self, given: LayerInput) -> list[Tensor]:
         levels = [given.x]
         h = given.x if self.stem is None else self.stem(given.x)
         for k, layer in enumerate(self.layers):
-            h = layer(h, given, first=k == 0)
+            h = layer(h, given, number=k)
             levels.append(h)
         return levels
 
 
-class NodeDEMONet(DEMONet):
+class NodeDEMONet(DegreeNetwork):
     """DEMO-Net for nodes: hidden layers, then a head that gives every node a score per class.
 
     Args:
@@ -191,13 +202,68 @@ class NodeDEMONet(DEMONet):
             self.head = nn.Linear(width, num_classes)
         self._remove_term()
 
-    def forward(self, x: Tensor | GraphInput, edge_index: Graph = None, edge_weight: Tensor | None = None) -> Tensor:
-        """``[n, num_classes]`` scores before the softmax, rows in the caller's order."""
-        given = layer_input(x, edge_index, edge_weight)
-        h = self._levels(given)[-1]
+    def forward(
+        self,
+        x: Tensor | GraphInput | NodeBatch | WholeGraph,
+        edge_index: Graph = None,
+        edge_weight: Tensor | None = None,
+        degree: Tensor | None = None,
+    ) -> Tensor:
+        """``[n, num_classes]`` scores before the softmax, rows in the caller's order.
+
+        Args:
+            x: ``[n, in_channels]`` features; or without edges what :meth:`prepare` returned, a
+                :class:`~demonet.nn.blocks.NodeBatch` of it, or a :class:`~demonet.nn.blocks.WholeGraph`.
+            edge_index: Edges, or a layout.
+            edge_weight: ``[m]`` weights in the sums.
+            degree: ``[n]`` (``[n, 2]`` for tasks by pair) degrees that choose the tasks, for sampled neighbourhoods:
+                those in the whole graph. Counted from the edges if not given.
+        """
+        given = self._input(x, edge_index, edge_weight, degree)
+        if isinstance(given, WholeGraph):
+            return given.graph.layout.leave(self._in_blocks(given, head=True))
+        return given.leave(self._head(self._levels(given)[-1], given))
+
+    def _head(self, h: Tensor, given: LayerInput) -> Tensor:
         head = self.head
-        out = _convolve(head, h, given, first=len(self.layers) == 0) if isinstance(head, DEMOConv) else head(h)
-        return given.leave(out)
+        return _convolve(head, h, given, number=len(self.layers)) if isinstance(head, DEMOConv) else head(h)
+
+    def _input(
+        self, x: Any, edge_index: Graph, edge_weight: Tensor | None, degree: Tensor | None
+    ) -> LayerInput | WholeGraph:
+        if not isinstance(x, NodeBatch | WholeGraph):
+            return layer_input(x, edge_index, edge_weight, degree=degree)
+        if any(given is not None for given in (edge_index, edge_weight, degree)):
+            raise DemonetError("a prepared graph together with edges, weights or degrees", hint="it has its own")
+        if isinstance(x, WholeGraph):
+            return x
+        return LayerInput(x.x, x.blocks, None, x.neighbourhood, None, None, None)
+
+    def _in_blocks(self, whole: WholeGraph, head: bool) -> Tensor:
+        """Scores, or what the head reads, of all rows in degree order: every layer block by block of rows."""
+        if self.training:
+            raise DemonetError("a WholeGraph is for evaluation", hint="call model.eval() first")
+        graph = whole.graph
+        h = graph.x if self.stem is None else torch.cat([self.stem(part) for part in row_blocks(graph.x, whole.rows)])
+        steps: list[tuple[int, DEMOConv, Any]] = [
+            (k, layer.conv, layer) for k, layer in enumerate(self.hidden_layers())
+        ]
+        if head and isinstance(self.head, DEMOConv):
+            steps.append((len(steps), self.head, partial(_convolve, self.head)))
+        for number, conv, step in steps:
+            known = graph.neighbourhood if number == 0 else None
+            parts = []
+            for block in whole.blocks(conv.aggr):
+                rows, sums, here = h, None, block
+                if known is not None:
+                    rows, sums = slice_rows(h, block.targets), slice_rows(known, block.targets)
+                    here = replace(block, targets=slice(0, rows.size(0)))
+                blocks = (here,) * (number + 1)
+                parts.append(step(rows, LayerInput(rows, blocks, None, sums, None, None, None), number=number))
+            h = torch.cat(parts)
+        if head and not isinstance(self.head, DEMOConv):
+            h = torch.cat([self.head(part) for part in row_blocks(h, whole.rows)])
+        return h
 
     def loss(self, x: Tensor | GraphInput, target: Tensor, share: Tensor, edge_index: Graph = None) -> Tensor:
         r"""Weighted cross-entropy over all nodes, :math:`\sum_v s_v \, \mathrm{CE}_v`.
@@ -236,16 +302,34 @@ class NodeDEMONet(DEMONet):
         """
         return self.loss(part.inputs[0], *part.spread) if isinstance(part.inputs[0], GraphInput) else None
 
-    def embed(self, x: Tensor | GraphInput, edge_index: Graph = None, edge_weight: Tensor | None = None) -> Tensor:
-        """The paper's ``e_v``: what the head reads of each node, ``[n, width]``, rows in the caller's order."""
-        given = layer_input(x, edge_index, edge_weight)
+    def embed(
+        self,
+        x: Tensor | GraphInput | NodeBatch | WholeGraph,
+        edge_index: Graph = None,
+        edge_weight: Tensor | None = None,
+        degree: Tensor | None = None,
+    ) -> Tensor:
+        """The paper's ``e_v``: what the head reads of each node, ``[n, width]``, rows in the caller's order.
+
+        The arguments are those of :meth:`forward`.
+        """
+        given = self._input(x, edge_index, edge_weight, degree)
+        if isinstance(given, WholeGraph):
+            return given.graph.layout.leave(self._in_blocks(given, head=False))
         return given.leave(self._levels(given)[-1])
+
+    def convolutions_in_order(self) -> list[DEMOConv]:
+        """The convolutions that scores go through, the first one first."""
+        return [
+            *(layer.conv for layer in self.hidden_layers()),
+            *([self.head] if isinstance(self.head, DEMOConv) else []),
+        ]
 
     def _first_conv(self) -> DEMOConv:
         return super()._first_conv() if self.layers else cast(DEMOConv, self.head)
 
 
-class GraphDEMONet(DEMONet):
+class GraphDEMONet(DegreeNetwork):
     r"""DEMO-Net for graphs: every layer read out, the input included (Eq. 12), then a head.
 
     .. math:: h_G = \mathrm{CONCAT}_{k=0..K} \; \mathrm{pool}(h^k)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -78,10 +78,14 @@ class GraphUnion:
         """The graphs with those numbers as one batch: the same values as if it had been prepared alone."""
         whole = self.whole
         layout, rows, batch, edges = self._layout.take(graphs.to(whole.layout.key.device))
-        x = sparse_rows(whole.x, rows) if is_sparse(whole.x) else whole.x[rows]
         edge_weight = None if whole.edge_weight is None else whole.edge_weight[edges]
-        neighbourhood = None if whole.neighbourhood is None else whole.neighbourhood[rows]
-        return GraphInput(x, layout, neighbourhood, edge_weight, batch, graphs.numel())
+        neighbourhood = None if whole.neighbourhood is None else take_rows(whole.neighbourhood, rows)
+        return GraphInput(take_rows(whole.x, rows), layout, neighbourhood, edge_weight, batch, graphs.numel())
+
+
+def take_rows(x: Tensor, rows: Tensor) -> Tensor:
+    """Some rows, dense or sparse."""
+    return sparse_rows(x, rows) if is_sparse(x) else x[rows]
 
 
 class LayerInput(NamedTuple):
@@ -89,19 +93,21 @@ class LayerInput(NamedTuple):
 
     Attributes:
         x: Features; rows in degree order if ``graph`` is a layout.
-        graph: A layout of these rows, or an ``edge_index``.
+        graph: A layout of these rows, or an ``edge_index``, or the block of every convolution.
         edge_weight, batch, num_graphs: As given, or None.
         neighbourhood: Of a prepared graph, :attr:`GraphInput.neighbourhood`.
         layout: The layout that maps rows back to the caller's order, or None.
+        degree: The degrees that choose the tasks, where they are not those of the edges, in the order of ``x``.
     """
 
     x: Tensor
-    graph: Tensor | DegreeLayout
+    graph: Any
     edge_weight: Tensor | None
     neighbourhood: Tensor | None
     layout: DegreeLayout | None
     batch: Tensor | None
     num_graphs: int | None
+    degree: Tensor | None = None
 
     def leave(self, h: Tensor) -> Tensor:
         """Rows in the caller's order."""
@@ -153,12 +159,13 @@ def layer_input(
     edge_weight: Tensor | None = None,
     batch: Tensor | None = None,
     num_graphs: int | None = None,
+    degree: Tensor | None = None,
 ) -> LayerInput:
     """Any accepted form of a graph as the layers take it."""
     if isinstance(x, GraphInput):
-        if any(given is not None for given in (edge_index, edge_weight, batch, num_graphs)):
+        if any(given is not None for given in (edge_index, edge_weight, batch, num_graphs, degree)):
             raise DemonetError(
-                "a prepared graph together with edges, weights or a batch", hint="pass those to prepare()"
+                "a prepared graph together with edges, weights, degrees or a batch", hint="pass those to prepare()"
             )
         layout = x.layout.sorted() if backend.tracing() else x.sorted_layout
         return LayerInput(x.x, layout, x.edge_weight, x.neighbourhood, x.layout, x.batch, x.num_graphs)
@@ -170,13 +177,14 @@ def layer_input(
         if batch is not None:
             _check_batch(batch, x.size(0), num_graphs)
     if not isinstance(edge_index, DegreeLayout):
-        return LayerInput(x, edge_index, edge_weight, None, None, batch, num_graphs)
-    for name, values in (("rows of features", x), ("batch entries", batch)):
+        return LayerInput(x, edge_index, edge_weight, None, None, batch, num_graphs, degree)
+    for name, values in (("rows of features", x), ("batch entries", batch), ("degrees", degree)):
         if values is not None and values.size(0) != edge_index.num_nodes:
             raise DemonetError(f"{values.size(0)} {name} for a layout of {edge_index.num_nodes} nodes")
     rows = sparse_rows(x, edge_index.order) if is_sparse(x) else edge_index.enter(x)
     batch = None if batch is None else edge_index.enter(batch)
-    return LayerInput(rows, edge_index.sorted(), edge_weight, None, edge_index, batch, num_graphs)
+    degree = None if degree is None else edge_index.enter(degree)
+    return LayerInput(rows, edge_index.sorted(), edge_weight, None, edge_index, batch, num_graphs, degree)
 
 
 def _as_edges(

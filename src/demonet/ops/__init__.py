@@ -47,7 +47,7 @@ def neighbour_lists(edge_index: Tensor, num_sources: int, num_targets: int) -> L
 
 
 def aggregate(
-    x: Tensor, lists: DegreeLayout | tuple[Tensor, Tensor], weight: Tensor | None = None, *, aggr: str = "sum"
+    x: Tensor, lists: DegreeLayout | tuple[Tensor, ...], weight: Tensor | None = None, *, aggr: str = "sum"
 ) -> Tensor:
     r"""Sum the rows of each node's neighbours.
 
@@ -55,14 +55,15 @@ def aggregate(
 
     Args:
         x: ``[sources, F]``; with a layout, in degree order.
-        lists: A layout, or ``(pointer, neighbours)`` of :func:`neighbour_lists`.
+        lists: A layout, or ``(pointer, neighbours)`` of :func:`neighbour_lists`. Where the lists of the reversed edges
+            are known, these follow: pointer, targets, and the entry of ``neighbours`` of each.
         weight: ``[m]`` weights in the order of the lists, not of the ``edge_index``.
         aggr: ``"sum"`` (:math:`s = 1`), ``"mean"`` (:math:`1/d`) or ``"sqrt"`` (:math:`1/\sqrt d`).
     """
     if isinstance(lists, DegreeLayout):
         back = [lists.back_pointer, lists.back_neighbours, lists.back_entry]
         return ops.aggregate(x, lists.pointer, lists.neighbours, weight, aggr, back, tables_of(lists, x)[:12])
-    return ops.aggregate(x, *lists, weight, aggr, [], [])
+    return ops.aggregate(x, *lists[:2], weight, aggr, [*lists[2:]], [])
 
 
 def degree_linear(x: Tensor, weight: Tensor, offsets: Tensor, task: Tensor) -> Tensor:
@@ -95,10 +96,17 @@ def grouped(x: Tensor, matrices: Tensor, layout: DegreeLayout) -> Tensor:
     return ops.degree_linear(x, matrices, layout.offsets, torch.arange(matrices.size(0), device=x.device))
 
 
-def conv(x: Tensor, a: Tensor | None, weights: Weights, layout: DegreeLayout, options: Options = _PLAIN) -> Tensor:
-    r"""A convolution of rows in degree order with its activation (Eq. 5).
+def conv(
+    x: Tensor,
+    a: Tensor | None,
+    weights: Weights,
+    layout: DegreeLayout,
+    options: Options = _PLAIN,
+    noise: Tensor | None = None,
+) -> Tensor:
+    r"""A convolution of rows in degree order with dropout and its activation (Eq. 5).
 
-    .. math:: h_v = \sigma(W_0^\top x_v \circ W_{g(v)}^\top a_v + b)
+    .. math:: h_v = \sigma(\epsilon_v (W_0^\top x_v \circ W_{g(v)}^\top a_v) + b)
 
     Args:
         x: ``[n, F]`` rows in degree order.
@@ -106,14 +114,20 @@ def conv(x: Tensor, a: Tensor | None, weights: Weights, layout: DegreeLayout, op
         weights: The map of the seed, the matrix of every group of the layout, and the bias.
         layout: The graph.
         options: How to aggregate, combine and activate.
+        noise: ``[n * width]`` :math:`\epsilon`, what dropout multiplies both halves of a concatenation by, first all of
+            the left one; or None.
     """
     x, seed, matrices = _cast(x, weights.seed, weights.matrices)
-    a, bias = (None if tensor is None else tensor.to(x.dtype) for tensor in (a, weights.bias))
+    a, bias, noise = (None if tensor is None else tensor.to(x.dtype) for tensor in (a, weights.bias, noise))
     if backend.direct(x, seed, matrices):
-        out: Tensor = Conv.apply(x, a, seed, matrices, bias, Graph.of(layout), options)
+        out: Tensor = Conv.apply(x, a, seed, matrices, bias, Graph.of(layout), options, noise)
         return out
-    out, _ = ops.conv(x, a, seed, matrices, bias, tensors_of(layout, x), *options)
-    return out
+    if noise is None:
+        out, _ = ops.conv(x, a, seed, matrices, bias, tensors_of(layout, x), *options)
+        return out
+    out, _ = ops.conv(x, a, seed, matrices, None, tensors_of(layout, x), *options._replace(activation="none"))
+    out = out * reference.beside(noise, Weights(seed, matrices), x.size(0))
+    return reference.activate(out if bias is None else out + bias, options.activation)
 
 
 def linear_cross_entropy(h: Tensor, weight: Tensor, bias: Tensor, target: Tensor, share: Tensor) -> Tensor:

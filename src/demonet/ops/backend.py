@@ -56,7 +56,8 @@ class Backend:
         block_batch_cost: The same for a batched product.
         block_matrix_size: With matrices of at least this many entries, groups are multiplied one by one.
         tier_call_cost: Cost of calling the batched product of a tier, in padded rows.
-        piece_rows: Rows that go through all layers at a time in the fused loss of a large graph.
+        piece_graph_rows: With at least this many rows, a convolution goes piece by piece.
+        piece_rows: Rows of a piece.
         buffer_bytes: The memory of results of at least this size is reused in the next epoch.
         fused_rows: With at least this many rows, the fused loss is the one for large graphs, which works piece by
             piece; below, the one for small graphs.
@@ -94,7 +95,8 @@ class Backend:
     block_batch_cost: int = 200
     block_matrix_size: int = 2**14
     tier_call_cost: int = 60
-    piece_rows: int = 16384
+    piece_graph_rows: int = 16384
+    piece_rows: int = 4096
     buffer_bytes: int = 2**18
     fused_rows: int = 16384
     outer_rows: int = 8192

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from demonet.checks import check_edge_index
 from demonet.degree.lists import neighbour_lists
-from demonet.ops import backend, cpu, gpu, reference
+from demonet.ops import backend, cpu, cpu_pieces, gpu, reference
 from demonet.ops.graph import Graph, Options, Weights
 from demonet.ops.schedule.gpu import Tiles
 
@@ -213,14 +213,24 @@ def _degree_pool_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 
 
 def conv_backward_twice(
-    grad: Tensor, out: Tensor, x: Tensor, a: Tensor | None, weights: Weights, graph: Graph, options: Options
+    grad: Tensor,
+    out: Tensor,
+    x: Tensor,
+    a: Tensor | None,
+    weights: Weights,
+    graph: Graph,
+    options: Options,
+    noise: Tensor | None = None,
 ) -> Sequence[Tensor | None]:
     """Derivatives of a convolution made of operators that have derivatives themselves; ``a`` where it was given."""
     sums = partial(ops.aggregate, tiles=[])
     forth, back = [*graph.lists], [*graph.back]
     given = a if a is not None else sums(x, *forth, None, options.aggr, back)
     kernels = reference.Kernels(partial(sums, back=forth), ops.degree_linear, ops.degree_outer)
-    return reference.conv_backward(grad, out, x, given, weights, graph, options, known=a is not None, kernels=kernels)
+    known = a is not None
+    return reference.conv_backward(
+        grad, out, x, given, weights, graph, options, known=known, kernels=kernels, noise=noise
+    )
 
 
 def _conv_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
@@ -281,10 +291,12 @@ class Conv(torch.autograd.Function):
         bias: Tensor | None,
         graph: Graph,
         options: Options,
+        noise: Tensor | None,
     ) -> Tensor:
         """The convolution."""
-        out, sums = cpu.conv(x, a, Weights(seed, matrices, bias), graph, options)
-        ctx.graph, ctx.options = graph, options
+        kernels = cpu_pieces if cpu_pieces.applies(x) else cpu
+        out, sums = kernels.conv(x, a, Weights(seed, matrices, bias), graph, options, noise)
+        ctx.graph, ctx.options, ctx.noise = graph, options, noise
         ctx.sums = sums if a is None and options.keep else None  # neither input nor output, so not saved below
         ctx.save_for_backward(out, x, a, seed, matrices)
         return out
@@ -297,13 +309,15 @@ class Conv(torch.autograd.Function):
         grad, weights = grad.contiguous(), Weights(seed, matrices)
         found: Sequence[Tensor | None]
         if torch.is_grad_enabled():
-            found = conv_backward_twice(grad, out, x, a, weights, graph, options)
+            found = conv_backward_twice(grad, out, x, a, weights, graph, options, ctx.noise)
         else:
             sums = ctx.sums if a is None else a
             if sums is None:
                 sums = cpu.aggregate(x, graph.pointer, graph.neighbours, None, options.aggr)
-            found = cpu.conv_backward(grad, out, x, sums, weights, graph, options, needs, known=a is not None)
-        return (*[by if need else None for by, need in zip(found, needs, strict=True)], None, None)
+            kernels = cpu_pieces if cpu_pieces.applies(x) else cpu
+            given = (grad, out, x, sums, weights, graph, options, needs)
+            found = kernels.conv_backward(*given, known=a is not None, noise=ctx.noise)
+        return (*[by if need else None for by, need in zip(found, needs, strict=True)], None, None, None)
 
 
 class Grouped(torch.autograd.Function):

@@ -84,13 +84,19 @@ def degree_pool(x: Tensor, cell: Tensor, num_cells: int, mode: str) -> Tensor:
     raise DemonetError(f"mode={mode!r} is not one of 'sum', 'mean'")
 
 
-def conv(x: Tensor, a: Tensor | None, weights: Weights, graph: Graph, options: Options) -> tuple[Tensor, Tensor]:
-    r"""Eq. 5: :math:`h_v = \sigma(W_0^\top x_v \circ W_{g(v)}^\top a_v + b)`, row v being in group :math:`g(v)`.
+def conv(
+    x: Tensor, a: Tensor | None, weights: Weights, graph: Graph, options: Options, noise: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    r"""Eq. 5 with dropout: :math:`h_v = \sigma(\epsilon_v (W_0^\top x_v \circ W_{g(v)}^\top a_v) + b)`.
+
+    Row v is in group :math:`g(v)`.
 
     Args:
         x: ``[n, F]`` rows in groups.
         a: ``[n, F]`` the scaled sums over their neighbours, or None to compute them.
         weights, graph, options: See :mod:`demonet.ops.graph`.
+        noise: :math:`\epsilon`, what dropout multiplies the halves of a concatenation by, first all of the left one;
+            or None.
 
     Returns:
         The output ``[n, width]`` and the sums.
@@ -101,7 +107,14 @@ def conv(x: Tensor, a: Tensor | None, weights: Weights, graph: Graph, options: O
     rows = a.split(graph.offsets.diff().tolist())
     right = torch.cat([part @ matrix for part, matrix in zip(rows, weights.matrices, strict=True)])
     y = left + right if options.combine == "add" else torch.cat([left, right], 1)
+    y = y if noise is None else y * beside(noise, weights, x.size(0))
     return activate(y if weights.bias is None else y + weights.bias, options.activation), a
+
+
+def beside(noise: Tensor, weights: Weights, num_rows: int) -> Tensor:
+    """``[n, width]``: the factors of both halves side by side."""
+    split = num_rows * weights.seed.size(1)
+    return torch.cat([noise[:split].view(num_rows, -1), noise[split:].view(num_rows, -1)], 1)
 
 
 def activate(y: Tensor, activation: str) -> Tensor:
@@ -129,6 +142,7 @@ def conv_backward(
     *,
     known: bool,
     kernels: Kernels | None = None,
+    noise: Tensor | None = None,
 ) -> tuple[Tensor, Tensor | None, Tensor, Tensor, Tensor]:
     """The derivatives of :func:`conv` by x, a, the seed map, the matrices and the bias, made of other operators.
 
@@ -138,20 +152,23 @@ def conv_backward(
         known: Whether ``a`` was given. Otherwise it depends on x: there is no derivative by it, and the one by x has
             a second term, summed along the reversed edges.
         kernels: The operators to use; those of this module by default.
+        noise: As :func:`conv` was given it.
     """
     kernels = kernels or Kernels(aggregate, degree_linear, degree_outer)
     slopes = slope(out, options.activation)
     before = grad if slopes is None else grad * slopes
+    by_bias = before.sum(0)
+    before = before if noise is None else before * beside(noise, weights, x.size(0))
     left, right = weights.halves(before, options.combine)
     right, group = right.contiguous(), torch.arange(weights.matrices.size(0), device=x.device)
     by_x, by_seed = left @ weights.seed.t(), x.t() @ left
     by_a = kernels.linear(right, weights.matrices.transpose(1, 2).contiguous(), graph.offsets, group)
     by_matrices = kernels.outer(a, right, graph.offsets, group, weights.matrices.size(0))
     if known:
-        return by_x, by_a, by_seed, by_matrices, before.sum(0)
+        return by_x, by_a, by_seed, by_matrices, by_bias
     scale = aggregate_scale(graph.pointer, options.aggr, by_a.dtype)
     back = kernels.aggregate(by_a if scale is None else by_a * scale[:, None], *graph.back, None, "sum")
-    return by_x + back, None, by_seed, by_matrices, before.sum(0)
+    return by_x + back, None, by_seed, by_matrices, by_bias
 
 
 def linear_cross_entropy(h: Tensor, weight: Tensor, bias: Tensor, target: Tensor, share: Tensor) -> Tensor:

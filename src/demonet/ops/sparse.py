@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -13,6 +13,9 @@ from demonet.errors import DemonetError
 from demonet.ops import backend
 from demonet.ops.library import ops, reversed_lists
 from demonet.ops.reference import aggregate_scale
+
+SPARSE_ROWS = 20_000  # targets from which on sums over neighbours may stay sparse
+DENSE_ENTRIES = 2**24  # entries up to which they become dense nevertheless
 
 
 def is_sparse(x: Tensor) -> bool:
@@ -65,10 +68,19 @@ def sparse_rows(x: Tensor, index: Tensor | None) -> Tensor:
     count = x.crow_indices().diff()[index]
     pointer = torch.nn.functional.pad(count.cumsum(0), (1, 0))
     entry = ranges(x.crow_indices()[index], count)
-    return _csr(pointer, x.col_indices()[entry], x.values()[entry], (index.numel(), x.size(1)))
+    return csr(pointer, x.col_indices()[entry], x.values()[entry], (index.numel(), x.size(1)))
 
 
-def _csr(pointer: Tensor, column: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
+def dense_blocks(x: Tensor, entries: int = DENSE_ENTRIES) -> Iterator[tuple[slice, Tensor]]:
+    """The rows of a CSR tensor as dense blocks of at most so many entries, with their places."""
+    step = max(1, entries // max(1, x.size(1)))
+    for start in range(0, x.size(0), step):
+        rows = torch.arange(start, min(start + step, x.size(0)), device=x.device)
+        yield slice(start, start + rows.numel()), sparse_rows(x, rows).to_dense()
+
+
+def csr(pointer: Tensor, column: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
+    """A CSR tensor of these parts."""
     # Unchecked on purpose: with parallel edges a column occurs twice, which sums allow.
     return torch.sparse_csr_tensor(pointer, column, values, shape, check_invariants=False)
 
@@ -78,7 +90,9 @@ def sparse_aggregate(
 ) -> Tensor:
     """The sum of sparse rows over neighbours, as a dense matrix: the union of many sparse rows is not sparse.
 
-    It is a constant of the graph: no gradient flows to sparse features or, through them, to edge weights.
+    Only on a large graph it stays sparse, where that takes a quarter of the entries or less: one-hot degrees become a
+    histogram of the neighbours' degrees, which has at most one entry an edge. It is a constant of the graph: no
+    gradient flows to sparse features or, through them, to edge weights.
     """
     if x.requires_grad or (weight is not None and weight.requires_grad):
         raise DemonetError("sparse features have no gradient", hint="use dense features")
@@ -87,6 +101,13 @@ def sparse_aggregate(
     values = torch.ones(neighbours.numel(), dtype=x.dtype, device=x.device) if weight is None else weight.to(x.dtype)
     shape = (pointer.numel() - 1, x.size(0))
     with torch.autocast(x.device.type, enabled=False):  # torch has no sparse product in 16 bits
-        out = (_csr(pointer.long(), neighbours.long(), values, shape) @ x).to_dense()
+        out = csr(pointer.long(), neighbours.long(), values, shape) @ x
     scale = aggregate_scale(pointer, aggr, x.dtype)
-    return out if scale is None else out * scale[:, None]
+    rows, columns = out.shape
+    if rows < SPARSE_ROWS or rows * columns <= DENSE_ENTRIES or 4 * out.values().numel() > rows * columns:
+        out = out.to_dense()
+        return out if scale is None else out * scale[:, None]
+    if scale is None:
+        return out
+    spread = scale.repeat_interleave(out.crow_indices().diff(), output_size=out.values().numel())
+    return csr(out.crow_indices(), out.col_indices(), out.values() * spread, (rows, columns))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from demonet.report.escape import visible
+from demonet.report.escape import VisibleNames, visible
 from demonet.report.explorer import Channel, Explorer, View
 from demonet.report.figures import learning_curves
 from demonet.report.page import Facts, Figure, Page, Section, Table, Text
@@ -26,6 +26,7 @@ from demonet.runs.outputs import chosen_by
 from demonet.runs.run import Run
 
 KEPT = "model"
+MOST_ITEMS = 200_000  # items in the explorer; of more, it has a sample
 Sections = Callable[[Run], list[Section]]
 
 
@@ -84,7 +85,7 @@ TASK_PAGES = {
 def run_page(run: Run) -> Page:
     """Metrics compared with simple baselines (floors), errors, learning curves, and an explorer of all items."""
     task = TASK_PAGES[run.task]
-    run = replace(run, ids=[visible(name) for name in run.ids], class_names=[visible(name) for name in run.class_names])
+    run = replace(run, ids=VisibleNames(run.ids), class_names=[visible(name) for name in run.class_names])
     return Page(
         _title(run),
         _subtitle(run),
@@ -192,8 +193,18 @@ def _explorer(run: Run) -> Section:
         f"Each point is the embedding of a {noun(run)} in two dimensions. Points close together are similar for the "
         f"model; {task.hint}. Hover over a point for details, click it to keep them."
     )
+    rows: Any
+    title, ids, rows = f"Every {noun(run)}", run.ids, slice(None)
+    if count > MOST_ITEMS:
+        drawn = np.sort(np.random.default_rng(0).choice(count, MOST_ITEMS, replace=False))
+        title, ids, rows = f"A sample of the {run.kind}", [run.ids[row] for row in drawn.tolist()], drawn
+        caption += (
+            f" These are {MOST_ITEMS:,} of {count:,} {run.kind}, drawn at random; predictions.csv has all of them."
+        )
     views = {
-        "place": View("Embedding", f"The embeddings of {count:,} {run.kind} in two dimensions.", caption, run.place)
+        "place": View(
+            "Embedding", f"The embeddings of {len(ids):,} {run.kind} in two dimensions.", caption, run.place[rows]
+        )
     }
     if run.edges is not None and run.drawing is not None:
         views["drawing"] = View(
@@ -209,7 +220,8 @@ def _explorer(run: Run) -> Section:
         channels["edges"] = Channel("edges", run.edge_count)
     parts = [PARTS[part] for part in range(3)]
     channels["part"] = Channel("part", run.part, parts, missing=PARTS[-1])
-    return Explorer(noun=noun(run), ids=run.ids, channels=channels, views=views, title=f"Every {noun(run)}")
+    channels = {name: replace(channel, values=channel.values[rows]) for name, channel in channels.items()}
+    return Explorer(noun=noun(run), ids=ids, channels=channels, views=views, title=title)
 
 
 def _degrees(run: Run) -> list[Section]:

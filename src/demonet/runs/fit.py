@@ -19,13 +19,25 @@ from typing import Any, NamedTuple
 
 import torch
 
+from demonet.configfile import write_config
 from demonet.data.splits import Split
 from demonet.estimators.checked import Estimator, fit_checked, load_checked, predict_checked
 from demonet.runs.candidates import candidate_facts
 from demonet.runs.degree_effect import degree_facts
 from demonet.runs.evaluate import measure, over_splits, shown, test_facts
 from demonet.runs.floors import floor_scores
-from demonet.runs.folder import LOGS, MODEL, PAGE, RunFolder, check_out, check_same, load_run, lock_folder, open_folder
+from demonet.runs.folder import (
+    LOGS,
+    MODEL,
+    OPTIONS,
+    PAGE,
+    RunFolder,
+    check_out,
+    check_same,
+    load_run,
+    lock_folder,
+    open_folder,
+)
 from demonet.runs.models import EFFORT
 from demonet.runs.plan import Plan, fitting_threads, make_plan
 from demonet.runs.progress import RunProgress, check_tensorboard, tensorboard_log
@@ -52,10 +64,10 @@ def fit_run(
 ) -> Run:
     """Read a graph, hold out test items, train, test once, and write the folder of the run.
 
-    The folder has ``model.safetensors``, ``config.json``, ``metrics.json``, ``split.json``, ``predictions.csv``,
-    ``MODEL_CARD.md``, ``run.safetensors``, from which the page is made, and ``manifest.json``, the checksums of all of
-    them. While the run is incomplete, its files are in the subfolder ``unfinished``, and an earlier finished run in the
-    folder is not changed.
+    The folder has ``model.safetensors``, ``config.json``, ``run.toml`` (the arguments, to repeat the run),
+    ``metrics.json``, ``split.json``, ``predictions.csv``, ``MODEL_CARD.md``, ``run.safetensors``, from which the page
+    is made, and ``manifest.json``, the checksums of all of them. While the run is incomplete, its files are in the
+    subfolder ``unfinished``, and an earlier finished run in the folder is not changed.
 
     Args:
         edges: A file or folder with one graph or many; or the name of a data set of the paper.
@@ -86,7 +98,9 @@ def fit_run(
         return finished
     with open_folder(out, overwrite=overwrite) as folder, fitting_threads(plan.inputs):
         folder.remember(request)
-        run = None if folder.ready else _train(plan, request, folder, progress, page)
+        options = {"edges": _text(edges), "labels": _text(labels), "features": _text(features)}
+        options |= {**asdict(plan.reading), **asdict(settings)}
+        run = None if folder.ready else _train(plan, request, options, folder, progress, page)
         folder.publish()
     return run or load_run(out)
 
@@ -94,6 +108,7 @@ def fit_run(
 def _train(
     plan: Plan,
     request: dict[str, Any],
+    options: dict[str, Any],
     folder: RunFolder,
     progress: RunProgress,
     page: Callable[[Run, Path], None] | None,
@@ -121,9 +136,12 @@ def _train(
     estimator = first or load_checked(
         folder.path(MODEL), plan.inputs.kind, plan.inputs.task
     )  # trained before an interruption
+    progress.step("drawing the predictions")
     run = summarise(plan, estimator, _config(plan, request, estimator), metrics)
     folder.save(run, split)
+    write_config(folder.final(OPTIONS), {**options, "out": folder.out}, folder.out)
     if page is not None:
+        progress.step("writing the page")
         page(run, folder.final(PAGE))
     shutil.copyfile(folder.path(MODEL), folder.final(MODEL))
     return run
@@ -140,6 +158,7 @@ def _train_split(
     fit = {"network": _network, "auto": _ensemble, "kernel": _machine}[plan.model]
     fitted = fit(plan, number, folder, progress)
     outputs = fitted.strict if fitted.refit is None else fitted.refit
+    progress.step("measuring simple baselines")
     floors = floor_scores(inputs, split, plan.metric)
     rules = {"strict": fitted.strict, "refit": fitted.refit}
     tested = {
@@ -158,6 +177,7 @@ def _train_split(
     if number == 0:
         if plan.model != "network":
             progress.message("measuring what the degree is worth")
+            progress.step("measuring what the degree is worth")
             labelled = split.train.numel() + split.val.numel()
             effort = plan.settings.effort or EFFORT
             result["degree_effect"] = degree_facts(fitted.estimator, effort, labelled, plan.settings.seed)

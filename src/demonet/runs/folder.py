@@ -26,18 +26,21 @@ from demonet.estimators.checked import Estimator, load_checked
 from demonet.runs.manifest import MANIFEST, damaged, read_manifest, read_sealed, to_json, write_manifest, write_sealed
 from demonet.runs.outputs import model_card, write_predictions
 from demonet.runs.run import Run
-from demonet.tensorfile import read_tensors, write_tensors
+from demonet.tensorfile import pack_texts, read_tensors, unpack_texts, write_tensors
 
 MODEL, CONFIG, METRICS, SPLIT = "model.safetensors", "config.json", "metrics.json", "split.json"
+OPTIONS = "run.toml"
 PREDICTIONS, PAGE, CARD, ARRAYS = "predictions.csv", "report.html", "MODEL_CARD.md", "run.safetensors"
 LOGS = "tensorboard"
 WORK, WHOLE, REQUEST, LOCK = "unfinished", "whole", "asked.json", ".lock"
 READY_1 = "ready"  # what earlier versions had in the place of a manifest in WHOLE
-FORMAT = "demonet-run-2"
+FORMAT = "demonet-run-3"
+FORMAT_2 = "demonet-run-2"  # with the ids in the header
 FORMAT_1 = "demonet-run-1"  # written without a checksum
 _ARRAYS = ("y", "part", "outputs", "degree", "place", "degrees", "degree_counts")
 _OPTIONAL = ("edge_count", "edges", "drawing", "degree_task")
-_FACTS = ("kind", "history", "class_names", "ids", "columns")
+_FACTS = ("kind", "history", "class_names", "columns")
+_IDS = ("bytes", "offsets")
 
 _READ = (ARRAYS, CONFIG, METRICS)  # by every command
 _USES = {"report": _READ, "predict": (*_READ, MODEL), "embed": (*_READ, MODEL), "export": (*_READ, MODEL)}
@@ -125,6 +128,7 @@ class RunFolder:
         """Write all files of the finished run except the model and the page."""
         arrays = {name: getattr(run, name) for name in (*_ARRAYS, *_OPTIONAL)}
         tensors = {name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in arrays.items() if a is not None}
+        tensors |= {f"ids.{part}": tensor for part, tensor in pack_texts(run.ids).items()}
         facts = {name: getattr(run, name) for name in _FACTS} | {"manifest": True}
         write_tensors(self.final(ARRAYS), FORMAT, tensors, facts)
         noun = run.kind.removesuffix("s")
@@ -208,13 +212,14 @@ def load_run(out: str | Path) -> Run:
         problem = "the run in this folder is not finished" if unfinished else "there is no run in this folder"
         raise DemonetError(problem, file=out, hint="continue it with fit and resume" if unfinished else None)
     check_files(out, _READ)
-    tensors, facts, _ = read_tensors(out / ARRAYS, FORMAT, unchecked=(FORMAT_1,))
+    tensors, facts, found = read_tensors(out / ARRAYS, FORMAT, FORMAT_2, unchecked=(FORMAT_1,))
     if "probabilities" in tensors:  # of an earlier version
         tensors["outputs"] = tensors.pop("probabilities")
     try:
         arrays: dict[str, Any] = {name: tensors[name].numpy() for name in _ARRAYS}
         arrays |= {name: tensors[name].numpy() for name in _OPTIONAL if name in tensors}
-        bound, facts = facts.get("manifest"), {name: facts[name] for name in _FACTS}
+        ids = unpack_texts({part: tensors[f"ids.{part}"] for part in _IDS}) if found == FORMAT else facts["ids"]
+        bound, facts = facts.get("manifest"), {name: facts[name] for name in _FACTS} | {"ids": ids}
     except (KeyError, AttributeError, TypeError) as error:
         raise DemonetError(f"{error.args[0]} is missing", file=out / ARRAYS) from None
     if not (out / MANIFEST).exists():

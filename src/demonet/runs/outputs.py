@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,10 @@ from demonet.atomic import check_file, is_stream, replacing
 from demonet.errors import DemonetError
 from demonet.runs.evaluate import decided, shown
 from demonet.runs.run import Run
+from demonet.runs.tables import Column, write_csv, write_parquet
 from demonet.train.metrics import METRICS, Task
 
-_PARTS = {0: "train", 1: "val", 2: "test", -1: ""}
+_PARTS = ("train", "val", "test")
 SUFFIXES = (".parquet", ".csv", ".npy")
 _BASELINE_NAMES = {
     "majority": "the most frequent answer for everyone",
@@ -114,7 +115,7 @@ def write_predictions(
     *,
     excel: bool = False,
 ) -> None:
-    """Write predictions as a CSV file; names are quoted as needed, numbers have 9 digits, which restore every float32.
+    """Write predictions as CSV, see :func:`~demonet.runs.tables.write_csv`, or as ``.parquet``.
 
     The first column, ``noun``, has the ids. With ``y``, the true ``label`` follows, empty if it is unknown (with
     several columns, ``NAME label`` for each), and the ``part``: ``train``, ``val``, ``test``, or empty. The others
@@ -135,21 +136,26 @@ def write_predictions(
     """
     if excel:
         ids, names = [inert(name) for name in ids], [inert(name) for name in names]
-    known = [[]] * len(ids) if y is None or part is None else _known(y, part, names)
-    first = [] if y is None else ["label", "part"] if len(known[0]) == 2 else [*(f"{n} label" for n in names), "part"]
-    header = {
-        "classify": ["prediction", "confidence", *names],
-        "multilabel": [*names, *(f"{name} probability" for name in names)],
-        "regress": ["prediction"] if len(names) == 1 else list(names),
-    }[task]
-    predicted = decided(task, outputs).tolist()
-    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as out:
-        writer = csv.writer(out, lineterminator="\n", quoting=_quoting([*ids, *names]))
-        writer.writerow([noun, *first, *header])
-        for name, true, found, row in zip(ids, known, predicted, outputs.tolist(), strict=True):
-            numbers = [f"{value:.9g}" for value in row]
-            decided_as = [names[found], numbers[found]] if task == "classify" else found if task == "multilabel" else []
-            writer.writerow([name, *true, *decided_as, *numbers])
+    columns = [Column(noun, ids)]
+    if y is not None and part is not None:
+        if y.ndim == 1:
+            columns.append(Column("label", y, names))
+        else:
+            several = [f"{name} label" for name in names] if len(names) > 1 else ["label"]
+            columns += [Column(name, y[:, place], gaps=True) for place, name in enumerate(several)]
+        columns.append(Column("part", part, _PARTS))
+    predicted = decided(task, outputs)
+    each = [Column(name, outputs[:, place]) for place, name in enumerate(names)]
+    if task == "classify":
+        confidence = np.take_along_axis(outputs, predicted[:, None], 1)[:, 0]
+        columns += [Column("prediction", predicted, names), Column("confidence", confidence), *each]
+    elif task == "multilabel":
+        columns += [Column(name, predicted[:, place].astype(np.int64)) for place, name in enumerate(names)]
+        columns += [replace(column, name=f"{column.name} probability") for column in each]
+    else:
+        columns += each if len(names) > 1 else [replace(each[0], name="prediction")]
+    with replacing(path) as temporary:
+        (write_parquet if path.suffix.lower() == ".parquet" else write_csv)(temporary, columns)
 
 
 def inert(name: str) -> str:
@@ -162,36 +168,16 @@ def inert(name: str) -> str:
     return f"'{name}" if name[:1] in ("=", "+", "-", "@", "\t", "\r") and not number else name
 
 
-def _known(y: NDArray[Any], part: NDArray[np.int8], names: Sequence[str]) -> list[list[str]]:
-    """The true label or labels and the part of each row, as text."""
-    parts = [_PARTS[number] for number in part.tolist()]
-    if y.ndim == 1:
-        return [["" if code < 0 else names[code], name] for code, name in zip(y.tolist(), parts, strict=True)]
-    rows = [["" if value != value else f"{value:.9g}" for value in row] for row in y.tolist()]
-    return [[*row, name] for row, name in zip(rows, parts, strict=True)]
-
-
 def write_embeddings(path: Path, noun: str, ids: Sequence[str], embedding: NDArray[np.float32]) -> None:
     """Write ids and ``e0, e1, ...`` as ``.parquet`` or ``.csv``, or the matrix alone as ``.npy``; CSV to a stream."""
     check_suffix(path)
-    names = [f"e{column}" for column in range(embedding.shape[1])]
+    columns = [Column(noun, ids), *(Column(f"e{place}", embedding[:, place]) for place in range(embedding.shape[1]))]
     with replacing(path) as temporary:
         if path.suffix.lower() == ".npy":
             with temporary.open("wb") as stream:
                 np.save(stream, embedding, allow_pickle=False)
-        elif path.suffix.lower() == ".parquet":
-            import pyarrow as pa
-            from pyarrow import parquet
-
-            table = pa.table([pa.array(list(ids), pa.string()), *np.ascontiguousarray(embedding.T)], [noun, *names])
-            parquet.write_table(table, temporary)
         else:
-            with temporary.open("w", encoding="utf-8", newline="") as out:
-                writer = csv.writer(out, lineterminator="\n", quoting=_quoting(ids))
-                writer.writerow([noun, *names])
-                writer.writerows(
-                    [name, *(f"{v:.9g}" for v in row)] for name, row in zip(ids, embedding.tolist(), strict=True)
-                )
+            (write_parquet if path.suffix.lower() == ".parquet" else write_csv)(temporary, columns)
 
 
 def check_suffix(path: Path) -> None:
@@ -201,11 +187,6 @@ def check_suffix(path: Path) -> None:
             f"unknown suffix {path.suffix!r}", argument="out", file=path, hint=f"use {', '.join(SUFFIXES)}"
         )
     check_file(path)
-
-
-def _quoting(names: Sequence[str]) -> Any:
-    """Quote as needed; quote everything if a name has a carriage return, which Python before 3.13 does not quote."""
-    return csv.QUOTE_ALL if any("\r" in name for name in names) else csv.QUOTE_MINIMAL
 
 
 def model_card(run: Run) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from demonet.checks import check_split, labelled
+from demonet.data.features import DegreeOneHot
 from demonet.data.load import degrees
 from demonet.data.readers.base import InputFiles
 from demonet.data.splits import Split, fractions
@@ -56,6 +57,8 @@ class Plan:
             options["epochs"] = self.epochs
         if self.inputs.kind == "nodes":
             options["directed"] = self.inputs.directed
+            if self.model == "network":
+                options |= {name: getattr(settings, name) for name in ("batch_size", "neighbours")}
         if settings.class_weight is not None:
             options["class_weight"] = settings.class_weight
         return estimator_class(self.inputs.kind, self.inputs.task)(**options)
@@ -105,6 +108,10 @@ def _check_settings(inputs: Inputs, settings: Settings) -> None:
     if settings.metric is not None and settings.metric not in fitting:
         problem = f"{settings.metric!r} does not fit the task {inputs.task!r}"
         raise DemonetError(problem, argument="metric", hint=f"use {', '.join(fitting)}")
+    for argument in ("batch_size", "neighbours"):
+        if getattr(settings, argument) is not None and inputs.kind == "graphs":
+            problem = f"{getattr(settings, argument)} for a set of graphs"
+            raise DemonetError(problem, argument=argument, hint="it is for the nodes of one graph")
     if settings.class_weight is not None and inputs.task != "classify":
         problem = f"{settings.class_weight!r} does not fit the task {inputs.task!r}"
         raise DemonetError(problem, argument="class_weight", hint="only classes have weights")
@@ -155,7 +162,8 @@ def _num_features(inputs: Inputs, blocks: str) -> int:
     total = 0
     if "degree-onehot" in blocks.split("+"):
         every = degrees(inputs.data)
-        total += every.numel() * every.unique().numel()
+        shape = every.numel(), every.unique().numel() + 1
+        total += shape[0] * shape[1] if DegreeOneHot.is_dense(*shape) else shape[0] + inputs.num_edges
     for graph in inputs.graphs:
         if graph.x is not None:
             total += graph.x.values().numel() if graph.x.layout == torch.sparse_csr else graph.x.numel()

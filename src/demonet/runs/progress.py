@@ -17,6 +17,9 @@ class RunProgress:
     def message(self, text: str) -> None:
         """Called when a step is finished."""
 
+    def step(self, what: str) -> None:
+        """Called when a step begins that may take long, with what is being done."""
+
     def training(self, label: str, epochs: int) -> AbstractContextManager[Callable[[Epoch], None]]:
         """Called before training with the largest number of epochs; returns a callback for every epoch."""
         return nullcontext(lambda epoch: None)

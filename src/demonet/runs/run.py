@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -12,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE
+from sklearn.neighbors import KNeighborsRegressor
 
 from demonet.checks import labelled
 from demonet.data.load import degrees
@@ -22,8 +24,10 @@ from demonet.runs.plan import Plan
 from demonet.train.metrics import METRICS, Metric, Task
 
 MAX_TSNE = 2000  # t-SNE takes seconds for so many items
+MAX_DOUBLE = 200_000  # items up to which components are computed in double precision
 MIN_TSNE = 20  # and is not meaningful for fewer
 MAX_DRAWN = 300  # nodes of a graph that is drawn
+NEAREST = 3  # items of the sample that say where another item lies
 TSNE_COMPONENTS = 30  # principal components that t-SNE uses
 
 
@@ -59,7 +63,7 @@ class Run:
     metrics: dict[str, Any]
     history: dict[str, Any]
     class_names: list[str]
-    ids: list[str]
+    ids: Sequence[str]
     y: NDArray[Any]
     part: NDArray[np.int8]
     outputs: NDArray[np.float32]
@@ -151,24 +155,29 @@ def summarise(plan: Plan, estimator: Estimator, config: dict[str, Any], metrics:
 
 
 def project(embedding: NDArray[np.float32], seed: int) -> NDArray[np.float32]:
-    """``[items, 2]``: t-SNE of up to 2000 items, the first two principal components of more.
+    """``[items, 2]``: t-SNE; of more than 2000 items, of a sample, and the others lie at the nearest ones of it.
 
     >>> project(np.ones((3, 4), np.float32), 0).tolist()
     [[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]
     """
-    rows = embedding.astype(np.float64)
+    rows = embedding.astype(np.float64 if len(embedding) <= MAX_DOUBLE else np.float32)
     rows -= rows.mean(0)
-    distinct = len(np.unique(embedding, axis=0)) if len(rows) <= MAX_TSNE else len(rows)
+    sample = np.random.default_rng(seed).permutation(len(rows))[:MAX_TSNE] if len(rows) > MAX_TSNE else slice(None)
+    distinct = len(np.unique(embedding[sample], axis=0))
     if distinct < 2:
         return np.zeros((len(rows), 2), np.float32)
-    count = min(TSNE_COMPONENTS, *rows.shape)
+    count = min(TSNE_COMPONENTS if len(rows) <= MAX_DOUBLE else 2, *rows.shape)
     components = PCA(count, svd_solver="covariance_eigh" if rows.shape[1] < len(rows) else "full").fit_transform(rows)
-    if not MIN_TSNE <= distinct <= MAX_TSNE:
+    if distinct < MIN_TSNE:
         padded = np.pad(components, ((0, 0), (0, max(0, 2 - count))))
         return padded[:, :2].astype(np.float32)
-    perplexity = min(30.0, (len(rows) - 1) / 3)
+    chosen = components[sample]
+    perplexity = min(30.0, (len(chosen) - 1) / 3)
     tsne = TSNE(2, init="pca" if count > 1 else "random", perplexity=perplexity, random_state=seed)
-    return tsne.fit_transform(components).astype(np.float32)
+    place = tsne.fit_transform(chosen)
+    if len(chosen) < len(components):
+        place = KNeighborsRegressor(NEAREST, weights="distance").fit(chosen, place).predict(components)
+    return place.astype(np.float32)
 
 
 def _spring_layout(edges: NDArray[np.int64], num_nodes: int, seed: int) -> NDArray[np.float32]:

@@ -19,7 +19,8 @@ Items = Literal["auto", "nodes", "graphs"]
 # of edges (both directions) plus a thirtieth of the number of feature values. 100,000 nodes with a million edges and 40
 # degrees get 140 epochs; up to 150,000 edges, a preset gets all of its 1,000 epochs.
 WORK = 300_000_000
-NETWORK_OPTIONS = ("preset", "scheme", "epochs", "class_weight", "log")  # read by networks alone
+# Read by networks alone.
+NETWORK_OPTIONS = ("preset", "scheme", "epochs", "batch_size", "neighbours", "class_weight", "log")
 AUTO_OPTIONS = ("effort", "time_limit")  # read by the ensemble alone
 FEATURES_PER_EDGE = 30
 MOST_SPLITS = 1000
@@ -74,7 +75,7 @@ class Settings:
             :func:`~demonet.runs.targets.with_targets`.
         model: ``"auto"``: several candidates, weighted on validation; ``"kernel"``; ``"network"``; None for ``"auto"``,
             or for ``"network"`` where an option is given that only networks read: ``preset``, ``scheme``, ``epochs``,
-            ``class_weight`` or ``log``. See :func:`~demonet.runs.models.decide_model`.
+            ``batch_size``, ``neighbours``, ``class_weight`` or ``log``. See :func:`~demonet.runs.models.decide_model`.
         effort: Of ``"auto"``: ``"quick"``, ``"standard"`` (the default) or ``"best"``.
         time_limit: Of ``"auto"``: seconds, a rough limit on the fit of a split.
         metric: The metric that is reported and that chooses weights or the epoch, one of
@@ -87,6 +88,8 @@ class Settings:
         split: A split file, used instead of these shares.
         class_weight: ``"balanced"``, or None for equal weights; only for classes.
         epochs: The largest number of epochs; None for the preset's number, less on large graphs.
+        batch_size, neighbours: Training nodes of a batch, and how many neighbours of each are drawn; None for all,
+            unless they do not fit into memory. See :func:`~demonet.train.recipes.train_nodes`.
         cv: Number of random splits on which everything is repeated.
         log: ``"tensorboard"``, or None.
     """
@@ -105,6 +108,8 @@ class Settings:
     split: Path | None = None
     class_weight: str | None = None
     epochs: int | None = None
+    batch_size: int | None = None
+    neighbours: int | None = None
     cv: int = 1
     log: str | None = None
 
@@ -125,6 +130,9 @@ class Settings:
         if self.time_limit is not None and not self.time_limit > 0:
             raise DemonetError(f"{self.time_limit:g} seconds", argument="time_limit", hint="a number above 0")
         self._check_model()
+        for argument in ("batch_size", "neighbours"):
+            if getattr(self, argument) is not None and getattr(self, argument) < 1:
+                raise DemonetError(f"{getattr(self, argument)}; at least 1 is needed", argument=argument)
         if not 1 <= self.cv <= MOST_SPLITS:
             raise DemonetError(f"{self.cv:,} splits", argument="cv", hint=f"1 to {MOST_SPLITS:,}")
         if self.cv > 1 and (self.split is not None or not self.test):

@@ -87,7 +87,8 @@ def load_checkpoint(
 
 def fingerprint_of(model: nn.Module, problem: Problem, config: TrainConfig) -> dict[str, Any]:
     """What a checkpoint belongs to: configuration, objective, architecture, and a digest of the data and the split."""
-    batches = [problem.validation, *problem.training(config.seed, 0)]
+    known = getattr(problem, "identity", None)  # of a problem whose batches are not to be kept all at once
+    batches = [problem.validation, *problem.training(config.seed, 0)] if known is None else known
     objective = {name: list(v) if isinstance(v, tuple) else v for name, v in problem.objective.state().items()}
     return {
         "training configuration": asdict(config),

@@ -15,8 +15,10 @@ from demonet.checks import check_edge_index, check_split
 from demonet.data.features import FeatureMap
 from demonet.data.splits import Split
 from demonet.degree.count import count_degree
-from demonet.nn.models import DEMONet, GraphDEMONet, NodeDEMONet
+from demonet.nn.blocks import NeighbourSampler, WholeGraph
+from demonet.nn.models import DegreeNetwork, GraphDEMONet, NodeDEMONet
 from demonet.nn.prepared import GraphUnion
+from demonet.train.batches import NodeBatchProblem, decide_batches
 from demonet.train.loop import Epoch, History, fit
 from demonet.train.objective import Classify, Objective
 from demonet.train.presets import Family, Preset
@@ -39,7 +41,7 @@ class Trained:
         inputs: What the model was trained on, for embeddings of the same items.
     """
 
-    model: DEMONet
+    model: DegreeNetwork
     objective: Objective
     features: FeatureMap
     preset: Preset
@@ -58,33 +60,47 @@ def family_of(data: Data | Sequence[Data]) -> Family:
 
 def train_nodes(
     data: Data,
-    split: Split,
+    split: Split | None,
     preset: Preset,
     *,
     objective: Objective | None = None,
     seed: int = 0,
     class_weight: Tensor | None = None,
+    batch_size: int | None = None,
+    neighbours: int | None = None,
     on_epoch: Callable[[Epoch], None] | None = None,
     checkpoint: str | Path | None = None,
 ) -> Trained:
     """Train on some nodes of a graph, on the device that holds it, and test on others.
 
+    In batches, the degree of a node is that in the whole graph, the first sums are over all neighbours, and evaluation
+    is exact, see :mod:`demonet.nn.blocks`.
+
     Args:
         data: The graph, with targets in ``y``.
-        split: Training, validation and test nodes.
+        split: Training, validation and test nodes; None for the ``train_mask``, ``val_mask`` and ``test_mask`` of the
+            graph.
         preset: Features, model and training.
         objective: The task and its metric; classification by accuracy if None.
         seed: Seed of the initial weights, hash functions and dropout.
         class_weight: ``[classes]`` the weight of a node of each class in the loss and in the validation metric.
+        batch_size: Training nodes of a batch. If None, all nodes are one batch, unless they do not fit into memory.
+        neighbours: How many neighbours of a node are drawn in a batch, for each layer after the first; all if None.
         on_epoch, checkpoint: See :func:`~demonet.train.fit`.
     """
+    split = Split.from_masks(data) if split is None else split
     y, objective = _targets(data, split, objective)
     features = FeatureMap(preset.features)
     x = features.fit_transform(data)
     model = node_model(data, x, preset, seed, objective.outputs)
-    inputs = (model.prepare(x, data.edge_index, edge_weight=data.get("edge_weight")),)
-    problem = NodeProblem(inputs, y, split, class_weight, objective)
-    return _train(model, features, preset, problem, inputs, seed, on_epoch, checkpoint)
+    graph = model.prepare(x, data.edge_index, edge_weight=data.get("edge_weight"))
+    batches = decide_batches(model, graph, batch_size, neighbours)
+    if batches is None:
+        whole = NodeProblem((graph,), y, split, class_weight, objective)
+        return _train(model, features, preset, whole, (graph,), seed, on_epoch, checkpoint)
+    sampler = NeighbourSampler(model, graph, batches.neighbours)
+    problem = NodeBatchProblem(sampler, y, split, batches.size, class_weight, objective)
+    return _train(model, features, preset, problem, (WholeGraph(graph),), seed, on_epoch, checkpoint)
 
 
 def node_model(data: Data, x: Tensor, preset: Preset, seed: int, outputs: int | None = None) -> NodeDEMONet:
@@ -130,7 +146,7 @@ def train_graphs(
     return _train(model, features, preset, problem, inputs, seed, on_epoch, checkpoint)
 
 
-def prepare_batch(model: DEMONet, batch: Batch) -> tuple[Any, ...]:
+def prepare_batch(model: DegreeNetwork, batch: Batch) -> tuple[Any, ...]:
     """The inputs of a graph model for a batch of graphs."""
     options = {"batch": batch.batch, "num_graphs": batch.num_graphs, "edge_weight": batch.get("edge_weight")}
     return (model.prepare(batch.x, batch.edge_index, **options),)
@@ -152,10 +168,10 @@ def _targets(data: Data | Sequence[Data], split: Split, objective: Objective | N
 
 
 def _train(
-    model: DEMONet,
+    model: DegreeNetwork,
     features: FeatureMap,
     preset: Preset,
-    problem: NodeProblem | GraphProblem,
+    problem: NodeProblem | NodeBatchProblem | GraphProblem,
     inputs: tuple[Any, ...],
     seed: int,
     on_epoch: Callable[[Epoch], None] | None,

@@ -112,7 +112,7 @@ def predict(model: nn.Module, batch: LabelledBatch) -> Tensor:
 def parameter_groups(model: nn.Module, config: TrainConfig) -> list[dict[str, Any]]:
     """Parameters by how they decay: matrices, those of single degrees, and what is not decayed.
 
-    A model may have a method ``degree_parameters()``, as :meth:`demonet.nn.models.DEMONet.degree_parameters`.
+    A model may have a method ``degree_parameters()``, as :meth:`demonet.nn.models.DegreeNetwork.degree_parameters`.
     """
     groups: dict[float, list[nn.Parameter]] = {}
     of_degrees = {id(parameter) for parameter in getattr(model, "degree_parameters", list)()}

@@ -131,7 +131,7 @@ def _layer(network: Network, in_channels: int, tasks: DegreeTasks, *, seed: int)
     if network.model == "gcn":
         return GCNConv(in_channels, WIDTH).double()
     scheme, aggr = network.model, network.aggregation
-    conv = DEMOConv(in_channels, WIDTH, tasks, scheme=scheme, aggr=aggr, hash_seed=seed).double()  # type: ignore[arg-type]
+    conv = DEMOConv(in_channels, WIDTH, tasks, scheme=scheme, aggr=aggr, combine="concat", hash_seed=seed).double()  # type: ignore[arg-type]
     if not network.degree_term:
         shared = IndependentWeights(in_channels, conv.weights.width, tasks, degree_scale=0.0).double()
         shared.shared.copy_(conv.weights.shared)  # only the shared part of the scheme's matrices

@@ -67,7 +67,7 @@ def demo(scheme: Scheme, max_degree: int) -> Convolution:
 
     def build(in_channels: int, draw: int) -> nn.Module:
         tasks = DegreeTasks.exact(torch.arange(max_degree + 1))
-        return DEMOConv(in_channels, 2 * WIDTH, tasks, scheme=scheme, hash_seed=draw)
+        return DEMOConv(in_channels, 2 * WIDTH, tasks, scheme=scheme, aggr="sum", combine="concat", hash_seed=draw)
 
     return Convolution(f"DEMO-Net ({scheme})", ("yes", "yes", "yes"), build)
 

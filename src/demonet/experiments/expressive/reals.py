@@ -135,7 +135,9 @@ def _layer(tasks: DegreeTasks, scheme: str, aggregation: Aggregation, draw: int)
     """With a scale of zero the degree-specific matrices vanish, and only the shared one is left."""
     name: Scheme = "weight" if scheme == "shared" else scheme
     scale = 0.0 if scheme == "shared" else 1.0
-    return DEMOConv(1, 2 * WIDTH, tasks, scheme=name, aggr=aggregation, hash_seed=draw, degree_scale=scale).double()
+    return DEMOConv(
+        1, 2 * WIDTH, tasks, scheme=name, aggr=aggregation, combine="concat", hash_seed=draw, degree_scale=scale
+    ).double()
 
 
 def _stars(every: list[Multiset]) -> tuple[torch.Tensor, torch.Tensor]:

@@ -25,6 +25,7 @@ from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError
 from demonet.ops import backend
+from demonet.ops.sparse import SortedColumns, dense_blocks, is_sparse
 
 T = TypeVar("T")
 SCHEMES: dict[str, type[DegreeWeights]] = {}
@@ -69,6 +70,7 @@ class DegreeWeights(nn.Module):
         self.in_channels, self.width, self.tasks = in_channels, width, tasks
         self._counts: dict[str, tuple[int, ...]] = {}
         self._cache: dict[str, tuple[Any, ...]] = {}
+        self._columns = SortedColumns()
 
     def matrices(self, degree: Tensor) -> Tensor:
         """``[len(degree), in_channels, width]``: the matrix that nodes of each degree use.
@@ -88,6 +90,14 @@ class DegreeWeights(nn.Module):
     def by_group(self, a: Tensor, layout: DegreeLayout) -> Tensor:
         """:meth:`by_row` for rows in degree order; ``a`` is what :meth:`fold` returned."""
         return self.by_row(a, layout.key)
+
+    def by_sparse(self, a: Tensor, degree: Tensor) -> Tensor:
+        """:meth:`by_row` for sparse rows ``a``."""
+        return torch.cat([self.by_row(block, degree[place]) for place, block in dense_blocks(a)])
+
+    def by_folded(self, a: Tensor, degree: Tensor) -> Tensor:
+        """:meth:`by_row` for what :meth:`fold` returned, dense or sparse."""
+        return self.by_sparse(a, degree) if is_sparse(a) else self.by_row(a, degree)
 
     def for_groups(self, layout: DegreeLayout) -> Tensor | None:
         """``[groups, in_channels, width]``: the matrix of every group; None where :meth:`by_group` is cheaper."""

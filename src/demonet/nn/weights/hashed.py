@@ -13,6 +13,7 @@ from demonet.degree.tasks import DegreeTasks
 from demonet.nn.hashing import SHARED_KEY, hash_functions, hash_map
 from demonet.nn.weights.base import DegreeWeights, enough_rows, glorot_, register
 from demonet.ops import backend, cpu
+from demonet.ops.sparse import dense_blocks, is_sparse
 
 
 @register("hash")
@@ -90,6 +91,8 @@ class HashedWeights(DegreeWeights):
 
     def fold(self, a: Tensor, layout: DegreeLayout) -> Tensor:
         r""":math:`\phi_g(a) + \phi_d(a)` where that is shorter than ``a``."""
+        if self.folds and is_sparse(a):
+            return torch.cat([self._hash(block, layout.key[place]) for place, block in dense_blocks(a)])
         return self._hash(a, layout.key) if self.folds else a
 
     def for_groups(self, layout: DegreeLayout) -> Tensor | None:
@@ -128,6 +131,10 @@ class HashedWeights(DegreeWeights):
     def by_group(self, a: Tensor, layout: DegreeLayout) -> Tensor:
         """The hashed aggregate times W."""
         return a @ self.weight if self.folds else self.by_row(a, layout.key)
+
+    def by_folded(self, a: Tensor, degree: Tensor) -> Tensor:
+        """The hashed aggregate times W."""
+        return a @ self.weight if self.folds else super().by_folded(a, degree)
 
     def by_row(self, a: Tensor, degree: Tensor) -> Tensor:
         r""":math:`W(\phi_g(a) + \phi_d(a))`, literally."""

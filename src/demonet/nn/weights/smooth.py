@@ -11,6 +11,7 @@ from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.nn.weights.base import DegreeWeights, enough_rows, glorot_, register
 from demonet.ops import backend
+from demonet.ops.sparse import sparse_linear
 
 
 @register("smooth")
@@ -77,3 +78,10 @@ class SmoothWeights(DegreeWeights):
         basis = self.basis(degree)
         each = (a @ self.own.transpose(0, 1).flatten(1)).view(a.size(0), basis.size(1), self.width)
         return a @ self.shared + (each * basis.to(each.dtype)[..., None]).sum(1)
+
+    def by_sparse(self, a: Tensor, degree: Tensor) -> Tensor:
+        """The same, all matrices side by side in one sparse product."""
+        basis = self.basis(degree)
+        matrices = torch.cat([self.shared[None], self.own]).transpose(0, 1).flatten(1)
+        each = sparse_linear(a, matrices, self._columns).view(a.size(0), -1, self.width)
+        return each[:, 0] + (each[:, 1:] * basis.to(each.dtype)[..., None]).sum(1)

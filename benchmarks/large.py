@@ -1,0 +1,131 @@
+"""`demonet fit` on large generated graphs: time, memory and the size of the page.
+
+    python benchmarks/large.py [--nodes 100000] [--edges 1000000] [--columns 0] [--options "--effort quick"]
+
+A graph is written as Parquet, every undirected edge once: edges drawn uniformly, or with degrees that fall off as a
+power law with a hub. Every node has one of five classes, mostly by how connected its neighbours are; with ``--columns``
+it has as many numbers as attributes, of which one tells something about the class. The command is a process of its
+own; ``seconds``, ``cpu_seconds`` (of all cores) and ``peak_mb`` are of the whole of it, from start to page, reading,
+floors and all. ``load`` is the machine's: above the number of its cores, others were at work on it, too. Rows are added
+to the table; one with the same graph, sizes and command is replaced.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import platform
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+from torch_geometric.data import Data
+
+from demonet.data.synthetic import power_law, uniform_random
+from demonet.degree.count import count_degree
+
+GRAPHS = {"uniform": uniform_random, "power law": power_law}
+NOISE = 0.3  # of the classes are drawn at random
+KEY = ("graph", "nodes", "edges", "columns", "command")
+
+
+def classes(data: Data, seed: int) -> np.ndarray:
+    """Five equal classes by the mean log-degree of the neighbours, some of them at random."""
+    generator = np.random.default_rng(seed)
+    source, target = data.edge_index.numpy()
+    degree = np.maximum(count_degree(data.edge_index, data.num_nodes).numpy(), 1)
+    mean = np.bincount(target, np.log1p(degree[source]), minlength=data.num_nodes) / degree
+    chosen = np.searchsorted(np.quantile(mean, [0.2, 0.4, 0.6, 0.8]), mean)
+    return np.where(generator.random(len(mean)) < NOISE, generator.integers(5, size=len(mean)), chosen)
+
+
+def write_files(data: Data, columns: int, folder: Path) -> None:
+    source, target = data.edge_index.numpy()
+    once = source < target
+    parquet.write_table(pa.table({"source": source[once], "target": target[once]}), folder / "edges.parquet")
+    found = classes(data, 0)
+    names = pa.DictionaryArray.from_arrays(pa.array(found), [f"class {c}" for c in range(5)])
+    seen = np.flatnonzero(count_degree(data.edge_index, data.num_nodes).numpy() > 0)  # the others are in no edge
+    table = pa.table({"node": seen, "label": names.cast(pa.string()).take(pa.array(seen))})
+    parquet.write_table(table, folder / "labels.parquet")
+    if columns:
+        values = np.random.default_rng(1).standard_normal((columns, len(seen)), np.float32)
+        values[0] += found[seen]
+        named = {f"x{number}": column for number, column in enumerate(values)}
+        parquet.write_table(pa.table({"node": seen, **named}), folder / "features.parquet")
+
+
+def measure(folder: Path, columns: int, options: str) -> dict[str, Any]:
+    """Run the command, and ask the kernel what it took."""
+    command = ["demonet", "fit", "edges.parquet", "--labels", "labels.parquet"]
+    command += ["--features", "features.parquet"] if columns else []
+    command += [*shlex.split(options), "--out", "run", "--json"]
+    start = time.perf_counter()
+    with (folder / "metrics.json").open("w") as out:
+        script = [sys.executable, "-c", "from demonet.cli import main; main()", *command[1:]]
+        _, status, usage = os.wait4(subprocess.Popen(script, cwd=folder, stdout=out).pid, 0)
+    seconds = time.perf_counter() - start
+    if status:
+        sys.exit(f"{' '.join(command)} ended with status {os.waitstatus_to_exitcode(status)}")
+    metrics = json.loads((folder / "metrics.json").read_text())["metrics"]
+    for row in metrics.get("candidates", []):
+        fit = f"{row['seconds']:.1f} + {row['refit_seconds']:.1f} s"
+        print(f"  {row['name']:24} {row['status']:8} {fit:18} weight {row['weight']:.3f} {row['reason']}")
+    return {
+        "seconds": round(seconds, 1),
+        "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 1),
+        "fit_seconds": round(metrics["seconds"], 1),
+        "peak_mb": round(usage.ru_maxrss / 1024),
+        "report_mb": round((folder / "run" / "report.html").stat().st_size / 1e6, 2),
+        "test_accuracy": round(metrics["test_accuracy"], 4),
+        "best_floor": round(max(metrics["floors"].values()), 4),
+        "command": " ".join(command),
+    }
+
+
+def add_row(path: Path, row: dict[str, Any]) -> None:
+    """Add a row to the table, or replace the one of the same measurement."""
+    rows = list(csv.DictReader(path.open(newline="", encoding="utf-8"))) if path.exists() else []
+    kept = [old for old in rows if any(old.get(name) != str(row[name]) for name in KEY)]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(row), lineterminator="\n", extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows([*kept, row])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=100_000)
+    parser.add_argument("--edges", type=int, default=1_000_000, help="undirected edges")
+    parser.add_argument("--columns", type=int, default=0, help="attributes of a node")
+    parser.add_argument("--graph", choices=GRAPHS, default="power law")
+    parser.add_argument("--options", default="", help="further options of demonet fit, as one word")
+    parser.add_argument("--folder", type=Path, help="where the files are kept; a temporary folder by default")
+    parser.add_argument("--out", type=Path, default=Path("results/large.csv"))
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.folder or Path(temporary)
+        folder.mkdir(exist_ok=True)
+        if not (folder / "edges.parquet").exists():
+            write_files(GRAPHS[options.graph](options.nodes, options.edges, seed=0), options.columns, folder)
+        measured = measure(folder, options.columns, options.options)
+    row = {"graph": options.graph, "nodes": options.nodes, "edges": options.edges, "columns": options.columns}
+    python = f"Python {platform.python_version()}, torch {version('torch')}"
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, {python}"
+    row |= {**measured, "load": round(os.getloadavg()[0], 1), "machine": machine}
+    print(row, flush=True)
+    add_row(options.out, row)
+
+
+if __name__ == "__main__":
+    main()

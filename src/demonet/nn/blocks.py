@@ -1,0 +1,171 @@
+r"""Batches of nodes with their true degrees, and whole graphs block by block of rows.
+
+A convolution of some targets needs the rows of their neighbours alone. The neighbours of a node may be sampled: its
+list is in degree order, it is cut into k strata of equal length, and one neighbour is drawn uniformly from each. Every
+neighbour is drawn k / d times on average, so the sum of the sample times d / k has the sum over all d neighbours as its
+mean; and a sample has neighbours of low and of high degree in the shares that they have in the list. The task of a node
+is chosen by its degree in the whole graph, never by the size of the sample.
+
+The sums of the first convolution involve no parameter. They are known for all nodes, so that a model of K convolutions
+needs the neighbours of K - 1 hops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from demonet.degree.lists import ranges
+from demonet.errors import DemonetError
+from demonet.nn.prepared import GraphInput, take_rows
+from demonet.ops.sparse import is_sparse
+
+if TYPE_CHECKING:
+    from demonet.nn.models import NodeDEMONet
+
+ROWS = 65_536  # of a whole graph that are computed at once
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """The neighbours of some targets, for one convolution.
+
+    Attributes:
+        targets: Where the targets are among the rows that the convolution reads.
+        degree: ``[targets]`` (``[targets, 2]`` for pairs) their degrees in the whole graph.
+        pointer, neighbours: The list of every target, of rows that the convolution reads; None where sums are known.
+        scale: ``[targets]`` the factor of every sum.
+        weight: ``[neighbours]`` the weights of edges, or None.
+    """
+
+    targets: slice
+    degree: Tensor
+    pointer: Tensor | None = None
+    neighbours: Tensor | None = None
+    scale: Tensor | None = None
+    weight: Tensor | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class NodeBatch:
+    """Some nodes, with all that a model needs to compute their scores: pass it in place of ``x``, without edges.
+
+    Attributes:
+        x: ``[rows, F]`` the features of the nodes that the first convolution is computed for, or reads.
+        neighbourhood: ``[rows, F]`` the sums of the first convolution, over all neighbours; None if it reads sums.
+        blocks: One for every convolution, the first one first.
+    """
+
+    x: Tensor
+    neighbourhood: Tensor | None
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class WholeGraph:
+    """A prepared graph whose scores are computed block by block of rows, layer by layer: exact, in less memory.
+
+    Pass it to a model in evaluation mode in place of ``x``, without edges.
+    """
+
+    graph: GraphInput
+    rows: int = field(default=ROWS, compare=False)
+
+    def blocks(self, aggr: str) -> Iterator[Block]:
+        """All targets, block by block, with all of their neighbours."""
+        layout = self.graph.sorted_layout
+        for start in range(0, layout.num_nodes, self.rows):
+            stop = min(start + self.rows, layout.num_nodes)
+            pointer = layout.pointer[start : stop + 1].long()
+            entries = slice(int(pointer[0]), int(pointer[-1]))
+            count, weight = pointer.diff(), self.graph.edge_weight
+            yield Block(
+                slice(start, stop),
+                layout.key[start:stop],
+                pointer - pointer[0],
+                layout.neighbours[entries].long(),
+                sum_scale(count, count, aggr, self.graph.x.dtype),
+                None if weight is None else layout.edges_at(weight, entries),
+            )
+
+
+def sum_scale(degree: Tensor, drawn: Tensor, aggr: str, dtype: torch.dtype) -> Tensor:
+    r""":math:`s(d)\, d / k`: what the sum over k of d neighbours is multiplied by, 1 for a node without neighbours."""
+    factor = {"sum": degree, "mean": torch.ones_like(degree), "sqrt": degree.to(torch.float64).sqrt()}[aggr]
+    return torch.where(drawn > 0, factor.to(torch.float64) / drawn.clamp(min=1), 1.0).to(dtype)
+
+
+class NeighbourSampler:
+    """Batches of the nodes of a prepared graph for a model.
+
+    Args:
+        model: The model, whose convolutions decide how many hops are needed.
+        graph: The graph, prepared by it.
+        neighbours: How many neighbours of a node are drawn for each convolution; all of them if None.
+    """
+
+    def __init__(self, model: NodeDEMONet, graph: GraphInput, neighbours: int | None = None) -> None:
+        if neighbours is not None and neighbours < 1:
+            raise DemonetError(f"neighbours={neighbours}", hint="at least 1, or None for all")
+        self.graph, self.neighbours = graph, neighbours
+        self.aggrs = [conv.aggr for conv in model.convolutions_in_order()]
+        self._place = torch.full((graph.layout.num_nodes,), -1, device=graph.layout.key.device)
+
+    def batch(self, nodes: Tensor, generator: torch.Generator | None = None) -> NodeBatch:
+        """The batch of distinct nodes, by their index in the graph."""
+        graph = self.graph
+        layout, known = graph.layout, graph.neighbourhood is not None
+        rows = nodes if layout.rank is None else layout.rank[nodes]
+        blocks = []
+        for aggr in reversed(self.aggrs[1:] if known else self.aggrs):
+            block, rows = self._draw(rows, aggr, generator)
+            blocks.append(block)
+        if known:
+            blocks.append(Block(slice(0, rows.numel()), layout.key[rows]))
+        sums = None if graph.neighbourhood is None else take_rows(graph.neighbourhood, rows)
+        return NodeBatch(take_rows(graph.x, rows), sums, tuple(reversed(blocks)))
+
+    def _draw(self, rows: Tensor, aggr: str, generator: torch.Generator | None) -> tuple[Block, Tensor]:
+        """The sampled lists of these rows, and the rows that are read: these, then the others."""
+        layout, weight = self.graph.layout, self.graph.edge_weight
+        degree, entry, drawn = self.sample(rows, generator)
+        found = layout.neighbours[entry].long()
+        self._place[rows] = torch.arange(rows.numel(), device=rows.device)
+        others = found[self._place[found] < 0].unique()
+        self._place[others] = torch.arange(rows.numel(), rows.numel() + others.numel(), device=rows.device)
+        local, read = self._place[found], torch.cat([rows, others])
+        self._place[read] = -1
+        pointer = torch.nn.functional.pad(drawn.cumsum(0), (1, 0))
+        scale = sum_scale(degree, drawn, aggr, self.graph.x.dtype)
+        drawn_weight = None if weight is None else layout.edges_at(weight, entry)
+        return Block(slice(0, rows.numel()), layout.key[rows], pointer, local, scale, drawn_weight), read
+
+    def sample(self, rows: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor, Tensor]:
+        """For some rows: the length of each list, the entries that were drawn, list after list, and how many."""
+        start = self.graph.layout.pointer[rows].long()
+        degree = self.graph.layout.pointer[rows + 1].long() - start
+        if self.neighbours is None:
+            return degree, ranges(start, degree), degree
+        drawn = degree.clamp(max=self.neighbours)
+        number = ranges(torch.zeros_like(drawn), drawn)
+        each = {"output_size": number.numel()}
+        begin, size, strata = (values.repeat_interleave(drawn, **each) for values in (start, degree, drawn))
+        chance = torch.rand(number.numel(), dtype=torch.float64, device=rows.device, generator=generator)
+        place = ((number + chance) * size / strata).long()
+        place = torch.where(size <= self.neighbours, number, torch.minimum(place, size - 1))
+        return degree, begin + place, drawn
+
+
+def slice_rows(x: Tensor, place: slice) -> Tensor:
+    """Consecutive rows, dense or sparse."""
+    return take_rows(x, torch.arange(place.start, place.stop, device=x.device)) if is_sparse(x) else x[place]
+
+
+def row_blocks(x: Tensor, rows: int) -> Iterator[Tensor]:
+    """All rows, so many at a time."""
+    for start in range(0, x.size(0), rows):
+        yield slice_rows(x, slice(start, min(start + rows, x.size(0))))

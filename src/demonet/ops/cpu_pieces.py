@@ -1,0 +1,100 @@
+"""A convolution of a large graph on a CPU, a few thousand rows at a time.
+
+In one go, every product reads what has left the cache since it was written. Here a piece of rows is summed, multiplied
+and activated while it is in the cache; backward, all products of a piece follow its gradient before the activation,
+which is never stored. Results are in memory that is reused from epoch to epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from demonet.ops import backend, cpu, reference
+from demonet.ops.graph import Graph, Options, Weights
+from demonet.ops.schedule.cpu import Piece
+
+
+def applies(x: Tensor) -> bool:
+    """Whether the graph is large enough; sums over pieces would lose too much in 16 bits."""
+    return x.size(0) >= backend.current().piece_graph_rows and x.dtype in (torch.float32, torch.float64)
+
+
+def conv(
+    x: Tensor, a: Tensor | None, weights: Weights, graph: Graph, options: Options, noise: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """:func:`demonet.ops.reference.conv`."""
+    out = graph.buffers.empty((x.size(0), weights.width(options.combine)), x)
+    sums = graph.buffers.empty(tuple(x.shape), x) if a is None and options.keep else a
+    for piece in graph.pieces:
+        if a is None:
+            part = cpu.aggregate(x, *piece.lists, None, options.aggr)
+            if sums is not None:
+                sums[piece.rows] = part
+        else:
+            part = a[piece.rows]
+        part_out = out[piece.rows]
+        _multiply(x[piece.rows], part, weights, piece, options, part_out)
+        cpu.drop_(part_out, weights, noise, x.size(0), piece.rows)
+        cpu.activate_(part_out if weights.bias is None else part_out.add_(weights.bias), options.activation)
+    return out, x.new_empty(0, x.size(1)) if sums is None else sums
+
+
+def _multiply(x: Tensor, a: Tensor, weights: Weights, piece: Piece, options: Options, out: Tensor) -> None:
+    left, right = weights.halves(out, options.combine)
+    torch.mm(x, weights.seed, out=left)
+    for group, rows in piece.groups:
+        if options.combine == "add":
+            right[rows].addmm_(a[rows], weights.matrices[group])
+        else:
+            torch.mm(a[rows], weights.matrices[group], out=right[rows])
+
+
+def conv_backward(
+    grad: Tensor,
+    out: Tensor,
+    x: Tensor,
+    a: Tensor,
+    weights: Weights,
+    graph: Graph,
+    options: Options,
+    needs: Sequence[bool],
+    *,
+    known: bool,
+    noise: Tensor | None = None,
+) -> list[Tensor]:
+    """:func:`demonet.ops.cpu.conv_backward`."""
+    nothing = x.new_empty(0)
+    need_x, need_a, need_seed, need_matrices, need_bias = needs
+    by_x = graph.buffers.empty(tuple(x.shape), x) if need_x else nothing
+    by_a = graph.buffers.empty(tuple(a.shape), a) if (need_a if known else need_x) else nothing
+    by_seed = torch.zeros_like(weights.seed) if need_seed else nothing
+    by_matrices = nothing
+    if need_matrices:
+        by_matrices = graph.buffers.empty(tuple(weights.matrices.shape), weights.matrices).zero_()
+    by_bias = grad.new_zeros(grad.size(1)) if need_bias else nothing
+    for piece in graph.pieces:
+        before = cpu.activation_backward(grad[piece.rows], out[piece.rows], options.activation)
+        if need_bias:
+            by_bias.addmv_(before.t(), before.new_ones(before.size(0)))  # faster than sum(0)
+        before = cpu.dropped(before, weights, noise, x.size(0), piece.rows, fresh=options.activation != "none")
+        left, right = weights.halves(before, options.combine)
+        if need_x:
+            torch.mm(left, weights.seed.t(), out=by_x[piece.rows])
+        if need_seed:
+            by_seed.add_(cpu.outer(x[piece.rows], left))
+        for group, rows in piece.groups:
+            if need_matrices:
+                by_matrices[group].addmm_(a[piece.rows][rows].t(), right[rows])
+            if by_a.numel():
+                torch.mm(right[rows], weights.matrices[group].t(), out=by_a[piece.rows][rows])
+        scale = None if known else reference.aggregate_scale(piece.lists[0], options.aggr, before.dtype)
+        if scale is not None and by_a.numel():
+            by_a[piece.rows].mul_(scale[:, None])
+    if known or not need_x:
+        return [by_x, by_a, by_seed, by_matrices, by_bias]
+    for piece in graph.pieces:
+        by_x[piece.rows].add_(cpu.aggregate(by_a, *piece.back, None, "sum"))
+    return [by_x, nothing, by_seed, by_matrices, by_bias]

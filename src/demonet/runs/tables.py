@@ -1,0 +1,109 @@
+"""Tables with a row an item, written column by column: CSV in blocks of rows, or Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+BLOCK = 1 << 14  # rows that are text at once
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One column.
+
+    Args:
+        name: Its name.
+        values: ``[rows]`` text; or whole numbers; or other numbers, NaN for an empty cell with ``gaps``; or with
+            ``names`` the index of a name, -1 for an empty cell.
+        names: The names.
+        gaps: Whether NaN is an empty cell.
+    """
+
+    name: str
+    values: Sequence[str] | NDArray[Any]
+    names: Sequence[str] | None = None
+    gaps: bool = False
+
+    @property
+    def words(self) -> Sequence[str]:
+        """All text that may occur in it."""
+        return self.names or (() if isinstance(self.values, np.ndarray) else self.values)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether all cells are numbers that are not whole."""
+        return isinstance(self.values, np.ndarray) and self.values.dtype.kind == "f" and not self.gaps
+
+    def cells(self, rows: slice, every: bool) -> list[Any]:
+        """Some cells, quoted where that is needed, or all with ``every``; numbers stay numbers."""
+        values = self.values[rows]
+        if self.names is not None:
+            known = np.array([*(_quoted(name, every) for name in self.names), '""' if every else ""], dtype=object)
+            return known[values].tolist()
+        if not isinstance(values, np.ndarray):
+            joined = "".join(values)
+            plain = not every and not any(mark in joined for mark in ',"\n')
+            return list(values) if plain else [_quoted(text, every) for text in values]
+        if self.gaps:
+            return [_quoted("" if value != value else f"{value:.9g}", every) for value in values.tolist()]
+        return values.tolist()
+
+    def arrow(self) -> Any:
+        """The column for Parquet."""
+        import pyarrow as pa
+
+        if self.names is not None:
+            codes = pa.array(np.asarray(self.values, dtype=np.int32), mask=np.asarray(self.values) < 0)
+            return pa.DictionaryArray.from_arrays(codes, pa.array(list(self.names), pa.string()))
+        if not isinstance(self.values, np.ndarray):
+            return pa.array(self.values, pa.string())
+        return pa.array(np.ascontiguousarray(self.values), from_pandas=self.gaps)
+
+
+def write_csv(path: Path, columns: Sequence[Column]) -> None:
+    """Write a CSV file: text is quoted as needed, numbers have 9 digits, which restore every float32.
+
+    Everything is quoted if a name has a carriage return, which Python before 3.13 does not quote.
+    """
+    every = any("\r" in word for column in columns for word in (column.name, *column.words))
+    row = ",".join(
+        ('"%.9g"' if every else "%.9g") if column.is_number else '"%s"' if every and _is_whole(column) else "%s"
+        for column in columns
+    )
+    count, width = len(columns[0].values), len(columns)
+    with path.open("w", encoding="utf-8", newline="") as out:
+        out.write(",".join(_quoted(column.name, every) for column in columns) + "\n")
+        for start in range(0, count, BLOCK):
+            rows = slice(start, min(start + BLOCK, count))
+            cells: list[Any] = [None] * (width * (rows.stop - start))
+            for place, column in enumerate(columns):
+                cells[place::width] = column.cells(rows, every)
+            out.write((row + "\n") * (rows.stop - start) % tuple(cells))
+
+
+def write_parquet(path: Path, columns: Sequence[Column]) -> None:
+    """Write a Parquet file; empty cells are null."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    table = pa.table([column.arrow() for column in columns], [column.name for column in columns])
+    parquet.write_table(table, path)
+
+
+def _is_whole(column: Column) -> bool:
+    return isinstance(column.values, np.ndarray) and column.names is None and not column.gaps
+
+
+def _quoted(text: str, every: bool) -> str:
+    """A field of a CSV row, as Python's writer writes it.
+
+    >>> print(_quoted("a, b", False), _quoted("a", False), _quoted("a", True))
+    "a, b" a "a"
+    """
+    return f'"{text.replace(chr(34), chr(34) * 2)}"' if every or any(mark in text for mark in ',"\n') else text

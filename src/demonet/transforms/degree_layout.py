@@ -1,0 +1,101 @@
+"""ToDegreeLayout: a Data whose nodes and edges are in degree order, sorted once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric import EdgeIndex
+from torch_geometric.data import Batch, Data
+from torch_geometric.transforms import BaseTransform
+from torch_geometric.utils import select
+
+from demonet.degree.count import By, check_by
+from demonet.degree.layout import DegreeLayout
+from demonet.errors import DemonetError
+from demonet.ops.sparse import is_sparse, sparse_rows
+
+_OWN = ("edge_index", "layout", "degree_order", "degree_rank", "num_nodes")
+
+
+class ToDegreeLayout(BaseTransform):
+    r"""Put the nodes and edges of a graph into degree order and attach its layout.
+
+    Everything that PyG knows to belong to nodes (``x``, ``y``, masks, further tensors) is sorted by degree; what
+    belongs to edges (``edge_weight``, ``edge_attr``) by target, then source. Node ids in attributes that PyG counts as
+    such (``edge_index``, others with ``index`` in their name, ``face``) are renumbered. With ``data.layout`` no layer
+    has to reorder rows.
+
+    The attributes that it adds:
+
+    - ``layout``: the :class:`~demonet.DegreeLayout`, whose rows are those of ``data``.
+    - ``degree_order``: ``[n]`` the original node of each row.
+    - ``degree_rank``: ``[n]`` the row of each original node: ``out[data.degree_rank]`` is in the original order.
+
+    Args:
+        by: Which degree decides the task, ``"in"``, ``"out"`` or ``"pair"``.
+
+    >>> edge_index = torch.tensor([[0, 0, 1, 2], [1, 2, 0, 0]])
+    >>> data = ToDegreeLayout()(Data(x=torch.tensor([[0.0], [1.0], [2.0], [3.0]]), edge_index=edge_index))
+    >>> data.x.flatten().tolist(), data.degree_rank.tolist()
+    ([3.0, 1.0, 2.0, 0.0], [3, 1, 2, 0])
+    >>> data.edge_index.tolist()
+    [[3, 3, 1, 2], [1, 2, 3, 3]]
+    """
+
+    def __init__(self, by: By = "in") -> None:
+        check_by(by)
+        self.by: By = by
+
+    def forward(self, data: Data) -> Data:
+        """Sort nodes and edges, and attach the layout."""
+        if isinstance(data, Batch):
+            raise DemonetError("a Batch in degree order cannot be split again", hint="use AddDegreeLayout")
+        if not isinstance(data, Data) or data.edge_index is None:
+            raise DemonetError(f"a {type(data).__name__} without edge_index", hint="apply this before ToSparseTensor")
+        given, num_nodes = data.edge_index, int(data.num_nodes or 0)
+        layout = DegreeLayout.from_edge_index(given, num_nodes, by=self.by)
+        assert layout.order is not None
+        assert layout.rank is not None
+        assert layout.edge is not None
+        order, rank, edge = layout.order, layout.rank, layout.edge.long()
+        before = data.get("degree_order")
+
+        kinds = {key: (data.is_node_attr(key), data.is_edge_attr(key)) for key, _ in data if key not in _OWN}
+        for key, (of_nodes, of_edges) in kinds.items():
+            value = data[key]
+            if ("index" in key or key == "face") and _holds_ids(value):
+                value = rank[value.long()].to(value.dtype)
+            if of_nodes or of_edges:
+                value = _select(value, order if of_nodes else edge, data.__cat_dim__(key, value))
+            data[key] = value
+        data.edge_index = _as_given(given, rank[given.as_subclass(Tensor).long()[:, edge]], num_nodes)
+        if data.num_nodes != num_nodes:  # it was the largest id, which is another node's now
+            data.num_nodes = num_nodes
+        data.layout = layout.in_list_order()
+        data.degree_order = order if before is None else before[order]
+        data.degree_rank = torch.empty_like(order).index_copy_(
+            0, data.degree_order, torch.arange(num_nodes, device=order.device)
+        )
+        return data
+
+
+def _holds_ids(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.dtype in (torch.int32, torch.int64)
+
+
+def _select(value: Any, index: Tensor, dim: int) -> Any:
+    if isinstance(value, Tensor) and is_sparse(value):
+        return sparse_rows(value, index)
+    return value[index.cpu().numpy()] if isinstance(value, np.ndarray) else select(value, index, dim)
+
+
+def _as_given(given: Tensor, edges: Tensor, num_nodes: int) -> Tensor:
+    """The sorted edges in the type of the given ones."""
+    edges = edges.to(given.dtype)
+    if not isinstance(given, EdgeIndex):
+        return edges
+    size = (num_nodes, num_nodes)
+    return EdgeIndex(edges, sparse_size=size, sort_order="col", is_undirected=given.is_undirected)

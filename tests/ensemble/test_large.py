@@ -1,0 +1,89 @@
+"""Large graphs: what does not fit into memory is left out with a reason, and fits read a bounded number of items."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from demonet.data.synthetic import power_law
+from demonet.ensemble import Ensemble, machines, member, nodes, views
+from demonet.ensemble.member import Labelled, some_of
+from demonet.ensemble.portfolio import MOST_SECONDS, portfolio
+from demonet.ensemble.views import view_of
+
+ensembles, portfolios = (sys.modules[f"demonet.ensemble.{name}"] for name in ("ensemble", "portfolio"))
+
+
+@pytest.fixture
+def graph():
+    data = power_law(300, 900, hub=40, seed=0)
+    data.x = torch.randn(300, 5, generator=torch.Generator().manual_seed(0))
+    data.y = (data.x[:, 0] > 0).long()
+    return data
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """Every graph counts as large."""
+    for module in (ensembles, member, nodes, portfolios, views):
+        monkeypatch.setattr(module, "LARGE", 0)
+
+
+def test_members_that_do_not_fit_into_memory_are_left_out_with_a_reason(graph, large, monkeypatch):
+    monkeypatch.setattr(ensembles, "available_bytes", lambda device: 20e6)
+    ensemble = Ensemble.fit(graph, effort="quick")
+    rows = {row.name: row for row in ensemble.candidates}
+    assert rows["kernel-degree"].status == "skipped"
+    assert "GB can be used" in rows["kernel-degree"].reason
+    assert rows["linear"].status == "fitted"
+    np.testing.assert_allclose(ensemble.proba.sum(1), 1)
+
+
+def test_memory_is_no_reason_on_a_small_graph(graph, monkeypatch):
+    monkeypatch.setattr(ensembles, "available_bytes", lambda device: 0.0)
+    assert {row.status for row in Ensemble.fit(graph, effort="quick").candidates} <= {"fitted", "skipped"}
+    assert not any("GB" in row.reason for row in Ensemble.fit(graph, effort="quick").candidates)
+
+
+def test_a_large_fit_reads_so_many_training_items(graph, large, monkeypatch):
+    labelled = Labelled(graph.y.numpy(), 2, np.arange(200), np.arange(200, 300))
+    drawn = some_of(labelled, "linear", 300, 50)
+    assert len(np.unique(drawn)) == 50
+    assert np.isin(drawn, labelled.train).all()
+    assert np.array_equal(drawn, some_of(labelled, "linear", 300, 50))
+    assert some_of(labelled, "linear", 300, 200) is labelled.train
+    monkeypatch.setattr(nodes, "LINEAR_ROWS", 40)
+    monkeypatch.setattr(machines, "ROWS", 40)
+    view = view_of(graph)
+    for name in ("linear", "linear-diffused", "machine"):
+        (made,) = [m for m in portfolio(view, labelled, "quick") if m.name == name]
+        fitted = made.fit(view, labelled)
+        if name == "machine":
+            assert len(fitted.machine().train_) == 40
+        assert (fitted.predict_proba(view).argmax(1) == labelled.y).mean() > 0.7
+        assert fitted.cost(view, 200) == fitted.cost(view, 40) or name == "machine"
+
+
+def test_averages_without_a_copy_are_the_same(graph, large, monkeypatch):
+    found = Ensemble.fit(graph, effort="quick")
+    monkeypatch.setattr(ensembles, "LARGE", 1000)
+    np.testing.assert_allclose(found.average(found.member_proba(graph)), found.proba, atol=1e-12)
+
+
+def test_one_diffusion_is_kept(graph, large):
+    view = view_of(graph)
+    first = view.diffused(0.15).copy()
+    view.diffused(0.4)
+    assert len(view._diffused) == 1
+    np.testing.assert_array_equal(view.diffused(0.15), first)
+
+
+def test_a_large_graph_has_fewer_trees(graph, large, monkeypatch):
+    labelled = Labelled(graph.y.numpy(), 2, np.arange(200), np.arange(200, 300))
+    monkeypatch.setitem(MOST_SECONDS, "quick", 0.05)
+    trees = [m.options["trees"] for m in portfolio(view_of(graph), labelled, "quick") if m.kind == "forest"]
+    assert trees
+    assert all(10 <= count < 50 for count in trees)

@@ -1,0 +1,141 @@
+"""Batches of nodes with true degrees: exact without sampling, right on average with it; whole graphs in blocks."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from demonet import DemonetError
+from demonet.data.synthetic import power_law
+from demonet.degree.count import count_degree
+from demonet.degree.tasks import DegreeTasks
+from demonet.nn.blocks import NeighbourSampler, WholeGraph
+from demonet.nn.models import NodeDEMONet
+
+GRAPH = power_law(300, 1500, hub=120, seed=2)
+N, EDGES = 300, GRAPH.edge_index
+DEGREE = count_degree(EDGES, N)
+X = torch.randn(N, 12, generator=torch.Generator().manual_seed(0))
+MODELS = {
+    "paper": {},
+    "one layer and a degree head": {"layers": 1, "head": "degree"},
+    "no layer": {"layers": 0, "head": "degree"},
+    "stem": {"stem": True, "norm": "batch"},
+    "refine": {"refine": True},
+}
+
+
+def network(scheme="smooth", **changes):
+    torch.manual_seed(0)
+    options = {"scheme": scheme, "hidden": 16, "hash_size": 8, "dropout": 0.0} | changes
+    return NodeDEMONet(12, 4, DegreeTasks.log2(int(DEGREE.max())), **options).eval()
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("scheme", ["weight", "hash", "smooth"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_batch_without_sampling_is_exact(scheme, kind, weighted):
+    model = network(scheme, **MODELS[kind])
+    weight = torch.rand(EDGES.size(1), generator=torch.Generator().manual_seed(1)) if weighted else None
+    graph = model.prepare(X, EDGES, edge_weight=weight)
+    nodes = torch.tensor([5, 0, 299, 17])
+    with torch.no_grad():
+        expected = model(X, EDGES, weight)
+        batch = NeighbourSampler(model, graph).batch(nodes)
+        assert torch.allclose(model(batch), expected[nodes], atol=1e-4, rtol=1e-4)
+        assert torch.allclose(model(WholeGraph(graph, rows=70)), expected, atol=1e-4, rtol=1e-4)
+        embedded = model.embed(X, EDGES, weight)
+        assert torch.allclose(model.embed(WholeGraph(graph, rows=70)), embedded, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("aggr", ["sum", "mean", "sqrt"])
+def test_two_layers_need_one_hop_and_gradients_are_exact(aggr):
+    model = network("weight", aggr=aggr).train()
+    graph = model.prepare(X, EDGES)
+    nodes = torch.tensor([3, 250])
+    batch = NeighbourSampler(model, graph).batch(nodes)
+    near = {3, 250} | set(EDGES[0][torch.isin(EDGES[1], nodes)].tolist())
+    assert batch.x.size(0) == len(near)
+    found = []
+    for scores in (lambda: model(batch), lambda: model(graph)[nodes]):
+        model.zero_grad()
+        scores().square().sum().backward()
+        found.append([parameter.grad.clone() for parameter in model.parameters()])
+    for one, other in zip(*found, strict=True):
+        assert torch.allclose(one, other, atol=1e-3, rtol=1e-3)
+
+
+def test_every_neighbour_is_drawn_as_often_as_every_other():
+    model = network()
+    sampler = NeighbourSampler(model, model.prepare(X, EDGES), neighbours=7)
+    layout, generator = sampler.graph.layout, torch.Generator().manual_seed(0)
+    row = torch.tensor([N - 1])  # the hub
+    size = int(layout.pointer[-1] - layout.pointer[-2])
+    draws, counts = 4000, torch.zeros(layout.num_edges)
+    for _ in range(draws):
+        degree, entry, drawn = sampler.sample(row, generator)
+        assert (int(degree), int(drawn), entry.numel()) == (size, 7, 7)
+        places = entry - int(layout.pointer[-2])
+        strata = torch.arange(7)
+        assert bool((places >= (strata * size / 7).floor()).all())
+        assert bool((places <= ((strata + 1) * size / 7).floor()).all())  # one in each stratum
+        counts.index_add_(0, entry, torch.ones(7))
+    drawn = counts[int(layout.pointer[-2]) :]
+    expected = draws * 7 / size
+    assert float((drawn - expected).abs().max()) < 6 * math.sqrt(expected)
+
+
+@pytest.mark.parametrize("aggr", ["sum", "mean", "sqrt"])
+def test_sums_of_samples_are_right_on_average(aggr):
+    model = network("weight", aggr=aggr, layers=1, head="degree")  # the head is linear in what it reads of neighbours
+    graph = model.prepare(X, EDGES)
+    sampler, generator = NeighbourSampler(model, graph, neighbours=5), torch.Generator().manual_seed(0)
+    nodes = torch.arange(40)
+    with torch.no_grad():
+        exact = model(graph)[nodes]
+        draws = torch.stack([model(sampler.batch(nodes, generator)) for _ in range(600)])
+    error = draws.std(0) / math.sqrt(600)
+    sure = error == 0
+    assert bool(((draws.mean(0) - exact).abs() <= 6 * error + 1e-4 * exact.abs().max()).all())
+    few = DEGREE[nodes] <= 5
+    assert bool(sure[few].all()) or torch.allclose(draws[:, few], exact[few], atol=1e-4)
+    assert float(draws.std(0)[~few].max()) > 0
+
+
+def test_a_batch_keeps_the_true_degree():
+    """With the sample's degree the hub would have the matrix of a node of degree 5."""
+    model = network("weight")
+    batch = NeighbourSampler(model, model.prepare(X, EDGES), neighbours=5).batch(torch.tensor([0]))
+    assert batch.blocks[-1].degree.tolist() == [int(DEGREE[0])]
+    assert int(DEGREE[0]) > 5
+
+
+def test_draws_depend_on_the_generator_alone():
+    model = network()
+    sampler = NeighbourSampler(model, model.prepare(X, EDGES), neighbours=3)
+    one, same, other = (sampler.batch(torch.arange(50), torch.Generator().manual_seed(seed)) for seed in (1, 1, 2))
+    assert torch.equal(one.blocks[-1].neighbours, same.blocks[-1].neighbours)
+    assert not torch.equal(one.blocks[-1].neighbours, other.blocks[-1].neighbours)
+
+
+def test_nodes_without_neighbours():
+    model = network()
+    graph = model.prepare(X[:3], torch.tensor([[0, 1], [1, 0]]))
+    with torch.no_grad():
+        batch = NeighbourSampler(model, graph, neighbours=2).batch(torch.tensor([2]))
+        assert torch.allclose(model(batch), model(graph)[2:], atol=1e-5)
+
+
+def test_what_is_refused():
+    model = network()
+    graph = model.prepare(X, EDGES)
+    with pytest.raises(DemonetError, match="neighbours=0"):
+        NeighbourSampler(model, graph, neighbours=0)
+    with pytest.raises(DemonetError, match="edges"):
+        model(WholeGraph(graph), EDGES)
+    with pytest.raises(DemonetError, match="degrees"):
+        model(graph, degree=DEGREE)
+    with pytest.raises(DemonetError, match="eval"):
+        model.train()(WholeGraph(graph))

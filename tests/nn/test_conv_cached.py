@@ -1,0 +1,228 @@
+"""DEMOConv with its activation inside, with what stays the same cached, and on edges that are sorted already."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import io
+import weakref
+
+import pytest
+import torch
+import torch.nn.functional as F
+from tests.reference.graphs import Graph, drawn_by_seed, features
+from torch_geometric import EdgeIndex
+from torch_geometric.utils import coalesce, to_torch_csr_tensor
+
+import demonet.nn.conv as module
+from demonet.degree import DegreeLayout, DegreeTasks
+from demonet.nn import DEMOConv
+from demonet.nn.edges import Edges
+from demonet.nn.memo import Memo
+
+GRAPH, OTHER = (  # without parallel edges: an adjacency matrix adds them up
+    Graph(coalesce(drawn_by_seed(20, 35, 0).edge_index), 20),
+    Graph(coalesce(drawn_by_seed(20, 30, 5, undirected=False).edge_index).flip(1), 20),
+)
+TASKS = DegreeTasks.exact(torch.tensor([0, 1, 2, 3, 4, 9]))
+SCHEMES = ["weight", "hash", "smooth"]
+
+
+def layer(scheme="weight", seed=0, **options):
+    torch.manual_seed(seed)
+    return DEMOConv(3, 8, TASKS, scheme=scheme, bias=True, **options).double()
+
+
+def forms(graph):
+    n = graph.num_nodes
+    edges = EdgeIndex(graph.edge_index, sparse_size=(n, n))
+    yield graph.edge_index
+    yield DegreeLayout.from_edge_index(*graph)
+    yield edges.sort_by("col")[0]
+    yield edges.sort_by("row")[0]
+    yield to_torch_csr_tensor(graph.edge_index.flip(0), size=(n, n), is_coalesced=False)
+
+
+def gradients(conv, x, *edges):
+    x = x.clone().requires_grad_()
+    out = conv(x, *edges)
+    return out, *torch.autograd.grad(out.sin().sum(), [x, *conv.parameters()])
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("combine", ["concat", "add"])
+@pytest.mark.parametrize("act", ["relu", "elu"])
+def test_the_activation_inside_is_the_one_outside(scheme, combine, act):
+    x = features(20, 3, 0)
+    plain, fused = layer(scheme, combine=combine, dropout=0.4), layer(scheme, combine=combine, dropout=0.4, act=act)
+    outside = {"relu": F.relu, "elu": F.elu}[act]
+    for edges in (GRAPH.edge_index, DegreeLayout.from_edge_index(*GRAPH)):
+        for training in (True, False):
+            found = []
+            for conv, after in ((plain.train(training), outside), (fused.train(training), torch.nn.Identity())):
+                torch.manual_seed(1)
+                given = x.clone().requires_grad_()
+                out = after(conv(given, edges))
+                found.append([out, *torch.autograd.grad(out.sin().sum(), [given, *conv.parameters()])])
+            for one, other in zip(*found, strict=True):
+                torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("graph", [GRAPH, OTHER], ids=["undirected", "directed"])
+def test_every_form_of_edges_is_the_same_graph(scheme, graph):
+    """Cached or not, values and derivatives are those of the plain edge_index."""
+    x = features(20, 3, 0)
+    plain, cached = layer(scheme, act="elu"), layer(scheme, act="elu", cached=True)
+    expected = gradients(plain, x, graph.edge_index)
+    for edges in forms(graph):
+        for conv in (plain, cached, cached):
+            for one, other in zip(gradients(conv, x, edges), expected, strict=True):
+                torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("flow", ["source_to_target", "target_to_source"])
+def test_weights_of_sorted_edges(flow):
+    conv = layer(flow=flow)
+    edges = EdgeIndex(OTHER.edge_index, sparse_size=(20, 20)).sort_by("col" if flow == "source_to_target" else "row")[0]
+    weight = features(OTHER.edge_index.size(1), 1, 3)[:, 0].requires_grad_()
+    x = features(20, 3, 0).requires_grad_()
+    found, expected = (
+        torch.autograd.grad(conv(x, given, weight).sin().sum(), [x, weight]) for given in (edges, edges.as_tensor())
+    )
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_sorted_edges_are_not_sorted_again(monkeypatch):
+    monkeypatch.setattr("demonet.nn.edges.neighbour_lists", None)
+    by_target = EdgeIndex(OTHER.edge_index, sparse_size=(20, 20)).sort_by("col")[0]
+    pointer, neighbours, _ = Edges(by_target, None, (20, 20), "source_to_target").lists()
+    assert neighbours.data_ptr() == by_target.as_tensor().data_ptr()
+    assert pointer is by_target.get_indptr()
+    with pytest.raises(TypeError):  # it is not known how many targets there are
+        Edges(EdgeIndex(OTHER.edge_index).sort_by("col")[0], None, (20, 20), "source_to_target").lists()
+
+
+@pytest.fixture
+def built(monkeypatch):
+    """How many layouts were built."""
+    count = []
+    build = DegreeLayout.from_edge_index
+
+    def counting(*args, **options):
+        count.append(1)
+        return build(*args, **options)
+
+    monkeypatch.setattr(module.DegreeLayout, "from_edge_index", counting)
+    return count
+
+
+def test_a_cached_edge_index_is_laid_out_once(built):
+    conv, plain, x = layer(cached=True), layer(), features(20, 3, 0)
+    edges = GRAPH.edge_index.clone()
+    for _ in range(3):
+        torch.testing.assert_close(conv(x, edges), plain(x, edges))
+    assert len(built) == 1
+    edges[:, 0] = torch.tensor([7, 8])
+    torch.testing.assert_close(conv(x, edges), plain(x, edges))
+    assert len(built) == 2
+
+
+def test_mini_batches_stay_right():
+    """Another edge_index in every step, also at the address of the one before."""
+    conv, plain = layer(cached=True), layer()
+    for seed in range(6):
+        graph = drawn_by_seed(12, 20, seed)
+        x = features(12, 3, seed)
+        torch.testing.assert_close(conv(x, graph.edge_index), plain(x, graph.edge_index))
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_constant_features_are_summed_once(monkeypatch, scheme, weighted):
+    """With a layout, or with edges: from the second call on nothing is summed any more."""
+    conv, plain = layer(scheme, cached=True, act="relu"), layer(scheme, act="relu")
+    x, weight = features(20, 3, 0), features(GRAPH.edge_index.size(1), 1, 1)[:, 0] if weighted else None
+    for edges in (DegreeLayout.from_edge_index(*GRAPH), GRAPH.edge_index):
+        for _ in range(2):
+            torch.testing.assert_close(conv(x, edges, weight), plain(x, edges, weight))
+        with monkeypatch.context() as patch:
+            patch.setattr(DEMOConv, "_aggregate_sorted", None)
+            again = conv(x, edges, weight)
+        torch.testing.assert_close(again, plain(x, edges, weight))
+        grads = torch.autograd.grad(again.sin().sum(), list(conv.parameters()))
+        expected = torch.autograd.grad(plain(x, edges, weight).sin().sum(), list(plain.parameters()))
+        for one, other in zip(grads, expected, strict=True):
+            torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("change", ["x", "weight", "storage", "graph", "gradient"])
+def test_changed_inputs_are_noticed(change):
+    conv, plain = layer(cached=True), layer()
+    x, weight = features(20, 3, 0), features(GRAPH.edge_index.size(1), 1, 1)[:, 0]
+    layout = DegreeLayout.from_edge_index(*GRAPH)
+    for _ in range(3):
+        conv(x, layout, weight)
+    if change == "x":
+        x[3] += 1
+    elif change == "weight":
+        weight.mul_(2)
+    elif change == "storage":
+        x.set_(features(20, 3, 9))
+    elif change == "graph":
+        layout, weight = DegreeLayout.from_edge_index(*OTHER), None
+    else:
+        x.requires_grad_()
+    out = conv(x, layout, weight)
+    torch.testing.assert_close(out, plain(x, layout, weight))
+    assert change != "gradient" or torch.autograd.grad(out.sum(), x)[0].abs().sum() > 0
+
+
+def test_nothing_is_kept_of_features_that_come_once():
+    conv, layout = layer(cached=True), DegreeLayout.from_edge_index(*GRAPH)
+    x = features(20, 3, 0)
+    with torch.no_grad():
+        conv(x, layout)
+    alive = weakref.ref(x)
+    del x
+    gc.collect()
+    assert alive() is None
+    assert conv._sums._value is None
+
+
+def test_copies_and_files_hold_no_cache():
+    conv, x = layer(cached=True), features(20, 3, 0)
+    for _ in range(2):
+        conv(x, GRAPH.edge_index)
+    buffer = io.BytesIO()
+    torch.save(conv, buffer)
+    buffer.seek(0)
+    for other in (copy.deepcopy(conv), torch.load(buffer, weights_only=False)):
+        assert other._sums._value is None
+        assert other._layouts._value is None
+        torch.testing.assert_close(other(x, GRAPH.edge_index), conv(x, GRAPH.edge_index))
+
+
+def test_inference_tensors_are_not_kept():
+    conv, plain = layer(cached=True), layer()
+    with torch.inference_mode():
+        x, edges = features(20, 3, 0), GRAPH.edge_index.clone()
+        for _ in range(3):
+            torch.testing.assert_close(conv(x, edges), plain(x, edges))
+        x.add_(1)
+        torch.testing.assert_close(conv(x, edges), plain(x, edges))
+
+
+def test_memo_asks_again_for_a_new_tensor_at_the_old_address():
+    memo, calls = Memo(), []
+    x = torch.zeros(3)
+    for _ in range(2):
+        assert memo.get([x, None], lambda: calls.append(1) or len(calls)) == 1
+    other = x.view(3)
+    assert memo.get([other, None], lambda: calls.append(1) or len(calls)) == 2
+    assert memo.get([other, x], lambda: calls.append(1) or len(calls)) == 3
+
+
+def test_unknown_activation_is_refused(refuses):
+    refuses(lambda: layer(act="tanh"), "'tanh'", "'relu'", "'elu'")

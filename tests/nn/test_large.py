@@ -1,0 +1,90 @@
+"""One-hot degrees of a large graph: sparse rows and sparse sums over neighbours give what dense ones give."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from demonet.data import FeatureMap
+from demonet.data import features as feature_blocks
+from demonet.data.synthetic import power_law
+from demonet.degree.count import count_degree
+from demonet.degree.layout import DegreeLayout
+from demonet.degree.tasks import DegreeTasks
+from demonet.nn.models import NodeDEMONet
+from demonet.ops import sparse as sparse_ops
+from demonet.ops.sparse import is_sparse, sparse_aggregate
+
+GRAPH = power_law(400, 1200, hub=60, seed=1)
+DEGREE = count_degree(GRAPH.edge_index, 400)
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """Every graph counts as large."""
+    monkeypatch.setattr(feature_blocks, "LARGE", 0)
+    monkeypatch.setattr(feature_blocks, "DENSE_ENTRIES", 0)
+    monkeypatch.setattr(sparse_ops, "SPARSE_ROWS", 0)
+    monkeypatch.setattr(sparse_ops, "DENSE_ENTRIES", 0)
+
+
+def test_one_hot_degrees_are_sparse_on_a_large_graph_alone(large, monkeypatch):
+    features = FeatureMap("degree-onehot").fit(GRAPH)
+    rows = features.transform(GRAPH)
+    assert is_sparse(rows)
+    assert rows.values().numel() == 400
+    monkeypatch.setattr(feature_blocks, "LARGE", 401)
+    dense = features.transform(GRAPH)
+    assert not is_sparse(dense)
+    assert torch.equal(rows.to_dense(), dense)
+
+
+@pytest.mark.parametrize("aggr", ["sum", "mean", "sqrt"])
+def test_their_sums_are_a_histogram_of_the_neighbours_degrees(large, aggr):
+    layout = DegreeLayout.from_edge_index(GRAPH.edge_index, 400)
+    x = FeatureMap("degree-onehot").fit_transform(GRAPH)
+    found = sparse_aggregate(sparse_ops.sparse_rows(x, layout.order), layout.sorted(), None, aggr=aggr)
+    assert is_sparse(found)
+    assert found.values().numel() <= GRAPH.edge_index.size(1)
+    source, target = GRAPH.edge_index
+    expected = torch.zeros(400, x.size(1)).index_add_(0, target, x.to_dense()[source])
+    scale = {"sum": torch.ones(400), "mean": 1 / DEGREE.clamp(min=1), "sqrt": DEGREE.clamp(min=1) ** -0.5}[aggr]
+    assert torch.allclose(layout.leave(found.to_dense()), expected * scale[:, None], atol=1e-6)
+    if aggr == "sum":
+        assert torch.equal(layout.leave(found.to_dense()), expected)  # whole numbers: exact
+
+
+@pytest.mark.parametrize("scheme", ["weight", "hash", "smooth"])
+@pytest.mark.parametrize("kind", ["exact", "log2", "unseen"])
+def test_scores_and_gradients_are_those_of_dense_features(large, monkeypatch, scheme, kind):
+    tasks = {
+        "exact": DegreeTasks.exact(DEGREE),
+        "log2": DegreeTasks.log2(int(DEGREE.max())),
+        "unseen": DegreeTasks.exact(DEGREE[DEGREE < 5]),
+    }[kind]
+    x = FeatureMap("degree-onehot").fit_transform(GRAPH)
+    torch.manual_seed(0)
+    model = NodeDEMONet(x.size(1), 3, tasks, scheme=scheme, hidden=8, hash_size=8, dropout=0.0)
+    found = {}
+    for name in ("sparse", "dense"):
+        if name == "dense":
+            monkeypatch.setattr(sparse_ops, "SPARSE_ROWS", 401)
+        prepared = model.prepare(x if name == "sparse" else x.to_dense(), GRAPH.edge_index)
+        sums_are_sparse = name == "sparse" and scheme != "hash"  # hashing makes them narrow
+        assert is_sparse(prepared.neighbourhood) == sums_are_sparse
+        model.zero_grad()
+        scores = model(prepared)
+        scores.square().sum().backward()
+        found[name] = (scores.detach(), [parameter.grad.clone() for parameter in model.parameters()])
+    assert torch.allclose(found["sparse"][0], found["dense"][0], atol=1e-4, rtol=1e-4)
+    for one, other in zip(found["sparse"][1], found["dense"][1], strict=True):
+        assert torch.allclose(one, other, atol=1e-3 * float(other.abs().max().clamp(min=1e-3)))
+
+
+@pytest.mark.parametrize("scheme", ["weight", "hash", "smooth"])
+def test_edges_in_place_of_a_prepared_graph(large, scheme):
+    x = FeatureMap("degree-onehot").fit_transform(GRAPH)
+    model = NodeDEMONet(x.size(1), 3, DegreeTasks.exact(DEGREE), scheme=scheme, hidden=8, dropout=0.0)
+    with torch.no_grad():
+        expected = model(x.to_dense(), GRAPH.edge_index)
+        assert torch.allclose(model(x, GRAPH.edge_index), expected, atol=1e-5)

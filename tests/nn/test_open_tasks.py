@@ -1,0 +1,100 @@
+"""A layer without tasks, and the model that stands beside PyTorch Geometric's basic models."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch_geometric.nn import GCN
+
+from demonet import DegreeLayout, DegreeTasks, DEMOConv, DEMONet, DemonetError
+from demonet.data.synthetic import role_graph
+from demonet.degree import OpenTasks
+
+GRAPH = role_graph(motifs=6)
+EDGES, N = GRAPH.edge_index, GRAPH.num_nodes
+LAYOUT = DegreeLayout.from_edge_index(EDGES, N)
+LARGEST = int(LAYOUT.degree.max())
+X = torch.randn(N, 4, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize("scheme", ["weight", "hash", "smooth"])
+def test_a_layer_without_tasks_is_the_layer_with_log2_buckets_of_the_first_graph(scheme):
+    conv = DEMOConv(4, 8, scheme=scheme)
+    given = DEMOConv(4, 8, DegreeTasks.log2(2**31 - 1), scheme=scheme)
+    given.load_state_dict({name: value for name, value in conv.state_dict().items() if "tasks" not in name})
+    given.tasks.max_degree = LARGEST
+    assert torch.equal(conv(X, EDGES), given(X, EDGES))
+    assert conv.tasks.max_degree == LARGEST
+    assert torch.allclose(conv(X, LAYOUT), conv(X, EDGES), atol=1e-5)
+
+
+def test_the_first_graph_decides_and_later_ones_do_not():
+    conv = DEMOConv(4, 8)
+    assert conv.tasks.is_open
+    conv(X, LAYOUT)
+    assert (conv.tasks.is_open, conv.tasks.max_degree) == (False, LARGEST)
+    star = torch.stack([torch.arange(1, 40), torch.zeros(39, dtype=torch.long)])
+    before = conv.degree_weight(torch.tensor([1, 2, 39]))
+    conv(torch.randn(40, 4), star)
+    assert torch.equal(conv.degree_weight(torch.tensor([1, 2, 39])), before)
+
+
+def test_given_degrees_count_not_those_of_the_sample():
+    conv = DEMOConv(4, 8)
+    conv(X, EDGES, degree=torch.full((N,), 77))
+    assert conv.tasks.max_degree == 77
+
+
+def test_graphs_without_edges_leave_the_tasks_open():
+    conv = DEMOConv(4, 8)
+    conv(X, EDGES[:, :0])
+    conv(X[:0], EDGES[:, :0])
+    assert conv.tasks.is_open
+    with pytest.raises(DemonetError, match="open"):
+        conv.degree_weight(torch.tensor([1]))
+
+
+def test_a_saved_layer_keeps_the_degrees_of_its_first_graph():
+    conv = DEMOConv(-1, 8)
+    conv(X, EDGES)
+    loaded, other = DEMOConv(-1, 8), EDGES[:, EDGES[1] < 3]
+    loaded.load_state_dict(conv.state_dict())
+    assert torch.equal(loaded(X, other), conv(X, other))
+    assert torch.equal(copy.deepcopy(conv)(X, other), conv(X, other))
+
+
+def test_compilation_needs_one_call_before():
+    conv = DEMOConv(4, 8)
+    with pytest.raises(Exception, match="once before"):
+        torch.export.export(conv, (X, EDGES))
+    expected = conv(X, EDGES)
+    assert torch.allclose(torch.export.export(conv, (X, EDGES)).module()(X, EDGES), expected, atol=1e-5)
+
+
+def test_open_tasks_have_a_bucket_for_every_degree():
+    tasks = OpenTasks()
+    assert tasks(torch.tensor([0, 1, 2, 3, 4, 2**31 - 1])).tolist() == [0, 1, 2, 2, 3, 31]
+    assert tasks.num_tasks == 32
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"dropout": 0.5}, {"act": "elu", "norm": "batch"}, {"jk": "cat"}, {"num_layers": 1}]
+)
+def test_the_model_takes_what_a_gcn_takes(options):
+    options = {"hidden_channels": 8, "num_layers": 3, "out_channels": 5} | options
+    ours, theirs = DEMONet(4, **options), GCN(4, **options)
+    assert ours(X, EDGES).shape == theirs(X, EDGES).shape
+    assert [type(module) for module in ours.norms] == [type(module) for module in theirs.norms]
+    assert (ours.jk_mode, ours.out_channels) == (theirs.jk_mode, theirs.out_channels)
+    weight = torch.rand(EDGES.size(1))
+    assert not torch.equal(ours.eval()(X, EDGES, edge_weight=weight), ours(X, EDGES))
+
+
+def test_the_model_passes_options_to_its_layers():
+    tasks = DegreeTasks.exact(LAYOUT.degree)
+    model = DEMONet(4, 8, 3, 5, tasks=tasks, scheme="hash", aggr="sum")
+    assert {(conv.scheme, conv.aggr, conv.tasks is tasks) for conv in model.convs} == {("hash", "sum", True)}
+    assert len({conv.weights.hash_seed for conv in model.convs}) == 3
+    assert torch.allclose(model(X, LAYOUT), model(X, EDGES), atol=1e-4)
