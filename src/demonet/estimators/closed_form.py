@@ -30,8 +30,8 @@ from demonet.estimators.explain import Explanation, ScoreParts
 from demonet.estimators.targets import Array, Targets
 from demonet.kernels import DegreeEffect, KernelMachine
 
-NETWORK_ONLY = ("preset", "scheme", "features", "hidden", "lr", "epochs", "patience", "class_weight", "loss")
-NETWORK_ONLY += ("batch_size", "neighbours")
+_OF_TRAINING = ("lr", "epochs", "patience", "batch_size", "neighbours", "class_weight", "loss")
+NETWORK_ONLY = ("preset", "scheme", "features", "hidden", *_OF_TRAINING)
 AUTO_ONLY = ("effort", "time_limit")
 COLUMNS = 256  # of an embedding, at most
 
