@@ -104,7 +104,9 @@ class Split:
             record = json.loads(content.decode("utf-8"))
             parts = {part: [int(i) for i in record[part]] for part in _PARTS}
             name, seed, stored = str(record["name"]), int(record["seed"]), record["hash"]
-            split = cls(name, seed, **{part: torch.from_numpy(np.array(index, np.int64)) for part, index in parts.items()})
+            split = cls(
+                name, seed, **{part: torch.from_numpy(np.array(index, np.int64)) for part, index in parts.items()}
+            )
         except DemonetError as error:
             raise DemonetError(error.message, file=path, hint=error.hint) from None
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
