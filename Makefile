@@ -9,7 +9,7 @@ ifneq ($(wildcard ../shared/data),)
 export DEMONET_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test lint types docs check results bench clean
+.PHONY: demo test lint types docs check results bench hostile soak clean
 demo: $(READY)
 	$(BIN)/demonet demo
 
@@ -40,6 +40,15 @@ results: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/cpu.py
 	$(BIN)/python benchmarks/page.py
+
+# Kills at every write and at random times, mutated files, flipped bits: what docs/reliability.md promises.
+# make hostile ARGS="--minutes 60 --seed 1"
+hostile: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.hostile $(ARGS)
+
+# An hour of fits, predictions and small estimators in one process: memory, files and threads stay flat.
+soak: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.hostile.soak $(ARGS)
 
 # torch first and pinned: anything that depends on a plain `torch` would otherwise choose its own build.
 $(READY): pyproject.toml constraints.txt

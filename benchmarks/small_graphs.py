@@ -1,6 +1,7 @@
 """One training epoch of a graph classifier in batches of 32: graphs kept, laid out anew, and GIN through PyG's loader.
 
-    python benchmarks/small_graphs.py [--sets mutag,ptc,proteins] [--out benchmarks/results/small_graphs.csv]
+    python benchmarks/small_graphs.py [--sets mutag,ptc,proteins] [--presets default,strong]
+        [--out benchmarks/results/small_graphs.csv]
 
 ``kept`` is how the package trains: graphs are laid out once, every epoch's batches are put together from the pieces.
 ``anew`` lays every batch out again, with the same numbers as a result. GIN has the same widths, norms and readouts, and
@@ -16,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -31,6 +33,7 @@ from demonet.data.splits import thirds
 from demonet.degree.count import count_degree
 from demonet.nn.models import GraphDEMONet
 from demonet.nn.prepared import GraphUnion
+from demonet.ops.adam import adam
 from demonet.train import GraphProblem, preset
 from demonet.train.problem import collated
 from demonet.train.recipes import prepare_batch, replace_features
@@ -59,9 +62,9 @@ class GIN(nn.Module):
         return self.head(torch.cat(read, 1))
 
 
-def epochs(name: str) -> dict[str, Callable[[int], None]]:
+def epochs(name: str, preset_name: str = "default") -> dict[str, Callable[[int], None]]:
     """One epoch of each network, told its number."""
-    chosen = preset("default", "graphs")
+    chosen = preset(preset_name, "graphs")
     graphs = list(load(name))
     y = torch.cat([graph.y.view(-1) for graph in graphs])
     split = thirds(y, 0)
@@ -74,7 +77,7 @@ def epochs(name: str) -> dict[str, Callable[[int], None]]:
     def ours() -> tuple[GraphDEMONet, torch.optim.Optimizer]:
         torch.manual_seed(0)
         model = GraphDEMONet(features.num_features, classes, tasks, chosen.model)
-        return model, torch.optim.Adam(parameter_groups(model, chosen.train), lr=0.01, fused=True)
+        return model, adam(parameter_groups(model, chosen.train), 0.01, torch.device("cpu"))
 
     def train(model: nn.Module, optimizer: torch.optim.Optimizer, problem: GraphProblem, number: int) -> None:
         for part in problem.training(0, number):
@@ -93,15 +96,15 @@ def epochs(name: str) -> dict[str, Callable[[int], None]]:
 
     torch.manual_seed(0)
     gin = GIN(features.num_features, chosen.model.hidden, classes)
-    adam = torch.optim.Adam(gin.parameters(), lr=0.01, fused=True)
+    optimizer_gin = torch.optim.Adam(gin.parameters(), lr=0.01, fused=True)
     data = [Data(x=ready[i].x, edge_index=ready[i].edge_index, y=y[i].view(1)) for i in split.train.tolist()]
     loader = DataLoader(data, batch_size=size, shuffle=True)
 
     def train_gin(number: int) -> None:
         for batch in loader:
-            adam.zero_grad(set_to_none=True)
+            optimizer_gin.zero_grad(set_to_none=True)
             F.cross_entropy(gin(batch.x, batch.edge_index, batch.batch, batch.num_graphs), batch.y).backward()
-            adam.step()
+            optimizer_gin.step()
 
     found["GIN, DataLoader"] = train_gin
     return found
@@ -110,6 +113,7 @@ def epochs(name: str) -> dict[str, Callable[[int], None]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", default="mutag,ptc,proteins")
+    parser.add_argument("--presets", default="default,strong")
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--cpu-time", action="store_true", help="count the process's CPU time, for a busy machine")
@@ -118,8 +122,8 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     clock = time.process_time if options.cpu_time else time.perf_counter
     rows = []
-    for name in options.sets.split(","):
-        runs = epochs(name)
+    for name, of in product(options.sets.split(","), options.presets.split(",")):
+        runs = epochs(name, of)
         times: dict[str, list[float]] = {run: [] for run in runs}
         for turn in range(options.repeats + 1):  # the first turn warms up
             for run, epoch in runs.items():
@@ -129,13 +133,13 @@ def main() -> None:
                     times[run].append(1e3 * (clock() - start))
         ours = statistics.median(times["kept"])
         for run, values in times.items():
-            rows.append([name, run, f"{statistics.median(values):.1f}", f"{statistics.median(values) / ours:.2f}"])
-            print("{:10} {:18} {:>8} ms an epoch  {:>6} x kept".format(*rows[-1]))
+            rows.append([name, of, run, f"{statistics.median(values):.1f}", f"{statistics.median(values) / ours:.2f}"])
+            print("{:10} {:8} {:18} {:>8} ms an epoch  {:>6} x kept".format(*rows[-1]))
     if options.out is not None:
         with options.out.open("w", newline="") as file:
             file.write(f"# python {' '.join(sys.argv)}\n")
             writer = csv.writer(file)
-            writer.writerow(["set", "run", "median_ms", "to_kept"])
+            writer.writerow(["set", "preset", "run", "median_ms", "to_kept"])
             writer.writerows(rows)
 
 

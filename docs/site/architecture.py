@@ -8,7 +8,7 @@ from pathlib import Path
 IMAGE = Path(__file__).parent.parent / "images" / "architecture.svg"
 # Rows of the picture, from the lowest level up: a package imports only from packages below it.
 ROWS = [
-    [("errors, atomic, checks, tensorfile", "errors, safe files, input rules")],
+    [("errors, atomic, checks, tensorfile, configfile", "errors, safe files, input rules")],
     [("degree", "layout, tasks, counting")],
     [("data", "readers, features, splits")],
     [("ops", "kernels and their choice")],

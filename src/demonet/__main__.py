@@ -1,5 +1,28 @@
-"""``python -m demonet``: the command line."""
+"""``python -m demonet``, and the command ``demonet``: Ctrl-C while libraries are imported ends in one line, too."""
 
-from demonet.cli import main
+from __future__ import annotations
 
-main()
+import os
+import signal
+from types import FrameType
+
+
+def main() -> None:
+    """Run the command line."""
+    signal.signal(signal.SIGINT, _stop)
+    from demonet.cli import main as run
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        run()
+    except KeyboardInterrupt:
+        _stop()
+
+
+def _stop(number: int = 0, frame: FrameType | None = None) -> None:
+    os.write(2, b"interrupted\n")
+    os._exit(130)  # an exception would be caught, or shown, by whatever is being imported
+
+
+if __name__ == "__main__":
+    main()

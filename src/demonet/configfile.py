@@ -36,7 +36,7 @@ def write_config(path: Path, values: dict[str, Any], folder: Path) -> None:
             value = _relative(Path(value), folder)
         lines.append(f"{name.replace('_', '-')} = {_toml(value)}")
     with replacing(path) as temporary:
-        temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        temporary.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="replace")  # names need not be UTF-8
 
 
 def read_config(path: Path, known: set[str]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from demonet import DemonetError
 from demonet.data import Split, check_split, fractions, k_fold, nested_k_fold, thirds, train_fraction
 
 
@@ -144,3 +145,16 @@ def test_a_changed_or_damaged_file_is_refused(tmp_path, refuses):
     for text in ("", "[]", '{"name": "x"}', '{"name": 1, "seed": "x", "hash": "", "train": 3, "val": [], "test": []}'):
         path.write_text(text)
         refuses(lambda: Split.load(path), "split.json: ", "Error(")
+
+
+@pytest.mark.parametrize(
+    "content", [b'{"train": [Infinity]}', b'{"train": [1180591620717411303424]}', b"[" * 100_000, b"null", b"\xff"]
+)
+def test_a_damaged_split_file_is_named(tmp_path, content):
+    whole = {"name": "a", "seed": 0, "val": [], "test": [], "hash": "0"}
+    if content.startswith(b"{"):
+        content = content[:-1] + b"," + json.dumps(whole).encode()[1:]
+    path = tmp_path / "split.json"
+    path.write_bytes(content)
+    with pytest.raises(DemonetError, match=f"^{path}: "):
+        Split.load(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from demonet import DEMONetClassifier
 from demonet.data import FeatureMap
 from demonet.data import features as feature_blocks
 from demonet.data.synthetic import power_law
@@ -88,3 +89,13 @@ def test_edges_in_place_of_a_prepared_graph(large, scheme):
     with torch.no_grad():
         expected = model(x.to_dense(), GRAPH.edge_index)
         assert torch.allclose(model(x, GRAPH.edge_index), expected, atol=1e-5)
+
+
+def test_an_explanation_of_a_large_graph(large):
+    data = GRAPH.clone()
+    data.y = (DEGREE > 5).long()
+    classifier = DEMONetClassifier(model="network", preset="default", epochs=2).fit(data)
+    found = classifier.explain(0, epochs=2)
+    parts = found.network
+    total = parts.rest + parts.seed + parts.shared + parts.own + parts.interaction
+    assert parts.score == pytest.approx(total, abs=1e-4)

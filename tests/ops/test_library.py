@@ -82,6 +82,7 @@ CALLS = {
         lambda: (x(), LAYOUT.pointer, LAYOUT.neighbours, edge_weights(), "mean", BACK, []),
         lambda: (x(), LAYOUT.pointer.long(), LAYOUT.neighbours.long(), edge_weights(), "sqrt", [], []),
     ],
+    "dropout_noise": [lambda: (x().detach(), 40, 0.4)],
     "hash_functions": [lambda: (torch.arange(5)[:, None], torch.arange(7), 3, 11)],
     "edge_product": [lambda: (x(), x(seed=4), LAYOUT.pointer, LAYOUT.neighbours)],
     "degree_linear": [

@@ -20,7 +20,16 @@ from demonet.report.paper.hypotheses import ALL, MethodPreset, answers, verdicts
 from demonet.report.paper.markup import readme
 from demonet.report.paper.page import paper_page
 from demonet.report.paper.parts import PARTS
-from demonet.report.paper.parts.default import DEFAULT, RULES, SETS, inside, is_demo, members_table, not_refitted
+from demonet.report.paper.parts.default import (
+    DEFAULT,
+    RULES,
+    SETS,
+    WITH_OUR_INPUTS,
+    inside,
+    is_demo,
+    members_table,
+    not_refitted,
+)
 from demonet.report.paper.standing import in_words, standings
 
 STAMP = Stamp("c0de", "{}", "cpu")
@@ -54,17 +63,20 @@ def test_every_set_has_the_ensemble_the_arms_and_rivals_under_both_rules():
     for name in SETS:
         for rule in RULES:
             here = {e.method or e.cell.method for e in DEFAULT.entries() if (e.cell.dataset, e.rule) == (name, rule)}
-            assert {"demonet-auto", "demonet-kernel", "majority", "degree-knn", "gin"} <= here
+            assert {"demonet-auto", "demonet-kernel", "majority", "degree-knn"} <= here
+            assert ("gin" in here) == (rule == "strict" or name in WITH_OUR_INPUTS)
             assert ({"demonet-kernel-none", "demonet-kernel-shuffled"} <= here) == (rule == "strict")
     on_generated = {e.method for e in DEFAULT.entries() if e.cell.dataset in GENERATED}
     assert on_generated == {"demonet-kernel", "demonet-kernel-none", "demonet-kernel-shuffled"}
 
 
 def test_runs():
-    wanted = {(w.cell.kind, w.cell.dataset): w.runs for w in DEFAULT.wanted()}
-    for (kind, name), runs in wanted.items():
-        many = name in ("brazil", "europe", "usa", "MUTAG", "PTC")
-        assert runs == (50 if many else 20 if kind == "default" else 10)
+    for wanted in DEFAULT.wanted():
+        name, kind = wanted.cell.dataset, wanted.cell.kind
+        if name in ("brazil", "europe", "usa", "MUTAG", "PTC"):
+            assert wanted.runs == (20 if "features" in wanted.cell.options else 50)
+        else:
+            assert wanted.runs == (20 if kind == "default" and name in ("ENZYMES", "PROTEINS", "flip") else 10)
 
 
 def test_what_is_borrowed_is_run_elsewhere_and_never_here():
@@ -243,7 +255,8 @@ def test_borrowed_runs_alone_do_not_begin_the_part(tmp_path):
         ledger.record(Job(borrowed, 0), STAMP, Outcome(0.5, 1.0, 1.0))
         written = write_files(ledger, [PARTS["nodes"], PARTS["graphs"]], tmp_path, runs=None, quick=False, summary=None)
     assert not any("default" in path.name for path in written)
-    assert "ensemble" not in (tmp_path / "tables" / "readme.md").read_text(encoding="utf-8")
+    shown = (tmp_path / "tables" / "readme.md").read_text(encoding="utf-8").splitlines()[2:]
+    assert {tuple(line.split(" | ")[1:5]) for line in shown} == {("not yet run",) * 4}
 
 
 def test_the_page_has_this_part_first_after_the_claims():
@@ -262,18 +275,16 @@ def test_the_page_has_this_part_first_after_the_claims():
 def test_the_short_table_shows_the_ensemble_beside_its_best_rival():
     made = paper_rows()
     made["default"] = rows(lambda row: ours_above(0.2)(row) + 0.1 * (row.rule == "refit"))
-    plain = readme(made["nodes"], made["graphs"]).splitlines()
-    extended = readme(made["nodes"], made["graphs"], made["default"]).splitlines()
-    assert len(plain) == len(extended) == 13
-    assert extended[0].split(" | ")[1:4] == ["ensemble, strict / refit", "best rival, strict", "best rival, refit"]
-    (brazil,) = [line.split(" | ") for line in extended if line.startswith("| Brazil ")]
-    assert [float(word.strip("*")) for word in brazil[1].split(" / ")] == pytest.approx([0.7, 0.8], abs=0.01)
-    assert brazil[1].startswith("**")  # significantly above every rival
-    assert float(brazil[2].split()[0]) == pytest.approx(0.5, abs=0.02)
-    for line, before in zip(extended[2:], plain[2:], strict=True):
-        assert line.split(" | ")[4:] == before.split(" | ")[1:]
+    lines = readme(made["nodes"], made["graphs"], made["default"]).splitlines()
+    assert len(lines) == 13
+    (brazil,) = [line.split(" | ") for line in lines if line.startswith("| Brazil ")]
+    strict, best, refit = brazil[1:4]
+    assert [float(word.strip("*")) for word in (strict, refit)] == pytest.approx([0.7, 0.8], abs=0.01)
+    assert strict.startswith("**")  # significantly above every rival
+    assert float(best.split()[0]) == pytest.approx(0.5, abs=0.02)
+    assert int(brazil[5]) == 50
     nothing = readme(made["nodes"], made["graphs"], DEFAULT.rows({})).splitlines()
-    assert nothing[2].split(" | ")[1:4] == ["not yet run / not yet run", "not yet run", "not yet run"]
+    assert nothing[2].split(" | ")[1:5] == ["not yet run"] * 4
 
 
 def test_a_fraction_of_the_runs_is_not_the_whole():

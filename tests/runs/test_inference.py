@@ -144,3 +144,14 @@ def test_embeddings_in_every_form(runs, tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "e.npy"), embedding)
     with pytest.raises(DemonetError, match=r"e\.txt: out: .*'\.txt' .*\.parquet, \.csv, \.npy"):
         write_embeddings(tmp_path / "e.txt", "node", inputs.ids, embedding)
+
+
+def test_names_come_back_as_they_are_and_are_safe_for_spreadsheets_on_request(tmp_path):
+    ids, names = ["=HYPERLINK(1)", "+a", "-3.5", "@x", "plain"], ["=yes", "no"]
+    outputs = np.tile(np.array([[0.75, 0.25]], np.float32), (5, 1))
+    for excel, expected in ((False, ids), (True, ["'=HYPERLINK(1)", "'+a", "-3.5", "'@x", "plain"])):
+        write_predictions(tmp_path / "a.csv", "node", ids, names, outputs, excel=excel)
+        with (tmp_path / "a.csv").open(newline="") as file:
+            rows = list(csv.reader(file))
+        assert [row[0] for row in rows[1:]] == expected
+        assert rows[1][1] == rows[0][3] == ("'=yes" if excel else "=yes")

@@ -14,6 +14,7 @@ from demonet import DemonetError
 from demonet.cli import app
 from demonet.errors import DemonetWarning
 from demonet.runs import Settings, load_run, predict_run
+from demonet.runs.folder import FORMAT
 from demonet.runs.manifest import read_manifest, read_sealed, write_sealed
 from demonet.tensorfile import read_tensors, write_tensors
 
@@ -75,8 +76,8 @@ def test_a_missing_manifest_is_an_error_unless_the_run_is_older_than_manifests(r
     with pytest.raises(DemonetError, match=r"manifest.json"):
         load_run("run")
     arrays = run / "run.safetensors"
-    found = read_tensors(arrays, "demonet-run-2")
-    write_tensors(arrays, "demonet-run-2", found.tensors, {k: v for k, v in found.facts.items() if k != "manifest"})
+    found = read_tensors(arrays, FORMAT)
+    write_tensors(arrays, FORMAT, found.tensors, {k: v for k, v in found.facts.items() if k != "manifest"})
     with pytest.warns(DemonetWarning, match="cannot be checked"):
         load_run("run")
     for name in ("config.json", "metrics.json"):

@@ -22,6 +22,7 @@ from demonet.runs.degree_effect import verdict
 from demonet.runs.evaluate import value_of
 from demonet.runs.floors import floor_scores
 from demonet.runs.inputs import read_inputs
+from demonet.runs.manifest import read_sealed, write_sealed
 from demonet.runs.models import decide_model
 from demonet.runs.settings import Reading
 
@@ -149,8 +150,8 @@ def test_an_unfinished_network_of_an_earlier_version_is_not_gone_on_with_as_an_e
     with pytest.raises(Killed):
         fit(settings=AUTO, progress=Told(("fit", 1)))
     asked = problem / "run" / "unfinished" / "asked.json"
-    before = {name: value for name, value in json.loads(asked.read_text()).items() if name != "model"}
-    asked.write_text(json.dumps(before))
+    before = {name: value for name, value in read_sealed(asked, "").items() if name != "model"}
+    write_sealed(asked, before)
     with pytest.raises(DemonetError, match=r"model: .*\bnetwork\b.*\bauto\b"):
         fit(settings=AUTO, resume=True)
 

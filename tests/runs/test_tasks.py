@@ -281,6 +281,8 @@ def old_arrays(path):
     tensors["probabilities"] = tensors.pop("outputs")
     facts["ids"] = unpack_texts({part: tensors.pop(f"ids.{part}") for part in ("bytes", "offsets")})
     facts["history"]["val_accuracy"] = facts["history"].pop("val_metric")
+    del facts["manifest"]
+    (path.parent / "manifest.json").unlink()
     write_tensors(path, FORMAT_2, tensors, facts)
 
 

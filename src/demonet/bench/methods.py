@@ -5,6 +5,12 @@ format than ``edge_index`` for a layer, both are here: CSR is the transposed adj
 32-bit indices (for GCN with the normalisation already in its values), a sorted ``EdgeIndex`` is sorted by target and
 has both directions. GAT has one head, the cheapest of that width, or eight, as published. PNA has the aggregators and
 scalers of its paper. GIN's inner network has one hidden layer.
+
+``module`` is what a user of PyTorch Geometric writes: two ``DEMOConv`` and a linear head, with the graph in degree
+order, as CSR or ``EdgeIndex``, or as ``edge_index``. ``preset`` is the network of a preset, trained as the package
+trains it. With ``+drop`` a network has dropout of one half after every activation (our module: inside the convolution);
+with ``+norm`` it is shaped as the preset ``default``: batch norm, activation, a second linear map, activation and
+dropout after every convolution.
 """
 
 from __future__ import annotations
@@ -19,6 +25,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 from torch_geometric import EdgeIndex
+from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv, GINConv, GraphConv, MFConv, PNAConv, SAGEConv
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import to_torch_csr_tensor
@@ -31,8 +38,9 @@ from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError
 from demonet.nn.config import ModelConfig
-from demonet.nn.conv import Scheme
+from demonet.nn.conv import DEMOConv, Scheme
 from demonet.nn.models import NodeDEMONet
+from demonet.transforms import ToDegreeLayout
 
 HEADS = 8
 Form = Callable[[Graph, torch.dtype], tuple[Any, ...]]  # the inputs of a network besides the features
@@ -46,14 +54,14 @@ class Method:
 
     Attributes:
         name: Its name in tables.
-        kind: ``"ours"``, ``"peer"``, or ``"no messages"`` for the MLP.
+        kind: ``"ours"``, ``"module"``, ``"preset"``, ``"peer"``, or ``"no messages"`` for the MLP.
         form: Its input format.
         build: Builds it from a graph and a data type. All inputs are copied, so that its memory can be measured.
         prepared: Whether the constant part of the first layer is computed before training.
     """
 
     name: str
-    kind: Literal["ours", "peer", "no messages"]
+    kind: Literal["ours", "module", "preset", "peer", "no messages"]
     form: str
     build: Build
     prepared: bool = False
@@ -75,18 +83,31 @@ def find(names: list[str]) -> list[Method]:
     return [METHODS[name] for name in names]
 
 
-class Stack(nn.Module):
-    """Two convolutions with ReLU, and a linear head: ``model(x, *edges)``."""
+DROPOUT = 0.5
+# What follows a convolution.
+AFTER: dict[str, Callable[[], nn.Module]] = {
+    "": nn.ReLU,
+    "+drop": lambda: nn.Sequential(nn.ReLU(), nn.Dropout(DROPOUT)),
+    "+norm": lambda: nn.Sequential(
+        nn.BatchNorm1d(WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Dropout(DROPOUT)
+    ),
+    "nothing": nn.Identity,  # the convolution has its activation and dropout inside
+}
 
-    def __init__(self, convolutions: list[nn.Module], num_classes: int) -> None:
+
+class Stack(nn.Module):
+    """Two convolutions, each with what follows it, and a linear head: ``model(x, *edges)``."""
+
+    def __init__(self, convolutions: list[nn.Module], num_classes: int, after: str = "") -> None:
         super().__init__()
         self.convolutions = nn.ModuleList(convolutions)
+        self.after = nn.ModuleList(AFTER[after]() for _ in convolutions)
         self.head = nn.Linear(WIDTH, num_classes)
 
     def forward(self, x: Tensor, *edges: Any) -> Tensor:
         """``[n, num_classes]`` scores."""
-        for convolution in self.convolutions:
-            x = convolution(x, *edges).relu()
+        for convolution, after in zip(self.convolutions, self.after, strict=True):
+            x = after(convolution(x, *edges))
         return self.head(x)
 
 
@@ -165,12 +186,55 @@ def _dgl_conv(width: int, graph: Graph) -> nn.Module:
     return OfDGL(import_module("dgl.nn").GraphConv(width, WIDTH))
 
 
-def _peer(layer: Layer, form: Form = lambda graph, dtype: (graph.edge_index.clone(),)) -> Build:
+def edge_index(graph: Graph, dtype: torch.dtype) -> tuple[Any, ...]:
+    """The edges as they are."""
+    return (graph.edge_index.clone(),)
+
+
+def _peer(layer: Layer, form: Form = edge_index, after: str = "") -> Build:
     def make(graph: Graph, dtype: torch.dtype) -> Built:
         layers = [layer(width, graph) for width in (graph.x.size(1), WIDTH)]
         x = graph.x.clone() if dtype == graph.x.dtype else graph.x.to(dtype)
-        model = Stack(layers, graph.num_classes).to(graph.x.device, dtype)
+        model = Stack(layers, graph.num_classes, after).to(graph.x.device, dtype)
         return Built(model, (x, *form(graph, dtype)), graph.y.clone())
+
+    return make
+
+
+def _demo_conv(**options: Any) -> Layer:
+    """Our layer with its activation inside."""
+    return lambda width, graph: DEMOConv(
+        width, WIDTH, DegreeTasks.exact(graph.degree), bias=True, act="relu", **options
+    )
+
+
+def _module(**options: Any) -> Build:
+    """A user's module on a graph that was put into degree order."""
+
+    def make(graph: Graph, dtype: torch.dtype) -> Built:
+        data = ToDegreeLayout()(Data(x=graph.x.to(dtype), y=graph.y, edge_index=graph.edge_index))
+        layers = [_demo_conv(**options)(width, graph) for width in (data.x.size(1), WIDTH)]
+        model = Stack(layers, graph.num_classes, "nothing").to(data.x.device, dtype)
+        return Built(model, (data.x, data.layout), data.y)
+
+    return make
+
+
+def _preset(name: str) -> Build:
+    """The network of a preset for the features of the bench, with its dropout and weight decay."""
+
+    def make(graph: Graph, dtype: torch.dtype) -> Built:
+        # Imported here, because training imports a library for checkpoints that timing does not need.
+        from demonet.train.presets import preset
+        from demonet.train.steps import parameter_groups
+
+        chosen = preset(name, "nodes")
+        tasks = chosen.make_tasks(graph.degree)
+        model = NodeDEMONet(graph.x.size(1), graph.num_classes, tasks, chosen.model).to(graph.x.device, dtype)
+        inputs = (model.prepare(graph.x.to(dtype), graph.edge_index),)
+        share = torch.full((graph.num_nodes,), 1 / graph.num_nodes, device=graph.y.device)
+        loss = partial(model.loss, inputs[0], graph.y.clone(), share)
+        return Built(model, inputs, graph.y.clone(), groups=parameter_groups(model, chosen.train), loss=loss)
 
     return make
 
@@ -213,6 +277,26 @@ _ALL = (
     # PyTorch Geometric's degree-specific layer: a matrix for each degree up to 10.
     Method("mfconv", "peer", "edge_index", _peer(_layer(MFConv))),
     Method("dgl", "peer", "DGL graph", _peer(_dgl_conv, dgl_graph)),
+    Method("module", "module", "layout, cached", _module(cached=True)),
+    Method("module-once", "module", "layout", _module()),
+    Method("module+drop", "module", "layout, cached", _module(cached=True, dropout=DROPOUT)),
+    Method("module-csr", "module", "CSR, cached", _peer(_demo_conv(cached=True), csr, "nothing")),
+    Method("module-edges", "module", "edge_index, cached", _peer(_demo_conv(cached=True), edge_index, "nothing")),
+    Method("module-sorted", "module", "sorted EdgeIndex", _peer(_demo_conv(), sorted_edges, "nothing")),
+    Method("module-plain", "module", "edge_index", _peer(_demo_conv(), edge_index, "nothing")),
+    *(Method(name, "preset", "prepared layout", _preset(name)) for name in ("default", "strong", "paper", "authors")),
+    *(
+        Method(name + after, "no messages" if name == "mlp" else "peer", form, _peer(layer, make, after))
+        for name, form, layer, make in (
+            ("mlp", "features", _layer(nn.Linear), lambda graph, dtype: ()),
+            ("gcn", "edge_index", _layer(GCNConv), edge_index),
+            ("gcn-csr", "CSR, normalised", _layer(GCNConv, normalize=False), normalised_csr),
+            ("sage-csr", "CSR", _layer(SAGEConv), csr),
+            ("gin-csr", "CSR", _gin, csr),
+            ("graphconv", "sorted EdgeIndex", _layer(GraphConv), sorted_edges),
+        )
+        for after in ("+drop", "+norm")
+    ),
 )
 METHODS: dict[str, Method] = {method.name: method for method in _ALL}
 OURS = [method.name for method in _ALL if method.kind == "ours" and method.prepared]

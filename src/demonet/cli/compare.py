@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from demonet.cli import reading
+from demonet.cli.console import INTERRUPTED
 
 if TYPE_CHECKING:
     from demonet.runs.compare import Leaderboard
 
 COMPARING, FOLDER = "Comparing", "Folder"
-INTERRUPTED = 130  # the usual exit code after Ctrl-C
 Metric = Literal["accuracy", "balanced", "macro-f1"]  # demonet.runs.compare.METRIC_NAMES
 Effort = Literal["quick", "standard", "best"]  # demonet.ensemble.EFFORTS
 

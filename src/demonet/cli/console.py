@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import typer
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from demonet.train.loop import Epoch
 
 USAGE_ERROR: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "UsageError")
+FAILED, INTERRUPTED = 2, 130  # exit codes: invalid input, and the usual one after Ctrl-C
+_NO_MEMORY = "error: out of memory (close other programs, or use a smaller graph, fewer --jobs or --model kernel)"
 SECONDS = 5.0  # between two lines of progress if there is no terminal
 SILENCE = 30.0  # after so many seconds without a line, one says what is being done
 
@@ -51,7 +53,7 @@ def spelling(app: typer.Typer, arguments: list[str]) -> Spelling:
 
 @contextmanager
 def plain_errors(spell: Spelling) -> Iterator[None]:
-    """Print expected errors as one line on stderr with exit code 2, and warnings as one line each.
+    """Print expected errors as one line on stderr with exit code 2, 130 after Ctrl-C, and warnings as one line each.
 
     Usage errors are among them if the application runs with ``standalone_mode=False``.
     """
@@ -59,6 +61,13 @@ def plain_errors(spell: Spelling) -> Iterator[None]:
     def line(message: DemonetError | DemonetWarning) -> str:
         return " ".join(message.spelled(spell).splitlines())
 
+    def fail(text: str, code: int = FAILED) -> NoReturn:
+        typer.echo(" ".join(text.splitlines()), err=True)
+        sys.exit(code)
+
+    for stream in (sys.stdout, sys.stderr):  # file names need not be UTF-8, and terminals may be ASCII
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
     with warnings.catch_warnings():
         warnings.simplefilter("always", DemonetWarning)
         warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
@@ -74,15 +83,23 @@ def plain_errors(spell: Spelling) -> Iterator[None]:
         try:
             yield
         except DemonetError as error:
-            typer.echo(f"{'' if error.file else 'error: '}{line(error)}", err=True)
-            sys.exit(2)
+            fail(f"{'' if error.file else 'error: '}{line(error)}")
         except USAGE_ERROR as error:
-            if not _is_help(error):
-                typer.echo(_usage_line(error), err=True)
-            sys.exit(2)
+            if _is_help(error):
+                sys.exit(FAILED)
+            fail(_usage_line(error))
         except OSError as error:
-            typer.echo(f"{error.filename or 'error'}: {error.strerror or error}", err=True)
-            sys.exit(2)
+            fail(f"{error.filename or 'error'}: {error.strerror or error}")
+        except KeyboardInterrupt:
+            fail("interrupted", INTERRUPTED)
+        except MemoryError:
+            fail(_NO_MEMORY)
+        except RuntimeError as error:
+            if "allocate" in str(error) or "out of memory" in str(error):  # torch has no MemoryError
+                fail(_NO_MEMORY)
+            if "home directory" in str(error):
+                fail(f"error: {error} (set HOME)")
+            raise
 
 
 def _is_help(error: Any) -> bool:

@@ -11,12 +11,12 @@ import typer
 
 from demonet.cli import reading
 from demonet.cli.choices import ClassWeight, Device, Effort, Log, Metric, Model, Preset, Scheme, Task
+from demonet.cli.console import INTERRUPTED
 
 if TYPE_CHECKING:
     from demonet.runs import Run
 
 TRAINING, NETWORK, FOLDER = "Training", "Networks alone", "Folder"
-INTERRUPTED = 130  # the usual exit code after Ctrl-C
 
 
 def _take_config(context: typer.Context, path: Path | None) -> Path | None:

@@ -27,6 +27,9 @@ def predict(
     weight: WeightOption = None,
     id_column: IdOption = None,
     merge: MergeOption = None,
+    excel: Annotated[
+        bool, typer.Option("--excel", help="For spreadsheets: an apostrophe before names such as =A1.")
+    ] = False,
 ) -> None:
     """Predict for every node or graph with a finished run: classes, labels or numbers, as it was trained."""
     from demonet.atomic import check_file
@@ -38,5 +41,5 @@ def predict(
     reading = {**{name: column_of(text) for name, text in columns.items()}, "merge": merge}
     inputs, names, outputs = predict_run(run, edges, features, **reading)
     noun, known = inputs.kind.removesuffix("s"), inputs.known or (None, None)
-    write_predictions(out, noun, inputs.ids, names, outputs, inputs.task, *known)
+    write_predictions(out, noun, inputs.ids, names, outputs, inputs.task, *known, excel=excel)
     wrote(out, f"{len(inputs.ids):,} {inputs.kind}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from demonet.cli.choices import Engine
+from demonet.cli.console import INTERRUPTED
 from demonet.errors import DemonetError
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def reproduce(
                     )
             except KeyboardInterrupt:
                 typer.echo("Interrupted. Finished runs are kept; run the same command to resume.", err=True)
-                raise typer.Exit(130) from None
+                raise typer.Exit(INTERRUPTED) from None
             if wanted or not elsewhere:
                 _print_summary(summary)
         if not no_render:

@@ -104,9 +104,13 @@ class Split:
             record = json.loads(content.decode("utf-8"))
             parts = {part: [int(i) for i in record[part]] for part in _PARTS}
             name, seed, stored = str(record["name"]), int(record["seed"]), record["hash"]
-        except (ValueError, TypeError, KeyError) as error:
+            split = cls(
+                name, seed, **{part: torch.from_numpy(np.array(index, np.int64)) for part, index in parts.items()}
+            )
+        except DemonetError as error:
+            raise DemonetError(error.message, file=path, hint=error.hint) from None
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
             raise DemonetError(f"not a split file: {error!r}", file=path) from None
-        split = cls(name, seed, **{part: torch.tensor(index, dtype=torch.int64) for part, index in parts.items()})
         if split.hash != stored:
             raise DemonetError(f"the indices hash to {split.hash}, the file says {stored}", file=path)
         return split

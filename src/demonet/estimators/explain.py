@@ -26,7 +26,7 @@ from demonet.estimators.targets import Array
 from demonet.nn.conv import DEMOConv
 from demonet.nn.models import NodeDEMONet
 from demonet.nn.weights import DegreeWeights
-from demonet.ops.sparse import is_sparse, sparse_rows
+from demonet.ops.sparse import dense_blocks, is_sparse, sparse_rows
 from demonet.train.objective import Objective, Regress
 
 
@@ -306,3 +306,7 @@ class _SomeTerms(nn.Module):
         shared = a @ self.weights.shared
         own = self.weights.by_row(a, degree) - shared
         return self.shared * shared + self.own * own
+
+    def by_sparse(self, a: Tensor, degree: Tensor) -> Tensor:
+        """The same for sparse rows, of a large graph."""
+        return torch.cat([self.by_row(block, degree[place]) for place, block in dense_blocks(a)])

@@ -21,14 +21,11 @@ def draw_noise(size: int, p: float, dtype: torch.dtype, generator: torch.Generat
     return _kept(_fill(words, generator)[:size], p) * _factor(p, dtype)
 
 
-# In a compiled graph an operator draws, so that the numbers are the same as without compiling.
-library.define(
-    "dropout_noise(SymInt size, float p, ScalarType dtype) -> Tensor", tags=(torch.Tag.nondeterministic_seeded,)
-)
-library.impl("dropout_noise", draw_noise, "CompositeExplicitAutograd")
-torch.library.register_fake(
-    "demonet::dropout_noise", lambda size, p, dtype: torch.empty(size, dtype=dtype), lib=library
-)
+# In a compiled graph an operator draws, so that the numbers are the same as without compiling. It takes what is
+# dropped, so that the layers draw one after another.
+library.define("dropout_noise(Tensor like, SymInt size, float p) -> Tensor", tags=(torch.Tag.nondeterministic_seeded,))
+library.impl("dropout_noise", lambda like, size, p: draw_noise(size, p, like.dtype), "CompositeExplicitAutograd")
+torch.library.register_fake("demonet::dropout_noise", lambda like, size, p: like.new_empty(size), lib=library)
 
 
 def draw_padded(
@@ -106,7 +103,9 @@ class Dropout(nn.Module):
     def factors(self, size: int, like: Tensor) -> Tensor:
         """``[size]`` what so many entries are multiplied by, in the dtype of ``like``."""
         return (
-            ops.dropout_noise(size, self.p, like.dtype) if backend.tracing() else draw_noise(size, self.p, like.dtype)
+            ops.dropout_noise(like.detach(), size, self.p)
+            if backend.tracing()
+            else draw_noise(size, self.p, like.dtype)
         )
 
     def drawn_here(self, x: Tensor) -> bool:

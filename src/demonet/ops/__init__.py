@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from demonet.degree.layout import DegreeLayout
-from demonet.ops import backend, reference
+from demonet.ops import backend, cpu_pieces, reference
 from demonet.ops.graph import Graph, Options, Weights, tables_of, tensors_of
-from demonet.ops.library import Conv, Grouped, ops
+from demonet.ops.library import Conv, Grouped, Pool, ops
 
 __all__ = [
     "Options",
@@ -119,13 +119,16 @@ def conv(
     """
     x, seed, matrices = _cast(x, weights.seed, weights.matrices)
     a, bias, noise = (None if tensor is None else tensor.to(x.dtype) for tensor in (a, weights.bias, noise))
-    if backend.direct(x, seed, matrices):
-        out: Tensor = Conv.apply(x, a, seed, matrices, bias, Graph.of(layout), options, noise)
+    direct = backend.direct(x, seed, matrices)
+    fused = noise is None or (direct and cpu_pieces.applies(x))  # a small graph gains nothing from dropout inside
+    given = (bias, options) if fused else (None, options._replace(activation="none"))
+    if direct:
+        out: Tensor = Conv.apply(x, a, seed, matrices, given[0], Graph.of(layout), given[1], noise if fused else None)
+    else:
+        out, _ = ops.conv(x, a, seed, matrices, given[0], tensors_of(layout, x), *given[1])
+    if fused:
         return out
-    if noise is None:
-        out, _ = ops.conv(x, a, seed, matrices, bias, tensors_of(layout, x), *options)
-        return out
-    out, _ = ops.conv(x, a, seed, matrices, None, tensors_of(layout, x), *options._replace(activation="none"))
+    assert noise is not None
     out = out * reference.beside(noise, Weights(seed, matrices), x.size(0))
     return reference.activate(out if bias is None else out + bias, options.activation)
 
@@ -173,5 +176,6 @@ def degree_pool(x: Tensor, task: Tensor, batch: Tensor, num_tasks: int, num_grap
     Returns:
         ``[num_graphs, num_tasks * width]``.
     """
-    cells = ops.degree_pool(x, batch * num_tasks + task, num_graphs * num_tasks, mode)
+    cell, num_cells = batch * num_tasks + task, num_graphs * num_tasks
+    cells: Tensor = (Pool.apply if backend.direct(x) else ops.degree_pool)(x, cell, num_cells, mode)
     return cells.view(num_graphs, num_tasks * x.size(1))

@@ -161,17 +161,14 @@ def _padded(a: Tensor, blocks: Blocks) -> Tensor:
     return a.index_select(0, blocks.gather).view(blocks.num_groups, blocks.height, a.size(1))
 
 
-def conv(
-    x: Tensor, a: Tensor | None, weights: Weights, graph: Graph, options: Options, noise: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
-    """:func:`demonet.ops.reference.conv`."""
+def conv(x: Tensor, a: Tensor | None, weights: Weights, graph: Graph, options: Options) -> tuple[Tensor, Tensor]:
+    """:func:`demonet.ops.reference.conv`, without dropout."""
     if a is None:
         a = aggregate(x, *graph.lists, None, options.aggr)
     out = x.new_empty(x.size(0), weights.width(options.combine))
     left, right = weights.halves(out, options.combine)
     torch.mm(x, weights.seed, out=left)
     group_multiply(a, weights.matrices, graph.blocks, right, add=options.combine == "add")
-    drop_(out, weights, noise, x.size(0), slice(None))
     if weights.bias is not None:
         out.add_(weights.bias)
     return activate_(out, options.activation), a
@@ -188,14 +185,11 @@ def conv_backward(
     needs: Sequence[bool],
     *,
     known: bool,
-    noise: Tensor | None = None,
 ) -> list[Tensor]:
     """:func:`demonet.ops.reference.conv_backward`; empty where ``needs`` (x, a, seed, matrices, bias) is False."""
     before = activation_backward(grad, out, options.activation)
-    by_bias = before.sum(0) if needs[4] else x.new_empty(0)
-    before = dropped(before, weights, noise, x.size(0), slice(None), fresh=options.activation != "none")
     left, right = weights.halves(before, options.combine)
-    by_x = by_a = by_seed = by_matrices = x.new_empty(0)
+    by_x = by_a = by_seed = by_matrices = by_bias = x.new_empty(0)
     if needs[1] if known else needs[0]:
         by_a = right.new_empty(right.size(0), weights.matrices.size(1))
         group_multiply(right, weights.matrices.transpose(1, 2), graph.blocks, by_a)
@@ -210,24 +204,9 @@ def conv_backward(
         by_matrices = group_outer(a, right, graph.blocks, graph.buffers)
     if needs[2]:
         by_seed = outer(x, left)
+    if needs[4]:
+        by_bias = before.sum(0)
     return [by_x, by_a, by_seed, by_matrices, by_bias]
-
-
-def drop_(y: Tensor, weights: Weights, noise: Tensor | None, num_rows: int, rows: slice) -> Tensor:
-    """Multiply some rows of an output, halves side by side, by their factors; those of the left half are first."""
-    if noise is not None:
-        split = num_rows * weights.seed.size(1)
-        left, right = weights.halves(y, "concat")
-        left.mul_(noise[:split].view(num_rows, -1)[rows])
-        right.mul_(noise[split:].view(num_rows, -1)[rows])
-    return y
-
-
-def dropped(
-    before: Tensor, weights: Weights, noise: Tensor | None, num_rows: int, rows: slice, *, fresh: bool
-) -> Tensor:
-    """The gradient before dropout; written over the one after it if that is ``fresh``."""
-    return before if noise is None else drop_(before if fresh else before.clone(), weights, noise, num_rows, rows)
 
 
 def activate_(y: Tensor, activation: str) -> Tensor:

@@ -37,7 +37,7 @@ def conv(
             part = a[piece.rows]
         part_out = out[piece.rows]
         _multiply(x[piece.rows], part, weights, piece, options, part_out)
-        cpu.drop_(part_out, weights, noise, x.size(0), piece.rows)
+        _drop(part_out, weights, noise, x.size(0), piece.rows)
         cpu.activate_(part_out if weights.bias is None else part_out.add_(weights.bias), options.activation)
     return out, x.new_empty(0, x.size(1)) if sums is None else sums
 
@@ -50,6 +50,15 @@ def _multiply(x: Tensor, a: Tensor, weights: Weights, piece: Piece, options: Opt
             right[rows].addmm_(a[rows], weights.matrices[group])
         else:
             torch.mm(a[rows], weights.matrices[group], out=right[rows])
+
+
+def _drop(y: Tensor, weights: Weights, noise: Tensor | None, num_rows: int, rows: slice) -> None:
+    """Multiply some rows of an output by their factors; those of the left half are first."""
+    if noise is not None:
+        split = num_rows * weights.seed.size(1)
+        left, right = weights.halves(y, "concat")
+        left.mul_(noise[:split].view(num_rows, -1)[rows])
+        right.mul_(noise[split:].view(num_rows, -1)[rows])
 
 
 def conv_backward(
@@ -70,7 +79,7 @@ def conv_backward(
     need_x, need_a, need_seed, need_matrices, need_bias = needs
     by_x = graph.buffers.empty(tuple(x.shape), x) if need_x else nothing
     by_a = graph.buffers.empty(tuple(a.shape), a) if (need_a if known else need_x) else nothing
-    by_seed = torch.zeros_like(weights.seed) if need_seed else nothing
+    by_seed = weights.seed.new_zeros(weights.seed.shape) if need_seed else nothing
     by_matrices = nothing
     if need_matrices:
         by_matrices = graph.buffers.empty(tuple(weights.matrices.shape), weights.matrices).zero_()
@@ -79,7 +88,9 @@ def conv_backward(
         before = cpu.activation_backward(grad[piece.rows], out[piece.rows], options.activation)
         if need_bias:
             by_bias.addmv_(before.t(), before.new_ones(before.size(0)))  # faster than sum(0)
-        before = cpu.dropped(before, weights, noise, x.size(0), piece.rows, fresh=options.activation != "none")
+        if noise is not None:
+            before = before.clone() if options.activation == "none" else before  # it is the given gradient
+            _drop(before, weights, noise, x.size(0), piece.rows)
         left, right = weights.halves(before, options.combine)
         if need_x:
             torch.mm(left, weights.seed.t(), out=by_x[piece.rows])

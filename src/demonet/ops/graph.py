@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
-from typing import NamedTuple
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from demonet.degree.layout import DegreeLayout
 from demonet.ops import backend
 from demonet.ops.schedule.buffers import Buffers
 from demonet.ops.schedule.cpu import Blocks, Piece, Tiers, cut_blocks, cut_pieces, cut_tiers
 from demonet.ops.schedule.gpu import Groups, Tiles, cut_groups, cut_lists
+
+T = TypeVar("T")
 
 
 class Options(NamedTuple):
@@ -74,8 +77,10 @@ class Graph:
         self.offsets, self.pointer, self.neighbours = offsets, pointer, neighbours
         self.back_pointer, self.back_neighbours = back_pointer, back_neighbours
         self._settings = backend.current()
+        self._made = _made_for(offsets, pointer)
         if tables:
-            self.tiles, self.back_tiles, self.groups = Tiles(*tables[:6]), Tiles(*tables[6:12]), Groups(*tables[12:])
+            given = Tiles(*tables[:6]), Tiles(*tables[6:12]), Groups(*tables[12:])
+            self._made.update(zip(("tiles", "back_tiles", "groups"), given, strict=True))
 
     @classmethod
     def of(cls, layout: DegreeLayout) -> Graph:
@@ -84,6 +89,12 @@ class Graph:
         if graph is None or graph._settings is not backend.current():
             layout.cache["graph"] = graph = cls(*_lists(layout))
         return graph
+
+    def _schedule(self, name: str, make: Callable[[], T]) -> T:
+        if name not in self._made:
+            self._made[name] = make()
+        found: T = self._made[name]
+        return found
 
     @property
     def lists(self) -> tuple[Tensor, Tensor]:
@@ -95,45 +106,67 @@ class Graph:
         """The same of the reversed edges."""
         return self.back_pointer, self.back_neighbours
 
-    @cached_property
+    @property
     def blocks(self) -> Blocks:
         """Groups of rows for grouped products on a CPU."""
-        return cut_blocks(self.offsets)
+        return self._schedule("blocks", lambda: cut_blocks(self.offsets))
 
-    @cached_property
+    @property
     def pieces(self) -> list[Piece]:
-        """Rows for the fused loss of a large graph on a CPU."""
-        return cut_pieces(self.offsets, self.lists, self.back)
+        """Rows for convolutions of a large graph on a CPU."""
+        return self._schedule("pieces", lambda: cut_pieces(self.offsets, self.lists, self.back))
 
-    @cached_property
+    @property
     def tiers(self) -> Tiers:
         """Rows for the fused loss of a small graph on a CPU."""
-        return cut_tiers(self.offsets, self.lists, self.back)
+        return self._schedule("tiers", lambda: cut_tiers(self.offsets, self.lists, self.back))
 
-    @cached_property
+    @property
     def tiles(self) -> Tiles:
         """Neighbour lists for Triton kernels."""
-        return cut_lists(self.pointer, self.offsets)
+        return self._schedule("tiles", lambda: cut_lists(self.pointer, self.offsets))
 
-    @cached_property
+    @property
     def back_tiles(self) -> Tiles:
         """Reversed lists for Triton kernels."""
-        return cut_lists(self.back_pointer)
+        return self._schedule("back_tiles", lambda: cut_lists(self.back_pointer))
 
-    @cached_property
+    @property
     def groups(self) -> Groups:
         """Groups of rows for Triton kernels."""
-        return cut_groups(self.offsets, self.pointer.numel() - 1)
+        return self._schedule("groups", lambda: cut_groups(self.offsets, self.pointer.numel() - 1))
 
-    @cached_property
+    @property
     def buffers(self) -> Buffers:
         """Memory for large results, the same in every epoch."""
-        return Buffers()
+        return self._schedule("buffers", Buffers)
 
     @property
     def tables(self) -> list[Tensor]:
         """The schedules for Triton kernels as plain tensors, to pass through ``torch.library``."""
         return [*self.tiles, *self.back_tiles, *self.groups]
+
+
+# Schedules by the offsets of a graph. They are found again where only tensors are passed on, as in compiled code.
+_SCHEDULES: Any = WeakTensorKeyDictionary()
+
+
+def _made_for(offsets: Tensor, pointer: Tensor) -> dict[str, Any]:
+    """The schedules made so far for a graph and the backend's settings."""
+    known = _SCHEDULES.get(offsets)
+    if known is None or known[0] is not backend.current() or known[1]() is not pointer:
+        _SCHEDULES[offsets] = known = (backend.current(), weakref.ref(pointer), {})
+    made: dict[str, Any] = known[2]
+    return made
+
+
+def tiles_of(pointer: Tensor) -> Tiles:
+    """The tiles of lists whose graph is not known."""
+    made = _made_for(pointer, pointer)
+    if "tiles" not in made:
+        made["tiles"] = cut_lists(pointer)
+    tiles: Tiles = made["tiles"]
+    return tiles
 
 
 def tensors_of(layout: DegreeLayout, x: Tensor) -> list[Tensor]:

@@ -16,7 +16,7 @@ from torch import Tensor
 from demonet.checks import check_edge_index
 from demonet.degree.lists import neighbour_lists
 from demonet.ops import backend, cpu, cpu_pieces, gpu, reference
-from demonet.ops.graph import Graph, Options, Weights
+from demonet.ops.graph import Graph, Options, Weights, tiles_of
 from demonet.ops.schedule.gpu import Tiles
 
 _WEIGHTS = "Tensor seed, Tensor matrices"
@@ -47,7 +47,11 @@ _FAMILIES: dict[str, Any] = {"reference": reference, "cpu": cpu, "triton": gpu}
 
 def _kernel(name: str, x: Tensor) -> Callable[..., Any]:
     """The function of that name in the family for ``x``, or its definition."""
-    kernel: Callable[..., Any] = getattr(_FAMILIES[backend.family(x)], name, getattr(reference, name))
+    family = backend.family(x)
+    kernels = _FAMILIES[family]
+    if family == "cpu" and name.startswith("conv") and cpu_pieces.applies(x):
+        kernels = cpu_pieces
+    kernel: Callable[..., Any] = getattr(kernels, name, getattr(reference, name))
     return kernel
 
 
@@ -61,7 +65,7 @@ def _aggregate(
     x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, aggr: str, back: Any, tiles: list[Tensor]
 ) -> Tensor:
     if backend.family(x) == "triton":
-        return gpu.aggregate(x, pointer, neighbours, weight, aggr, Tiles(*tiles[:6]) if tiles else None)
+        return gpu.aggregate(x, pointer, neighbours, weight, aggr, Tiles(*tiles[:6]) if tiles else tiles_of(pointer))
     out: Tensor = _kernel("aggregate", x)(x, pointer, neighbours, weight, aggr)
     return out
 
@@ -279,7 +283,7 @@ for _name, _backward, _context in (
 
 
 class Conv(torch.autograd.Function):
-    """:func:`demonet.ops.conv`."""
+    """:func:`demonet.ops.conv`; with noise, for graphs that go piece by piece."""
 
     @staticmethod
     def forward(
@@ -294,8 +298,8 @@ class Conv(torch.autograd.Function):
         noise: Tensor | None,
     ) -> Tensor:
         """The convolution."""
-        kernels = cpu_pieces if cpu_pieces.applies(x) else cpu
-        out, sums = kernels.conv(x, a, Weights(seed, matrices, bias), graph, options, noise)
+        given = (x, a, Weights(seed, matrices, bias), graph, options)
+        out, sums = cpu_pieces.conv(*given, noise) if cpu_pieces.applies(x) else cpu.conv(*given)
         ctx.graph, ctx.options, ctx.noise = graph, options, noise
         ctx.sums = sums if a is None and options.keep else None  # neither input nor output, so not saved below
         ctx.save_for_backward(out, x, a, seed, matrices)
@@ -314,10 +318,29 @@ class Conv(torch.autograd.Function):
             sums = ctx.sums if a is None else a
             if sums is None:
                 sums = cpu.aggregate(x, graph.pointer, graph.neighbours, None, options.aggr)
-            kernels = cpu_pieces if cpu_pieces.applies(x) else cpu
-            given = (grad, out, x, sums, weights, graph, options, needs)
-            found = kernels.conv_backward(*given, known=a is not None, noise=ctx.noise)
+            given, known = (grad, out, x, sums, weights, graph, options, needs), a is not None
+            if cpu_pieces.applies(x):
+                found = cpu_pieces.conv_backward(*given, known=known, noise=ctx.noise)
+            else:
+                found = cpu.conv_backward(*given, known=known)
         return (*[by if need else None for by, need in zip(found, needs, strict=True)], None, None, None)
+
+
+class Pool(torch.autograd.Function):
+    """:func:`demonet.ops.degree_pool`; its derivative is made of torch's operators, which have derivatives."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, cell: Tensor, num_cells: int, mode: str) -> Tensor:
+        """The sums or means."""
+        ctx.cell, ctx.num_cells, ctx.mode = cell, num_cells, mode
+        return reference.degree_pool(x, cell, num_cells, mode)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """Their derivative."""
+        if ctx.mode == "mean":
+            grad = grad / torch.bincount(ctx.cell, minlength=ctx.num_cells).clamp(min=1).to(grad.dtype)[:, None]
+        return grad.index_select(0, ctx.cell), None, None, None
 
 
 class Grouped(torch.autograd.Function):

@@ -45,8 +45,8 @@ def unlabelled(run: Run, ids: Sequence[str]) -> list[Section]:
         f"{which} {run.kind} without a label{'' if groups else f', {how}'}. predictions.csv has every {noun(run)}."
     )
     text = Text(_told(run, items), title=f"Predictions for {run.kind} without a label", anchor="unlabelled")
-    saved = _csv(run, ordered, ids) if items.size <= MOST_SAVED else None
-    return [text, Table(columns, rows, caption, groups, file=saved and ("unlabelled.csv", saved), below=True)]
+    file = ("unlabelled.csv", _csv(run, ordered, ids)) if items.size <= MOST_SAVED else None
+    return [text, Table(columns, rows, caption, groups, file=file, below=True)]
 
 
 def _told(run: Run, items: NDArray[np.int64]) -> str:

@@ -112,6 +112,8 @@ def write_predictions(
     task: Task = "classify",
     y: NDArray[Any] | None = None,
     part: NDArray[np.int8] | None = None,
+    *,
+    excel: bool = False,
 ) -> None:
     """Write predictions as CSV, see :func:`~demonet.runs.tables.write_csv`, or as ``.parquet``.
 
@@ -130,7 +132,10 @@ def write_predictions(
         task: ``"classify"``, ``"multilabel"`` or ``"regress"``.
         y: ``[rows]`` classes, -1 for unknown; or ``[rows, names]`` labels or numbers, NaN for unknown.
         part: ``[rows]`` 0 training, 1 validation, 2 test, -1 none of them.
+        excel: Put an apostrophe before names that a spreadsheet would compute, such as ``=HYPERLINK(...)``.
     """
+    if excel:
+        ids, names = [inert(name) for name in ids], [inert(name) for name in names]
     columns = [Column(noun, ids)]
     if y is not None and part is not None:
         if y.ndim == 1:
@@ -151,6 +156,16 @@ def write_predictions(
         columns += each if len(names) > 1 else [replace(each[0], name="prediction")]
     with replacing(path) as temporary:
         (write_parquet if path.suffix.lower() == ".parquet" else write_csv)(temporary, columns)
+
+
+def inert(name: str) -> str:
+    """A name as a spreadsheet shows it, and never computes it.
+
+    >>> inert("=1+1"), inert("a=1"), inert("-3.5")
+    ("'=1+1", 'a=1', '-3.5')
+    """
+    number = re.fullmatch(r"[+-]?[0-9.]+(e[+-]?[0-9]+)?", name, re.IGNORECASE)
+    return f"'{name}" if name[:1] in ("=", "+", "-", "@", "\t", "\r") and not number else name
 
 
 def write_embeddings(path: Path, noun: str, ids: Sequence[str], embedding: NDArray[np.float32]) -> None:

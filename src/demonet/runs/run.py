@@ -160,7 +160,7 @@ def project(embedding: NDArray[np.float32], seed: int) -> NDArray[np.float32]:
     >>> project(np.ones((3, 4), np.float32), 0).tolist()
     [[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]
     """
-    rows = embedding.astype(np.float64 if len(embedding) <= MAX_DOUBLE else np.float32)
+    rows: NDArray[Any] = embedding.astype(np.float64 if len(embedding) <= MAX_DOUBLE else np.float32)
     rows -= rows.mean(0)
     sample = np.random.default_rng(seed).permutation(len(rows))[:MAX_TSNE] if len(rows) > MAX_TSNE else slice(None)
     distinct = len(np.unique(embedding[sample], axis=0))

@@ -45,7 +45,7 @@ class Column:
         values = self.values[rows]
         if self.names is not None:
             known = np.array([*(_quoted(name, every) for name in self.names), '""' if every else ""], dtype=object)
-            return known[values].tolist()
+            return known[np.asarray(values)].tolist()
         if not isinstance(values, np.ndarray):
             joined = "".join(values)
             plain = not every and not any(mark in joined for mark in ',"\n')

@@ -21,7 +21,7 @@ from demonet.train.objective import Objective
 from demonet.train.problem import LabelledBatch, NodeProblem
 
 BATCH_SIZE, NEIGHBOURS = 8192, 16  # where the whole graph does not fit
-KEPT = 12  # numbers that a training step on all nodes keeps for each unit of a layer
+KEPT = 6  # numbers that a training step on all nodes keeps for each unit of a layer
 USABLE = 0.8  # share of the available memory that it may take
 _CGROUP = Path("/sys/fs/cgroup")
 

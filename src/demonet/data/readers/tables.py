@@ -112,7 +112,7 @@ def release() -> None:
 
 def is_integer(text: str) -> bool:
     """Whether text reads as an int64."""
-    return re.fullmatch(r"\s*-?\d+\s*", text, re.ASCII) is not None and -(2**63) <= int(text[:40]) < 2**63
+    return re.fullmatch(r"\s*-?\d{1,40}\s*", text, re.ASCII) is not None and -(2**63) <= int(text) < 2**63
 
 
 def is_number(text: str) -> bool:

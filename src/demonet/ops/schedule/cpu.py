@@ -7,8 +7,8 @@ has a hundred degrees with a handful of nodes each. Three schedules deal with th
   their own.
 - :class:`Tiers`: for a whole network as one function on a small graph. Rows are stored padded, so that groups of
   similar size are one batched product without any gathering.
-- :class:`Piece`: for a whole network as one function on a large graph. A few thousand rows at a time go through a
-  layer while they are in the cache.
+- :class:`Piece`: for a convolution of a large graph. A few thousand rows at a time go through a layer while they are in
+  the cache.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def cut_blocks(offsets: Tensor) -> Blocks:
     height = min(limits.block_heights, key=cost) if 0 not in sizes else 0  # a group without rows has none to repeat
     whole = [(g, start, end) for g, (start, end) in enumerate(bounds) if end > start]
     if height == 0:
-        nothing = offsets[:0]
+        nothing = offsets.new_empty(0)  # not a view, which would keep the offsets alive
         return Blocks(0, nothing, nothing.bool(), None, nothing, whole, whole, len(sizes))
     first = offsets[:-1, None] + torch.arange(height)
     filled = first < offsets[1:, None]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from demonet.experiments.default import AUTO
 from demonet.report.escape import visible
 from demonet.report.paper.grid import NOT_YET, Grid, Layout, ResultRow, grids, verdict, why_empty
-from demonet.report.paper.names import FLOORS, group_of, method_name, set_name, slug
+from demonet.report.paper.names import set_name, slug
 from demonet.report.paper.standing import REFIT, STRICT, standings
 from demonet.report.table_cells import MARKS
 
@@ -84,68 +85,39 @@ def _latex_table(part: str, grid: Grid, title: str) -> str:
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
 
 
-_SHORT = ("demonet-default", "demonet-hash", "demonet-weight", "gin")
-
-
 def readme(nodes: Sequence[ResultRow], graphs: Sequence[ResultRow], default: Sequence[ResultRow] = ()) -> str:
-    """The short table of results: for each data set our presets, GIN, the best floor, the paper, and the runs.
+    """The short table of results: for each data set the ensemble and its best rival under both rules, and the paper.
 
-    With the rows of the part ``default``, there are also the ensemble and its best rival, under both rules.
+    Ours are the strict and the refitted runs of the part ``default``; "as published" are the runs of the preset
+    ``paper`` in Tables 4 and 5, beside what the paper prints.
     """
-    head = [
-        "set",
-        *(("ensemble, strict / refit", "best rival, strict", "best rival, refit") if default else ()),
-        "default",
-        "paper, hash / weight",
-        "authors, hash / weight",
-        "GIN",
-        "best floor",
-        "printed, hash / weight",
-        "runs",
-    ]
+    head = ["set", "`demonet fit`, strict", "best rival", "`demonet fit`, refit", "best rival", "runs"]
+    head += ["DEMO-Net as published, hash / weight", "printed, hash / weight"]
     lines = [_row(head), "|---" + "|--:" * (len(head) - 1) + "|"]
-    beside = {name: _rivals(default, name) for name in dict.fromkeys(row.dataset for row in default)}
     for rows in (nodes, [row for row in graphs if not row.split.startswith("nested:")]):
-        sets = dict.fromkeys(row.dataset for row in rows)
-        for name in sets:
-            first, *rest = _short([row for row in rows if row.dataset == name])
-            lines.append(_row([first, *(beside.get(name, ["–"] * 3) if default else ()), *rest]))
+        for name in dict.fromkeys(row.dataset for row in rows):
+            ours = [part for rule in (STRICT, REFIT) for part in _rival(default, name, rule)]
+            runs = next((row.runs for row in default if row.dataset == name and row.method == AUTO), 0)
+            published = _published([row for row in rows if row.dataset == name])
+            lines.append(_row([escape_markdown(set_name(name)), *ours, str(runs), *published]))
     return "\n".join(lines) + "\n"
 
 
-def _rivals(rows: Sequence[ResultRow], dataset: str) -> list[str]:
-    """The ensemble under both rules, and its best rival under each; in bold where it is significantly above all."""
-    here = [row for row in rows if row.dataset == dataset]
-    found = [one for rule in (STRICT, REFIT) for one in standings(here, rule)]
-    ours = [_bold_markdown(_mean(one.ours, 3) or why_empty(one.ours), one.verdict == "above all") for one in found]
-    theirs = [f"{_mean(one.best, 3)} {escape_markdown(one.best.full_name)}" if one.best else NOT_YET for one in found]
-    return [" / ".join(ours) or "–", *(theirs or ["–"] * 2)]
+def _rival(rows: Sequence[ResultRow], dataset: str, rule: str) -> list[str]:
+    """The ensemble, in bold where it is significantly above all rivals, and the best rival."""
+    found = next(iter(standings([row for row in rows if row.dataset == dataset], rule)), None)
+    if found is None:
+        return [NOT_YET] * 2
+    ours = _bold_markdown(_mean(found.ours, 3) or why_empty(found.ours), found.verdict == "above all")
+    return [ours, f"{_mean(found.best, 3)} {escape_markdown(found.best.full_name)}" if found.best else NOT_YET]
 
 
-def _short(rows: Sequence[ResultRow]) -> list[str]:
-    found = {(row.method, row.preset): row for row in rows}
-
-    def mean(method: str, preset: str = "") -> str:
-        row = found.get((method, preset))
-        return "–" if row is None else _mean(row, 3) or why_empty(row)
-
-    def both(preset: str) -> str:
-        return " / ".join(mean(f"demonet-{scheme}", preset) for scheme in ("hash", "weight"))
-
-    floors = [row for row in rows if group_of(row.method) == FLOORS and row.whole]
-    best = max(floors, key=lambda row: row.mean, default=None)
-    printed = [row.paper for scheme in ("hash", "weight") if (row := found.get((f"demonet-{scheme}", "paper")))]
-    ours = [row.runs for row in rows if row.runs and (row is best or row.method in _SHORT)]
-    return [
-        escape_markdown(set_name(rows[0].dataset)),
-        mean("demonet-default", "default"),
-        both("paper"),
-        both("authors"),
-        mean("gin"),
-        NOT_YET if best is None else f"{_mean(best, 3)} {escape_markdown(method_name(best.method))}",
-        " / ".join("–" if math.isnan(value) else f"{value:.3f}" for value in printed) or "–",
-        " to ".join(map(str, sorted({min(ours), max(ours)}))) if ours else "0",
-    ]
+def _published(rows: Sequence[ResultRow]) -> list[str]:
+    """What the preset ``paper`` reached, and what the paper prints."""
+    found = [row for scheme in ("hash", "weight") for row in rows if row.method == f"demonet-{scheme}"]
+    found = [row for row in found if row.preset == "paper"]
+    printed = ["–" if math.isnan(row.paper) else f"{row.paper:.3f}" for row in found]
+    return [" / ".join(_mean(row, 3) or why_empty(row) for row in found) or "–", " / ".join(printed) or "–"]
 
 
 def escape_latex(words: str) -> str:
