@@ -76,7 +76,11 @@ class Ledger:
         self.path, self.clock = Path(path), clock
         self.owner: Owner = this_process()
         self._connection = connect(self.path)
-        self._give_up_damaged()
+        try:
+            self._give_up_damaged()
+        except BaseException:
+            self.close()  # an open connection would keep others waiting
+            raise
 
     def __enter__(self) -> Self:
         return self
