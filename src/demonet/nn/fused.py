@@ -1,7 +1,7 @@
 """The loss of a node model as one function: all layers, the linear head and the cross-entropy, forward and backward.
 
-Layer by layer, a small graph spends most of its time on calling operators, and a large one on moving rows in and out of
-the cache. Which function applies is decided here; the functions are in :mod:`demonet.ops`.
+Layer by layer, a small graph spends most of its time on calling operators, and a GPU has to hold every layer's output
+and its derivative side by side. Which function applies is decided here; the functions are in :mod:`demonet.ops`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from demonet.degree.layout import DegreeLayout
 from demonet.nn.dropout import draw_padded
 from demonet.nn.prepared import GraphInput, LayerInput
-from demonet.ops import Weights, backend, cpu_small, cpu_stack, stack
+from demonet.ops import Weights, backend, cpu_small, stack
 from demonet.ops.cpu import Head
 from demonet.ops.graph import Graph
 
@@ -58,7 +58,7 @@ def small_loss(model: NodeDEMONet, graph: GraphInput, target: Tensor, share: Ten
 
 
 def stack_loss(model: NodeDEMONet, given: LayerInput, target: Tensor, share: Tensor) -> Tensor | None:
-    """:meth:`NodeDEMONet.loss` on a large graph on a CPU, or on a GPU; None where it does not apply.
+    """:meth:`NodeDEMONet.loss` on a GPU; None where it does not apply.
 
     Args:
         model: The model.
@@ -68,8 +68,7 @@ def stack_loss(model: NodeDEMONet, given: LayerInput, target: Tensor, share: Ten
     x, layout, convs, head = given.x, given.graph, _plain_convs(model, given.edge_weight), model.head
     if not convs or not isinstance(layout, DegreeLayout) or not isinstance(head, nn.Linear):
         return None
-    on_gpu = backend.family(x) == "triton"
-    if convs[0].drop.active or not (on_gpu or (convs[0].keep_sums and cpu_stack.stacks(x, head.weight))):
+    if convs[0].drop.active or backend.family(x) != "triton":
         return None
     convs[0]._check_layout(x, layout)
     layers = []
@@ -78,11 +77,11 @@ def stack_loss(model: NodeDEMONet, given: LayerInput, target: Tensor, share: Ten
         if matrices is None:
             return None
         layers.append(Weights(conv.seed.weight.t(), matrices, conv.bias))
-    if on_gpu and not stack.stacks(x, layers, head.weight):
+    if not stack.stacks(x, layers, head.weight):
         return None
     options = convs[0].options(model.config.activation)
     whole = stack.Stack(Graph.of(layout), target, share, given.neighbourhood, options)
-    return (stack if on_gpu else cpu_stack).stack_loss(whole, x, layers, head.weight, head.bias)
+    return stack.stack_loss(whole, x, layers, head.weight, head.bias)
 
 
 def _plain_convs(model: NodeDEMONet, edge_weight: Tensor | None) -> list[DEMOConv]:

@@ -269,7 +269,7 @@ class NodeDEMONet(DegreeNetwork):
         r"""Weighted cross-entropy over all nodes, :math:`\sum_v s_v \, \mathrm{CE}_v`.
 
         With a linear head, the fastest of three ways is taken: one function for a small prepared graph on a CPU, one
-        for a large graph or a GPU (both in :mod:`demonet.nn.fused`), or layer by layer.
+        for a GPU (both in :mod:`demonet.nn.fused`), or layer by layer.
 
         Args:
             x, edge_index: As in :meth:`forward`.
