@@ -56,7 +56,7 @@ def test_the_list_says_what_is_here(paper_data):
 
 @pytest.mark.data
 def test_one_set_with_its_degree_distribution(paper_data):
-    result = run("wiki-vote", width=120)
+    result = run("wiki-vote", width=200)
     assert result.exit_code == 0
     for words in ("100,762", "degree cuts   │ 1, 4, 31", "degree 32 to 1065: 1,766", "2927 edges listed in both"):
         assert words in result.output

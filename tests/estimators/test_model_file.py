@@ -219,5 +219,5 @@ def test_hostile_sizes_are_not_allocated(model, tmp_path):
     tensors, facts, _ = read_tensors(model, FORMAT)
     facts["preset"]["model"] |= {"hidden": 2**40}
     write_tensors(tmp_path / "huge.safetensors", FORMAT, tensors, facts)
-    with pytest.raises(DemonetError, match=r"huge\.safetensors: .*RuntimeError"):
+    with pytest.raises(DemonetError, match=r"huge\.safetensors: .*hidden"):
         load_model(tmp_path / "huge.safetensors", "DEMONetClassifier")

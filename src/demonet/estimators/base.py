@@ -50,6 +50,7 @@ from demonet.train.recipes import Trained
 
 _NOT_SAVED = ("graph", "attributes")
 _OF_NETWORKS = (*_NOT_SAVED, "model", *AUTO_ONLY)  # not in the files of networks, which are older than these
+_LATER = {"batch_size", "neighbours"}  # not in files of earlier versions
 
 
 class DEMONetEstimator(BaseEstimator):
@@ -418,7 +419,8 @@ class DEMONetEstimator(BaseEstimator):
         saved = load_model(path, cls.__name__)
         try:
             left_out = _NOT_SAVED if isinstance(saved.model, ClosedForm) else _OF_NETWORKS
-            if set(saved.parameters) != set(cls._get_param_names()) - set(left_out):
+            names = set(cls._get_param_names()) - set(left_out)
+            if not names - _LATER <= set(saved.parameters) <= names:
                 raise DemonetError(f"the parameters {sorted(saved.parameters)} are not those of a {cls.__name__}")
             weights = saved.parameters.get("class_weight")
             changes: dict[str, Any] = {"class_weight": dict(map(tuple, weights))} if isinstance(weights, list) else {}
