@@ -46,7 +46,7 @@ def test_a_compiled_layer_makes_its_schedule_once(monkeypatch, override, cut):
     monkeypatch.setattr(module, cut, lambda *given: count.append(1) or make(*given))
     torch._dynamo.reset()
     layout = DegreeLayout.from_edge_index(*drawn_by_seed(40, 90, 0))
-    conv = DEMOConv(3, 6, DegreeTasks.log2(8), combine="concat", act="relu", dropout=0.3)
+    conv = DEMOConv(3, 6, DegreeTasks.log2(8), scheme="weight", aggr="sum", combine="concat", act="relu", dropout=0.3)
     compiled = torch.compile(conv, fullgraph=True, backend="aot_eager")
     x = features(40, 3, 0, torch.float32).requires_grad_()
     for _ in range(3):
