@@ -27,6 +27,7 @@ def test_the_same_tensors_are_the_same_schedules(override):
 
 def test_schedules_go_with_the_graph():
     layout = DegreeLayout.from_edge_index(*drawn_by_seed(30, 60, 0))
+    gc.collect()  # what earlier tests left
     before = len(module._SCHEDULES)
     graph = Graph.of(layout)
     for name in ("blocks", "pieces", "tiles", "back_tiles", "groups", "buffers"):
