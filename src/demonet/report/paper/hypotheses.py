@@ -174,7 +174,7 @@ CLAIMS = (
         "The degree-specific part pays: the closed form is above itself without it, and above itself with shuffled "
         "degrees.",
         "default",
-        default.SETS,
+        default.ARM_SETS,
         lambda dataset: (f"{FRESH}thirds",) if dataset in GENERATED else _protocol(dataset),
         _each([MethodPreset(KERNEL)], [MethodPreset(default.arm_name(arm)) for arm in ARMS if arm != "best"]),
         generated=tuple(GENERATED),
