@@ -6,8 +6,9 @@ import math
 
 import pytest
 import torch
-from tests.reference.graphs import features
+from tests.reference.graphs import drawn_by_seed, features
 
+from demonet import DegreeLayout, DegreeTasks, DEMOConv
 from demonet.nn.dropout import Dropout, draw_noise, draw_padded
 from demonet.ops import Weights
 from demonet.ops.reference import beside
@@ -89,3 +90,18 @@ def test_nothing_is_dropped_without_training_or_probability():
     assert Dropout(0.4).eval()(x) is x
     assert Dropout(0.0)(x) is x
     assert Dropout(0.4).state_dict() == {}
+
+
+def test_added_halves_are_dropped_alike_in_small_and_large_graphs(override):
+    """A large graph has both halves in one operator: the same numbers are drawn, and derivatives are the same."""
+    torch.manual_seed(0)
+    layout = DegreeLayout.from_edge_index(*drawn_by_seed(40, 90, 0))
+    conv = DEMOConv(3, 5, DegreeTasks.log2(8), bias=True, act="elu", dropout=0.4).double()
+    x, found = features(40, 3, 0).requires_grad_(), []
+    for rows in (10**9, 1):
+        override(piece_graph_rows=rows)
+        torch.manual_seed(3)
+        out = conv(x, layout)
+        found.append((out, *torch.autograd.grad(out.square().sum(), (x, *conv.parameters()))))
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other)
