@@ -7,10 +7,10 @@ has both directions. GAT has one head, the cheapest of that width, or eight, as 
 scalers of its paper. GIN's inner network has one hidden layer.
 
 ``module`` is what a user of PyTorch Geometric writes: two ``DEMOConv`` and a linear head, with the graph in degree
-order, as CSR or ``EdgeIndex``, or as ``edge_index``. ``preset`` is the network of a preset, trained as the package
-trains it. With ``+drop`` a network has dropout of one half after every activation (our module: inside the convolution);
-with ``+norm`` it is shaped as the preset ``default``: batch norm, activation, a second linear map, activation and
-dropout after every convolution.
+order, as CSR or ``EdgeIndex``, or as ``edge_index``; ``module-weight`` has the settings of the paper. ``preset`` is the
+network of a preset, trained as the package trains it. With ``+drop`` a network has dropout of one half after every
+activation (our module: inside the convolution); with ``+norm`` it is shaped as the preset ``default``: batch norm,
+activation, a second linear map, activation and dropout after every convolution.
 """
 
 from __future__ import annotations
@@ -84,6 +84,7 @@ def find(names: list[str]) -> list[Method]:
 
 
 DROPOUT = 0.5
+INSIDE = "inside"  # the convolution has its activation and dropout inside
 # What follows a convolution.
 AFTER: dict[str, Callable[[], nn.Module]] = {
     "": nn.ReLU,
@@ -91,8 +92,10 @@ AFTER: dict[str, Callable[[], nn.Module]] = {
     "+norm": lambda: nn.Sequential(
         nn.BatchNorm1d(WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Dropout(DROPOUT)
     ),
-    "nothing": nn.Identity,  # the convolution has its activation and dropout inside
+    INSIDE: nn.Identity,
 }
+# The settings of the paper's layer, which are not the layer's defaults.
+PAPER: dict[str, Any] = {"scheme": "weight", "aggr": "sum", "combine": "concat"}
 
 
 class Stack(nn.Module):
@@ -214,13 +217,13 @@ def _module(**options: Any) -> Build:
     def make(graph: Graph, dtype: torch.dtype) -> Built:
         data = ToDegreeLayout()(Data(x=graph.x.to(dtype), y=graph.y, edge_index=graph.edge_index))
         layers = [_demo_conv(**options)(width, graph) for width in (data.x.size(1), WIDTH)]
-        model = Stack(layers, graph.num_classes, "nothing").to(data.x.device, dtype)
+        model = Stack(layers, graph.num_classes, INSIDE).to(data.x.device, dtype)
         return Built(model, (data.x, data.layout), data.y)
 
     return make
 
 
-def _preset(name: str) -> Build:
+def _preset(name: str, **changes: Any) -> Build:
     """The network of a preset for the features of the bench, with its dropout and weight decay."""
 
     def make(graph: Graph, dtype: torch.dtype) -> Built:
@@ -230,7 +233,8 @@ def _preset(name: str) -> Build:
 
         chosen = preset(name, "nodes")
         tasks = chosen.make_tasks(graph.degree)
-        model = NodeDEMONet(graph.x.size(1), graph.num_classes, tasks, chosen.model).to(graph.x.device, dtype)
+        model = NodeDEMONet(graph.x.size(1), graph.num_classes, tasks, chosen.model, **changes)
+        model = model.to(graph.x.device, dtype)
         inputs = (model.prepare(graph.x.to(dtype), graph.edge_index),)
         share = torch.full((graph.num_nodes,), 1 / graph.num_nodes, device=graph.y.device)
         loss = partial(model.loss, inputs[0], graph.y.clone(), share)
@@ -280,11 +284,18 @@ _ALL = (
     Method("module", "module", "layout, cached", _module(cached=True)),
     Method("module-once", "module", "layout", _module()),
     Method("module+drop", "module", "layout, cached", _module(cached=True, dropout=DROPOUT)),
-    Method("module-csr", "module", "CSR, cached", _peer(_demo_conv(cached=True), csr, "nothing")),
-    Method("module-edges", "module", "edge_index, cached", _peer(_demo_conv(cached=True), edge_index, "nothing")),
-    Method("module-sorted", "module", "sorted EdgeIndex", _peer(_demo_conv(), sorted_edges, "nothing")),
-    Method("module-plain", "module", "edge_index", _peer(_demo_conv(), edge_index, "nothing")),
+    Method("module-csr", "module", "CSR, cached", _peer(_demo_conv(cached=True), csr, INSIDE)),
+    Method("module-edges", "module", "edge_index, cached", _peer(_demo_conv(cached=True), edge_index, INSIDE)),
+    Method("module-sorted", "module", "sorted EdgeIndex", _peer(_demo_conv(), sorted_edges, INSIDE)),
+    Method("module-plain", "module", "edge_index", _peer(_demo_conv(), edge_index, INSIDE)),
+    Method("module-weight", "module", "layout, cached", _module(cached=True, **PAPER)),
+    Method("module-weight+drop", "module", "layout, cached", _module(cached=True, dropout=DROPOUT, **PAPER)),
+    Method(
+        "module-weight-edges", "module", "edge_index, cached", _peer(_demo_conv(cached=True, **PAPER), after=INSIDE)
+    ),
+    Method("module-weight-plain", "module", "edge_index", _peer(_demo_conv(**PAPER), after=INSIDE)),
     *(Method(name, "preset", "prepared layout", _preset(name)) for name in ("default", "strong", "paper", "authors")),
+    Method("paper-hash", "preset", "prepared layout", _preset("paper", scheme="hash")),
     *(
         Method(name + after, "no messages" if name == "mlp" else "peer", form, _peer(layer, make, after))
         for name, form, layer, make in (
