@@ -78,15 +78,28 @@ def test_trees_as_arrays_predict_what_scikit_learn_does(make):
     assert not found[:, [1, 3]].any()
 
 
-def test_ridge_leave_one_out_is_leaving_one_out():
+def test_ridge_outputs_for_unseen_items():
+    """Each training item by a regression without it, validation items by the regression on all training items."""
     generator = np.random.default_rng(1)
-    x, target = generator.normal(size=(15, 3)), generator.normal(size=(15, 2))
+    x, target = generator.normal(size=(21, 3)), generator.normal(size=(21, 2))
     gram = np.exp(-((x[:, None] - x) ** 2).sum(-1))
-    solution = solve(gram, target, (0.3,))
-    for i in range(15):
-        rest = np.arange(15) != i
-        alpha = np.linalg.solve(gram[np.ix_(rest, rest)] + 0.3 * np.eye(14), target[rest])
-        np.testing.assert_allclose(solution.left_out[i], gram[i, rest] @ alpha)
+    solution = solve(gram[:15, :15], target, gram[15:, :15], (0.3,))
+    for i in range(21):
+        rest = np.flatnonzero(np.arange(15) != i)
+        alpha = np.linalg.solve(gram[np.ix_(rest, rest)] + 0.3 * np.eye(len(rest)), target[rest])
+        np.testing.assert_allclose(solution.unseen[i], gram[i, rest] @ alpha)
+    assert solution.error == pytest.approx(((solution.unseen - target) ** 2).mean())
+
+
+def test_ridge_noise_is_judged_on_validation_items_too():
+    generator = np.random.default_rng(2)
+    x = generator.normal(size=(40, 2))
+    gram = np.exp(-((x[:, None] - x) ** 2).sum(-1))
+    target = generator.normal(size=(40, 1))
+    noises = (0.01, 0.1, 1.0, 10.0)
+    each = [solve(gram[:20, :20], target, gram[20:, :20], (noise,)) for noise in noises]
+    best = solve(gram[:20, :20], target, gram[20:, :20], noises)
+    assert best.noise == noises[int(np.argmin([((s.unseen - target) ** 2).mean() for s in each]))]
 
 
 def test_normal_scores_have_mean_zero_and_grow():

@@ -17,7 +17,7 @@ ROWS = 100_000  # training nodes of a large graph that it is fitted on, at most
 
 
 class MachineMember(Member):
-    """DEMO-Net in closed form: settings by leave-one-out, several of the best averaged.
+    """DEMO-Net in closed form: settings by leave-one-out and validation, several of the best averaged.
 
     Options: ``task`` (``"classes"`` or ``"ordinal"``) and ``settings``, how many are averaged.
     """
@@ -33,7 +33,8 @@ class MachineMember(Member):
         machine = KernelMachine(self.options["task"], **options)
         train = some_of(labelled, self.name, view.num_items, ROWS)
         seen, y = np.unique(labelled.y[train], return_inverse=True)
-        machine.fit(view.data, train, y)
+        val = labelled.val[np.isin(labelled.y[labelled.val], seen)]
+        machine.fit(view.data, train, y, val, np.searchsorted(seen, labelled.y[val]))
         self.facts["chosen"] = {"settings": [asdict(setting) for setting, _ in machine.members_]}
         self.facts["machine"], tensors = machine.state()
         self.arrays = {name: tensor.numpy() for name, tensor in tensors.items()} | {"seen": seen}

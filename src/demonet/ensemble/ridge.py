@@ -2,8 +2,9 @@ r"""Kernel ridge regression on class targets, settings by closed-form leave-one-
 
 With :math:`G = (K + \sigma I)^{-1}` and :math:`\alpha = G (Y - \mu)` the residual of an item that is left out is
 :math:`\alpha_i / G_{ii}`, so one eigendecomposition of K gives all of them for every noise :math:`\sigma`.
+Validation items are judged beside those that are left out: with few labels, twice as many to choose by.
 Targets are one column a class; or, for ordered classes, one column of normal scores. Outputs become probabilities by a
-softmax or a cumulative logit whose few parameters are fitted to the leave-one-out outputs.
+softmax or a cumulative logit whose few parameters are fitted to these outputs.
 """
 
 from __future__ import annotations
@@ -29,28 +30,31 @@ SHARPNESS = np.geomspace(0.5, 60.0, 40)
 
 
 class Solution(NamedTuple):
-    """A ridge regression at its best noise: dual coefficients, leave-one-out outputs and their squared error."""
+    """A ridge regression at its best noise: dual coefficients, outputs for unseen items and their squared error."""
 
     noise: float
     alpha: Float
-    left_out: Float
+    unseen: Float
     error: float
 
 
-def solve(gram: Float, target: Float, noises: Sequence[float] = NOISES) -> Solution:
-    """The noise of least leave-one-out squared error for one kernel.
+def solve(gram: Float, target: Float, cross: Float, noises: Sequence[float] = NOISES) -> Solution:
+    """The noise of least squared error for one kernel, over training items that are left out and validation items.
 
     Args:
         gram: ``[n, n]``, symmetric and positive semidefinite.
-        target: ``[n, columns]``, centred.
+        target: ``[n + m, columns]``, of training and of validation items.
+        cross: ``[m, n]``, of validation and training items; m may be 0.
         noises: What to choose from.
     """
+    known, others = target[: len(gram)], target[len(gram) :]
     value, vector = linalg.eigh(gram, check_finite=False)
-    value, rotated = np.maximum(value, 0.0), vector.T @ target
+    value, rotated = np.maximum(value, 0.0), vector.T @ known
     best: Solution | None = None
     for noise in noises:
         alpha = vector @ (rotated / (value + noise)[:, None])
         residual = alpha / (vector**2 @ (1 / (value + noise)))[:, None]
+        residual = np.concatenate([residual, others - cross @ alpha])
         error = float((residual**2).mean())
         if best is None or error < best.error - 1e-12:
             best = Solution(noise, alpha, target - residual, error)
@@ -123,27 +127,32 @@ class RidgeMember(Member):
         if len(train) > DUAL_ROWS:
             drawn = np.random.default_rng(seed_of(labelled, self.name)).choice(train, DUAL_ROWS, replace=False)
             train = np.sort(drawn)
-        rows, y = take(every, train), labelled.y[train]
+        rows, y = take(every, train), labelled.y
         if self.options.get("ordinal"):
             order = self.order(view, labelled)
             place = np.argsort(order)[y]
-            target = normal_scores(np.bincount(place, minlength=labelled.classes) + 1e-9)[place][:, None]
+            score = normal_scores(np.bincount(place[train], minlength=labelled.classes) + 1e-9)[:, None]
             self.arrays["order"] = order
         else:
-            target = np.eye(labelled.classes)[y]
+            place, score = y, np.eye(labelled.classes)
+        target = score[place[train]]
         mean = target.mean(0)
-        few = np.arange(len(train))
+        few, val = np.arange(len(train)), labelled.val[np.isin(y[labelled.val], y[train])]
         if len(train) > TUNING_ROWS:
             few = np.random.default_rng(seed_of(labelled, self.name) + 1).permutation(len(train))[:TUNING_ROWS]
-        tuning, settings = take(rows, few), self.settings()
-        tried = [solve(gram, (target - mean)[few]) for gram in self.grams(tuning, tuning, settings)]
+        if len(val) > TUNING_ROWS:
+            val = np.random.default_rng(seed_of(labelled, self.name) + 2).permutation(val)[:TUNING_ROWS]
+        tuning, others, settings = take(rows, few), take(every, val), self.settings()
+        judges = np.concatenate([train[few], val])
+        grams = zip(self.grams(tuning, tuning, settings), self.grams(others, tuning, settings), strict=True)
+        tried = [solve(gram, score[place[judges]] - mean, cross) for gram, cross in grams]
         best = int(np.argmin([solution.error for solution in tried]))
         solution, setting = tried[best], settings[best]
         if self.options.get("ordinal"):
-            slope, cuts = fit_cumulative(solution.left_out[:, 0], place[few], labelled.classes)
+            slope, cuts = fit_cumulative(solution.unseen[:, 0], place[judges], labelled.classes)
             self.facts["slope"], self.arrays["cuts"] = slope, cuts
         else:
-            self.facts["sharpness"] = fit_sharpness(solution.left_out + mean, y[few])
+            self.facts["sharpness"] = fit_sharpness(solution.unseen + mean, y[judges])
         alpha = solution.alpha
         if len(few) < len(train):
             gram = next(self.grams(rows, rows, [setting]))
