@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from torch import Tensor
 
@@ -86,7 +87,7 @@ def conv_backward(
     nothing = x.new_empty(0)
     if not _fuses(x, weights, noise):
         kernels = reference.Kernels(aggregate, degree_linear, degree_outer)
-        how = {"known": known, "kernels": kernels, "noise": noise}
+        how: Any = {"known": known, "kernels": kernels, "noise": noise}
         found = reference.conv_backward(grad, out, x, a, weights, graph, options, **how)
         return [nothing if by is None else by for by in found]
     from demonet.ops.triton import by_input, by_weights

@@ -348,9 +348,8 @@ class Conv(torch.autograd.Function):
         else:
             sums = ctx.sums if a is None else a
             if sums is None:
-                sums = _aggregate(
-                    x, *graph.lists, None, options.aggr, [], list(graph.tiles) if backend.family(x) == "triton" else []
-                )
+                tiles = list(graph.tiles) if backend.family(x) == "triton" else []
+                sums = _aggregate(x, graph.pointer, graph.neighbours, None, options.aggr, [], tiles)
             given = (grad, out, x, sums, weights, graph, options, needs)
             found = _kernel("conv_backward", x)(*given, known=a is not None, noise=ctx.noise)
         return (*[by if need else None for by, need in zip(found, needs, strict=True)], None, None, None)
