@@ -129,7 +129,7 @@ class Dropout(nn.Module):
             return Noise(draw_key(like.device), self.p)
         if backend.tracing():
             return Noise(ops.dropout_noise(like.detach(), size, self.p), self.p)
-        return Noise(draw_noise(size, self.p, like.dtype), self.p)
+        return Noise(draw_noise(size, self.p, like.dtype), self.p, 2**16 / _chances(self.p))
 
     def halves(self, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
         """Drop entries of both halves of a layer."""

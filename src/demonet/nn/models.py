@@ -23,6 +23,7 @@ from demonet.nn.pool import DegreePooling
 from demonet.nn.prepared import GraphInput, LayerInput, layer_input, prepare
 from demonet.ops import degree_pool, linear_cross_entropy
 from demonet.ops.reference import activate
+from demonet.ops.refine import Refine, applies, refine
 from demonet.ops.sparse import SortedColumns, is_sparse, sparse_linear
 
 Graph = Tensor | DegreeLayout | None
@@ -77,7 +78,27 @@ class Layer(nn.Module):
         """``h^k`` from ``h^{k-1}``, k being ``number + 1``."""
         if self.after is None:
             return _convolve(self.conv, h, given, self.activation, number=number)
-        return self.after(_convolve(self.conv, h, given, number=number))
+        return self._refined(_convolve(self.conv, h, given, number=number))
+
+    def _refined(self, y: Tensor) -> Tensor:
+        """What follows the convolution: one function while training, where the layer has the shape for it."""
+        assert self.after is not None
+        norm, activation, *second, drop = self.after
+        if not (self.training and isinstance(norm, nn.BatchNorm1d) and isinstance(activation, nn.ReLU)):
+            return self.after(y)
+        given = Refine(
+            norm.weight, norm.bias, *((second[0].weight, second[0].bias) if second else (None, None)), norm.eps
+        )
+        if not applies(y, given) or norm.momentum is None or norm.running_mean is None:
+            return self.after(y)
+        noise = drop.noise(y.size(0), (given.weight.size(0) if second else y.size(1), 0), y) if drop.active else None
+        out, mean, variance = refine(y, given, noise)
+        with torch.no_grad():
+            norm.num_batches_tracked.add_(1)
+            norm.running_mean.lerp_(mean.to(norm.running_mean.dtype), norm.momentum)
+            unbiased = variance * (y.size(0) / (y.size(0) - 1))
+            norm.running_var.lerp_(unbiased.to(norm.running_mean.dtype), norm.momentum)
+        return out
 
 
 def _activation(config: ModelConfig) -> nn.Module:

@@ -123,7 +123,7 @@ def conv(
     if backend.eager(x, seed, matrices):
         out: Tensor = Conv.apply(x, a, seed, matrices, bias, Graph.of(layout), options, noise)
         return out
-    values, p = (None, 0.0) if noise is None else noise
+    values, p = (None, 0.0) if noise is None else noise[:2]
     out, _ = ops.conv(x, a, seed, matrices, bias, tensors_of(layout, x), values, p, *options)
     return out
 

@@ -27,15 +27,22 @@ class Noise(NamedTuple):
         values: ``[n * (S + W)]`` the factors, first all of the left half; or ``[2]`` int64, the key that they follow
             from.
         p: The probability of zero, used with a key.
+        factor: What kept entries are multiplied by, used with factors.
     """
 
     values: Tensor
     p: float = 0.0
+    factor: float = 1.0
 
     @property
     def is_key(self) -> bool:
         """Whether there is a key instead of factors."""
         return self.values.dtype == torch.int64
+
+    @property
+    def scale(self) -> float:
+        """What kept entries are multiplied by."""
+        return 2**32 / chances(self.p) if self.is_key else self.factor
 
     def halves(self, rows: int, left: int, right: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """``[n, S]`` and ``[n, W]``: the factors of the halves."""

@@ -24,12 +24,12 @@ def _mix(bits):
 @triton.jit
 def drop(y, key, row, column, KEPT: tl.constexpr):
     """A tile times its factors: ``row [BM]`` and ``column [BF]`` are the places of its entries; all kept if 0."""
-    if KEPT == 0:
-        return y
-    of_row = _mix(row.to(tl.uint32) ^ tl.load(key).to(tl.uint32))
-    of_column = column.to(tl.uint32) * 0x9E3779B9 + tl.load(key + 1).to(tl.uint32)
-    kept = _mix(of_row[:, None] + of_column[None, :]) < KEPT
-    return tl.where(kept, y * (4294967296.0 / KEPT), 0.0)
+    if KEPT != 0:  # without an early return, after which the compiler would go on to read a key that is None
+        of_row = _mix(row.to(tl.uint32) ^ tl.load(key).to(tl.uint32))
+        of_column = column.to(tl.uint32) * 0x9E3779B9 + tl.load(key + 1).to(tl.uint32)
+        kept = _mix(of_row[:, None] + of_column[None, :]) < KEPT
+        y = tl.where(kept, y * (4294967296.0 / KEPT), 0.0)
+    return y
 
 
 @triton.jit

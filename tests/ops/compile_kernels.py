@@ -1,0 +1,97 @@
+"""Compile the Triton kernels for a GPU on a machine without one: called by test_compiled.py in a process of its own.
+
+The interpreter runs every statement as Python and so accepts what the compiler does not. Here the functions that start
+kernels are called with tensors in main memory, and every start compiles its kernel for compute capability 9.0 instead.
+"""
+
+from __future__ import annotations
+
+import inspect
+
+import torch
+import triton
+from torch import Tensor
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from triton.runtime.jit import JITFunction
+
+from demonet.degree.layout import DegreeLayout
+from demonet.ops import Noise, Options, Weights, gpu
+from demonet.ops.graph import Graph
+from demonet.ops.refine import Refine
+from demonet.ops.triton import cross_entropy, refine
+
+TARGET = GPUTarget("cuda", 90, 32)
+TYPES = {
+    torch.float32: "fp32",
+    torch.bfloat16: "bf16",
+    torch.float16: "fp16",
+    torch.int32: "i32",
+    torch.int64: "i64",
+}
+compiled: set[str] = set()
+
+
+def compile_instead(kernel: JITFunction, *args, grid, warmup=False, **options) -> None:
+    """In place of a start."""
+    names = list(inspect.signature(kernel.fn).parameters)
+    given = dict(zip(names, args, strict=False)) | {name: options[name] for name in names if name in options}
+    settings = {name: value for name, value in options.items() if name not in names}
+    fixed = {names[param.num] for param in kernel.params if param.is_constexpr}
+    signature, constants = {}, {}
+    for name in names:
+        value = given[name]
+        if name in fixed or value is None:
+            signature[name], constants[(names.index(name),)] = "constexpr", value
+        elif isinstance(value, Tensor):
+            signature[name] = f"*{TYPES[value.dtype]}"
+        else:
+            signature[name] = "fp32" if isinstance(value, float) else "i32"
+    key = f"{kernel.fn.__name__} {signature} {constants} {settings}"
+    if key not in compiled:
+        triton.compile(ASTSource(kernel, signature, constants), target=TARGET, options=settings)
+        compiled.add(key)
+
+
+def convolutions(layout: DegreeLayout, dtype: torch.dtype, noise: Noise | None, options: Options) -> None:
+    """Forward and backward, with and without known sums."""
+    n, groups = layout.num_nodes, layout.degrees.size(0)
+    left, right = (16, 16) if options.combine == "add" else (8, 24)
+    x = torch.zeros(n, 20, dtype=dtype)
+    width = right if options.combine == "add" else left + right
+    weights = Weights(x.new_zeros(20, left), x.new_zeros(groups, 20, right), x.new_zeros(width))
+    for a in (x, None):
+        out, sums = gpu.conv(x, a, weights, Graph.of(layout), options, noise)
+        needs, known = (True, a is not None, True, True, True), a is not None
+        given = (out, out, x, sums, weights, Graph.of(layout), options, needs)
+        gpu.conv_backward(*given, known=known, noise=noise)
+
+
+def main() -> None:
+    JITFunction.run = compile_instead
+    edges = torch.randint(0, 60, (2, 900), generator=torch.Generator().manual_seed(0))
+    layout = DegreeLayout.from_edge_index(torch.cat([edges, torch.stack([edges[0], edges[0] * 0])], 1), 60).sorted()
+    for dtype in (torch.float32, torch.bfloat16):
+        for noise in (None, Noise(torch.tensor([3, 4]), 0.5)):
+            convolutions(layout, dtype, noise, Options("mean", "add", "relu"))
+            for mapped in (True, False):
+                y, vector = torch.zeros(60, 16, dtype=dtype), torch.zeros(16, dtype=dtype)
+                given = Refine(vector, vector, *((y[:16], vector) if mapped else (None, None)), 1e-5)
+                out, mean, variance = refine.refine(y, given, noise)
+                refine.refine_backward(out, out, y, given, mean, variance, 2.0)
+    convolutions(layout, torch.float32, Noise(torch.tensor([3, 4]), 1e-12), Options("sum", "concat", "elu"))
+    convolutions(layout, torch.float32, None, Options("sqrt", "concat", "none", keep=False))
+    h, share, target = torch.zeros(60, 16), torch.zeros(60), torch.zeros(60, dtype=torch.long)
+    cross_entropy.loss(h, h[:5], share[:5], target, share)
+    for over in (True, False):
+        cross_entropy.gradient(share[:1], h, h[:5], share[:5], target, share, "relu", over=over)
+    gpu.dropout(h, Noise(torch.tensor([3, 4]), 0.5))
+    gpu.degree_pool(h, target, 3, "mean")
+    gpu.degree_linear(h, torch.zeros(2, 16, 8), torch.tensor([0, 30, 60]), torch.tensor([0, 1]))
+    gpu.degree_outer(h, h, torch.tensor([0, 30, 60]), torch.tensor([0, 1]), 2)
+    gpu.aggregate(h, layout.pointer, layout.neighbours, None, "mean", Graph.of(layout).tiles)
+    print(len(compiled), *sorted({name.split()[0] for name in compiled}))
+
+
+if __name__ == "__main__":
+    main()
