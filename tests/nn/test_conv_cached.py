@@ -16,7 +16,7 @@ from torch_geometric.utils import coalesce, to_torch_csr_tensor
 
 import demonet.nn.conv as module
 from demonet.degree import DegreeLayout, DegreeTasks
-from demonet.nn import DEMOConv
+from demonet.nn import DEMOConv, layouts
 from demonet.nn.edges import Edges
 from demonet.nn.memo import Memo
 
@@ -127,6 +127,24 @@ def test_a_cached_edge_index_is_laid_out_once(built):
     edges[:, 0] = torch.tensor([7, 8])
     torch.testing.assert_close(conv(x, edges), plain(x, edges))
     assert len(built) == 2
+
+
+def test_layers_share_one_sort(built):
+    """Also without ``cached``; a change that torch does not count is noticed, and nothing outlives the edges."""
+    first, second, x = layer(), layer(), features(20, 3, 0)
+    edges = GRAPH.edge_index.clone()
+    for _ in range(3):
+        first(x, edges), second(x, edges)
+    assert len(built) == 1
+    edges.numpy()[:, 0] = (7, 8)
+    expected = second(x, edges.clone())
+    assert len(built) == 2
+    torch.testing.assert_close(first(x, edges), expected)
+    assert len(built) == 3
+    layout = weakref.ref(layouts._KNOWN[edges][3])
+    del edges
+    gc.collect()
+    assert layout() is None
 
 
 def test_mini_batches_stay_right():

@@ -122,7 +122,7 @@ def test_a_model_trains_the_same_way(monkeypatch, refined, path):
         model = NodeDEMONet(6, 3, tasks, **options, **shape)
         with backend.override(path=path), monkeypatch.context() as patch:
             if not fused:
-                patch.setattr("demonet.nn.models.applies", lambda *given: False)
+                patch.setattr("demonet.nn.after.applies", lambda *given: False)
             torch.manual_seed(1)
             out = model(x, edge_index)
             grads = torch.autograd.grad(out.square().sum(), list(model.parameters()))

@@ -15,6 +15,7 @@ from torch_geometric.transforms import BaseTransform
 from demonet.checks import check_edge_index
 from demonet.degree.count import By, check_by, count_degree
 from demonet.degree.lists import NeighbourLists, counting_sort, neighbour_lists
+from demonet.degree.permute import permuted
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,11 +116,11 @@ class DegreeLayout:
 
     def enter(self, x: Tensor) -> Tensor:
         """Rows from the caller's node order to degree order."""
-        return x if self.order is None else x.index_select(0, self.order)
+        return x if self.order is None or self.rank is None else permuted(x, self.order, self.rank)
 
     def leave(self, x: Tensor) -> Tensor:
         """Rows from degree order back to the caller's node order."""
-        return x if self.rank is None else x.index_select(0, self.rank)
+        return x if self.order is None or self.rank is None else permuted(x, self.rank, self.order)
 
     def sorted(self) -> DegreeLayout:
         """The same graph with its nodes numbered by row, so that nothing is left to reorder."""
@@ -176,10 +177,11 @@ class DegreeLayout:
 def _compact(forward: NeighbourLists, num_nodes: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Both directions of the lists, in 32-bit integers where those suffice, shared where they are equal."""
     target = torch.repeat_interleave(forward.pointer.diff(), output_size=forward.source.numel())
-    backward = neighbour_lists(target, forward.source, num_nodes, num_nodes)
+    entry, pointer = counting_sort(forward.source, num_nodes)  # stable: by target inside a source
+    backward = NeighbourLists(pointer, target[entry], entry)
     small = max(num_nodes, forward.source.numel()) < 2**31
     lists = NeighbourLists(*(tensor.int() if small else tensor for tensor in forward))
-    entry = backward.edge.int() if small else backward.edge
+    entry = entry.int() if small else entry
     if torch.equal(backward.pointer, forward.pointer) and torch.equal(backward.source, forward.source):
         return (*lists, lists.pointer, lists.source, entry)
     pointer, source = (tensor.int() if small else tensor for tensor in backward[:2])

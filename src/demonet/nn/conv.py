@@ -18,6 +18,7 @@ from demonet.degree.tasks import DegreeTasks, OpenTasks
 from demonet.errors import DemonetError
 from demonet.nn.dropout import Dropout
 from demonet.nn.edges import Edges, check_length
+from demonet.nn.layouts import layout_of
 from demonet.nn.memo import Memo
 from demonet.nn.weights import make_weights
 from demonet.nn.weights.base import set_to_zero
@@ -66,11 +67,12 @@ class DEMOConv(MessagePassing):
         basis_size: Number of splines of the smooth scheme.
         degree_scale: Initial scale of the degree-specific matrices relative to the shared one.
         act: The activation, ``"relu"``, ``"elu"`` or None. With a layout it is part of the fused operator.
-        cached: Keep what follows from inputs that stay the same: the layout of an ``edge_index`` or ``adj_t``, and the
-            sums over neighbours of features that need no gradient. An input that is another tensor, or that was changed
-            in place, is noticed and computed anew, so mini-batches stay right. Pass the same tensor in every call.
-            Changes that torch does not count (through ``tensor.data`` or a NumPy array) are not noticed. Bipartite
-            graphs and compiled calls are not cached.
+        cached: Keep the sums over neighbours of features that need no gradient, and take an ``edge_index`` or ``adj_t``
+            for the same if it is the same tensor. An input that is another tensor, or that was changed in place, is
+            noticed and computed anew, so mini-batches stay right. Pass the same tensor in every call. Changes that
+            torch does not count (through ``tensor.data`` or a NumPy array) are not noticed. Without it, edges are
+            compared in every call with those that were sorted for the same tensor, and sorted again if they differ.
+            Bipartite graphs and compiled calls are not cached.
         **kwargs: Arguments of :class:`torch_geometric.nn.MessagePassing`.
 
     Attributes:
@@ -191,7 +193,8 @@ class DEMOConv(MessagePassing):
             return self._forward_layout(source, edge_index, edge_weight, degree)
         num_targets = target.size(0) if target is not None else size[1] if size is not None else source.size(0)
         edges = Edges(edge_index, edge_weight, (source.size(0), num_targets), self.flow)
-        if self.cached and target is source and not self.explain and not backend.tracing():
+        one_set = target is source and not self.explain and not backend.tracing()
+        if one_set and (self.cached or (degree is None and not is_sparse(source))):
             layout = self._layout_of(edge_index, edges, num_targets)
             return self._forward_layout(source, layout, edges.weight, degree)
         a = self._aggregate(source, edges, num_targets)
@@ -204,11 +207,11 @@ class DEMOConv(MessagePassing):
         return activate(self._combine(target, self._by_row(a, degree), num_targets), self._activation)
 
     def _layout_of(self, given: Tensor, edges: Edges, num_nodes: int) -> DegreeLayout:
-        """The layout of the edges, built when they come for the first time."""
+        """The layout of the edges, built when they come for the first time; if ``cached``, without comparing them."""
+        if not self.cached:
+            return layout_of(given, edges.pairs, num_nodes, self.tasks.by)
         inside = given.as_tensor() if isinstance(given, EdgeIndex) else None  # it counts changes on its own
-        layout = self._layouts.get(
-            [given, inside], lambda: DegreeLayout.from_edge_index(edges.pairs, num_nodes, by=self.tasks.by)
-        )
+        layout = self._layouts.get([given, inside], lambda: layout_of(given, edges.pairs, num_nodes, self.tasks.by))
         assert layout is not None
         return layout
 

@@ -14,14 +14,19 @@ from demonet.ops.noise import Noise, draw_key
 from demonet.ops.schedule.buffers import Buffers
 
 
-def draw_noise(size: int, p: float, dtype: torch.dtype, generator: torch.Generator | None = None) -> Tensor:
-    """``[size]`` factors 0 (with probability p) or ``1 / (1 - p)``, in main memory.
+def draw_noise(
+    size: int, p: float, dtype: torch.dtype, generator: torch.Generator | None = None, buffers: Buffers | None = None
+) -> Tensor:
+    """``[size]`` factors 0 (with probability p) or ``1 / (1 - p)``, in main memory, or in that of ``buffers``.
 
     Drawing a random number is the expensive part. So each number of 64 bits serves four factors, and p is rounded to a
     multiple of 2**-16; ``F.dropout`` draws a number per factor.
     """
-    words = torch.empty(_words(size), dtype=torch.int64)
-    return _kept(_fill(words, generator)[:size], p) * _factor(p, dtype)
+    factor = _factor(p, dtype)
+    buffers = buffers or Buffers()
+    words = buffers.empty((_words(size),), torch.empty(0, dtype=torch.int64))
+    kept = _kept(_fill(words, generator)[:size], p)
+    return torch.mul(kept, factor, out=buffers.empty((size,), factor))
 
 
 # In a compiled graph an operator draws, so that the numbers are the same as without compiling. It takes what is
@@ -103,7 +108,7 @@ class Dropout(nn.Module):
 
     def __init__(self, p: float) -> None:
         super().__init__()
-        self.p = p
+        self.p, self._memory = p, Buffers()
 
     @property
     def active(self) -> bool:
@@ -129,7 +134,8 @@ class Dropout(nn.Module):
             return Noise(draw_key(like.device), self.p)
         if backend.tracing():
             return Noise(ops.dropout_noise(like.detach(), size, self.p), self.p)
-        return Noise(draw_noise(size, self.p, like.dtype), self.p, 2**16 / _chances(self.p))
+        noise = draw_noise(size, self.p, like.dtype, buffers=self._memory)
+        return Noise(noise, self.p, 2**16 / _chances(self.p))
 
     def halves(self, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
         """Drop entries of both halves of a layer."""

@@ -14,6 +14,7 @@ from demonet.degree.count import count_degree
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError
+from demonet.nn.after import After
 from demonet.nn.blocks import NodeBatch, WholeGraph, row_blocks, slice_rows
 from demonet.nn.config import ModelConfig
 from demonet.nn.conv import DEMOConv
@@ -23,7 +24,6 @@ from demonet.nn.pool import DegreePooling
 from demonet.nn.prepared import GraphInput, LayerInput, layer_input, prepare
 from demonet.ops import degree_pool, linear_cross_entropy
 from demonet.ops.reference import activate
-from demonet.ops.refine import Refine, applies, refine
 from demonet.ops.sparse import SortedColumns, is_sparse, sparse_linear
 
 Graph = Tensor | DegreeLayout | None
@@ -64,41 +64,21 @@ class Layer(nn.Module):
         super().__init__()
         self.conv = DEMOConv(in_channels, config.hidden, tasks, **config.conv_options(number))
         self.activation = config.activation
-        self.after: nn.Sequential | None = None
+        self.after: After | None = None
         if config.refine:
             activation = _activation(config)
             second = nn.Linear(config.hidden, config.hidden)
             norm, dropout = nn.BatchNorm1d(config.hidden), Dropout(config.dropout)
-            self.after = nn.Sequential(norm, activation, second, activation, dropout)
+            self.after = After(norm, activation, second, activation, dropout)
         elif config.stem or config.norm != "none":
             kind = {"none": nn.Identity, "batch": nn.BatchNorm1d, "layer": nn.LayerNorm}[config.norm]
-            self.after = nn.Sequential(kind(config.hidden), _activation(config), Dropout(config.dropout))
+            self.after = After(kind(config.hidden), _activation(config), Dropout(config.dropout))
 
     def forward(self, h: Tensor, given: LayerInput, *, number: int) -> Tensor:
         """``h^k`` from ``h^{k-1}``, k being ``number + 1``."""
         if self.after is None:
             return _convolve(self.conv, h, given, self.activation, number=number)
-        return self._refined(_convolve(self.conv, h, given, number=number))
-
-    def _refined(self, y: Tensor) -> Tensor:
-        """What follows the convolution: one function while training, where the layer has the shape for it."""
-        assert self.after is not None
-        norm, activation, *second, drop = self.after
-        if not (self.training and isinstance(norm, nn.BatchNorm1d) and isinstance(activation, nn.ReLU)):
-            return self.after(y)
-        given = Refine(
-            norm.weight, norm.bias, *((second[0].weight, second[0].bias) if second else (None, None)), norm.eps
-        )
-        if not applies(y, given) or norm.momentum is None or norm.running_mean is None:
-            return self.after(y)
-        noise = drop.noise(y.size(0), (given.weight.size(0) if second else y.size(1), 0), y) if drop.active else None
-        out, mean, variance = refine(y, given, noise)
-        with torch.no_grad():
-            norm.num_batches_tracked.add_(1)
-            norm.running_mean.lerp_(mean.to(norm.running_mean.dtype), norm.momentum)
-            unbiased = variance * (y.size(0) / (y.size(0) - 1))
-            norm.running_var.lerp_(unbiased.to(norm.running_mean.dtype), norm.momentum)
-        return out
+        return self.after(_convolve(self.conv, h, given, number=number))
 
 
 def _activation(config: ModelConfig) -> nn.Module:

@@ -49,7 +49,9 @@ def refine_backward(
     scale = given.gamma * inverse
     shift = torch.addcmul(given.beta, mean, scale, value=-1)
     by_gamma, by_beta = torch.zeros_like(mean), torch.zeros_like(mean)
-    by_weight, by_bias = (None, None) if weight is None else (torch.zeros_like(weight), torch.zeros_like(given.bias))
+    by_weight, by_bias = None, None
+    if weight is not None:
+        by_weight, by_bias = torch.zeros_like(weight), weight.new_zeros(weight.size(0))
     by_y = torch.empty_like(y)
     for rows in _pieces(y):
         part, ones = y[rows], y.new_ones(min(rows.stop, n) - rows.start)

@@ -87,8 +87,9 @@ class _Refine(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor, _by_mean: None, _by_variance: None) -> tuple[Any, ...]:
-        y, *parameters, out, mean, variance = ctx.saved_tensors
-        given = Refine(*parameters, ctx.eps)
+        y, *saved = ctx.saved_tensors
+        parameters, (out, mean, variance) = saved[:4], saved[4:]
+        given = Refine(parameters[0], parameters[1], parameters[2], parameters[3], ctx.eps)
         if torch.is_grad_enabled():  # a derivative of the derivative is asked for
             inputs = [tensor for tensor in (y, *parameters) if tensor is not None and tensor.requires_grad]
             found = iter(torch.autograd.grad(definition(y, given, ctx.noise)[0], inputs, grad, create_graph=True))

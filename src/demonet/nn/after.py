@@ -1,0 +1,46 @@
+"""After: what follows the convolution of a deep layer, as one function where there is a kernel for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from demonet.nn.dropout import Dropout
+from demonet.ops.refine import Refine, applies, refine
+
+
+class After(nn.Sequential):
+    """A norm, an activation, and dropout; between the last two perhaps a second linear map and its activation.
+
+    While training, batch norm with ReLU is one function (:mod:`demonet.ops.refine`), which draws the same numbers.
+    """
+
+    def forward(self, y: Tensor) -> Tensor:
+        """All of them."""
+        norm, activation, *second, drop = self
+        if not (self.training and isinstance(norm, nn.BatchNorm1d) and isinstance(activation, nn.ReLU)):
+            return super().forward(y)
+        mapped: list[Any] = [second[0].weight, second[0].bias] if second else [None, None]
+        given = Refine(norm.weight, norm.bias, mapped[0], mapped[1], norm.eps)
+        if not applies(y, given):
+            return super().forward(y)
+        assert isinstance(drop, Dropout)
+        width = y.size(1) if given.weight is None else given.weight.size(0)
+        noise = drop.noise(y.size(0), (width, 0), y) if drop.active else None
+        out, mean, variance = refine(y, given, noise)
+        _keep(norm, mean, variance * (y.size(0) / (y.size(0) - 1)))
+        return out
+
+
+@torch.no_grad()
+def _keep(norm: nn.BatchNorm1d, mean: Tensor, variance: Tensor) -> None:
+    """Move the running statistics, as the norm does."""
+    assert norm.running_mean is not None
+    assert norm.running_var is not None
+    assert norm.num_batches_tracked is not None
+    assert norm.momentum is not None
+    norm.num_batches_tracked.add_(1)
+    norm.running_mean.lerp_(mean.to(norm.running_mean.dtype), norm.momentum)
+    norm.running_var.lerp_(variance.to(norm.running_var.dtype), norm.momentum)
