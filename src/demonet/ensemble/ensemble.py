@@ -114,6 +114,7 @@ class Ensemble:
         refit: bool = True,
         members: Sequence[Member] | None = None,
         metric: str | None = None,
+        device: str = "cpu",
         checkpoint: str | Path | None = None,
         on_progress: Callable[[Progress], None] | None = None,
     ) -> Ensemble:
@@ -130,13 +131,14 @@ class Ensemble:
             members: Unfitted members in place of the portfolio for this kind of data and effort.
             metric: What greedy selection maximises, one of :data:`~demonet.train.metrics.METRICS` for classes; by
                 default accuracy minus log-loss.
+            device: Where kernel machines and networks are fitted; the other members use the CPU.
             checkpoint: A folder to which every finished candidate is written; those that are in it are not fitted
                 again. The result is the same, unless a time limit cuts it.
             on_progress: Told about every candidate.
         """
         start = time.monotonic()
         view = view_of(data)
-        labelled = _labelled(data, split, seed)
+        labelled = replace(_labelled(data, split, seed), device=device)
         if effort not in EFFORTS:
             raise DemonetError(f"effort={effort!r}", hint=f"one of {', '.join(EFFORTS)}")
         tried = list(members) if members is not None else portfolio(view, labelled, effort)

@@ -52,7 +52,7 @@ class Problem:
         y: ``[items]`` class numbers, -1 for unlabelled; or ``[items, 1]`` numbers, NaN for unknown.
         split: Training and validation items.
         seed: Of everything random.
-        device: Of the kernel machine.
+        device: Where kernel machines and networks are fitted.
         effort, time_limit, metric, checkpoint, on_candidate: See :meth:`demonet.ensemble.Ensemble.fit`.
     """
 
@@ -181,7 +181,7 @@ class EnsembleModel(ClosedForm):
     @classmethod
     def fit(cls, problem: Problem) -> Self:
         """Fit every candidate, weigh them on validation items, and fit those that count again."""
-        options = {name: getattr(problem, name) for name in (*AUTO_ONLY, "metric", "checkpoint")}
+        options = {name: getattr(problem, name) for name in (*AUTO_ONLY, "metric", "device", "checkpoint")}
         options["on_progress"] = problem.on_candidate
         items = _with_labels(problem.items, problem.y)
         ensemble = Ensemble.fit(items, problem.split, seed=problem.seed, **options)
