@@ -33,7 +33,7 @@ def large(monkeypatch):
 
 
 def test_members_that_do_not_fit_into_memory_are_left_out_with_a_reason(graph, large, monkeypatch):
-    monkeypatch.setattr(ensembles, "available_bytes", lambda device: 20e6)
+    monkeypatch.setattr(ensembles, "available_bytes", lambda device: 8e6)
     ensemble = Ensemble.fit(graph, effort="quick")
     rows = {row.name: row for row in ensemble.candidates}
     assert rows["kernel-degree"].status == "skipped"

@@ -84,8 +84,9 @@ class Ensemble:
         validation: Log-loss and accuracy of the average on validation. The weights were chosen there, so they flatter.
         strict_proba: ``[items, classes]`` of the fitted data, by members that were fitted on the training part alone.
         proba: The same by the members as they are, refitted where asked.
+        fitted_proba: What :meth:`member_proba` gives for the fitted data, member by member.
         judged, judged_items: Probabilities of every fitted candidate, by name, for the items that the weights were
-            chosen on, and these items. These four are None after :meth:`from_state`.
+            chosen on, and these items. These five are None after :meth:`from_state`.
         folds: Whether these probabilities are those of cross-validation, for lack of validation items.
         classes: Number of classes.
         seconds: Of the whole fit.
@@ -97,6 +98,7 @@ class Ensemble:
         self.classes, self.validation, self.seconds = facts["classes"], facts["validation"], facts["seconds"]
         self.strict_proba: Float | None = None
         self.proba: Float | None = None
+        self.fitted_proba: list[Float] | None = None
         self.judged: dict[str, Float] | None = None
         self.judged_items: Int | None = None
         self.folds = bool(facts.get("folds"))
@@ -178,7 +180,8 @@ class Ensemble:
         ensemble = cls([t.member for t in used if t.member], weights[weights > 0], facts)
         ensemble.strict_proba = strict
         ensemble.judged, ensemble.judged_items = {trial.row.name: trial.judged for trial in done}, judged
-        ensemble.proba = _average(ensemble.weights, [trial.proba for trial in used])
+        ensemble.fitted_proba = [trial.proba for trial in used]
+        ensemble.proba = _average(ensemble.weights, ensemble.fitted_proba)
         return ensemble
 
     def predict_proba(self, data: Items) -> Float:

@@ -133,6 +133,19 @@ class NodeEstimator(DEMONetEstimator):
         read = self.model_.embed if len(self.model_.layers) else self.model_
         return self._finite(read(self._prepare(data)).cpu().numpy()[rows], data, rows)
 
+    @torch.no_grad()
+    def _outputs_and_embedding(self, data: Data) -> tuple[Array, Array]:
+        """What :meth:`_outputs` and :meth:`_embed` give for all nodes; a network prepares the graph once for both."""
+        if isinstance(self.model_, ClosedForm):
+            both = self.model_.outputs_and_embedding(data)
+        elif len(self.model_.layers):
+            scores, embedding = self.model_.scores_and_embedding(self._prepare(data))
+            both = self._activate(scores), embedding.cpu().numpy()
+        else:
+            scores = self.model_(self._prepare(data))
+            both = self._activate(scores), scores.cpu().numpy()
+        return self._finite(both[0], data), self._finite(both[1], data)
+
     def score(self, X: Any = None, y: Any = None, sample_weight: Any = None, *, graph: Any = None) -> float:
         """Accuracy or R² on the nodes ``X`` with targets ``y``, or on the labelled nodes of a Data.
 

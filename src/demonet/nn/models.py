@@ -222,6 +222,8 @@ class NodeDEMONet(DegreeNetwork):
         given = self._input(x, edge_index, edge_weight, degree)
         if isinstance(given, WholeGraph):
             return given.graph.layout.leave(self._in_blocks(given, head=True))
+        if isinstance(x, NodeBatch) and not self.training and x.x.size(0) > x.rows:
+            return self._in_blocks(x, head=True)
         return given.leave(self._head(self._levels(given)[-1], given))
 
     def _head(self, h: Tensor, given: LayerInput) -> Tensor:
@@ -239,21 +241,20 @@ class NodeDEMONet(DegreeNetwork):
             return x
         return LayerInput(x.x, x.blocks, None, x.neighbourhood, None, None, None)
 
-    def _in_blocks(self, whole: WholeGraph, head: bool) -> Tensor:
-        """Scores, or what the head reads, of all rows in degree order: every layer block by block of rows."""
+    def _in_blocks(self, whole: WholeGraph | NodeBatch, head: bool) -> Tensor:
+        """Scores, or what the head reads, of all targets: every layer block by block of rows."""
         if self.training:
             raise DemonetError("a WholeGraph is for evaluation", hint="call model.eval() first")
-        graph = whole.graph
-        h = graph.x if self.stem is None else torch.cat([self.stem(part) for part in row_blocks(graph.x, whole.rows)])
+        h = whole.x if self.stem is None else torch.cat([self.stem(part) for part in row_blocks(whole.x, whole.rows)])
         steps: list[tuple[int, DEMOConv, Any]] = [
             (k, layer.conv, layer) for k, layer in enumerate(self.hidden_layers())
         ]
         if head and isinstance(self.head, DEMOConv):
             steps.append((len(steps), self.head, partial(_convolve, self.head)))
         for number, conv, step in steps:
-            known = graph.neighbourhood if number == 0 else None
+            known = whole.neighbourhood if number == 0 else None
             parts = []
-            for block in whole.blocks(conv.aggr):
+            for block in whole.parts(number, conv.aggr):
                 rows, sums, here = h, None, block
                 if known is not None:
                     rows, sums = slice_rows(h, block.targets), slice_rows(known, block.targets)
@@ -317,6 +318,19 @@ class NodeDEMONet(DegreeNetwork):
         if isinstance(given, WholeGraph):
             return given.graph.layout.leave(self._in_blocks(given, head=False))
         return given.leave(self._levels(given)[-1])
+
+    def scores_and_embedding(self, x: GraphInput | WholeGraph) -> tuple[Tensor, Tensor]:
+        """:meth:`forward` and :meth:`embed` of a prepared graph, in one pass where the head reads single rows."""
+        if not isinstance(x, WholeGraph):
+            given = layer_input(x)
+            h = self._levels(given)[-1]
+            return given.leave(self._head(h, given)), given.leave(h)
+        h = self._in_blocks(x, head=False)
+        if isinstance(self.head, DEMOConv):
+            scores = self._in_blocks(x, head=True)
+        else:
+            scores = torch.cat([self.head(part) for part in row_blocks(h, x.rows)])
+        return x.graph.layout.leave(scores), x.graph.layout.leave(h)
 
     def convolutions_in_order(self) -> list[DEMOConv]:
         """The convolutions that scores go through, the first one first."""
