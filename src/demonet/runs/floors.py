@@ -28,6 +28,8 @@ from demonet.train.metrics import METRICS
 
 Array = NDArray[Any]
 RULES = ("strict", "refit")
+FLOOR_NAMES = {"degree-knn": "degree only", "attribute-lr": "attributes only", "attribute-ridge": "attributes only"}
+"""What people read instead of the names of methods."""
 _NEIGHBOURS = (1, 3, 5, 9, 15)
 _STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)
 

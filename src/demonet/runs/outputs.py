@@ -94,7 +94,7 @@ _MODELS = {
     "auto": f"A weighted average of several models, among them degree-specific ones {_PAPER},",
 }
 RULE = (
-    "Strict: model and floors are fitted on the training part alone. Refit: both are fitted again on training and "
+    "Strict: model and simple baselines are fitted on the training part alone. Refit: both are fitted again on training and "
     "validation items, with everything that validation chose kept; this is the model that is saved."
 )
 PRIVACY = (
