@@ -295,7 +295,7 @@ def structural(left: Tensor, right: Tensor, s: NodeSetting) -> Tensor:
     if s.structure:
         out += s.structure * torch.exp(-0.5 / s.reach**2 * torch.cdist(left, right).square() / left.size(1))
     if s.additive:
-        rows = max(1, CACHED // max(1, len(right)))
+        rows = max(1, len(left) if left.is_cuda else CACHED // max(1, len(right)))
         for part, some in zip(out.split(rows), left.split(rows), strict=True):
             for a, b in zip(some.T, right.T, strict=True):
                 gap = (a[:, None] - b).div_(ADDITIVE_WIDTH).square_().mul_(-0.5)
