@@ -42,8 +42,8 @@ INPUTS: dict[Family, dict[str, Any]] = {
     "attributes": {"features": "tfidf+degree-rbf"},
     "graphs": {"features": "attributes+degree-rbf"},
 }
-# The strongest networks of Tables 4 and 5 are run with these inputs, under both rules. With its own inputs every network
-# has the strict runs of these tables.
+# The strongest networks of Tables 4 and 5 are run with these inputs, under both rules. With its own inputs every
+# network has the strict runs of these tables.
 WITH_OUR_INPUTS: dict[Family, tuple[str, ...]] = {
     "nodes": ("sage", "gcn", "gin"),
     "attributes": ("sage", "gcn", "gin"),
