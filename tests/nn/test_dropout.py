@@ -10,8 +10,7 @@ from tests.reference.graphs import drawn_by_seed, features
 
 from demonet import DegreeLayout, DegreeTasks, DEMOConv
 from demonet.nn.dropout import Dropout, draw_noise, draw_padded
-from demonet.ops import Weights
-from demonet.ops.reference import beside
+from demonet.ops.noise import draw_key, keyed_factors
 from demonet.ops.schedule.buffers import Buffers
 
 
@@ -37,6 +36,34 @@ def test_the_four_of_a_number_are_drawn_apart():
     assert bool((by_place - 0.5).abs().max() < 0.01)
 
 
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
+def test_the_factors_of_a_key_are_as_good_as_drawn(p):
+    """The share of zeros in every row and column; neighbours, rows and keys that know nothing of each other."""
+    generator = torch.Generator().manual_seed(5)
+    keys = [torch.randint(0, 2**32, (2,), generator=generator) for _ in range(2)]
+    rows, columns = 4000, 128
+    first, second = (keyed_factors(key, rows, columns, p) for key in keys)
+    assert first.unique().tolist() == pytest.approx([0, 1 / (1 - p)])
+    zeros, others = (first == 0).double(), (second == 0).double()
+    deviation = math.sqrt(p * (1 - p))
+    assert abs(float(zeros.mean()) - p) < 5 * deviation / math.sqrt(rows * columns)
+    assert float((zeros.mean(0) - p).abs().max()) < 5 * deviation / math.sqrt(rows)
+    assert float((zeros.mean(1) - p).abs().max()) < 6 * deviation / math.sqrt(columns)
+    pairs = [(zeros, others), *((zeros[:-lag], zeros[lag:]) for lag in (1, 2, 64))]
+    pairs += [(zeros[:, :-lag], zeros[:, lag:]) for lag in (1, 2, 4, 64)]
+    for one, other in pairs:
+        together = float(((one - p) * (other - p)).mean()) / deviation**2
+        assert abs(together) < 5 / math.sqrt(one.numel())
+
+
+def test_a_new_key_every_time():
+    torch.manual_seed(0)
+    keys = [tuple(draw_key(torch.device("cpu")).tolist()) for _ in range(3)]
+    torch.manual_seed(0)
+    assert keys == [tuple(draw_key(torch.device("cpu")).tolist()) for _ in range(3)]
+    assert len(set(keys)) == 3
+
+
 @pytest.mark.parametrize("rows", [0, 1, 7, 300])
 def test_a_matrix_is_multiplied_by_what_is_drawn_for_it(rows):
     x = features(rows, 5, 0)
@@ -57,8 +84,8 @@ def test_halves_apart_and_side_by_side():
     torch.manual_seed(1)
     assert all(torch.equal(one, other) for one, other in zip(drop.halves(left, right), expected, strict=True))
     torch.manual_seed(1)
-    factors = beside(drop.factors(30, left), Weights(torch.empty(1, 3), torch.empty(1, 1, 2)), 6)
-    assert torch.equal(torch.cat([left, right], 1) * factors, torch.cat(expected, 1))
+    factors = drop.noise(6, (3, 2), left).halves(6, 3, 2, left.dtype)
+    assert all(torch.equal(one * by, other) for one, by, other in zip((left, right), factors, expected, strict=True))
 
 
 def test_a_compiled_call_draws_the_same_numbers():

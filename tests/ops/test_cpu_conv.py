@@ -9,7 +9,7 @@ import torch
 from tests.reference.graphs import drawn_by_seed, features
 
 from demonet.degree import DegreeLayout
-from demonet.ops import Options, Weights, aggregate, conv, cpu, cpu_pieces, reference
+from demonet.ops import Noise, Options, Weights, aggregate, conv, cpu, cpu_pieces, reference
 from demonet.ops.graph import Graph
 
 GRAPHS = {"undirected": drawn_by_seed(30, 60, 0), "directed": drawn_by_seed(30, 50, 1, undirected=False)}
@@ -67,18 +67,24 @@ def test_sums_included(graph, aggr, combine, activation):
     check(found, plain, expected, [x, seed, matrices, bias], grad)
 
 
+def drawn(rows, columns):
+    """Factors of dropout."""
+    return Noise((features(1, rows * columns, 5)[0] > 0) * 2.0)
+
+
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS.keys())
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("combine", ["concat", "add"])
 @pytest.mark.parametrize(("aggr", "activation"), [("sum", "elu"), ("mean", "relu"), ("sqrt", "none")])
 @pytest.mark.parametrize("rows", [1, 7, 30])
-def test_pieces_are_the_whole(override, graph, known, combine, aggr, activation, rows):
+@pytest.mark.parametrize("dropout", [False, True])
+def test_pieces_are_the_whole(override, graph, known, combine, aggr, activation, rows, dropout):
     """Hubs, isolated nodes, groups that are cut: values and derivatives of the definition, in float64."""
     override(piece_rows=rows, piece_graph_rows=1)
     layout = DegreeLayout.from_edge_index(*graph)
     x, seed, matrices, bias = arguments(layout, combine, True)
     a = features(30, 3, 4).requires_grad_() if known else None
-    noise = None if combine == "add" else (features(1, 30 * 7, 5)[0] > 0) * 2.0
+    noise = drawn(30, seed.size(1) + matrices.size(2)) if dropout else None
     given = Weights(seed, matrices, bias), Graph.of(layout), Options(aggr, combine, activation)
     expected, _ = reference.conv(x, aggregate(x, layout, aggr=aggr) if a is None else a, *given, noise)
     wanted = [x, *([a] if known else []), seed, matrices, bias]
@@ -91,15 +97,16 @@ def test_pieces_are_the_whole(override, graph, known, combine, aggr, activation,
 
 
 @pytest.mark.parametrize("pieces", [1, 10**9])
-def test_dropout_inside(override, pieces):
+@pytest.mark.parametrize("combine", ["concat", "add"])
+def test_dropout_inside(override, pieces, combine):
     """First and second derivatives with given factors."""
     override(piece_rows=7, piece_graph_rows=pieces)
     layout = DegreeLayout.from_edge_index(*GRAPHS["directed"])
-    x, seed, matrices, bias = arguments(layout, "concat", True)
-    noise = (features(1, 30 * 7, 5)[0] > 0) * 2.0
+    x, seed, matrices, bias = arguments(layout, combine, True)
+    noise = drawn(30, seed.size(1) + matrices.size(2))
 
     def call(*given):
-        return conv(given[0], None, Weights(*given[1:]), layout, Options("mean", activation="elu"), noise)
+        return conv(given[0], None, Weights(*given[1:]), layout, Options("mean", combine, "elu"), noise)
 
     assert torch.autograd.gradcheck(call, (x, seed, matrices, bias))
     assert torch.autograd.gradgradcheck(call, (x, seed, matrices, bias))

@@ -47,23 +47,24 @@ def given(width=7):
     return (x(width=width, seed=6), x(width=width, seed=7).detach(), x().detach(), x(seed=4).detach())
 
 
+KEY, FACTORS = torch.tensor([5, 2**31 + 7]), (features(12 * 7, 1, 9, torch.float32)[:, 0] > 0) * 2.0
 SHARE = features(12, 1, 8, torch.float32)[:, 0].abs()
 
 CALLS = {
     "conv": [
-        lambda: (x(), x(seed=4), seed(2), stack(), bias(7), TENSORS, "sum", "concat", "elu", True),
-        lambda: (x(), x(seed=4), seed(5), stack(), None, TENSORS, "sum", "add", "relu", True),
-        lambda: (x(), None, seed(2), stack(), bias(7), TENSORS, "sum", "concat", "elu", True),
-        lambda: (x(), None, seed(5), stack(), None, TENSORS, "mean", "add", "none", False),
+        lambda: (x(), x(seed=4), seed(2), stack(), bias(7), TENSORS, None, 0.0, "sum", "concat", "elu", True),
+        lambda: (x(), x(seed=4), seed(5), stack(), None, TENSORS, KEY, 0.4, "sum", "add", "relu", True),
+        lambda: (x(), None, seed(2), stack(), bias(7), TENSORS, FACTORS, 0.4, "sum", "concat", "elu", True),
+        lambda: (x(), None, seed(5), stack(), None, TENSORS, None, 0.0, "mean", "add", "none", False),
     ],
     "conv_backward": [
         lambda: (
             *(tensor.detach() for tensor in (*given(), seed(2), stack())),
-            *(TENSORS, "sum", "concat", "elu", True, [True] * 5, True),
+            *(TENSORS, KEY, 0.4, "sum", "concat", "elu", True, [True] * 5, True),
         ),
         lambda: (
             *(tensor.detach() for tensor in (*given(), seed(2), stack())),
-            *(TENSORS, "sqrt", "concat", "relu", True, [True] * 5, False),
+            *(TENSORS, None, 0.0, "sqrt", "concat", "relu", True, [True] * 5, False),
         ),
     ],
     "linear_cross_entropy": [

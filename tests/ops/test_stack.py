@@ -18,6 +18,7 @@ from demonet.errors import DemonetError
 from demonet.nn import NodeDEMONet
 from demonet.ops import Options, Weights, aggregate, backend, linear_cross_entropy, reference
 from demonet.ops.graph import Graph
+from demonet.ops.noise import Noise
 from demonet.ops.stack import Stack, stack_loss, stacks
 
 from .test_triton import SLOW, assert_near, draw, graph, seeds
@@ -37,14 +38,15 @@ def parameters(layout, combine, seed, bias):
     return [t if t is None else t.requires_grad_() for t in flat]
 
 
-def problem(seed, *, directed, aggr, combine, activation, known, keep, bias):
+def problem(seed, *, directed, aggr, combine, activation, known, keep, bias, dropout=False):
     layout = graph(seed, directed=directed)
     n = layout.num_nodes
     x = draw(n, WIDTHS[0], seed=seed)
     target = torch.randint(0, 3, (n,), generator=torch.Generator().manual_seed(seed))
     share = torch.where(draw(n, seed=seed + 1) > 0, draw(n, seed=seed + 2).abs(), 0.0)
     first = aggregate(x, layout, aggr=aggr) if known else None
-    stack = Stack(Graph.of(layout), target, share, first, Options(aggr, combine, activation, keep))
+    noises = [Noise(torch.tensor([seed, k]), 0.3) for k in range(2)] if dropout else []
+    stack = Stack(Graph.of(layout), target, share, first, Options(aggr, combine, activation, keep), noises)
     return stack, x, parameters(layout, combine, seed, bias)
 
 
@@ -56,7 +58,7 @@ def parts(stack, x, flat):
     h = x.double()
     for k in (0, 1):
         weights = Weights(*(None if t is None else t.double() for t in flat[3 * k : 3 * k + 3]))
-        h, _ = reference.conv(h, None, weights, stack.graph, stack.options)
+        h, _ = reference.conv(h, None, weights, stack.graph, stack.options, stack.noise(k))
     return linear_cross_entropy(h, flat[6].double(), flat[7].double(), stack.target, stack.share)
 
 
@@ -73,6 +75,7 @@ shapes = st.fixed_dictionaries(
         "known": st.booleans(),
         "keep": st.booleans(),
         "bias": st.booleans(),
+        "dropout": st.booleans(),
     }
 )
 
@@ -126,20 +129,23 @@ def test_what_does_not_stack(override):
 
 @pytest.mark.parametrize("scheme", ["weight", "hash", "smooth"])
 @pytest.mark.parametrize("prepared", [True, False])
-def test_model(scheme, prepared):
-    """A model's own loss goes this way on a GPU; with dropout, it does not."""
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+def test_model(scheme, prepared, dropout):
+    """A model's own loss goes this way on a GPU, and draws the same numbers as its scores do."""
     layout = graph(6, directed=False)
     n = layout.num_nodes
     tasks = DegreeTasks.log2(int(layout.degree.max()))
     target, share = torch.arange(n) % 3, torch.full((n,), 1 / n)
     x = draw(n, 6, seed=1)
-    model = NodeDEMONet(6, 3, tasks, scheme=scheme, hidden=8, dropout=0.0, bias=True)
+    model = NodeDEMONet(6, 3, tasks, scheme=scheme, hidden=8, dropout=dropout, bias=True)
     given = (model.prepare(x, layout), target, share) if prepared else (x, target, share, layout)
     with backend.override(path="triton"):
+        torch.manual_seed(1)
         loss = model.loss(*given)
+        torch.manual_seed(1)
+        scores = model(x, layout)
     if scheme == "weight":  # the others have too few rows per degree here for a matrix each
         assert type(loss.grad_fn).__name__ == "_StackLossBackward"
-    scores = model(x, layout)
     wanted = torch.nn.functional.cross_entropy(scores, target)
     assert_near(loss, wanted)
     ways = [torch.autograd.grad(each, list(model.parameters())) for each in (loss, wanted)]

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from demonet.degree import DegreeLayout
 from demonet.ops import Options, Weights, backend, reference
 from demonet.ops.graph import Graph
+from demonet.ops.noise import Noise, keyed_factors
 from demonet.ops.schedule.gpu import cut_groups, cut_lists
 
 pytest.importorskip("triton")
@@ -79,9 +80,10 @@ def test_aggregate(seed, directed, aggr, weighted):
     activation=st.sampled_from(["none", "elu", "relu"]),
     widths=st.sampled_from([(5, 3, 4), (17, 8, 20), (32, 16, 16)]),
     has_bias=st.booleans(),
+    dropout=st.booleans(),
     dtype=st.sampled_from(list(TOLERANCE)),
 )
-def test_convolution_and_its_derivatives(seed, directed, aggr, combine, activation, widths, has_bias, dtype):
+def test_convolution_and_its_derivatives(seed, directed, aggr, combine, activation, widths, has_bias, dropout, dtype):
     layout = graph(seed, directed=directed)
     columns, left, right = widths
     left = right if combine == "add" else left
@@ -91,13 +93,14 @@ def test_convolution_and_its_derivatives(seed, directed, aggr, combine, activati
     bias = draw(right if combine == "add" else left + right, seed=seed + 3, dtype=dtype) if has_bias else None
 
     given = Weights(seed_map, matrices, bias), Graph.of(layout), Options(aggr, combine, activation)
-    out, a = gpu.conv(x, None, *given)
-    again, _ = gpu.conv(x, a, *given)
+    noise = Noise(torch.tensor([seed, 2**32 - 1 - seed]), 0.4) if dropout else None
+    out, a = gpu.conv(x, None, *given, noise)
+    again, _ = gpu.conv(x, a, *given, noise)
     torch.testing.assert_close(again, out, rtol=0, atol=0)  # sums given or gathered: the same bits
 
     wide = [t.double().requires_grad_() for t in (x, seed_map, matrices)]
     wide_bias = None if bias is None else bias.double().requires_grad_()
-    wanted, sums = reference.conv(wide[0], None, Weights(*wide[1:], wide_bias), *given[1:])
+    wanted, sums = reference.conv(wide[0], None, Weights(*wide[1:], wide_bias), *given[1:], noise)
     assert_near(a, sums, dtype)
     assert_near(out, wanted, dtype)
 
@@ -105,10 +108,18 @@ def test_convolution_and_its_derivatives(seed, directed, aggr, combine, activati
     if activation != "none":  # where rounding may flip the sign, both slopes are right
         grad = torch.where(wanted.detach().abs() > 0.1, grad.double(), 0.0).to(dtype)
     by = torch.autograd.grad(wanted, [*wide, *([] if wide_bias is None else [wide_bias])], grad.double())
-    found = gpu.conv_backward(grad, out, x, a, *given, (True, False, True, True, has_bias), known=False)
+    needs = (True, False, True, True, has_bias)
+    found = gpu.conv_backward(grad, out, x, a, *given, needs, known=False, noise=noise)
     del found[1]
     for ours, theirs in zip(found, by, strict=False):
         assert_near(ours, theirs, dtype)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (65, 3), (130, 200)])
+@pytest.mark.parametrize("p", [1e-12, 0.25, 0.999])
+def test_dropout_is_what_follows_from_its_key(rows, columns, p):
+    x, noise = draw(rows, columns, seed=1), Noise(torch.tensor([2**32 - 3, 9]), p)
+    assert torch.equal(gpu.dropout(x, noise), x * keyed_factors(noise.values, rows, columns, p))
 
 
 @SLOW

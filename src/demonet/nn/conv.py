@@ -303,9 +303,9 @@ class DEMOConv(MessagePassing):
         """
         self._check_layout(x, layout)
         self.tasks.see(layout.degrees)
-        added = self.drop.active and self.combine == "add"  # dropout acts on each half before they are added
-        small = x.size(0) < backend.current().piece_graph_rows
-        matrices = None if (added and small) or is_sparse(x) else self.weights.for_groups(layout)
+        matrices = None
+        if not is_sparse(x) and not (self.drop.active and backend.exporting()):
+            matrices = self.weights.for_groups(layout)
         if neighbourhood is None and (matrices is None or edge_weight is not None or x.dtype == torch.float16):
             neighbourhood = self.neighbourhood(x, layout, edge_weight)
         if matrices is None:
@@ -316,27 +316,10 @@ class DEMOConv(MessagePassing):
                 half = self.weights.by_group(neighbourhood, layout)
             return activate(self._combine(x, half, x.size(0)), activation)
         weights = Weights(self.seed.weight.t(), matrices, self.bias)
-        options = self.options(activation)
-        if added:
-            return self._added(x, neighbourhood, weights, layout, activation)
-        if not self.drop.active or self.drop.drawn_here(x):
-            noise = self.drop.factors(x.size(0) * self.out_channels, x) if self.drop.active else None
-            return conv(x, neighbourhood, weights, layout, options, noise)
-        plain = weights._replace(bias=None), layout, options._replace(activation="none")
-        out = self.drop(conv(x, neighbourhood, *plain))
-        return activate(out if self.bias is None else out + self.bias, activation)
-
-    def _added(
-        self, x: Tensor, neighbourhood: Tensor | None, weights: Weights, layout: DegreeLayout, activation: str
-    ) -> Tensor:
-        """The halves side by side in one operator, dropped, and then added."""
-        plain = weights._replace(bias=None), layout, self.options()._replace(combine="concat")
-        if self.drop.drawn_here(x):
-            both = conv(x, neighbourhood, *plain, self.drop.factors(2 * x.size(0) * self.out_channels, x))
-        else:
-            both = self.drop(conv(x, neighbourhood, *plain))
-        out = both[:, : self.out_channels] + both[:, self.out_channels :]
-        return activate(out if self.bias is None else out + self.bias, activation)
+        noise = None
+        if self.drop.active:
+            noise = self.drop.noise(x.size(0), (self.seed.out_channels, self.weights.width), x)
+        return conv(x, neighbourhood, weights, layout, self.options(activation), noise)
 
     def forward_degrees(self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None, degree: Tensor) -> Tensor:
         """The layer on rows in degree order, with other degrees than those of the layout, in the same order."""

@@ -1,13 +1,16 @@
-"""Dropout, drawn faster than ``torch.nn.functional.dropout`` on a CPU."""
+"""Dropout, drawn faster than ``torch.nn.functional.dropout``: see :mod:`demonet.ops.noise`."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from demonet.ops import backend
+from demonet.ops import backend, gpu, reference
 from demonet.ops.library import library, ops
+from demonet.ops.noise import Noise, draw_key
 from demonet.ops.schedule.buffers import Buffers
 
 
@@ -82,6 +85,19 @@ def _chances(p: float) -> int:
     return max(round((1 - p) * 2**16), 1)
 
 
+class _Drop(torch.autograd.Function):
+    """Rows times the factors of a key, which are computed again for the derivative."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, noise: Noise) -> Tensor:
+        ctx.noise = noise
+        return gpu.dropout(x, noise)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return _Drop.apply(grad, ctx.noise), None
+
+
 class Dropout(nn.Module):
     """Dropout with probability ``p`` while training."""
 
@@ -98,26 +114,28 @@ class Dropout(nn.Module):
         """Drop entries of x."""
         if not self.active:
             return x
-        return x * self.factors(x.numel(), x).view(x.shape) if self.drawn_here(x) else F.dropout(x, self.p)
+        if backend.exporting():
+            return F.dropout(x, self.p)
+        rows = x if x.dim() == 2 else x.reshape(-1, 1)
+        noise = self.noise(rows.size(0), (rows.size(1), 0), x)
+        keyed = noise.is_key and backend.eager(x)
+        out: Tensor = _Drop.apply(rows, noise) if keyed else reference.dropped(rows, rows[:, :0], noise)[0]
+        return out.view(x.shape)
 
-    def factors(self, size: int, like: Tensor) -> Tensor:
-        """``[size]`` what so many entries are multiplied by, in the dtype of ``like``."""
-        return (
-            ops.dropout_noise(like.detach(), size, self.p)
-            if backend.tracing()
-            else draw_noise(size, self.p, like.dtype)
-        )
-
-    def drawn_here(self, x: Tensor) -> bool:
-        """Whether factors are drawn by :func:`draw_noise`, not by torch."""
-        return x.device.type == "cpu" and not backend.exporting()
+    def noise(self, rows: int, widths: tuple[int, int], like: Tensor) -> Noise:
+        """What the two halves of a layer are multiplied by: factors on a CPU, otherwise the key of them."""
+        size = rows * sum(widths)
+        if backend.family(like) == "triton" or like.device.type != "cpu":
+            return Noise(draw_key(like.device), self.p)
+        if backend.tracing():
+            return Noise(ops.dropout_noise(like.detach(), size, self.p), self.p)
+        return Noise(draw_noise(size, self.p, like.dtype), self.p)
 
     def halves(self, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
         """Drop entries of both halves of a layer."""
-        if not self.active or not self.drawn_here(left):
+        if not self.active or backend.exporting():
             return self(left), self(right)
-        noise = self.factors(left.numel() + right.numel(), left)
-        return left * noise[: left.numel()].view(left.shape), right * noise[left.numel() :].view(right.shape)
+        return reference.dropped(left, right, self.noise(left.size(0), (left.size(1), right.size(1)), left))
 
     def extra_repr(self) -> str:
         """Arguments shown by ``print``."""

@@ -60,6 +60,8 @@ def small_loss(model: NodeDEMONet, graph: GraphInput, target: Tensor, share: Ten
 def stack_loss(model: NodeDEMONet, given: LayerInput, target: Tensor, share: Tensor) -> Tensor | None:
     """:meth:`NodeDEMONet.loss` on a GPU; None where it does not apply.
 
+    It draws the same random numbers as forward.
+
     Args:
         model: The model.
         given: The graph.
@@ -68,7 +70,7 @@ def stack_loss(model: NodeDEMONet, given: LayerInput, target: Tensor, share: Ten
     x, layout, convs, head = given.x, given.graph, _plain_convs(model, given.edge_weight), model.head
     if not convs or not isinstance(layout, DegreeLayout) or not isinstance(head, nn.Linear):
         return None
-    if convs[0].drop.active or backend.family(x) != "triton":
+    if backend.family(x) != "triton":
         return None
     convs[0]._check_layout(x, layout)
     layers = []
@@ -80,7 +82,9 @@ def stack_loss(model: NodeDEMONet, given: LayerInput, target: Tensor, share: Ten
     if not stack.stacks(x, layers, head.weight):
         return None
     options = convs[0].options(model.config.activation)
-    whole = stack.Stack(Graph.of(layout), target, share, given.neighbourhood, options)
+    halves = [(layer.seed.size(1), layer.matrices.size(2)) for layer in layers]
+    noises = [conv.drop.noise(x.size(0), each, x) for conv, each in zip(convs, halves, strict=True) if conv.drop.active]
+    whole = stack.Stack(Graph.of(layout), target, share, given.neighbourhood, options, noises)
     return stack.stack_loss(whole, x, layers, head.weight, head.bias)
 
 

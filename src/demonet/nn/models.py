@@ -277,14 +277,14 @@ class NodeDEMONet(DegreeNetwork):
             target: ``[n]`` the class of every node, in the caller's order; any class where the share is zero.
             share: ``[n]`` float32, :math:`s_v`, the weight of every node; zero leaves it out.
         """
-        if not isinstance(self.head, nn.Linear):
-            scores = self(x, edge_index)
-            return F.cross_entropy(scores, target, reduction="none") @ share.to(scores.dtype)
         if isinstance(x, GraphInput) and (found := small_loss(self, x, target, share)) is not None:
             return found
         given = layer_input(x, edge_index)
-        if given.layout is not None:
+        if given.layout is not None:  # one number of each row is reordered, instead of its scores
             target, share = given.layout.enter(target), given.layout.enter(share)
+        if not isinstance(self.head, nn.Linear):
+            scores = self._head(self._levels(given)[-1], given)
+            return F.cross_entropy(scores, target, reduction="none") @ share.to(scores.dtype)
         if (found := stack_loss(self, given, target, share)) is not None:
             return found
         return linear_cross_entropy(self._levels(given)[-1], self.head.weight, self.head.bias, target, share)

@@ -15,11 +15,13 @@ import torch
 from torch import Tensor
 
 from demonet.degree.layout import DegreeLayout
-from demonet.ops import backend, cpu_pieces, reference
+from demonet.ops import backend, reference
 from demonet.ops.graph import Graph, Options, Weights, tables_of, tensors_of
 from demonet.ops.library import Conv, Grouped, Pool, ops
+from demonet.ops.noise import Noise
 
 __all__ = [
+    "Noise",
     "Options",
     "Weights",
     "aggregate",
@@ -102,11 +104,11 @@ def conv(
     weights: Weights,
     layout: DegreeLayout,
     options: Options = _PLAIN,
-    noise: Tensor | None = None,
+    noise: Noise | None = None,
 ) -> Tensor:
     r"""A convolution of rows in degree order with dropout and its activation (Eq. 5).
 
-    .. math:: h_v = \sigma(\epsilon_v (W_0^\top x_v \circ W_{g(v)}^\top a_v) + b)
+    .. math:: h_v = \sigma(\epsilon_v W_0^\top x_v \circ \epsilon'_v W_{g(v)}^\top a_v + b)
 
     Args:
         x: ``[n, F]`` rows in degree order.
@@ -114,23 +116,16 @@ def conv(
         weights: The map of the seed, the matrix of every group of the layout, and the bias.
         layout: The graph.
         options: How to aggregate, combine and activate.
-        noise: ``[n * width]`` :math:`\epsilon`, what dropout multiplies both halves of a concatenation by, first all of
-            the left one; or None.
+        noise: :math:`\epsilon` and :math:`\epsilon'`, what dropout multiplies both halves by, or None.
     """
     x, seed, matrices = _cast(x, weights.seed, weights.matrices)
-    a, bias, noise = (None if tensor is None else tensor.to(x.dtype) for tensor in (a, weights.bias, noise))
-    direct = backend.direct(x, seed, matrices)
-    fused = noise is None or (direct and cpu_pieces.applies(x))  # a small graph gains nothing from dropout inside
-    given = (bias, options) if fused else (None, options._replace(activation="none"))
-    if direct:
-        out: Tensor = Conv.apply(x, a, seed, matrices, given[0], Graph.of(layout), given[1], noise if fused else None)
-    else:
-        out, _ = ops.conv(x, a, seed, matrices, given[0], tensors_of(layout, x), *given[1])
-    if fused:
+    a, bias = (None if tensor is None else tensor.to(x.dtype) for tensor in (a, weights.bias))
+    if backend.eager(x, seed, matrices):
+        out: Tensor = Conv.apply(x, a, seed, matrices, bias, Graph.of(layout), options, noise)
         return out
-    assert noise is not None
-    out = out * reference.beside(noise, Weights(seed, matrices), x.size(0))
-    return reference.activate(out if bias is None else out + bias, options.activation)
+    values, p = (None, 0.0) if noise is None else noise
+    out, _ = ops.conv(x, a, seed, matrices, bias, tensors_of(layout, x), values, p, *options)
+    return out
 
 
 def linear_cross_entropy(h: Tensor, weight: Tensor, bias: Tensor, target: Tensor, share: Tensor) -> Tensor:

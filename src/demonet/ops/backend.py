@@ -198,15 +198,20 @@ def exporting() -> bool:
     return torch.compiler.is_exporting() and (_EXPORT_IS_DISTINCT or not torch.compiler.is_dynamo_compiling())
 
 
-def direct(*tensors: Tensor) -> bool:
-    """Whether CPU kernels may be called directly instead of through ``torch.library``.
+def eager(x: Tensor, *others: Tensor) -> bool:
+    """Whether kernels may be called directly instead of through ``torch.library``.
 
     ``torch.library`` looks up kernels in Python, which takes longer than a convolution of a small graph. It is only
     needed where something traces, compiles or maps over the tensors.
     """
-    if tracing() or torch._C._are_functorch_transforms_active() or _current.path not in ("auto", "cpu"):
+    if tracing() or torch._C._are_functorch_transforms_active() or family(x) == "reference":
         return False
-    return all(type(tensor) in (Tensor, Parameter) and tensor.device.type == "cpu" for tensor in tensors)
+    return all(type(tensor) in (Tensor, Parameter) for tensor in (x, *others))
+
+
+def direct(*tensors: Tensor) -> bool:
+    """:func:`eager` for the kernels of a CPU."""
+    return family(tensors[0]) == "cpu" and eager(*tensors)
 
 
 def fuses_loss(x: Tensor) -> bool:

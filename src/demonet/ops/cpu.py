@@ -16,6 +16,7 @@ from torch import Tensor
 
 from demonet.ops import backend, reference
 from demonet.ops.graph import Graph, Options, Weights
+from demonet.ops.noise import Noise
 from demonet.ops.schedule.buffers import Buffers
 from demonet.ops.schedule.cpu import Blocks
 
@@ -161,14 +162,25 @@ def _padded(a: Tensor, blocks: Blocks) -> Tensor:
     return a.index_select(0, blocks.gather).view(blocks.num_groups, blocks.height, a.size(1))
 
 
-def conv(x: Tensor, a: Tensor | None, weights: Weights, graph: Graph, options: Options) -> tuple[Tensor, Tensor]:
-    """:func:`demonet.ops.reference.conv`, without dropout."""
+def conv(
+    x: Tensor, a: Tensor | None, weights: Weights, graph: Graph, options: Options, noise: Noise | None = None
+) -> tuple[Tensor, Tensor]:
+    """:func:`demonet.ops.reference.conv`."""
     if a is None:
         a = aggregate(x, *graph.lists, None, options.aggr)
     out = x.new_empty(x.size(0), weights.width(options.combine))
     left, right = weights.halves(out, options.combine)
     torch.mm(x, weights.seed, out=left)
-    group_multiply(a, weights.matrices, graph.blocks, right, add=options.combine == "add")
+    apart = noise is not None and options.combine == "add"  # halves that are dropped before they are added
+    if apart:
+        right = torch.empty_like(left)
+    group_multiply(a, weights.matrices, graph.blocks, right, add=options.combine == "add" and not apart)
+    if noise is not None:
+        factors = noise.halves(x.size(0), left.size(1), right.size(1), x.dtype)
+        left.mul_(factors[0])
+        right.mul_(factors[1])
+    if apart:
+        left.add_(right)
     if weights.bias is not None:
         out.add_(weights.bias)
     return activate_(out, options.activation), a
@@ -185,10 +197,11 @@ def conv_backward(
     needs: Sequence[bool],
     *,
     known: bool,
+    noise: Noise | None = None,
 ) -> list[Tensor]:
     """:func:`demonet.ops.reference.conv_backward`; empty where ``needs`` (x, a, seed, matrices, bias) is False."""
     before = activation_backward(grad, out, options.activation)
-    left, right = weights.halves(before, options.combine)
+    left, right = reference.dropped(*weights.halves(before, options.combine), noise)
     by_x = by_a = by_seed = by_matrices = by_bias = x.new_empty(0)
     if needs[1] if known else needs[0]:
         by_a = right.new_empty(right.size(0), weights.matrices.size(1))

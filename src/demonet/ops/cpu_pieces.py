@@ -14,6 +14,7 @@ from torch import Tensor
 
 from demonet.ops import backend, cpu, reference
 from demonet.ops.graph import Graph, Options, Weights
+from demonet.ops.noise import Noise
 from demonet.ops.schedule.cpu import Piece
 
 
@@ -23,11 +24,12 @@ def applies(x: Tensor) -> bool:
 
 
 def conv(
-    x: Tensor, a: Tensor | None, weights: Weights, graph: Graph, options: Options, noise: Tensor | None = None
+    x: Tensor, a: Tensor | None, weights: Weights, graph: Graph, options: Options, noise: Noise | None = None
 ) -> tuple[Tensor, Tensor]:
     """:func:`demonet.ops.reference.conv`."""
     out = graph.buffers.empty((x.size(0), weights.width(options.combine)), x)
     sums = graph.buffers.empty(tuple(x.shape), x) if a is None and options.keep else a
+    factors = _factors(noise, x, weights)
     for piece in graph.pieces:
         if a is None:
             part = cpu.aggregate(x, *piece.lists, None, options.aggr)
@@ -36,29 +38,35 @@ def conv(
         else:
             part = a[piece.rows]
         part_out = out[piece.rows]
-        _multiply(x[piece.rows], part, weights, piece, options, part_out)
-        _drop(part_out, weights, noise, x.size(0), piece.rows)
+        _multiply(x[piece.rows], part, weights, piece, options, part_out, [each[piece.rows] for each in factors])
         cpu.activate_(part_out if weights.bias is None else part_out.add_(weights.bias), options.activation)
     return out, x.new_empty(0, x.size(1)) if sums is None else sums
 
 
-def _multiply(x: Tensor, a: Tensor, weights: Weights, piece: Piece, options: Options, out: Tensor) -> None:
+def _factors(noise: Noise | None, x: Tensor, weights: Weights) -> Sequence[Tensor]:
+    """The factors of both halves; none without dropout."""
+    return () if noise is None else noise.halves(x.size(0), weights.seed.size(1), weights.matrices.size(2), x.dtype)
+
+
+def _multiply(
+    x: Tensor, a: Tensor, weights: Weights, piece: Piece, options: Options, out: Tensor, factors: Sequence[Tensor]
+) -> None:
+    """Both halves of a piece, dropped, into its rows of the output."""
     left, right = weights.halves(out, options.combine)
     torch.mm(x, weights.seed, out=left)
+    added = options.combine == "add" and not factors
+    if options.combine == "add" and factors:  # halves are dropped before they are added
+        right = torch.empty_like(left)
     for group, rows in piece.groups:
-        if options.combine == "add":
+        if added:
             right[rows].addmm_(a[rows], weights.matrices[group])
         else:
             torch.mm(a[rows], weights.matrices[group], out=right[rows])
-
-
-def _drop(y: Tensor, weights: Weights, noise: Tensor | None, num_rows: int, rows: slice) -> None:
-    """Multiply some rows of an output by their factors; those of the left half are first."""
-    if noise is not None:
-        split = num_rows * weights.seed.size(1)
-        left, right = weights.halves(y, "concat")
-        left.mul_(noise[:split].view(num_rows, -1)[rows])
-        right.mul_(noise[split:].view(num_rows, -1)[rows])
+    if factors and options.combine == "add":
+        left.mul_(factors[0]).addcmul_(right, factors[1])
+    elif factors:
+        left.mul_(factors[0])
+        right.mul_(factors[1])
 
 
 def conv_backward(
@@ -72,7 +80,7 @@ def conv_backward(
     needs: Sequence[bool],
     *,
     known: bool,
-    noise: Tensor | None = None,
+    noise: Noise | None = None,
 ) -> list[Tensor]:
     """:func:`demonet.ops.cpu.conv_backward`."""
     nothing = x.new_empty(0)
@@ -84,14 +92,14 @@ def conv_backward(
     if need_matrices:
         by_matrices = graph.buffers.empty(tuple(weights.matrices.shape), weights.matrices).zero_()
     by_bias = grad.new_zeros(grad.size(1)) if need_bias else nothing
+    factors = _factors(noise, x, weights)
     for piece in graph.pieces:
         before = cpu.activation_backward(grad[piece.rows], out[piece.rows], options.activation)
         if need_bias:
             by_bias.addmv_(before.t(), before.new_ones(before.size(0)))  # faster than sum(0)
-        if noise is not None:
-            before = before.clone() if options.activation == "none" else before  # it is the given gradient
-            _drop(before, weights, noise, x.size(0), piece.rows)
         left, right = weights.halves(before, options.combine)
+        if factors:
+            left, right = left * factors[0][piece.rows], right * factors[1][piece.rows]
         if need_x:
             torch.mm(left, weights.seed.t(), out=by_x[piece.rows])
         if need_seed:

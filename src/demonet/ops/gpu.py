@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 from torch import Tensor
 
 from demonet.ops import backend, reference
 from demonet.ops.graph import Graph, Options, Weights
+from demonet.ops.noise import Noise
 from demonet.ops.schedule.gpu import Tiles, cut_lists
 
 # Triton is imported where it is used: the package works without it.
@@ -47,15 +50,24 @@ def degree_pool(x: Tensor, cell: Tensor, num_cells: int, mode: str) -> Tensor:
     return pool.degree_pool(x, cell, num_cells, mode)
 
 
-def conv(x: Tensor, a: Tensor | None, weights: Weights, graph: Graph, options: Options) -> tuple[Tensor, Tensor]:
+def dropout(x: Tensor, noise: Noise) -> Tensor:
+    """:func:`demonet.ops.reference.dropped` of one half, with a key."""
+    from demonet.ops.triton import drop
+
+    return drop.dropout(x, noise)
+
+
+def conv(
+    x: Tensor, a: Tensor | None, weights: Weights, graph: Graph, options: Options, noise: Noise | None = None
+) -> tuple[Tensor, Tensor]:
     """:func:`demonet.ops.reference.conv`; the sums are returned where they were given or ``keep`` asks for them."""
-    if not _fuses(x, weights):
+    if not _fuses(x, weights, noise):
         if a is None:
             a = aggregate(x, *graph.lists, None, options.aggr, graph.tiles)
-        return reference.conv(x, a, weights, graph, options)
+        return reference.conv(x, a, weights, graph, options, noise)
     from demonet.ops.triton import conv as fused
 
-    return fused.conv(x, a, weights, graph, options)
+    return fused.conv(x, a, weights, graph, options, noise)
 
 
 def conv_backward(
@@ -69,28 +81,31 @@ def conv_backward(
     needs: Sequence[bool],
     *,
     known: bool,
+    noise: Noise | None = None,
 ) -> list[Tensor]:
     """:func:`demonet.ops.reference.conv_backward`; empty where ``needs`` (x, a, seed, matrices, bias) is False."""
     nothing = x.new_empty(0)
-    if not _fuses(x, weights):
+    if not _fuses(x, weights, noise):
         kernels = reference.Kernels(aggregate, degree_linear, degree_outer)
-        found = reference.conv_backward(grad, out, x, a, weights, graph, options, known=known, kernels=kernels)
+        how: Any = {"known": known, "kernels": kernels, "noise": noise}
+        found = reference.conv_backward(grad, out, x, a, weights, graph, options, **how)
         return [nothing if by is None else by for by in found]
     from demonet.ops.triton import by_input, by_weights
 
-    own = by_weights.weights_backward(grad, out, x, a, weights, graph, options, bias=needs[4])
+    own = by_weights.weights_backward(grad, out, x, a, weights, graph, options, bias=needs[4], noise=noise)
     del a  # the derivative by the sums may reuse its memory
     begin, activation = 0 if options.combine == "add" else weights.seed.size(1), options.activation
     by_x = by_a = nothing
+    half = (grad, out, weights.matrices, graph.groups, begin, activation)
+    right = partial(by_input.half_backward, *half, noise=noise, place=weights.seed.size(1))
     if known:
         if needs[0]:
-            by_x = by_input.half_backward(grad, out, weights.seed, graph.groups, 0, activation)
+            by_x = by_input.half_backward(grad, out, weights.seed, graph.groups, 0, activation, noise=noise)
         if needs[1]:
-            by_a = by_input.half_backward(grad, out, weights.matrices, graph.groups, begin, activation)
+            by_a = right()
     elif needs[0]:
-        lists = (graph.pointer, options.aggr)
-        z = by_input.half_backward(grad, out, weights.matrices, graph.groups, begin, activation, *lists)
-        by_x = by_input.input_backward(grad, out, z, weights.seed, activation, graph)
+        z = right(graph.pointer, options.aggr)
+        by_x = by_input.input_backward(grad, out, z, weights.seed, activation, graph, noise=noise)
     return [by_x, by_a, *own]
 
 
@@ -114,6 +129,8 @@ def linear_cross_entropy_backward(
     return cross_entropy.gradient(grad, h, weight, bias, target, share)
 
 
-def _fuses(x: Tensor, weights: Weights) -> bool:
-    """Whether the whole convolution is one kernel."""
+def _fuses(x: Tensor, weights: Weights, noise: Noise | None) -> bool:
+    """Whether the whole convolution is one kernel; the kernels take no factors of dropout, but a key."""
+    if noise is not None and not noise.is_key:
+        return False
     return x.size(0) > 0 and backend.fits_conv(weights.seed, weights.matrices)

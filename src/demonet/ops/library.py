@@ -17,6 +17,7 @@ from demonet.checks import check_edge_index
 from demonet.degree.lists import neighbour_lists
 from demonet.ops import backend, cpu, cpu_pieces, gpu, reference
 from demonet.ops.graph import Graph, Options, Weights, tiles_of
+from demonet.ops.noise import Noise
 from demonet.ops.schedule.gpu import Tiles
 
 _WEIGHTS = "Tensor seed, Tensor matrices"
@@ -31,9 +32,10 @@ for _schema in (
     "degree_linear(Tensor x, Tensor weight, Tensor offsets, Tensor task) -> Tensor",
     "degree_outer(Tensor x, Tensor y, Tensor offsets, Tensor task, SymInt num_tasks) -> Tensor",
     "degree_pool(Tensor x, Tensor cell, SymInt num_cells, str mode) -> Tensor",
-    f"conv(Tensor x, Tensor? a, {_WEIGHTS}, Tensor? bias, Tensor[] graph, {_OPTIONS}) -> (Tensor, Tensor)",
-    f"conv_backward(Tensor grad, Tensor out, Tensor x, Tensor a, {_WEIGHTS}, Tensor[] graph, {_OPTIONS}, bool[] needs, "
-    "bool known) -> Tensor[]",
+    f"conv(Tensor x, Tensor? a, {_WEIGHTS}, Tensor? bias, Tensor[] graph, Tensor? noise, float p, {_OPTIONS}) "
+    "-> (Tensor, Tensor)",
+    f"conv_backward(Tensor grad, Tensor out, Tensor x, Tensor a, {_WEIGHTS}, Tensor[] graph, Tensor? noise, float p, "
+    f"{_OPTIONS}, bool[] needs, bool known) -> Tensor[]",
     f"linear_cross_entropy({_HEAD}) -> Tensor",
     f"linear_cross_entropy_backward(Tensor grad, {_HEAD}) -> (Tensor, Tensor, Tensor)",
 ):
@@ -71,25 +73,47 @@ def _aggregate(
 
 
 def _conv(
-    x: Tensor, a: Tensor | None, seed: Tensor, matrices: Tensor, bias: Tensor | None, graph: list[Tensor], *options: Any
+    x: Tensor,
+    a: Tensor | None,
+    seed: Tensor,
+    matrices: Tensor,
+    bias: Tensor | None,
+    graph: list[Tensor],
+    noise: Tensor | None,
+    p: float,
+    *options: Any,
 ) -> tuple[Tensor, Tensor]:
     given = Weights(seed, matrices, bias), Graph(*graph), Options(*options)
-    out, sums = _kernel("conv", x)(x, a, *given)
+    out, sums = _kernel("conv", x)(x, a, *given, _noise(noise, p))
     return out, sums if a is None and given[2].keep else x.new_empty(0, x.size(1))
 
 
 def _conv_backward(
-    grad: Tensor, out: Tensor, x: Tensor, a: Tensor, seed: Tensor, matrices: Tensor, graph: list[Tensor], *rest: Any
+    grad: Tensor,
+    out: Tensor,
+    x: Tensor,
+    a: Tensor,
+    seed: Tensor,
+    matrices: Tensor,
+    graph: list[Tensor],
+    noise: Tensor | None,
+    p: float,
+    *rest: Any,
 ) -> list[Tensor]:
     *options, needs, known = rest
     given = Weights(seed, matrices), Graph(*graph), Options(*options)
     if a.size(0) != x.size(0):  # not kept
         a = _aggregate(x, *given[1].lists, None, given[2].aggr, [], graph[5:])
     if backend.family(x) == "reference":
-        found = reference.conv_backward(grad, out, x, a, *given, known=known)
+        found = reference.conv_backward(grad, out, x, a, *given, known=known, noise=_noise(noise, p))
         return [x.new_empty(0) if by is None else by for by in found]
-    gradients: list[Tensor] = _kernel("conv_backward", x)(grad, out, x, a, *given, needs, known=known)
+    kernel = _kernel("conv_backward", x)
+    gradients: list[Tensor] = kernel(grad, out, x, a, *given, needs, known=known, noise=_noise(noise, p))
     return gradients
+
+
+def _noise(values: Tensor | None, p: float) -> Noise | None:
+    return None if values is None else Noise(values, p)
 
 
 def _dispatched(name: str) -> Callable[..., Any]:
@@ -107,7 +131,15 @@ _IMPLEMENTATIONS: dict[str, Callable[..., Any]] = {
 
 
 def _conv_shapes(
-    x: Tensor, a: Tensor | None, seed: Tensor, matrices: Tensor, bias: Any, graph: Any, *options: Any
+    x: Tensor,
+    a: Tensor | None,
+    seed: Tensor,
+    matrices: Tensor,
+    bias: Any,
+    graph: Any,
+    noise: Any,
+    p: Any,
+    *options: Any,
 ) -> tuple[Tensor, Tensor]:
     given = Options(*options)
     width = Weights(seed, matrices).width(given.combine)
@@ -224,7 +256,7 @@ def conv_backward_twice(
     weights: Weights,
     graph: Graph,
     options: Options,
-    noise: Tensor | None = None,
+    noise: Noise | None = None,
 ) -> Sequence[Tensor | None]:
     """Derivatives of a convolution made of operators that have derivatives themselves; ``a`` where it was given."""
     sums = partial(ops.aggregate, tiles=[])
@@ -238,26 +270,25 @@ def conv_backward_twice(
 
 
 def _conv_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    x, a, seed, matrices, bias, graph, *options = inputs
+    x, a, seed, matrices, bias, graph, noise, ctx.p, *options = inputs
     out, sums = output
     ctx.options, ctx.known, ctx.bias, ctx.tensors = Options(*options), a is not None, bias is not None, len(graph)
     ctx.set_materialize_grads(False)  # the sums are not differentiated: no zeros of their size
-    ctx.save_for_backward(out, x, sums if a is None else a, seed, matrices, *graph)
+    ctx.save_for_backward(out, x, sums if a is None else a, seed, matrices, noise, *graph)
 
 
 def _conv_gradient(ctx: Any, grad: Tensor, _by_sums: None) -> tuple[Any, ...]:
-    out, x, a, seed, matrices, *graph = ctx.saved_tensors
+    out, x, a, seed, matrices, noise, *graph = ctx.saved_tensors
     found: Sequence[Tensor | None]
     if torch.is_grad_enabled():
         given = (Weights(seed, matrices), Graph(*graph), ctx.options)
-        found = conv_backward_twice(grad, out, x, a if ctx.known else None, *given)
+        found = conv_backward_twice(grad, out, x, a if ctx.known else None, *given, _noise(noise, ctx.p))
     else:
         needs = [*ctx.needs_input_grad[:4], ctx.bias and ctx.needs_input_grad[4]]
-        found = ops.conv_backward(
-            grad.contiguous(), out, x, a, seed, matrices, graph, *ctx.options, needs, known=ctx.known
-        )
+        given = (seed, matrices, graph, noise, ctx.p, *ctx.options)
+        found = ops.conv_backward(grad.contiguous(), out, x, a, *given, needs, known=ctx.known)
     wanted = [by if need else None for by, need in zip(found, ctx.needs_input_grad[:5], strict=True)]
-    return (*wanted, [None] * ctx.tensors, None, None, None, None)
+    return (*wanted, [None] * ctx.tensors, *[None] * 6)
 
 
 def _linear_cross_entropy_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
@@ -279,11 +310,11 @@ for _name, _backward, _context in (
 ):
     torch.library.register_autograd(f"demonet::{_name}", _backward, setup_context=_context, lib=library)
 
-# ---------------------------------------- CPU kernels as plain autograd functions, see demonet.ops.backend.direct
+# --------------------------------------------- kernels as plain autograd functions, see demonet.ops.backend.direct
 
 
 class Conv(torch.autograd.Function):
-    """:func:`demonet.ops.conv`; with noise, for graphs that go piece by piece."""
+    """:func:`demonet.ops.conv`."""
 
     @staticmethod
     def forward(
@@ -295,15 +326,15 @@ class Conv(torch.autograd.Function):
         bias: Tensor | None,
         graph: Graph,
         options: Options,
-        noise: Tensor | None,
+        noise: Noise | None,
     ) -> Tensor:
         """The convolution."""
-        given = (x, a, Weights(seed, matrices, bias), graph, options)
-        out, sums = cpu_pieces.conv(*given, noise) if cpu_pieces.applies(x) else cpu.conv(*given)
+        out, sums = _kernel("conv", x)(x, a, Weights(seed, matrices, bias), graph, options, noise)
         ctx.graph, ctx.options, ctx.noise = graph, options, noise
         ctx.sums = sums if a is None and options.keep else None  # neither input nor output, so not saved below
         ctx.save_for_backward(out, x, a, seed, matrices)
-        return out
+        kept: Tensor = out
+        return kept
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
@@ -317,12 +348,10 @@ class Conv(torch.autograd.Function):
         else:
             sums = ctx.sums if a is None else a
             if sums is None:
-                sums = cpu.aggregate(x, graph.pointer, graph.neighbours, None, options.aggr)
-            given, known = (grad, out, x, sums, weights, graph, options, needs), a is not None
-            if cpu_pieces.applies(x):
-                found = cpu_pieces.conv_backward(*given, known=known, noise=ctx.noise)
-            else:
-                found = cpu.conv_backward(*given, known=known)
+                tiles = list(graph.tiles) if backend.family(x) == "triton" else []
+                sums = _aggregate(x, graph.pointer, graph.neighbours, None, options.aggr, [], tiles)
+            given = (grad, out, x, sums, weights, graph, options, needs)
+            found = _kernel("conv_backward", x)(*given, known=a is not None, noise=ctx.noise)
         return (*[by if need else None for by, need in zip(found, needs, strict=True)], None, None, None)
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from demonet.errors import DemonetError
 from demonet.ops.graph import Graph, Options, Weights
+from demonet.ops.noise import Noise
 
 
 class Kernels(NamedTuple):
@@ -85,9 +86,9 @@ def degree_pool(x: Tensor, cell: Tensor, num_cells: int, mode: str) -> Tensor:
 
 
 def conv(
-    x: Tensor, a: Tensor | None, weights: Weights, graph: Graph, options: Options, noise: Tensor | None = None
+    x: Tensor, a: Tensor | None, weights: Weights, graph: Graph, options: Options, noise: Noise | None = None
 ) -> tuple[Tensor, Tensor]:
-    r"""Eq. 5 with dropout: :math:`h_v = \sigma(\epsilon_v (W_0^\top x_v \circ W_{g(v)}^\top a_v) + b)`.
+    r"""Eq. 5 with dropout: :math:`h_v = \sigma(\epsilon_v W_0^\top x_v \circ \epsilon'_v W_{g(v)}^\top a_v + b)`.
 
     Row v is in group :math:`g(v)`.
 
@@ -95,8 +96,7 @@ def conv(
         x: ``[n, F]`` rows in groups.
         a: ``[n, F]`` the scaled sums over their neighbours, or None to compute them.
         weights, graph, options: See :mod:`demonet.ops.graph`.
-        noise: :math:`\epsilon`, what dropout multiplies the halves of a concatenation by, first all of the left one;
-            or None.
+        noise: :math:`\epsilon` and :math:`\epsilon'`, what dropout multiplies the halves by, or None.
 
     Returns:
         The output ``[n, width]`` and the sums.
@@ -106,15 +106,17 @@ def conv(
     left = x @ weights.seed
     rows = a.split(graph.offsets.diff().tolist())
     right = torch.cat([part @ matrix for part, matrix in zip(rows, weights.matrices, strict=True)])
+    left, right = dropped(left, right, noise)
     y = left + right if options.combine == "add" else torch.cat([left, right], 1)
-    y = y if noise is None else y * beside(noise, weights, x.size(0))
     return activate(y if weights.bias is None else y + weights.bias, options.activation), a
 
 
-def beside(noise: Tensor, weights: Weights, num_rows: int) -> Tensor:
-    """``[n, width]``: the factors of both halves side by side."""
-    split = num_rows * weights.seed.size(1)
-    return torch.cat([noise[:split].view(num_rows, -1), noise[split:].view(num_rows, -1)], 1)
+def dropped(left: Tensor, right: Tensor, noise: Noise | None) -> tuple[Tensor, Tensor]:
+    """Both halves, or their derivatives, times the factors of dropout."""
+    if noise is None:
+        return left, right
+    factors = noise.halves(left.size(0), left.size(1), right.size(1), left.dtype)
+    return left * factors[0], right * factors[1]
 
 
 def activate(y: Tensor, activation: str) -> Tensor:
@@ -142,7 +144,7 @@ def conv_backward(
     *,
     known: bool,
     kernels: Kernels | None = None,
-    noise: Tensor | None = None,
+    noise: Noise | None = None,
 ) -> tuple[Tensor, Tensor | None, Tensor, Tensor, Tensor]:
     """The derivatives of :func:`conv` by x, a, the seed map, the matrices and the bias, made of other operators.
 
@@ -158,8 +160,7 @@ def conv_backward(
     slopes = slope(out, options.activation)
     before = grad if slopes is None else grad * slopes
     by_bias = before.sum(0)
-    before = before if noise is None else before * beside(noise, weights, x.size(0))
-    left, right = weights.halves(before, options.combine)
+    left, right = dropped(*weights.halves(before, options.combine), noise)
     right, group = right.contiguous(), torch.arange(weights.matrices.size(0), device=x.device)
     by_x, by_seed = left @ weights.seed.t(), x.t() @ left
     by_a = kernels.linear(right, weights.matrices.transpose(1, 2).contiguous(), graph.offsets, group)

@@ -8,6 +8,7 @@ of ``x`` less, and the last output is read but once for the slopes of its activa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -16,16 +17,18 @@ from torch import Tensor
 from demonet.errors import DemonetError
 from demonet.ops import backend, gpu
 from demonet.ops.graph import Graph, Options, Weights
+from demonet.ops.noise import Noise
 
 
 class Stack(NamedTuple):
-    """What stays the same from epoch to epoch.
+    """What the loss is computed of, besides parameters.
 
     Attributes:
         graph: The graph.
         target, share: As :func:`demonet.ops.linear_cross_entropy` takes them.
         first: ``[n, F]`` the sums of the first layer, where they are known.
         options: Of every layer.
+        noises: What dropout multiplies the halves of each layer by, of this epoch; none without dropout.
     """
 
     graph: Graph
@@ -33,6 +36,11 @@ class Stack(NamedTuple):
     share: Tensor
     first: Tensor | None
     options: Options
+    noises: Sequence[Noise | None] = ()
+
+    def noise(self, layer: int) -> Noise | None:
+        """Of one layer."""
+        return self.noises[layer] if self.noises else None
 
 
 def stacks(x: Tensor, layers: list[Weights], head: Tensor) -> bool:
@@ -87,7 +95,7 @@ def _up(stack: Stack, x: Tensor, flat: Any) -> tuple[Arrays, list[Tensor | None]
     sums: list[Tensor | None] = []
     for k, weights in enumerate(_layers(flat)):
         first = stack.first if k == 0 else None
-        out, a = fused.conv(outs[-1] if outs else x, first, weights, stack.graph, stack.options)
+        out, a = fused.conv(outs[-1] if outs else x, first, weights, stack.graph, stack.options, stack.noise(k))
         outs.append(out)
         sums.append(a if first is None and stack.options.keep else None)  # nothing may be written over ``first``
     return outs, sums
@@ -117,14 +125,16 @@ def _down(
             known = stack.first if k == 0 else None
             a = gpu.aggregate(h, *graph.lists, None, options.aggr, graph.tiles) if known is None else known
         has_bias = weights.bias is not None
-        own = by_weights.weights_backward(g, outs[k], h, a, weights, graph, slope, bias=has_bias)
+        noise = stack.noise(k)
+        own = by_weights.weights_backward(g, outs[k], h, a, weights, graph, slope, bias=has_bias, noise=noise)
         found = [*own[:2], own[2] if has_bias else None, *found]
         if k == 0:
             break
         begin = 0 if options.combine == "add" else weights.seed.size(1)
         half = (graph.groups, begin, slope.activation, graph.pointer, options.aggr)
-        z = by_input.half_backward(g, outs[k], weights.matrices, *half, into=a)
-        g = by_input.input_backward(g, outs.pop(), z, weights.seed, slope.activation, graph, over=True)
+        factors: Any = {"noise": noise, "place": weights.seed.size(1)}
+        z = by_input.half_backward(g, outs[k], weights.matrices, *half, into=a, **factors)
+        g = by_input.input_backward(g, outs.pop(), z, weights.seed, slope.activation, graph, over=True, noise=noise)
         slope = options
     return [by_weight, by_bias, *found]
 

@@ -9,9 +9,11 @@ from torch import Tensor
 
 from demonet.ops import backend
 from demonet.ops.graph import Graph
+from demonet.ops.noise import Noise
 from demonet.ops.schedule.gpu import Groups
 from demonet.ops.triton.blocks import ACTIVATIONS, on_device, precision
 from demonet.ops.triton.by_weights import load_gradient
+from demonet.ops.triton.drop import arguments, drop
 from demonet.ops.triton.gather import AGGR, gather_sum, list_scale, sum_long
 
 
@@ -23,10 +25,13 @@ def _half_kernel(
     by,
     tiles,
     pointer,
+    key,
     F,
     W,
     OUT,
     BEGIN,
+    PLACE,
+    KEPT: tl.constexpr,
     ONE: tl.constexpr,
     ACTIVATION: tl.constexpr,
     AGGR: tl.constexpr,
@@ -42,7 +47,7 @@ def _half_kernel(
     if ONE:
         group = group * 0
     f, w = tl.arange(0, BF), tl.arange(0, BW)
-    half = load_gradient(grad, out, row, inside, w, BEGIN, W, OUT, ACTIVATION)
+    half = drop(load_gradient(grad, out, row, inside, w, BEGIN, W, OUT, ACTIVATION), key, row, PLACE + w, KEPT)
     mask = (w < W)[:, None] & (f < F)[None, :]
     turned = tl.load(matrices + group * F * W + f[None, :] * W + w[:, None], mask=mask, other=0)
     back = tl.dot(half.to(turned.dtype), turned, input_precision=PRECISION)
@@ -63,6 +68,8 @@ def half_backward(
     pointer: Tensor | None = None,
     aggr: str = "sum",
     into: Tensor | None = None,
+    noise: Noise | None = None,
+    place: int = 0,
 ) -> Tensor:
     """By the input of one half, whose columns of the output start at ``begin``: ``[n, F]``.
 
@@ -74,6 +81,7 @@ def half_backward(
         activation: Of the layer.
         pointer, aggr: The lists whose sums were the input, whose scale applies again.
         into: Where to write it; a new tensor by default.
+        noise, place: The factors of dropout, and the column of them where those of the half begin.
     """
     grad, matrices = grad.contiguous(), matrices.contiguous()
     columns, width = matrices.shape[-2:]
@@ -87,10 +95,12 @@ def half_backward(
             by,
             groups.tiles,
             pointer,
-            columns,
-            width,
-            grad.size(1),
-            begin,
+            **arguments(noise),
+            F=columns,
+            W=width,
+            OUT=grad.size(1),
+            BEGIN=begin,
+            PLACE=place,
             ONE=matrices.dim() == 2,
             ACTIVATION=ACTIVATIONS[activation],
             AGGR=AGGR[aggr],
@@ -114,9 +124,11 @@ def _input_kernel(
     rows,
     pointer,
     neighbours,
+    key,
     F,
     S,
     OUT,
+    KEPT: tl.constexpr,
     COMPACT: tl.constexpr,
     ACTIVATION: tl.constexpr,
     OVER: tl.constexpr,
@@ -137,7 +149,7 @@ def _input_kernel(
     f, s = tl.arange(0, BF), tl.arange(0, BS)
     whole = inside[:, None] & (f < F)[None, :]
     W0 = tl.load(seed + f[:, None] * S + s[None, :], mask=(f < F)[:, None] & (s < S)[None, :], other=0)
-    left = load_gradient(grad, out, row, inside, s, 0, S, OUT, ACTIVATION).to(W0.dtype)
+    left = drop(load_gradient(grad, out, row, inside, s, 0, S, OUT, ACTIVATION), key, row, s, KEPT).to(W0.dtype)
     if COMPACT:
         place = third + position - first
         total = tl.load(hub_sums + place[:, None] * F + f[None, :], mask=whole, other=0).to(tl.float32)
@@ -158,6 +170,7 @@ def input_backward(
     graph: Graph,
     *,
     over: bool = False,
+    noise: Noise | None = None,
 ) -> Tensor:
     """By the input: ``z``, the derivatives by the sums, summed along reversed edges, plus the part of the seeds.
 
@@ -168,7 +181,7 @@ def input_backward(
     columns = z.size(1)
     over = over and grad.shape == z.shape
     by_x = grad if over else torch.empty_like(z)
-    same = {
+    same = arguments(noise) | {
         "ACTIVATION": ACTIVATIONS[activation],
         "OVER": over,
         "HAS_ROWS": tiles.rows.numel() > 0,
@@ -192,9 +205,9 @@ def input_backward(
                     tiles.rows,
                     pointer,
                     neighbours,
-                    columns,
-                    seed.size(1),
-                    grad.size(1),
+                    F=columns,
+                    S=seed.size(1),
+                    OUT=grad.size(1),
                     COMPACT=compact,
                     **same,
                 )

@@ -11,7 +11,9 @@ from torch import Tensor
 
 from demonet.ops import backend
 from demonet.ops.graph import Graph, Options, Weights
+from demonet.ops.noise import Noise
 from demonet.ops.triton.blocks import ACTIVATIONS, on_device, precision
+from demonet.ops.triton.drop import arguments, drop
 from demonet.ops.triton.gather import join_kernel
 
 
@@ -46,10 +48,12 @@ def _weights_kernel(
     partial_matrices,
     partial_bias,
     spans,
+    key,
     F,
     S,
     W,
     OUT,
+    KEPT: tl.constexpr,
     ACTIVATION: tl.constexpr,
     ADD: tl.constexpr,
     BIAS: tl.constexpr,
@@ -62,7 +66,6 @@ def _weights_kernel(
     span = tl.program_id(0).to(tl.int64)
     first, last = tl.load(spans + 3 * span), tl.load(spans + 3 * span + 1)
     f, s, w = tl.arange(0, BF), tl.arange(0, BS), tl.arange(0, BW)
-    split = 0 if ADD else S
     d_seed = tl.zeros([BF, BS], tl.float32)
     d_matrix = tl.zeros([BF, BW], tl.float32)
     d_left = tl.zeros([BS], tl.float32)
@@ -75,10 +78,14 @@ def _weights_kernel(
         own = tl.load(x + row[None, :] * F + f[:, None], mask=whole, other=0)
         total = tl.load(a + row[None, :] * F + f[:, None], mask=whole, other=0)
         left = load_gradient(grad, out, row, inside, s, 0, S, OUT, ACTIVATION)
-        right = load_gradient(grad, out, row, inside, w, split, W, OUT, ACTIVATION)
+        right = left
+        if not ADD:
+            right = load_gradient(grad, out, row, inside, w, S, W, OUT, ACTIVATION)
         if BIAS:
             d_left += tl.sum(left, 0)
-            d_right += tl.sum(right, 0)
+            if not ADD:
+                d_right += tl.sum(right, 0)
+        left, right = drop(left, key, row, s, KEPT), drop(right, key, row, S + w, KEPT)
         d_seed += tl.dot(own, left.to(own.dtype), input_precision=PRECISION)
         d_matrix += tl.dot(total, right.to(own.dtype), input_precision=PRECISION)
     tl.store(
@@ -105,6 +112,7 @@ def weights_backward(
     options: Options,
     *,
     bias: bool,
+    noise: Noise | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Derivatives by the seed map, the matrices, and the bias (empty unless ``bias``)."""
     grad, x, a = grad.contiguous(), x.contiguous(), a.contiguous()
@@ -127,10 +135,11 @@ def weights_backward(
             partial_matrices,
             partial_bias,
             groups.spans,
-            columns,
-            S,
-            W,
-            width,
+            **arguments(noise),
+            F=columns,
+            S=S,
+            W=W,
+            OUT=width,
             ACTIVATION=ACTIVATIONS[options.activation],
             ADD=options.combine == "add",
             BIAS=bias,

@@ -1,4 +1,4 @@
-"""A whole convolution in one kernel: gather, sum, seed product, degree-grouped product, bias, activation (Eq. 5-7)."""
+"""A whole convolution in one kernel: gather, sum, both products, dropout, bias, activation (Eq. 5-7)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from torch import Tensor
 
 from demonet.ops import backend
 from demonet.ops.graph import Graph, Options, Weights
+from demonet.ops.noise import Noise
 from demonet.ops.triton.blocks import ACTIVATIONS, on_device, precision
+from demonet.ops.triton.drop import arguments, drop
 from demonet.ops.triton.gather import AGGR, gather_sum, list_scale, sum_long
 
 GATHER, COMPACT, ROWS = 0, 1, 2  # the sums of a tile: over its lists, precomputed for hubs, given for every row
@@ -38,10 +40,12 @@ def _conv_kernel(
     rows,
     pointer,
     neighbours,
+    key,
     F,
     S,
     W,
     OUT,
+    KEPT: tl.constexpr,
     SOURCE: tl.constexpr,
     COLUMNS: tl.constexpr,
     AGGR: tl.constexpr,
@@ -81,8 +85,8 @@ def _conv_kernel(
     Wd = tl.load(
         matrices + group * F * W + f[:, None] * W + w[None, :], mask=(f < F)[:, None] & (w < W)[None, :], other=0
     )
-    left = tl.dot(own, W0, input_precision=PRECISION)
-    right = tl.dot(total, Wd, input_precision=PRECISION)
+    left = drop(tl.dot(own, W0, input_precision=PRECISION), key, row, s, KEPT)
+    right = drop(tl.dot(total, Wd, input_precision=PRECISION), key, row, S + w, KEPT)
     if ADD:
         left += right
     else:
@@ -102,7 +106,9 @@ def _conv_kernel(
     )
 
 
-def conv(x: Tensor, a: Tensor | None, weights: Weights, graph: Graph, options: Options) -> tuple[Tensor, Tensor]:
+def conv(
+    x: Tensor, a: Tensor | None, weights: Weights, graph: Graph, options: Options, noise: Noise | None = None
+) -> tuple[Tensor, Tensor]:
     """:func:`demonet.ops.reference.conv`: the output and the sums (empty where they are neither given nor kept)."""
     x = x.contiguous()
     seed, matrices, bias = weights.seed.contiguous(), weights.matrices.contiguous(), weights.bias
@@ -110,7 +116,7 @@ def conv(x: Tensor, a: Tensor | None, weights: Weights, graph: Graph, options: O
     out = x.new_empty(x.size(0), weights.width(options.combine))
     keep = a is None and options.keep
     kept = torch.empty_like(x) if keep else x.new_empty(0, columns)
-    same = {
+    same = arguments(noise) | {
         "AGGR": AGGR[options.aggr],
         "ACTIVATION": ACTIVATIONS[options.activation],
         "ADD": options.combine == "add",
@@ -128,7 +134,11 @@ def conv(x: Tensor, a: Tensor | None, weights: Weights, graph: Graph, options: O
         if tiles.size(0):
             lists = (None, None, None) if a is not None else (graph.tiles.rows, graph.pointer, graph.neighbours)
             _conv_kernel[(tiles.size(0),)](
-                *(x, seed, matrices, bias, out, kept, sums, tiles, *lists, columns, S, W, out.size(1)),
+                *(x, seed, matrices, bias, out, kept, sums, tiles, *lists),
+                F=columns,
+                S=S,
+                W=W,
+                OUT=out.size(1),
                 SOURCE=source,
                 COLUMNS=tiles.size(1),
                 **same,

@@ -1,0 +1,72 @@
+r"""Noise: which entries of the two halves of a convolution dropout sets to zero.
+
+On a CPU the factors are drawn beforehand, as one array (:mod:`demonet.nn.dropout`). On a GPU they are computed where
+they are needed, forward and backward, from a key of two random numbers: entry (v, j) is kept if
+
+.. math:: \mathrm{mix}(\mathrm{mix}(v \oplus k_0) + c \, j + k_1) < (1 - p) \, 2^{32}
+
+in 32-bit integers, where mix is a bijection that makes every input bit change half of the output bits, and c is odd.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+# The multipliers of mix were found by search, to change output bits evenly; STEP is the golden ratio times 2**32.
+FIRST, SECOND, STEP = 0x7FEB352D, 0x846CA68B, 0x9E3779B9
+MASK = 2**32 - 1
+
+
+class Noise(NamedTuple):
+    """Factors of the entries of both halves.
+
+    Attributes:
+        values: ``[n * (S + W)]`` the factors, first all of the left half; or ``[2]`` int64, the key that they follow
+            from.
+        p: The probability of zero, used with a key.
+    """
+
+    values: Tensor
+    p: float = 0.0
+
+    @property
+    def is_key(self) -> bool:
+        """Whether there is a key instead of factors."""
+        return self.values.dtype == torch.int64
+
+    def halves(self, rows: int, left: int, right: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """``[n, S]`` and ``[n, W]``: the factors of the halves."""
+        if self.is_key:
+            both = keyed_factors(self.values, rows, left + right, self.p).to(dtype)
+            return both[:, :left], both[:, left:]
+        values = self.values.to(dtype)
+        return values[: rows * left].view(rows, left), values[rows * left :].view(rows, right)
+
+
+def draw_key(device: torch.device) -> Tensor:
+    """A new key; drawn on the device, so that a captured step draws another one in every replay."""
+    return torch.randint(0, 2**32, (2,), device=device)
+
+
+def keyed_factors(key: Tensor, rows: int, columns: int, p: float) -> Tensor:
+    """``[rows, columns]`` float32: the factors that follow from a key; also what the kernels compute."""
+    row = torch.arange(rows, device=key.device)
+    column = torch.arange(columns, device=key.device)
+    bits = _mix((_mix(row ^ key[0])[:, None] + STEP * column + key[1]) & MASK)
+    kept = chances(p)
+    return (bits < kept).float() * (2**32 / kept)
+
+
+def chances(p: float) -> int:
+    """How many of the 2**32 values keep an entry."""
+    return min(max(round((1 - p) * 2**32), 1), MASK)
+
+
+def _mix(bits: Tensor) -> Tensor:
+    """A bijection of 32-bit integers, computed in 64 bits."""
+    bits = ((bits ^ (bits >> 16)) * FIRST) & MASK
+    bits = ((bits ^ (bits >> 15)) * SECOND) & MASK
+    return bits ^ (bits >> 16)
