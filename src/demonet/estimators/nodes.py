@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from functools import partial
 from numbers import Integral
@@ -290,7 +291,7 @@ class NodeEstimator(DEMONetEstimator):
 
     def _prepare(self, data: Data) -> GraphInput | WholeGraph:
         """What the network is called with: a large graph goes through it in blocks of rows."""
-        data = data.clone().to(next(self.model_.parameters()).device)
+        data = copy.copy(data).to(next(self.model_.parameters()).device)  # to() changes a graph in place
         x = self.features_.transform(data)
         graph = self.model_.prepare(x, data.edge_index, edge_weight=data.get("edge_weight"))
         return graph if x.size(0) <= 2 * ROWS else WholeGraph(graph)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -81,6 +81,10 @@ class NodeBatch:
     blocks: tuple[Block, ...]
     rows: int = field(default=ROWS, compare=False)
 
+    def num_targets(self, number: int) -> int:
+        """How many targets a convolution has."""
+        return len(self.blocks[number].degree)
+
     def parts(self, number: int, aggr: str) -> Iterator[Block]:
         """The targets of a convolution, block by block."""
         return iter(self._parts[number])
@@ -113,6 +117,10 @@ class WholeGraph:
     def neighbourhood(self) -> Tensor | None:
         """The sums of the first convolution; None if it reads them."""
         return self.graph.neighbourhood
+
+    def num_targets(self, number: int) -> int:
+        """How many targets a convolution has: all rows."""
+        return self.graph.layout.num_nodes
 
     def parts(self, number: int, aggr: str) -> Iterator[Block]:
         """The targets of a convolution, which are all rows, block by block, with all of their neighbours."""
@@ -222,3 +230,14 @@ def row_blocks(x: Tensor, rows: int) -> Iterator[Tensor]:
     """All rows, so many at a time."""
     for start in range(0, x.size(0), rows):
         yield slice_rows(x, slice(start, min(start + rows, x.size(0))))
+
+
+def put_together(parts: Iterable[Tensor], rows: int) -> Tensor:
+    """All rows from consecutive parts, which are not kept beside them."""
+    out, start = torch.empty(0), 0
+    for part in parts:
+        if not start:
+            out = part.new_empty(rows, *part.shape[1:])
+        out[start : start + len(part)] = part
+        start += len(part)
+    return out

@@ -95,6 +95,7 @@ def train_nodes(
     x = features.fit_transform(data)
     model = node_model(data, x, preset, seed, objective.outputs)
     graph = model.prepare(x, data.edge_index, edge_weight=data.get("edge_weight"))
+    del x  # the graph has its rows in another order
     batches = decide_batches(model, graph, batch_size, neighbours)
     if batches is None:
         whole = NodeProblem((graph,), y, split, class_weight, objective)
