@@ -252,6 +252,21 @@ def test_a_known_set_by_its_name(problem, main, monkeypatch):
     assert "71 self-loops" in err
 
 
+def test_with_class_weights_progress_and_table_have_one_number(problem, main, monkeypatch):
+    """Progress told the weighted accuracy, the table the accuracy."""
+    monkeypatch.setattr("demonet.cli.console.SECONDS", 0.0)
+    code, out, err = main(*FIT, "--class-weight", "balanced", "--epochs", "3", "--json")
+    assert code == 0
+    metrics = json.loads(out)["metrics"]
+    told = dict(re.findall(r"epoch (\d+), .*validation balanced accuracy ([\d.]+)", err))
+    assert float(told[str(metrics["best_epoch"])]) == pytest.approx(metrics["val_metric"], abs=6e-4)
+    assert re.search(r"trained: validation balanced accuracy ([\d.]+)", err)[1] == told[str(metrics["best_epoch"])]
+    assert set(metrics["floors"]) == {"majority", "degree-knn"}
+    assert metrics["floors"]["majority"] == pytest.approx(1 / 3)  # in the same metric
+    low, high = metrics["test_metric_interval"]
+    assert 0 <= low <= metrics["test_metric"] <= high <= 1
+
+
 def test_names_are_completed(problem, monkeypatch):
     from demonet.cli.console import complete_edges
 

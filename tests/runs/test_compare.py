@@ -293,11 +293,14 @@ def test_the_metric_ranks_without_computing_again(problem):
 def test_the_command_in_processes_of_its_own(problem):
     """A worker, a page, and then JSON from the finished cells."""
     arguments = ["compare", "edges.csv", "--labels", "labels.csv", "--out", "out", "--splits", "2"]
-    arguments += ["--methods", "majority, degree-knn", "--jobs", "1"]
+    arguments += ["--methods", "majority, degree-knn", "--jobs", "1", "--metric", "macro-f1"]
     result = CliRunner().invoke(cli.app, arguments, env={"COLUMNS": "120"})
     assert result.exit_code == 0, result.output
     assert "degree-knn" in result.stdout
     assert "4/4" in result.stderr
+    shown = [float(line.rsplit(" ", 1)[1]) for line in result.stderr.splitlines() if "majority, split" in line]
+    kept = {row["method"]: row for row in json.loads(Path("out/leaderboard.json").read_text())["rows"]}
+    assert sorted(shown) == pytest.approx(sorted(kept["majority"]["values"].values()), abs=6e-4)
     assert Path("out/report.html").read_text(encoding="utf-8").lstrip().startswith("<!doctype html>")
     result = CliRunner().invoke(cli.app, [*arguments, "--json"])
     found = json.loads(result.stdout)

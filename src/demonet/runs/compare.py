@@ -52,7 +52,7 @@ class Comparing:
     Attributes:
         methods: Names; None for all that apply and are affordable.
         everything: Also those that are expensive.
-        splits: Number of random splits.
+        splits: Number of random splits; the masks of a graph are used instead, if it has any.
         seed: Seed of the first split and of the methods on it; split i has ``seed + i``.
         val, test: Shares of the labelled items for validation and test.
         metric: By which methods are ranked.
@@ -205,7 +205,7 @@ def compare_run(
     left_out = _left_out(plan, comparing)
     wanted = list(dict.fromkeys(comparing.methods or methods_for(plan.inputs)))
     methods = [name for name in wanted if name not in left_out]
-    cells = {(name, number): _load(out, about, name, number) for name in methods for number in range(comparing.splits)}
+    cells = {(name, number): _load(out, about, name, number) for name in methods for number in range(len(plan.splits))}
     found = {place: cell for place, cell in cells.items() if cell is not None}
     if found:
         progress.message(f"{len(found)} of {len(cells)} cells are finished")
@@ -216,11 +216,11 @@ def compare_run(
     if todo:
         made = (engine or _processes)(min(comparing.jobs, len(todo)))
         text = canonical(asked | {"checksums": plan.checksums})
-        for name, number, cell in _work(made, text, todo, failed, comparing.time_limit, progress, len(cells)):
+        for name, number, cell in _work(made, text, todo, failed, comparing, progress, len(cells)):
             found[name, number] = cell
             _save(out, about, name, number, cell)
     rows = _rows(wanted, found, failed, left_out, plan, comparing)
-    board = Leaderboard(rows, about | {"metric": comparing.metric, "splits": comparing.splits})
+    board = Leaderboard(rows, about | {"metric": comparing.metric, "splits": len(plan.splits)})
     _write(out, board, page)
     return board
 
@@ -273,12 +273,13 @@ def _work(
     asked: str,
     todo: list[tuple[str, int]],
     failed: dict[str, str],
-    time_limit: float | None,
+    comparing: Comparing,
     progress: CompareProgress,
     total: int,
 ) -> Iterable[tuple[str, int, dict[str, Any]]]:
     """Compute cells until all are done or time is up; the reason of a method that fails goes into ``failed``."""
-    deadline = math.inf if time_limit is None else time.monotonic() + time_limit
+    limit, metric = comparing.time_limit, comparing.metric
+    deadline = math.inf if limit is None else time.monotonic() + limit
     waiting, running, done = list(todo), 0, total - len(todo)
     try:
         while waiting or running:
@@ -300,7 +301,7 @@ def _work(
                     waiting, done = [place for place in waiting if place[0] != name], done + len(dropped)
                     progress.cell(name, number, done, total, f"failed: {result}")
                     continue
-                progress.cell(name, number, done, total, f"accuracy {result['metrics']['accuracy']:.3f}")
+                progress.cell(name, number, done, total, f"{METRICS[metric].title} {result['metrics'][metric]:.3f}")
                 yield name, number, result
     finally:
         engine.close()
@@ -416,7 +417,7 @@ def _rows(
     plan: Plan,
     comparing: Comparing,
 ) -> list[Row]:
-    split, splits = plan.splits[0], comparing.splits
+    split, splits = plan.splits[0], len(plan.splits)
     ratio = split.test.numel() / max(1, split.train.numel() + split.val.numel())
     values = {
         name: {number: cell["metrics"][comparing.metric] for (owner, number), cell in found.items() if owner == name}
