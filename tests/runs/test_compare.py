@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from demonet import cli
 from demonet.ensemble import EFFORTS
-from demonet.errors import DemonetError
+from demonet.errors import DemonetError, DemonetWarning
 from demonet.experiments.ledger.engines import run_task
 from demonet.experiments.statistics import holm, paired
 from demonet.runs import Reading, compare, competitors
@@ -120,9 +120,28 @@ def test_a_second_call_computes_only_what_is_missing(problem):
     assert given == [(name, 3) for name in given_order(FEW)]
     _, given = run(*FEW, "degree-svm")
     assert given == [("degree-svm", number) for number in range(3)]
-    Path("out/cells/majority-001.json").write_text("{")
-    _, given = run()
-    assert given == [("majority", 1)]
+
+
+def test_a_damaged_cell_is_computed_again(problem):
+    first, _ = run("majority")
+    path = Path("out/cells/majority-001.json")
+    raw = path.read_bytes()
+    digit = raw.index(b'"accuracy": 0.') + 14
+    changed = raw[:digit] + bytes([raw[digit] ^ 1]) + raw[digit + 1 :]
+    for content in (b"{", b"[" * 99_999, changed):
+        path.write_bytes(content)
+        with pytest.warns(DemonetWarning, match=r"majority-001\.json"):
+            again, given = run("majority")
+        assert given == [("majority", 1)]
+        assert [row.values for row in again.rows] == [row.values for row in first.rows]
+
+
+def test_a_kill_at_the_first_file_blocks_nothing(problem):
+    Path("out").mkdir()
+    Path("out/.compare.json.part").touch()
+    board, _ = run("majority")
+    assert board.best.method == "majority"
+    assert not list(Path("out").rglob("*.part"))
 
 
 def given_order(names):

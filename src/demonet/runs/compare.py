@@ -1,8 +1,8 @@
 r"""``compare_run``: every method of the package on one problem over the same splits, and a leaderboard.
 
-A cell is one method on one split. Each finished cell is a file of its own, written atomically and keyed by the settings
-and by the checksums of the input files. So an interrupted comparison goes on where it stopped, more splits or more
-methods need only the missing cells, and changed files start again.
+A cell is one method on one split. Each finished cell is a file of its own, written atomically, sealed by a checksum and
+keyed by the settings and by the checksums of the input files. So an interrupted comparison goes on where it stopped,
+more splits or more methods need only the missing cells, and changed files start again.
 
 Splits of one data set overlap, so intervals and differences have the corrected variance of Nadeau and Bengio
 (:mod:`demonet.experiments.statistics`).
@@ -24,17 +24,18 @@ from pathlib import Path
 from typing import Any, Literal
 
 import demonet
-from demonet.atomic import replacing
+from demonet.atomic import PART, replacing
 from demonet.baselines import names as baseline_names
 from demonet.checks import check_jobs
 from demonet.ensemble import EFFORTS
-from demonet.errors import DemonetError, DemonetWarning, Hint
+from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.experiments.ledger.engines import Ended, Engine, LocalEngine, Task
 from demonet.experiments.ledger.job import Cell, Job, Outcome, Stamp, canonical
 from demonet.experiments.measure import Meter
 from demonet.experiments.methods import OURS
 from demonet.experiments.statistics import holm, paired
 from demonet.runs.competitors import ALWAYS, AUTO, KERNEL, Competitor, Size, cost, group_of, methods_for
+from demonet.runs.manifest import read_sealed, write_sealed
 from demonet.runs.plan import Plan, make_plan
 from demonet.runs.settings import MOST_SPLITS, Reading, Settings
 from demonet.train.metrics import METRICS
@@ -256,7 +257,8 @@ def perform(job: Job, device: str = "cpu") -> Outcome:
     seconds, memory = meter.seconds, meter.peak_memory_mb
     y, test, val = plan.inputs.data.y.numpy(), split.test.numpy(), split.val.numpy()
     metrics = {name: METRICS[name].functions["classify"](y[test], predicted[test], None) for name in METRIC_NAMES}
-    extra = {"metrics": metrics, "split": split.hash, "validation": float((predicted[val] == y[val]).mean())}
+    validation = float((predicted[val] == y[val]).mean()) if val.size else None
+    extra = {"metrics": metrics, "split": split.hash, "validation": validation}
     return Outcome(metrics["accuracy"], seconds, memory, extra)
 
 
@@ -367,19 +369,24 @@ def _open(out: Path, about: dict[str, Any], *, overwrite: bool) -> None:
     if path.exists() and not overwrite:
         try:
             same = _identity(json.loads(path.read_text(encoding="utf-8"))) == _identity(about)
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             same = False
         if not same:
             hint = Hint("choose another {out}, or replace it with {overwrite}", out=..., overwrite=True)
             raise DemonetError("the folder holds a comparison of other files or settings", file=out, hint=hint)
         return
-    if out.exists() and not path.exists() and (not out.is_dir() or any(out.iterdir())):
+    if out.exists() and not path.exists() and not _is_empty(out):
         hint = Hint("choose another {out}", out=...)
         raise DemonetError("this is not an empty folder, nor a comparison", file=out, hint=hint)
     out.mkdir(parents=True, exist_ok=True)
     if (out / CELLS).exists():
         shutil.rmtree(out / CELLS)
     _put(path, json.dumps(about, indent=1))
+
+
+def _is_empty(out: Path) -> bool:
+    """Whether this is a folder with nothing but what a process that was killed at its first file has left."""
+    return out.is_dir() and all(entry.name == f".{ABOUT}{PART}" for entry in out.iterdir())
 
 
 def _key(about: dict[str, Any], name: str, number: int) -> str:
@@ -391,17 +398,21 @@ def _cell_path(out: Path, name: str, number: int) -> Path:
 
 
 def _load(out: Path, about: dict[str, Any], name: str, number: int) -> dict[str, Any] | None:
-    """A finished cell; None if there is none, or if it is of other files or settings."""
-    try:
-        cell = json.loads(_cell_path(out, name, number).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    """A finished cell; None if there is none, or if it is of other files or settings, or damaged."""
+    path = _cell_path(out, name, number)
+    if not path.exists():
         return None
-    return cell if isinstance(cell, dict) and cell.get("key") == _key(about, name, number) else None
+    try:
+        cell = read_sealed(path, hint="it is computed again")
+    except DemonetError as error:
+        warn(DemonetWarning(error.message, file=path, hint=error.hint))
+        return None
+    return cell if cell.get("key") == _key(about, name, number) else None
 
 
 def _save(out: Path, about: dict[str, Any], name: str, number: int, cell: dict[str, Any]) -> None:
     content = {"key": _key(about, name, number), "method": name, "number": number, **cell}
-    _put(_cell_path(out, name, number), json.dumps(content))
+    write_sealed(_cell_path(out, name, number), content)
 
 
 def _put(path: Path, text: str) -> None:
