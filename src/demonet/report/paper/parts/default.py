@@ -75,7 +75,7 @@ def _simple(dataset: str, runs: int) -> list[Entry]:
     floors = ("wl", *GRAPH_FLOORS) if family == "graphs" else NODE_FLOORS
     found = _both(Cell("default", dataset, AUTO, split=split), runs)
     if dataset in ARM_SETS:
-        found += _arms(dataset, split, nodes.runs_of(dataset))
+        found += _arms(dataset, split, min(runs, nodes.runs_of(dataset)))
     for name in floors:
         if applies(name, family):
             found += _both(Cell("default", dataset, name, split=split), runs)
