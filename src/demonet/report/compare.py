@@ -65,10 +65,11 @@ def verdict(board: Leaderboard) -> str:
 
 
 def _table(rows: list[Row], metric: str) -> Section:
+    alike = len({len(row.values) for row in rows}) == 1  # means over other splits do not compete for the best
     columns = [
         Column("method"),
         Column("group"),
-        Column(metric, best="max"),
+        Column(metric, best="max" if alike else None),
         Column("95 % interval"),
         Column("from the best", signed=True),
         Column("its interval"),
