@@ -82,7 +82,8 @@ def test_the_leaderboard_is_sorted_and_compares_each_with_the_best(problem):
     gaps = [paired(list(row.values.values()), list(best.values.values()), 12 / 48) for row in others]
     for row, gap, p in zip(others, gaps, holm([gap.p for gap in gaps]), strict=True):
         assert row.difference == pytest.approx(gap.mean)
-        assert row.difference_low == pytest.approx(gap.low)
+        assert row.difference_low == pytest.approx(max(-1.0, gap.low))
+        assert row.difference_high == pytest.approx(min(1.0, gap.high))
         assert row.p == pytest.approx(p)
     for row in board.rows:
         assert 0 <= row.low <= row.mean + 1e-9 <= row.high + 2e-9 <= 1 + 3e-9
