@@ -1,10 +1,11 @@
 """`demonet fit` on large generated graphs: time, memory and the size of the page.
 
-    python benchmarks/large.py [--nodes 100000] [--edges 1000000] [--columns 0] [--options "--effort quick"]
+    python benchmarks/large.py [--nodes 100000] [--edges 1000000] [--columns 0] [--labelled 0] [--options "..."]
 
 A graph is written as Parquet, every undirected edge once: edges drawn uniformly, or with degrees that fall off as a
-power law with a hub. Every node has one of five classes, mostly by how connected its neighbours are; with ``--columns``
-it has as many numbers as attributes, of which one tells something about the class. The command is a process of its
+power law with a hub. Every node has one of five classes, mostly by how connected its neighbours are (``--labelled``:
+so many nodes have a label, drawn at random); with ``--columns`` it has as many numbers as attributes, of which one
+tells something about the class. The command is a process of its
 own; ``seconds``, ``cpu_seconds`` (of all cores) and ``peak_mb`` are of the whole of it, from start to page, reading,
 floors and all. ``load`` is the machine's: above the number of its cores, others were at work on it, too. Rows are added
 to the table; one with the same graph, sizes and command is replaced.
@@ -36,7 +37,7 @@ from demonet.degree.count import count_degree
 
 GRAPHS = {"uniform": uniform_random, "power law": power_law}
 NOISE = 0.3  # of the classes are drawn at random
-KEY = ("graph", "nodes", "edges", "columns", "command")
+KEY = ("graph", "nodes", "edges", "columns", "labelled", "command")
 
 
 def classes(data: Data, seed: int) -> np.ndarray:
@@ -49,14 +50,15 @@ def classes(data: Data, seed: int) -> np.ndarray:
     return np.where(generator.random(len(mean)) < NOISE, generator.integers(5, size=len(mean)), chosen)
 
 
-def write_files(data: Data, columns: int, folder: Path) -> None:
+def write_files(data: Data, columns: int, labelled: int, folder: Path) -> None:
     source, target = data.edge_index.numpy()
     once = source < target
     parquet.write_table(pa.table({"source": source[once], "target": target[once]}), folder / "edges.parquet")
     found = classes(data, 0)
     names = pa.DictionaryArray.from_arrays(pa.array(found), [f"class {c}" for c in range(5)])
     seen = np.flatnonzero(count_degree(data.edge_index, data.num_nodes).numpy() > 0)  # the others are in no edge
-    table = pa.table({"node": seen, "label": names.cast(pa.string()).take(pa.array(seen))})
+    known = np.sort(np.random.default_rng(2).choice(seen, min(labelled or len(seen), len(seen)), replace=False))
+    table = pa.table({"node": known, "label": names.take(pa.array(known)).cast(pa.string())})
     parquet.write_table(table, folder / "labels.parquet")
     if columns:
         values = np.random.default_rng(1).standard_normal((columns, len(seen)), np.float32)
@@ -108,6 +110,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=100_000)
     parser.add_argument("--edges", type=int, default=1_000_000, help="undirected edges")
     parser.add_argument("--columns", type=int, default=0, help="attributes of a node")
+    parser.add_argument("--labelled", type=int, default=0, help="nodes with a label; 0 for all")
     parser.add_argument("--graph", choices=GRAPHS, default="power law")
     parser.add_argument("--options", default="", help="further options of demonet fit, as one word")
     parser.add_argument("--folder", type=Path, help="where the files are kept; a temporary folder by default")
@@ -117,9 +120,12 @@ def main() -> None:
         folder = options.folder or Path(temporary)
         folder.mkdir(exist_ok=True)
         if not (folder / "edges.parquet").exists():
-            write_files(GRAPHS[options.graph](options.nodes, options.edges, seed=0), options.columns, folder)
+            graph = GRAPHS[options.graph](options.nodes, options.edges, seed=0)
+            write_files(graph, options.columns, options.labelled, folder)
+            del graph
         measured = measure(folder, options.columns, options.options)
-    row = {"graph": options.graph, "nodes": options.nodes, "edges": options.edges, "columns": options.columns}
+    row = {"graph": options.graph, "nodes": options.nodes, "edges": options.edges}
+    row |= {"columns": options.columns, "labelled": options.labelled or "all"}
     python = f"Python {platform.python_version()}, torch {version('torch')}"
     machine = f"{platform.machine()}, {os.cpu_count()} cores, {python}"
     row |= {**measured, "load": round(os.getloadavg()[0], 1), "machine": machine}

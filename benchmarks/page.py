@@ -41,7 +41,7 @@ def epochs(rows: Sequence[Row]) -> str:
             form = METHODS[name].form if name in METHODS else ""
             lines.append([name, form, *times, *ratios, _memory(found), _floor(found)])
         parts.append(
-            f"{where}:\n\n" + markdown([*head, "peak, MiB", "of its floors"], lines, words=2) + _failures(part)
+            f"{where}:\n\n" + markdown([*head, "peak, MiB", "of its lower bounds"], lines, words=2) + _failures(part)
         )
     return "\n\n".join(parts)
 

@@ -50,7 +50,7 @@ def read_config(path: Path, known: set[str]) -> dict[str, Any]:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise DemonetError("no such file", file=path) from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # also numbers of 5,000 digits, and deep nesting
         raise DemonetError(f"not a TOML file: {error}", file=path) from None
     found: dict[str, Any] = {}
     for spelled, value in values.items():

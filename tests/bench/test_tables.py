@@ -11,13 +11,14 @@ from xml.etree import ElementTree
 import pytest
 from benchmarks.page import FIGURES, MARKED, TABLES, by_graph, by_size, epochs, fill, of_sets
 
+from demonet.bench.methods import METHODS
 from demonet.bench.rows import Row, best, read_rows, slope
 from demonet.errors import DemonetError
 from demonet.experiments.rows import write_rows
-from demonet.report.bench import bench_page, running_time, times_by_nodes
+from demonet.report.bench import MOST, bench_page, running_time, times_by_nodes
 from demonet.report.chart import Axis, Chart, Panel, Series
 from demonet.report.chart_svg import draw
-from demonet.report.page import render
+from demonet.report.page import Figure, render
 
 ROOT = Path(__file__).parent.parent.parent
 DOCUMENT = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
@@ -157,3 +158,20 @@ def test_the_page_has_a_figure_and_a_table_for_each_graph():
     assert "uniform, 50,000 nodes" in html
     assert "&lt;no&gt; &amp; never" in html
     assert "A processor" in html
+
+
+@pytest.mark.parametrize("count", [5, len(METHODS)])
+def test_lines_of_the_page_can_be_told_apart_and_are_named_at_their_ends(count):
+    rows = [replace(ROW, method=name, nodes=n, ms=n / 100) for name in list(METHODS)[:count] for n in (1000, 9000)]
+    (figure,) = [section for section in bench_page(rows).sections if isinstance(section, Figure)]
+    drawn = figure.figure
+    by_panel = {}
+    for trace in drawn.data:
+        by_panel.setdefault(trace.yaxis, []).append((trace.line.color, trace.line.dash))
+    assert sum(map(len, by_panel.values())) == count
+    assert all(len(set(looks)) == len(looks) <= MOST for looks in by_panel.values())
+    labels = {note.text: note for note in drawn.layout.annotations}
+    for trace in drawn.data:
+        assert labels[trace.name].font.color == trace.line.color
+        assert labels[trace.name].yref == trace.yaxis
+    assert not drawn.layout.showlegend

@@ -120,7 +120,7 @@ def test_what_a_person_sees(problem, main):
     code, out, err = main(*FIT, "--epochs", "10")
     assert code == 0
     assert re.search(r"DEMO-Net +│ +[01]\.\d{3} │ 0\.\d{3} to [01]\.\d{3}", out)
-    assert re.search(r"floor: degree-knn +│ +0\.\d{3}", out)
+    assert re.search(r"simple baseline: degree only +│ +0\.\d{3}", out)
     assert out.splitlines()[-1] == "Wrote run: open run/report.html; predictions are in run/predictions.csv."
     classes = "3 classes (corner 24, foot 12, ring 24)"
     described = f"edges: 60 nodes, 72 edges, {classes}, 60 labelled; 36 / 12 / 12 to train / validate / test"
@@ -134,7 +134,7 @@ def test_numbers_and_labels_from_the_command(problem, main):
     assert err.splitlines()[1].startswith("task: regress")
     assert "--task classify" in err.splitlines()[1]
     assert re.search(r"trained: validation RMSE [\d.]+, test RMSE", err)
-    assert re.search(r"floor: mean +│ +\d\.\d{3}", out)
+    assert re.search(r"simple baseline: mean +│ +\d\.\d{3}", out)
     assert main("predict", "run", "edges.csv", "--out", "again.csv")[0] == 0
     assert (problem / "again.csv").read_bytes() == (problem / "run" / "predictions.csv").read_bytes()
     assert main("embed", "run", "edges.csv", "--out", "e.npy")[0] == 0
@@ -252,6 +252,21 @@ def test_a_known_set_by_its_name(problem, main, monkeypatch):
     assert "71 self-loops" in err
 
 
+def test_with_class_weights_progress_and_table_have_one_number(problem, main, monkeypatch):
+    """Progress told the weighted accuracy, the table the accuracy."""
+    monkeypatch.setattr("demonet.cli.console.SECONDS", 0.0)
+    code, out, err = main(*FIT, "--class-weight", "balanced", "--epochs", "3", "--json")
+    assert code == 0
+    metrics = json.loads(out)["metrics"]
+    told = dict(re.findall(r"epoch (\d+), .*validation balanced accuracy ([\d.]+)", err))
+    assert float(told[str(metrics["best_epoch"])]) == pytest.approx(metrics["val_metric"], abs=6e-4)
+    assert re.search(r"trained: validation balanced accuracy ([\d.]+)", err)[1] == told[str(metrics["best_epoch"])]
+    assert set(metrics["floors"]) == {"majority", "degree-knn"}
+    assert metrics["floors"]["majority"] == pytest.approx(1 / 3)  # in the same metric
+    low, high = metrics["test_metric_interval"]
+    assert 0 <= low <= metrics["test_metric"] <= high <= 1
+
+
 def test_names_are_completed(problem, monkeypatch):
     from demonet.cli.console import complete_edges
 
@@ -297,11 +312,12 @@ def test_a_run_of_candidates_from_the_command(problem, main, few):
     assert re.search(r"split 1 of 2: 1/2 machine: accuracy [\d.]+, log-loss [\d.]+, [\d.]+ s", err)
     assert re.search(r"split 2 of 2: 2/2 kernel-degree: ", err)
     rows = {line.split("│")[1].strip(): line.split("│")[2:-1] for line in out.splitlines() if line.startswith("│")}
-    assert set(rows) == {"DEMO-Net", "DEMO-Net, strict", "floor: degree-knn", "floor: majority"}
+    assert set(rows) == {"DEMO-Net", "DEMO-Net, strict", "simple baseline: degree only", "simple baseline: majority"}
     metrics = json.loads((problem / "run" / "metrics.json").read_text())
     over = metrics["cv"]
     for name, cells in rows.items():
-        values = over["floors"][name[7:]] if "floor" in name else over["test_metric"]
+        floor = {"simple baseline: degree only": "degree-knn", "simple baseline: majority": "majority"}.get(name)
+        values = over["floors"][floor] if floor else over["test_metric"]
         values = over["strict"]["test_metric"] if "strict" in name else values
         mean, _, spread = cells[1].split()
         expected = statistics.mean(values), statistics.stdev(values)

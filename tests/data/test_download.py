@@ -147,6 +147,18 @@ def test_a_damaged_file_in_the_cache_is_fetched_again(server, cache):
     assert path.read_bytes() == TEXT
 
 
+def test_what_a_killed_download_left_is_removed(server, cache):
+    server.pages["/a.txt"] = TEXT
+    entry = make_set(server, ("a.txt", TEXT, "/a.txt", "plain"))
+    for _ in range(2):  # the second time there is nothing to download
+        scratch = cache / "demonet/data/.SET.part"
+        scratch.mkdir(parents=True)
+        (scratch / "download0").write_bytes(TEXT[:10])
+        assert (download.fetch(entry) / "a.txt").read_bytes() == TEXT
+        assert left_behind(cache) == ["demonet/data/SET/a.txt"]
+        assert not scratch.exists()
+
+
 def test_a_cut_connection_is_tried_again(server, cache):
     cuts = iter([True, False])
 

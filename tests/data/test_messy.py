@@ -235,3 +235,17 @@ def test_comments_of_other_text_are_counted(write):
         data = read_graph(file)
     assert len(caught) == 1
     assert data.edge_index.size(1) == 4
+
+
+def test_columns_of_edges_that_are_not_read_are_named(write):
+    """Amounts beside the edges were left out without a word."""
+    path = write("e.csv", "von;nach;betrag;datum\na;b;1,5;2023-01-01\nb;c;2,5;2023-01-02\n")
+    with pytest.warns(DemonetWarning, match="'betrag', 'datum'") as caught:
+        assert "edge_weight" not in read_graph(path)
+    told = next(str(warning.message) for warning in caught if "betrag', 'datum" in str(warning.message))
+    assert "weight='betrag'" in told
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        data = read_graph(path, weight="betrag")
+    assert sorted(set(data.edge_weight.tolist())) == [1.5, 2.5]
+    assert not any("datum'" in str(warning.message) for warning in caught)

@@ -10,9 +10,12 @@ import torch
 
 from demonet.data.synthetic import power_law
 from demonet.ensemble import Ensemble, machines, member, nodes, views
+from demonet.ensemble.forest import predict_trees
 from demonet.ensemble.member import Labelled, some_of
 from demonet.ensemble.portfolio import MOST_SECONDS, portfolio
 from demonet.ensemble.views import view_of
+from demonet.kernels import NodeSetting
+from demonet.kernels import nodes as kernel_nodes
 
 ensembles, portfolios = (sys.modules[f"demonet.ensemble.{name}"] for name in ("ensemble", "portfolio"))
 
@@ -33,7 +36,7 @@ def large(monkeypatch):
 
 
 def test_members_that_do_not_fit_into_memory_are_left_out_with_a_reason(graph, large, monkeypatch):
-    monkeypatch.setattr(ensembles, "available_bytes", lambda device: 20e6)
+    monkeypatch.setattr(ensembles, "available_bytes", lambda device: 8e6)
     ensemble = Ensemble.fit(graph, effort="quick")
     rows = {row.name: row for row in ensemble.candidates}
     assert rows["kernel-degree"].status == "skipped"
@@ -87,3 +90,36 @@ def test_a_large_graph_has_fewer_trees(graph, large, monkeypatch):
     trees = [m.options["trees"] for m in portfolio(view_of(graph), labelled, "quick") if m.kind == "forest"]
     assert trees
     assert all(10 <= count < 50 for count in trees)
+
+
+def test_what_reads_the_degree_alone_is_computed_once_for_each_degree(graph):
+    view = view_of(graph)
+    labelled = Labelled(graph.y.numpy(), 2, np.arange(200), np.arange(200, 300))
+    kernel = nodes.NodeKernel("kernel-degree", kernel="degree").fit(view, labelled)
+    every = kernel.probabilities(kernel.rows(view))
+    np.testing.assert_allclose(kernel.predict_proba(view), every, atol=1e-12)
+    forest = nodes.NodeForest("forest-degree", columns="degree", trees=7).fit(view, labelled)
+    every = predict_trees(forest.arrays, forest.rows(view))
+    np.testing.assert_array_equal(forest.predict_proba(view), every)
+    assert len(np.unique(view.log_degree)) < 100 < len(every)
+
+
+@pytest.mark.parametrize("kernel", ["structure", "ranks", "demo"])
+def test_kernels_in_blocks_of_any_size_are_the_same(graph, kernel, monkeypatch):
+    view = view_of(graph)
+    labelled = Labelled(graph.y.numpy(), 2, np.arange(200), np.arange(200, 300))
+    fitted = nodes.NodeKernel(kernel, kernel=kernel).fit(view, labelled)
+    found = fitted.predict_proba(view)
+    monkeypatch.setattr(nodes.NodeKernel, "entries", 7 * 200)
+    np.testing.assert_allclose(fitted.predict_proba(view), found, atol=1e-12)
+
+
+def test_structural_kernels_in_blocks_of_any_size_are_the_same(monkeypatch):
+    left, right = (torch.randn(n, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(n)) for n in (90, 40))
+    setting = NodeSetting(structure=0.5, additive=2.0)
+    found = kernel_nodes.structural(left, right, setting)
+    monkeypatch.setattr(kernel_nodes, "CACHED", 3 * 40)
+    assert torch.equal(kernel_nodes.structural(left, right, setting), found)
+    gap = (left[:, None] - right) / kernel_nodes.ADDITIVE_WIDTH
+    near = 0.5 * torch.exp(-0.5 * (left[:, None] - right).square().mean(2))
+    assert torch.allclose(found, near + 2.0 * torch.exp(-0.5 * gap.square()).mean(2))

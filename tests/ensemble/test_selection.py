@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from demonet.ensemble.selection import ensemble_weights, greedy_weights, log_losses, plausible_weights, soften
+from demonet.ensemble.selection import ensemble_weights, greedy_weights, plausible, soften
 
 
 def example(seed: int, members: int = 5, items: int = 37, classes: int = 3):
@@ -42,29 +42,10 @@ def test_the_first_of_equal_candidates_is_taken():
     np.testing.assert_array_equal(twice, [*best, 0, 0])
 
 
-def test_plausible_weights_fall_with_the_distance_in_standard_errors():
+def test_weights_are_drawn_towards_equal_ones_by_the_number_of_validation_items():
     probability, y = example(1, items=50)
-    loss = log_losses(probability, y)
-    best = loss.mean(1).argmin()
-    expected = []
-    for candidate in loss:
-        difference = candidate - loss[best]
-        error = difference.std(ddof=1) / np.sqrt(50)
-        distance = difference.mean() / error if error else 0.0
-        expected.append(np.exp(-distance) if distance <= 2 else 0.0)
-    np.testing.assert_allclose(plausible_weights(probability, y), np.array(expected) / sum(expected), rtol=1e-6)
-
-
-def test_candidates_alike_and_a_single_validation_item_have_equal_plausible_weights():
-    probability, y = example(1, members=1)
-    np.testing.assert_allclose(plausible_weights(np.concatenate([probability] * 3), y), 1 / 3)
-    probability, y = example(2, items=1)
-    np.testing.assert_allclose(plausible_weights(probability, y), 1 / 5)
-
-
-def test_greedy_weights_count_by_the_number_of_validation_items():
-    probability, y = example(1, items=50)
-    expected = greedy_weights(probability, y) / 3 + 2 / 3 * plausible_weights(probability, y)  # 50 / (50 + 100)
+    greedy, kept = greedy_weights(probability, y), plausible(probability, y) | (greedy_weights(probability, y) > 0)
+    expected = greedy / 3 + 2 / 3 * kept / kept.sum()  # 50 / (50 + 100)
     np.testing.assert_allclose(ensemble_weights(probability, y), expected)
     assert ensemble_weights(probability, y).sum() == pytest.approx(1)
 

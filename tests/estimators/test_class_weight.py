@@ -1,4 +1,4 @@
-"""Class weights: in the loss, in the accuracy that chooses the epoch, and in what comes of them."""
+"""Class weights: in the loss, and in what comes of them; a metric means the same with weights and without."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from demonet.estimators.targets import weigh_classes
 from demonet.train import Classify, LabelledBatch, evaluate
 
 
-def test_weighted_loss_and_accuracy():
+def test_the_loss_is_weighted_and_the_accuracy_is_not():
     r"""The mean :math:`\sum_i w_{y_i} l_i / \sum_i w_{y_i}`, as ``torch.nn.functional.cross_entropy`` defines it."""
     generator = torch.Generator().manual_seed(0)
     scores, y = torch.randn(40, 3, generator=generator), torch.randint(3, (40,), generator=generator)
@@ -23,18 +23,22 @@ def test_weighted_loss_and_accuracy():
     part = LabelledBatch((scores,), torch.arange(40), y, weights[y])
     torch.testing.assert_close(Classify().loss(scores, part.y, part.weight), F.cross_entropy(scores, y, weight=weights))
     loss, accuracy = evaluate(nn.Identity(), part)
-    right = scores.argmax(1) == y
-    assert accuracy == pytest.approx(float((weights[y] * right).sum() / weights[y].sum()))
+    assert accuracy == pytest.approx((scores.argmax(1) == y).double().mean().item())
     assert loss == pytest.approx(F.cross_entropy(scores, y, weight=weights).item())
 
 
-def test_balanced_weights_make_it_the_balanced_accuracy():
+def test_with_weights_the_default_metric_is_the_balanced_accuracy():
     y = np.array([0] * 30 + [1] * 6 + [2] * 4)
     weights = weigh_classes("balanced", np.arange(3), y)
     np.testing.assert_allclose(weights, 40 / (3 * np.array([30, 6, 4])), rtol=1e-6)
-    scores = torch.randn(40, 3, generator=torch.Generator().manual_seed(1))
-    part = LabelledBatch((scores,), torch.arange(40), torch.from_numpy(y), weights[y])
-    assert evaluate(nn.Identity(), part)[1] == pytest.approx(balanced_accuracy_score(y, scores.argmax(1)))
+    graph, y = nx.barbell_graph(8, 6), np.where(np.arange(22) % 4 == 0, "rare", "common")
+    options = {"graph": graph, "model": "network", "epochs": 3, "class_weight": "balanced"}
+    model = DEMONetClassifier(**options).fit(range(22), y)
+    rows, history = model.split_.val.numpy(), model.history_
+    assert history.val_metric[history.best_epoch] == pytest.approx(
+        balanced_accuracy_score(y[rows], model.predict(rows))
+    )
+    assert DEMONetClassifier(metric="accuracy", **options).fit(range(22), y).history_.metric == "accuracy"
 
 
 def test_weights_of_one_are_no_weights():

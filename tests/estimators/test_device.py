@@ -40,3 +40,25 @@ def test_graphs_on_a_gpu():
     assert next(fitted.model_.parameters()).is_cuda
     assert fitted.predict(graphs).shape == (len(graphs),)
     assert fitted.transform(graphs).shape[0] == len(graphs)
+
+
+@ELSEWHERE
+def test_the_ensemble_on_a_gpu(tmp_path):
+    data = roles()
+    here, there = (
+        DEMONetClassifier(model="auto", device=device, random_state=0).fit(data) for device in ("cpu", "auto")
+    )
+    tables = [{row["name"]: row for row in fitted.candidates_} for fitted in (here, there)]
+    assert all(row["status"] == "fitted" for row in tables[1].values())
+    machine = [table["machine"]["log_loss"] for table in tables]
+    assert machine[0] == pytest.approx(machine[1], abs=0.02)
+    there.save(tmp_path / "m.safetensors")
+    loaded = DEMONetClassifier.load(tmp_path / "m.safetensors", graph=data)
+    np.testing.assert_allclose(loaded.predict_proba(), there.predict_proba(), atol=1e-6)
+
+
+@ELSEWHERE
+def test_the_ensemble_of_graphs_on_a_gpu():
+    graphs, names = families()
+    fitted = DEMONetGraphClassifier(model="auto", device="auto", random_state=0).fit(graphs, names)
+    assert all(row["status"] == "fitted" for row in fitted.candidates_)

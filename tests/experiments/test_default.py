@@ -65,7 +65,7 @@ def test_the_ensemble_is_that_of_fit(monkeypatch):
     found, data = perform(job("brazil", "demonet-auto", QUICK)), tiny("brazil")
     ((split, options, fitted),) = made
     assert split == split_by("thirds", labels(data), 7001)
-    assert options == {"effort": "quick", "seed": 7001}
+    assert options == {"effort": "quick", "seed": 7001, "device": "cpu"}
     y, test = data.y.numpy(), split.test.numpy()
     for rule, proba, value in (
         ("strict", fitted.strict_proba, found.value),

@@ -8,7 +8,8 @@ import pytest
 import torch
 from tests.reference.kernels import wl_colours
 
-from demonet.data.synthetic import flip_graph
+from demonet.data.splits import thirds
+from demonet.data.synthetic import flip_graph, role_graph
 from demonet.experiments import demo
 from demonet.train import preset
 
@@ -94,3 +95,11 @@ def test_mean_deviation_and_interval_by_hand():
     assert mean == 0.5
     assert math.isnan(deviation)
     assert math.isnan(half)
+
+
+def test_the_gcn_stops_by_itself():
+    """It was cut at 300 epochs while still improving."""
+    data = role_graph(0)
+    _, history = demo._one("gcn", data, data.y, thirds(data.y, 0, stratified=True), 0)
+    assert history.epochs < demo.EPOCHS
+    assert history.epochs - history.best_epoch > demo.PATIENCE

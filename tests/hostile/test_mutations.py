@@ -1,52 +1,60 @@
-"""A few mutations of every format, of the files of a run and of a ledger; ``make hostile`` makes many more."""
+"""Some mutations of every format and of every file with a checksum; ``make hostile`` makes many more.
+
+Each case has limits of time and memory, and a child process to end: a crash is a failure with its number.
+"""
 
 from __future__ import annotations
 
-import random
+import os
+import signal
+import time
 
-import pytest
-from tests.hostile.mutations import RunFiles, attempt, flip, ledger_file, ledger_rows, mutate, seeds
-from tests.runs.files import fit
+from tests.hostile import supervise
+from tests.hostile.formats import Mutations, outcome
+from tests.hostile.mutations import flip, mutate
+from tests.hostile.sealed import Changes, sealed_files
+from tests.hostile.supervise import supervised
 
-from demonet.runs import predict_run
-
-MUTATIONS, FLIPS = 25, 6
+ROUNDS = 25  # of every format
 
 
 def test_every_reader_gives_a_result_or_one_error(tmp_path):
-    generator = random.Random(0)
-    found = set()
-    for name, raw, read in list(seeds(tmp_path)):
-        path = tmp_path / name
-        path.write_bytes(raw)
-        assert attempt(read, path) == "read", name
-        for _ in range(MUTATIONS):
-            path.write_bytes(mutate(raw, generator))
-            found.add(attempt(read, path))
-    assert found == {"read", "refused"}
+    mutations = Mutations(tmp_path, 0)
+    for one in mutations.formats:
+        assert outcome(lambda one=one: one.read(tmp_path / one.name)) == "read", one.name
+    done = list(supervised(mutations, range(ROUNDS * len(mutations.formats))))
+    assert not [case for case in done if case.failure]
+    assert {case.how for case in done} == {"read", "refused"}
 
 
-def test_changes_in_the_files_of_a_run_are_found(problem):
-    fit()
-    files, generator = RunFiles(problem / "run", problem / "copy"), random.Random(0)
-    for name in files.names:
-        for change in (flip, mutate):
-            for _ in range(FLIPS):
-                content = change(files.raw[name], generator)
-                read = lambda: predict_run(files.run, "edges.csv")  # noqa: E731
-                assert files.changed(name, content, read) != "read", name
+def test_changes_in_files_with_a_checksum_are_found(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    files = sealed_files(tmp_path)
+    for change in (flip, mutate):
+        done = list(supervised(Changes(files, 0, change), range(6 * len(files))))
+        assert not [case for case in done if case.failure]
+        assert {case.how for case in done} <= {"refused", "no changed value", "as before"}
 
 
-@pytest.mark.parametrize("suffix", [".sqlite", ".parquet"])
-def test_no_change_in_a_ledger_changes_a_result(tmp_path, suffix):
-    path = tmp_path / f"ledger{suffix}"
-    ledger_file(tmp_path / "ledger.sqlite")
-    raw, generator = path.read_bytes(), random.Random(0)
-    expected = set(ledger_rows(path))
-    for _ in range(20):
-        path.write_bytes(flip(raw, generator))
-        assert attempt(lambda path: check_rows(path, expected), path) in ("read", "refused")
+def test_the_supervisor_sees_errors_crashes_hangs_and_memory(monkeypatch):
+    monkeypatch.setattr(supervise, "SLOW", 3.0)
+    monkeypatch.setattr(supervise, "_START_UP", 0.0)
+    monkeypatch.setattr(supervise, "MEMORY", 40.0)
 
+    def case(index: int) -> tuple[str, str, int]:
+        if index == 1:
+            raise KeyError("an error")
+        if index == 2:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if index == 3:
+            time.sleep(60)
+        if index == 4:
+            b"1" * (80 << 20)
+        return "name", "read", 10
 
-def check_rows(path, expected):
-    assert set(ledger_rows(path)) <= expected
+    done = list(supervised(case, range(6)))
+    assert [one.index for one in done] == list(range(6))
+    assert [bool(one.failure) for one in done] == [False, True, True, True, True, False]
+    assert "KeyError" in done[1].failure
+    assert "-11" in done[2].failure
+    assert "MiB" in done[4].failure

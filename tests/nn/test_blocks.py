@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,7 +12,8 @@ from demonet import DemonetError
 from demonet.data.synthetic import power_law
 from demonet.degree.count import count_degree
 from demonet.degree.tasks import DegreeTasks
-from demonet.nn.blocks import NeighbourSampler, WholeGraph
+from demonet.nn import blocks
+from demonet.nn.blocks import NeighbourSampler, NodeBatch, WholeGraph
 from demonet.nn.models import NodeDEMONet
 
 GRAPH = power_law(300, 1500, hub=120, seed=2)
@@ -48,6 +50,44 @@ def test_a_batch_without_sampling_is_exact(scheme, kind, weighted):
         assert torch.allclose(model(WholeGraph(graph, rows=70)), expected, atol=1e-4, rtol=1e-4)
         embedded = model.embed(X, EDGES, weight)
         assert torch.allclose(model.embed(WholeGraph(graph, rows=70)), embedded, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_some_nodes_are_evaluated_exactly_from_what_their_layers_read(kind, weighted, monkeypatch):
+    """However few neighbours are drawn in training, and in blocks of rows of any size."""
+    monkeypatch.setattr(blocks, "MUCH", 1.0)
+    model = network("weight", **MODELS[kind])
+    weight = torch.rand(EDGES.size(1), generator=torch.Generator().manual_seed(1)) if weighted else None
+    graph = model.prepare(X, EDGES, edge_weight=weight)
+    nodes = torch.tensor([5, 0, 299, 17])
+    found = NeighbourSampler(model, graph, neighbours=2).evaluation(nodes)
+    assert isinstance(found, NodeBatch)
+    with torch.no_grad():
+        expected = model(X, EDGES, weight)[nodes]
+        for rows in (3, 50, 1000):
+            assert torch.allclose(model(replace(found, rows=rows)), expected, atol=1e-4, rtol=1e-4)
+
+
+def test_nodes_that_read_much_of_a_graph_are_evaluated_with_all_of_it():
+    model = network()
+    sampler = NeighbourSampler(model, model.prepare(X, EDGES), neighbours=2)
+    assert isinstance(sampler.evaluation(torch.tensor([0])), WholeGraph)  # the hub
+    last = int(DEGREE.argmin())
+    few = sampler.evaluation(torch.tensor([last]))
+    assert isinstance(few, NodeBatch)
+    assert few.x.size(0) == 1 + int(DEGREE[last])
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_scores_and_embeddings_in_one_pass(kind):
+    model = network(**MODELS[kind])
+    graph = model.prepare(X, EDGES)
+    with torch.no_grad():
+        expected = model(X, EDGES), model.embed(X, EDGES)
+        for given in (graph, WholeGraph(graph, rows=70)):
+            for found, wanted in zip(model.scores_and_embedding(given), expected, strict=True):
+                assert torch.allclose(found, wanted, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("aggr", ["sum", "mean", "sqrt"])

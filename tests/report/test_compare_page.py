@@ -55,3 +55,12 @@ def test_the_page_opens_quietly_and_fits_a_phone(browser, tmp_path):
         assert plots[1].locator(".scatterlayer .point").count() == 3
         assert overflow(view.page) <= 0
         assert view.heard == [f"request: {path.as_uri()}"]
+
+
+def test_means_over_fewer_splits_do_not_compete_for_the_best():
+    def marked(*rows):
+        leaders = next(part for part in compare_page(board(*rows)).sections if isinstance(part, Table))
+        return [column.best for column in leaders.columns if column.name == "accuracy"]
+
+    assert marked(BEST, LEVEL) == ["max"]
+    assert marked(BEST, FLOOR) == [None]

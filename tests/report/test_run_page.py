@@ -48,7 +48,7 @@ def test_accuracy_stands_with_its_interval_beside_the_floors(run):
     page = run_page(run)
     assert facts(page)["test accuracy"] == 0.8
     assert facts(page)["95 % interval, Wilson"] == "0.490–0.943"
-    assert facts(page)["best floor: degree only"] == 0.4
+    assert facts(page)["best simple baseline: degree only"] == 0.4
     rows = section(page, "Accuracy compared with simple baselines, in numbers").rows
     assert [row[:2] for row in rows] == [["DEMO-Net", 0.8], ["majority", 0.3], ["degree only", 0.4]]
     assert rows[2][-1] == pytest.approx(0.4)
@@ -72,7 +72,7 @@ def test_the_verdict_is_what_the_numbers_say(run, floors, told):
 def test_floors_that_are_not_there_are_left_out(run, floors):
     run.metrics["floors"] = floors
     page = run_page(run)
-    assert "floor" not in prose(page)
+    assert "simple baseline" not in prose(page)
     assert [row[0] for row in section(page, "Accuracy compared with simple baselines, in numbers").rows] == ["DEMO-Net"]
 
 
@@ -193,7 +193,7 @@ def test_a_regression_says_how_far_off_it_is(make_numbers):
     page = run_page(run)
     assert facts(page)["test RMSE"] == 0.4
     assert facts(page)["R², test"] == 0.8
-    assert facts(page)["best floor: degree only"] == 0.2, "the smallest error"
+    assert facts(page)["best simple baseline: degree only"] == 0.2, "the smallest error"
     assert "does not beat it" in prose(page)
     table = section(page, "RMSE compared with simple baselines, in numbers")
     assert [row[0] for row in table.rows] == ["DEMO-Net", "mean", "degree only"]

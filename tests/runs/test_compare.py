@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from demonet import cli
 from demonet.ensemble import EFFORTS
-from demonet.errors import DemonetError
+from demonet.errors import DemonetError, DemonetWarning
 from demonet.experiments.ledger.engines import run_task
 from demonet.experiments.statistics import holm, paired
 from demonet.runs import Reading, compare, competitors
@@ -82,7 +82,8 @@ def test_the_leaderboard_is_sorted_and_compares_each_with_the_best(problem):
     gaps = [paired(list(row.values.values()), list(best.values.values()), 12 / 48) for row in others]
     for row, gap, p in zip(others, gaps, holm([gap.p for gap in gaps]), strict=True):
         assert row.difference == pytest.approx(gap.mean)
-        assert row.difference_low == pytest.approx(gap.low)
+        assert row.difference_low == pytest.approx(max(-1.0, gap.low))
+        assert row.difference_high == pytest.approx(min(1.0, gap.high))
         assert row.p == pytest.approx(p)
     for row in board.rows:
         assert 0 <= row.low <= row.mean + 1e-9 <= row.high + 2e-9 <= 1 + 3e-9
@@ -120,9 +121,28 @@ def test_a_second_call_computes_only_what_is_missing(problem):
     assert given == [(name, 3) for name in given_order(FEW)]
     _, given = run(*FEW, "degree-svm")
     assert given == [("degree-svm", number) for number in range(3)]
-    Path("out/cells/majority-001.json").write_text("{")
-    _, given = run()
-    assert given == [("majority", 1)]
+
+
+def test_a_damaged_cell_is_computed_again(problem):
+    first, _ = run("majority")
+    path = Path("out/cells/majority-001.json")
+    raw = path.read_bytes()
+    digit = raw.index(b'"accuracy": 0.') + 14
+    changed = raw[:digit] + bytes([raw[digit] ^ 1]) + raw[digit + 1 :]
+    for content in (b"{", b"[" * 99_999, changed):
+        path.write_bytes(content)
+        with pytest.warns(DemonetWarning, match=r"majority-001\.json"):
+            again, given = run("majority")
+        assert given == [("majority", 1)]
+        assert [row.values for row in again.rows] == [row.values for row in first.rows]
+
+
+def test_a_kill_at_the_first_file_blocks_nothing(problem):
+    Path("out").mkdir()
+    Path("out/.compare.json.part").touch()
+    board, _ = run("majority")
+    assert board.best.method == "majority"
+    assert not list(Path("out").rglob("*.part"))
 
 
 def given_order(names):
@@ -293,11 +313,14 @@ def test_the_metric_ranks_without_computing_again(problem):
 def test_the_command_in_processes_of_its_own(problem):
     """A worker, a page, and then JSON from the finished cells."""
     arguments = ["compare", "edges.csv", "--labels", "labels.csv", "--out", "out", "--splits", "2"]
-    arguments += ["--methods", "majority, degree-knn", "--jobs", "1"]
+    arguments += ["--methods", "majority, degree-knn", "--jobs", "1", "--metric", "macro-f1"]
     result = CliRunner().invoke(cli.app, arguments, env={"COLUMNS": "120"})
     assert result.exit_code == 0, result.output
     assert "degree-knn" in result.stdout
     assert "4/4" in result.stderr
+    shown = [float(line.rsplit(" ", 1)[1]) for line in result.stderr.splitlines() if "majority, split" in line]
+    kept = {row["method"]: row for row in json.loads(Path("out/leaderboard.json").read_text())["rows"]}
+    assert sorted(shown) == pytest.approx(sorted(kept["majority"]["values"].values()), abs=6e-4)
     assert Path("out/report.html").read_text(encoding="utf-8").lstrip().startswith("<!doctype html>")
     result = CliRunner().invoke(cli.app, [*arguments, "--json"])
     found = json.loads(result.stdout)

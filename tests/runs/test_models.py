@@ -285,3 +285,17 @@ def test_the_diagnosis_is_bounded(problem, few, monkeypatch):
     run = fit(settings=AUTO)
     assert set(run.metrics["degree_effect"]) == {"skipped"}
     assert run.metrics["degree_effect"]["skipped"] in (problem / "run" / "MODEL_CARD.md").read_text()
+
+
+def test_columns_of_noise_do_not_erase_the_structure(problem):
+    """With two columns of noise the degree was not among the inputs, and accuracy fell to that of guessing."""
+    _, labels = roles()
+    rows = np.random.default_rng(1).normal(size=(len(labels), 2)).round(3).tolist()
+    write_table(
+        problem / "noise.csv", ("node", "u", "v"), [(name, *row) for name, row in zip(labels, rows, strict=True)]
+    )
+    machine = fit(features="noise.csv", out="machine", settings=Settings(model="kernel"))
+    simple = machine.metrics["floors"]
+    assert machine.metrics["test_metric"] > simple["degree-knn"] > simple["attribute-lr"]
+    network = fit(features="noise.csv", out="network", settings=Settings(epochs=1))
+    assert "structure" in network.config["features"].split("+")

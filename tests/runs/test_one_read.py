@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 import torch
 from tests.runs.files import FAST, fit, write_graphs, write_problem
+from torch_geometric.data import Data
 
 from demonet import DEMONetClassifier
-from demonet.data import synthetic
+from demonet.data import read, synthetic
+from demonet.ensemble import Ensemble
 from demonet.estimators import graphs as graph_estimator
 from demonet.estimators import nodes as node_estimator
 from demonet.runs import Reading, Settings, fit_run, inputs, predict_run
@@ -149,3 +151,40 @@ def test_a_directed_graph_with_all_edges_in_both_directions_stays_directed(tmp_p
         reading=Reading(directed=True),
     )
     assert run.config["sizes"]["edges"] == len(both) - 1
+
+
+def test_members_of_an_ensemble_are_not_asked_again_for_the_page(problem, monkeypatch):
+    def asked_again(*arguments):
+        raise AssertionError("asked again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ensemble, "member_proba", asked_again)
+        run = fit_run("edges.csv", "labels.csv", out="run", settings=Settings(model="auto", effort="quick"))
+    model = DEMONetClassifier.load("run/model.safetensors", graph="edges.csv")
+    np.testing.assert_allclose(run.outputs, model.predict_proba(), atol=1e-6)
+
+
+def test_a_network_prepares_its_graph_once_for_predictions_and_page(problem, monkeypatch):
+    calls, original = [], node_estimator.NodeEstimator._prepare
+    monkeypatch.setattr(
+        node_estimator.NodeEstimator, "_prepare", lambda *given: (calls.append(given), original(*given))[1]
+    )
+    fit()
+    assert len(calls) == 1
+
+
+def test_the_table_of_edges_is_parsed_once_and_its_direction_remembered(problem, monkeypatch):
+    """PyG's check for undirected edges takes 69 bytes an edge; what the reader did is known without it."""
+
+    def check(*arguments, **options):
+        raise AssertionError("directedness is checked again")
+
+    parsed, original = [], read.open_table
+    monkeypatch.setattr(read, "open_table", lambda content, path, *rest, **options: (
+        parsed.append(path.name), original(content, path, *rest, **options))[1])  # fmt: skip
+    monkeypatch.setattr(Data, "is_undirected", check)
+    monkeypatch.setattr("torch_geometric.utils.is_undirected", check)
+    monkeypatch.setattr("torch_geometric.utils.undirected.is_undirected", check)
+    run = fit()
+    assert parsed.count("edges.csv") == 1
+    assert run.config["sizes"]["edges"] == len((problem / "edges.csv").read_text().split()) - 1

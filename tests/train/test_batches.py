@@ -8,12 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch_geometric.data import Data
 
 from demonet import DEMONetClassifier, DemonetError, DEMONetRegressor, DemonetWarning
 from demonet.data import FeatureMap
-from demonet.data.splits import fractions
+from demonet.data.splits import Split, fractions
 from demonet.data.synthetic import role_graph
-from demonet.nn.blocks import NeighbourSampler, WholeGraph
+from demonet.nn.blocks import NeighbourSampler, NodeBatch, WholeGraph
 from demonet.train import batches, preset
 from demonet.train.batches import NodeBatchProblem, decide_batches
 from demonet.train.problem import NodeProblem
@@ -73,6 +74,25 @@ def test_training_in_batches_is_evaluated_on_all_neighbours(neighbours):
     assert again.history.train_loss == trained.history.train_loss
     other = train_nodes(GRAPH, SPLIT, MADE, batch_size=16, neighbours=neighbours, seed=1)
     assert other.history.train_loss != trained.history.train_loss
+
+
+def test_a_few_validation_nodes_are_evaluated_without_the_rest_of_the_graph():
+    """A ring: the two neighbours of a node are all that a second layer reads."""
+    ring = torch.arange(400)
+    edges = torch.stack([torch.cat([ring, ring.roll(1)]), torch.cat([ring.roll(1), ring])])
+    data = Data(edge_index=edges, num_nodes=400, y=ring % 3, x=torch.eye(3)[(ring + ring // 7) % 3])
+    made = replace(MADE, features="attributes", family="attributes")
+    split = Split("ring", 0, ring[:200], ring[200:220], ring[300:310])
+    x = FeatureMap(made.features).fit_transform(data)
+    model = node_model(data, x, made, seed=0).eval()
+    graph = model.prepare(x, data.edge_index)
+    parts = NodeBatchProblem(NeighbourSampler(model, graph, 1), data.y, split, 50)
+    whole = NodeProblem((graph,), data.y, split)
+    for part in ("validation", "test"):
+        (found,) = getattr(parts, part).inputs
+        assert isinstance(found, NodeBatch)
+        assert found.x.size(0) < 40
+        assert evaluate(model, getattr(parts, part)) == pytest.approx(evaluate(model, getattr(whole, part)), abs=1e-5)
 
 
 def test_resumed_training_gives_the_same_bits(tmp_path):

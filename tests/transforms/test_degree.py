@@ -52,6 +52,55 @@ def test_a_model_takes_the_degrees_of_the_whole_graph(scheme, as_layout):
         assert torch.allclose(found, conv(data.x, data.edge_index)[seeds], atol=1e-5)
 
 
+def sampled(data, seeds, fanouts, generator):
+    """A batch as ``NeighborLoader`` makes it: the seeds first, some incoming edges of each node hop by hop."""
+    source, target = data.edge_index
+    nodes, drawn, hop = seeds.tolist(), [], seeds.tolist()
+    for fanout in fanouts:
+        found = []
+        for node in hop:
+            own = (target == node).nonzero().view(-1)
+            own = own[torch.randperm(own.numel(), generator=generator)[:fanout]]
+            drawn += own.tolist()
+            found += source[own].tolist()
+        hop = [node for node in dict.fromkeys(found) if node not in nodes]
+        nodes += hop
+    n_id = torch.tensor(nodes)
+    place = torch.full((data.num_nodes,), -1)
+    place[n_id] = torch.arange(n_id.numel())
+    edges = place[data.edge_index[:, torch.tensor(drawn)]]
+    values = {name: data[name][n_id] for name in ("x", "degree")}
+    return Data(edge_index=edges, n_id=n_id, batch_size=seeds.numel(), **values)
+
+
+@pytest.mark.parametrize("scheme", ["weight", "hash", "smooth"])
+def test_a_sampled_batch_of_two_hops_has_the_scores_of_the_whole_graph(scheme):
+    """Where all neighbours of a node are alike, as in complete bipartite graphs, the mean of some is that of all."""
+    left, right, first = [], [], 0
+    for a, b in ((3, 8), (5, 2), (9, 4)):
+        pairs = torch.cartesian_prod(torch.arange(a), torch.arange(b)).T
+        left.append(first + pairs[0])
+        right.append(first + a + pairs[1])
+        first += a + b
+    ends = torch.cat(left), torch.cat(right)
+    edges = torch.stack([torch.cat(ends), torch.cat(ends[::-1])])
+    data = AddDegree()(Data(x=torch.ones(first, 4), edge_index=edges, num_nodes=first))
+    torch.manual_seed(0)
+    options = {"scheme": scheme, "layers": 2, "hidden": 8, "aggr": "mean", "hash_size": 8}
+    model = NodeDEMONet(4, 3, DegreeTasks.exact(data.degree), **options).eval()
+    seeds = torch.arange(0, first, 3)
+    batch = sampled(data, seeds, [2, 2], torch.Generator().manual_seed(0))
+    assert bool((count_degree(batch.edge_index, batch.n_id.numel()) <= 2).all())
+    with torch.no_grad():
+        whole = model(data.x, data.edge_index)[seeds]
+        found = model(batch.x, batch.edge_index, degree=batch.degree)[: batch.batch_size]
+        assert torch.allclose(found, whole, atol=1e-5)
+        assert not torch.allclose(model(batch.x, batch.edge_index)[: batch.batch_size], whole, atol=1e-3)
+        conv = DEMOConv(4, 6, DegreeTasks.exact(data.degree), scheme=scheme, aggr="mean")
+        found = conv(batch.x, batch.edge_index, degree=batch.degree)[: batch.batch_size]
+        assert torch.allclose(found, conv(data.x, data.edge_index)[seeds], atol=1e-5)
+
+
 def test_without_them_the_sample_decides():
     data = AddDegree()(Data(x=X, edge_index=GRAPH.edge_index, num_nodes=200))
     half = data.edge_subgraph(torch.arange(data.edge_index.size(1)) % 2 == 0)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from demonet.cli import reading
-from demonet.cli.console import INTERRUPTED
+from demonet.cli.console import INTERRUPTED, Heartbeat
 
 if TYPE_CHECKING:
     from demonet.runs.compare import Leaderboard
@@ -22,7 +22,7 @@ Effort = Literal["quick", "standard", "best"]  # demonet.ensemble.EFFORTS
 
 def compare(
     edges: reading.EdgesArgument,
-    out: Annotated[Path, typer.Option(help="The folder to write.", rich_help_panel=FOLDER)],
+    out: Annotated[Path, typer.Option(help="The folder to write.", rich_help_panel=FOLDER)] = Path("comparison"),
     labels: reading.LabelsOption = None,
     features: reading.FeaturesOption = None,
     items: reading.ItemsOption = "auto",
@@ -73,9 +73,11 @@ def compare(
     class Lines(CompareProgress):
         def message(self, text: str) -> None:
             typer.echo(text, err=True)
+            heartbeat.now("comparing")
 
         def cell(self, method: str, split: int, done: int, total: int, result: str) -> None:
             typer.echo(f"{done}/{total} {method}, split {split + 1}: {result}", err=True)
+            heartbeat.now("comparing")
 
     comparing = Comparing(
         methods=None if methods is None else tuple(name.strip() for name in methods.split(",") if name.strip()),
@@ -92,18 +94,20 @@ def compare(
     columns = {"source": source, "target": target, "weight": weight, "graph": graph}
     columns |= {"id_column": id_column, "label_column": label_column}
     options = {"items": items, "directed": directed, "add_isolated": add_isolated, "self_loops": self_loops}
+    heartbeat = Heartbeat()
     try:
-        board = compare_run(
-            edges,
-            labels,
-            features,
-            out=out,
-            reading=reading.make_reading(columns, ignore, merge=merge, **options),
-            comparing=comparing,
-            overwrite=overwrite,
-            progress=Lines(),
-            page=lambda board, path: write(compare_page(board), path),
-        )
+        with heartbeat:
+            board = compare_run(
+                edges,
+                labels,
+                features,
+                out=out,
+                reading=reading.make_reading(columns, ignore, merge=merge, **options),
+                comparing=comparing,
+                overwrite=overwrite,
+                progress=Lines(),
+                page=lambda board, path: write(compare_page(board), path),
+            )
     except KeyboardInterrupt:
         typer.echo("interrupted: run the same command again to continue", err=True)
         raise typer.Exit(INTERRUPTED) from None

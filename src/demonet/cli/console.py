@@ -25,7 +25,7 @@ USAGE_ERROR: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ 
 FAILED, INTERRUPTED = 2, 130  # exit codes: invalid input, and the usual one after Ctrl-C
 _NO_MEMORY = "error: out of memory (close other programs, or use a smaller graph, fewer --jobs or --model kernel)"
 SECONDS = 5.0  # between two lines of progress if there is no terminal
-SILENCE = 30.0  # after so many seconds without a line, one says what is being done
+SILENCE = 10.0  # after so many seconds without a line, one says what is being done
 
 
 def spelling(app: typer.Typer, arguments: list[str]) -> Spelling:

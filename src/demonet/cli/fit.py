@@ -163,11 +163,12 @@ def fit(
 
 
 def summarise(run: Run, out: Path) -> None:
-    """Print the test metric of the model and of the floors (simple baselines), and where the files are."""
+    """Print the test metric of the model and of the simple baselines, and where the files are."""
     from rich.console import Console
     from rich.table import Table
 
     from demonet.runs.evaluate import mean_interval, shown
+    from demonet.runs.floors import FLOOR_NAMES
 
     def interval(bounds: list[float] | None) -> str:
         return f"{shown(bounds[0])} to {shown(bounds[1])}" if bounds else ""
@@ -200,10 +201,10 @@ def summarise(run: Run, out: Path) -> None:
             row("DEMO-Net, strict", strict["test_metric"], strict["test_metric_interval"], every)
         floors = sorted(metrics["floors"].items(), key=lambda floor: floor[1], reverse=metric.larger_is_better)
         for name, value in floors:
-            row(f"floor: {name}", value, None, over and over["floors"].get(name))
+            row(f"simple baseline: {FLOOR_NAMES.get(name, name)}", value, None, over and over["floors"].get(name))
         console.print(table)
         if metrics.get("rule") == "refit":
-            typer.echo("Model and floors are fitted on training and validation items; strict: on training items alone.")
+            typer.echo("All are fitted on training and validation items; strict: on training items alone.")
     if metrics.get("candidates"):
         members = [row for row in metrics["candidates"] if row["weight"] > 0]
         best = ", ".join(f"{row['name']} {row['weight']:.2f}" for row in sorted(members, key=_weight)[:4])

@@ -2,7 +2,8 @@
 
 Files are checked against the catalogue whenever they are used. A download goes to a temporary folder in the cache,
 where it is unpacked under the names of the catalogue (names in an archive are ignored) and checked. Then it is moved
-to its place, under a lock, so that only one process does so at a time.
+to its place. All this is under a lock, so that only one process does so at a time, and what a killed one has left is
+removed by the next.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import shutil
 import sys
-import tempfile
 import time
 import zipfile
 import zlib
@@ -20,6 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from demonet.atomic import PART
 from demonet.data.catalog import DataSet, File
 from demonet.errors import DemonetError
 
@@ -57,11 +59,22 @@ def fetch(entry: DataSet, *, wait: float = 1.0) -> Path:
         raise DemonetError(
             f"no cache folder: {error}", file=cache, hint="set DEMONET_DATA, or XDG_CACHE_HOME"
         ) from None
-    with filelock.FileLock(cache.parent / f"{entry.folder}.lock"):
+    lock, scratch = cache.parent / f"{entry.folder}.lock", cache.parent / f".{entry.folder}{PART}"
+    with filelock.FileLock(lock), _scratch_folder(scratch):
         missing = [file for file in entry.files if not _is_good(cache / file.name, file.sha256)]
         if missing:
-            _download(entry, missing, cache, wait)
+            _download(entry, missing, cache, scratch, wait)
     return cache
+
+
+@contextmanager
+def _scratch_folder(folder: Path) -> Iterator[None]:
+    """Remove a temporary folder before, as a killed process may have left it, and after."""
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        yield
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _check_sum(path: Path, expected: str, named: str | Path) -> None:
@@ -90,19 +103,19 @@ def _folders(entry: DataSet) -> Iterator[Path]:
     yield _cache_folder(entry)
 
 
-def _download(entry: DataSet, files: list[File], folder: Path, wait: float) -> None:
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{entry.folder}.") as scratch:
-        archives: dict[str, Path] = {}
-        ready: list[tuple[Path, Path]] = []
-        for number, file in enumerate(files):
-            if file.url not in archives:
-                archives[file.url] = _retrieve(entry, file.url, Path(scratch) / f"download{number}", wait)
-            unpacked = Path(scratch) / f"file{number}"
-            _unpack(entry, file, archives[file.url], unpacked)
-            _check_sum(unpacked, file.sha256, f"{file.name} from {file.url}")
-            ready.append((unpacked, folder / file.name))
-        for unpacked, place in ready:
-            os.replace(unpacked, place)
+def _download(entry: DataSet, files: list[File], folder: Path, scratch: Path, wait: float) -> None:
+    scratch.mkdir()
+    archives: dict[str, Path] = {}
+    ready: list[tuple[Path, Path]] = []
+    for number, file in enumerate(files):
+        if file.url not in archives:
+            archives[file.url] = _retrieve(entry, file.url, scratch / f"download{number}", wait)
+        unpacked = scratch / f"file{number}"
+        _unpack(entry, file, archives[file.url], unpacked)
+        _check_sum(unpacked, file.sha256, f"{file.name} from {file.url}")
+        ready.append((unpacked, folder / file.name))
+    for unpacked, place in ready:
+        os.replace(unpacked, place)
 
 
 def _retrieve(entry: DataSet, url: str, path: Path, wait: float) -> Path:

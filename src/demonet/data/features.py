@@ -506,7 +506,11 @@ def to_scipy(x: Tensor) -> sparse.csr_array:
     """A dense or CSR tensor as a SciPy CSR array of float32."""
     x = x.detach().cpu()
     if x.layout != torch.sparse_csr:
-        return sparse.csr_array(x.numpy().astype(np.float32))
+        rows, width = x.shape
+        if not width or 2 * int(x.count_nonzero()) < x.numel():
+            return sparse.csr_array(x.numpy().astype(np.float32))
+        column, start = np.tile(np.arange(width, dtype=np.int32), rows), np.arange(0, rows * width + 1, width)
+        return sparse.csr_array((x.numpy().astype(np.float32).ravel(), column, start), shape=(rows, width))
     parts = x.values().numpy().astype(np.float32), x.col_indices().numpy(), x.crow_indices().numpy()
     return sparse.csr_array(parts, shape=(x.size(0), x.size(1)))
 

@@ -45,7 +45,7 @@ from demonet.data.node_data import (
     starts_with_header,
 )
 from demonet.data.readers import TEXT, format_of
-from demonet.data.readers.base import GraphOptions, InputFiles, Listing
+from demonet.data.readers.base import MASKS, GraphOptions, InputFiles, Listing
 from demonet.data.readers.graphml import from_data, from_networkx, take
 from demonet.data.readers.matrix import from_matrix
 from demonet.data.readers.parquet import FrameTable, is_frame
@@ -174,7 +174,8 @@ def read_graph(
         A Data with ``edge_index``, ``num_nodes``, ``node_ids`` (the original ids, an int64 tensor or a list of strings:
         in the order of the source if it lists its nodes, sorted if it lists only edges) and, if given, ``edge_weight``,
         ``x``, ``columns`` (what the columns of a table became, a `Columns`), ``y`` (int64, -1 for unlabelled),
-        ``class_names``, and the ``train_mask``, ``val_mask`` and ``test_mask`` of a Data.
+        ``class_names``, and ``train_mask``, ``val_mask`` and ``test_mask`` (of a Data, or node attributes of these
+        names).
     """
     options = ReadOptions(
         source,
@@ -199,11 +200,6 @@ def read_graph(
         listing = _describe(edges, options)
     data = _build(listing, labels, features, options, files).data
     assert isinstance(data, Data)
-    if isinstance(edges, Data):
-        for name in ("train_mask", "val_mask", "test_mask"):
-            if (mask := edges.get(name)) is not None:  # its nodes come first, in its order; labels may add others
-                added = mask.new_zeros(max(data.num_nodes - mask.size(0), 0), *mask.shape[1:])
-                data[name] = torch.cat([mask, added]).cpu()
     return data
 
 
@@ -421,6 +417,9 @@ def _build(listing: Listing, labels: Any, features: Any, options: ReadOptions, f
     if labelled is not None:
         data.y, data.class_names = labelled.encode(numbering)
         check_labels(data.y, data.num_nodes, len(data.class_names))
+    for name in MASKS:
+        if name in listing.inside:
+            data[name] = _mask(listing.inside[name], name, data.num_nodes, listing.file)
     known = data.get("columns")
     return ReadResult(
         data,
@@ -429,6 +428,17 @@ def _build(listing: Listing, labels: Any, features: Any, options: ReadOptions, f
         None if labelled is None else labelled.encode_table(numbering),
         _label_name(labels, labelled, listing),
     )
+
+
+def _mask(given: Any, name: str, num_nodes: int, file: Path | None) -> torch.Tensor:
+    """A mask of a Data, or a node attribute of that name; nodes that labels or features have added are not in it."""
+    if not isinstance(given, torch.Tensor):
+        cells = np.array([False if value is None else value for value in given])
+        if cells.dtype.kind not in "biuf" or not np.isin(cells, (0, 1)).all():
+            raise DemonetError(f"node attribute {name!r} has values other than true and false", file=file)
+        given = torch.from_numpy(cells.astype(np.bool_))
+    added = given.new_zeros(max(num_nodes - given.size(0), 0), *given.shape[1:])
+    return torch.cat([given, added]).cpu()
 
 
 def _label_name(labels: Any, labelled: Labelled | None, listing: Listing) -> str | None:
@@ -523,7 +533,7 @@ def _attribute_names(features: Any, labels: Any, listing: Listing) -> list[str] 
     elif not isinstance(features, str) or not inside or Path(features).is_file():
         return None
     elif features == "all":
-        names = sorted(name for name in inside if name != labels)
+        names = sorted(name for name in inside if name not in (labels, *MASKS))
     else:
         names = features.split(",")
     missing = [name for name in names if name not in inside]

@@ -84,8 +84,9 @@ class Ensemble:
         validation: Log-loss and accuracy of the average on validation. The weights were chosen there, so they flatter.
         strict_proba: ``[items, classes]`` of the fitted data, by members that were fitted on the training part alone.
         proba: The same by the members as they are, refitted where asked.
+        fitted_proba: What :meth:`member_proba` gives for the fitted data, member by member.
         judged, judged_items: Probabilities of every fitted candidate, by name, for the items that the weights were
-            chosen on, and these items. These four are None after :meth:`from_state`.
+            chosen on, and these items. These five are None after :meth:`from_state`.
         folds: Whether these probabilities are those of cross-validation, for lack of validation items.
         classes: Number of classes.
         seconds: Of the whole fit.
@@ -97,6 +98,7 @@ class Ensemble:
         self.classes, self.validation, self.seconds = facts["classes"], facts["validation"], facts["seconds"]
         self.strict_proba: Float | None = None
         self.proba: Float | None = None
+        self.fitted_proba: list[Float] | None = None
         self.judged: dict[str, Float] | None = None
         self.judged_items: Int | None = None
         self.folds = bool(facts.get("folds"))
@@ -114,6 +116,7 @@ class Ensemble:
         refit: bool = True,
         members: Sequence[Member] | None = None,
         metric: str | None = None,
+        device: str = "cpu",
         checkpoint: str | Path | None = None,
         on_progress: Callable[[Progress], None] | None = None,
     ) -> Ensemble:
@@ -130,13 +133,14 @@ class Ensemble:
             members: Unfitted members in place of the portfolio for this kind of data and effort.
             metric: What greedy selection maximises, one of :data:`~demonet.train.metrics.METRICS` for classes; by
                 default accuracy minus log-loss.
+            device: Where kernel machines and networks are fitted; the other members use the CPU.
             checkpoint: A folder to which every finished candidate is written; those that are in it are not fitted
                 again. The result is the same, unless a time limit cuts it.
             on_progress: Told about every candidate.
         """
         start = time.monotonic()
         view = view_of(data)
-        labelled = _labelled(data, split, seed)
+        labelled = replace(_labelled(data, split, seed), device=device)
         if effort not in EFFORTS:
             raise DemonetError(f"effort={effort!r}", hint=f"one of {', '.join(EFFORTS)}")
         tried = list(members) if members is not None else portfolio(view, labelled, effort)
@@ -176,7 +180,8 @@ class Ensemble:
         ensemble = cls([t.member for t in used if t.member], weights[weights > 0], facts)
         ensemble.strict_proba = strict
         ensemble.judged, ensemble.judged_items = {trial.row.name: trial.judged for trial in done}, judged
-        ensemble.proba = _average(ensemble.weights, [trial.proba for trial in used])
+        ensemble.fitted_proba = [trial.proba for trial in used]
+        ensemble.proba = _average(ensemble.weights, ensemble.fitted_proba)
         return ensemble
 
     def predict_proba(self, data: Items) -> Float:

@@ -30,6 +30,7 @@ class MachineMember(Member):
             make = GraphSetting if isinstance(view, GraphView) else NodeSetting
             settings = [make(**setting) for setting in chosen["settings"]]
         options = {"members": self.options["settings"], "settings": settings, "dual": DUAL, "seed": labelled.seed}
+        options["device"] = labelled.device
         machine = KernelMachine(self.options["task"], **options)
         train = some_of(labelled, self.name, view.num_items, ROWS)
         seen, y = np.unique(labelled.y[train], return_inverse=True)

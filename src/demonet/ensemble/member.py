@@ -23,6 +23,7 @@ class Labelled:
         train: Items to fit on.
         val: Items to choose by; a member may also do without.
         seed: Of everything random.
+        device: Where kernel machines and networks are fitted.
     """
 
     y: Int
@@ -30,6 +31,7 @@ class Labelled:
     train: Int
     val: Int
     seed: int = 0
+    device: str = "cpu"
 
     def joined(self) -> Labelled:
         """Training and validation items together to fit on, none to choose by."""

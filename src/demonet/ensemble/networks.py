@@ -46,9 +46,9 @@ class NetworkMember(Member):
         known = np.isin(labelled.y[labelled.val], labelled.y[labelled.train])
         made, train = self._preset(), torch.from_numpy(labelled.train)
         val = torch.from_numpy(labelled.val[known])
-        y = torch.full((view.num_items,), -1)
+        y = torch.full((view.num_items,), -1, device=labelled.device)
         for rows in (train, val):
-            y[rows] = torch.from_numpy(labelled.y)[rows]
+            y[rows] = torch.from_numpy(labelled.y)[rows].to(labelled.device)
         graphs = [view.data] if isinstance(view, NodeView) else [view.data[i] for i in labelled.train]
         features = FeatureMap(self.options["features"]).fit(graphs)
         degree = torch.cat([count_degree(graph.edge_index, int(graph.num_nodes or 0)) for graph in graphs])
@@ -59,8 +59,9 @@ class NetworkMember(Member):
         for number in range(self.options["seeds"]):
             with torch.random.fork_rng(devices=[]):
                 torch.default_generator.manual_seed(seed + number)
-                models.append(self._model(seed + number))
-        take, split = self._inputs(models[0], features, view), Split("ensemble", 0, train, val, val[:0])
+                models.append(self._model(seed + number).to(labelled.device))
+        take = self._inputs(models[0], features, view, labelled.device)
+        split = Split("ensemble", 0, train, val, val[:0])
         problem: NodeProblem | GraphProblem
         if isinstance(view, NodeView):
             problem = NodeProblem(take(None), y, split)
@@ -73,7 +74,7 @@ class NetworkMember(Member):
         best = fit_together(models, [problem] * len(models), config, choose=chosen is None)
         self.facts["chosen"] = {"epochs": best}
         for number, model in enumerate(models):
-            self.arrays |= {f"model.{number}.{name}": value.numpy() for name, value in model.state_dict().items()}
+            self.arrays |= {f"model.{number}.{name}": value.cpu().numpy() for name, value in model.state_dict().items()}
 
     def _model(self, seed: int) -> DegreeNetwork:
         made, features = self._preset(), self._features()
@@ -86,18 +87,21 @@ class NetworkMember(Member):
         arrays = {k[len(prefix) :]: torch.from_numpy(v) for k, v in self.arrays.items() if k.startswith(prefix)}
         return FeatureMap.from_state(self.facts["features"], arrays)
 
-    def _inputs(self, model: DegreeNetwork, features: FeatureMap, view: View) -> Callable[[Any], tuple[Any, ...]]:
+    def _inputs(
+        self, model: DegreeNetwork, features: FeatureMap, view: View, device: str = "cpu"
+    ) -> Callable[[Any], tuple[Any, ...]]:
         """From the numbers of some graphs, or None for all items, to what the model is called with."""
         if isinstance(view, NodeView):
             edges, weight = view.data.edge_index, view.data.get("edge_weight")
             if self.options.get("loops"):
                 edges, weight = add_self_loops(edges, weight, fill_value="mean", num_nodes=view.num_items)
-            whole = (model.prepare(features.transform(view.data), edges, edge_weight=weight),)
+            weight = weight if weight is None else weight.to(device)
+            whole = (model.prepare(features.transform(view.data).to(device), edges.to(device), edge_weight=weight),)
             return lambda rows: whole
         ready = [
             Data(x=features.transform(g), edge_index=g.edge_index, edge_weight=g.get("edge_weight")) for g in view.data
         ]
-        union = Batch.from_data_list(ready)
+        union = Batch.from_data_list(ready).to(device)
         options = {"batch": union.batch, "num_graphs": union.num_graphs, "edge_weight": union.get("edge_weight")}
         every = model.prepare(union.x, union.edge_index, **options)
         prepared = GraphUnion(every, view.sizes.tolist(), [graph.edge_index.size(1) for graph in ready])

@@ -53,6 +53,8 @@ class NodeKernel(RidgeMember):
       an RBF of what the neighbourhood looks like, as means over neighbours of radial functions of their log-degree.
     """
 
+    entries = 2**18  # 2 MB: they stay in a processor's cache, and nothing has to be kept between blocks
+
     def rows(self, view: View) -> dict[str, Float]:
         """Log-degree, and the columns of the kernel."""
         beside = {"degree": "log_degree", "structure": "structure", "ranks": "ranks", "demo": "radial"}
@@ -68,16 +70,25 @@ class NodeKernel(RidgeMember):
         other = cdist(left["other"], right["other"], "sqeuclidean")
         if kernel != "demo":  # radial functions are scaled to variance one all together
             other /= left["other"].shape[1]
+        if kernel in ("degree", "ranks"):
+            yield from (np.exp(-other / (2 * length**2)) for length in settings)
+            return
         degree = cdist(left["degree"], right["degree"], "sqeuclidean")
         near = 0.5 * np.exp(-degree / (2 * DEGREE_LENGTH**2))
+        shared = 0.5 * np.exp(-degree / 2) if kernel == "demo" else 0.5
         for length in settings:
-            around = np.exp(-other / (2 * length**2))
-            if kernel in ("degree", "ranks"):
-                yield around
-            elif kernel == "structure":
-                yield near + 0.5 * around
-            else:
-                yield near + 0.5 * np.exp(-degree / 2) * around
+            yield near + shared * np.exp(-other / (2 * length**2))
+
+    def predict_proba(self, view: View) -> Float:
+        """The regression's outputs through the fitted link; of the bare degree once for each degree."""
+        if self.options["kernel"] != "degree":
+            return super().predict_proba(view)
+        degrees, place = np.unique(view.log_degree[:, 0], return_inverse=True)
+        return self.probabilities({"degree": degrees[:, None], "other": degrees[:, None]})[place]
+
+    def distinct(self, view: View) -> int:
+        """All items; of the bare degree, so few that they do not count."""
+        return 0 if self.options["kernel"] == "degree" else view.num_items
 
     def order(self, view: View, labelled: Labelled) -> Int:
         """By mean log-degree."""
@@ -117,6 +128,11 @@ class NodeForest(ForestMember):
         if self.options["columns"] == "structure":
             return np.hstack([view.log_degree, view.structure])
         return np.hstack([view.log_degree, view.structure, dense(view.own), dense(view.neighbours)])
+
+    @property
+    def prediction(self) -> float:
+        """Of the bare degree, a prediction is made once for each degree."""
+        return 0.0 if self.options["columns"] == "degree" else super().prediction
 
     def memory(self, view: View, num_train: int) -> float:
         """The columns of all nodes, in double and single precision."""

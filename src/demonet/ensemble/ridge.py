@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,6 @@ from demonet.ensemble.views import Float, Int, View
 NOISES = tuple(0.02 * 10 ** (2 * i / 6) for i in range(7))  # .02 to 2
 DUAL_ROWS = 3000  # training items that a kernel member is fitted on, at most
 TUNING_ROWS = 1000  # and those that its settings are chosen on
-BLOCK = 4096  # items that are predicted at once
 SHARPNESS = np.geomspace(0.5, 60.0, 40)
 
 
@@ -105,6 +104,7 @@ class RidgeMember(Member):
     """
 
     kind = "kernel"
+    entries: ClassVar[int] = 2**24  # of the kernel between all items and training items that are computed at once
 
     @abstractmethod
     def rows(self, view: View) -> dict[str, Any]:
@@ -163,10 +163,17 @@ class RidgeMember(Member):
 
     def predict_proba(self, view: View) -> Float:
         """The regression's outputs through the fitted link."""
-        fitted, every = unpack(self.arrays), self.rows(view)
-        blocks = [np.arange(i, min(view.num_items, i + BLOCK)) for i in range(0, view.num_items, BLOCK)]
-        grams = (next(self.grams(take(every, block), fitted, [self.facts["setting"]])) for block in blocks)
-        output = np.concatenate([gram @ self.arrays["alpha"] for gram in grams]) + self.arrays["mean"]
+        return self.probabilities(self.rows(view))
+
+    def probabilities(self, rows: dict[str, Any]) -> Float:
+        """Probabilities of items by their rows."""
+        fitted, alpha, count = unpack(self.arrays), self.arrays["alpha"], next(iter(rows.values())).shape[0]
+        output = np.empty((count, alpha.shape[1]))
+        step = max(1, self.entries // len(alpha))
+        for start in range(0, count, step):
+            block = slice(start, start + step)
+            output[block] = next(self.grams(take(rows, block), fitted, [self.facts["setting"]])) @ alpha
+        output += self.arrays["mean"]
         if not self.options.get("ordinal"):
             return softmax(self.facts["sharpness"] * output, axis=1)
         ordered = cumulative_logit(output[:, 0], self.facts["slope"], self.arrays["cuts"])
@@ -177,15 +184,19 @@ class RidgeMember(Member):
     def cost(self, view: View, num_train: int) -> float:
         """Eigendecompositions of the tuning rows, and kernels with all items."""
         few, most = min(num_train, TUNING_ROWS), min(num_train, DUAL_ROWS)
-        return 0.02 + len(self.settings()) * 3e-10 * few**3 + 5e-11 * most**3 + 3e-8 * view.num_items * most
+        return 0.02 + len(self.settings()) * 3e-10 * few**3 + 5e-11 * most**3 + 3e-8 * self.distinct(view) * most
+
+    def distinct(self, view: View) -> int:
+        """Items that a prediction computes the kernel for."""
+        return int(view.num_items)
 
     def memory(self, view: View, num_train: int) -> float:
         """Kernels among training items, and between them and a block of all items."""
         most = min(num_train, DUAL_ROWS)
-        return super().memory(view, num_train) + 8.0 * 4 * most * max(most, BLOCK)
+        return super().memory(view, num_train) + 8.0 * 4 * (most**2 + self.entries)
 
 
-def take(rows: dict[str, Any], index: Int) -> dict[str, Any]:
+def take(rows: dict[str, Any], index: Int | slice) -> dict[str, Any]:
     """Some of the rows."""
     return {name: value[index] for name, value in rows.items()}
 

@@ -1,12 +1,11 @@
-r"""Weights for an average of candidates: greedy selection on validation, drawn towards weights that all deserve.
+r"""Weights for an average of candidates: greedy selection on validation, drawn towards equal weights.
 
 Greedy selection with replacement (Caruana et al., ICML 2004) adds, round by round, the candidate whose addition makes
 the average of probabilities best. With few validation items its choice is mostly luck, so the weights are
 
-.. math:: w = \lambda \, w_{greedy} + (1 - \lambda) \, w_{plausible}, \qquad \lambda = n_{val} / (n_{val} + 100),
-    \qquad w_{plausible} \propto e^{-z} \; (z \le 2)
+.. math:: w = \lambda \, w_{greedy} + (1 - \lambda) \, w_{equal}, \qquad \lambda = n_{val} / (n_{val} + 100)
 
-where z is by how many standard errors, item by item, a candidate's log-loss is above that of the best one.
+where equal weights go to the candidates that are not clearly worse than the best one.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ Int = NDArray[np.int64]
 
 ROUNDS = 25
 SOFTENING = 0.02
-PRIOR_ITEMS = 100  # validation items at which both weights count the same
+PRIOR_ITEMS = 100  # validation items at which greedy and equal weights count the same
 Score = Callable[[Float, Int], float]  # of [items, classes] probabilities and [items] classes; higher is better
 WORSE = 2.0  # standard errors of a paired difference beyond which a candidate is clearly worse
 
@@ -65,19 +64,13 @@ def greedy_weights(probability: Float, y: Int, *, rounds: int = ROUNDS, score: S
     return taken / rounds
 
 
-def plausible_weights(probability: Float, y: Int) -> Float:
-    """``[candidates]`` shares that fall with the distance to the best log-loss, in standard errors of the difference.
-
-    A candidate that is clearly worse, by more than two, has no share.
-    """
+def plausible(probability: Float, y: Int) -> NDArray[np.bool_]:
+    """Which candidates are not clearly worse in log-loss than the best: within two standard errors, paired."""
     loss = log_losses(probability, y)
     best = int(np.argmin(np.round(loss.mean(1), 12)))
     difference = loss - loss[best]
     error = difference.std(1, ddof=1) / math.sqrt(len(y)) if len(y) > 1 else np.full(len(loss), np.inf)
-    above = np.maximum(difference.mean(1) - 1e-12, 0.0)  # candidates that are equal but for rounding stay equal
-    distance = np.divide(above, error, out=np.where(above > 0, np.inf, 0.0), where=error > 0)
-    share = np.where(distance <= WORSE, np.exp(-np.minimum(distance, WORSE)), 0.0)
-    return share / share.sum()
+    return difference.mean(1) <= WORSE * error + 1e-12
 
 
 def ensemble_weights(probability: Float, y: Int, *, score: Score | None = None) -> Float:
@@ -88,5 +81,7 @@ def ensemble_weights(probability: Float, y: Int, *, score: Score | None = None) 
         y: ``[items]`` classes.
         score: Of the greedy selection, in place of log-loss minus accuracy.
     """
+    greedy = greedy_weights(probability, y, score=score)
     trust = len(y) / (len(y) + PRIOR_ITEMS)
-    return trust * greedy_weights(probability, y, score=score) + (1 - trust) * plausible_weights(probability, y)
+    kept = plausible(probability, y) | (greedy > 0)
+    return trust * greedy + (1 - trust) * kept / kept.sum()

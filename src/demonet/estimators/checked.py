@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from demonet.checks import check_split, labelled
 from demonet.data.splits import Split
 from demonet.ensemble import Progress as Candidate
-from demonet.estimators.closed_form import EnsembleModel
+from demonet.estimators.closed_form import ClosedForm, EnsembleModel
 from demonet.estimators.graphs import DEMONetGraphClassifier, DEMONetGraphRegressor, GraphEstimator
 from demonet.estimators.nodes import DEMONetClassifier, DEMONetRegressor, NodeEstimator
 from demonet.train.loop import Epoch
@@ -81,15 +81,24 @@ def predict_checked(estimator: Estimator, data: Data | Sequence[Data]) -> np.nda
     return estimator._outputs_of(list(data))
 
 
-def predict_and_embed(estimator: Estimator, data: Data | Sequence[Data]) -> tuple[np.ndarray, np.ndarray]:
-    """Both at once: an ensemble asks its members only once."""
-    if not isinstance(estimator.model_, EnsembleModel):
-        return predict_checked(estimator, data), embed_checked(estimator, data)
+def fitted_results(estimator: Estimator, data: Data | Sequence[Data]) -> tuple[np.ndarray, np.ndarray]:
+    """Outputs and embeddings of the items that were fitted; an ensemble has them, and does not ask its members again.
+
+    Args:
+        estimator: Fitted, or loaded, on this data.
+        data: The checked graph, or the checked graphs.
+    """
+    model = estimator.model_
+    known = model.of_fitted_items() if isinstance(model, EnsembleModel) else None
     if isinstance(estimator, NodeEstimator):
+        assert isinstance(data, Data)
         estimator.graph_ = data
-    items = data if isinstance(data, Data) else list(data)
-    outputs, embedding = estimator.model_.outputs_and_embedding(items)
-    return estimator._finite(outputs, items), embedding
+        return known or estimator._outputs_and_embedding(data)
+    graphs = list(data)
+    if isinstance(model, ClosedForm):
+        outputs, embedding = known or model.outputs_and_embedding(graphs)
+        return estimator._finite(outputs, graphs), embedding
+    return estimator._outputs_of(graphs), estimator._embed(graphs)
 
 
 def embed_checked(estimator: Estimator, data: Data | Sequence[Data]) -> np.ndarray:

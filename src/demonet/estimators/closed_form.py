@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -52,7 +52,7 @@ class Problem:
         y: ``[items]`` class numbers, -1 for unlabelled; or ``[items, 1]`` numbers, NaN for unknown.
         split: Training and validation items.
         seed: Of everything random.
-        device: Of the kernel machine.
+        device: Where kernel machines and networks are fitted.
         effort, time_limit, metric, checkpoint, on_candidate: See :meth:`demonet.ensemble.Ensemble.fit`.
     """
 
@@ -90,6 +90,10 @@ class ClosedForm(ABC):
     @abstractmethod
     def embed(self, items: Any, rows: Array | None = None) -> Array:
         """``[items, width]`` what ``transform`` gives."""
+
+    def outputs_and_embedding(self, items: Any) -> tuple[Array, Array]:
+        """``outputs`` and ``embed`` of all items."""
+        return self.outputs(items), self.embed(items)
 
     @abstractmethod
     def shares(self, items: Any, rows: Array | None = None) -> dict[str, Array]:
@@ -181,7 +185,7 @@ class EnsembleModel(ClosedForm):
     @classmethod
     def fit(cls, problem: Problem) -> Self:
         """Fit every candidate, weigh them on validation items, and fit those that count again."""
-        options = {name: getattr(problem, name) for name in (*AUTO_ONLY, "metric", "checkpoint")}
+        options = {name: getattr(problem, name) for name in (*AUTO_ONLY, "metric", "device", "checkpoint")}
         options["on_progress"] = problem.on_candidate
         items = _with_labels(problem.items, problem.y)
         ensemble = Ensemble.fit(items, problem.split, seed=problem.seed, **options)
@@ -218,15 +222,25 @@ class EnsembleModel(ClosedForm):
 
     def outputs_and_embedding(self, items: Any) -> tuple[Array, Array]:
         """``outputs`` and ``embed`` of all items at once."""
-        ensemble, every = self.ensemble, self.ensemble.member_proba(items)
-        average = ensemble.average(every)
+        every = self.ensemble.member_proba(items)
+        average = self.ensemble.average(every)
+        return average, self._side_by_side(every, average)
+
+    def of_fitted_items(self) -> tuple[Array, Array] | None:
+        """``outputs`` and ``embed`` of the items that were fitted, from the fit itself; None for a loaded model."""
+        ensemble = self.ensemble
+        if ensemble.fitted_proba is None or ensemble.proba is None:
+            return None
+        return ensemble.proba, self._side_by_side(ensemble.fitted_proba, ensemble.proba)
+
+    def _side_by_side(self, every: Sequence[Array] | Array, average: Array) -> Array:
+        ensemble = self.ensemble
         if ensemble.classes > COLUMNS:
-            found = narrow(average)
-        else:
-            kept = np.sort(np.argsort(-ensemble.weights, kind="stable")[: COLUMNS // ensemble.classes])
-            known = np.where(np.isnan(every[kept]), 1 / ensemble.classes, every[kept])  # a member of another graph
-            found = np.concatenate(list(known), axis=1)
-        return average, found.astype(np.float32)
+            return narrow(average).astype(np.float32)
+        kept = np.sort(np.argsort(-ensemble.weights, kind="stable")[: COLUMNS // ensemble.classes])
+        found = np.concatenate([every[member] for member in kept], axis=1, dtype=np.float32)
+        np.nan_to_num(found, copy=False, nan=1 / ensemble.classes)  # a member of another graph
+        return found
 
     def shares(self, items: Any, rows: Array | None = None) -> dict[str, Array]:
         """Refused: most members are not additive."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from functools import partial
 from numbers import Integral
@@ -132,6 +133,19 @@ class NodeEstimator(DEMONetEstimator):
             return self._finite(self.model_.embed(data, rows), data, rows)
         read = self.model_.embed if len(self.model_.layers) else self.model_
         return self._finite(read(self._prepare(data)).cpu().numpy()[rows], data, rows)
+
+    @torch.no_grad()
+    def _outputs_and_embedding(self, data: Data) -> tuple[Array, Array]:
+        """What :meth:`_outputs` and :meth:`_embed` give for all nodes; a network prepares the graph once for both."""
+        if isinstance(self.model_, ClosedForm):
+            both = self.model_.outputs_and_embedding(data)
+        elif len(self.model_.layers):
+            scores, embedding = self.model_.scores_and_embedding(self._prepare(data))
+            both = self._activate(scores), embedding.cpu().numpy()
+        else:
+            scores = self.model_(self._prepare(data))
+            both = self._activate(scores), scores.cpu().numpy()
+        return self._finite(both[0], data), self._finite(both[1], data)
 
     def score(self, X: Any = None, y: Any = None, sample_weight: Any = None, *, graph: Any = None) -> float:
         """Accuracy or R² on the nodes ``X`` with targets ``y``, or on the labelled nodes of a Data.
@@ -277,7 +291,7 @@ class NodeEstimator(DEMONetEstimator):
 
     def _prepare(self, data: Data) -> GraphInput | WholeGraph:
         """What the network is called with: a large graph goes through it in blocks of rows."""
-        data = data.clone().to(next(self.model_.parameters()).device)
+        data = copy.copy(data).to(next(self.model_.parameters()).device)  # to() changes a graph in place
         x = self.features_.transform(data)
         graph = self.model_.prepare(x, data.edge_index, edge_weight=data.get("edge_weight"))
         return graph if x.size(0) <= 2 * ROWS else WholeGraph(graph)

@@ -27,6 +27,8 @@ from demonet.train.metrics import METRICS
 from demonet.train.objective import Classify, Multilabel, Objective, Regress
 
 Array: TypeAlias = NDArray[Any]
+WEIGHTED = "balanced"
+"""The metric of a classification with class weights, if none is chosen."""
 
 
 class Targets(NamedTuple):
@@ -69,7 +71,8 @@ class Classification(ClassifierMixin):
                 raise DemonetError("Input y contains NaN: no item has a label")
             return Targets(table, objective, np.arange(table.size(1)))
         classes, codes = encode_classes(y)
-        return Targets(torch.from_numpy(codes), Classify(metric=self.metric or ""), classes)
+        metric = self.metric or ("" if self.class_weight is None else WEIGHTED)
+        return Targets(torch.from_numpy(codes), Classify(metric=metric), classes)
 
     def _own_objective(self, y: Tensor, num_items: int) -> Objective:
         return Multilabel() if y.dim() == 2 and y.size(1) > 1 else Classify()

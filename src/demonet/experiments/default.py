@@ -100,14 +100,15 @@ class AnyBaseline(RuleMethod):
 class Auto(RuleMethod):
     """What ``demonet fit`` does by default: the ensemble. The option is ``effort``."""
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
+    def __init__(self, options: Mapping[str, Any], device: str = "cpu") -> None:
+        self._device = device
         self._effort = _only(AUTO, options, "effort").get("effort", "standard")
         if self._effort not in EFFORTS:
             raise DemonetError(f"effort={self._effort!r}", hint=f"expected one of {', '.join(EFFORTS)}")
 
     def fit(self, data: Items, split: Split, seed: int) -> BothRules:
         """The average of members fitted on the training part, and of the same members after their refit."""
-        fitted = Ensemble.fit(data, split, effort=self._effort, seed=seed)
+        fitted = Ensemble.fit(data, split, effort=self._effort, seed=seed, device=self._device)
         y, test = labels(data).numpy(), split.test.numpy()
         strict, refit = (np.asarray(proba)[test] for proba in (fitted.strict_proba, fitted.proba))
         rows = [row for row in fitted.candidates if row.status == "fitted"]
@@ -169,7 +170,7 @@ def rule_method(cell: Cell, device: str = "cpu") -> RuleMethod:
     """The method of a cell: one of :data:`OURS`, or a baseline."""
     options = json.loads(cell.options)
     if cell.method in OURS:
-        return Auto(options) if cell.method == AUTO else Kernel(options, device)
+        return Auto(options, device) if cell.method == AUTO else Kernel(options, device)
     return AnyBaseline(cell.method, options)
 
 

@@ -45,6 +45,7 @@ NUM_RADIAL = 12
 MAX_PRODUCTS = 2e8  # multiplications for the second hop and for triangles; beyond, they are left out
 QUANTILES = 512
 ADDITIVE_WIDTH = 0.2  # in deviations of a descriptor's ranks
+CACHED = 2**17  # entries of a kernel that stay in a processor's cache while they are computed
 
 
 def kappa(
@@ -294,8 +295,11 @@ def structural(left: Tensor, right: Tensor, s: NodeSetting) -> Tensor:
     if s.structure:
         out += s.structure * torch.exp(-0.5 / s.reach**2 * torch.cdist(left, right).square() / left.size(1))
     if s.additive:
-        for a, b in zip(left.T, right.T, strict=True):
-            out += s.additive / left.size(1) * torch.exp(-0.5 * ((a[:, None] - b) / ADDITIVE_WIDTH) ** 2)
+        rows = max(1, len(left) if left.is_cuda else CACHED // max(1, len(right)))
+        for part, some in zip(out.split(rows), left.split(rows), strict=True):
+            for a, b in zip(some.T, right.T, strict=True):
+                gap = (a[:, None] - b).div_(ADDITIVE_WIDTH).square_().mul_(-0.5)
+                part += gap.exp_().mul_(s.additive / left.size(1))
     return out
 
 

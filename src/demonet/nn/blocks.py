@@ -12,8 +12,11 @@ needs the neighbours of K - 1 hops.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import torch
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from demonet.nn.models import NodeDEMONet
 
 ROWS = 65_536  # of a whole graph that are computed at once
+MUCH = 0.25  # share of its rows from which on some nodes are evaluated with all of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,10 +53,22 @@ class Block:
     scale: Tensor | None = None
     weight: Tensor | None = None
 
+    def part(self, start: int, stop: int) -> Block:
+        """Some of the targets."""
+        targets, degree = slice(self.targets.start + start, self.targets.start + stop), self.degree[start:stop]
+        if self.pointer is None or self.neighbours is None or self.scale is None:
+            return Block(targets, degree)
+        pointer = self.pointer[start : stop + 1]
+        entries = slice(int(pointer[0]), int(pointer[-1]))
+        weight = None if self.weight is None else self.weight[entries]
+        return Block(targets, degree, pointer - pointer[0], self.neighbours[entries], self.scale[start:stop], weight)
+
 
 @dataclass(frozen=True, eq=False)
 class NodeBatch:
     """Some nodes, with all that a model needs to compute their scores: pass it in place of ``x``, without edges.
+
+    A model in evaluation mode computes many rows block by block.
 
     Attributes:
         x: ``[rows, F]`` the features of the nodes that the first convolution is computed for, or reads.
@@ -63,6 +79,23 @@ class NodeBatch:
     x: Tensor
     neighbourhood: Tensor | None
     blocks: tuple[Block, ...]
+    rows: int = field(default=ROWS, compare=False)
+
+    def num_targets(self, number: int) -> int:
+        """How many targets a convolution has."""
+        return len(self.blocks[number].degree)
+
+    def parts(self, number: int, aggr: str) -> Iterator[Block]:
+        """The targets of a convolution, block by block."""
+        return iter(self._parts[number])
+
+    @cached_property
+    def _parts(self) -> list[list[Block]]:
+        return [
+            [block.part(start, min(start + self.rows, len(block.degree)))
+             for start in range(0, len(block.degree), self.rows)]
+            for block in self.blocks
+        ]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +108,22 @@ class WholeGraph:
     graph: GraphInput
     rows: int = field(default=ROWS, compare=False)
 
-    def blocks(self, aggr: str) -> Iterator[Block]:
-        """All targets, block by block, with all of their neighbours."""
+    @property
+    def x(self) -> Tensor:
+        """The features of all rows."""
+        return self.graph.x
+
+    @property
+    def neighbourhood(self) -> Tensor | None:
+        """The sums of the first convolution; None if it reads them."""
+        return self.graph.neighbourhood
+
+    def num_targets(self, number: int) -> int:
+        """How many targets a convolution has: all rows."""
+        return self.graph.layout.num_nodes
+
+    def parts(self, number: int, aggr: str) -> Iterator[Block]:
+        """The targets of a convolution, which are all rows, block by block, with all of their neighbours."""
         layout = self.graph.sorted_layout
         for start in range(0, layout.num_nodes, self.rows):
             stop = min(start + self.rows, layout.num_nodes)
@@ -115,8 +162,20 @@ class NeighbourSampler:
         self.aggrs = [conv.aggr for conv in model.convolutions_in_order()]
         self._place = torch.full((graph.layout.num_nodes,), -1, device=graph.layout.key.device)
 
+    def evaluation(self, nodes: Tensor) -> NodeBatch | WholeGraph:
+        """What gives distinct nodes their exact scores: all that the layers read, or the graph where that is much."""
+        exact, most = copy.copy(self), self.graph.layout.num_nodes * MUCH
+        exact.neighbours = None
+        return exact._batch(nodes, None, most) or WholeGraph(self.graph)
+
     def batch(self, nodes: Tensor, generator: torch.Generator | None = None) -> NodeBatch:
         """The batch of distinct nodes, by their index in the graph."""
+        found = self._batch(nodes, generator, math.inf)
+        assert found is not None
+        return found
+
+    def _batch(self, nodes: Tensor, generator: torch.Generator | None, most: float) -> NodeBatch | None:
+        """The batch, or None if it would read more rows than ``most``."""
         graph = self.graph
         layout, known = graph.layout, graph.neighbourhood is not None
         rows = nodes if layout.rank is None else layout.rank[nodes]
@@ -124,6 +183,8 @@ class NeighbourSampler:
         for aggr in reversed(self.aggrs[1:] if known else self.aggrs):
             block, rows = self._draw(rows, aggr, generator)
             blocks.append(block)
+            if rows.numel() > most:
+                return None
         if known:
             blocks.append(Block(slice(0, rows.numel()), layout.key[rows]))
         sums = None if graph.neighbourhood is None else take_rows(graph.neighbourhood, rows)
@@ -169,3 +230,14 @@ def row_blocks(x: Tensor, rows: int) -> Iterator[Tensor]:
     """All rows, so many at a time."""
     for start in range(0, x.size(0), rows):
         yield slice_rows(x, slice(start, min(start + rows, x.size(0))))
+
+
+def put_together(parts: Iterable[Tensor], rows: int) -> Tensor:
+    """All rows from consecutive parts, which are not kept beside them."""
+    out, start = torch.empty(0), 0
+    for part in parts:
+        if not start:
+            out = part.new_empty(rows, *part.shape[1:])
+        out[start : start + len(part)] = part
+        start += len(part)
+    return out

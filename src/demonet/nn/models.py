@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self, cast
@@ -15,7 +16,7 @@ from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError
 from demonet.nn.after import After
-from demonet.nn.blocks import NodeBatch, WholeGraph, row_blocks, slice_rows
+from demonet.nn.blocks import NodeBatch, WholeGraph, put_together, row_blocks, slice_rows
 from demonet.nn.config import ModelConfig
 from demonet.nn.conv import DEMOConv
 from demonet.nn.dropout import Dropout
@@ -223,6 +224,8 @@ class NodeDEMONet(DegreeNetwork):
         given = self._input(x, edge_index, edge_weight, degree)
         if isinstance(given, WholeGraph):
             return given.graph.layout.leave(self._in_blocks(given, head=True))
+        if isinstance(x, NodeBatch) and not self.training and x.x.size(0) > x.rows:
+            return self._in_blocks(x, head=True)
         return given.leave(self._head(self._levels(given)[-1], given))
 
     def _head(self, h: Tensor, given: LayerInput) -> Tensor:
@@ -240,31 +243,34 @@ class NodeDEMONet(DegreeNetwork):
             return x
         return LayerInput(x.x, x.blocks, None, x.neighbourhood, None, None, None)
 
-    def _in_blocks(self, whole: WholeGraph, head: bool) -> Tensor:
-        """Scores, or what the head reads, of all rows in degree order: every layer block by block of rows."""
+    def _in_blocks(self, whole: WholeGraph | NodeBatch, head: bool) -> Tensor:
+        """Scores, or what the head reads, of all targets: every layer block by block of rows."""
         if self.training:
             raise DemonetError("a WholeGraph is for evaluation", hint="call model.eval() first")
-        graph = whole.graph
-        h = graph.x if self.stem is None else torch.cat([self.stem(part) for part in row_blocks(graph.x, whole.rows)])
-        steps: list[tuple[int, DEMOConv, Any]] = [
-            (k, layer.conv, layer) for k, layer in enumerate(self.hidden_layers())
-        ]
+        h = whole.x
+        if self.stem is not None:
+            h = put_together((self.stem(part) for part in row_blocks(whole.x, whole.rows)), whole.x.size(0))
+        steps: list[tuple[DEMOConv, Any]] = [(layer.conv, layer) for layer in self.hidden_layers()]
         if head and isinstance(self.head, DEMOConv):
-            steps.append((len(steps), self.head, partial(_convolve, self.head)))
-        for number, conv, step in steps:
-            known = graph.neighbourhood if number == 0 else None
-            parts = []
-            for block in whole.blocks(conv.aggr):
-                rows, sums, here = h, None, block
-                if known is not None:
-                    rows, sums = slice_rows(h, block.targets), slice_rows(known, block.targets)
-                    here = replace(block, targets=slice(0, rows.size(0)))
-                blocks = (here,) * (number + 1)
-                parts.append(step(rows, LayerInput(rows, blocks, None, sums, None, None, None), number=number))
-            h = torch.cat(parts)
-        if head and not isinstance(self.head, DEMOConv):
-            h = torch.cat([self.head(part) for part in row_blocks(h, whole.rows)])
-        return h
+            steps.append((self.head, partial(_convolve, self.head)))
+        for number, (conv, step) in enumerate(steps):
+            h = put_together(self._step_in_blocks(whole, h, number, conv, step), whole.num_targets(number))
+        return self._head_in_blocks(h, whole.rows) if head and not isinstance(self.head, DEMOConv) else h
+
+    def _step_in_blocks(
+        self, whole: WholeGraph | NodeBatch, h: Tensor, number: int, conv: DEMOConv, step: Any
+    ) -> Iterator[Tensor]:
+        known = whole.neighbourhood if number == 0 else None
+        for block in whole.parts(number, conv.aggr):
+            rows, sums, here = h, None, block
+            if known is not None:
+                rows, sums = slice_rows(h, block.targets), slice_rows(known, block.targets)
+                here = replace(block, targets=slice(0, rows.size(0)))
+            blocks = (here,) * (number + 1)
+            yield step(rows, LayerInput(rows, blocks, None, sums, None, None, None), number=number)
+
+    def _head_in_blocks(self, h: Tensor, rows: int) -> Tensor:
+        return put_together((self.head(part) for part in row_blocks(h, rows)), h.size(0))
 
     def loss(self, x: Tensor | GraphInput, target: Tensor, share: Tensor, edge_index: Graph = None) -> Tensor:
         r"""Weighted cross-entropy over all nodes, :math:`\sum_v s_v \, \mathrm{CE}_v`.
@@ -318,6 +324,17 @@ class NodeDEMONet(DegreeNetwork):
         if isinstance(given, WholeGraph):
             return given.graph.layout.leave(self._in_blocks(given, head=False))
         return given.leave(self._levels(given)[-1])
+
+    def scores_and_embedding(self, x: GraphInput | WholeGraph) -> tuple[Tensor, Tensor]:
+        """:meth:`forward` and :meth:`embed` of a prepared graph, in one pass where the head reads single rows."""
+        if not isinstance(x, WholeGraph):
+            given = layer_input(x)
+            h = self._levels(given)[-1]
+            return given.leave(self._head(h, given)), given.leave(h)
+        h = self._in_blocks(x, head=False)
+        by_row = not isinstance(self.head, DEMOConv)
+        scores = self._head_in_blocks(h, x.rows) if by_row else self._in_blocks(x, head=True)
+        return x.graph.layout.leave(scores), x.graph.layout.leave(h)
 
     def convolutions_in_order(self) -> list[DEMOConv]:
         """The convolutions that scores go through, the first one first."""

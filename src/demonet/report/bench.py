@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from demonet.bench.methods import METHODS, OURS
 from demonet.bench.rows import Row, best, slope
 from demonet.report import chart_plotly, chart_svg
 from demonet.report.chart import Axis, Chart, Panel, Series
 from demonet.report.page import Facts, Figure, Page, Section, Table, Text
+from demonet.report.palette import CATEGORICAL
 from demonet.report.table_cells import Cell, Column
 
 MEASURED = """An epoch is the forward pass, the cross-entropy over all nodes, the backward pass and a step of Adam. \
@@ -20,6 +21,17 @@ setup. The networks take turns, round after round; the table has the median of t
 The lower bound is the least amount of data that our networks must move through memory, divided by the measured \
 bandwidth of a plain copy: once with every layer as a separate function, once (one-step) without storing anything that \
 only one node needs. On graphs that fit into a cache it says little."""
+
+MOST = 17
+"""Lines in one panel; more are divided by their kind."""
+_KINDS = {
+    "ours": "DEMO-Net and others",
+    "peer": "DEMO-Net and others",
+    "no messages": "DEMO-Net and others",
+    "module": "DEMOConv in a module of your own",
+    "preset": "Presets, as the package trains them",
+}
+_SHAPES = {"drop": "With dropout", "norm": "With normalisation and dropout"}
 
 
 def bench_page(rows: Sequence[Row]) -> Page:
@@ -57,28 +69,48 @@ def _figure(rows: Sequence[Row], precision: str) -> Section:
     chart = _chart([row for row in rows if row.precision == precision], title)
     alt = "; ".join(
         f"{line.name}: {line.y[-1]:.3g} ms at {line.x[-1]:,.0f} nodes, slope {slope(line.x, line.y):.2f}"
-        for line in chart.panels[0].series
+        for panel in chart.panels
+        for line in panel.series
     )
-    caption = "Each method in its fastest mode."
+    caption = "Each method in its fastest mode. Solid lines are DEMO-Net, dashed lines are others."
     return Figure(chart_plotly.draw(chart), alt=f"{title}. {alt}.", caption=caption, title=title)
 
 
 def _chart(rows: Sequence[Row], title: str) -> Chart:
-    """The fastest mode of each method by the number of nodes, ours in colour."""
-    series = [
+    """The fastest mode of each method by the number of nodes; many methods are divided by their kind."""
+    lines = {name: line for name, line in times_by_nodes(rows).items() if line}
+    groups: dict[str, list[str]] = {}
+    for name in lines:
+        groups.setdefault(_group(name) if len(lines) > MOST else "", []).append(name)
+    panels = [Panel(group, _series({name: lines[name] for name in names})) for group, names in groups.items()]
+    x = Axis("number of nodes (twice as many random edges)", log=True)
+    return Chart(title, panels, x, Axis("milliseconds per epoch", log=True), columns=1, end_labels=True)
+
+
+def _group(name: str) -> str:
+    """The panel of a method."""
+    _, _, more = name.partition("+")
+    return _SHAPES[more] if more in _SHAPES else _KINDS[METHODS[name].kind]
+
+
+def _series(lines: Mapping[str, Sequence[tuple[float, float]]]) -> list[Series]:
+    """A line for each method; no two have the same colour and dash pattern."""
+    ours = [name for name in lines if METHODS[name].kind in ("ours", "module", "preset")]
+    others = [name for name in lines if name not in ours]
+    dashes = {name: 3 * (place // len(CATEGORICAL)) for place, name in enumerate(ours)}
+    dashes |= {name: 1 + place // len(CATEGORICAL) for place, name in enumerate(others)}
+    return [
         Series(
             name,
-            [nodes for nodes, _ in line],
-            [ms for _, ms in line],
-            colour=OURS.index(name) if name in OURS else None,
-            symbol=index,
-            hover=[f"{name}\n{ms:.3g} ms, {nodes:,.0f} nodes" for nodes, ms in line],
+            [nodes for nodes, _ in lines[name]],
+            [ms for _, ms in lines[name]],
+            colour=place,
+            symbol=place,
+            dash=dashes[name],
+            hover=[f"{name}\n{ms:.3g} ms, {nodes:,.0f} nodes" for nodes, ms in lines[name]],
         )
-        for index, (name, line) in enumerate(times_by_nodes(rows).items())
-        if line
+        for place, name in enumerate((*ours, *others))
     ]
-    x = Axis("number of nodes (twice as many random edges)", log=True)
-    return Chart(title, [Panel("", series)], x, Axis("milliseconds per epoch", log=True), columns=1, end_labels=True)
 
 
 def _table(rows: Sequence[Row]) -> Section:

@@ -9,6 +9,9 @@ from typing import Literal
 
 from demonet.errors import DemonetError
 
+DASHES = ("solid", "dash", "dot", "dashdot")
+"""Dash patterns of lines, by the names that plotly has for them."""
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -41,6 +44,7 @@ class Series:
             ``"links"``: a thin line between the first two points, the next two, and so on.
         colour: Index of a categorical colour; ``None`` for grey.
         symbol: Index of a marker symbol: a second way to tell series apart.
+        dash: Index of a dash pattern in ``DASHES``: a third way, for lines; 0 is solid, and thicker than the others.
         hover: The tooltip of each point; by default its coordinates.
     """
 
@@ -52,6 +56,7 @@ class Series:
     mark: Literal["line", "points", "intervals", "links"] = "line"
     colour: int | None = None
     symbol: int = 0
+    dash: int = 0
     hover: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -82,7 +87,7 @@ class Chart:
         origin: Where to draw a vertical line, such as at "no difference"; none by default.
         square: Whether both axes have the same scale.
         legend: Whether there is a legend below the chart.
-        end_labels: Whether an SVG names lines at their right ends instead.
+        end_labels: Whether lines are named at their right ends instead.
         note: The caption on the page.
     """
 
@@ -129,6 +134,23 @@ def limits(axis: Axis, values: Iterable[float], *, margin: float = 0.04) -> tupl
     together = high - low <= 1e-9 * max(abs(low), abs(high))
     extra = 0.5 * (abs(high) or 1) if together else margin * (high - low)
     return low - extra, high + extra
+
+
+def spread(places: Mapping[str, float], least: float, lowest: float) -> dict[str, float]:
+    """Heights of labels near the given places, at least ``least`` apart and none below ``lowest``; y grows downwards.
+
+    >>> spread({"a": 10.0, "b": 12.0, "c": 50.0}, 15.0, 60.0)
+    {'a': 10.0, 'b': 25.0, 'c': 50.0}
+    """
+    heights: dict[str, float] = {}
+    below = -math.inf
+    for name, place in sorted(places.items(), key=lambda item: item[1]):
+        heights[name] = below = max(place, below + least)
+    limit = lowest
+    for name in reversed(heights):  # what was pushed too far down is pushed up again
+        heights[name] = min(heights[name], limit)
+        limit = heights[name] - least
+    return heights
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:

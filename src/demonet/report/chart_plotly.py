@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
-from demonet.report.chart import Axis, Chart, Series
+from demonet.report.chart import DASHES, Axis, Chart, Panel, Series, limits, spread
 from demonet.report.figures import SYMBOLS, finish, plain
 from demonet.report.palette import NEUTRAL, colour
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 PANEL, ALONE, NAME, GAP, ENTRY = 260, 400, 22, 64, 22
 """Heights in pixels: panel, single panel, named line, gap between panels, line of the legend."""
+LABEL, LETTER = 15, 7.3
+"""Least distance of labels at the ends of lines, and the approximate width of a letter."""
 
 
 def draw(chart: Chart) -> Figure:
@@ -21,7 +24,7 @@ def draw(chart: Chart) -> Figure:
 
     figure = go.Figure()
     columns = min(chart.columns, len(chart.panels))
-    panel = ALONE if len(chart.panels) == 1 else PANEL
+    panel = ALONE if len(chart.panels) == 1 or chart.end_labels else PANEL
     if chart.y.names is not None:
         panel = 24 + NAME * len(chart.y.names)
     named: set[str] = set()
@@ -36,8 +39,12 @@ def draw(chart: Chart) -> Figure:
         )
         for series in each.series:
             _add(figure, series, chart, number, named)
+        if chart.end_labels:
+            _label_ends(figure, each, chart, number, panel)
     _below(figure, chart.x.title)
-    lines = -(-len(named) // 5) if chart.legend else 0
+    legend = chart.legend and not chart.end_labels
+    lines = -(-len(named) // 5) if legend else 0
+    right = {"r": int(20 + LETTER * max(map(len, named)))} if chart.end_labels else {}
     return finish(
         figure,
         "",
@@ -47,8 +54,8 @@ def draw(chart: Chart) -> Figure:
         },
         meta={"panels": len(chart.panels), "panel": panel, "gap": GAP, "around": 110 + ENTRY * lines},
         height=chart.rows * (panel + GAP) + 46 + ENTRY * lines,
-        margin={"t": 50, "b": 58 + ENTRY * lines},
-        showlegend=chart.legend,
+        margin={"t": 50, "b": 58 + ENTRY * lines, **right},
+        showlegend=legend,
     )
 
 
@@ -103,7 +110,11 @@ def _add(figure: Figure, series: Series, chart: Chart, number: str, named: set[s
         x=list(series.x),
         y=list(series.y),
         mode="lines+markers" if series.mark == "line" else "markers",
-        line={"color": stroke, "width": 1.5 if series.colour is None else 2.5},
+        line={
+            "color": stroke,
+            "width": 1.5 if series.colour is None or series.dash else 2.5,
+            **({"dash": DASHES[series.dash % len(DASHES)]} if series.dash else {}),
+        },
         marker={
             "color": stroke,
             "symbol": SYMBOLS[series.symbol % len(SYMBOLS)],
@@ -116,6 +127,37 @@ def _add(figure: Figure, series: Series, chart: Chart, number: str, named: set[s
         **shared,
     )
     named.add(series.name)
+
+
+def _label_ends(figure: Figure, panel: Panel, chart: Chart, number: str, height: int) -> None:
+    """Write the name of each line at its right end, in its colour; names are moved apart so that none covers another.
+
+    The ranges of the axes are fixed: names do not widen them, and the distance of two names in pixels is known.
+    """
+    every = [series for series in panel.series if series.x]
+    across = limits(chart.x, [value for series in every for value in series.x])
+    low, high = limits(chart.y, [value for series in every for value in series.y])
+    figure.layout[f"xaxis{number}"].update(range=across)
+    figure.layout[f"yaxis{number}"].update(range=[low, high])
+    ends = {series.name: (_place(series.x[-1], chart.x), _place(series.y[-1], chart.y)) for series in every}
+    down = {name: height * (high - y) / (high - low) for name, (_, y) in ends.items()}
+    heights: dict[str, float] = {}
+    for last in {x for x, _ in ends.values()}:
+        heights |= spread({name: down[name] for name, (x, _) in ends.items() if x == last}, LABEL, height)
+    for series in every:
+        x, y = ends[series.name]
+        figure.add_annotation(
+            text=plain(series.name, 40),
+            font={"color": NEUTRAL[0] if series.colour is None else colour(series.colour)},
+            showarrow=False,
+            **{"xref": f"x{number}", "x": x, "xanchor": "left", "xshift": 8},
+            **{"yref": f"y{number}", "y": y, "yanchor": "middle", "yshift": down[series.name] - heights[series.name]},
+        )
+
+
+def _place(value: float, axis: Axis) -> float:
+    """A value as annotations take it."""
+    return math.log10(value) if axis.log else value
 
 
 def _below(figure: Figure, title: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from demonet.report.chart import Axis, Chart, Panel, Series, limits, ticks
+from demonet.report.chart import DASHES, Axis, Chart, Panel, Series, limits, spread, ticks
 from demonet.report.escape import visible
 from demonet.report.palette import CATEGORICAL, GROUND, NEUTRAL
 
@@ -33,6 +33,8 @@ LETTER, ENTRY = 7.3, 22
 END_LABELS, LABEL = 150, 15
 """Width of the right margin for labels at the ends of lines, and their least distance."""
 LONGEST = 34
+STROKES = {"dash": "8 4", "dot": "2 3", "dashdot": "8 3 2 3"}
+"""Lengths of strokes and gaps."""
 
 CORNERS: dict[int, tuple[tuple[float, float], ...]] = {
     1: ((0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)),
@@ -124,13 +126,10 @@ def _panel(chart: Chart, panel: Panel, frame: Frame, *, first: bool) -> list[str
 def _end_labels(every: Sequence[Series], place: Place, right: float, bottom: float) -> list[str]:
     """The name of each line at its right end; names are moved apart so that none covers another."""
     ends = {series.name: place(series.x[-1], series.y[-1]) for series in every}
-    heights: dict[str, float] = {}
-    for name, (_, y) in sorted(ends.items(), key=lambda item: item[1][1]):
-        heights[name] = max(y, max(heights.values(), default=-math.inf) + LABEL)
-    excess = max(0.0, max(heights.values()) - bottom)
+    heights = spread({name: y for name, (_, y) in ends.items()}, LABEL, bottom)
     parts = []
     for series in every:
-        (x, y), height = ends[series.name], heights[series.name] - excess
+        (x, y), height = ends[series.name], heights[series.name]
         parts.append(_line(x + 4, y, right + 8, height))
         parts.append(_text(right + 12, height + 4, series.name, kind="" if series.colour is None else _kind(series)))
     return parts
@@ -146,7 +145,9 @@ def _series(series: Series, place: Place) -> list[str]:
         if series.low:
             ends = [*zip(series.x, series.high, strict=True), *reversed([*zip(series.x, series.low, strict=True)])]
             parts.append(f'<polygon class="{kind}" points="{_path([place(x, y) for x, y in ends])}"/>')
-        parts.append(f'<polyline class="{kind}" points="{_path(points)}"/>')
+        pattern = DASHES[series.dash % len(DASHES)]
+        dashed = f' style="stroke-dasharray: {STROKES[pattern]}; stroke-width: 1.6"' if series.dash else ""
+        parts.append(f'<polyline class="{kind}" points="{_path(points)}"{dashed}/>')
     elif series.mark == "intervals" and series.low:
         for y, low, high in zip(series.y, series.low, series.high, strict=True):
             parts.append(_line(*place(low, y), *place(high, y), f"bar {kind}"))

@@ -53,7 +53,8 @@ def verdict(board: Leaderboard) -> str:
     if best is None or best.mean is None:
         return "No method has been compared yet."
     level = [name for name in board.level if name != best.method]
-    over = "" if best.status == "compared" else f" over the {len(best.values)} splits that are finished"
+    finished = "one split that is" if len(best.values) == 1 else f"{len(best.values)} splits that are"
+    over = "" if best.status == "compared" else f" over the {finished} finished"
     text = f"`{best.method}` has the highest mean {metric}{over}, {best.mean:.3f}."
     if level:
         named = ", ".join(f"`{name}`" for name in level[:6]) + (f" and {len(level) - 6} more" if len(level) > 6 else "")
@@ -65,10 +66,11 @@ def verdict(board: Leaderboard) -> str:
 
 
 def _table(rows: list[Row], metric: str) -> Section:
+    alike = len({len(row.values) for row in rows}) == 1  # means over other splits do not compete for the best
     columns = [
         Column("method"),
         Column("group"),
-        Column(metric, best="max"),
+        Column(metric, best="max" if alike else None),
         Column("95 % interval"),
         Column("from the best", signed=True),
         Column("its interval"),

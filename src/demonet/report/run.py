@@ -142,7 +142,7 @@ def _headline(run: Run) -> dict[str, Cell]:
         if not np.isnan(low):
             facts[f"95 % interval, {how}"] = f"{shown(low)}–{shown(high)}"
     if floor is not None:
-        facts[f"best floor: {floor[0]}"] = _number(run, floor[1][0])
+        facts[f"best simple baseline: {floor[0]}"] = _number(run, floor[1][0])
     names = {"test_accuracy": "accuracy", "macro_f1": "macro F1", "average_precision": "average precision"}
     names |= {"rmse": "RMSE", "mae": "MAE", "r2": "R²"}
     others = {f"{name}, test": run.metrics.get(key) for key, name in names.items() if name != title}

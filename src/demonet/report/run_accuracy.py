@@ -14,10 +14,10 @@ from demonet.report.page import Figure, Section, Table
 from demonet.report.run_figures import accuracy_by_size, confusion
 from demonet.report.table_cells import Cell, Column
 from demonet.runs.evaluate import mean_interval, metric_range, shown
+from demonet.runs.floors import FLOOR_NAMES
 from demonet.runs.run import Run
 
 OURS = "DEMO-Net"
-FLOOR_NAMES = {"degree-knn": "degree only", "attribute-lr": "attributes only", "attribute-ridge": "attributes only"}
 TEST = 2
 MOST_CLASSES = 40  # of more, a page shows the largest and the most often confused
 
@@ -86,7 +86,7 @@ def verdict(run: Run) -> str:
         return told
     name, (best, _, _) = floor
     sign = 1 if metric.larger_is_better else -1
-    told += f"\n\nThe best simple baseline (floor), {name}, has {text(best)}"
+    told += f"\n\nThe best simple baseline, {name}, has {text(best)}"
     if sign * best >= sign * value:
         return f"{told}. The model does not beat it: on this test the simple baseline is as good or better."
     if low <= best <= high:
@@ -128,7 +128,7 @@ def _student(run: Run, values: list[float]) -> tuple[float, float]:
 
 def _beside(run: Run, rows: dict[str, Score], caption: str, title: str) -> list[Section]:
     ours, name = rows[OURS][0], run.metric.title
-    told = f"{caption} Grey bars are simple baselines (floors), which use less information than the model."
+    told = f"{caption} Grey bars are simple baselines, which use less information than the model."
     if not run.metric.larger_is_better:
         told += " Shorter bars are better."
     best: Literal["max", "min"] = "max" if run.metric.larger_is_better else "min"

@@ -10,9 +10,9 @@ from demonet.report.escape import visible
 from demonet.report.figures import finish, interval_bars, plain
 from demonet.report.page import Figure, Section, Table, Text
 from demonet.report.palette import colour
-from demonet.report.run_accuracy import FLOOR_NAMES
 from demonet.report.table_cells import Cell, Column
 from demonet.runs.evaluate import shown
+from demonet.runs.floors import FLOOR_NAMES
 from demonet.runs.outputs import gain_sentence, signed
 from demonet.runs.run import Run
 
@@ -268,7 +268,7 @@ def rule_sentence(run: Run) -> str:
     bounds = strict["test_metric_interval"]
     interval = f" ({shown(bounds[0])} to {shown(bounds[1])})" if bounds else ""
     return (
-        "Model and floors were fitted again on training and validation items after everything was chosen (refit). "
-        f"Fitted on the training part alone (strict), the model has {run.metric.title} "
-        f"{shown(strict['test_metric'])}{interval}" + (f", the floors {floors}." if floors else ".")
+        "Model and simple baselines were fitted again on training and validation items after everything was chosen "
+        f"(refit). Fitted on the training part alone (strict), the model has {run.metric.title} "
+        f"{shown(strict['test_metric'])}{interval}" + (f", the simple baselines {floors}." if floors else ".")
     )

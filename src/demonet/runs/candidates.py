@@ -56,9 +56,13 @@ def _gain(judged: dict[str, Any], average: Any, y: Any, metric: str) -> dict[str
     if not known or whole is None:
         return None
     best = max(known, key=lambda name: sign * known[name])
+    each = [_of_items(metric, outputs, y) for outputs in (average, judged[best])]
     generator, differences = np.random.default_rng(0), []
     for _ in range(2 * RESAMPLES):
         rows = generator.integers(0, len(y), len(y))
+        if each[0] is not None and each[1] is not None:
+            differences.append(sign * float((each[0] - each[1])[rows].mean()))
+            continue
         pair = [value_of(metric, "classify", y[rows], outputs[rows]) for outputs in (average, judged[best])]
         if None not in pair:
             differences.append(sign * (pair[0] - pair[1]))  # type: ignore[operator]
@@ -71,3 +75,13 @@ def _gain(judged: dict[str, Any], average: Any, y: Any, metric: str) -> dict[str
         "difference": sign * (whole - known[best]),
         "interval": bounds and [min(max(bound, low - high), high - low) for bound in bounds],
     }
+
+
+def _of_items(metric: str, outputs: NDArray[Any], y: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    """``[items]`` what a metric is the mean of; None if it is no mean over items."""
+    if metric == "accuracy":
+        return (outputs.argmax(1) == y).astype(np.float64)
+    if metric == "log-loss":
+        least = np.finfo(outputs.dtype).eps  # as scikit-learn has it
+        return -np.log(np.clip(outputs[np.arange(len(y)), y], least, 1 - least))
+    return None

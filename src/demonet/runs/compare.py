@@ -1,8 +1,8 @@
 r"""``compare_run``: every method of the package on one problem over the same splits, and a leaderboard.
 
-A cell is one method on one split. Each finished cell is a file of its own, written atomically and keyed by the settings
-and by the checksums of the input files. So an interrupted comparison goes on where it stopped, more splits or more
-methods need only the missing cells, and changed files start again.
+A cell is one method on one split. Each finished cell is a file of its own, written atomically, sealed by a checksum and
+keyed by the settings and by the checksums of the input files. So an interrupted comparison goes on where it stopped,
+more splits or more methods need only the missing cells, and changed files start again.
 
 Splits of one data set overlap, so intervals and differences have the corrected variance of Nadeau and Bengio
 (:mod:`demonet.experiments.statistics`).
@@ -24,17 +24,18 @@ from pathlib import Path
 from typing import Any, Literal
 
 import demonet
-from demonet.atomic import replacing
+from demonet.atomic import PART, replacing
 from demonet.baselines import names as baseline_names
 from demonet.checks import check_jobs
 from demonet.ensemble import EFFORTS
-from demonet.errors import DemonetError, DemonetWarning, Hint
+from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.experiments.ledger.engines import Ended, Engine, LocalEngine, Task
 from demonet.experiments.ledger.job import Cell, Job, Outcome, Stamp, canonical
 from demonet.experiments.measure import Meter
 from demonet.experiments.methods import OURS
 from demonet.experiments.statistics import holm, paired
 from demonet.runs.competitors import ALWAYS, AUTO, KERNEL, Competitor, Size, cost, group_of, methods_for
+from demonet.runs.manifest import read_sealed, write_sealed
 from demonet.runs.plan import Plan, make_plan
 from demonet.runs.settings import MOST_SPLITS, Reading, Settings
 from demonet.train.metrics import METRICS
@@ -52,7 +53,7 @@ class Comparing:
     Attributes:
         methods: Names; None for all that apply and are affordable.
         everything: Also those that are expensive.
-        splits: Number of random splits.
+        splits: Number of random splits; the masks of a graph are used instead, if it has any.
         seed: Seed of the first split and of the methods on it; split i has ``seed + i``.
         val, test: Shares of the labelled items for validation and test.
         metric: By which methods are ranked.
@@ -205,7 +206,7 @@ def compare_run(
     left_out = _left_out(plan, comparing)
     wanted = list(dict.fromkeys(comparing.methods or methods_for(plan.inputs)))
     methods = [name for name in wanted if name not in left_out]
-    cells = {(name, number): _load(out, about, name, number) for name in methods for number in range(comparing.splits)}
+    cells = {(name, number): _load(out, about, name, number) for name in methods for number in range(len(plan.splits))}
     found = {place: cell for place, cell in cells.items() if cell is not None}
     if found:
         progress.message(f"{len(found)} of {len(cells)} cells are finished")
@@ -216,11 +217,11 @@ def compare_run(
     if todo:
         made = (engine or _processes)(min(comparing.jobs, len(todo)))
         text = canonical(asked | {"checksums": plan.checksums})
-        for name, number, cell in _work(made, text, todo, failed, comparing.time_limit, progress, len(cells)):
+        for name, number, cell in _work(made, text, todo, failed, comparing, progress, len(cells)):
             found[name, number] = cell
             _save(out, about, name, number, cell)
     rows = _rows(wanted, found, failed, left_out, plan, comparing)
-    board = Leaderboard(rows, about | {"metric": comparing.metric, "splits": comparing.splits})
+    board = Leaderboard(rows, about | {"metric": comparing.metric, "splits": len(plan.splits)})
     _write(out, board, page)
     return board
 
@@ -256,7 +257,8 @@ def perform(job: Job, device: str = "cpu") -> Outcome:
     seconds, memory = meter.seconds, meter.peak_memory_mb
     y, test, val = plan.inputs.data.y.numpy(), split.test.numpy(), split.val.numpy()
     metrics = {name: METRICS[name].functions["classify"](y[test], predicted[test], None) for name in METRIC_NAMES}
-    extra = {"metrics": metrics, "split": split.hash, "validation": float((predicted[val] == y[val]).mean())}
+    validation = float((predicted[val] == y[val]).mean()) if val.size else None
+    extra = {"metrics": metrics, "split": split.hash, "validation": validation}
     return Outcome(metrics["accuracy"], seconds, memory, extra)
 
 
@@ -273,12 +275,13 @@ def _work(
     asked: str,
     todo: list[tuple[str, int]],
     failed: dict[str, str],
-    time_limit: float | None,
+    comparing: Comparing,
     progress: CompareProgress,
     total: int,
 ) -> Iterable[tuple[str, int, dict[str, Any]]]:
     """Compute cells until all are done or time is up; the reason of a method that fails goes into ``failed``."""
-    deadline = math.inf if time_limit is None else time.monotonic() + time_limit
+    limit, metric = comparing.time_limit, comparing.metric
+    deadline = math.inf if limit is None else time.monotonic() + limit
     waiting, running, done = list(todo), 0, total - len(todo)
     try:
         while waiting or running:
@@ -300,7 +303,7 @@ def _work(
                     waiting, done = [place for place in waiting if place[0] != name], done + len(dropped)
                     progress.cell(name, number, done, total, f"failed: {result}")
                     continue
-                progress.cell(name, number, done, total, f"accuracy {result['metrics']['accuracy']:.3f}")
+                progress.cell(name, number, done, total, f"{METRICS[metric].title} {result['metrics'][metric]:.3f}")
                 yield name, number, result
     finally:
         engine.close()
@@ -366,19 +369,24 @@ def _open(out: Path, about: dict[str, Any], *, overwrite: bool) -> None:
     if path.exists() and not overwrite:
         try:
             same = _identity(json.loads(path.read_text(encoding="utf-8"))) == _identity(about)
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             same = False
         if not same:
             hint = Hint("choose another {out}, or replace it with {overwrite}", out=..., overwrite=True)
             raise DemonetError("the folder holds a comparison of other files or settings", file=out, hint=hint)
         return
-    if out.exists() and not path.exists() and (not out.is_dir() or any(out.iterdir())):
+    if out.exists() and not path.exists() and not _is_empty(out):
         hint = Hint("choose another {out}", out=...)
         raise DemonetError("this is not an empty folder, nor a comparison", file=out, hint=hint)
     out.mkdir(parents=True, exist_ok=True)
     if (out / CELLS).exists():
         shutil.rmtree(out / CELLS)
     _put(path, json.dumps(about, indent=1))
+
+
+def _is_empty(out: Path) -> bool:
+    """Whether this is a folder with nothing but what a process that was killed at its first file has left."""
+    return out.is_dir() and all(entry.name == f".{ABOUT}{PART}" for entry in out.iterdir())
 
 
 def _key(about: dict[str, Any], name: str, number: int) -> str:
@@ -390,17 +398,21 @@ def _cell_path(out: Path, name: str, number: int) -> Path:
 
 
 def _load(out: Path, about: dict[str, Any], name: str, number: int) -> dict[str, Any] | None:
-    """A finished cell; None if there is none, or if it is of other files or settings."""
-    try:
-        cell = json.loads(_cell_path(out, name, number).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    """A finished cell; None if there is none, or if it is of other files or settings, or damaged."""
+    path = _cell_path(out, name, number)
+    if not path.exists():
         return None
-    return cell if isinstance(cell, dict) and cell.get("key") == _key(about, name, number) else None
+    try:
+        cell = read_sealed(path, hint="it is computed again")
+    except DemonetError as error:
+        warn(DemonetWarning(error.message, file=path, hint=error.hint))
+        return None
+    return cell if cell.get("key") == _key(about, name, number) else None
 
 
 def _save(out: Path, about: dict[str, Any], name: str, number: int, cell: dict[str, Any]) -> None:
     content = {"key": _key(about, name, number), "method": name, "number": number, **cell}
-    _put(_cell_path(out, name, number), json.dumps(content))
+    write_sealed(_cell_path(out, name, number), content)
 
 
 def _put(path: Path, text: str) -> None:
@@ -416,7 +428,7 @@ def _rows(
     plan: Plan,
     comparing: Comparing,
 ) -> list[Row]:
-    split, splits = plan.splits[0], comparing.splits
+    split, splits = plan.splits[0], len(plan.splits)
     ratio = split.test.numel() / max(1, split.train.numel() + split.val.numel())
     values = {
         name: {number: cell["metrics"][comparing.metric] for (owner, number), cell in found.items() if owner == name}
@@ -459,8 +471,8 @@ def _rows(
                 None if whole is None else max(0.0, whole.low),
                 None if whole is None else min(1.0, whole.high),
                 None if gap is None else gap.mean,
-                None if gap is None else gap.low,
-                None if gap is None else gap.high,
+                None if gap is None else max(-1.0, gap.low),
+                None if gap is None else min(1.0, gap.high),
                 corrected.get(name),
                 statistics.mean(cell["seconds"] for cell in cells),
                 max(cell["peak_memory_mb"] for cell in cells),

@@ -21,7 +21,7 @@ import torch
 
 from demonet.configfile import write_config
 from demonet.data.splits import Split
-from demonet.estimators.checked import Estimator, fit_checked, load_checked, predict_checked
+from demonet.estimators.checked import Estimator, fit_checked, fitted_results, load_checked, predict_checked
 from demonet.runs.candidates import candidate_facts
 from demonet.runs.degree_effect import degree_facts
 from demonet.runs.evaluate import measure, over_splits, shown, test_facts
@@ -116,8 +116,8 @@ def _train(
     """Train on every split, then write all files of the run."""
     results, first = [], None
     for number in range(len(plan.splits)):
-        result, estimator = _train_split(plan, number, folder, progress)
-        first = estimator if number == 0 else first
+        result, fitted = _train_split(plan, number, folder, progress)
+        first = fitted if number == 0 else first
         results.append(result)
         progress.message(_result_line(result, number, len(plan.splits), METRICS[plan.metric].title))
     split = plan.splits[0]
@@ -133,11 +133,12 @@ def _train(
     }
     if len(results) > 1:
         metrics["cv"] = over_splits(results)
-    estimator = first or load_checked(
-        folder.path(MODEL), plan.inputs.kind, plan.inputs.task
-    )  # trained before an interruption
+    if first is None:  # trained before an interruption
+        estimator, known = load_checked(folder.path(MODEL), plan.inputs.kind, plan.inputs.task), None
+    else:
+        estimator, known = first.estimator, first.results
     progress.step("drawing the predictions")
-    run = summarise(plan, estimator, _config(plan, request, estimator), metrics)
+    run = summarise(plan, estimator, _config(plan, request, estimator), metrics, known)
     folder.save(run, split)
     write_config(folder.final(OPTIONS), {**options, "out": folder.out}, folder.out)
     if page is not None:
@@ -149,8 +150,8 @@ def _train(
 
 def _train_split(
     plan: Plan, number: int, folder: RunFolder, progress: RunProgress
-) -> tuple[dict[str, Any], Estimator | None]:
-    """Train and test on one split; if that was done before an interruption, return its result and no estimator."""
+) -> tuple[dict[str, Any], _Fitted | None]:
+    """Train and test on one split; if that was done before an interruption, return its result alone."""
     known = folder.split_result(number)
     if known is not None:
         return known, None
@@ -185,20 +186,22 @@ def _train_split(
     result.setdefault("seconds", round(time.monotonic() - start, 3))
     folder.save_split_result(number, result)
     folder.forget(_checkpoint(number))
-    return result, fitted.estimator
+    return result, fitted
 
 
 class _Fitted(NamedTuple):
     """An estimator, and the outputs of its model for all items.
 
     ``strict`` are those of a model that was fitted on the training part alone, ``refit`` those of the model that is
-    saved where it was fitted on training and validation items; None where it is the strict one.
+    saved where it was fitted on training and validation items; None where it is the strict one. ``results`` are the
+    outputs and embeddings of the saved model, where it is cheap to have both at once.
     """
 
     estimator: Estimator
     strict: Any
     refit: Any
     facts: dict[str, Any]
+    results: tuple[Any, Any] | None = None
 
 
 def _network(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) -> _Fitted:
@@ -210,7 +213,10 @@ def _network(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) 
         estimator = _fit(plan, number, on_epoch=on_epoch, checkpoint=folder.path(_checkpoint(number)))
     history = estimator.history_
     facts = {"epochs": history.epochs, "best_epoch": history.best_epoch + 1, "seconds": round(history.seconds, 3)}
-    return _Fitted(estimator, predict_checked(estimator, plan.inputs.data), None, facts)
+    if number:
+        return _Fitted(estimator, predict_checked(estimator, plan.inputs.data), None, facts)
+    results = fitted_results(estimator, plan.inputs.data)
+    return _Fitted(estimator, results[0], None, facts, results)
 
 
 def _ensemble(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) -> _Fitted:

@@ -28,6 +28,8 @@ from demonet.train.metrics import METRICS
 
 Array = NDArray[Any]
 RULES = ("strict", "refit")
+FLOOR_NAMES = {"degree-knn": "degree only", "attribute-lr": "attributes only", "attribute-ridge": "attributes only"}
+"""What people read instead of the names of methods."""
 _NEIGHBOURS = (1, 3, 5, 9, 15)
 _STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)
 
@@ -41,10 +43,12 @@ def floor_scores(inputs: Inputs, split: Split, metric: str) -> dict[str, dict[st
         metric: What is measured, and what validation chooses settings by.
     """
     found: dict[str, dict[str, float]] = {rule: {} for rule in RULES}
-    test, y = split.test.numpy(), inputs.data.y.numpy()
-    if not test.size:
+    if not split.test.numel():
         return found
-    for name, outputs in _floors(inputs, split, metric):
+    used = np.sort(np.concatenate([part.numpy() for part in (split.train, split.val, split.test)]))
+    train, val, test = (np.searchsorted(used, part.numpy()) for part in (split.train, split.val, split.test))
+    y = inputs.data.y.numpy()[used]
+    for name, outputs in _floors(inputs, used, train, val, metric):
         for rule, rows in zip(RULES, outputs, strict=True):
             value = value_of(metric, inputs.task, y[test], rows[test])
             if value is not None:
@@ -52,9 +56,18 @@ def floor_scores(inputs: Inputs, split: Split, metric: str) -> dict[str, dict[st
     return found
 
 
-def _floors(inputs: Inputs, split: Split, metric: str) -> Iterator[tuple[str, tuple[Array, Array]]]:
-    """The strict and the refitted outputs of every floor: probabilities or values for every item."""
-    task, y, train, val = inputs.task, inputs.data.y.numpy(), split.train.numpy(), split.val.numpy()
+def _floors(
+    inputs: Inputs, used: Array, train: Array, val: Array, metric: str
+) -> Iterator[tuple[str, tuple[Array, Array]]]:
+    """The strict and the refitted outputs of every floor: probabilities or values.
+
+    Args:
+        inputs: The targets, and the graph or graphs.
+        used: The items of the split; outputs are for these alone, and other arguments count among them.
+        train, val: Training and validation items.
+        metric: What validation chooses settings by.
+    """
+    task, y = inputs.task, inputs.data.y.numpy()[used]
     classes, regress = task == "classify", task == "regress"
     table = np.eye(len(inputs.names))[y] if classes else y
     both = np.sort(np.concatenate([train, val]))
@@ -71,11 +84,11 @@ def _floors(inputs: Inputs, split: Split, metric: str) -> Iterator[tuple[str, tu
     means = (np.tile(np.nanmean(table[rows], axis=0), (len(table), 1)) for rows in (train, both))
     yield "mean" if regress else "majority", (next(means), next(means))
     make = KNeighborsClassifier if classes else KNeighborsRegressor
-    yield "degree-knn", best([make(k) for k in _NEIGHBOURS], degree_rows(inputs.data))
+    yield "degree-knn", best([make(k) for k in _NEIGHBOURS], degree_rows(inputs.data)[used])
     if inputs.graphs[0].x is not None:
         x = node_attributes(inputs.data) if isinstance(inputs.data, Data) else graph_attributes(inputs.data)
         linear = [Ridge(1 / c) if regress else LogisticRegression(C=c, max_iter=300) for c in _STRENGTHS]
-        yield "attribute-ridge" if regress else "attribute-lr", best(linear, int32_indices(x))
+        yield "attribute-ridge" if regress else "attribute-lr", best(linear, int32_indices(x[used]))
 
 
 def _of_classes(table: Array) -> Callable[[Any, Any, Array], Array]:

@@ -112,7 +112,7 @@ def read_inputs(
         reading: How to read them.
         columns: How a table of attributes is encoded, as learned in training.
     """
-    if not Path(edges).exists() and not any(mark in edges for mark in "./\\"):
+    if _is_name(edges):
         return _known(edges, labels, features, reading)
     names = ("source", "target", "weight", "directed", "add_isolated", "id_column", "label_column", "merge")
     options = ReadOptions(
@@ -127,6 +127,16 @@ def read_inputs(
     files = {part: Path(name) for part, name in given.items() if name is not None and Path(name) in opened.checksums}
     checksums = {part: opened.checksums[path] for part, path in files.items()}
     return _inputs(found, Path(edges).stem, files, checksums)
+
+
+def _is_name(edges: str) -> bool:
+    """Whether it is the name of a data set, not a path. A folder of that name without graphs, such as a run, is not."""
+    if any(mark in edges for mark in "./\\"):
+        return False
+    path = Path(edges)
+    if not path.exists():
+        return True
+    return path.is_dir() and edges.lower() in map(str.lower, catalog.CATALOG) and not any(path.glob("*_A.txt*"))
 
 
 def _known(name: str, labels: str | None, features: str | None, reading: Reading) -> Inputs:

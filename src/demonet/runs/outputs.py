@@ -94,8 +94,8 @@ _MODELS = {
     "auto": f"A weighted average of several models, among them degree-specific ones {_PAPER},",
 }
 RULE = (
-    "Strict: model and floors are fitted on the training part alone. Refit: both are fitted again on training and "
-    "validation items, with everything that validation chose kept; this is the model that is saved."
+    "Strict: model and simple baselines are fitted on the training part alone. Refit: both are fitted again on "
+    "training and validation items, with everything that validation chose kept; this is the model that is saved."
 )
 PRIVACY = (
     "A kernel machine contains its training data: `model.safetensors` has the attributes and degrees of the labelled "

@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch_geometric.data import Data
 
 from demonet.checks import check_split, labelled
 from demonet.data.features import DegreeOneHot
 from demonet.data.load import degrees
 from demonet.data.readers.base import InputFiles
 from demonet.data.splits import Split, fractions
-from demonet.errors import DemonetError, Hint
+from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.estimators.checked import Estimator, estimator_class
+from demonet.estimators.targets import WEIGHTED
 from demonet.runs.inputs import Inputs, read_inputs
 from demonet.runs.models import decide_model, model_options
 from demonet.runs.settings import Reading, Settings, epoch_limit
@@ -97,7 +99,8 @@ def make_plan(edges: str, labels: str | None, features: str | None, reading: Rea
     epochs = settings.epochs or epoch_limit(base.train.epochs, inputs.num_edges, _num_features(inputs, base.features))
     checksums = dict(inputs.checksums)
     splits = _splits(inputs, settings, checksums)
-    metric = settings.metric or OBJECTIVES[inputs.task].default_metric
+    weighted = WEIGHTED if settings.class_weight is not None else None
+    metric = settings.metric or weighted or OBJECTIVES[inputs.task].default_metric
     model = decide_model(settings, inputs.task, 1 if inputs.task == "classify" else len(inputs.names))
     return Plan(inputs, reading, settings, splits, epochs, checksums, metric, decision, *model)
 
@@ -145,6 +148,8 @@ def _splits(inputs: Inputs, settings: Settings, checksums: dict[str, str]) -> li
         if not split.val.numel():
             raise DemonetError("the validation part is empty", file=settings.split, hint="early stopping needs one")
         return [split]
+    if isinstance(inputs.data, Data) and inputs.data.get("train_mask") is not None:
+        return _masked(inputs, settings)
     parts = (1 - settings.val - settings.test, settings.val, settings.test)
     classes = inputs.task == "classify"
     codes = y if classes else labelled(y).long() - 1
@@ -154,6 +159,30 @@ def _splits(inputs: Inputs, settings: Settings, checksums: dict[str, str]) -> li
             problem = f"a share of {share:g} of {int(labelled(y).sum())} labelled {inputs.kind} is empty"
             hint = "add labels, or use a larger share"
             raise DemonetError(problem, argument=name, file=inputs.files["edges"], hint=hint)
+    return splits
+
+
+def _masked(inputs: Inputs, settings: Settings) -> list[Split]:
+    """The splits in the masks of a graph; without a ``val_mask``, validation items are drawn from the training part."""
+    data, file = inputs.data, inputs.files["edges"]
+    assert isinstance(data, Data)
+    own = 1 if data.train_mask.dim() == 1 else data.train_mask.size(1)
+    if settings.cv > own:
+        message = f"the split is that of train_mask: {own} instead of {settings.cv} random ones"
+        warn(DemonetWarning(message, file=file))
+    splits = []
+    for number in range(min(own, settings.cv)):
+        split = Split.from_masks(data, number)
+        if not split.val.numel():
+            share = settings.val / (1 - settings.test)
+            y, trains = data.y, torch.zeros(data.num_nodes, dtype=torch.bool)
+            trains[split.train] = True
+            classes = inputs.task == "classify"
+            codes = torch.where(trains, y if classes else labelled(y).long() - 1, -1)
+            drawn = fractions(codes, (1 - share, share, 0.0), settings.seed + number, stratified=classes)
+            split = replace(split, train=drawn.train, val=drawn.val)
+        check_split(split, data.y)
+        splits.append(split)
     return splits
 
 

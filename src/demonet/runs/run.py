@@ -18,13 +18,14 @@ from sklearn.neighbors import KNeighborsRegressor
 from demonet.checks import labelled
 from demonet.data.load import degrees
 from demonet.degree.count import count_degree
-from demonet.estimators.checked import Estimator, predict_and_embed
+from demonet.estimators.checked import Estimator, fitted_results
 from demonet.runs.evaluate import decided
 from demonet.runs.plan import Plan
 from demonet.train.metrics import METRICS, Metric, Task
 
 MAX_TSNE = 2000  # t-SNE takes seconds for so many items
-MAX_DOUBLE = 200_000  # items up to which components are computed in double precision
+MAX_COMPONENTS = 200_000  # items that principal components are computed from
+BLOCK = 65_536  # items that are in double precision at once
 MIN_TSNE = 20  # and is not meaningful for fewer
 MAX_DRAWN = 300  # nodes of a graph that is drawn
 NEAREST = 3  # items of the sample that say where another item lies
@@ -108,8 +109,19 @@ class Run:
         return labelled(torch.from_numpy(self.y)).numpy()
 
 
-def summarise(plan: Plan, estimator: Estimator, config: dict[str, Any], metrics: dict[str, Any]) -> Run:
-    """Predictions, projection and degrees of the model that was trained on the first split."""
+def summarise(
+    plan: Plan,
+    estimator: Estimator,
+    config: dict[str, Any],
+    metrics: dict[str, Any],
+    results: tuple[NDArray[Any], NDArray[Any]] | None = None,
+) -> Run:
+    """Predictions, projection and degrees of the model that was trained on the first split.
+
+    Args:
+        plan, estimator, config, metrics: Of the run.
+        results: Outputs and embedding of all items, where they are known.
+    """
     inputs, split, seed = plan.inputs, plan.splits[0], plan.settings.seed
     part = np.full(len(inputs.ids), -1, dtype=np.int8)
     for number, rows in enumerate((split.train, split.val, split.test)):
@@ -131,7 +143,7 @@ def summarise(plan: Plan, estimator: Estimator, config: dict[str, Any], metrics:
         history, tasks = estimator.history_, estimator.model_.tasks.cpu()(seen).numpy()
         curves = {name: getattr(history, name) for name in ("train_loss", "val_loss", "val_metric", "best_epoch")}
         curves["val_metric"] = [value if np.isfinite(value) else None for value in history.val_metric]
-    outputs, embedding = predict_and_embed(estimator, inputs.data)
+    outputs, embedding = results or fitted_results(estimator, inputs.data)
     return Run(
         kind=inputs.kind,
         config=config,
@@ -160,14 +172,14 @@ def project(embedding: NDArray[np.float32], seed: int) -> NDArray[np.float32]:
     >>> project(np.ones((3, 4), np.float32), 0).tolist()
     [[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]
     """
-    rows: NDArray[Any] = embedding.astype(np.float64 if len(embedding) <= MAX_DOUBLE else np.float32)
-    rows -= rows.mean(0)
-    sample = np.random.default_rng(seed).permutation(len(rows))[:MAX_TSNE] if len(rows) > MAX_TSNE else slice(None)
+    sample: Any = slice(None)
+    if len(embedding) > MAX_TSNE:
+        sample = np.random.default_rng(seed).permutation(len(embedding))[:MAX_TSNE]
     distinct = len(np.unique(embedding[sample], axis=0))
     if distinct < 2:
-        return np.zeros((len(rows), 2), np.float32)
-    count = min(TSNE_COMPONENTS if len(rows) <= MAX_DOUBLE else 2, *rows.shape)
-    components = PCA(count, svd_solver="covariance_eigh" if rows.shape[1] < len(rows) else "full").fit_transform(rows)
+        return np.zeros((len(embedding), 2), np.float32)
+    count = min(TSNE_COMPONENTS if len(embedding) <= MAX_COMPONENTS else 2, *embedding.shape)
+    components = _principal(embedding, count)
     if distinct < MIN_TSNE:
         padded = np.pad(components, ((0, 0), (0, max(0, 2 - count))))
         return padded[:, :2].astype(np.float32)
@@ -178,6 +190,16 @@ def project(embedding: NDArray[np.float32], seed: int) -> NDArray[np.float32]:
     if len(chosen) < len(components):
         place = KNeighborsRegressor(NEAREST, weights="distance").fit(chosen, place).predict(components)
     return place.astype(np.float32)
+
+
+def _principal(embedding: NDArray[np.float32], count: int) -> NDArray[np.float64]:
+    """``[items, count]`` principal components; of many items, those of an even sample, with no copy of them all."""
+    rows = embedding[:: -(-len(embedding) // MAX_COMPONENTS)].astype(np.float64)
+    mean = rows.mean(0)
+    solver = "covariance_eigh" if rows.shape[1] < len(rows) else "full"
+    fitted = PCA(count, svd_solver=solver).fit(rows - mean)
+    blocks = (embedding[start : start + BLOCK] for start in range(0, len(embedding), BLOCK))
+    return np.concatenate([fitted.transform(block.astype(np.float64) - mean) for block in blocks])
 
 
 def _spring_layout(edges: NDArray[np.int64], num_nodes: int, seed: int) -> NDArray[np.float32]:

@@ -51,8 +51,10 @@ def with_targets(inputs: Inputs, task: str = "auto") -> tuple[Inputs, Hint]:
         beside = inputs.labels is not None and inputs.labels.beside_classes
         reason, other = f" ({_REASONS['beside' if beside else task]})", {"task": _OTHER[task]}
     if inputs.labels is not None and inputs.labels.error is not None:
-        error = str(inputs.labels.error).replace("{", "{{").replace("}", "}}")
-        reason += f"; only the first column of labels is used: {error}"
+        why = f"only the first column of labels is used: {inputs.labels.error}"
+        if numbers is None:
+            why = f"of the {len(inputs.labels.names)} columns beside the ids, {inputs.labels.names[0]!r} has the labels"
+        reason += "; " + why.replace("{", "{{").replace("}", "}}")
     line = Hint(f"task: {task}{reason}", **other)
     if task == "classify":
         return inputs, line

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from demonet.data.splits import Split
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
-from demonet.nn.blocks import NeighbourSampler, WholeGraph
+from demonet.nn.blocks import NeighbourSampler, NodeBatch, WholeGraph
 from demonet.nn.config import ModelConfig
 from demonet.nn.models import NodeDEMONet
 from demonet.nn.prepared import GraphInput
@@ -57,12 +57,15 @@ class NodeBatchProblem:
             raise DemonetError(f"batch_size={batch_size}", hint="at least 1")
         self._sampler, self._batch_size = sampler, batch_size
         whole = NodeProblem((WholeGraph(sampler.graph),), y, split, class_weight, objective)
-        self.objective, self.validation, self.test, self._train = (
-            whole.objective,
-            whole.validation,
-            whole.test,
-            whole.train,
-        )
+        self.objective, self._train = whole.objective, whole.train
+        self.validation, self.test = self._exact(whole.validation), self._exact(whole.test)
+
+    def _exact(self, part: LabelledBatch) -> LabelledBatch:
+        """The same items, with no more of the graph than their scores need."""
+        found = self._sampler.evaluation(part.rows) if part.rows.numel() else None
+        if not isinstance(found, NodeBatch):
+            return part
+        return LabelledBatch((found,), torch.arange(part.rows.numel(), device=part.rows.device), part.y, part.weight)
 
     @property
     def identity(self) -> list[Any]:

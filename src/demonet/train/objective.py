@@ -95,11 +95,10 @@ class Objective(ABC):
         return y.numel() if weight is None else weight.sum().item()
 
     def measure(self, scores: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
-        """``[2]`` float64: loss and metric of encoded targets."""
+        """``[2]`` float64: loss and metric of encoded targets; weights count in the loss alone."""
         activated = self.activate(scores.double())
         predicted = activated if self._metric.uses == "probabilities" else self.decide(activated)
-        weights = None if weight is None else weight.cpu().numpy()
-        value = self._metric.functions[self.task](self.decode(y).cpu().numpy(), predicted.cpu().numpy(), weights)
+        value = self._metric.functions[self.task](self.decode(y).cpu().numpy(), predicted.cpu().numpy(), None)
         return torch.tensor([self.loss(scores, y, weight).item(), value], dtype=torch.float64)
 
     def state(self) -> dict[str, Any]:
@@ -150,9 +149,8 @@ class Classify(Objective):
         """``[2]`` loss and metric."""
         if not self.measures_on_device:
             return super().measure(scores, y, weight)
-        right = scores.argmax(1) == y
-        accuracy = right.double().mean() if weight is None else (right * weight).sum() / weight.sum()
-        return torch.stack([self.loss(scores, y, weight).double(), accuracy.double()])
+        accuracy = (scores.argmax(1) == y).double().mean()
+        return torch.stack([self.loss(scores, y, weight).double(), accuracy])
 
 
 class _Table(Objective):

@@ -76,8 +76,7 @@ class NodeProblem:
         inputs: What the model is called with.
         y: Targets of all nodes, as :func:`labels` gives them.
         split: Training, validation and test nodes.
-        class_weight: ``[classes]`` the weight of an item of each class in training and validation; all equal if None.
-            The test part is not weighted.
+        class_weight: ``[classes]`` the weight of an item of each class in the loss; all equal if None.
         objective: The fitted objective; classification if None.
     """
 

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from demonet.train.loop import Epoch
+from demonet.train.metrics import METRICS
 
 
 class Progress:
@@ -45,7 +46,8 @@ class Progress:
 
     def __call__(self, epoch: Epoch) -> None:
         """Show one finished epoch."""
-        shown = f"loss {epoch.train_loss:.3f}  validation {epoch.metric} {epoch.val_metric:.3f}"
+        metric = METRICS[epoch.metric].title
+        shown = f"loss {epoch.train_loss:.3f}  validation {metric} {epoch.val_metric:.3f}"
         if self.console.is_terminal:
             self.bar.update(self.task, completed=epoch.number + 1, shown=shown)
         elif (epoch.number + 1) % self.every == 0 and time.monotonic() - self.last >= self.seconds:

@@ -83,7 +83,7 @@ def train_nodes(
         preset: Features, model and training.
         objective: The task and its metric; classification by accuracy if None.
         seed: Seed of the initial weights, hash functions and dropout.
-        class_weight: ``[classes]`` the weight of a node of each class in the loss and in the validation metric.
+        class_weight: ``[classes]`` the weight of a node of each class in the loss.
         batch_size: Training nodes of a batch. If None, all nodes are one batch, unless they do not fit into memory;
             8,192 where only ``neighbours`` is given.
         neighbours: How many neighbours of a node are drawn in a batch, for each layer after the first; all if None.
@@ -95,6 +95,7 @@ def train_nodes(
     x = features.fit_transform(data)
     model = node_model(data, x, preset, seed, objective.outputs)
     graph = model.prepare(x, data.edge_index, edge_weight=data.get("edge_weight"))
+    del x  # the graph has its rows in another order
     batches = decide_batches(model, graph, batch_size, neighbours)
     if batches is None:
         whole = NodeProblem((graph,), y, split, class_weight, objective)

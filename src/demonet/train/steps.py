@@ -95,7 +95,7 @@ def measure(model: nn.Module, batch: LabelledBatch, objective: Objective) -> Ten
 
 
 def evaluate(model: nn.Module, batch: LabelledBatch, objective: Objective | None = None) -> tuple[float, float]:
-    """Loss and metric of a batch, by the weights of its items: cross-entropy and accuracy if no objective is given."""
+    """Loss (by the weights of its items) and metric of a batch: cross-entropy and accuracy if no objective is given."""
     model.eval()
     loss, metric = measure(model, batch, objective or Classify()).tolist()
     return loss, metric

@@ -91,3 +91,31 @@ def test_flipped_bits_never_change_a_result(path):
         except (DemonetError, DemonetWarning):
             continue
         assert found == expected[: len(found)]
+
+
+def test_a_damaged_table_is_refused(path):
+    """One byte of its text can hide a column, so that the values of every row are read from the next one."""
+    change(path, "PRAGMA journal_mode = DELETE")
+    raw = path.read_bytes()
+    ends_comment = raw.index(b"\n    error TEXT,")
+    comment = raw.index(b"-- the outcome")
+    kind = raw.index(b"value REAL")
+    for place, bit in [(ends_comment, 0), (ends_comment, 6), (comment, 5), (kind, 0), (kind + 6, 7), (kind + 7, 0)]:
+        path.write_bytes(raw[:place] + bytes([raw[place] ^ 1 << bit]) + raw[place + 1 :])
+        with pytest.raises(DemonetError, match=f"^{path}: "):
+            Ledger(path)
+
+
+def test_a_ledger_that_cannot_be_opened_keeps_nobody_waiting(path, monkeypatch):
+    def fail(*_):
+        raise DemonetError("damaged")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "_give_up_damaged", fail)
+        with pytest.raises(DemonetError) as caught:
+            Ledger(path)
+    other = sqlite3.connect(path, timeout=0)
+    other.execute("PRAGMA locking_mode = EXCLUSIVE")  # fails at once where another connection is open
+    other.execute("BEGIN EXCLUSIVE")
+    other.close()
+    assert caught.value.message == "damaged"

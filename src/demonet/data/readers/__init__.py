@@ -21,6 +21,7 @@ from demonet.data.readers.matrix_market import read_matrix_market
 from demonet.data.readers.parquet import ParquetTable
 from demonet.data.readers.tables import Table
 from demonet.data.readers.text import TextTable
+from demonet.data.readers.torch_file import read_pt
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ FORMATS: dict[str, Format] = {
     ".graphml": Format(graph=read_graphml),
     ".gexf": Format(graph=read_gexf),
     ".mat": Format(graph=read_mat),
+    ".pt": Format(graph=read_pt),
     ".mtx": Format(matrix=read_matrix_market),
     ".npz": Format(matrix=read_npz),
     ".npy": Format(matrix=read_npy),

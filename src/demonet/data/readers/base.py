@@ -78,6 +78,10 @@ def check_expansion(packed: int, unpacked: int, path: Path) -> None:
         raise DemonetError(f"{packed} compressed bytes expand to {unpacked} or more", file=path)
 
 
+MASKS = ("train_mask", "val_mask", "test_mask")
+"""Columns with this name say which nodes are in a part of the split."""
+
+
 @dataclass
 class Listing:
     """One graph as its source describes it, with the source's own ids.

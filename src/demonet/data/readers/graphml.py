@@ -20,7 +20,7 @@ from torch_geometric.data import Data
 
 from demonet.checks import check_edge_index, check_memory
 from demonet.data.ids import Ids, make_ids
-from demonet.data.readers.base import GraphOptions, Listing, as_text
+from demonet.data.readers.base import MASKS, GraphOptions, Listing, as_text
 from demonet.errors import DemonetError
 
 _NODE_BYTES, _EDGE_BYTES = 500, 80  # of memory for each, at least
@@ -199,7 +199,7 @@ def _listing(
 
 
 def from_data(data: Data) -> Listing:
-    """A PyG Data with its ``x``, ``y`` and ``edge_weight``, if any."""
+    """A PyG Data with its ``x``, ``y``, ``edge_weight`` and masks, if any."""
     if data.edge_index is None:
         raise DemonetError("the Data has no edge_index")
     n = int(data.num_nodes)
@@ -208,7 +208,7 @@ def from_data(data: Data) -> Listing:
     weight = data.get("edge_weight")
     given = data.get("node_ids")
     nodes = np.arange(n) if given is None else given.cpu().numpy() if isinstance(given, Tensor) else make_ids(given)
-    inside = {name: data[name] for name in ("x", "y") if data.get(name) is not None}
+    inside = {name: data[name] for name in ("x", "y", *MASKS) if data.get(name) is not None}
     return Listing(
         take(nodes, source),
         take(nodes, target),

@@ -164,6 +164,8 @@ def read_edges(table: Table, source: Column, target: Column, weight: Column | bo
         hint = Hint("{header} reads it as an edge", header=False)
         warn(DemonetWarning(f"{first!r} is read as a header", file=table.file, hint=hint))
     ends, weight_at = edge_columns(table, source, target, weight)
+    if weight is None:
+        _tell_unused(table, [*ends, *([] if weight_at is None else [weight_at])])
     kind: Kind = "int id" if ids == "int" else "str id" if ids == "str" else "id"
     kinds: list[Kind] = [kind, kind] if weight_at is None else [kind, kind, "number"]
     columns = table.columns([*ends, *([] if weight_at is None else [weight_at])], kinds)
@@ -171,6 +173,15 @@ def read_edges(table: Table, source: Column, target: Column, weight: Column | bo
     if table.names is None:
         _check_first_edge(table.file, columns[0], columns[1])
     return Listing(columns[0], columns[1], None if weight_at is None else columns[2], file=table.file)
+
+
+def _tell_unused(table: Table, used: Sequence[int]) -> None:
+    """Warn of columns of an edge list that are not read: one of them may be the weight."""
+    left = [name for place, name in enumerate(table.names or []) if place not in used]
+    if left:
+        shown = ", ".join(map(repr, left[:5])) + (", ..." if len(left) > 5 else "")
+        hint = Hint("{weight} reads weights from a column", weight=left[0]) if len(used) == 2 else None
+        warn(DemonetWarning(f"not used: {shown}", file=table.file, hint=hint))
 
 
 def _check_first_edge(path: Path | None, *ends: Ids) -> None:

@@ -8,8 +8,9 @@ import math
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, astuple
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from demonet.experiments.ledger.job import Cell, Job, Outcome, Result, Stamp, ca
 VERSION = 2  # 1: without digests
 _APPLICATION_ID = 0x44454D4F  # "DEMO"; SQLite reserves a header field for it
 _TIMEOUT = 60.0  # seconds to wait for another process to finish writing
+_NEW = "move the file away to start a new ledger"
 
 JOB = ("kind", "dataset", "method", "preset", "options", "split", "seed")
 STAMP = ("code", "libraries", "device", "data")
@@ -140,6 +142,8 @@ def plain_errors(path: Path) -> Iterator[None]:
         yield
     except (sqlite3.Error, OSError) as error:
         raise DemonetError(f"cannot use the ledger: {error}", file=path, hint=_hint(error)) from error
+    except UnicodeDecodeError as error:  # SQLite names a part of its table in the message, damaged as it is
+        raise DemonetError("damaged ledger: its table is not text", file=path, hint=_NEW) from error
 
 
 def _hint(error: Exception) -> str | None:
@@ -147,7 +151,7 @@ def _hint(error: Exception) -> str | None:
     if "locked" in str(error):
         return "another process is writing to it; recorded runs are safe, start again"
     passing = not isinstance(error, sqlite3.DatabaseError) or isinstance(error, sqlite3.OperationalError)
-    return None if passing else "move the file away to start a new ledger"
+    return None if passing else _NEW
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
@@ -167,7 +171,9 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA synchronous = FULL")  # recorded runs survive a power failure
     (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
-        raise DemonetError(f"damaged ledger: {found}", file=path, hint="move the file away to start a new ledger")
+        raise DemonetError(f"damaged ledger: {found}", file=path, hint=_NEW)
+    if _columns(connection) != _expected_columns():  # a damaged name or comment would shift the values of all rows
+        raise DemonetError("damaged ledger: its table has other columns", file=path, hint=_NEW)
     if connection.execute("SELECT 1 FROM runs WHERE state = 'done' AND digest IS NULL LIMIT 1").fetchone():
         with transaction(connection):
             seal(connection)
@@ -214,6 +220,19 @@ def seal(connection: sqlite3.Connection) -> None:
     query = f"SELECT {', '.join(RUN)} FROM runs WHERE state = 'done' AND digest IS NULL"
     rows = [(digest_of(row), row[0]) for row in connection.execute(query).fetchall()]
     connection.executemany("UPDATE runs SET digest = ? WHERE key = ?", rows)
+
+
+def _columns(connection: sqlite3.Connection) -> set[tuple[Any, ...]]:
+    """Name, type, whether it may be NULL and default of each column; their order depends on the first version."""
+    query = "SELECT name, type, \"notnull\", dflt_value, pk FROM pragma_table_info('runs')"
+    return set(connection.execute(query).fetchall())
+
+
+@cache
+def _expected_columns() -> set[tuple[Any, ...]]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(_TABLE)
+        return _columns(connection)
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
