@@ -124,7 +124,7 @@ def main() -> None:
                 found[way].append({key: row[key] for key in ("accuracy", "seconds", "score_error") if key in row})
             rows = [summary(name, data, way, found) | sizes for way in ways]
             with options.out.open("w", newline="", encoding="utf-8") as file:
-                writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+                writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n", extrasaction="ignore")
                 writer.writeheader()
                 writer.writerows([*kept, *rows])
             print(seed, {row["way"]: row["minus_all_nodes"] for row in rows}, flush=True)
