@@ -99,6 +99,7 @@ def again(
 TABLES = ("results/ledger.sqlite", "results/identity.csv", "results/tables", "results/figures")
 FILES = ("run/predictions.csv", "run/model.safetensors", "run/split.json")
 SPLITS = [*FIT, "0", "--cv", "2"]
+ENSEMBLE = ["fit", "edges.csv", "--labels", "labels.csv", "--out", "run", "--effort", "quick"]
 COMPARE = ["compare", "edges.csv", "--labels", "labels.csv", "--out", "board", "--splits", "2"]
 COMPARE += ["--methods", "majority,degree-knn"]
 REPRODUCE = ["reproduce", "identity", "--quick", "--runs", "1", "--sets", "cycle", "--methods", "gcn,graphwave"]
@@ -107,6 +108,7 @@ WRITE_TABLES = ["reproduce", "identity", "--quick", "--runs", "1", "--render-onl
 SCENES: dict[str, Scene] = {
     "fit": Scene([], [*FIT, "0"], [*FIT, "0", "--resume"], FILES),
     "fit on two splits": Scene([], SPLITS, [*SPLITS, "--resume"], FILES, setting=short_page),
+    "fit an ensemble": Scene([], ENSEMBLE, [*ENSEMBLE, "--resume"], FILES, setting=short_page),
     "resume": Scene([[*FIT, "0"]], [*FIT, "0", "--resume"], [*FIT, "0", "--resume"], FILES, kept=True),
     "overwrite": Scene([[*FIT, "0"]], [*FIT, "1", "--overwrite"], [*FIT, "1", "--overwrite"], FILES, kept=True),
     "predict": again(["predict", "run", "edges.csv", "--out", "p.csv"], "p.csv"),

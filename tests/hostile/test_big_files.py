@@ -81,6 +81,15 @@ def test_a_parquet_file_of_more_rows_than_there_is_memory_for(tmp_path, monkeypa
         read_graph(path)
 
 
+@pytest.mark.parametrize("name", ["a.graphml", "a.gexf"])
+def test_xml_of_more_nodes_than_there_is_memory_for(tmp_path, monkeypatch, name):
+    path = tmp_path / name
+    path.write_bytes(b"<a>" + b'<node id="a"/>' * 600_000 + b"</a>")
+    monkeypatch.setattr(checks, "available_memory", lambda: 270 << 20)
+    with pytest.raises(DemonetError, match=f"^{path}: its graph.*GiB"):
+        read_graph(path)
+
+
 def test_parquet_columns_of_unequal_length(tmp_path):
     path, stream = tmp_path / "a.parquet", io.BytesIO()
     table = pa.table({"source": np.arange(5) + 100, "target": np.arange(5) + 200})
