@@ -87,11 +87,14 @@ class Counter:
 
 @cache
 def warm():
-    """The command line, after every command that is killed has run once in this process."""
+    """The command line, after every command that is killed has run once in this process, or what it imports."""
     from demonet.cli import app
+    from demonet.experiments.ledger.job import stamp
     from demonet.report.page import _plotly
+    from demonet.report.paper import files, parts  # noqa: F401
 
     _plotly()
+    stamp("identity", "cycle", "cpu")
     before = Path.cwd()
     commands = [
         [*FIT, "0"],
