@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from demonet.degree import DegreeLayout, DegreeTasks
 from demonet.nn import DEMOConv, NodeDEMONet
 from demonet.ops import (
+    Noise,
     Options,
     Weights,
     aggregate,
@@ -21,6 +22,7 @@ from demonet.ops import (
     reference,
 )
 from demonet.ops.graph import Graph
+from demonet.ops.refine import Refine, definition, refine
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-6, torch.bfloat16: 1e-2, torch.float16: 2e-3}
@@ -80,6 +82,46 @@ def test_convolution(dtype, case):
     assert error(given, wanted) < TOLERANCE[dtype]
     for ours, theirs in zip(torch.autograd.grad(found, narrow, grad), by, strict=True):
         assert error(ours, theirs) < 3 * TOLERANCE[dtype]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("combine", ["add", "concat"])
+def test_dropout_inside(dtype, combine):
+    layout, noise = graph(3000, 2000), Noise(torch.tensor([7, 2**32 - 9], device="cuda"), 0.4)
+    shapes = [(3000, 48), (48, 32), (layout.degrees.size(0), 48, 32), (32 if combine == "add" else 64,)]
+    narrow = [(draw(*shape, seed=i) / 5).to(dtype).requires_grad_() for i, shape in enumerate(shapes)]
+    wide = [tensor.detach().double().requires_grad_() for tensor in narrow]
+    options = Options("mean", combine, "none")
+    wanted, _ = reference.conv(wide[0], None, Weights(*wide[1:]), Graph.of(layout), options, noise)
+    found = conv(narrow[0], None, Weights(*narrow[1:]), layout, options, noise)
+    grad = draw(*wanted.shape, seed=7).to(dtype)
+    assert error(found, wanted) < TOLERANCE[dtype]
+    by = torch.autograd.grad(wanted, wide, grad.double())
+    for ours, theirs in zip(torch.autograd.grad(found, narrow, grad), by, strict=True):
+        assert error(ours, theirs) < 3 * TOLERANCE[dtype]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("mapped", [True, False])
+@pytest.mark.parametrize("dropout", [True, False])
+def test_norm_map_and_dropout(dtype, mapped, dropout):
+    noise = Noise(torch.tensor([7, 2**32 - 9], device="cuda"), 0.4) if dropout else None
+    shapes = [(5000, 48), (48,), (48,), *([(32, 48), (32,)] if mapped else [])]
+    narrow = [
+        (draw(*shape, seed=i) + (3 if i == 0 else 0)).to(dtype).requires_grad_() for i, shape in enumerate(shapes)
+    ]
+    wide = [tensor.detach().double().requires_grad_() for tensor in narrow]
+    nothing = [] if mapped else [None, None]
+    wanted, mean, variance = definition(wide[0], Refine(*wide[1:], *nothing, 1e-5), noise)
+    found, *moments = refine(narrow[0], Refine(*narrow[1:], *nothing, 1e-5), noise)
+    grad = draw(*wanted.shape, seed=7)
+    grad = torch.where(wanted.detach().abs() > 0.05 * wanted.detach().abs().mean(), grad, 0).to(dtype)
+    assert error(moments[0], mean) < TOLERANCE[dtype]
+    assert error(moments[1], variance) < 3 * TOLERANCE[dtype]
+    assert error(found, wanted) < 2 * TOLERANCE[dtype]
+    by = torch.autograd.grad(wanted, wide, grad.double(), retain_graph=True)
+    for ours, theirs in zip(torch.autograd.grad(found, narrow, grad), by, strict=True):
+        assert error(ours, theirs) < 20 * TOLERANCE[dtype]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -159,7 +159,9 @@ def _csr(edges: Tensor, weight: Tensor, n: int) -> Tensor:
         if max(n, edges.size(1)) >= 2**31:
             return wide
         # CPU libraries and cuSPARSE use 32-bit indices; wider ones are converted in every product, or cost bandwidth.
-        return torch.sparse_csr_tensor(wide.crow_indices().int(), wide.col_indices().int(), wide.values(), (n, n), check_invariants=False)
+        return torch.sparse_csr_tensor(
+            wide.crow_indices().int(), wide.col_indices().int(), wide.values(), (n, n), check_invariants=False
+        )
 
 
 def _dgl() -> Any:

@@ -58,7 +58,8 @@ class SmoothWeights(DegreeWeights):
         return self._mixed(self.basis(degree))
 
     def _mixed(self, basis: Tensor) -> Tensor:
-        return self.shared + (basis @ self.own.flatten(1)).view(-1, self.in_channels, self.width)
+        mixed = torch.addmm(self.shared.view(1, -1), basis, self.own.flatten(1))
+        return mixed.view(-1, self.in_channels, self.width)
 
     def for_groups(self, layout: DegreeLayout) -> Tensor | None:
         """The mixed matrices, where degrees have enough rows."""
