@@ -131,7 +131,7 @@ def main() -> None:
     parser.add_argument("--graph", choices=GRAPHS, default="power law")
     parser.add_argument("--options", default="", help="further options of demonet fit, as one word")
     parser.add_argument("--folder", type=Path, help="where the files are kept; a temporary folder by default")
-    parser.add_argument("--out", type=Path, default=Path("results/large.csv"))
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/large.csv"))
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)
