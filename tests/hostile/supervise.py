@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import select
 import signal
 import sys
@@ -13,10 +14,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 SLOW = 10.0  # seconds of processor time that no case may take
 HANG = 30.0  # seconds after which a case is ended, on a machine that may be busy
 MEMORY, TIMES = 512.0, 4.0  # MiB that a case may take beyond what was there before it, or so many times its file
 _START_UP = 60.0
+_AT_MOST = 6 << 30  # bytes that a child can have, so that a case out of bounds does not take the machine with it
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,8 @@ def _child(case: Callable[[int], tuple[str, str, int]], indices: range) -> Itera
 
 
 def _serve(case: Callable[[int], tuple[str, str, int]], indices: range, stream) -> None:
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (psutil.Process().memory_info().vms + _AT_MOST, hard))
     for index in indices:
         before, start = _reset_peak(), time.process_time()
         name, failure, allowed = "", "", MEMORY
