@@ -42,11 +42,11 @@ bench: $(READY)
 	$(BIN)/python benchmarks/page.py
 
 # Kills at every write and at random times, mutated files, flipped bits: what docs/reliability.md promises.
-# make hostile ARGS="--minutes 60 --seed 1"
+# make hostile ARGS="--scale 0.1 --seed 1"
 hostile: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.hostile $(ARGS)
 
-# An hour of fits, predictions and small estimators in one process: memory, files and threads stay flat.
+# 10,000 small estimators, then an hour of fit, predict and compare: memory, files and threads stay flat.
 soak: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.hostile.soak $(ARGS)
 

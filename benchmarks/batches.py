@@ -1,6 +1,6 @@
 """Networks trained on batches of nodes, beside one that is trained on the whole graph: test accuracy on equal splits.
 
-    python benchmarks/batches.py [--sets usa flickr flip] [--splits 20] [--epochs 200] [--out results/batches.csv]
+    python benchmarks/batches.py [--sets usa flickr flip] [--splits 20] [--epochs 200] [--out batches.csv]
 
 Four ways: all nodes at once; batches with all neighbours; batches with drawn neighbours and true degrees; and the same
 with the size of the sample taken for the degree, which is what a layer does that counts the edges of a sample. All are
@@ -107,7 +107,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=200)
     parser.add_argument("--batch-size", type=int, default=256)
     parser.add_argument("--neighbours", type=int, default=4)
-    parser.add_argument("--out", type=Path, default=Path("results/batches.csv"))
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/batches.csv"))
     options = parser.parse_args()
     ways = [way for way in WAYS if way == WAYS[0] or way in options.ways]
     sizes = {name: getattr(options, name) for name in ("batch_size", "neighbours", "epochs")}
@@ -124,7 +124,7 @@ def main() -> None:
                 found[way].append({key: row[key] for key in ("accuracy", "seconds", "score_error") if key in row})
             rows = [summary(name, data, way, found) | sizes for way in ways]
             with options.out.open("w", newline="", encoding="utf-8") as file:
-                writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+                writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n", extrasaction="ignore")
                 writer.writeheader()
                 writer.writerows([*kept, *rows])
             print(seed, {row["way"]: row["minus_all_nodes"] for row in rows}, flush=True)

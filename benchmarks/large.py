@@ -50,10 +50,23 @@ def classes(data: Data, seed: int) -> np.ndarray:
     return np.where(generator.random(len(mean)) < NOISE, generator.integers(5, size=len(mean)), chosen)
 
 
-def write_files(data: Data, columns: int, labelled: int, folder: Path) -> None:
+def connected(edges: pa.Table, nodes: int) -> pa.Table:
+    """One more edge, to a random node, for every node that has none."""
+    seen = np.zeros(nodes, bool)
+    for end in ("source", "target"):
+        seen[edges[end].to_numpy()] = True
+    known, alone = np.flatnonzero(seen), np.flatnonzero(~seen)
+    others = np.random.default_rng(3).choice(known, len(alone))
+    return pa.concat_tables([edges, pa.table({"source": alone, "target": others})])
+
+
+def write_files(data: Data, columns: int, labelled: int, connect: bool, folder: Path) -> None:
     source, target = data.edge_index.numpy()
     once = source < target
-    parquet.write_table(pa.table({"source": source[once], "target": target[once]}), folder / "edges.parquet")
+    edges = pa.table({"source": source[once], "target": target[once]})
+    if connect:
+        edges = connected(edges, data.num_nodes)
+    parquet.write_table(edges, folder / "edges.parquet")
     found = classes(data, 0)
     names = pa.DictionaryArray.from_arrays(pa.array(found), [f"class {c}" for c in range(5)])
     seen = np.flatnonzero(count_degree(data.edge_index, data.num_nodes).numpy() > 0)  # the others are in no edge
@@ -80,10 +93,13 @@ def measure(folder: Path, columns: int, options: str) -> dict[str, Any]:
     if status:
         sys.exit(f"{' '.join(command)} ended with status {os.waitstatus_to_exitcode(status)}")
     metrics = json.loads((folder / "metrics.json").read_text())["metrics"]
+    sizes = json.loads((folder / "run" / "config.json").read_text())["sizes"]
     for row in metrics.get("candidates", []):
         fit = f"{row['seconds']:.1f} + {row['refit_seconds']:.1f} s"
         print(f"  {row['name']:24} {row['status']:8} {fit:18} weight {row['weight']:.3f} {row['reason']}")
     return {
+        "nodes_with_edges": sizes["nodes"],
+        "edges_read": sizes["edges"],
         "seconds": round(seconds, 1),
         "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 1),
         "fit_seconds": round(metrics["seconds"], 1),
@@ -111,17 +127,18 @@ def main() -> None:
     parser.add_argument("--edges", type=int, default=1_000_000, help="undirected edges")
     parser.add_argument("--columns", type=int, default=0, help="attributes of a node")
     parser.add_argument("--labelled", type=int, default=0, help="nodes with a label; 0 for all")
+    parser.add_argument("--connect", action="store_true", help="an edge for every node that has none")
     parser.add_argument("--graph", choices=GRAPHS, default="power law")
     parser.add_argument("--options", default="", help="further options of demonet fit, as one word")
     parser.add_argument("--folder", type=Path, help="where the files are kept; a temporary folder by default")
-    parser.add_argument("--out", type=Path, default=Path("results/large.csv"))
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/large.csv"))
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)
         folder.mkdir(exist_ok=True)
         if not (folder / "edges.parquet").exists():
             graph = GRAPHS[options.graph](options.nodes, options.edges, seed=0)
-            write_files(graph, options.columns, options.labelled, folder)
+            write_files(graph, options.columns, options.labelled, options.connect, folder)
             del graph
         measured = measure(folder, options.columns, options.options)
     row = {"graph": options.graph, "nodes": options.nodes, "edges": options.edges}

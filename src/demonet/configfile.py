@@ -66,7 +66,8 @@ def read_config(path: Path, known: set[str]) -> dict[str, Any]:
             value = [value]
         if name in PATHS and isinstance(value, str):
             beside = path.parent / value
-            value = os.path.normpath(beside) if name in ("split", "out") or beside.exists() else value
+            beside_it = name in ("split", "out") or os.path.exists(beside)  # of a name that is too long, False
+            value = os.path.normpath(beside) if beside_it else value
         found[name] = value
     return found
 

@@ -215,9 +215,10 @@ def test_other_formats_and_versions(model, tmp_path):
         DEMONetClassifier.load(model).save(tmp_path / "no" / "model.safetensors")
 
 
-def test_hostile_sizes_are_not_allocated(model, tmp_path):
+@pytest.mark.parametrize(("name", "value"), [("hidden", 2**40), ("layers", 10**6)])
+def test_hostile_sizes_are_not_allocated(model, tmp_path, name, value):
     tensors, facts, _ = read_tensors(model, FORMAT)
-    facts["preset"]["model"] |= {"hidden": 2**40}
+    facts["preset"]["model"] |= {name: value}
     write_tensors(tmp_path / "huge.safetensors", FORMAT, tensors, facts)
-    with pytest.raises(DemonetError, match=r"huge\.safetensors: .*hidden"):
+    with pytest.raises(DemonetError, match=rf"huge\.safetensors: .*{name}"):
         load_model(tmp_path / "huge.safetensors", "DEMONetClassifier")

@@ -27,7 +27,7 @@ from tests.hostile.scenes import RANDOM, SCENES, Scene, Tree, check, prepare, un
 from tests.hostile.sealed import Changes, sealed_files
 from tests.hostile.supervise import Done, supervised
 
-NUMBERS = {"kill points": None, "random kills": 1_000, "mutated inputs": 90_000, "changed files": 10_000,
+NUMBERS = {"kill points": None, "random kills": 1_000, "mutated inputs": 97_000, "changed files": 3_000,
            "flipped bits": 1_000}  # fmt: skip
 
 Stage = tuple[Path, Tree, int, float]
@@ -54,23 +54,24 @@ class Stages:
         return self.known[name]
 
 
-def kill_points(folder: Path, seed: int, number: float, only: int | None) -> Iterator[Done]:
+def kill_points(folder: Path, options: argparse.Namespace, number: float) -> Iterator[Done]:
     """Every scene at every point; ``number`` is the share of them."""
     stages = Stages(folder)
-    points = [(name, point) for name, scene in SCENES.items() for point in range(1, stages.get(name, scene)[2] + 1)]
+    scenes = {name: SCENES[name] for name in options.scenes or SCENES}
+    points = [(name, point) for name, scene in scenes.items() for point in range(1, stages.get(name, scene)[2] + 1)]
     for name, count in Counter(name for name, _ in points).items():
         print(f"{name}: {count} points", flush=True)
-    chosen = random.Random(seed).sample(range(len(points)), round(number * len(points)))
-    for index in [only] if only is not None else sorted(chosen):
+    chosen = random.Random(options.seed).sample(range(len(points)), round(number * len(points)))
+    for index in sorted(chosen) if options.only is None else [options.only]:
         name, point = points[index]
         yield _killed(index, f"{name} at {point}", SCENES[name], stages.get(name, SCENES[name]), point, 0.0)
 
 
-def random_kills(folder: Path, seed: int, number: int, only: int | None) -> Iterator[Done]:
+def random_kills(folder: Path, options: argparse.Namespace, number: int) -> Iterator[Done]:
     """SIGKILL at a random time of a command."""
     stages = Stages(folder)
-    for index in [only] if only is not None else range(number):
-        generator = random.Random(f"{seed} {index}")
+    for index in _range(number, options.only):
+        generator = random.Random(f"{options.seed} {index}")
         name = generator.choice(list(RANDOM))
         stage = stages.get(name, RANDOM[name])
         delay = generator.random() * stage[3]
@@ -94,19 +95,19 @@ def _killed(index: int, name: str, scene: Scene, stage: Stage, point: int, delay
     return Done(index, name, how, time.monotonic() - began, 0.0, failure)
 
 
-def mutated_inputs(folder: Path, seed: int, number: int, only: int | None) -> Iterator[Done]:
+def mutated_inputs(folder: Path, options: argparse.Namespace, number: int) -> Iterator[Done]:
     """Files of every format."""
-    return supervised(Mutations(folder, seed), _range(number, only))
+    return supervised(Mutations(folder, options.seed), _range(number, options.only))
 
 
-def changed_files(folder: Path, seed: int, number: int, only: int | None) -> Iterator[Done]:
+def changed_files(folder: Path, options: argparse.Namespace, number: int) -> Iterator[Done]:
     """Mutations of every file with a checksum."""
-    return supervised(Changes(sealed_files(folder), seed, mutate), _range(number, only))
+    return supervised(Changes(sealed_files(folder), options.seed, mutate), _range(number, options.only))
 
 
-def flipped_bits(folder: Path, seed: int, number: int, only: int | None) -> Iterator[Done]:
+def flipped_bits(folder: Path, options: argparse.Namespace, number: int) -> Iterator[Done]:
     """One bit of every file with a checksum."""
-    return supervised(Changes(sealed_files(folder), seed, flip), _range(number, only))
+    return supervised(Changes(sealed_files(folder), options.seed, flip), _range(number, options.only))
 
 
 def _range(number: int, only: int | None) -> range:
@@ -151,6 +152,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS))
+    parser.add_argument("--scenes", nargs="+", choices=list(SCENES), default=None, help="of kill points")
     parser.add_argument("--only", type=int, default=None)
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -160,7 +162,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
             scaled = options.scale if number is None else round(options.scale * number)
-            for done in KINDS[kind](Path(folder), options.seed, scaled, options.only):
+            for done in KINDS[kind](Path(folder), options, scaled):
                 counts.add(done)
             os.chdir("/")
         rows.append(counts.row)

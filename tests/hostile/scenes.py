@@ -55,6 +55,12 @@ def downloads(folder: Path) -> None:
     pooch.HTTPDownloader = Server
 
 
+def quick_tables(folder: Path) -> None:
+    """Both of the above and below."""
+    forked_workers(folder)
+    short_page(folder)
+
+
 def short_page(folder: Path) -> None:
     """The page of a fit is a line: most of the time would go into figures, and ``report`` writes the real one."""
     from demonet.report import page
@@ -90,14 +96,19 @@ def again(
     return Scene([[*FIT, "0"]] if before else [], command, command, results, kept=before, setting=setting)
 
 
+TABLES = ("results/ledger.sqlite", "results/identity.csv", "results/tables", "results/figures")
 FILES = ("run/predictions.csv", "run/model.safetensors", "run/split.json")
 SPLITS = [*FIT, "0", "--cv", "2"]
+ENSEMBLE = ["fit", "edges.csv", "--labels", "labels.csv", "--out", "run", "--effort", "quick"]
 COMPARE = ["compare", "edges.csv", "--labels", "labels.csv", "--out", "board", "--splits", "2"]
 COMPARE += ["--methods", "majority,degree-knn"]
 REPRODUCE = ["reproduce", "identity", "--quick", "--runs", "1", "--sets", "cycle", "--methods", "gcn,graphwave"]
+MAKE_RUNS = [*REPRODUCE, "--no-render"]
+WRITE_TABLES = ["reproduce", "identity", "--quick", "--runs", "1", "--render-only"]
 SCENES: dict[str, Scene] = {
     "fit": Scene([], [*FIT, "0"], [*FIT, "0", "--resume"], FILES),
     "fit on two splits": Scene([], SPLITS, [*SPLITS, "--resume"], FILES, setting=short_page),
+    "fit an ensemble": Scene([], ENSEMBLE, [*ENSEMBLE, "--resume"], FILES, setting=short_page),
     "resume": Scene([[*FIT, "0"]], [*FIT, "0", "--resume"], [*FIT, "0", "--resume"], FILES, kept=True),
     "overwrite": Scene([[*FIT, "0"]], [*FIT, "1", "--overwrite"], [*FIT, "1", "--overwrite"], FILES, kept=True),
     "predict": again(["predict", "run", "edges.csv", "--out", "p.csv"], "p.csv"),
@@ -105,7 +116,8 @@ SCENES: dict[str, Scene] = {
     "report": again(["report", "run"], "run/report.html"),
     "compare": again(COMPARE, "board/cells", before=False, setting=forked_workers),
     "datasets": again(["datasets", "brazil"], "cache/demonet", before=False, setting=downloads),
-    "reproduce": again(REPRODUCE, "results/ledger.sqlite", before=False, setting=forked_workers),
+    "reproduce, the runs": again(MAKE_RUNS, "results/ledger.sqlite", before=False, setting=forked_workers),
+    "reproduce, the tables": Scene([MAKE_RUNS], WRITE_TABLES, WRITE_TABLES, TABLES, setting=quick_tables),
 }
 
 RANDOM: dict[str, Scene] = {  # at random times; most kills should hit a fit, and little time should go into figures

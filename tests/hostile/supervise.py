@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import select
 import signal
 import sys
@@ -13,9 +14,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-SLOW = 10.0  # seconds that no case may take
+import psutil
+
+SLOW = 10.0  # seconds of processor time that no case may take
+HANG = 30.0  # seconds after which a case is ended, on a machine that may be busy
 MEMORY, TIMES = 512.0, 4.0  # MiB that a case may take beyond what was there before it, or so many times its file
 _START_UP = 60.0
+_AT_MOST = 6 << 30  # bytes that a child can have, so that a case out of bounds does not take the machine with it
 
 
 @dataclass(frozen=True)
@@ -26,7 +31,7 @@ class Done:
         index: Its number, from which it can be made again.
         name: What was read.
         how: How it ended.
-        seconds: How long it took.
+        seconds: Its processor time.
         memory: MiB beyond what was there before it.
         failure: What is wrong; empty if nothing is.
     """
@@ -70,7 +75,7 @@ def _child(case: Callable[[int], tuple[str, str, int]], indices: range) -> Itera
     with os.fdopen(reader, "rb", buffering=0) as stream:
         rest, failure = b"", ""
         while index < indices.stop:
-            allowed = SLOW + (_START_UP if index == indices.start else 0.0)
+            allowed = HANG + (_START_UP if index == indices.start else 0.0)
             ready, _, _ = select.select([stream], [], [], max(0.0, began + allowed - time.monotonic()))
             chunk = os.read(stream.fileno(), 1 << 16) if ready else b""
             if not chunk:
@@ -90,17 +95,21 @@ def _child(case: Callable[[int], tuple[str, str, int]], indices: range) -> Itera
 
 
 def _serve(case: Callable[[int], tuple[str, str, int]], indices: range, stream) -> None:
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (psutil.Process().memory_info().vms + _AT_MOST, hard))
     for index in indices:
-        before, start = _reset_peak(), time.monotonic()
+        before, start = _reset_peak(), time.process_time()
         name, failure, allowed = "", "", MEMORY
         try:
             name, how, size = case(index)
             allowed = max(MEMORY, TIMES * size / 2**20)
         except BaseException:
             how, failure = "failed", traceback.format_exc()
-        memory, seconds = _peak() - before, time.monotonic() - start
+        memory, seconds = _peak() - before, time.process_time() - start
         if memory > allowed:
             how, failure = "failed", f"{memory:,.0f} MiB, {allowed:,.0f} are allowed"
+        if seconds > SLOW:
+            how, failure = "failed", f"{seconds:.0f} s, {SLOW:.0f} are allowed"
         stream.write(json.dumps([index, name, how, round(seconds, 4), round(memory, 1), failure]) + "\n")
         stream.flush()
 

@@ -128,6 +128,33 @@ def test_a_full_disk(folder):
     assert sorted(path.name for path in folder.iterdir() if path.name.endswith((".part", "e.csv"))) == []
 
 
+def test_folders_that_may_not_be_written(folder):
+    """As another user where this one is root, who may write everywhere."""
+    run_files = folder / "run"
+    before = {path.name: path.read_bytes() for path in run_files.iterdir()}
+
+    def as_nobody():
+        if os.getuid() == 0:
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+
+    for path in (folder, run_files):
+        path.chmod(0o555)
+    try:
+        refused(run(PREDICT, as_nobody), "denied")
+        refused(
+            run(["fit", "edges.csv", "--labels", "labels.csv", "--out", "other", "--epochs", "2"], as_nobody), "denied"
+        )
+        refused(run(["fit", "edges.csv", "--labels", "labels.csv", "--out", "run", "--overwrite"], as_nobody), "denied")
+        refused(run(["report", "run"], as_nobody), "denied")
+        assert run([*PREDICT[:-1], "-"], as_nobody)[0] == 0
+    finally:
+        for path in (folder, run_files):
+            path.chmod(0o777)
+    assert {path.name: path.read_bytes() for path in run_files.iterdir()} == before
+
+
 def test_names_that_are_not_utf_8(folder):
     name = os.fsdecode(b"\xff\xfe")
     Path(f"{name}.csv").write_bytes(Path("edges.csv").read_bytes())

@@ -37,7 +37,7 @@ def test_changes_in_files_with_a_checksum_are_found(tmp_path, monkeypatch):
 
 
 def test_the_supervisor_sees_errors_crashes_hangs_and_memory(monkeypatch):
-    monkeypatch.setattr(supervise, "SLOW", 3.0)
+    monkeypatch.setattr(supervise, "HANG", 3.0)
     monkeypatch.setattr(supervise, "_START_UP", 0.0)
     monkeypatch.setattr(supervise, "MEMORY", 40.0)
 

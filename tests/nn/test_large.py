@@ -40,6 +40,24 @@ def test_one_hot_degrees_are_sparse_on_a_large_graph_alone(large, monkeypatch):
     assert torch.equal(rows.to_dense(), dense)
 
 
+def test_dense_columns_beside_one_hot_degrees_keep_their_values(large, monkeypatch):
+    features = FeatureMap("degree-rbf+degree-onehot").fit(GRAPH)
+    rows = features.transform(GRAPH)
+    assert is_sparse(rows)
+    monkeypatch.setattr(feature_blocks, "LARGE", 401)
+    assert torch.equal(rows.to_dense(), features.transform(GRAPH))
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (4, 0), (0, 3)])
+@pytest.mark.parametrize("kept", [0.2, 1.0])
+def test_dense_rows_as_a_sparse_array(shape, kept):
+    x = torch.rand(shape, generator=torch.Generator().manual_seed(0))
+    x = torch.where(x < kept, x, 0.0)
+    found = feature_blocks.to_scipy(x)
+    assert found.shape == shape
+    assert torch.equal(torch.from_numpy(found.toarray()), x)
+
+
 @pytest.mark.parametrize("aggr", ["sum", "mean", "sqrt"])
 def test_their_sums_are_a_histogram_of_the_neighbours_degrees(large, aggr):
     layout = DegreeLayout.from_edge_index(GRAPH.edge_index, 400)

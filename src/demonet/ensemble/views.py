@@ -39,6 +39,7 @@ State = tuple[dict[str, Any], dict[str, NDArray[Any]]]
 
 RADIAL = 12  # radial functions over log-degree
 RANKS = 101  # quantiles kept of each structural feature
+QUANTILE_ITEMS = 200_000  # nodes that they are taken from, evenly, where there are more
 ROUNDS = 3  # of Weisfeiler-Lehman refinement, at most
 EIGENVECTORS = 32  # of the adjacency matrix
 LARGE = 20_000  # items from which on memory counts more than the last bit of a result
@@ -97,7 +98,7 @@ class NodeView:
     @cached_property
     def radial(self) -> Float:
         """``[n, 24]`` means over neighbours, and over two hops, of radial functions of log-degree."""
-        return self._raw_radial / self.facts["radial_scale"]
+        return self._raw_radial() / self.facts["radial_scale"]
 
     @cached_property
     def own(self) -> Rows:
@@ -163,8 +164,9 @@ class NodeView:
         self._learn_scale(self.raw_log_degree[:, None], "degree")
         self.facts["largest"] = float(self.raw_log_degree.max(initial=0.0))
         self._learn_scale(self._raw_structure, "structure")
-        self.arrays["structure.quantiles"] = np.quantile(self._raw_structure, np.linspace(0, 1, RANKS), axis=0)
-        self.facts["radial_scale"] = float(np.sqrt(self._raw_radial.var(0).sum())) or 1.0
+        some = self._raw_structure[:: -(-self.num_items // QUANTILE_ITEMS) or 1]
+        self.arrays["structure.quantiles"] = np.quantile(some, np.linspace(0, 1, RANKS), axis=0)
+        self.facts["radial_scale"] = float(np.sqrt(self._raw_radial().var(0).sum())) or 1.0
         if self.data.x is None or self.data.x.size(1) == 0:
             return
         rows = _rows(self.data)
@@ -192,7 +194,6 @@ class NodeView:
     def _raw_structure(self) -> Float:
         return structural_features(self.adjacency, self.facts["groups"])
 
-    @cached_property
     def _raw_radial(self) -> Float:
         centre = np.linspace(0, self.facts["largest"], RADIAL)
         own = np.exp(-0.5 * ((self.raw_log_degree[:, None] - centre) / (centre[1] or 1.0)) ** 2)

@@ -18,8 +18,9 @@ from demonet.data.ids import Ids
 from demonet.errors import DemonetError
 
 _CHUNK = 1 << 22
-# Text compresses 5 to 20 times. A file that expands to more than this, and to a hundred times its size, is refused.
-_LARGE = 1 << 28
+# A file that expands to more than this, and to a hundred times its size, is refused. Text compresses 5 to 20 times, a
+# matrix of zeros a thousand times.
+_LARGE_TEXT, _LARGE_MATRIX = 1 << 26, 1 << 28
 _MAX_EXPANSION = 100
 _COPIES = 3  # of its content, that reading a file needs at least
 
@@ -71,11 +72,12 @@ def as_text(content: bytes, path: Path) -> bytes:
     return content
 
 
-def check_expansion(packed: int, unpacked: int, path: Path) -> None:
+def check_expansion(packed: int, unpacked: int, path: Path, large: int = _LARGE_MATRIX) -> None:
     """Refuse a compressed file that expands to an implausible size, or to more than there is memory for."""
-    check_memory(_COPIES * unpacked, f"{packed:,} compressed bytes expand to {unpacked:,} or more", file=path)
-    if unpacked > max(_LARGE, _MAX_EXPANSION * packed):
-        raise DemonetError(f"{packed} compressed bytes expand to {unpacked} or more", file=path)
+    problem = f"{packed:,} compressed bytes expand to {unpacked:,} or more"
+    check_memory(_COPIES * unpacked, problem, file=path)
+    if unpacked > max(large, _MAX_EXPANSION * packed):
+        raise DemonetError(problem, file=path, hint="if that is right, decompress the file first")
 
 
 MASKS = ("train_mask", "val_mask", "test_mask")
@@ -156,7 +158,7 @@ def _decompress(raw: bytes, path: Path) -> bytes:
         with gzip.GzipFile(fileobj=io.BytesIO(raw)) as stream:
             while chunk := stream.read(_CHUNK):
                 content.write(chunk)
-                check_expansion(len(raw), content.tell(), path)
+                check_expansion(len(raw), content.tell(), path, _LARGE_TEXT)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DemonetError(f"truncated or damaged gzip: {error}", file=path) from None
     return content.getvalue()

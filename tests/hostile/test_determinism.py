@@ -1,0 +1,57 @@
+"""The same command twice gives the same files, times apart; on a small graph also with another number of threads."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors import safe_open
+from tests.hostile.kills import forked
+from tests.hostile.scenes import short_page
+from tests.runs.files import write_problem
+
+from demonet.train.checkpoint import digest
+
+FIT = ["fit", "edges.csv", "--labels", "labels.csv", "--out", "run"]
+TIMED = ("manifest.json", "MODEL_CARD.md", "report.html")  # checksums, and texts with the time that training took
+
+
+def without_times(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: without_times(item) for name, item in value.items() if "seconds" not in name}
+    return [without_times(item) for item in value] if isinstance(value, list) else value
+
+
+def content(path: Path) -> object:
+    if path.suffix == ".safetensors":
+        with safe_open(path, "pt") as file:
+            tensors = [(name, file.get_tensor(name)) for name in sorted(file.keys())]
+            return digest(tensors), without_times(json.loads(file.metadata()["facts"]))
+    if path.suffix == ".json":
+        return without_times(json.loads(path.read_bytes()))
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def fitted(folder: Path, threads: int, options: list[str]) -> dict[str, object]:
+    """What does not depend on time in the files of a run."""
+
+    def setting(folder: Path) -> None:
+        short_page(folder)
+        torch.set_num_threads(threads)
+
+    folder.mkdir()
+    write_problem(folder, motifs=8)
+    assert forked(0, [*FIT, *options], folder, setting)[0] == 0
+    return {path.name: content(path) for path in (folder / "run").iterdir() if path.name not in TIMED}
+
+
+@pytest.mark.parametrize("options", [["--epochs", "3"], ["--model", "kernel"]], ids=["network", "kernel"])
+def test_the_same_fit_gives_the_same_files(tmp_path, options):
+    first, again, two = (fitted(tmp_path / str(i), threads, options) for i, threads in enumerate((1, 1, 2)))
+    assert {"config.json", "metrics.json", "model.safetensors", "predictions.csv", "run.safetensors"} < first.keys()
+    assert first == again
+    assert first == two
