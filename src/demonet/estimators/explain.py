@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -27,7 +27,7 @@ from demonet.estimators.targets import Array
 from demonet.nn.conv import DEMOConv
 from demonet.nn.models import NodeDEMONet
 from demonet.nn.weights import DegreeWeights
-from demonet.ops.sparse import dense_blocks, is_sparse, sparse_rows
+from demonet.ops.sparse import is_sparse, sparse_rows
 from demonet.train.objective import Objective, Regress
 
 
@@ -287,20 +287,17 @@ def _score(
         if isinstance(conv, DEMOConv):
             if "seed" not in terms:
                 conv.seed.weight.zero_()
-            conv.weights = cast(DegreeWeights, _SomeTerms(conv.weights, shared="shared" in terms, own="own" in terms))
+            conv.weights = _SomeTerms(conv.weights, with_shared="shared" in terms, with_own="own" in terms)
     doubled = (value.double() if value.is_floating_point() else value for value in inputs)
     return float(model(*doubled)[row, column])
 
 
-class _SomeTerms(nn.Module):
+class _SomeTerms(DegreeWeights):
     """Weights of any scheme of which the shared term, the degree-specific term, both or neither are used."""
 
-    is_open = False
-
-    def __init__(self, weights: DegreeWeights, *, shared: bool, own: bool) -> None:
-        super().__init__()
-        self.weights, self.shared, self.own = weights, shared, own
-        self.in_channels = weights.in_channels
+    def __init__(self, weights: DegreeWeights, *, with_shared: bool, with_own: bool) -> None:
+        super().__init__(weights.in_channels, weights.width, weights.tasks)
+        self.weights, self.with_shared, self.with_own = weights, with_shared, with_own
 
     def for_groups(self, layout: DegreeLayout) -> None:
         """There are no matrices: rows are multiplied by :meth:`by_group`."""
@@ -317,8 +314,4 @@ class _SomeTerms(nn.Module):
         """Each row of ``a`` times the matrix of its degree."""
         shared = a @ self.weights.shared
         own = self.weights.by_row(a, degree) - shared
-        return self.shared * shared + self.own * own
-
-    def by_sparse(self, a: Tensor, degree: Tensor) -> Tensor:
-        """The same for sparse rows, of a large graph."""
-        return torch.cat([self.by_row(block, degree[place]) for place, block in dense_blocks(a)])
+        return self.with_shared * shared + self.with_own * own

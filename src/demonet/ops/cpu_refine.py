@@ -77,15 +77,15 @@ def refine_backward(
 
 def _moments(y: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and variance of every column, piece by piece: a part's deviations from its own mean, then that of means."""
-    if y.size(0) <= backend.current().piece_rows:
-        variance, mean = torch.var_mean(y, 0, correction=0)
-        return mean, variance
-    mean, squares, seen = torch.zeros_like(y[0]), torch.zeros_like(y[0]), 0
+    mean, squares, seen = y.new_zeros(y.size(1)), y.new_zeros(y.size(1)), 0
     for rows in _pieces(y):
         part = y[rows]
         count, ones = part.size(0), y.new_ones(part.size(0))
-        own = torch.mv(part.t(), ones).div_(count)
+        own = torch.mv(part.t(), ones).div_(count)  # a product with ones is faster than torch.var_mean
         squares.addmv_((part - own).square_().t(), ones)
+        if seen == 0:
+            mean, seen = own, count
+            continue
         apart = own.sub_(mean)
         mean.add_(apart, alpha=count / (seen + count))
         squares.addcmul_(apart, apart, value=seen * count / (seen + count))
