@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +49,11 @@ def fitted(folder: Path, threads: int, options: list[str]) -> dict[str, object]:
     folder.mkdir()
     write_problem(folder, motifs=8)
     assert forked(0, [*FIT, *options], folder, setting)[0] == 0
-    return {path.name: content(path) for path in (folder / "run").iterdir() if path.name not in TIMED}
+    return contents(folder / "run")
+
+
+def contents(run: Path) -> dict[str, object]:
+    return {path.name: content(path) for path in run.iterdir() if path.name not in TIMED}
 
 
 @pytest.mark.parametrize("options", [["--epochs", "3"], ["--model", "kernel"]], ids=["network", "kernel"])
@@ -55,3 +62,24 @@ def test_the_same_fit_gives_the_same_files(tmp_path, options):
     assert {"config.json", "metrics.json", "model.safetensors", "predictions.csv", "run.safetensors"} < first.keys()
     assert first == again
     assert first == two
+
+
+LARGE = """
+from demonet.runs import plan, Settings, fit_run
+
+plan.SMALL = 0  # as if the graph had 100,000 edges: all threads are used
+fit_run("edges.csv", "labels.csv", out="run", settings=Settings(epochs=3))
+"""
+
+
+def test_on_a_large_graph_the_same_number_of_threads_gives_the_same_files(tmp_path):
+    found = []
+    for name in ("first", "second"):
+        folder = tmp_path / name
+        folder.mkdir()
+        write_problem(folder, motifs=300)
+        two = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "2")
+        subprocess.run([sys.executable, "-c", LARGE], cwd=folder, env={**os.environ, **two}, check=True)
+        found.append(contents(folder / "run"))
+    assert found[0]["config.json"]["threads"] == 2
+    assert found[0] == found[1]
