@@ -21,7 +21,6 @@ from torch_geometric.utils import k_hop_subgraph
 from demonet.data.features import STRUCTURE_NAMES, FeatureMap
 from demonet.data.ids import ids_of
 from demonet.degree.count import count_degree
-from demonet.degree.layout import DegreeLayout
 from demonet.errors import DemonetError
 from demonet.estimators.targets import Array
 from demonet.nn.conv import DEMOConv
@@ -298,17 +297,6 @@ class _SomeTerms(DegreeWeights):
     def __init__(self, weights: DegreeWeights, *, with_shared: bool, with_own: bool) -> None:
         super().__init__(weights.in_channels, weights.width, weights.tasks)
         self.weights, self.with_shared, self.with_own = weights, with_shared, with_own
-
-    def for_groups(self, layout: DegreeLayout) -> None:
-        """There are no matrices: rows are multiplied by :meth:`by_group`."""
-
-    def fold(self, a: Tensor, layout: DegreeLayout) -> Tensor:
-        """The sums as they are: both terms read them."""
-        return a
-
-    def by_group(self, a: Tensor, layout: DegreeLayout) -> Tensor:
-        """Each row of ``a``, in degree order, times the matrix of its degree."""
-        return self.by_row(a, layout.key)
 
     def by_row(self, a: Tensor, degree: Tensor) -> Tensor:
         """Each row of ``a`` times the matrix of its degree."""
