@@ -9,7 +9,7 @@ ifneq ($(wildcard ../shared/data),)
 export DEMONET_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test lint types docs check results bench hostile soak clean
+.PHONY: demo test lint types docs check results bench processes hostile soak clean
 demo: $(READY)
 	$(BIN)/demonet demo
 
@@ -40,6 +40,10 @@ results: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/cpu.py
 	$(BIN)/python benchmarks/page.py
+
+# Losses with 1, 2 and 4 processes in every configuration: what docs/distributed.md promises. Some minutes.
+processes: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.distributed $(ARGS)
 
 # Kills at every write and at random times, mutated files, flipped bits: what docs/reliability.md promises.
 # make hostile ARGS="--scale 0.1 --seed 1"

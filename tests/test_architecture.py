@@ -17,9 +17,9 @@ PACKAGES = sorted({path.relative_to(SOURCE).parts[0] for path in FILES if path.p
 
 # A module imports only from packages of a lower level.
 LEVEL = {
-    **{"errors": -2, "atomic": -1, "configfile": 0, "checks": 0, "tensorfile": 0},
+    **{"errors": -2, "atomic": -1, "configfile": 0, "checks": 0, "tensorfile": 0, "sealed": 0, "arrayfolder": 1},
     **{"degree": 1, "data": 2, "ops": 3, "nn": 4, "kernels": 5, "train": 5, "transforms": 5},
-    **{"baselines": 6, "ensemble": 7, "estimators": 8, "experiments": 8, "bench": 8},
+    **{"baselines": 6, "distributed": 6, "ensemble": 7, "estimators": 8, "experiments": 8, "bench": 8},
     **{"runs": 9, "report": 10, "cli": 11},
 }
 # Exceptions: imports inside one level.

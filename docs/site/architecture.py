@@ -8,13 +8,13 @@ from pathlib import Path
 IMAGE = Path(__file__).parent.parent / "images" / "architecture.svg"
 # Rows of the picture, from the lowest level up: a package imports only from packages below it.
 ROWS = [
-    [("errors, atomic, checks, tensorfile, configfile", "errors, safe files, input rules")],
+    [("errors, atomic, checks, tensorfile, configfile, sealed, arrayfolder", "errors, safe files, input rules")],
     [("degree", "layout, tasks, counting")],
     [("data", "readers, features, splits")],
     [("ops", "kernels and their choice")],
     [("nn", "layer, schemes, models")],
     [("train", "objective, loop, presets"), ("kernels", "WL kernels, closed form"), ("transforms", "for PyG loaders")],
-    [("baselines", "compared systems")],
+    [("baselines", "compared systems"), ("distributed", "parts, processes")],
     [("ensemble", "candidates, selection, refit")],
     [("estimators", "scikit-learn classes"), ("experiments", "runs, ledger"), ("bench", "timing")],
     [("runs", "files to run folder")],

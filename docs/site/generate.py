@@ -1,7 +1,8 @@
-"""Writes what pages say of presets and commands from the code itself: ``python docs/site/generate.py``."""
+"""Writes what pages say of presets, commands and halos, from code and results: ``python docs/site/generate.py``."""
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Callable
 from dataclasses import asdict
@@ -82,9 +83,22 @@ def _cell(text: str | None) -> str:
     return " ".join((text or "").split()).replace("|", "\\|")
 
 
+def halo() -> str:
+    """The halo over the number of nodes: a column for each number of workers, a row for each graph and partition."""
+    with (DOCS.parent / "benchmarks" / "results" / "communication.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    workers = list(dict.fromkeys(row["workers"] for row in rows))
+    table = [["graph", "partition", *(f"{int(count):,}" for count in workers)], ["---", "---", *["--:"] * len(workers)]]
+    for graph, partition in dict.fromkeys((row["graph"], row["partition"]) for row in rows):
+        found = {row["workers"]: row["halo"] for row in rows if (row["graph"], row["partition"]) == (graph, partition)}
+        table.append([graph, f"`{partition}`", *(f"{float(found[count]):.2f}" for count in workers)])
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in table)
+
+
 PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "presets.md": ("presets", presets),
     "cli.md": ("commands", commands),
+    "distributed.md": ("halo", halo),
 }
 
 

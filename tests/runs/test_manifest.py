@@ -15,7 +15,8 @@ from demonet.cli import app
 from demonet.errors import DemonetWarning
 from demonet.runs import Settings, load_run, predict_run
 from demonet.runs.folder import FORMAT
-from demonet.runs.manifest import read_manifest, read_sealed, write_sealed
+from demonet.runs.manifest import read_manifest
+from demonet.sealed import read_sealed, write_sealed
 from demonet.tensorfile import read_tensors, write_tensors
 
 READ = ["config.json", "manifest.json", "metrics.json", "model.safetensors", "run.safetensors"]

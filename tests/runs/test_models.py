@@ -22,9 +22,9 @@ from demonet.runs.degree_effect import verdict
 from demonet.runs.evaluate import value_of
 from demonet.runs.floors import floor_scores
 from demonet.runs.inputs import read_inputs
-from demonet.runs.manifest import read_sealed, write_sealed
 from demonet.runs.models import decide_model
 from demonet.runs.settings import Reading
+from demonet.sealed import read_sealed, write_sealed
 
 AUTO = Settings(effort="quick")
 

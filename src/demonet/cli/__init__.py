@@ -18,11 +18,14 @@ from demonet.cli.fit import fit
 from demonet.cli.predict import predict
 from demonet.cli.report import report
 from demonet.cli.reproduce import reproduce
+from demonet.cli.store import store
+from demonet.distributed.launch import status
 
 app = typer.Typer(name="demonet", no_args_is_help=True, pretty_exceptions_enable=False)
 app.command("demo")(demo)
 app.command("fit")(fit)
 app.command("compare")(compare)
+app.command("store")(store)
 app.command("predict")(predict)
 app.command("embed")(embed)
 app.command("report")(report)
@@ -51,6 +54,7 @@ def _options(
 
 def main() -> None:
     """Run the command line; an expected error is one line on stderr and exit code 2, without a traceback."""
-    with plain_errors(spelling(app, sys.argv[1:])):
-        code = app(standalone_mode=False)
-    sys.exit(code if isinstance(code, int) else 0)
+    with status():
+        with plain_errors(spelling(app, sys.argv[1:])):
+            code = app(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)

@@ -38,6 +38,8 @@ SelfLoops = Literal["drop", "keep"]  # demonet.data.edges.SelfLoops
 Merge = Literal["sum", "mean", "max", "last"]  # demonet.data.edges.Merge
 ClassWeight = Literal["balanced"]
 Log = Literal["tensorboard"]
+Workers = Literal["local", "torchrun", "ray"]  # demonet.runs.settings.ENGINES
+Partition = Literal["balanced", "hash", "metis"]  # demonet.distributed.partition.METHODS
 
 
 class Engine(StrEnum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,13 +11,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from demonet.cli import reading
-from demonet.cli.choices import ClassWeight, Device, Effort, Log, Metric, Model, Preset, Scheme, Task
+from demonet.cli.choices import (
+    ClassWeight,
+    Device,
+    Effort,
+    Log,
+    Metric,
+    Model,
+    Partition,
+    Preset,
+    Scheme,
+    Task,
+    Workers,
+)
 from demonet.cli.console import INTERRUPTED
+from demonet.distributed.launch import ended_before, launch, under_torchrun
 
 if TYPE_CHECKING:
     from demonet.runs import Run
 
-TRAINING, NETWORK, FOLDER = "Training", "Networks alone", "Folder"
+TRAINING, NETWORK, FOLDER, PROCESSES = "Training", "Networks alone", "Folder", "Networks over processes"
 
 
 def _take_config(context: typer.Context, path: Path | None) -> Path | None:
@@ -102,6 +116,16 @@ def fit(
         ClassWeight | None, typer.Option(help="Give rare classes more weight.", rich_help_panel=NETWORK)
     ] = None,
     log: Annotated[Log | None, typer.Option(help="Also log learning curves.", rich_help_panel=NETWORK)] = None,
+    engine: Annotated[
+        Workers | None, typer.Option(help="What starts the processes. Default: local, one.", rich_help_panel=PROCESSES)
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="How many. Default: the parts of a store.", rich_help_panel=PROCESSES)
+    ] = None,
+    partition: Annotated[
+        Partition | None,
+        typer.Option(help="How the graph is cut, if it is no store of parts.", rich_help_panel=PROCESSES),
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue an interrupted run.", rich_help_panel=FOLDER)
     ] = False,
@@ -115,6 +139,7 @@ def fit(
     from demonet.report.page import write
     from demonet.report.run import run_page
     from demonet.runs import Settings, fit_run
+    from demonet.runs.engines import count_workers, join
 
     columns = {"source": source, "target": target, "weight": weight, "graph": graph}
     columns |= {"id_column": id_column, "label_column": label_column}
@@ -138,9 +163,18 @@ def fit(
         neighbours=neighbours,
         cv=cv,
         log=log,
+        engine=engine,
+        workers=workers,
+        partition=partition,
     )
+    if engine == "torchrun" and not under_torchrun():
+        raise typer.Exit(launch(sys.argv[1:], count_workers(edges, workers)))
+    if ended_before():
+        return
     try:
-        with Heartbeat() as heartbeat:
+        with join(settings) as role, Heartbeat() as heartbeat:
+            if role.served:
+                return
             run = fit_run(
                 edges,
                 labels,
@@ -148,8 +182,9 @@ def fit(
                 out=out,
                 reading=reading.make_reading(columns, ignore, merge=merge, **options),
                 settings=settings,
-                resume=resume,
-                overwrite=overwrite,
+                resume=resume or role.again,
+                overwrite=overwrite and not role.again,
+                lead=role.lead,
                 progress=console_progress(heartbeat),
                 page=lambda run, path: write(run_page(run), path),
             )

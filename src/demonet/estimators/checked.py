@@ -19,6 +19,7 @@ from demonet.estimators.nodes import DEMONetClassifier, DEMONetRegressor, NodeEs
 from demonet.train.loop import Epoch
 from demonet.train.objective import OBJECTIVES
 from demonet.train.problem import labels
+from demonet.train.recipes import Trained
 
 Estimator = NodeEstimator | GraphEstimator
 _E = TypeVar("_E", NodeEstimator, GraphEstimator)
@@ -41,6 +42,7 @@ def fit_checked(
     on_epoch: Callable[[Epoch], None] | None = None,
     checkpoint: str | Path | None = None,
     on_candidate: Callable[[Candidate], None] | None = None,
+    recipe: Callable[..., Trained] | None = None,
 ) -> _E:
     """Train on the split of a checked graph, or of checked graphs; the data is not changed.
 
@@ -53,6 +55,7 @@ def fit_checked(
         on_epoch: Called after every epoch.
         checkpoint: Where the state is saved; training continues from an existing file.
         on_candidate: Called before and after every candidate of ``model="auto"``.
+        recipe: Trains a network for nodes in place of :func:`~demonet.train.train_nodes`.
     """
     estimator._check_parameters()
     y = labels(data, OBJECTIVES[task]()).cpu()
@@ -60,7 +63,7 @@ def fit_checked(
     rows = labelled(y).nonzero().view(-1).numpy()
     targets = y.numpy()[rows]
     if isinstance(estimator, NodeEstimator):
-        estimator._fit(copy.copy(data), rows, targets, split, on_epoch, checkpoint, on_candidate)
+        estimator._fit(copy.copy(data), rows, targets, split, on_epoch, checkpoint, on_candidate, recipe)
     else:
         estimator._fit([copy.copy(graph) for graph in data], targets, rows, split, on_epoch, checkpoint, on_candidate)
     if task != "regress":

@@ -29,7 +29,7 @@ from demonet.nn.blocks import ROWS, WholeGraph
 from demonet.nn.prepared import GraphInput
 from demonet.train.loop import Epoch
 from demonet.train.presets import preset
-from demonet.train.recipes import family_of, train_nodes
+from demonet.train.recipes import Trained, family_of, train_nodes
 
 
 class NodeEstimator(DEMONetEstimator):
@@ -230,6 +230,7 @@ class NodeEstimator(DEMONetEstimator):
         on_epoch: Callable[[Epoch], None] | None = None,
         checkpoint: str | Path | None = None,
         on_candidate: Callable[[Candidate], None] | None = None,
+        recipe: Callable[..., Trained] | None = None,
     ) -> Self:
         targets = self._targets(y, len(rows))
         y = targets_by_node(data, rows, targets)
@@ -241,7 +242,7 @@ class NodeEstimator(DEMONetEstimator):
             return self
         data.y = y
         settled, split = self._settle(family_of(data), [data]), split or self._hold_out(y)
-        recipe = partial(train_nodes, batch_size=self.batch_size, neighbours=self.neighbours)
+        recipe = recipe or partial(train_nodes, batch_size=self.batch_size, neighbours=self.neighbours)
         self._train(recipe, data.to(self._device()), y, targets, settled, split, on_epoch, checkpoint)
         del data.y
         self.graph_ = data.cpu()

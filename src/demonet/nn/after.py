@@ -20,7 +20,7 @@ class After(nn.Sequential):
     def forward(self, y: Tensor) -> Tensor:
         """All of them."""
         norm, activation, *second, drop = self
-        if not (self.training and isinstance(norm, nn.BatchNorm1d) and isinstance(activation, nn.ReLU)):
+        if not (self.training and type(norm) is nn.BatchNorm1d and isinstance(activation, nn.ReLU)):
             return super().forward(y)
         mapped: list[Any] = [second[0].weight, second[0].bias] if second else [None, None]
         given = Refine(norm.weight, norm.bias, mapped[0], mapped[1], norm.eps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -27,6 +28,11 @@ def draw_noise(
     words = buffers.empty((_words(size),), torch.empty(0, dtype=torch.int64))
     kept = _kept(_fill(words, generator)[:size], p)
     return torch.mul(kept, factor, out=buffers.empty((size,), factor))
+
+
+def noise_of(bits: Tensor, p: float, dtype: torch.dtype) -> Tensor:
+    """The factors that random 16-bit numbers stand for."""
+    return _kept(bits, p) * _factor(p, dtype).to(bits.device)
 
 
 # In a compiled graph an operator draws, so that the numbers are the same as without compiling. It takes what is
@@ -104,11 +110,18 @@ class _Drop(torch.autograd.Function):
 
 
 class Dropout(nn.Module):
-    """Dropout with probability ``p`` while training."""
+    """Dropout with probability ``p`` while training.
+
+    Attributes:
+        p: The probability.
+        source: Gives ``[size]`` factors in place of the random number generator, for a size, a probability and a tensor
+            of their dtype; or None.
+    """
 
     def __init__(self, p: float) -> None:
         super().__init__()
         self.p, self._memory = p, Buffers()
+        self.source: Callable[[int, float, Tensor], Tensor] | None = None
 
     @property
     def active(self) -> bool:
@@ -130,6 +143,8 @@ class Dropout(nn.Module):
     def noise(self, rows: int, widths: tuple[int, int], like: Tensor) -> Noise:
         """What the two halves of a layer are multiplied by: factors on a CPU, otherwise the key of them."""
         size = rows * sum(widths)
+        if self.source is not None:
+            return Noise(self.source(size, self.p, like), self.p, 2**16 / _chances(self.p))
         if backend.family(like) == "triton" or like.device.type != "cpu":
             return Noise(draw_key(like.device), self.p)
         if backend.tracing():

@@ -33,7 +33,7 @@ def small_loss(model: NodeDEMONet, graph: GraphInput, target: Tensor, share: Ten
         graph: The prepared graph.
         target, share: As in :meth:`NodeDEMONet.loss`, in the caller's order.
     """
-    convs, head = _plain_convs(model, graph.edge_weight), model.head
+    convs, head = _plain_convs(model, graph), model.head
     if not convs or not isinstance(head, nn.Linear) or not _is_small(graph, head.weight):
         return None
     convs[0]._check_layout(graph.x, graph.sorted_layout)
@@ -67,7 +67,7 @@ def stack_loss(model: NodeDEMONet, given: LayerInput, target: Tensor, share: Ten
         given: The graph.
         target, share: As in :meth:`NodeDEMONet.loss`, in the order of the rows of ``given``.
     """
-    x, layout, convs, head = given.x, given.graph, _plain_convs(model, given.edge_weight), model.head
+    x, layout, convs, head = given.x, given.graph, _plain_convs(model, given), model.head
     if not convs or not isinstance(layout, DegreeLayout) or not isinstance(head, nn.Linear):
         return None
     if backend.family(x) != "triton":
@@ -88,10 +88,12 @@ def stack_loss(model: NodeDEMONet, given: LayerInput, target: Tensor, share: Ten
     return stack.stack_loss(whole, x, layers, head.weight, head.bias)
 
 
-def _plain_convs(model: NodeDEMONet, edge_weight: Tensor | None) -> list[DEMOConv]:
-    """The convolutions, if the model is nothing but these and sums are not weighted; otherwise none."""
+def _plain_convs(model: NodeDEMONet, given: GraphInput | LayerInput) -> list[DEMOConv]:
+    """The convolutions, if the model is nothing but these, and sums are plain and all here; otherwise none."""
     config = model.config
-    if config.refine or config.stem or config.norm != "none" or edge_weight is not None:
+    if config.refine or config.stem or config.norm != "none":
+        return []
+    if given.edge_weight is not None or given.fill is not None:
         return []
     return [layer.conv for layer in model.hidden_layers()]
 

@@ -15,7 +15,7 @@ from demonet.ops.library import library, ops
 SHARED_KEY = -1  # the key of phi_g; degrees and buckets are keys from 0 on
 
 
-def _mix(x: Tensor) -> Tensor:
+def mix(x: Tensor) -> Tensor:
     """The finaliser of splitmix64: every output bit depends on every input bit. Products wrap around on purpose."""
     x = (x ^ ((x >> 30) & 0x3FFFFFFFF)) * -0x40A7B892E31B1A47
     x = (x ^ ((x >> 27) & 0x1FFFFFFFFF)) * -0x6B2FB644ECCEEE15
@@ -29,8 +29,8 @@ def hash_functions(key: Tensor, column: Tensor, *, seed: int, size: int) -> tupl
 
 def mixed(key: Tensor, column: Tensor, seed: int, size: int) -> tuple[Tensor, Tensor]:
     """What the operator computes: (seed, key, column) mixed into 64 bits, of which some are the place, one the sign."""
-    stream = _mix(torch.full_like(key, seed) + 0x1E3779B97F4A7C15)
-    bits = _mix(_mix(stream ^ (key * 0x2545F4914F6CDD1D)) + column * 0x1E3779B97F4A7C15)
+    stream = mix(torch.full_like(key, seed) + 0x1E3779B97F4A7C15)
+    bits = mix(mix(stream ^ (key * 0x2545F4914F6CDD1D)) + column * 0x1E3779B97F4A7C15)
     return ((bits >> 20) & 0xFFFFFFFFFF) % size, (bits & 1) * 2 - 1
 
 

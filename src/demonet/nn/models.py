@@ -39,6 +39,8 @@ def _convolve(conv: DEMOConv, h: Tensor, given: LayerInput, activation: str = "n
         return activate(conv(h, given.graph, given.edge_weight, given.degree), activation)
     if given.degree is not None:
         return activate(conv.forward_degrees(h, given.graph, given.edge_weight, given.degree), activation)
+    if given.fill is not None and neighbourhood is None:
+        neighbourhood = conv.neighbourhood(given.fill(h), given.graph, given.edge_weight)
     return conv.forward_sorted(h, given.graph, given.edge_weight, activation, neighbourhood=neighbourhood)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -32,6 +33,8 @@ class GraphInput:
         edge_weight: ``[m]`` or None.
         batch: ``[n]`` the graph of each row, or None for one graph.
         num_graphs: Number of graphs.
+        fill: Of a part of a graph: appends the rows of other processes, which the lists of the layout read after its
+            own. See :mod:`demonet.distributed`.
     """
 
     x: Tensor
@@ -40,6 +43,7 @@ class GraphInput:
     edge_weight: Tensor | None = None
     batch: Tensor | None = None
     num_graphs: int = 1
+    fill: Callable[[Tensor], Tensor] | None = field(default=None, compare=False)
 
     @cached_property
     def sorted_layout(self) -> DegreeLayout:
@@ -98,6 +102,7 @@ class LayerInput(NamedTuple):
         neighbourhood: Of a prepared graph, :attr:`GraphInput.neighbourhood`.
         layout: The layout that maps rows back to the caller's order, or None.
         degree: The degrees that choose the tasks, where they are not those of the edges, in the order of ``x``.
+        fill: Of a part of a graph, :attr:`GraphInput.fill`.
     """
 
     x: Tensor
@@ -108,6 +113,7 @@ class LayerInput(NamedTuple):
     batch: Tensor | None
     num_graphs: int | None
     degree: Tensor | None = None
+    fill: Callable[[Tensor], Tensor] | None = None
 
     def leave(self, h: Tensor) -> Tensor:
         """Rows in the caller's order."""
@@ -168,7 +174,8 @@ def layer_input(
                 "a prepared graph together with edges, weights, degrees or a batch", hint="pass those to prepare()"
             )
         layout = x.layout.sorted() if backend.tracing() else x.sorted_layout
-        return LayerInput(x.x, layout, x.edge_weight, x.neighbourhood, x.layout, x.batch, x.num_graphs)
+        given = (x.x, layout, x.edge_weight, x.neighbourhood, x.layout, x.batch, x.num_graphs)
+        return LayerInput(*given, fill=x.fill)
     if edge_index is None:
         raise DemonetError("edge_index is missing", hint="pass edge_index, or what prepare() returned")
     edge_index, edge_weight = _as_edges(edge_index, edge_weight)

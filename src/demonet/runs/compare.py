@@ -35,9 +35,9 @@ from demonet.experiments.measure import Meter
 from demonet.experiments.methods import OURS
 from demonet.experiments.statistics import holm, paired
 from demonet.runs.competitors import ALWAYS, AUTO, KERNEL, Competitor, Size, cost, group_of, methods_for
-from demonet.runs.manifest import read_sealed, write_sealed
 from demonet.runs.plan import Plan, make_plan
 from demonet.runs.settings import MOST_SPLITS, Reading, Settings
+from demonet.sealed import read_sealed, write_sealed
 from demonet.train.metrics import METRICS
 
 METRIC_NAMES = ("accuracy", "balanced", "macro-f1")  # those of predicted classes, which every method has

@@ -21,9 +21,11 @@ import torch
 
 from demonet.configfile import write_config
 from demonet.data.splits import Split
+from demonet.distributed.recipe import Lead
 from demonet.estimators.checked import Estimator, fit_checked, fitted_results, load_checked, predict_checked
 from demonet.runs.candidates import candidate_facts
 from demonet.runs.degree_effect import degree_facts
+from demonet.runs.engines import recipe_of
 from demonet.runs.evaluate import measure, over_splits, shown, test_facts
 from demonet.runs.floors import floor_scores
 from demonet.runs.folder import (
@@ -61,6 +63,7 @@ def fit_run(
     overwrite: bool = False,
     progress: RunProgress | None = None,
     page: Callable[[Run, Path], None] | None = None,
+    lead: Lead | None = None,
 ) -> Run:
     """Read a graph, hold out test items, train, test once, and write the folder of the run.
 
@@ -70,7 +73,7 @@ def fit_run(
     subfolder ``unfinished``, and an earlier finished run in the folder is not changed.
 
     Args:
-        edges: A file or folder with one graph or many; or the name of a data set of the paper.
+        edges: A file or folder with one graph or many; a store; or the name of a data set of the paper.
         labels: A table of ids and labels, or the name of an attribute in ``edges``.
         features: A table or matrix of node attributes.
         out: The folder.
@@ -80,12 +83,14 @@ def fit_run(
         overwrite: Start again in the folder of another run, which is replaced at the end.
         progress: Callbacks that show progress.
         page: Writes a page about the run to a path, as one more file of the folder.
+        lead: Of an engine with several processes: what trains with all of them, see :func:`demonet.runs.engines.join`.
     """
     out, settings, progress = Path(out), settings or Settings(), progress or RunProgress()
     state = check_out(out, resume=resume, overwrite=overwrite)
     if settings.log == "tensorboard":
         check_tensorboard()
     plan = make_plan(str(edges), _text(labels), _text(features), reading or Reading(), settings)
+    plan = replace(plan, recipe=recipe_of(settings, lead, str(edges), plan.inputs.store))
     progress.message(plan.description)
     progress.message(plan.decision)
     progress.message(plan.model_decision)
@@ -210,7 +215,8 @@ def _network(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) 
         progress.training(_label(plan, number), plan.epochs) as callback,
         tensorboard_log(log, callback) as on_epoch,
     ):
-        estimator = _fit(plan, number, on_epoch=on_epoch, checkpoint=folder.path(_checkpoint(number)))
+        checkpoint = folder.path(_checkpoint(number))
+        estimator = _fit(plan, number, on_epoch=on_epoch, checkpoint=checkpoint, recipe=plan.recipe)
     history = estimator.history_
     facts = {"epochs": history.epochs, "best_epoch": history.best_epoch + 1, "seconds": round(history.seconds, 3)}
     if number:

@@ -23,9 +23,10 @@ from demonet.atomic import PART, locked, replacing
 from demonet.data.splits import Split
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.estimators.checked import Estimator, load_checked
-from demonet.runs.manifest import MANIFEST, damaged, read_manifest, read_sealed, to_json, write_manifest, write_sealed
+from demonet.runs.manifest import MANIFEST, damaged, read_manifest, write_manifest
 from demonet.runs.outputs import model_card, write_predictions
 from demonet.runs.run import Run
+from demonet.sealed import read_sealed, to_json, write_sealed
 from demonet.tensorfile import pack_texts, read_tensors, unpack_texts, write_tensors
 
 MODEL, CONFIG, METRICS, SPLIT = "model.safetensors", "config.json", "metrics.json", "split.json"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +19,7 @@ from demonet.data.ids import LabelTable, ids_of
 from demonet.data.load import load
 from demonet.data.read import ReadOptions, ReadResult, read_problem
 from demonet.data.readers.base import InputFiles
+from demonet.distributed.store import Store, is_store
 from demonet.errors import DemonetError
 from demonet.runs.settings import Reading
 from demonet.train.metrics import Task
@@ -46,6 +47,7 @@ class Inputs:
         label_name: The name of the column of labels, if it has one.
         known: Of a prediction for the items of training: their targets and parts, as a :class:`~demonet.runs.Run` has
             them.
+        store: The store that was read, if it was one.
     """
 
     kind: Literal["nodes", "graphs"]
@@ -61,6 +63,7 @@ class Inputs:
     names: list[Any]
     label_name: str | None = None
     known: tuple[NDArray[Any], NDArray[np.int8]] | None = None
+    store: Store | None = None
 
     @property
     def class_counts(self) -> str:
@@ -105,8 +108,8 @@ def read_inputs(
     """Read files, a folder, or a data set of the paper.
 
     Args:
-        edges: A file or folder that :func:`~demonet.data.read_graph` or :func:`~demonet.data.read_graphs` reads, or the
-            name of a data set of the paper.
+        edges: A file or folder that :func:`~demonet.data.read_graph` or :func:`~demonet.data.read_graphs` reads, a
+            store, or the name of a data set of the paper.
         labels: A table of ids and labels, or the name of an attribute in ``edges``.
         features: A table or matrix of node attributes, or the name of one in ``edges``.
         reading: How to read them.
@@ -114,6 +117,8 @@ def read_inputs(
     """
     if _is_name(edges):
         return _known(edges, labels, features, reading)
+    if is_store(edges):
+        return _stored(Path(edges), labels, features, reading)
     names = ("source", "target", "weight", "directed", "add_isolated", "id_column", "label_column", "merge")
     options = ReadOptions(
         self_loops=reading.self_loops or "drop",
@@ -137,6 +142,22 @@ def _is_name(edges: str) -> bool:
     if not path.exists():
         return True
     return path.is_dir() and edges.lower() in map(str.lower, catalog.CATALOG) and not any(path.glob("*_A.txt*"))
+
+
+def _stored(path: Path, labels: str | None, features: str | None, reading: Reading) -> Inputs:
+    """A store, which is read as it was written."""
+    store, plain = Store(path), Reading(items=reading.items, self_loops=reading.self_loops)
+    given = {"labels": labels, "features": features} | {name: getattr(reading, name) for name in vars(reading)}
+    for argument, value in given.items():
+        if value != getattr(plain, argument, None):
+            raise DemonetError("not allowed, a store has its own", argument=argument, file=path)
+    if reading.self_loops not in (None, store.facts["self_loops"]):
+        problem = f"the store was written with {store.facts['self_loops']!r}"
+        raise DemonetError(problem, argument="self_loops", file=path, hint="write it again")
+    if reading.items == "graphs":
+        raise DemonetError("a store has one graph", argument="items", file=path)
+    name = str(store.facts["name"])
+    return replace(_inputs(store.read(), name, {"edges": path}, {"edges": store.checksum}), store=store)
 
 
 def _known(name: str, labels: str | None, features: str | None, reading: Reading) -> Inputs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +26,7 @@ from demonet.runs.targets import with_targets
 from demonet.train.metrics import metrics_for
 from demonet.train.objective import OBJECTIVES
 from demonet.train.presets import preset
-from demonet.train.recipes import family_of
+from demonet.train.recipes import Trained, family_of
 
 SMALL = 100_000  # below so many edges, one thread is faster than two
 
@@ -45,6 +45,7 @@ class Plan:
     decision: Hint
     model: str
     model_decision: Hint
+    recipe: Callable[..., Trained] | None = None  # what trains a network, if not in this process
 
     def estimator(self, number: int) -> Estimator:
         """The untrained estimator for a split."""
@@ -111,8 +112,8 @@ def _check_settings(inputs: Inputs, settings: Settings) -> None:
     if settings.metric is not None and settings.metric not in fitting:
         problem = f"{settings.metric!r} does not fit the task {inputs.task!r}"
         raise DemonetError(problem, argument="metric", hint=f"use {', '.join(fitting)}")
-    for argument in ("batch_size", "neighbours"):
-        if getattr(settings, argument) is not None and inputs.kind == "graphs":
+    for argument in ("batch_size", "neighbours", "engine"):
+        if getattr(settings, argument) not in (None, "local") and inputs.kind == "graphs":
             problem = f"{getattr(settings, argument)} for a set of graphs"
             raise DemonetError(problem, argument=argument, hint="it is for the nodes of one graph")
     if settings.class_weight is not None and inputs.task != "classify":

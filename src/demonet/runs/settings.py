@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 import torch
 
 from demonet.data.edges import Merge, SelfLoops
+from demonet.distributed.partition import METHODS
 from demonet.ensemble.portfolio import EFFORTS
 from demonet.errors import DemonetError, Hint
 from demonet.train.metrics import METRICS
@@ -20,7 +21,11 @@ Items = Literal["auto", "nodes", "graphs"]
 # degrees get 140 epochs; up to 150,000 edges, a preset gets all of its 1,000 epochs.
 WORK = 300_000_000
 # Read by networks alone.
-NETWORK_OPTIONS = ("preset", "scheme", "epochs", "batch_size", "neighbours", "class_weight", "log")
+NETWORK_OPTIONS = (
+    *("preset", "scheme", "epochs", "batch_size", "neighbours", "class_weight", "log"),
+    *("engine", "workers", "partition"),
+)
+ENGINES = ("local", "torchrun", "ray")
 AUTO_OPTIONS = ("effort", "time_limit")  # read by the ensemble alone
 FEATURES_PER_EDGE = 30
 MOST_SPLITS = 1000
@@ -92,6 +97,10 @@ class Settings:
             unless they do not fit into memory. See :func:`~demonet.train.recipes.train_nodes`.
         cv: Number of random splits on which everything is repeated.
         log: ``"tensorboard"``, or None.
+        engine: ``"torchrun"`` or ``"ray"`` for exact training over processes, see :mod:`demonet.distributed`;
+            ``"local"`` or None for one process.
+        workers: Number of these processes.
+        partition: How the graph is cut for them: ``"balanced"`` (the default), ``"hash"`` or ``"metis"``.
     """
 
     task: str = "auto"
@@ -112,6 +121,9 @@ class Settings:
     neighbours: int | None = None
     cv: int = 1
     log: str | None = None
+    engine: str | None = None
+    workers: int | None = None
+    partition: str | None = None
 
     def __post_init__(self) -> None:
         if not (self.val > 0 and self.test >= 0 and self.val + self.test < 1):
@@ -123,6 +135,8 @@ class Settings:
             ("metric", [None, *METRICS]),
             ("model", [None, "auto", "kernel", "network"]),
             ("effort", [None, *EFFORTS]),
+            ("engine", [None, *ENGINES]),
+            ("partition", [None, *METHODS]),
         ):
             if getattr(self, argument) not in known:
                 choices = ", ".join(filter(None, known))
@@ -133,6 +147,7 @@ class Settings:
         for argument in ("batch_size", "neighbours"):
             if getattr(self, argument) is not None and getattr(self, argument) < 1:
                 raise DemonetError(f"{getattr(self, argument)}; at least 1 is needed", argument=argument)
+        self._check_engine()
         if not 1 <= self.cv <= MOST_SPLITS:
             raise DemonetError(f"{self.cv:,} splits", argument="cv", hint=f"1 to {MOST_SPLITS:,}")
         if self.cv > 1 and (self.split is not None or not self.test):
@@ -157,6 +172,17 @@ class Settings:
             other = f"the model {self.model!r}" if self.model else f"{next(iter(given))}, which chooses a network"
             hint = Hint("only {model} reads it", model="auto")
             raise DemonetError(f"{getattr(self, name)!r} with {other}", argument=name, hint=hint)
+
+    def _check_engine(self) -> None:
+        """Refuse options that the engine does not read."""
+        if self.workers is not None and self.workers < 1:
+            raise DemonetError(f"{self.workers}; at least 1 is needed", argument="workers")
+        over = self.engine in ("torchrun", "ray")
+        for argument in ("workers", "partition") if not over else ("batch_size", "neighbours"):
+            if (value := getattr(self, argument)) is not None:
+                engine = f"the engine {self.engine or 'local'!r}"
+                hint = "it trains on the whole graph" if over else Hint("use {engine}", engine="torchrun")
+                raise DemonetError(f"{value!r} with {engine}", argument=argument, hint=hint)
 
     @property
     def uses(self) -> str:

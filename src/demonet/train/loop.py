@@ -75,7 +75,8 @@ def fit(
     *,
     on_epoch: Callable[[Epoch], None] | None = None,
     checkpoint: str | Path | None = None,
-    checkpoint_every: int = 25,
+    checkpoint_every: int | None = 25,
+    make_steps: type[Steps] = Steps,
 ) -> History:
     """Train a model in place, and restore its best weights.
 
@@ -90,17 +91,18 @@ def fit(
         on_epoch: Callback after every epoch.
         checkpoint: File to which the state is saved. If it exists, training resumes from it; one of another
             configuration, objective, model, graph or split is refused.
-        checkpoint_every: Epochs between two checkpoints.
+        checkpoint_every: Epochs between two checkpoints; None to read one, but write none.
+        make_steps: The class of what is done in an epoch.
     """
-    if problem.validation.rows.numel() == 0:
+    objective = problem.objective
+    steps = make_steps(model, config, problem.validation.y.device, objective)
+    if steps.size(problem.validation) == 0:
         raise DemonetError("the validation set is empty", hint="early stopping needs one")
     if checkpoint is not None and not Path(checkpoint).parent.is_dir():
         raise DemonetError("there is no such folder for a checkpoint", file=checkpoint)
-    if checkpoint_every < 1:
+    if checkpoint_every is not None and checkpoint_every < 1:
         raise DemonetError(f"checkpoint_every={checkpoint_every} is not at least 1")
     fingerprint = {} if checkpoint is None else fingerprint_of(model, problem, config)
-    objective = problem.objective
-    steps = Steps(model, config, problem.validation.y.device, objective)
     history, best, waited = History(metric=objective.metric), copy.deepcopy(model.state_dict()), 0
     with torch.random.fork_rng(steps.generators):  # leaves the caller's generators as they were
         torch.manual_seed(config.seed)
@@ -127,7 +129,7 @@ def fit(
             history.seconds += time.perf_counter() - start
             if on_epoch is not None:
                 on_epoch(Epoch(number, train_loss, val_loss, val_metric, objective.metric))
-            if checkpoint is not None and (number + 1) % checkpoint_every == 0:
+            if checkpoint is not None and checkpoint_every is not None and (number + 1) % checkpoint_every == 0:
                 facts = {"history": vars(history), "waited": waited}
                 save_checkpoint(checkpoint, model, steps.optimizer, best, fingerprint, facts, steps.device)
     model.load_state_dict(best)
@@ -215,6 +217,6 @@ def _train_epoch(steps: Steps, problem: Problem, config: TrainConfig, number: in
         value = steps.train(batch)
         if not math.isfinite(value):
             raise DemonetError(f"the loss is {value} in epoch {number + 1}", hint="scale the features or lower lr")
-        size = problem.objective.size(batch.y, batch.weight)
+        size = steps.size(batch)
         total, items = total + value * size, items + size
     return total / items

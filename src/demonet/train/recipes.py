@@ -38,7 +38,7 @@ class Trained:
         history: The learning curves.
         val_metric, test_metric: Of the restored weights, by the metric of the objective. The test part is evaluated
             once, after training; NaN if it is empty.
-        inputs: What the model was trained on, for embeddings of the same items.
+        inputs: What the model was trained on, for embeddings of the same items; nothing where it was in parts.
     """
 
     model: DegreeNetwork
@@ -90,7 +90,7 @@ def train_nodes(
         on_epoch, checkpoint: See :func:`~demonet.train.fit`.
     """
     split = Split.from_masks(data) if split is None else split
-    y, objective = _targets(data, split, objective)
+    y, objective = checked_targets(data, split, objective)
     features = FeatureMap(preset.features)
     x = features.fit_transform(data)
     model = node_model(data, x, preset, seed, objective.outputs)
@@ -130,7 +130,7 @@ def train_graphs(
     The arguments are those of :func:`train_nodes`. Graphs without attributes get degree features in their place, see
     :meth:`Preset.without_attributes`.
     """
-    y, objective = _targets(graphs, split, objective)
+    y, objective = checked_targets(graphs, split, objective)
     if all(graph.x is None for graph in graphs):
         preset = preset.without_attributes()
     seen = [graphs[i] for i in split.train.tolist()]
@@ -159,7 +159,7 @@ def replace_features(graph: Data, x: Tensor) -> Data:
     return Data(x=x, edge_index=graph.edge_index, edge_weight=graph.get("edge_weight"), num_nodes=graph.num_nodes)
 
 
-def _targets(data: Data | Sequence[Data], split: Split, objective: Objective | None) -> tuple[Tensor, Objective]:
+def checked_targets(data: Data | Sequence[Data], split: Split, objective: Objective | None) -> tuple[Tensor, Objective]:
     """The checked targets and the fitted objective. Graphs and split are checked before any work is done on them."""
     objective = objective or Classify()
     y = labels(data, objective)

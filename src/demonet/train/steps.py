@@ -40,6 +40,10 @@ class Steps:
             else:
                 group["lr"] = lr
 
+    def size(self, batch: LabelledBatch) -> float:
+        """How much a batch counts in the mean over an epoch."""
+        return self._objective.size(batch.y, batch.weight)
+
     def train(self, batch: LabelledBatch) -> float:
         """One optimizer step; returns the loss before it."""
         self.model.train()

@@ -1,0 +1,121 @@
+"""Array folders: NumPy files that are read through memory maps, and a sealed manifest with their checksums.
+
+A folder is written under another name and gets its own when it is complete, so that there is all of it or nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from demonet.atomic import PART
+from demonet.errors import DemonetError
+from demonet.sealed import read_sealed, sha256_of, write_sealed
+
+MANIFEST = "manifest.json"
+_CHUNK = 1 << 24
+_HINT = "write the folder again"
+
+
+class ArrayWriter:
+    """Writes the arrays of a folder, one after the other."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.files: dict[str, dict[str, Any]] = {}
+
+    def add(self, name: str, array: NDArray[Any]) -> None:
+        """Write an array to ``name.npy``; a name may have folders in it."""
+        path = self.folder / f"{name}.npy"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        plain, head = np.ascontiguousarray(array), io.BytesIO()
+        npy.write_array_header_2_0(head, npy.header_data_from_array_1_0(plain))
+        raw = plain.reshape(-1).view(np.uint8)
+        total = hashlib.sha256(head.getvalue())
+        try:
+            with path.open("wb") as stream:
+                stream.write(head.getvalue())
+                for start in range(0, raw.size, _CHUNK):
+                    stream.write(chunk := raw[start : start + _CHUNK].data)
+                    total.update(chunk)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(path)) from None  # which file it was
+        self.files[f"{name}.npy"] = {"sha256": total.hexdigest(), "bytes": path.stat().st_size}
+
+
+@contextmanager
+def write_folder(folder: Path, format: str, facts: Mapping[str, Any]) -> Iterator[ArrayWriter]:
+    """Write a new folder. It appears when the block succeeds; if it fails, nothing is left.
+
+    Args:
+        folder: It must not exist, or be empty.
+        format: Name and version of the contents.
+        facts: Anything that JSON can hold; it may be filled in the block.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise DemonetError("exists already", file=folder, hint="use a new folder")
+    if not folder.parent.is_dir():
+        raise DemonetError("the folder above it does not exist", file=folder)
+    temporary = folder.with_name(f".{folder.name}{PART}")
+    shutil.rmtree(temporary, ignore_errors=True)  # of a process that was killed
+    try:
+        temporary.mkdir()
+        writer = ArrayWriter(temporary)
+        yield writer
+        write_sealed(temporary / MANIFEST, {"format": format, "facts": dict(facts), "files": writer.files})
+        temporary.replace(folder)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+class ArrayFolder:
+    """The arrays and facts of a folder.
+
+    Args:
+        folder: The folder.
+        format: What it must be.
+    """
+
+    def __init__(self, folder: Path, format: str) -> None:
+        content = read_sealed(folder / MANIFEST, _HINT)
+        if content.get("format") != format:
+            raise DemonetError(f"not a {format} folder (its format is {content.get('format')!r})", file=folder)
+        self.folder, self.facts, self._files = folder, content["facts"], content["files"]
+        self.checksum = sha256_of(folder / MANIFEST)
+
+    def names(self, start: str = "") -> list[str]:
+        """The names of the arrays that start so."""
+        return [name.removesuffix(".npy") for name in self._files if name.startswith(start)]
+
+    def check(self, names: Iterable[str]) -> None:
+        """Refuse files that are missing or differ from the manifest."""
+        for name in names:
+            path, known = self.folder / f"{name}.npy", self._files[f"{name}.npy"]
+            if not path.is_file():
+                raise DemonetError("missing", file=path, hint=_HINT)
+            if path.stat().st_size != known["bytes"] or sha256_of(path) != known["sha256"]:
+                raise DemonetError("does not match its checksum: damaged, or changed", file=path, hint=_HINT)
+
+    def array(self, name: str) -> NDArray[Any]:
+        """An array as a memory map; what is written to it stays in memory and never reaches the file."""
+        path = self.folder / f"{name}.npy"
+        try:
+            found = np.load(path, mmap_mode="c", allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise DemonetError(f"cannot be read: {error}", file=path, hint=_HINT) from None
+        return np.asarray(found)
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a path is a folder with a manifest."""
+    return path.is_dir() and (path / MANIFEST).is_file()

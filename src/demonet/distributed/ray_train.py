@@ -1,0 +1,116 @@
+"""Ray Train as the engine: the same worker function on the nodes of a cluster."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from demonet.distributed.training import Share
+from demonet.distributed.worker import Outcome, Training
+from demonet.errors import DemonetError
+from demonet.train.loop import Epoch
+
+
+def lead_on_ray(
+    training: Training,
+    shares: Iterable[Share],
+    *,
+    on_epoch: Callable[[Epoch], None] | None = None,
+    checkpoint: str | Path | None = None,
+) -> Outcome:
+    """What :class:`demonet.distributed.worker.Leader` does, with the workers of a Ray cluster.
+
+    It is the cluster at ``$RAY_ADDRESS``, or one on this machine. Shares, epochs and the outcome go through Ray. The
+    checkpoint is a file of the first worker: on several machines, it has to be on a shared disk.
+    """
+    try:
+        import ray
+        from ray.train import FailureConfig, RunConfig, ScalingConfig
+        from ray.train.torch import TorchConfig, TorchTrainer
+        from ray.util.queue import Queue
+    except ImportError as error:
+        raise DemonetError("the engine 'ray' needs Ray", argument="engine", hint="pip install demonet[ray]") from error
+    started = not ray.is_initialized()
+    if started:
+        ray.init(log_to_driver=False, logging_level=logging.WARNING, include_dashboard=False)
+    answers = None
+    try:
+        references = [ray.put(share) for share in shares]
+        answers = Queue()
+        settings = {
+            "training": ray.put(training),
+            "shares": references,
+            "answers": answers,
+            "checkpoint": None if checkpoint is None else str(Path(checkpoint).resolve()),
+        }
+        on_gpu = training.device == "cuda"
+        trainer = TorchTrainer(
+            _loop,
+            train_loop_config=settings,
+            torch_config=TorchConfig(backend="cpu:gloo,cuda:nccl" if on_gpu else "gloo"),
+            scaling_config=ScalingConfig(num_workers=len(references), use_gpu=on_gpu),
+            run_config=RunConfig(failure_config=FailureConfig(max_failures=3)),
+        )
+        return _listen(trainer, answers, on_epoch)
+    finally:
+        if answers is not None:
+            answers.shutdown()
+        if started:
+            ray.shutdown()
+
+
+def _listen(trainer: Any, answers: Any, on_epoch: Callable[[Epoch], None] | None) -> Outcome:
+    """Run the trainer in a thread, and hear what its first worker says."""
+    from ray.util.queue import Empty
+
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            trainer.fit()
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    while True:
+        running = thread.is_alive()
+        try:
+            answer = answers.get(timeout=0.5)
+        except Empty:
+            if running:
+                continue
+            raise DemonetError(f"the workers on Ray failed: {failed[0] if failed else 'no result'}") from None
+        if isinstance(answer, Epoch):
+            if on_epoch is not None:
+                on_epoch(answer)
+            continue
+        thread.join()
+        if isinstance(answer, DemonetError):
+            raise answer
+        assert isinstance(answer, Outcome)
+        return answer
+
+
+def _loop(settings: dict[str, Any]) -> None:
+    """The function that Ray Train runs in every worker."""
+    import ray
+    import ray.train
+
+    from demonet.distributed.worker import work
+
+    rank, answers = ray.train.get_context().get_world_rank(), settings["answers"]
+    first = rank == 0
+    training, share = ray.get(settings["training"]), ray.get(settings["shares"][rank])
+    tell = answers.put if first else None
+    try:
+        outcome = work(training, share, on_epoch=tell, checkpoint=settings["checkpoint"] if first else None)
+    except DemonetError as error:
+        if first:
+            answers.put(error)
+        return
+    if first:
+        answers.put(outcome)

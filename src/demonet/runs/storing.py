@@ -1,0 +1,40 @@
+"""`store_graph`: read files, and write them as a store."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from demonet.data.read import ReadResult
+from demonet.distributed.store import write_store
+from demonet.errors import DemonetError
+from demonet.runs.inputs import Inputs, read_inputs
+from demonet.runs.settings import Reading
+
+
+def store_graph(
+    edges: str | Path,
+    labels: str | None = None,
+    features: str | None = None,
+    *,
+    out: str | Path,
+    reading: Reading | None = None,
+    parts: int | None = None,
+    partition: str = "balanced",
+) -> Inputs:
+    """Read a graph and write it as a store; returns what was read.
+
+    Args:
+        edges, labels, features, reading: As in :func:`~demonet.runs.fit_run`; self-loops are dropped by default.
+        out: The folder, which must be new.
+        parts: Number of parts, one for each worker of a training; None for the whole graph alone.
+        partition: How the graph is cut: ``"balanced"``, ``"hash"`` or ``"metis"``.
+    """
+    out, reading = Path(out), reading or Reading()
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):  # before anything is read
+        raise DemonetError("exists already", file=out, hint="use a new folder")
+    self_loops = reading.self_loops or "drop"
+    inputs = read_inputs(str(edges), labels, features, replace(reading, self_loops=self_loops))
+    read = ReadResult(inputs.data, inputs.directed, inputs.columns, inputs.labels, inputs.label_name)
+    write_store(out, read, inputs.name, parts=parts, partition=partition, self_loops=self_loops)
+    return inputs

@@ -1,0 +1,55 @@
+"""JSON files that seal themselves: with a checksum of everything else in them, written atomically."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from demonet.atomic import replacing
+from demonet.errors import DemonetError
+
+_SEAL = "sha256"
+
+
+def write_sealed(path: Path, value: dict[str, Any]) -> None:
+    """Write JSON with a checksum in it, atomically."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(_sealed(value))
+
+
+def read_sealed(path: Path, hint: str) -> dict[str, Any]:
+    """Read what :func:`write_sealed` wrote; one changed byte is an error, with ``hint`` for what to do."""
+    try:
+        raw = path.read_bytes()
+        value = json.loads(raw)
+        if isinstance(value, dict) and value.pop(_SEAL, None) is not None and _sealed(value) == raw:
+            return value
+    except FileNotFoundError:
+        raise DemonetError("no such file", file=path) from None
+    except OSError as error:
+        raise DemonetError(f"cannot be read: {error.strerror}", file=path) from None
+    except (ValueError, RecursionError):
+        pass
+    raise DemonetError("does not match its checksum: damaged, or changed by hand", file=path, hint=hint)
+
+
+def to_json(value: Any) -> bytes:
+    r"""JSON as it is written to files. Names that are not UTF-8 (lone surrogates) are escaped.
+
+    >>> to_json("a\udcff")
+    b'"a\\udcff"\n'
+    """
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _sealed(value: dict[str, Any]) -> bytes:
+    return to_json({**value, _SEAL: hashlib.sha256(to_json(value)).hexdigest()})
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,189 @@
+"""``demonet fit`` over processes: it writes what one process writes, goes on after a kill, and fails in one line."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch.distributed as dist
+from tests.distributed.processes import run
+from tests.runs.files import FILES, page, write_problem
+
+from demonet import DemonetError
+from demonet.degree.tasks import DegreeTasks
+from demonet.distributed import launch
+from demonet.distributed.store import Store
+from demonet.distributed.training import Share
+from demonet.distributed.worker import Leader, Training, _with_part, serve
+from demonet.nn.config import ModelConfig
+from demonet.runs import Settings, fit_run, load_run
+from demonet.runs.engines import count_workers, join
+from demonet.runs.storing import store_graph
+from demonet.train import Classify, TrainConfig
+
+ROOT = Path(__file__).parents[2]
+SETTINGS = Settings(engine="torchrun", epochs=60)
+
+
+@pytest.fixture
+def problem(tmp_path, monkeypatch):
+    write_problem(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    store_graph("edges.csv", "labels.csv", "features.csv", out="store", parts=2, partition="hash")
+    return tmp_path
+
+
+def fit(folder, edges, settings, out, labels=None):
+    """A run in this group: the first process leads, the others serve. What went wrong, as text."""
+    os.chdir(folder)
+    if dist.get_rank():
+        return serve()
+    try:
+        with Leader() as lead:
+            fit_run(edges, labels, out=out, settings=settings, page=page, lead=lead)
+    except DemonetError as error:
+        return str(error)
+    return None
+
+
+def numbers(out):
+    found = load_run(out)
+    return np.array([found.history["train_loss"], found.history["val_loss"]]), found.outputs
+
+
+def test_a_run_over_processes_is_that_of_one(problem):
+    """From a store, and from a file that is cut on the way; two splits; the folder is that of any run."""
+    settings = replace(SETTINGS, cv=2, epochs=20)
+    assert run(1, fit, problem, "store", replace(settings, workers=1), "wrong") == [
+        "store: the store has 2 parts for 1 workers (workers=2 fits it, or write another store)"
+    ]
+    assert run(1, fit, problem, "edges.csv", settings, "one", "labels.csv") == [None]
+    assert run(2, fit, problem, "edges.csv", replace(settings, partition="hash"), "two", "labels.csv") == [None, None]
+    assert sorted(file.name for file in Path("two").iterdir()) == FILES
+    for one, two in zip(numbers("one"), numbers("two"), strict=True):
+        np.testing.assert_allclose(one, two, atol=1e-4)
+    assert load_run("two").metrics["cv"]["splits"] == 2
+    assert run(2, fit, problem, "store", settings, "stored") == [None, None]
+    assert load_run("stored").config["sizes"]["attributes"] == 2
+
+
+def test_a_worker_that_is_killed_is_started_again_and_the_run_ends_in_the_same_bits(problem):
+    assert run(2, fit, problem, "store", SETTINGS, "whole") == [None, None]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--max-restarts=1"]
+    command += ["-m", "tests.distributed.deadly", "fit", "store", "--engine", "torchrun", "--epochs", "60"]
+    environment = {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    done = subprocess.run(
+        [*command, "--out", "killed"],
+        env=os.environ | launch.NEW_STORE | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=problem,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "exitcode: -9" in done.stderr
+    for name in ("predictions.csv", "split.json"):
+        assert Path("killed", name).read_bytes() == Path("whole", name).read_bytes()
+    for killed, whole in zip(numbers("killed"), numbers("whole"), strict=True):
+        np.testing.assert_array_equal(killed, whole)
+
+
+def test_a_damaged_part_is_one_error_in_the_first_process(problem):
+    Path("store/part-001/halo.npy").unlink()
+    problems = run(2, fit, problem, "store", SETTINGS, "out")
+    assert problems[1] is None
+    assert "part-001" in problems[0]
+    assert "missing" in problems[0]
+    assert not Path("out/metrics.json").exists()
+
+
+def opened(folder, checksum):
+    """What a worker says of the store on its own machine."""
+    training = Training(1, DegreeTasks.log2(1), ModelConfig(), TrainConfig(), Classify(), "", store=(folder, checksum))
+    if dist.get_rank():
+        training = replace(training, store=("copy", checksum))
+    share = Share(None, None, None, (), (), ())
+    try:
+        return _with_part(training, share).part.nodes.numel()
+    except DemonetError as error:
+        return str(error)
+
+
+def test_a_worker_whose_store_is_damaged_or_another_ends_all_of_them_with_its_error(problem):
+    shutil.copytree("store", "copy")
+    checksum = Store("store").checksum
+    assert sum(run(2, inside, problem, opened, "store", checksum)) == 60
+    Path("copy/part-001/halo.npy").write_bytes(b"damaged")
+    for found in run(2, inside, problem, opened, "store", checksum):
+        assert found.startswith("worker 1: copy/part-001/halo.npy")
+    shutil.rmtree("copy")
+    store_graph("edges.csv", "labels.csv", out="copy", parts=2)
+    for found in run(2, inside, problem, opened, "store", checksum):
+        assert "not the store" in found
+
+
+def inside(folder, work, *arguments):
+    os.chdir(folder)
+    return work(*arguments)
+
+
+def test_the_command_is_started_in_processes_and_its_exit_code_comes_back(problem, capfd):
+    assert launch.launch(["--version"], 2) == 0
+    assert launch.launch(["fit", "missing.csv", "--engine", "torchrun", "--out", "run"], 1) == 2
+    error = capfd.readouterr().err
+    assert error.count("missing.csv") == 1  # an expected error starts nothing again
+    assert "exitcode" not in error
+
+
+def test_the_status_of_the_first_process_is_kept(monkeypatch, tmp_path):
+    monkeypatch.setenv("DEMONET_STATUS", str(tmp_path / "status"))
+    monkeypatch.setenv("RANK", "0")
+    assert not launch.ended_before()
+    for code in (launch.LOST, 2):  # one that has lost the others is started again
+        with pytest.raises(SystemExit) as caught, launch.status():
+            sys.exit(code)
+        assert caught.value.code == (code if code == launch.LOST else 0)
+        assert launch.ended_before() == (code == 2)
+    assert (tmp_path / "status").read_text() == "2"
+
+
+def test_workers_are_counted(problem, refuses):
+    assert count_workers("store", None) == 2
+    assert count_workers("edges.csv", 3) == 3
+    refuses(lambda: count_workers("edges.csv", None), "workers")
+
+
+def test_options_that_do_not_fit_are_refused(problem, refuses):
+    refuses(lambda: Settings(workers=2), "workers", "local")
+    refuses(lambda: Settings(engine="torchrun", batch_size=8), "batch_size", "torchrun")
+    refuses(lambda: Settings(engine="spark"), "engine", "spark")
+    refuses(lambda: Settings(engine="ray", model="kernel"), "engine")
+    refuses(lambda: fit_run("store", out="out", settings=SETTINGS), "engine")
+    refuses(lambda: join(SETTINGS).__enter__(), "engine", "torchrun")
+
+
+def test_one_process_reads_a_store_too(problem):
+    fit_run("store", out="store-run", settings=Settings(epochs=8), page=page)
+    fit_run("edges.csv", "labels.csv", "features.csv", out="file-run", settings=Settings(epochs=8), page=page)
+    assert Path("store-run/predictions.csv").read_bytes() == Path("file-run/predictions.csv").read_bytes()
+
+
+def test_ray_starts_the_same_workers(problem):
+    ray = pytest.importorskip("ray", reason="Ray is not installed")
+    ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    try:
+        settings = replace(SETTINGS, engine="ray", workers=2, epochs=10)
+        with join(settings) as role:
+            fit_run("store", out="ray", settings=settings, page=page, lead=role.lead)
+        assert ray.is_initialized()  # it was there before
+    finally:
+        ray.shutdown()
+    assert run(2, fit, problem, "store", replace(SETTINGS, epochs=10), "torchrun") == [None, None]
+    for one, other in zip(numbers("ray"), numbers("torchrun"), strict=True):
+        np.testing.assert_array_equal(one, other)
