@@ -105,10 +105,11 @@ def test_an_objective_measures_its_metric(metric):
     assert Classify().measure(scores, y).tolist() == pytest.approx([loss, BY_HAND["accuracy"]])
 
 
-def test_weighted_accuracy_is_scikit_learns():
+def test_weights_count_in_the_loss_and_not_in_the_metric():
     scores, y, weight = torch.log(torch.tensor(P)), torch.tensor(Y), torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0])
-    found = Classify().measure(scores, y, weight).tolist()[1]
-    assert found == pytest.approx(METRICS["accuracy"].functions["classify"](Y, P.argmax(1), weight.numpy()))
+    loss, value = Classify().measure(scores, y, weight).tolist()
+    assert loss == pytest.approx(METRICS["log-loss"].functions["classify"](Y, P, weight.numpy()))
+    assert value == pytest.approx(BY_HAND["accuracy"])
 
 
 def test_a_metric_that_does_not_fit_is_refused_with_those_that_do():

@@ -204,6 +204,8 @@ class DEMONetEstimator(BaseEstimator):
         train = {name: getattr(self, name) for name in ("epochs", "patience", "lr") if getattr(self, name) is not None}
         if self.metric is not None:
             train["choose_by"] = "metric"
+        elif getattr(self, "class_weight", None) is not None:
+            train["choose_by"] = "loss"  # weights count in the loss alone
         return replace(
             base,
             features=self.features or features,
