@@ -203,7 +203,7 @@ AS_THEY_ARE = [
     GraphNumbers(model="network", epochs=2),
 ]
 ADAPTED = [
-    NodesOfATable(preset="default", features="attributes", model="network", epochs=100, lr=0.1),
+    NodesOfATable(preset="default", features="attributes", model="network", epochs=30, lr=0.3),
     GraphsOfATable(preset="paper", model="network", epochs=10, lr=0.05, hidden=8),
     NumbersOfATable(preset="default", features="attributes", model="network", epochs=60, lr=0.2),
     GraphNumbersOfATable(preset="paper", model="network", epochs=20, lr=0.05, hidden=8),
