@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from demonet.distributed.group import gathered, total
+from demonet.nn.after import keep_statistics
 from demonet.nn.models import DegreeNetwork
 
 
@@ -37,15 +38,7 @@ class BatchNorm(nn.BatchNorm1d):
         rows = count.sum(0)
         mean = (count * means).sum(0) / rows
         variance = (count * (variances + (means - mean).square())).sum(0) / rows
-        with torch.no_grad():
-            assert self.running_mean is not None
-            assert self.running_var is not None
-            assert self.num_batches_tracked is not None
-            assert self.momentum is not None
-            self.num_batches_tracked.add_(1)
-            unbiased = variance * rows / (rows - 1)
-            self.running_mean.lerp_(mean.to(x.dtype), self.momentum)
-            self.running_var.lerp_(unbiased.to(x.dtype), self.momentum)
+        keep_statistics(self, mean, variance * rows / (rows - 1))
         inverse = (variance + self.eps).rsqrt()
         out: Tensor = _Normalise.apply(x, mean.to(x.dtype), inverse.to(x.dtype), self.weight, self.bias, rows)
         return out

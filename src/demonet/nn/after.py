@@ -30,13 +30,13 @@ class After(nn.Sequential):
         width = y.size(1) if given.weight is None else given.weight.size(0)
         noise = drop.noise(y.size(0), (width, 0), y) if drop.active else None
         out, mean, variance = refine(y, given, noise)
-        _keep(norm, mean, variance * (y.size(0) / (y.size(0) - 1)))
+        keep_statistics(norm, mean, variance * (y.size(0) / (y.size(0) - 1)))
         return out
 
 
 @torch.no_grad()
-def _keep(norm: nn.BatchNorm1d, mean: Tensor, variance: Tensor) -> None:
-    """Move the running statistics, as the norm does."""
+def keep_statistics(norm: nn.BatchNorm1d, mean: Tensor, variance: Tensor) -> None:
+    """Move the running statistics of a norm towards a mean and an unbiased variance, as the norm itself does."""
     assert norm.running_mean is not None
     assert norm.running_var is not None
     assert norm.num_batches_tracked is not None
