@@ -117,14 +117,23 @@ def fit(
     ] = None,
     log: Annotated[Log | None, typer.Option(help="Also log learning curves.", rich_help_panel=NETWORK)] = None,
     engine: Annotated[
-        Workers | None, typer.Option(help="What starts the processes. Default: local, one.", rich_help_panel=PROCESSES)
+        Workers | None,
+        typer.Option(
+            help="torchrun or ray train in several processes. Default: local, in one.", rich_help_panel=PROCESSES
+        ),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="How many. Default: the parts of a store.", rich_help_panel=PROCESSES)
+        int | None,
+        typer.Option(
+            min=1, help="Number of processes. Default: as many as the store has parts.", rich_help_panel=PROCESSES
+        ),
     ] = None,
     partition: Annotated[
         Partition | None,
-        typer.Option(help="How the graph is cut, if it is no store of parts.", rich_help_panel=PROCESSES),
+        typer.Option(
+            help="How the graph is divided: balanced by degree, hash, or metis. A store with parts has its own.",
+            rich_help_panel=PROCESSES,
+        ),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue an interrupted run.", rich_help_panel=FOLDER)
