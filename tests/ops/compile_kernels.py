@@ -29,6 +29,7 @@ TYPES = {
     torch.int32: "i32",
     torch.int64: "i64",
 }
+SHARED = 232_448  # bytes of shared memory that a program may have on such a GPU
 compiled: set[str] = set()
 
 
@@ -49,17 +50,20 @@ def compile_instead(kernel: JITFunction, *args, grid, warmup=False, **options) -
             signature[name] = "fp32" if isinstance(value, float) else "i32"
     key = f"{kernel.fn.__name__} {signature} {constants} {settings}"
     if key not in compiled:
-        triton.compile(ASTSource(kernel, signature, constants), target=TARGET, options=settings)
+        done = triton.compile(ASTSource(kernel, signature, constants), target=TARGET, options=settings)
+        assert done.metadata.shared <= SHARED, f"{key}: {done.metadata.shared} bytes of shared memory"
         compiled.add(key)
 
 
-def convolutions(layout: DegreeLayout, dtype: torch.dtype, noise: Noise | None, options: Options) -> None:
+def convolutions(
+    layout: DegreeLayout, dtype: torch.dtype, noise: Noise | None, options: Options, columns: int = 20, half: int = 16
+) -> None:
     """Forward and backward, with and without known sums."""
     n, groups = layout.num_nodes, layout.degrees.size(0)
-    left, right = (16, 16) if options.combine == "add" else (8, 24)
-    x = torch.zeros(n, 20, dtype=dtype)
+    left, right = (half, half) if options.combine == "add" else (half // 2, half + half // 2)
+    x = torch.zeros(n, columns, dtype=dtype)
     width = right if options.combine == "add" else left + right
-    weights = Weights(x.new_zeros(20, left), x.new_zeros(groups, 20, right), x.new_zeros(width))
+    weights = Weights(x.new_zeros(columns, left), x.new_zeros(groups, columns, right), x.new_zeros(width))
     for a in (x, None):
         out, sums = gpu.conv(x, a, weights, Graph.of(layout), options, noise)
         needs, known = (True, a is not None, True, True, True), a is not None
@@ -67,18 +71,27 @@ def convolutions(layout: DegreeLayout, dtype: torch.dtype, noise: Noise | None, 
         gpu.conv_backward(*given, known=known, noise=noise)
 
 
+def refined(y: Tensor, given: Refine, noise: Noise | None) -> None:
+    """What follows a convolution, forward and backward."""
+    out, mean, variance = refine.refine(y, given, noise)
+    refine.refine_backward(out, out, y, given, mean, variance, 2.0)
+
+
 def main() -> None:
     JITFunction.run = compile_instead
     edges = torch.randint(0, 60, (2, 900), generator=torch.Generator().manual_seed(0))
     layout = DegreeLayout.from_edge_index(torch.cat([edges, torch.stack([edges[0], edges[0] * 0])], 1), 60).sorted()
+    for columns, half in ((256, 32), (64, 128)):  # the widest that are fused
+        convolutions(layout, torch.float32, None, Options("mean", "add", "relu"), columns, half)
+    y, vector = torch.zeros(60, 128), torch.zeros(128)
+    refined(y, Refine(vector, vector, torch.zeros(128, 128), vector, 1e-5), None)
     for dtype in (torch.float32, torch.bfloat16):
         for noise in (None, Noise(torch.tensor([3, 4]), 0.5)):
             convolutions(layout, dtype, noise, Options("mean", "add", "relu"))
             for mapped in (True, False):
                 y, vector = torch.zeros(60, 16, dtype=dtype), torch.zeros(16, dtype=dtype)
                 given = Refine(vector, vector, *((y[:16], vector) if mapped else (None, None)), 1e-5)
-                out, mean, variance = refine.refine(y, given, noise)
-                refine.refine_backward(out, out, y, given, mean, variance, 2.0)
+                refined(y, given, noise)
     convolutions(layout, torch.float32, Noise(torch.tensor([3, 4]), 1e-12), Options("sum", "concat", "elu"))
     convolutions(layout, torch.float32, None, Options("sqrt", "concat", "none", keep=False))
     h, share, target = torch.zeros(60, 16), torch.zeros(60), torch.zeros(60, dtype=torch.long)

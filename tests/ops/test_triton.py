@@ -16,6 +16,8 @@ from demonet.degree import DegreeLayout
 from demonet.ops import Options, Weights, backend, reference
 from demonet.ops.graph import Graph
 from demonet.ops.noise import Noise, keyed_factors
+from demonet.ops.refine import Refine
+from demonet.ops.schedule import gpu as schedule
 from demonet.ops.schedule.gpu import cut_groups, cut_lists
 
 pytest.importorskip("triton")
@@ -23,7 +25,7 @@ if torch.cuda.is_available():
     pytest.skip("on a GPU the kernels are compiled: see test_cuda.py", allow_module_level=True)
 
 from demonet.ops import gpu
-from demonet.ops.triton import cross_entropy, gather, linear, pool
+from demonet.ops.triton import cross_entropy, gather, linear, pool, refine
 
 CHUNK, SHORT = backend.current().chunk_edges, backend.current().short_list
 TOLERANCE = {torch.float32: 2e-5, torch.float16: 4e-3}
@@ -113,6 +115,35 @@ def test_convolution_and_its_derivatives(seed, directed, aggr, combine, activati
     del found[1]
     for ours, theirs in zip(found, by, strict=False):
         assert_near(ours, theirs, dtype)
+
+
+def test_tiles_of_several_blocks_give_the_same_bits(monkeypatch):
+    """A large graph's tiles, on a small one: a ring with a hub, so that 200 rows have one degree."""
+    ring, hub = torch.arange(200), torch.full((CHUNK + 5,), 200)
+    edges = [torch.stack([ring, ring.roll(1)]), torch.stack([torch.arange(CHUNK + 5) % 40, hub])]
+    edge_index = torch.cat(edges, 1)
+    edge_index = torch.cat([edge_index, edge_index.flip(0)], 1)
+    x, y = draw(201, 20, seed=0), draw(201, 16, seed=1)
+    task, noise = torch.tensor([0, 1]), Noise(torch.tensor([3, 4]), 0.4)
+    vectors = draw(4, 16, seed=5)
+    refined = Refine(vectors[0], vectors[1], draw(16, 16, seed=6), vectors[2], 1e-5)
+    found = []
+    for rows in (64, 192):
+        monkeypatch.setattr(schedule, "tile_rows", lambda _count, rows=rows: rows)
+        monkeypatch.setattr(refine, "tile_rows", lambda _count, rows=rows: rows)
+        layout = DegreeLayout.from_edge_index(edge_index, 201).sorted()
+        graph = Graph.of(layout)
+        weights = Weights(draw(20, 16, seed=2), draw(layout.degrees.size(0), 20, 16, seed=3), vectors[3])
+        given = weights, graph, Options("mean", "add", "relu")
+        out, a = gpu.conv(x, None, *given, noise)
+        by = gpu.conv_backward(y, out, x, a, *given, (True, False, True, True, True), known=False, noise=noise)
+        by += gpu.conv_backward(y, out, x, a, *given, (True, True, True, True, True), known=True, noise=noise)
+        sums = gather.aggregate(x, *graph.lists, None, "mean", graph.tiles)
+        rest = linear.degree_linear(x, draw(2, 20, 8, seed=4), torch.tensor([0, 150, 201]), task)
+        found.append([out, a, *by, sums, rest, *refine.refine(y, refined, noise)])
+        assert graph.tiles.short.diff(dim=1)[:, 0].max() == (64 if rows == 64 else 160)
+    for one, other in zip(*found, strict=True):
+        assert torch.equal(one, other)
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (65, 3), (130, 200)])

@@ -42,7 +42,7 @@ class Groups(NamedTuple):
     ends are empty, and nothing has to be read back from a GPU to build them.
 
     Attributes:
-        tiles: ``[tiles, 3]`` pieces of a few rows, for products.
+        tiles: ``[tiles, 3]`` pieces of some rows, for products.
         spans: ``[spans, 3]`` longer pieces, for sums over all rows of a group.
         pieces: ``[groups + 1]`` where the spans of each group begin and end.
     """
@@ -72,7 +72,7 @@ def cut_lists(pointer: Tensor, offsets: Tensor | None = None) -> Tiles:
         rows = rows[torch.argsort(group[rows], stable=True)]
         length, group = length[rows], group[rows]
     start = _run_starts(length, group)
-    tiles = _cut(start, n, limits.tile_rows)
+    tiles = _cut(start, n, tile_rows(n))
     first = tiles[:, 0]
     if n == 0:
         empty = torch.empty(0, 4, dtype=torch.long, device=device)
@@ -103,10 +103,15 @@ def cut_groups(offsets: Tensor, num_rows: int) -> Groups:
         offsets: ``[groups + 1]`` where the rows of each group begin and end.
         num_rows: Number of rows.
     """
-    tile = backend.current().tile_rows
-    tiles, _ = _cut_groups(offsets, num_rows, tile)
-    spans, pieces = _cut_groups(offsets, num_rows, span_rows(num_rows, tile))
+    tiles, _ = _cut_groups(offsets, num_rows, tile_rows(num_rows))
+    spans, pieces = _cut_groups(offsets, num_rows, span_rows(num_rows, backend.current().tile_rows))
     return Groups(tiles, spans, pieces)
+
+
+def tile_rows(num_rows: int) -> int:
+    """Rows of a tile: some blocks, for which matrices are read once, if enough tiles are left to keep a GPU busy."""
+    block = backend.current().tile_rows
+    return block * min(8, max(1, num_rows // (block * 2048)))
 
 
 def span_rows(num_rows: int, tile: int) -> int:

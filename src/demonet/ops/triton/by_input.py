@@ -11,7 +11,7 @@ from demonet.ops import backend
 from demonet.ops.graph import Graph
 from demonet.ops.noise import Noise
 from demonet.ops.schedule.gpu import Groups
-from demonet.ops.triton.blocks import ACTIVATIONS, on_device, precision
+from demonet.ops.triton.blocks import ACTIVATIONS, on_device, precision, product, split
 from demonet.ops.triton.by_weights import load_gradient
 from demonet.ops.triton.drop import arguments, drop
 from demonet.ops.triton.gather import AGGR, gather_sum, list_scale, sum_long
@@ -41,21 +41,23 @@ def _half_kernel(
     BW: tl.constexpr,
 ):
     tile = tiles + 3 * tl.program_id(0).to(tl.int64)
-    row = tl.load(tile) + tl.arange(0, BM)
-    inside = row < tl.load(tile + 1)
-    group = tl.load(tile + 2)
+    first, last, group = tl.load(tile), tl.load(tile + 1), tl.load(tile + 2)
     if ONE:
         group = group * 0
     f, w = tl.arange(0, BF), tl.arange(0, BW)
-    half = drop(load_gradient(grad, out, row, inside, w, BEGIN, W, OUT, ACTIVATION), key, row, PLACE + w, KEPT)
     mask = (w < W)[:, None] & (f < F)[None, :]
     turned = tl.load(matrices + group * F * W + f[None, :] * W + w[:, None], mask=mask, other=0)
-    back = tl.dot(half.to(turned.dtype), turned, input_precision=PRECISION)
-    if AGGR > 0:
-        length = tl.load(pointer + row + 1, mask=inside, other=0) - tl.load(pointer + row, mask=inside, other=0)
-        back *= list_scale(length, AGGR)[:, None]
-    whole = inside[:, None] & (f < F)[None, :]
-    tl.store(by + row[:, None] * F + f[None, :], back.to(by.dtype.element_ty), mask=whole)
+    high, low = split(turned, PRECISION)
+    for start in range(first, last, BM):
+        row = start + tl.arange(0, BM)
+        inside = row < last
+        half = drop(load_gradient(grad, out, row, inside, w, BEGIN, W, OUT, ACTIVATION), key, row, PLACE + w, KEPT)
+        back = product(half.to(turned.dtype), high, low, PRECISION)
+        if AGGR > 0:
+            length = tl.load(pointer + row + 1, mask=inside, other=0) - tl.load(pointer + row, mask=inside, other=0)
+            back *= list_scale(length, AGGR)[:, None]
+        whole = inside[:, None] & (f < F)[None, :]
+        tl.store(by + row[:, None] * F + f[None, :], back.to(by.dtype.element_ty), mask=whole)
 
 
 def half_backward(
@@ -108,6 +110,7 @@ def half_backward(
             BM=backend.current().tile_rows,
             BF=backend.block_width(columns, limits.widest_input),
             BW=backend.block_width(width, limits.widest_half),
+            num_stages=1,
         )
     return by
 
@@ -139,26 +142,27 @@ def _input_kernel(
     BS: tl.constexpr,
 ):
     tile = tiles + 4 * tl.program_id(0).to(tl.int64)
-    first = tl.load(tile)
-    position = first + tl.arange(0, BM)
-    inside = position < tl.load(tile + 1)
-    third = tl.load(tile + 2)
-    row = position
-    if HAS_ROWS:
-        row = tl.load(rows + position, mask=inside, other=0)
+    first, last, third = tl.load(tile), tl.load(tile + 1), tl.load(tile + 2)
     f, s = tl.arange(0, BF), tl.arange(0, BS)
-    whole = inside[:, None] & (f < F)[None, :]
-    W0 = tl.load(seed + f[:, None] * S + s[None, :], mask=(f < F)[:, None] & (s < S)[None, :], other=0)
-    left = drop(load_gradient(grad, out, row, inside, s, 0, S, OUT, ACTIVATION), key, row, s, KEPT).to(W0.dtype)
-    if COMPACT:
-        place = third + position - first
-        total = tl.load(hub_sums + place[:, None] * F + f[None, :], mask=whole, other=0).to(tl.float32)
-    else:
-        total = gather_sum(z, z, pointer, neighbours, row, inside, f, F, third.to(tl.int32), False, BM, BF)
-    total += tl.dot(left, tl.trans(W0), input_precision=PRECISION)
-    if OVER:
-        tl.debug_barrier()  # every thread has read these rows before any writes over them
-    tl.store(by_x + row[:, None] * F + f[None, :], total.to(by_x.dtype.element_ty), mask=whole)
+    turned = tl.load(seed + f[None, :] * S + s[:, None], mask=(s < S)[:, None] & (f < F)[None, :], other=0)
+    high, low = split(turned, PRECISION)
+    for start in range(first, last, BM):
+        position = start + tl.arange(0, BM)
+        inside = position < last
+        row = position
+        if HAS_ROWS:
+            row = tl.load(rows + position, mask=inside, other=0)
+        whole = inside[:, None] & (f < F)[None, :]
+        if COMPACT:
+            place = third + position - first
+            total = tl.load(hub_sums + place[:, None] * F + f[None, :], mask=whole, other=0).to(tl.float32)
+        else:
+            total = gather_sum(z, z, pointer, neighbours, row, inside, f, F, third.to(tl.int32), False, BM, BF)
+        left = drop(load_gradient(grad, out, row, inside, s, 0, S, OUT, ACTIVATION), key, row, s, KEPT)
+        total += product(left.to(turned.dtype), high, low, PRECISION)
+        if OVER:
+            tl.debug_barrier()  # every thread has read these rows before any writes over them
+        tl.store(by_x + row[:, None] * F + f[None, :], total.to(by_x.dtype.element_ty), mask=whole)
 
 
 def input_backward(
@@ -186,7 +190,8 @@ def input_backward(
         "OVER": over,
         "HAS_ROWS": tiles.rows.numel() > 0,
         "PRECISION": precision(z.dtype),
-        "BM": backend.current().tile_rows,
+        "num_stages": 1,
+        "BM": 32,  # fewer rows, more programs: the gather waits for memory
         "BF": backend.block_width(columns, limits.widest_input),
         "BS": backend.block_width(seed.size(1), limits.widest_half),
     }

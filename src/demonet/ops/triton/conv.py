@@ -10,7 +10,7 @@ from torch import Tensor
 from demonet.ops import backend
 from demonet.ops.graph import Graph, Options, Weights
 from demonet.ops.noise import Noise
-from demonet.ops.triton.blocks import ACTIVATIONS, on_device, precision
+from demonet.ops.triton.blocks import ACTIVATIONS, on_device, precision, product, split
 from demonet.ops.triton.drop import arguments, drop
 from demonet.ops.triton.gather import AGGR, gather_sum, list_scale, sum_long
 
@@ -61,49 +61,54 @@ def _conv_kernel(
     BW: tl.constexpr,
 ):
     tile = tiles + COLUMNS * tl.program_id(0).to(tl.int64)
-    first = tl.load(tile)
-    position = first + tl.arange(0, BM)
-    inside = position < tl.load(tile + 1)
+    first, last = tl.load(tile), tl.load(tile + 1)
     third, group = tl.load(tile + 2), tl.load(tile + COLUMNS - 1)
-    row = position
-    if HAS_ROWS:
-        row = tl.load(rows + position, mask=inside, other=0)
     f, s, w = tl.arange(0, BF), tl.arange(0, BS), tl.arange(0, BW)
-    whole = inside[:, None] & (f < F)[None, :]
-    own = tl.load(x + row[:, None] * F + f[None, :], mask=whole, other=0)
-    if SOURCE == 0:
-        total = gather_sum(x, x, pointer, neighbours, row, inside, f, F, third.to(tl.int32), False, BM, BF)
-        total = (total * list_scale(third, AGGR)).to(own.dtype)
-    elif SOURCE == 1:
-        place = third + position - first
-        total = tl.load(a + place[:, None] * F + f[None, :], mask=whole, other=0)
-    else:
-        total = tl.load(a + row[:, None] * F + f[None, :], mask=whole, other=0)
-    if KEEP:
-        tl.store(kept + row[:, None] * F + f[None, :], total, mask=whole)
     W0 = tl.load(seed + f[:, None] * S + s[None, :], mask=(f < F)[:, None] & (s < S)[None, :], other=0)
     Wd = tl.load(
         matrices + group * F * W + f[:, None] * W + w[None, :], mask=(f < F)[:, None] & (w < W)[None, :], other=0
     )
-    left = drop(tl.dot(own, W0, input_precision=PRECISION), key, row, s, KEPT)
-    right = drop(tl.dot(total, Wd, input_precision=PRECISION), key, row, S + w, KEPT)
-    if ADD:
-        left += right
-    else:
+    seed_high, seed_low = split(W0, PRECISION)
+    high, low = split(Wd, PRECISION)
+    for start in range(first, last, BM):
+        position = start + tl.arange(0, BM)
+        inside = position < last
+        row = position
+        if HAS_ROWS:
+            row = tl.load(rows + position, mask=inside, other=0)
+        whole = inside[:, None] & (f < F)[None, :]
+        own = tl.load(x + row[:, None] * F + f[None, :], mask=whole, other=0)
+        if SOURCE == 0:
+            total = gather_sum(x, x, pointer, neighbours, row, inside, f, F, third.to(tl.int32), False, BM, BF)
+            total = (total * list_scale(third, AGGR)).to(own.dtype)
+        elif SOURCE == 1:
+            place = third + position - first
+            total = tl.load(a + place[:, None] * F + f[None, :], mask=whole, other=0)
+        else:
+            total = tl.load(a + row[:, None] * F + f[None, :], mask=whole, other=0)
+        if KEEP:
+            tl.store(kept + row[:, None] * F + f[None, :], total, mask=whole)
+        left = drop(product(own, seed_high, seed_low, PRECISION), key, row, s, KEPT)
+        right = drop(product(total, high, low, PRECISION), key, row, S + w, KEPT)
+        if ADD:
+            left += right
+        else:
+            if HAS_BIAS:
+                right += tl.load(bias + S + w, mask=w < W, other=0).to(tl.float32)[None, :]
+            right = activate(right, ACTIVATION)
+            tl.store(
+                out + row[:, None] * OUT + S + w[None, :],
+                right.to(out.dtype.element_ty),
+                mask=inside[:, None] & (w < W)[None, :],
+            )
         if HAS_BIAS:
-            right += tl.load(bias + S + w, mask=w < W, other=0).to(tl.float32)[None, :]
-        right = activate(right, ACTIVATION)
+            left += tl.load(bias + s, mask=s < S, other=0).to(tl.float32)[None, :]
+        left = activate(left, ACTIVATION)
         tl.store(
-            out + row[:, None] * OUT + S + w[None, :],
-            right.to(out.dtype.element_ty),
-            mask=inside[:, None] & (w < W)[None, :],
+            out + row[:, None] * OUT + s[None, :],
+            left.to(out.dtype.element_ty),
+            mask=inside[:, None] & (s < S)[None, :],
         )
-    if HAS_BIAS:
-        left += tl.load(bias + s, mask=s < S, other=0).to(tl.float32)[None, :]
-    left = activate(left, ACTIVATION)
-    tl.store(
-        out + row[:, None] * OUT + s[None, :], left.to(out.dtype.element_ty), mask=inside[:, None] & (s < S)[None, :]
-    )
 
 
 def conv(
@@ -114,6 +119,8 @@ def conv(
     seed, matrices, bias = weights.seed.contiguous(), weights.matrices.contiguous(), weights.bias
     columns, S, W, limits = x.size(1), seed.size(1), matrices.size(2), backend.current()
     out = x.new_empty(x.size(0), weights.width(options.combine))
+    blocks = {"BF": backend.block_width(columns, limits.widest_input)}
+    blocks |= {"BS": backend.block_width(S, limits.widest_half), "BW": backend.block_width(W, limits.widest_half)}
     keep = a is None and options.keep
     kept = torch.empty_like(x) if keep else x.new_empty(0, columns)
     same = arguments(noise) | {
@@ -124,11 +131,11 @@ def conv(
         "KEEP": keep,
         "HAS_ROWS": a is None and graph.tiles.rows.numel() > 0,
         "PRECISION": precision(x.dtype),
-        "BM": limits.tile_rows,
-        "BF": backend.block_width(columns, limits.widest_input),
-        "BS": backend.block_width(S, limits.widest_half),
-        "BW": backend.block_width(W, limits.widest_half),
+        **blocks,
     }
+    # Beside wide matrices, shared memory has room for fewer rows, and none for those that are loaded ahead.
+    wide = blocks["BF"] * (blocks["BS"] + blocks["BW"]) * x.element_size() > 2**15
+    same |= {"BM": 32 if wide else limits.tile_rows, "num_stages": 1 if wide else 2}
 
     def start(tiles: Tensor, source: int, sums: Tensor) -> None:
         if tiles.size(0):

@@ -28,24 +28,25 @@ def _linear_kernel(
     BW: tl.constexpr,
 ):
     tile = tiles + 3 * tl.program_id(0).to(tl.int64)
-    row = tl.load(tile) + tl.arange(0, BM)
-    inside = row < tl.load(tile + 1)
+    first, last = tl.load(tile), tl.load(tile + 1)
     t = tl.load(task + tl.load(tile + 2)).to(tl.int64)
     w = tl.program_id(1) * BW + tl.arange(0, BW)
-    total = tl.zeros([BM, BW], tl.float32)
-    if t >= 0:
-        for start in range(0, F, BK):
-            k = start + tl.arange(0, BK)
-            left = tl.load(x + row[:, None] * F + k[None, :], mask=inside[:, None] & (k < F)[None, :], other=0)
-            right = tl.load(
-                weight + t * F * W + k[:, None].to(tl.int64) * W + w[None, :],
-                mask=(k < F)[:, None] & (w < W)[None, :],
-                other=0,
-            )
-            total += tl.dot(left, right, input_precision=PRECISION)
-    tl.store(
-        out + row[:, None] * W + w[None, :], total.to(out.dtype.element_ty), mask=inside[:, None] & (w < W)[None, :]
-    )
+    for at in range(first, last, BM):
+        row = at + tl.arange(0, BM)
+        inside = row < last
+        total = tl.zeros([BM, BW], tl.float32)
+        if t >= 0:
+            for start in range(0, F, BK):
+                k = start + tl.arange(0, BK)
+                left = tl.load(x + row[:, None] * F + k[None, :], mask=inside[:, None] & (k < F)[None, :], other=0)
+                right = tl.load(
+                    weight + t * F * W + k[:, None].to(tl.int64) * W + w[None, :],
+                    mask=(k < F)[:, None] & (w < W)[None, :],
+                    other=0,
+                )
+                total += tl.dot(left, right, input_precision=PRECISION)
+        mask = inside[:, None] & (w < W)[None, :]
+        tl.store(out + row[:, None] * W + w[None, :], total.to(out.dtype.element_ty), mask=mask)
 
 
 @triton.jit

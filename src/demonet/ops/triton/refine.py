@@ -11,8 +11,8 @@ from torch import Tensor
 
 from demonet.ops import backend
 from demonet.ops.noise import Noise
-from demonet.ops.schedule.gpu import span_rows
-from demonet.ops.triton.blocks import on_device, precision
+from demonet.ops.schedule.gpu import span_rows, tile_rows
+from demonet.ops.triton.blocks import add_product, on_device, precision, product, split
 from demonet.ops.triton.drop import arguments, drop
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def _refine_kernel(
     n,
     F,
     H,
+    ROWS,
     KEPT: tl.constexpr,
     MAP: tl.constexpr,
     PRECISION: tl.constexpr,
@@ -61,20 +62,24 @@ def _refine_kernel(
     BF: tl.constexpr,
     BO: tl.constexpr,
 ):
-    row = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
-    inside = row < n
     f, o = tl.arange(0, BF), tl.arange(0, BO)
-    part = tl.load(y + row[:, None] * F + f[None, :], mask=inside[:, None] & (f < F)[None, :], other=0)
     by = tl.load(scale + f, mask=f < F, other=0)[None, :]
     plus = tl.load(shift + f, mask=f < F, other=0)[None, :]
-    h = tl.maximum(part.to(tl.float32) * by + plus, 0.0)
     if MAP:
         matrix = tl.load(weight + f[:, None] + o[None, :] * F, mask=(f < F)[:, None] & (o < H)[None, :], other=0)
-        h = tl.dot(h.to(matrix.dtype), matrix, input_precision=PRECISION)
-        h = tl.maximum(h + tl.load(bias + o, mask=o < H, other=0).to(tl.float32)[None, :], 0.0)
-    h = drop(h, key, row, o, KEPT)
-    mask = inside[:, None] & (o < H)[None, :]
-    tl.store(out + row[:, None] * H + o[None, :], h.to(out.dtype.element_ty), mask=mask)
+        high, low = split(matrix, PRECISION)
+        constant = tl.load(bias + o, mask=o < H, other=0).to(tl.float32)[None, :]
+    first = tl.program_id(0).to(tl.int64) * ROWS
+    for start in range(first, tl.minimum(first + ROWS, n), BM):
+        row = start + tl.arange(0, BM).to(tl.int64)
+        inside = row < n
+        part = tl.load(y + row[:, None] * F + f[None, :], mask=inside[:, None] & (f < F)[None, :], other=0)
+        h = tl.maximum(part.to(tl.float32) * by + plus, 0.0)
+        if MAP:
+            h = tl.maximum(product(h.to(matrix.dtype), high, low, PRECISION) + constant, 0.0)
+        h = drop(h, key, row, o, KEPT)
+        mask = inside[:, None] & (o < H)[None, :]
+        tl.store(out + row[:, None] * H + o[None, :], h.to(out.dtype.element_ty), mask=mask)
 
 
 @triton.jit
@@ -112,6 +117,9 @@ def _back_kernel(
     d_bias = tl.zeros([BO], tl.float32)
     d_beta = tl.zeros([BF], tl.float32)
     d_gamma = tl.zeros([BF], tl.float32)
+    if MAP:
+        matrix = tl.load(weight + o[:, None] * F + f[None, :], mask=(o < H)[:, None] & (f < F)[None, :], other=0)
+        high, low = split(matrix, PRECISION)
     first = program * ROWS
     for start in range(first, tl.minimum(first + ROWS, n), BM):
         row = start + tl.arange(0, BM).to(tl.int64)
@@ -127,10 +135,10 @@ def _back_kernel(
             # Rows are loaded as columns: the product wants them so, and turning a tile over costs more than reading it.
             turned = tl.load(y + row[None, :] * F + f[:, None], mask=(f < F)[:, None] & inside[None, :], other=0)
             h = tl.maximum(turned.to(tl.float32) * by[:, None] + plus[:, None], 0.0)
-            matrix = tl.load(weight + o[:, None] * F + f[None, :], mask=(o < H)[:, None] & (f < F)[None, :], other=0)
-            behind = behind.to(matrix.dtype)
-            d_weight += tl.dot(h.to(matrix.dtype), behind, input_precision=PRECISION)
-            behind = tl.dot(behind, matrix, input_precision=PRECISION)
+            h_high, h_low = split(h.to(matrix.dtype), PRECISION)
+            own_high, own_low = split(behind.to(matrix.dtype), PRECISION)
+            d_weight = add_product(d_weight, h_high, h_low, own_high, own_low, PRECISION)
+            behind = add_product(tl.zeros([BM, BF], tl.float32), own_high, own_low, high, low, PRECISION)
             behind = tl.where(part * by[None, :] + plus[None, :] > 0, behind, 0.0)
         d_beta += tl.sum(behind, 0)
         d_gamma += tl.sum(behind * (part - center[None, :]), 0)
@@ -170,11 +178,14 @@ def refine(y: Tensor, given: Refine, noise: Noise | None) -> tuple[Tensor, Tenso
         _moments_kernel[(programs,)](y, means, squares, n, columns, rows, BM=blocks["BM"], BF=blocks["BF"])
         mean, variance = _join(means, squares, n, rows)
         scale, shift = _affine(given, mean, variance)
-        _refine_kernel[(triton.cdiv(n, blocks["BM"]),)](
+        tile = tile_rows(n)
+        _refine_kernel[(triton.cdiv(n, tile),)](
             *(y, scale, shift, given.weight, given.bias, out),
             n=n,
             F=columns,
             H=out.size(1),
+            ROWS=tile,
+            num_stages=1 if _wide(blocks) else 3,
             **arguments(noise),
             **blocks,
         )
@@ -198,7 +209,7 @@ def refine_backward(
         _back_kernel[(programs,)](
             *(grad, out, y, scale, shift, mean, weight, by_y),
             *(partial_weight, partial_bias, partial_beta, partial_gamma, n, columns, width, rows, factor),
-            **blocks,
+            **blocks | _few(blocks),
         )
         by_beta, inverse = partial_beta.sum(0), torch.rsqrt(variance + given.eps)
         by_gamma = partial_gamma.sum(0) * inverse
@@ -220,6 +231,16 @@ def _plan(y: Tensor, given: Refine) -> tuple[int, int, dict[str, Any]]:
     blocks = {"BF": backend.block_width(y.size(1), limits.widest_half), "PRECISION": precision(y.dtype)}
     blocks |= {"BO": backend.block_width(width, limits.widest_half), "MAP": given.weight is not None}
     return rows, triton.cdiv(y.size(0), rows), blocks | {"BM": limits.tile_rows}
+
+
+def _wide(blocks: dict[str, Any]) -> bool:
+    """Whether the matrix leaves no shared memory for rows that are loaded ahead."""
+    return bool(blocks["BF"] * blocks["BO"] > 64 * 64)
+
+
+def _few(blocks: dict[str, Any]) -> dict[str, Any]:
+    """Few rows at a time: operands and sums of two products are in registers."""
+    return {"BM": 16, "num_stages": 1} if _wide(blocks) else {"BM": 32, "num_stages": 2}
 
 
 def _join(means: Tensor, squares: Tensor, n: int, rows: int) -> tuple[Tensor, Tensor]:
