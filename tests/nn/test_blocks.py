@@ -85,9 +85,14 @@ def test_scores_and_embeddings_in_one_pass(kind):
     graph = model.prepare(X, EDGES)
     with torch.no_grad():
         expected = model(X, EDGES), model.embed(X, EDGES)
-        for given in (graph, WholeGraph(graph, rows=70)):
+        late = model.prepare(X, EDGES, sums=False)  # blocks of rows compute the sums of the first layer
+        for given in (graph, WholeGraph(graph, rows=70), WholeGraph(late, rows=70, once=True)):
             for found, wanted in zip(model.scores_and_embedding(given), expected, strict=True):
                 assert torch.allclose(found, wanted, atol=1e-4, rtol=1e-4)
+        forgotten = WholeGraph(late, rows=70, once=True)
+        model(forgotten)
+        assert forgotten.x.numel() == 0
+        assert late.x.shape == X.shape
 
 
 @pytest.mark.parametrize("aggr", ["sum", "mean", "sqrt"])

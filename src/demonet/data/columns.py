@@ -382,7 +382,7 @@ def matrix_kind(graphs: Iterable[Data]) -> Literal["none", "labels", "counts", "
         values = x if x.layout == torch.strided else x.values()
         if graph.get("columns") is not None:
             return "counts" if set(graph.columns.kinds) == {"count"} else "numbers"
-        if bool(((values < 0) | (values != values.round())).any()):
+        if any(bool(((part < 0) | (part != part.round())).any()) for part in values.split(2**17)):
             return "numbers"
         is_sparse |= x.layout != torch.strided
         nonzero, size = nonzero + int(values.count_nonzero()), size + x.numel()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -33,6 +33,7 @@ MOST_WALKS = 1e8  # walks of two steps up to which triangles are counted
 WALKS_AT_ONCE = 1e7  # of which so many are in memory
 NEIGHBOUR_SHARE = 0.5  # the scale of the neighbour block relative to a node's own tf-idf
 LARGE = 20_000  # nodes from which on one-hot degrees may be stored as sparse rows
+BLOCK_ROWS = 2**17  # rows of dense attributes that are converted at a time
 DENSE_ENTRIES = 2**24  # entries up to which they are dense nevertheless
 
 
@@ -175,8 +176,8 @@ class Attributes(Block):
         return self.encode(data, to_scipy(x)) if x.layout == torch.sparse_csr else self.dense(data, x)
 
     def dense(self, data: Data, x: Tensor) -> Tensor:
-        """Dense attributes stay dense."""
-        return torch.from_numpy(self.encode(data, to_scipy(x)).toarray())
+        """Dense attributes stay dense; none are copied."""
+        return x
 
     def encode(self, data: Data, x: sparse.csr_array) -> sparse.csr_array:
         """The encoded attributes."""
@@ -188,7 +189,15 @@ class Attributes(Block):
         return int(self.info["columns"])
 
 
-class RowNormalised(Attributes):
+class _BySparse(Attributes):
+    """Attributes whose encoding is written for sparse ones."""
+
+    def dense(self, data: Data, x: Tensor) -> Tensor:
+        """Dense attributes stay dense."""
+        return torch.from_numpy(self.encode(data, to_scipy(x)).toarray())
+
+
+class RowNormalised(_BySparse):
     """Attributes divided by the sum of their absolute values in the row; a row of zeros stays."""
 
     def encode(self, data: Data, x: sparse.csr_array) -> sparse.csr_array:
@@ -202,14 +211,15 @@ class Standardised(Attributes):
     def fit(self, graphs: Sequence[Data]) -> None:
         """Learn means and deviations; a constant column is only centred."""
         super().fit(graphs)
-        rows = sparse.vstack([to_scipy(_attributes(data)) for data in graphs])
-        scaler = StandardScaler(with_mean=False).fit(rows.astype(np.float64))
+        scaler = StandardScaler(with_mean=False)
+        for rows in _attribute_rows(graphs):
+            scaler.partial_fit(rows.astype(np.float64))
         self.arrays["mean"] = torch.from_numpy(scaler.mean_.astype(np.float32))
         self.arrays["scale"] = torch.from_numpy(scaler.scale_.astype(np.float32))
 
     def dense(self, data: Data, x: Tensor) -> Tensor:
         """Centred and scaled."""
-        return (x.cpu() - self.arrays["mean"]) / self.arrays["scale"]
+        return (x.cpu() - self.arrays["mean"]).div_(self.arrays["scale"])
 
     def encode(self, data: Data, x: sparse.csr_array) -> sparse.csr_array:
         """Scaled only: centring would make a sparse matrix dense."""
@@ -255,7 +265,7 @@ class ByKind(Attributes):
         return sparse.csr_array(x.multiply(1 / self.arrays["scale"].numpy()))
 
 
-class TfIdf(Attributes):
+class TfIdf(_BySparse):
     """Counts as term frequency times inverse document frequency, rows of length one, as scikit-learn defines it."""
 
     def fit(self, graphs: Sequence[Data]) -> None:
@@ -293,7 +303,7 @@ class Encoded(Attributes):
     def transform(self, data: Data) -> Features:
         """Standardised numbers are limited to eight deviations."""
         encoded = self._kind().transform(data)
-        return encoded.clamp(-8, 8) if isinstance(encoded, Tensor) and not self.info["counts"] else encoded
+        return encoded.clamp_(-8, 8) if isinstance(encoded, Tensor) and not self.info["counts"] else encoded
 
     def _kind(self) -> Attributes:
         kind = TfIdf() if self.info["counts"] else Standardised()
@@ -432,7 +442,7 @@ class FeatureMap:
         parts = [block.transform(data) for block in self.blocks.values()]
         dense = [part.cpu() for part in parts if isinstance(part, Tensor)]
         if len(dense) == len(parts):
-            x = torch.cat(dense, dim=1)
+            x = dense[0] if len(dense) == 1 else torch.cat(dense, dim=1)
         else:
             x = to_torch(sparse.hstack([to_scipy(p) if isinstance(p, Tensor) else p for p in parts], format="csr"))
         return x.to(data.edge_index.device)
@@ -500,6 +510,19 @@ def closed_walks(matrix: sparse.csr_array) -> np.ndarray:
         found[start:stop] = np.asarray((rows @ matrix).multiply(rows).sum(1)).ravel()
         start = stop
     return found
+
+
+def _attribute_rows(graphs: Sequence[Data]) -> Iterator[sparse.csr_array]:
+    """The attributes of all nodes in blocks: all at once, sparse rows would take many times the memory."""
+    waiting: list[sparse.csr_array] = []
+    for data in graphs:
+        x = _attributes(data)
+        if data.x.layout == torch.sparse_csr or x.size(0) <= BLOCK_ROWS:
+            waiting.append(to_scipy(x))
+        else:
+            yield from (to_scipy(x[start : start + BLOCK_ROWS]) for start in range(0, x.size(0), BLOCK_ROWS))
+    if waiting:
+        yield sparse.vstack(waiting)
 
 
 def to_scipy(x: Tensor) -> sparse.csr_array:

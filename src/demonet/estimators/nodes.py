@@ -294,8 +294,10 @@ class NodeEstimator(DEMONetEstimator):
         """What the network is called with: a large graph goes through it in blocks of rows."""
         data = copy.copy(data).to(next(self.model_.parameters()).device)  # to() changes a graph in place
         x = self.features_.transform(data)
-        graph = self.model_.prepare(x, data.edge_index, edge_weight=data.get("edge_weight"))
-        return graph if x.size(0) <= 2 * ROWS else WholeGraph(graph)
+        large = x.size(0) > 2 * ROWS
+        sums = not large or x.layout != torch.strided  # a block of rows can compute dense sums itself
+        graph = self.model_.prepare(x, data.edge_index, edge_weight=data.get("edge_weight"), sums=sums)
+        return WholeGraph(graph, once=True) if large else graph
 
 
 class DEMONetClassifier(Classification, NodeEstimator):

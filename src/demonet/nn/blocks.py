@@ -15,7 +15,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -98,15 +98,25 @@ class NodeBatch:
         ]  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class WholeGraph:
     """A prepared graph whose scores are computed block by block of rows, layer by layer: exact, in less memory.
 
     Pass it to a model in evaluation mode in place of ``x``, without edges.
+
+    Attributes:
+        graph: The graph.
+        rows: Rows of a block.
+        once: Whether the features may be forgotten after the first layer, so that a model can be called once.
     """
 
     graph: GraphInput
     rows: int = field(default=ROWS, compare=False)
+    once: bool = field(default=False, compare=False)
+
+    def forget_features(self) -> None:
+        """Free the memory of the features."""
+        self.graph = replace(self.graph, x=self.graph.x.new_empty(0), neighbourhood=None)
 
     @property
     def x(self) -> Tensor:

@@ -110,7 +110,8 @@ class DegreeNetwork(nn.Module):
         Args:
             x: ``[n, in_channels]`` features.
             edge_index: Edges, or a layout.
-            **options: ``edge_weight [m]``; for graph models ``batch [n]`` and ``num_graphs``.
+            **options: ``edge_weight [m]``; for graph models ``batch [n]`` and ``num_graphs``; ``sums=False`` leaves the
+                sums of the first convolution, which take as much memory as the features, to each call.
 
         Raises:
             DemonetError: For invalid features or node ids, with their position.
@@ -120,7 +121,8 @@ class DegreeNetwork(nn.Module):
         dtype = next(self.parameters()).dtype
         if x.dtype != dtype:
             raise DemonetError(f"features are {x.dtype}, the model is {dtype}", hint=f"x.to({dtype})")
-        return prepare(self._first_conv(), x, edge_index, sums=self.stem is None, **options)
+        sums = options.pop("sums", True) and self.stem is None
+        return prepare(self._first_conv(), x, edge_index, sums=sums, **options)
 
     def save_memory(self) -> Self:
         """Compute sums over neighbours again in the backward pass instead of keeping them: slower, less memory."""
@@ -245,7 +247,7 @@ class NodeDEMONet(DegreeNetwork):
             return x
         return LayerInput(x.x, x.blocks, None, x.neighbourhood, None, None, None)
 
-    def _in_blocks(self, whole: WholeGraph | NodeBatch, head: bool) -> Tensor:
+    def _in_blocks(self, whole: WholeGraph | NodeBatch, head: bool, *, again: bool = False) -> Tensor:
         """Scores, or what the head reads, of all targets: every layer block by block of rows."""
         if self.training:
             raise DemonetError("a WholeGraph is for evaluation", hint="call model.eval() first")
@@ -257,6 +259,8 @@ class NodeDEMONet(DegreeNetwork):
             steps.append((self.head, partial(_convolve, self.head)))
         for number, (conv, step) in enumerate(steps):
             h = put_together(self._step_in_blocks(whole, h, number, conv, step), whole.num_targets(number))
+            if isinstance(whole, WholeGraph) and whole.once and not again:
+                whole.forget_features()
         return self._head_in_blocks(h, whole.rows) if head and not isinstance(self.head, DEMOConv) else h
 
     def _step_in_blocks(
@@ -333,8 +337,8 @@ class NodeDEMONet(DegreeNetwork):
             given = layer_input(x)
             h = self._levels(given)[-1]
             return given.leave(self._head(h, given)), given.leave(h)
-        h = self._in_blocks(x, head=False)
         by_row = not isinstance(self.head, DEMOConv)
+        h = self._in_blocks(x, head=False, again=not by_row)
         scores = self._head_in_blocks(h, x.rows) if by_row else self._in_blocks(x, head=True)
         return x.graph.layout.leave(scores), x.graph.layout.leave(h)
 

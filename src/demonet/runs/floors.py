@@ -86,9 +86,12 @@ def _floors(
     make = KNeighborsClassifier if classes else KNeighborsRegressor
     yield "degree-knn", best([make(k) for k in _NEIGHBOURS], degree_rows(inputs.data)[used])
     if inputs.graphs[0].x is not None:
-        x = node_attributes(inputs.data) if isinstance(inputs.data, Data) else graph_attributes(inputs.data)
+        if isinstance(inputs.data, Data):
+            x = node_attributes(inputs.data, used)
+        else:
+            x = graph_attributes(inputs.data)[used]
         linear = [Ridge(1 / c) if regress else LogisticRegression(C=c, max_iter=300) for c in _STRENGTHS]
-        yield "attribute-ridge" if regress else "attribute-lr", best(linear, int32_indices(x[used]))
+        yield "attribute-ridge" if regress else "attribute-lr", best(linear, int32_indices(x))
 
 
 def _of_classes(table: Array) -> Callable[[Any, Any, Array], Array]:

@@ -110,12 +110,12 @@ def digest(value: Any) -> str:
     return total.hexdigest()
 
 
-def _pieces(value: Any) -> Iterator[bytes]:
+def _pieces(value: Any) -> Iterator[bytes | memoryview]:
     """The bytes to hash; dataclass fields that follow from others (``compare=False``) are left out."""
     if isinstance(value, Tensor):
         yield f"{value.dtype} {list(value.shape)} {value.layout};".encode()
         if value.layout == torch.strided:
-            yield value.detach().cpu().reshape(-1).view(torch.uint8).numpy().tobytes()
+            yield value.detach().cpu().reshape(-1).view(torch.uint8).numpy().data
         else:
             rows = value.to_sparse_csr()
             yield from _pieces([rows.crow_indices(), rows.col_indices(), rows.values()])
