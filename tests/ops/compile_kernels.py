@@ -19,7 +19,7 @@ from demonet.degree.layout import DegreeLayout
 from demonet.ops import Noise, Options, Weights, gpu
 from demonet.ops.graph import Graph
 from demonet.ops.refine import Refine
-from demonet.ops.triton import cross_entropy, refine
+from demonet.ops.triton import cross_entropy, refine, rows
 
 TARGET = GPUTarget("cuda", 90, 32)
 TYPES = {
@@ -99,6 +99,7 @@ def main() -> None:
     for over in (True, False):
         cross_entropy.gradient(share[:1], h, h[:5], share[:5], target, share, "relu", over=over)
     gpu.dropout(h, Noise(torch.tensor([3, 4]), 0.5))
+    rows.select_rows(h, target)
     gpu.degree_pool(h, target, 3, "mean")
     gpu.degree_linear(h, torch.zeros(2, 16, 8), torch.tensor([0, 30, 60]), torch.tensor([0, 1]))
     gpu.degree_outer(h, h, torch.tensor([0, 30, 60]), torch.tensor([0, 1]), 2)

@@ -25,7 +25,7 @@ if torch.cuda.is_available():
     pytest.skip("on a GPU the kernels are compiled: see test_cuda.py", allow_module_level=True)
 
 from demonet.ops import gpu
-from demonet.ops.triton import cross_entropy, gather, linear, pool, refine
+from demonet.ops.triton import cross_entropy, gather, linear, pool, refine, rows
 
 CHUNK, SHORT = backend.current().chunk_edges, backend.current().short_list
 TOLERANCE = {torch.float32: 2e-5, torch.float16: 4e-3}
@@ -128,9 +128,9 @@ def test_tiles_of_several_blocks_give_the_same_bits(monkeypatch):
     vectors = draw(4, 16, seed=5)
     refined = Refine(vectors[0], vectors[1], draw(16, 16, seed=6), vectors[2], 1e-5)
     found = []
-    for rows in (64, 192):
-        monkeypatch.setattr(schedule, "tile_rows", lambda _count, rows=rows: rows)
-        monkeypatch.setattr(refine, "tile_rows", lambda _count, rows=rows: rows)
+    for size in (64, 192):
+        monkeypatch.setattr(schedule, "tile_rows", lambda _count, size=size: size)
+        monkeypatch.setattr(refine, "tile_rows", lambda _count, size=size: size)
         layout = DegreeLayout.from_edge_index(edge_index, 201).sorted()
         graph = Graph.of(layout)
         weights = Weights(draw(20, 16, seed=2), draw(layout.degrees.size(0), 20, 16, seed=3), vectors[3])
@@ -141,16 +141,35 @@ def test_tiles_of_several_blocks_give_the_same_bits(monkeypatch):
         sums = gather.aggregate(x, *graph.lists, None, "mean", graph.tiles)
         rest = linear.degree_linear(x, draw(2, 20, 8, seed=4), torch.tensor([0, 150, 201]), task)
         found.append([out, a, *by, sums, rest, *refine.refine(y, refined, noise)])
-        assert graph.tiles.short.diff(dim=1)[:, 0].max() == (64 if rows == 64 else 160)
+        assert graph.tiles.short.diff(dim=1)[:, 0].max() == (64 if size == 64 else 160)
     for one, other in zip(*found, strict=True):
         assert torch.equal(one, other)
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (65, 3), (130, 200)])
+@pytest.mark.parametrize(("n", "columns"), [(1, 1), (65, 3), (130, 200)])
 @pytest.mark.parametrize("p", [1e-12, 0.25, 0.999])
-def test_dropout_is_what_follows_from_its_key(rows, columns, p):
-    x, noise = draw(rows, columns, seed=1), Noise(torch.tensor([2**32 - 3, 9]), p)
-    assert torch.equal(gpu.dropout(x, noise), x * keyed_factors(noise.values, rows, columns, p))
+def test_dropout_is_what_follows_from_its_key(n, columns, p):
+    x, noise = draw(n, columns, seed=1), Noise(torch.tensor([2**32 - 3, 9]), p)
+    assert torch.equal(gpu.dropout(x, noise), x * keyed_factors(noise.values, n, columns, p))
+
+
+@pytest.mark.parametrize(("n", "columns"), [(0, 3), (1, 1), (65, 3), (130, 200)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_rows_in_another_order(n, columns, dtype):
+    x, index = draw(n, columns, seed=1, dtype=dtype), torch.randperm(n)
+    assert torch.equal(rows.select_rows(x, index), x[index])
+    assert torch.equal(rows.select_rows(x, index.int()), x[index])
+
+
+def test_a_layout_permutes_with_the_kernel_and_its_derivative_permutes_back(override, monkeypatch):
+    override(path="triton")
+    layout = DegreeLayout.from_edge_index(torch.tensor([[0, 1, 2, 3, 3], [1, 0, 0, 0, 1]]), 5)
+    called, kernel = [], rows.select_rows
+    monkeypatch.setattr(rows, "select_rows", lambda *given: called.append(given) or kernel(*given))
+    x = draw(5, 3, seed=1).requires_grad_()
+    (layout.leave(layout.enter(x) ** 2) * torch.arange(5.0)[:, None]).sum().backward()
+    assert torch.equal(x.grad, 2 * x.detach() * torch.arange(5.0)[:, None])
+    assert len(called) == 4
 
 
 @SLOW

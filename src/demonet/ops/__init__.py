@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from demonet.degree.layout import DegreeLayout
+from demonet.degree.permute import select_by
 from demonet.ops import backend, reference
 from demonet.ops.graph import Graph, Options, Weights, tables_of, tensors_of
 from demonet.ops.library import Conv, Grouped, Pool, ops
@@ -34,6 +35,17 @@ __all__ = [
     "linear_cross_entropy",
     "neighbour_lists",
 ]
+
+
+def _select_rows(x: Tensor, index: Tensor) -> Tensor:
+    if x.dim() != 2 or x.layout != torch.strided or backend.family(x) != "triton":
+        return x.index_select(0, index)
+    from demonet.ops.triton import rows
+
+    return rows.select_rows(x, index)
+
+
+select_by(_select_rows)  # layouts put rows into degree order and back
 
 Lists = tuple[Tensor, Tensor, Tensor]
 _PLAIN = Options()
