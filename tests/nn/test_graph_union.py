@@ -43,7 +43,13 @@ def test_equal_in_every_number(by, weighted, drawn, choose):
     sizes = ([graph.num_nodes for graph in data], [graph.edge_index.size(1) for graph in data])
     kept = GraphUnion(prepared(model, data), *sizes)
     rows = choose.draw(st.lists(st.integers(0, len(data) - 1), min_size=1, unique=True))
-    found, expected = kept.take(torch.tensor(rows)), prepared(model, [data[row] for row in rows])
+    cut = choose.draw(st.integers(0, len(rows) - 1))  # one batch, or two of them assembled together
+    batches = [part for part in (rows[:cut], rows[cut:]) if part]
+    for batch, found in zip(batches, kept.take([torch.tensor(part) for part in batches]), strict=True):
+        same_numbers(found, prepared(model, [data[row] for row in batch]))
+
+
+def same_numbers(found, expected):
     for name in ("x", "neighbourhood", "edge_weight", "batch"):
         one, other = getattr(found, name), getattr(expected, name)
         assert (one is None and other is None) or torch.equal(one, other), name

@@ -14,6 +14,7 @@ from torch_geometric.data import Batch, Data
 
 from demonet import DegreeLayout, DegreeTasks, DemonetError, GraphDEMONet, ModelConfig, NodeDEMONet
 from demonet.nn import weights as schemes
+from demonet.train import preset
 
 SCHEMES = sorted(schemes.SCHEMES)
 SMALL = {"hidden": 6, "hash_size": 4, "basis_size": 3, "dropout": 0.0}
@@ -329,3 +330,25 @@ def test_a_configuration_of_before_still_loads():
     assert ModelConfig.from_state(asdict(ModelConfig()) | {"jump": False}) == ModelConfig()
     with pytest.raises(DemonetError, match="'jump'"):
         ModelConfig.from_state({"jump": True})
+
+
+@pytest.mark.parametrize("preset_name", ["default", "strong"])
+def test_one_function_or_layer_by_layer(monkeypatch, preset_name):
+    """While a graph model trains: the same numbers are drawn, statistics kept and derivatives found."""
+    some = [drawn_by_seed(9, 12, seed) for seed in range(4)]
+    listed = [Data(x=features(graph.num_nodes, 5, k), edge_index=graph.edge_index) for k, graph in enumerate(some)]
+    batch = Batch.from_data_list(listed)
+    config, found = preset(preset_name, "graphs").model.changed(hidden=8), []
+    for fused in (True, False):
+        torch.manual_seed(0)
+        model = GraphDEMONet(5, 3, DegreeTasks.log2(8), config).double()
+        inputs = model.prepare(batch.x, batch.edge_index, batch=batch.batch, num_graphs=4)
+        with monkeypatch.context() as patch:
+            if not fused:
+                patch.setattr("demonet.nn.fused._normalises", lambda rows: False)
+            torch.manual_seed(1)
+            out = model(inputs)
+            grads = torch.autograd.grad(out.square().sum(), list(model.parameters()))
+        found.append([out, torch.rand(1), *grads, *(buffer.double() for buffer in model.buffers())])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other)

@@ -343,7 +343,7 @@ def test_a_given_number_of_epochs_ends_where_the_loop_was_then(kind):
     def problem(chosen):
         if kind == "nodes":
             return NodeProblem((x,), y, chosen)
-        return GraphProblem(y, chosen, lambda rows: (x[rows],), batch_size=4)
+        return GraphProblem(y, chosen, lambda batches: [(x[rows],) for rows in batches], batch_size=4)
 
     start = {name: value.clone() for name, value in model.state_dict().items()}
     seen = []

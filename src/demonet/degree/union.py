@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import torch
@@ -52,53 +54,86 @@ class LayoutUnion:
         keys = torch.cat([self._length[:, None], layout.key.view(layout.num_nodes, -1)], 1)
         changes = (keys.diff(dim=0) != 0).any(1).long()
         self._run = F.pad(changes.cumsum(0), (1, 0)) if layout.num_nodes else self._length
+        self._distinct, self._value = torch.unique(layout.key, dim=0, return_inverse=True)
 
-    def take(self, graphs: Tensor) -> LayoutBatch:
-        """The batch of the graphs with those numbers, in that order."""
-        whole = self.layout
+    def take(self, batches: Sequence[Tensor]) -> list[LayoutBatch]:
+        """The batches of the graphs with those numbers, in that order; no graph is in two of them.
+
+        All are assembled in one pass, because a call takes longer than the arithmetic for one batch.
+        """
+        whole, device = self.layout, self.layout.key.device
+        graphs, each = torch.cat(list(batches)), [len(batch) for batch in batches]
+        number = torch.repeat_interleave(torch.tensor(each, device=device), output_size=graphs.numel())
         count, edge_count = self._nodes[graphs], self._edges[graphs]
+        total = torch.zeros(2, len(each), dtype=torch.long, device=device)
+        total.index_add_(1, number, torch.stack([count, edge_count]))
+        first = total.cumsum(1) - total  # row and edge with which every batch begins
+        sizes, edge_sizes = total.tolist()
+
         rows = ranges(self._first_node[graphs], count)
         rows = rows if whole.rank is None else whole.rank[rows]
-        order = torch.sort(self._run[rows], stable=True).indices
-        rows = rows[order]
-        here = torch.arange(order.numel(), device=order.device)
+        owner = torch.repeat_interleave(count, output_size=rows.numel())
+        part = number[owner]
+        order = torch.sort(part * (whole.num_nodes + 1) + self._run[rows], stable=True).indices
+        rows, owner = rows[order], owner[order]
+        begin = first[0][part]  # of each row's batch; sorting leaves rows in their batch
+        here = torch.arange(rows.numel(), device=device) - begin
         rank = torch.empty_like(order).index_copy_(0, order, here)
-        batch = torch.repeat_interleave(count)[order]
+        first_graph = number.new_tensor(each).cumsum(0) - number.new_tensor(each)
+        batch = owner - first_graph[part]
 
         place = rows.new_empty(whole.num_nodes).index_copy_(0, rows, here)
         length = self._length[rows]
         entry = ranges(whole.pointer[rows].long(), length)
+        edge_begin = torch.repeat_interleave(first[1][part], length, output_size=entry.numel())
         position = entry.new_empty(whole.num_edges)
-        position.index_copy_(0, entry, torch.arange(entry.numel(), device=entry.device))
-        shift = (edge_count.cumsum(0) - edge_count - self._first_edge[graphs])[batch]  # shift of each graph's edges
+        position.index_copy_(0, entry, torch.arange(entry.numel(), device=device) - edge_begin)
+        shift = edge_count.cumsum(0) - edge_count - self._first_edge[graphs]  # shift of each graph's edges
+        shift = torch.repeat_interleave(shift[owner], length, output_size=entry.numel()) - edge_begin
 
         index = whole.neighbours.dtype
-        pointer = F.pad(length.cumsum(0), (1, 0)).to(index)
-        neighbours = place[whole.neighbours[entry]].to(index)
-        edge = (self._edge[entry] + torch.repeat_interleave(shift, length)).to(index)
-        if whole.is_undirected:
-            back_pointer, back_neighbours, back = pointer, neighbours, entry
-        else:
+        neighbours = place[whole.neighbours[entry]].to(index).split_with_sizes(edge_sizes)
+        edge = (self._edge[entry] + shift).to(index).split_with_sizes(edge_sizes)
+        pointer = _pointers(length, sizes, index)
+        back_pointer, back_neighbours, back = pointer, neighbours, entry
+        if not whole.is_undirected:
             back_length = self._back_length[rows]
             back = ranges(whole.back_pointer[rows].long(), back_length)
-            back_pointer = F.pad(back_length.cumsum(0), (1, 0)).to(index)
-            back_neighbours = place[whole.back_neighbours[back]].to(index)
-        back_entry = position[whole.back_entry[back]].to(index)
+            back_pointer = _pointers(back_length, sizes, index)
+            back_neighbours = place[whole.back_neighbours[back]].to(index).split_with_sizes(edge_sizes)
+        back_entry = position[whole.back_entry[back]].to(index).split_with_sizes(edge_sizes)
 
-        key = whole.key[rows]
-        degrees, counts = torch.unique_consecutive(key, return_counts=True, dim=0)
-        layout = DegreeLayout(
-            order=order,
-            rank=rank,
-            key=key,
-            degrees=degrees,
-            offsets=F.pad(counts.cumsum(0), (1, 0)),
-            pointer=pointer,
-            neighbours=neighbours,
-            edge=edge,
-            back_pointer=back_pointer,
-            back_neighbours=back_neighbours,
-            back_entry=back_entry,
-            by=whole.by,
-        )
-        return LayoutBatch(layout, rows, batch, ranges(self._first_edge[graphs], edge_count))
+        value = self._value[rows]
+        starts = F.pad((part * len(self._distinct) + value).diff() != 0, (1, 0), value=True).nonzero()[: rows.numel(), 0]
+        groups = torch.bincount(part[starts], minlength=len(each)).tolist()
+        degrees = self._distinct[value[starts]].split_with_sizes(groups)
+        starts, bounds = F.pad(starts, (0, 1), value=rows.numel()), [0, *accumulate(groups)]
+        offsets = [starts[a : b + 1] - starts[a] for a, b in pairwise(bounds)]
+        edges = ranges(self._first_edge[graphs], edge_count).split_with_sizes(edge_sizes)
+        by_row = (order - begin, rank, whole.key[rows], rows, batch)
+        parts = zip(*(values.split_with_sizes(sizes) for values in by_row), strict=True)
+        found = []
+        for i, (order_, rank_, key_, rows_, batch_) in enumerate(parts):
+            layout = DegreeLayout(
+                order=order_,
+                rank=rank_,
+                key=key_,
+                degrees=degrees[i],
+                offsets=offsets[i],
+                pointer=pointer[i],
+                neighbours=neighbours[i],
+                edge=edge[i],
+                back_pointer=back_pointer[i],
+                back_neighbours=back_neighbours[i],
+                back_entry=back_entry[i],
+                by=whole.by,
+            )
+            found.append(LayoutBatch(layout, rows_, batch_, edges[i]))
+        return found
+
+
+def _pointers(length: Tensor, sizes: list[int], dtype: torch.dtype) -> list[Tensor]:
+    """Where the lists of every batch begin and end, from the lengths of all of them."""
+    ends = F.pad(length.cumsum(0), (1, 0)).to(dtype)
+    bounds = [0, *accumulate(sizes)]
+    return [ends[start : end + 1] - ends[start] for start, end in pairwise(bounds)]

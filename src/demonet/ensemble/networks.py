@@ -89,8 +89,8 @@ class NetworkMember(Member):
 
     def _inputs(
         self, model: DegreeNetwork, features: FeatureMap, view: View, device: str = "cpu"
-    ) -> Callable[[Any], tuple[Any, ...]]:
-        """From the numbers of some graphs, or None for all items, to what the model is called with."""
+    ) -> Callable[[Any], Any]:
+        """What the model is called with: for all items, given None; otherwise for each batch of numbers of graphs."""
         if isinstance(view, NodeView):
             edges, weight = view.data.edge_index, view.data.get("edge_weight")
             if self.options.get("loops"):
@@ -105,7 +105,7 @@ class NetworkMember(Member):
         options = {"batch": union.batch, "num_graphs": union.num_graphs, "edge_weight": union.get("edge_weight")}
         every = model.prepare(union.x, union.edge_index, **options)
         prepared = GraphUnion(every, view.sizes.tolist(), [graph.edge_index.size(1) for graph in ready])
-        return lambda rows: (every,) if rows is None else (prepared.take(rows),)
+        return lambda batches: (every,) if batches is None else zip(prepared.take(batches))
 
     def predict_proba(self, view: View) -> Float:
         """The mean over seeds of the softmax of scores."""

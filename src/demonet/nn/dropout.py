@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -88,6 +88,17 @@ def _factors(bits: Tensor, p: float, out: Tensor) -> Tensor:
 def _chances(p: float) -> int:
     """How many of the 2**16 values keep an entry."""
     return max(round((1 - p) * 2**16), 1)
+
+
+def draw_noises(drops: Sequence[Dropout], rows: int, widths: Sequence[int], like: Tensor) -> list[Noise | None]:
+    """The noise of several layers, one after the other; drawn at once where that gives the same numbers."""
+    sizes = [rows * width for width in widths]
+    alike = all(drop.active and drop.p == drops[0].p and drop.source is None for drop in drops)
+    if not alike or any(size % 4 for size in sizes) or backend.tracing() or like.device.type != "cpu":
+        each = zip(drops, widths, strict=True)
+        return [drop.noise(rows, (width, 0), like) if drop.active else None for drop, width in each]
+    together = drops[0].noise(1, (sum(sizes), 0), like)
+    return [together._replace(values=values) for values in together.values.split_with_sizes(sizes)]
 
 
 class _Drop(torch.autograd.Function):

@@ -1,4 +1,4 @@
-"""The loss of a node model as one function: all layers, the linear head and the cross-entropy, forward and backward.
+"""All layers of a model as one function; for node models that are nothing but convolutions, with head and loss.
 
 Layer by layer, a small graph spends most of its time on calling operators, and a GPU has to hold every layer's output
 and its derivative side by side. Which function applies is decided here; the functions are in :mod:`demonet.ops`.
@@ -6,21 +6,74 @@ and its derivative side by side. Which function applies is decided here; the fun
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from demonet.degree.layout import DegreeLayout
-from demonet.nn.dropout import draw_padded
+from demonet.nn.after import count_batch
+from demonet.nn.dropout import Dropout, draw_noises, draw_padded
 from demonet.nn.prepared import GraphInput, LayerInput
-from demonet.ops import Weights, backend, cpu_small, stack
+from demonet.ops import Weights, backend, cpu_small, deep, mlp, stack
 from demonet.ops.cpu import Head
 from demonet.ops.graph import Graph
 
 if TYPE_CHECKING:
     from demonet.nn.conv import DEMOConv
-    from demonet.nn.models import NodeDEMONet
+    from demonet.nn.models import DegreeNetwork, NodeDEMONet
+
+
+def deep_levels(model: DegreeNetwork, h: Tensor, given: LayerInput) -> Sequence[Tensor] | None:
+    """The outputs of all layers while a deep model trains on a small graph on a CPU; None where it does not apply.
+
+    It draws the same random numbers, and moves the running statistics of the norms, as layer by layer.
+
+    Args:
+        model: The model.
+        h: The input of the first layer.
+        given: The graph.
+    """
+    layout, convs = given.graph, [layer.conv for layer in model.hidden_layers()]
+    after = [layer.after and layer.after.fused() for layer in model.hidden_layers()]
+    parts = [each for each in after if each is not None]
+    if not convs or len(parts) < len(convs) or not isinstance(layout, DegreeLayout) or not _is_deep(h, given):
+        return None
+    convs[0]._check_layout(h, layout)
+    convs[0].tasks.see(layout.degrees)
+    matrices = [conv.weights.for_groups(layout) for conv in convs]
+    if not all(own is not None and conv.keep_sums for conv, own in zip(convs, matrices, strict=True)):
+        return None
+    drops, width = [drop for _, _, drop in parts], model.config.hidden
+    layers, noises = [], draw_noises(drops, h.size(0), [width] * len(convs), h)
+    for conv, own, (norm, refine, _), noise in zip(convs, matrices, parts, noises, strict=True):
+        assert own is not None
+        weights = Weights(conv.seed.weight.t(), own, conv.bias)
+        layers.append(deep.DeepLayer(weights, refine, count_batch(norm), noise))
+    return deep.levels(deep.Deep(layers, Graph.of(layout), convs[0].options()), h, given.neighbourhood)
+
+
+def _is_deep(h: Tensor, given: LayerInput) -> bool:
+    plain = given.edge_weight is None and given.fill is None and given.degree is None
+    return plain and _normalises(h)
+
+
+def head_scores(head: nn.Sequential, r: Tensor) -> Tensor:
+    """The head of a graph model, ``head(r)``; on a CPU it is one function while training."""
+    norm, first, activation, drop, second = head
+    if not (head.training and type(norm) is nn.BatchNorm1d and isinstance(drop, Dropout) and _normalises(r)):
+        return head(r)
+    noise = drop.noise(r.size(0), (first.out_features, 0), r) if drop.active else None
+    parameters = mlp.Head(norm.weight, norm.bias, first.weight, first.bias, second.weight, second.bias)
+    return mlp.scores(r, parameters, mlp.Fixed(count_batch(norm), norm.eps, noise))
+
+
+def _normalises(h: Tensor) -> bool:
+    """Whether a batch norm may be part of a function for few rows on a CPU."""
+    if not 1 < h.size(0) < backend.current().fused_rows or torch.is_autocast_enabled(h.device.type):
+        return False
+    return h.dtype in (torch.float32, torch.float64) and backend.direct(h)
 
 
 def small_loss(model: NodeDEMONet, graph: GraphInput, target: Tensor, share: Tensor) -> Tensor | None:

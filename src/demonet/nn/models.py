@@ -20,10 +20,9 @@ from demonet.nn.blocks import NodeBatch, WholeGraph, put_together, row_blocks, s
 from demonet.nn.config import ModelConfig
 from demonet.nn.conv import DEMOConv
 from demonet.nn.dropout import Dropout
-from demonet.nn.fused import small_loss, stack_loss
-from demonet.nn.pool import DegreePooling
+from demonet.nn.fused import deep_levels, head_scores, small_loss, stack_loss
 from demonet.nn.prepared import GraphInput, LayerInput, layer_input, prepare
-from demonet.ops import degree_pool, linear_cross_entropy
+from demonet.ops import ReadOut, linear_cross_entropy, read_out
 from demonet.ops.reference import activate
 from demonet.ops.sparse import SortedColumns, is_sparse, sparse_linear
 
@@ -169,6 +168,8 @@ class DegreeNetwork(nn.Module):
     def _levels(self, given: LayerInput) -> list[Tensor]:
         levels = [given.x]
         h = given.x if self.stem is None else self.stem(given.x)
+        if (found := deep_levels(self, h, given)) is not None:
+            return [given.x, *found]
         for k, layer in enumerate(self.layers):
             h = layer(h, given, number=k)
             levels.append(h)
@@ -373,7 +374,6 @@ class GraphDEMONet(DegreeNetwork):
         config = self.config
         if config.head == "degree":
             raise DemonetError("head='degree' reads nodes, not graphs", hint="use 'linear' or 'mlp'")
-        self.degree_pooling = DegreePooling(tasks)
         blocks = {"degree": tasks.num_tasks, "mean": 1, "sum": 1, "sum+degree": 1 + tasks.num_tasks}[config.pooling]
         width = blocks * (in_channels + config.hidden * config.layers)
         if config.head == "mlp":
@@ -397,7 +397,8 @@ class GraphDEMONet(DegreeNetwork):
         num_graphs: int | None = None,
     ) -> Tensor:
         """``[graphs, num_classes]`` scores before the softmax."""
-        return self.head(self.embed(x, edge_index, batch, edge_weight, num_graphs))
+        read = self.embed(x, edge_index, batch, edge_weight, num_graphs)
+        return head_scores(self.head, read) if isinstance(self.head, nn.Sequential) else self.head(read)
 
     def embed(
         self,
@@ -417,16 +418,11 @@ class GraphDEMONet(DegreeNetwork):
         return self._read_out(levels, degree, given)
 
     def _read_out(self, levels: list[Tensor], degree: Tensor, given: LayerInput) -> Tensor:
-        """All levels in one pass, side by side; then the blocks of each level together."""
+        """All levels in one pass."""
         if any(is_sparse(h) for h in levels):
             raise DemonetError("a readout needs dense features", hint="x.to_dense()")
         pooling, (batch, num_graphs) = self.config.pooling, given.graphs()
-        h, widths = torch.cat(levels, 1), [level.size(1) for level in levels]
         if pooling in ("mean", "sum"):
-            return degree_pool(h, torch.zeros_like(batch), batch, 1, num_graphs, pooling)
-        blocks = self.degree_pooling(h, degree, batch, num_graphs).unflatten(1, (self.tasks.num_tasks, -1))
-        by_degree = [block.flatten(1) for block in blocks.split(widths, 2)]
-        if pooling == "degree":
-            return torch.cat(by_degree, 1)
-        totals = blocks.sum(1).split(widths, 1)  # every node is in one block
-        return torch.cat([part for total, each in zip(totals, by_degree, strict=True) for part in (total, each / 2)], 1)
+            return read_out(ReadOut(batch, torch.zeros_like(batch), num_graphs, 1, pooling), levels)
+        task, num_tasks = self.tasks(degree), self.tasks.num_tasks
+        return read_out(ReadOut(batch, task, num_graphs, num_tasks, total=pooling == "sum+degree"), levels)

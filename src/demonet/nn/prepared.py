@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -19,6 +19,8 @@ from demonet.nn.conv import DEMOConv
 from demonet.ops import backend
 from demonet.ops.graph import Graph
 from demonet.ops.sparse import is_sparse, sparse_rows
+
+AHEAD = 32  # batches of small graphs that are assembled at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,18 +80,24 @@ class GraphUnion:
         sizes = (torch.tensor(count, device=device) for count in (num_nodes, num_edges))
         self._layout = LayoutUnion(whole.layout, *sizes)
 
-    def take(self, graphs: Tensor) -> GraphInput:
-        """The graphs with those numbers as one batch: the same values as if it had been prepared alone."""
+    def take(self, batches: Sequence[Tensor]) -> Iterator[GraphInput]:
+        """Each batch of the graphs with those numbers: the same values as if it had been prepared alone.
+
+        No graph is in two batches.
+        """
         whole = self.whole
-        layout, rows, batch, edges = self._layout.take(graphs.to(whole.layout.key.device))
-        edge_weight = None if whole.edge_weight is None else whole.edge_weight[edges]
-        neighbourhood = None if whole.neighbourhood is None else take_rows(whole.neighbourhood, rows)
-        return GraphInput(take_rows(whole.x, rows), layout, neighbourhood, edge_weight, batch, graphs.numel())
+        device = whole.layout.key.device
+        for start in range(0, len(batches), AHEAD):
+            some = [graphs.to(device) for graphs in batches[start : start + AHEAD]]
+            for graphs, (layout, rows, batch, edges) in zip(some, self._layout.take(some), strict=True):
+                weight = None if whole.edge_weight is None else whole.edge_weight[edges]
+                sums = None if whole.neighbourhood is None else take_rows(whole.neighbourhood, rows)
+                yield GraphInput(take_rows(whole.x, rows), layout, sums, weight, batch, graphs.numel())
 
 
 def take_rows(x: Tensor, rows: Tensor) -> Tensor:
     """Some rows, dense or sparse."""
-    return sparse_rows(x, rows) if is_sparse(x) else x[rows]
+    return sparse_rows(x, rows) if is_sparse(x) else x.index_select(0, rows)
 
 
 class LayerInput(NamedTuple):

@@ -18,12 +18,14 @@ from demonet.degree.layout import DegreeLayout
 from demonet.degree.permute import select_by
 from demonet.ops import backend, reference
 from demonet.ops.graph import Graph, Options, Weights, tables_of, tensors_of
-from demonet.ops.library import Conv, Grouped, Pool, ops
+from demonet.ops.library import Conv, Grouped, ops
 from demonet.ops.noise import Noise
+from demonet.ops.readout import ReadOut, read_out
 
 __all__ = [
     "Noise",
     "Options",
+    "ReadOut",
     "Weights",
     "aggregate",
     "backend",
@@ -34,6 +36,7 @@ __all__ = [
     "grouped",
     "linear_cross_entropy",
     "neighbour_lists",
+    "read_out",
 ]
 
 
@@ -183,6 +186,4 @@ def degree_pool(x: Tensor, task: Tensor, batch: Tensor, num_tasks: int, num_grap
     Returns:
         ``[num_graphs, num_tasks * width]``.
     """
-    cell, num_cells = batch * num_tasks + task, num_graphs * num_tasks
-    cells: Tensor = (Pool.apply if backend.direct(x) else ops.degree_pool)(x, cell, num_cells, mode)
-    return cells.view(num_graphs, num_tasks * x.size(1))
+    return read_out(ReadOut(batch, task, num_graphs, num_tasks, mode), [x])

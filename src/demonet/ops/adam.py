@@ -6,6 +6,7 @@ checks, sorts and copies lists that stay the same. State and numbers are those o
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from typing import Any
 
@@ -31,18 +32,25 @@ def adam(params: Iterable[dict[str, Any]], lr: float, device: torch.device, *, c
 class _Adam(torch.optim.Adam):
     """Adam of parameters in main memory that are all of one type."""
 
+    def __init__(self, params: Iterable[dict[str, Any]], **options: Any) -> None:
+        super().__init__(params, **options)
+        self._moments: dict[int, tuple[list[nn.Parameter], list[list[Tensor]]]] = {}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # also called when a state is loaded
+        self._moments = {}
+
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
-        for group in self.param_groups:
+        for number, group in enumerate(self.param_groups):
             params = [parameter for parameter in group["params"] if parameter.grad is not None]
-            states = [self.state[parameter] or self._begin(parameter) for parameter in params]
-            steps = [state["step"] for state in states]
+            means, squares, steps = self._of(number, params)
             torch._foreach_add_(steps, 1)
             torch._fused_adam_(
                 params,
                 [parameter.grad for parameter in params],
-                [state["exp_avg"] for state in states],
-                [state["exp_avg_sq"] for state in states],
+                means,
+                squares,
                 [],
                 steps,
                 lr=group["lr"],
@@ -53,6 +61,23 @@ class _Adam(torch.optim.Adam):
                 amsgrad=False,
                 maximize=False,
             )
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        if not set_to_none:
+            super().zero_grad(set_to_none=False)
+            return
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                parameter.grad = None
+
+    def _of(self, number: int, params: list[nn.Parameter]) -> list[list[Tensor]]:
+        """Both moments and the steps of the parameters of a group, in lists that are kept while these are the same."""
+        known = self._moments.get(number)
+        if known is None or len(known[0]) != len(params) or not all(map(operator.is_, known[0], params)):
+            states = [self.state[parameter] or self._begin(parameter) for parameter in params]
+            names = ("exp_avg", "exp_avg_sq", "step")
+            known = self._moments[number] = params, [[state[name] for state in states] for name in names]
+        return known[1]
 
     def _begin(self, parameter: nn.Parameter) -> dict[str, Tensor]:
         """What is known before the first step."""

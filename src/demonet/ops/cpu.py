@@ -126,11 +126,11 @@ def group_multiply(a: Tensor, matrices: Tensor, blocks: Blocks, out: Tensor, *, 
             out.index_add_(0, blocks.rows, batch)
         else:
             out.index_copy_(0, blocks.rows, batch)
-    for group, start, end in blocks.rest:
+    for matrix, part, result in zip(_own(matrices, blocks), _rows(a, blocks), _rows(out, blocks), strict=True):
         if add:
-            out[start:end].addmm_(a[start:end], matrices[group])
+            result.addmm_(part, matrix)
         else:
-            torch.mm(a[start:end], matrices[group], out=out[start:end])
+            torch.mm(part, matrix, out=result)
     return out
 
 
@@ -146,9 +146,23 @@ def group_outer(a: Tensor, b: Tensor, blocks: Blocks, buffers: Buffers | None = 
         torch.bmm(_padded(a, blocks).transpose(1, 2), once, out=out)
     elif len(blocks.rest) < blocks.num_groups:
         out.zero_()  # groups without rows
-    for group, start, end in blocks.rest:
-        torch.mm(a[start:end].t(), b[start:end], out=out[group])
+    for result, left, right in zip(_own(out, blocks), _rows(a, blocks), _rows(b, blocks), strict=True):
+        torch.mm(left.t(), right, out=result)
     return out
+
+
+def _own(matrices: Tensor, blocks: Blocks) -> Sequence[Tensor]:
+    """The matrices of the groups in the rest."""
+    if len(blocks.rest) == blocks.num_groups:
+        return matrices.unbind()
+    return [matrices[group] for group, _, _ in blocks.rest]
+
+
+def _rows(x: Tensor, blocks: Blocks) -> Sequence[Tensor]:
+    """The rows of the groups in the rest; where that is all rows, they are cut in one call."""
+    if blocks.rest is blocks.whole:
+        return x.split_with_sizes(blocks.sizes)
+    return [x[start:end] for _, start, end in blocks.rest]
 
 
 def _blocks_for(matrices: Tensor, blocks: Blocks) -> Blocks:
@@ -170,18 +184,22 @@ def conv(
         a = aggregate(x, *graph.lists, None, options.aggr)
     out = x.new_empty(x.size(0), weights.width(options.combine))
     left, right = weights.halves(out, options.combine)
-    torch.mm(x, weights.seed, out=left)
     apart = noise is not None and options.combine == "add"  # halves that are dropped before they are added
+    add = options.combine == "add" and not apart
     if apart:
         right = torch.empty_like(left)
-    group_multiply(a, weights.matrices, graph.blocks, right, add=options.combine == "add" and not apart)
+    if add and weights.bias is not None:
+        torch.addmm(weights.bias, x, weights.seed, out=left)
+    else:
+        torch.mm(x, weights.seed, out=left)
+    group_multiply(a, weights.matrices, graph.blocks, right, add=add)
     if noise is not None:
         factors = noise.halves(x.size(0), left.size(1), right.size(1), x.dtype)
         left.mul_(factors[0])
         right.mul_(factors[1])
     if apart:
         left.add_(right)
-    if weights.bias is not None:
+    if weights.bias is not None and not add:
         out.add_(weights.bias)
     return activate_(out, options.activation), a
 

@@ -47,7 +47,7 @@ ops = torch.ops.demonet
 _FAMILIES: dict[str, Any] = {"reference": reference, "cpu": cpu, "triton": gpu}
 
 
-def _kernel(name: str, x: Tensor) -> Callable[..., Any]:
+def kernel_of(name: str, x: Tensor) -> Callable[..., Any]:
     """The function of that name in the family for ``x``, or its definition."""
     family = backend.family(x)
     kernels = _FAMILIES[family]
@@ -68,7 +68,7 @@ def _aggregate(
 ) -> Tensor:
     if backend.family(x) == "triton":
         return gpu.aggregate(x, pointer, neighbours, weight, aggr, Tiles(*tiles[:6]) if tiles else tiles_of(pointer))
-    out: Tensor = _kernel("aggregate", x)(x, pointer, neighbours, weight, aggr)
+    out: Tensor = kernel_of("aggregate", x)(x, pointer, neighbours, weight, aggr)
     return out
 
 
@@ -84,7 +84,7 @@ def _conv(
     *options: Any,
 ) -> tuple[Tensor, Tensor]:
     given = Weights(seed, matrices, bias), Graph(*graph), Options(*options)
-    out, sums = _kernel("conv", x)(x, a, *given, _noise(noise, p))
+    out, sums = kernel_of("conv", x)(x, a, *given, _noise(noise, p))
     return out, sums if a is None and given[2].keep else x.new_empty(0, x.size(1))
 
 
@@ -107,7 +107,7 @@ def _conv_backward(
     if backend.family(x) == "reference":
         found = reference.conv_backward(grad, out, x, a, *given, known=known, noise=_noise(noise, p))
         return [x.new_empty(0) if by is None else by for by in found]
-    kernel = _kernel("conv_backward", x)
+    kernel = kernel_of("conv_backward", x)
     gradients: list[Tensor] = kernel(grad, out, x, a, *given, needs, known=known, noise=_noise(noise, p))
     return gradients
 
@@ -117,7 +117,7 @@ def _noise(values: Tensor | None, p: float) -> Noise | None:
 
 
 def _dispatched(name: str) -> Callable[..., Any]:
-    return lambda *args: _kernel(name, args[1] if name.endswith("entropy_backward") else args[0])(*args)
+    return lambda *args: kernel_of(name, args[1] if name.endswith("entropy_backward") else args[0])(*args)
 
 
 _IMPLEMENTATIONS: dict[str, Callable[..., Any]] = {
@@ -329,7 +329,7 @@ class Conv(torch.autograd.Function):
         noise: Noise | None,
     ) -> Tensor:
         """The convolution."""
-        out, sums = _kernel("conv", x)(x, a, Weights(seed, matrices, bias), graph, options, noise)
+        out, sums = kernel_of("conv", x)(x, a, Weights(seed, matrices, bias), graph, options, noise)
         ctx.graph, ctx.options, ctx.noise = graph, options, noise
         ctx.sums = sums if a is None and options.keep else None  # neither input nor output, so not saved below
         ctx.save_for_backward(out, x, a, seed, matrices)
@@ -351,25 +351,8 @@ class Conv(torch.autograd.Function):
                 tiles = list(graph.tiles) if backend.family(x) == "triton" else []
                 sums = _aggregate(x, graph.pointer, graph.neighbours, None, options.aggr, [], tiles)
             given = (grad, out, x, sums, weights, graph, options, needs)
-            found = _kernel("conv_backward", x)(*given, known=a is not None, noise=ctx.noise)
+            found = kernel_of("conv_backward", x)(*given, known=a is not None, noise=ctx.noise)
         return (*[by if need else None for by, need in zip(found, needs, strict=True)], None, None, None)
-
-
-class Pool(torch.autograd.Function):
-    """:func:`demonet.ops.degree_pool`; its derivative is made of torch's operators, which have derivatives."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, cell: Tensor, num_cells: int, mode: str) -> Tensor:
-        """The sums or means."""
-        ctx.cell, ctx.num_cells, ctx.mode = cell, num_cells, mode
-        return reference.degree_pool(x, cell, num_cells, mode)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        """Their derivative."""
-        if ctx.mode == "mean":
-            grad = grad / torch.bincount(ctx.cell, minlength=ctx.num_cells).clamp(min=1).to(grad.dtype)[:, None]
-        return grad.index_select(0, ctx.cell), None, None, None
 
 
 class Grouped(torch.autograd.Function):

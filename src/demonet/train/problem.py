@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -15,6 +15,8 @@ from demonet.checks import check_split
 from demonet.data.splits import Split
 from demonet.errors import DemonetError
 from demonet.train.objective import Classify, Objective
+
+Take = Callable[[Sequence[Tensor]], Iterable[tuple[Any, ...]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +107,8 @@ class GraphProblem:
     Args:
         y: Targets of all graphs, as :func:`labels` gives them.
         split: Training, validation and test graphs.
-        take: From the indices of some graphs to what the model is called with for them: :func:`collated`, or a function
-            that caches what it has prepared.
+        take: From the indices of the graphs of every batch to what the model is called with for each:
+            :func:`collated`, or a function that caches what it has prepared. No graph is in two batches.
         batch_size: Graphs in a training batch; None for all at once.
         class_weight, objective: As in :class:`NodeProblem`.
     """
@@ -115,7 +117,7 @@ class GraphProblem:
         self,
         y: Tensor,
         split: Split,
-        take: Callable[[Tensor], tuple[Any, ...]],
+        take: Take,
         batch_size: int | None = None,
         class_weight: Tensor | None = None,
         objective: Objective | None = None,
@@ -138,22 +140,21 @@ class GraphProblem:
         batches = list(order.split(size))
         if batches[-1].numel() == 1:  # batch normalisation needs at least two graphs
             batches[-2:] = [torch.cat(batches[-2:])]
-        for rows in batches:
-            yield self._batch(rows, self._class_weight)
+        for rows, inputs in zip(batches, self._take(batches), strict=True):
+            yield self._labelled(inputs, rows, self._class_weight)
 
     def _batch(self, rows: Tensor, class_weight: Tensor | None = None) -> LabelledBatch:
+        inputs = next(iter(self._take([rows]))) if rows.numel() else ()
+        return self._labelled(inputs, rows, class_weight)
+
+    def _labelled(self, inputs: tuple[Any, ...], rows: Tensor, class_weight: Tensor | None) -> LabelledBatch:
         y = self._y[rows.to(self._y.device)]
-        if rows.numel() == 0:
-            return LabelledBatch((), rows, y)
-        every = torch.arange(rows.numel(), device=y.device)
-        return LabelledBatch(self._take(rows), every, y, _weights(class_weight, y))
+        return LabelledBatch(inputs, torch.arange(rows.numel(), device=y.device), y, _weights(class_weight, y))
 
 
-def collated(
-    graphs: Sequence[Data], collate: Callable[[Batch], tuple[Any, ...]]
-) -> Callable[[Tensor], tuple[Any, ...]]:
+def collated(graphs: Sequence[Data], collate: Callable[[Batch], tuple[Any, ...]]) -> Take:
     """A ``take`` for :class:`GraphProblem` that collates PyG batches and passes them to ``collate``."""
-    return lambda rows: collate(Batch.from_data_list([graphs[i] for i in rows.tolist()]))
+    return lambda batches: (collate(Batch.from_data_list([graphs[i] for i in rows.tolist()])) for rows in batches)
 
 
 def _settle(

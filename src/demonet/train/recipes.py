@@ -144,7 +144,7 @@ def train_graphs(
     edges = [graph.edge_index.size(1) for graph in ready]
     prepared = GraphUnion(inputs[0], [int(graph.num_nodes or 0) for graph in ready], edges)
     batch_size = preset.train.batch_size
-    problem = GraphProblem(y, split, lambda rows: (prepared.take(rows),), batch_size, class_weight, objective)
+    problem = GraphProblem(y, split, lambda each: zip(prepared.take(each)), batch_size, class_weight, objective)
     return _train(model, features, preset, problem, inputs, seed, on_epoch, checkpoint)
 
 

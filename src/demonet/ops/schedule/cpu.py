@@ -36,6 +36,7 @@ class Blocks(NamedTuple):
         place: ``[k]`` their places in it.
         rest: Group, first row and last row (exclusive) of the groups that are not.
         whole: The same of all groups that have rows, as if there were no batch.
+        sizes: Their numbers of rows.
         num_groups: Number of groups.
     """
 
@@ -46,6 +47,7 @@ class Blocks(NamedTuple):
     place: Tensor
     rest: list[tuple[int, int, int]]
     whole: list[tuple[int, int, int]]
+    sizes: list[int]
     num_groups: int
 
 
@@ -66,16 +68,17 @@ def cut_blocks(offsets: Tensor) -> Blocks:
 
     height = min(limits.block_heights, key=cost) if 0 not in sizes else 0  # a group without rows has none to repeat
     whole = [(g, start, end) for g, (start, end) in enumerate(bounds) if end > start]
+    of_whole = [end - start for _, start, end in whole]
     if height == 0:
         nothing = offsets.new_empty(0)  # not a view, which would keep the offsets alive
-        return Blocks(0, nothing, nothing.bool(), None, nothing, whole, whole, len(sizes))
+        return Blocks(0, nothing, nothing.bool(), None, nothing, whole, whole, of_whole, len(sizes))
     first = offsets[:-1, None] + torch.arange(height)
     filled = first < offsets[1:, None]
     gather = torch.minimum(first, offsets[1:, None] - 1).flatten()
     rest = [(g, start, end) for g, start, end in whole if end - start > height]
     inside = filled & (offsets.diff() <= height)[:, None]
     rows, place = first[inside] if rest else None, inside.flatten().nonzero()[:, 0]
-    return Blocks(height, gather, filled.view(-1, 1), rows, place, rest, whole, len(sizes))
+    return Blocks(height, gather, filled.view(-1, 1), rows, place, rest, whole, of_whole, len(sizes))
 
 
 class Tier(NamedTuple):
