@@ -16,7 +16,7 @@ from torch import Tensor
 
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.permute import select_by
-from demonet.ops import backend, reference
+from demonet.ops import backend, library, reference
 from demonet.ops.graph import Graph, Options, Weights, tables_of, tensors_of
 from demonet.ops.library import Conv, Grouped, ops
 from demonet.ops.noise import Noise
@@ -79,8 +79,8 @@ def aggregate(
     """
     if isinstance(lists, DegreeLayout):
         back = [lists.back_pointer, lists.back_neighbours, lists.back_entry]
-        return ops.aggregate(x, lists.pointer, lists.neighbours, weight, aggr, back, tables_of(lists, x)[:12])
-    return ops.aggregate(x, *lists[:2], weight, aggr, [*lists[2:]], [])
+        return library.aggregate(x, lists.pointer, lists.neighbours, weight, aggr, back, tables_of(lists, x)[:12])
+    return library.aggregate(x, *lists[:2], weight, aggr, [*lists[2:]], [])
 
 
 def degree_linear(x: Tensor, weight: Tensor, offsets: Tensor, task: Tensor) -> Tensor:

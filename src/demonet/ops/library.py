@@ -197,7 +197,7 @@ def _aggregate_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         if len(back) < (2 if weight is None else 3):  # the reversed edges are not sorted yet
             back, tiles = reversed_lists(pointer, neighbours, grad.size(0), ctx.rows), []
         back_weight = None if weight is None else weight[back[2]]
-        by_x = ops.aggregate(grad, *back[:2], back_weight, "sum", [pointer, neighbours], [*tiles[6:], *tiles[:6]])
+        by_x = aggregate(grad, *back[:2], back_weight, "sum", [pointer, neighbours], [*tiles[6:], *tiles[:6]])
     if weight is not None and ctx.needs_input_grad[3]:
         by_weight = ops.edge_product(x, grad, pointer, neighbours).to(weight.dtype)
     return by_x, None, None, by_weight, None, [None] * ctx.back, [None] * ctx.tiles
@@ -353,6 +353,30 @@ class Conv(torch.autograd.Function):
             given = (grad, out, x, sums, weights, graph, options, needs)
             found = kernel_of("conv_backward", x)(*given, known=a is not None, noise=ctx.noise)
         return (*[by if need else None for by, need in zip(found, needs, strict=True)], None, None, None)
+
+
+class _Aggregate(torch.autograd.Function):
+    @staticmethod
+    def forward(*given: Any) -> Tensor:
+        return _aggregate(*given)
+
+    setup_context = staticmethod(_aggregate_context)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        return *_aggregate_backward(ctx, grad)[:5], None, None
+
+
+def aggregate(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, *rest: Any) -> Tensor:
+    """The operator ``aggregate``, by the shortest way."""
+    tensors = (x,) if weight is None else (x, weight)
+    if not backend.eager(*tensors):
+        found: Tensor = ops.aggregate(x, pointer, neighbours, weight, *rest)
+    elif torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+        found = _Aggregate.apply(x, pointer, neighbours, weight, *rest)
+    else:
+        found = _aggregate(x, pointer, neighbours, weight, *rest)
+    return found
 
 
 class Grouped(torch.autograd.Function):
