@@ -26,7 +26,7 @@ GROUPED_DTYPES = (torch.float32, torch.bfloat16, torch.float16) if hasattr(F, "g
 
 def aggregate(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, aggr: str) -> Tensor:
     """``embedding_bag`` sums the lists without storing a message per edge."""
-    scale = reference.aggregate_scale(pointer, aggr, x.dtype)
+    scale = None if aggr == "sum" else reference.aggregate_scale(pointer, aggr, x.dtype)
     if x.size(1) == 0 or neighbours.numel() == 0:
         return x.new_zeros(pointer.numel() - 1, x.size(1))
     weights = None if weight is None else weight.to(x.dtype)
@@ -34,6 +34,19 @@ def aggregate(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | N
         neighbours, x.contiguous(), pointer, mode="sum", per_sample_weights=weights, include_last_offset=True
     )
     return out if scale is None else out.mul_(scale[:, None])
+
+
+def sum_scale(graph: Graph, aggr: str, dtype: torch.dtype) -> Tensor | None:
+    """``[n, 1]`` what the sum over each neighbour list is multiplied by, or None."""
+    if aggr == "sum":
+        return None
+
+    def make() -> Tensor:
+        scale = reference.aggregate_scale(graph.pointer, aggr, dtype)
+        assert scale is not None
+        return scale[:, None]
+
+    return graph.once(f"scale of {aggr} in {dtype}", make)
 
 
 def degree_linear(x: Tensor, weight: Tensor, offsets: Tensor, task: Tensor) -> Tensor:
@@ -181,7 +194,8 @@ def conv(
 ) -> tuple[Tensor, Tensor]:
     """:func:`demonet.ops.reference.conv`."""
     if a is None:
-        a = aggregate(x, *graph.lists, None, options.aggr)
+        a, scale = aggregate(x, *graph.lists, None, "sum"), sum_scale(graph, options.aggr, x.dtype)
+        a = a if scale is None else a.mul_(scale)
     out = x.new_empty(x.size(0), weights.width(options.combine))
     left, right = weights.halves(out, options.combine)
     apart = noise is not None and options.combine == "add"  # halves that are dropped before they are added
@@ -227,8 +241,8 @@ def conv_backward(
     if known and needs[0]:
         by_x = left @ weights.seed.t()
     elif needs[0]:
-        scale = reference.aggregate_scale(graph.pointer, options.aggr, by_a.dtype)
-        by_a = by_a if scale is None else by_a.mul_(scale[:, None])
+        scale = sum_scale(graph, options.aggr, by_a.dtype)
+        by_a = by_a if scale is None else by_a.mul_(scale)
         by_x = aggregate(by_a, *graph.back, None, "sum").addmm_(left, weights.seed.t())
         by_a = x.new_empty(0)
     if needs[3]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from demonet.ops import backend, cpu, reference
+from demonet.ops import backend, cpu
 from demonet.ops.graph import Graph, Options, Weights
 from demonet.ops.noise import Noise
 from demonet.ops.schedule.cpu import Piece
@@ -29,10 +29,12 @@ def conv(
     """:func:`demonet.ops.reference.conv`."""
     out = graph.buffers.empty((x.size(0), weights.width(options.combine)), x)
     sums = graph.buffers.empty(tuple(x.shape), x) if a is None and options.keep else a
-    factors = _factors(noise, x, weights)
+    factors, scale = _factors(noise, x, weights), cpu.sum_scale(graph, options.aggr, x.dtype)
     for piece in graph.pieces:
         if a is None:
-            part = cpu.aggregate(x, *piece.lists, None, options.aggr)
+            part = cpu.aggregate(x, *piece.lists, None, "sum")
+            if scale is not None:
+                part.mul_(scale[piece.rows])
             if sums is not None:
                 sums[piece.rows] = part
         else:
@@ -92,11 +94,11 @@ def conv_backward(
     if need_matrices:
         by_matrices = graph.buffers.empty(tuple(weights.matrices.shape), weights.matrices).zero_()
     by_bias = grad.new_zeros(grad.size(1)) if need_bias else nothing
-    factors = _factors(noise, x, weights)
+    factors, scale = _factors(noise, x, weights), None if known else cpu.sum_scale(graph, options.aggr, x.dtype)
     for piece in graph.pieces:
         before = cpu.activation_backward(grad[piece.rows], out[piece.rows], options.activation)
         if need_bias:
-            by_bias.addmv_(before.t(), before.new_ones(before.size(0)))  # faster than sum(0)
+            by_bias.add_(before.sum(0))
         left, right = weights.halves(before, options.combine)
         if factors:
             left, right = left * factors[0][piece.rows], right * factors[1][piece.rows]
@@ -109,9 +111,8 @@ def conv_backward(
                 by_matrices[group].addmm_(a[piece.rows][rows].t(), right[rows])
             if by_a.numel():
                 torch.mm(right[rows], weights.matrices[group].t(), out=by_a[piece.rows][rows])
-        scale = None if known else reference.aggregate_scale(piece.lists[0], options.aggr, before.dtype)
         if scale is not None and by_a.numel():
-            by_a[piece.rows].mul_(scale[:, None])
+            by_a[piece.rows].mul_(scale[piece.rows])
     if known or not need_x:
         return [by_x, by_a, by_seed, by_matrices, by_bias]
     for piece in graph.pieces:

@@ -90,7 +90,8 @@ class Graph:
             layout.cache["graph"] = graph = cls(*_lists(layout))
         return graph
 
-    def _schedule(self, name: str, make: Callable[[], T]) -> T:
+    def once(self, name: str, make: Callable[[], T]) -> T:
+        """What a kernel derives from the graph, made when it is asked for first."""
         if name not in self._made:
             self._made[name] = make()
         found: T = self._made[name]
@@ -109,37 +110,37 @@ class Graph:
     @property
     def blocks(self) -> Blocks:
         """Groups of rows for grouped products on a CPU."""
-        return self._schedule("blocks", lambda: cut_blocks(self.offsets))
+        return self.once("blocks", lambda: cut_blocks(self.offsets))
 
     @property
     def pieces(self) -> list[Piece]:
         """Rows for convolutions of a large graph on a CPU."""
-        return self._schedule("pieces", lambda: cut_pieces(self.offsets, self.lists, self.back))
+        return self.once("pieces", lambda: cut_pieces(self.offsets, self.lists, self.back))
 
     @property
     def tiers(self) -> Tiers:
         """Rows for the fused loss of a small graph on a CPU."""
-        return self._schedule("tiers", lambda: cut_tiers(self.offsets, self.lists, self.back))
+        return self.once("tiers", lambda: cut_tiers(self.offsets, self.lists, self.back))
 
     @property
     def tiles(self) -> Tiles:
         """Neighbour lists for Triton kernels."""
-        return self._schedule("tiles", lambda: cut_lists(self.pointer, self.offsets))
+        return self.once("tiles", lambda: cut_lists(self.pointer, self.offsets))
 
     @property
     def back_tiles(self) -> Tiles:
         """Reversed lists for Triton kernels."""
-        return self._schedule("back_tiles", lambda: cut_lists(self.back_pointer))
+        return self.once("back_tiles", lambda: cut_lists(self.back_pointer))
 
     @property
     def groups(self) -> Groups:
         """Groups of rows for Triton kernels."""
-        return self._schedule("groups", lambda: cut_groups(self.offsets, self.pointer.numel() - 1))
+        return self.once("groups", lambda: cut_groups(self.offsets, self.pointer.numel() - 1))
 
     @property
     def buffers(self) -> Buffers:
         """Memory for large results, the same in every epoch."""
-        return self._schedule("buffers", Buffers)
+        return self.once("buffers", Buffers)
 
     @property
     def tables(self) -> list[Tensor]:
