@@ -103,12 +103,7 @@ class LayoutUnion:
             back_neighbours = place[whole.back_neighbours[back]].to(index).split_with_sizes(edge_sizes)
         back_entry = position[whole.back_entry[back]].to(index).split_with_sizes(edge_sizes)
 
-        value = self._value[rows]
-        starts = F.pad((part * len(self._distinct) + value).diff() != 0, (1, 0), value=True).nonzero()[: rows.numel(), 0]
-        groups = torch.bincount(part[starts], minlength=len(each)).tolist()
-        degrees = self._distinct[value[starts]].split_with_sizes(groups)
-        starts, bounds = F.pad(starts, (0, 1), value=rows.numel()), [0, *accumulate(groups)]
-        offsets = [starts[a : b + 1] - starts[a] for a, b in pairwise(bounds)]
+        degrees, offsets = self._groups(rows, part, len(each))
         edges = ranges(self._first_edge[graphs], edge_count).split_with_sizes(edge_sizes)
         by_row = (order - begin, rank, whole.key[rows], rows, batch)
         parts = zip(*(values.split_with_sizes(sizes) for values in by_row), strict=True)
@@ -130,6 +125,16 @@ class LayoutUnion:
             )
             found.append(LayoutBatch(layout, rows_, batch_, edges[i]))
         return found
+
+    def _groups(self, rows: Tensor, part: Tensor, count: int) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+        """For each of ``count`` batches, the distinct keys of its rows, and where the rows of each begin and end."""
+        value = self._value[rows]
+        changes = (part * len(self._distinct) + value).diff() != 0
+        starts = F.pad(changes, (1, 0), value=True).nonzero()[: rows.numel(), 0]
+        groups = torch.bincount(part[starts], minlength=count).tolist()
+        ends = F.pad(starts, (0, 1), value=rows.numel())
+        offsets = [ends[first : last + 1] - ends[first] for first, last in pairwise([0, *accumulate(groups)])]
+        return self._distinct[value[starts]].split_with_sizes(groups), offsets
 
 
 def _pointers(length: Tensor, sizes: list[int], dtype: torch.dtype) -> list[Tensor]:

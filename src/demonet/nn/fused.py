@@ -7,14 +7,14 @@ and its derivative side by side. Which function applies is decided here; the fun
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from demonet.degree.layout import DegreeLayout
 from demonet.nn.after import count_batch
-from demonet.nn.dropout import Dropout, draw_noises, draw_padded
+from demonet.nn.dropout import draw_noises, draw_padded
 from demonet.nn.prepared import GraphInput, LayerInput
 from demonet.ops import Weights, backend, cpu_small, deep, mlp, stack
 from demonet.ops.cpu import Head
@@ -36,8 +36,8 @@ def deep_levels(model: DegreeNetwork, h: Tensor, given: LayerInput) -> Sequence[
         given: The graph.
     """
     layout, convs = given.graph, [layer.conv for layer in model.hidden_layers()]
-    after = [layer.after and layer.after.fused() for layer in model.hidden_layers()]
-    parts = [each for each in after if each is not None]
+    after = [layer.after.fused() for layer in model.hidden_layers() if layer.after is not None]
+    parts = [part for part in after if part is not None]
     if not convs or len(parts) < len(convs) or not isinstance(layout, DegreeLayout) or not _is_deep(h, given):
         return None
     convs[0]._check_layout(h, layout)
@@ -61,9 +61,10 @@ def _is_deep(h: Tensor, given: LayerInput) -> bool:
 
 def head_scores(head: nn.Sequential, r: Tensor) -> Tensor:
     """The head of a graph model, ``head(r)``; on a CPU it is one function while training."""
-    norm, first, activation, drop, second = head
-    if not (head.training and type(norm) is nn.BatchNorm1d and isinstance(drop, Dropout) and _normalises(r)):
-        return head(r)
+    norm, first, _, drop, second = cast(Any, head)
+    if not (head.training and type(norm) is nn.BatchNorm1d and _normalises(r)):
+        found: Tensor = head(r)
+        return found
     noise = drop.noise(r.size(0), (first.out_features, 0), r) if drop.active else None
     parameters = mlp.Head(norm.weight, norm.bias, first.weight, first.bias, second.weight, second.bias)
     return mlp.scores(r, parameters, mlp.Fixed(count_batch(norm), norm.eps, noise))

@@ -45,7 +45,9 @@ class DeepLayer(NamedTuple):
 
     def replaced(self, parameters: Sequence[Any]) -> DeepLayer:
         """The layer with other parameters."""
-        return self._replace(weights=Weights(*parameters[:3]), refine=Refine(*parameters[3:], self.refine.eps))
+        gamma, beta, weight, bias = parameters[3:]
+        refine = Refine(gamma, beta, weight, bias, self.refine.eps)
+        return self._replace(weights=Weights(*parameters[:3]), refine=refine)
 
 
 class Deep(NamedTuple):
@@ -140,7 +142,7 @@ def _down(
         grad = grads[k]
         by_h = grad if by_h is None else by_h if grad is None else by_h + grad
         if by_h is None:  # nothing reads this layer
-            found = [None] * _PARAMETERS + found
+            found = [*[None] * _PARAMETERS, *found]
             continue
         (sums, y, z, mean, inverse), layer = kept[k], deep.layers[k]
         gamma, _, weight, _, eps = layer.refine
@@ -164,9 +166,7 @@ def _down(
     return [by_h, by_first, *found]
 
 
-def _twice(
-    deep: Deep, x: Tensor, first: Tensor | None, grads: Sequence[Tensor | None]
-) -> Sequence[Tensor | None]:
+def _twice(deep: Deep, x: Tensor, first: Tensor | None, grads: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
     """The same, with derivatives of their own."""
     given = [x, first, *(parameter for layer in deep.layers for parameter in layer.parameters)]
     wanted = [tensor for tensor in given if tensor is not None and tensor.requires_grad]
