@@ -72,7 +72,7 @@ def head_scores(head: nn.Sequential, r: Tensor) -> Tensor:
 
 def _normalises(h: Tensor) -> bool:
     """Whether a batch norm may be part of a function for few rows on a CPU."""
-    if not 1 < h.size(0) < backend.current().fused_rows or torch.is_autocast_enabled(h.device.type):
+    if not 1 < h.size(0) < backend.current().deep_rows or torch.is_autocast_enabled(h.device.type):
         return False
     return h.dtype in (torch.float32, torch.float64) and backend.direct(h)
 

@@ -60,6 +60,7 @@ class Backend:
         piece_rows: Rows of a piece.
         buffer_bytes: The memory of results of at least this size is reused in the next epoch.
         fused_rows: Rows below which a CPU has a fused loss.
+        deep_rows: Rows below which deep layers (:mod:`demonet.ops.deep`) and the head of a graph model are functions.
         outer_rows: Rows that are summed at a time in a sum of outer products over all rows.
         padded_entries: Entries that may be copied to align rows for ``torch.nn.functional.grouped_mm``.
         head_rows: Rows below which a linear head and its loss are plain PyTorch, without a custom operator.
@@ -98,6 +99,7 @@ class Backend:
     piece_rows: int = 4096
     buffer_bytes: int = 2**18
     fused_rows: int = 16384
+    deep_rows: int = 4096
     outer_rows: int = 8192
     padded_entries: int = 2**22
     head_rows: int = 4096
