@@ -42,32 +42,35 @@ def portfolio(view: View, labelled: Labelled, effort: Effort = "standard") -> li
 def _nodes(view: NodeView, labelled: Labelled, effort: Effort) -> list[Member]:
     trees, seeds, attributes = _trees(view, labelled, effort), SEEDS[effort], view.facts["attributes"]
     ordered = labelled.classes > 2 and classes_by_degree(view, labelled)[1] >= ORDERED
+    coarse, settings = _coarse(effort), SETTINGS[effort]
     found: list[Member] = []
     if attributes:
-        found += [LinearMember("linear"), OwnLinear("linear-own"), DiffusedLinear("linear-diffused")]
+        found += [LinearMember("linear", **coarse), OwnLinear("linear-own", **coarse)]
+        found.append(DiffusedLinear("linear-diffused", **coarse))
         if view.facts["columns"] <= FOREST_COLUMNS:
             found.append(NodeForest("forest-attributes", columns="attributes", trees=trees, leaf=2))
-    found.append(MachineMember("machine", task="classes", settings=SETTINGS[effort]))
+    found.append(MachineMember("machine", task="classes", settings=settings, **coarse))
     if ordered:
-        found.append(MachineMember("machine-ordinal", task="ordinal", settings=SETTINGS[effort]))
+        found.append(MachineMember("machine-ordinal", task="ordinal", settings=settings, **coarse))
         found.append(OrderedLogit("degree-ordinal"))
     for kernel in ("degree", "structure", "demo"):
-        found.append(NodeKernel(f"kernel-{kernel}", kernel=kernel))
+        found.append(NodeKernel(f"kernel-{kernel}", kernel=kernel, **coarse))
         if ordered:
-            found.append(NodeKernel(f"kernel-{kernel}-ordinal", kernel=kernel, ordinal=True))
-    found.append(NodeKernel("kernel-ranks-ordinal" if ordered else "kernel-ranks", kernel="ranks", ordinal=ordered))
+            found.append(NodeKernel(f"kernel-{kernel}-ordinal", kernel=kernel, ordinal=True, **coarse))
+    ranks = "kernel-ranks-ordinal" if ordered else "kernel-ranks"
+    found.append(NodeKernel(ranks, kernel="ranks", ordinal=ordered, **coarse))
     found.append(NodeForest("forest-structure", columns="structure", trees=trees, leaf=2))
     found.append(NodeForest("forest-degree", columns="degree", trees=trees))
-    found += [Propagation("propagation"), AdjacencyLinear("linear-adjacency")]
+    found += [Propagation("propagation"), AdjacencyLinear("linear-adjacency", **coarse)]
     if seeds:
         found += _networks(view, effort)
     return found
 
 
 def _graphs(view: GraphView, effort: Effort) -> list[Member]:
-    trees, seeds = TREES[effort], SEEDS[effort]
-    found: list[Member] = [MachineMember("machine", task="classes", settings=SETTINGS[effort])]
-    found += [WLKernel("kernel-wl"), WLNeighbour("neighbour-wl")]
+    trees, seeds, coarse = TREES[effort], SEEDS[effort], _coarse(effort)
+    found: list[Member] = [MachineMember("machine", task="classes", settings=SETTINGS[effort], **coarse)]
+    found += [WLKernel("kernel-wl", **coarse), WLNeighbour("neighbour-wl")]
     forests: list[ForestMember] = [
         WLForest("forest-wl", trees=trees),
         WLForest("extra-trees-wl", trees=trees, extra=True),
@@ -78,6 +81,11 @@ def _graphs(view: GraphView, effort: Effort) -> list[Member]:
         features = (base if view.facts["columns"] else base.without_attributes()).features
         found.append(_affordable("network", view, effort, EPOCHS_GRAPHS, family="graphs", features=features))
     return found
+
+
+def _coarse(effort: Effort) -> dict[str, bool]:
+    """The option of members that compare settings: fewer of them, and on fewer items."""
+    return {"coarse": True} if effort == "quick" else {}
 
 
 def _trees(view: NodeView, labelled: Labelled, effort: Effort) -> int:

@@ -24,7 +24,7 @@ from demonet.ensemble.views import Float, Int, View
 
 NOISES = tuple(0.02 * 10 ** (2 * i / 6) for i in range(7))  # .02 to 2
 DUAL_ROWS = 3000  # training items that a kernel member is fitted on, at most
-TUNING_ROWS = 1000  # and those that its settings are chosen on
+TUNING_ROWS, COARSE_ROWS = 1000, 400  # and those that its settings are chosen on
 SHARPNESS = np.geomspace(0.5, 60.0, 40)
 
 
@@ -100,11 +100,17 @@ class RidgeMember(Member):
     """A kernel on rows of a view, by kernel ridge regression.
 
     Subclasses say what a row is and what the kernel of two sets of rows is under each of their settings. With the
-    option ``ordinal`` classes are regressed as normal scores, in the order that the subclass finds in training.
+    option ``ordinal`` classes are regressed as normal scores, in the order that the subclass finds in training. With
+    ``coarse`` settings are compared on fewer items, and a refit keeps the one that was chosen; only the noise is new.
     """
 
     kind = "kernel"
     entries: ClassVar[int] = 2**24  # of the kernel between all items and training items that are computed at once
+
+    @property
+    def tuning(self) -> int:
+        """Items on which settings are compared, at most."""
+        return COARSE_ROWS if self.options.get("coarse") else TUNING_ROWS
 
     @abstractmethod
     def rows(self, view: View) -> dict[str, Any]:
@@ -138,11 +144,12 @@ class RidgeMember(Member):
         target = score[place[train]]
         mean = target.mean(0)
         few, val = np.arange(len(train)), labelled.val[np.isin(y[labelled.val], y[train])]
-        if len(train) > TUNING_ROWS:
-            few = np.random.default_rng(seed_of(labelled, self.name) + 1).permutation(len(train))[:TUNING_ROWS]
-        if len(val) > TUNING_ROWS:
-            val = np.random.default_rng(seed_of(labelled, self.name) + 2).permutation(val)[:TUNING_ROWS]
-        tuning, others, settings = take(rows, few), take(every, val), self.settings()
+        if len(train) > self.tuning:
+            few = np.random.default_rng(seed_of(labelled, self.name) + 1).permutation(len(train))[: self.tuning]
+        if len(val) > self.tuning:
+            val = np.random.default_rng(seed_of(labelled, self.name) + 2).permutation(val)[: self.tuning]
+        settings = [chosen["setting"]] if chosen else self.settings()
+        tuning, others = take(rows, few), take(every, val)
         judges = np.concatenate([train[few], val])
         grams = zip(self.grams(tuning, tuning, settings), self.grams(others, tuning, settings), strict=True)
         tried = [solve(gram, score[place[judges]] - mean, cross) for gram, cross in grams]
@@ -159,6 +166,8 @@ class RidgeMember(Member):
             gram[np.diag_indices_from(gram)] += solution.noise
             alpha = linalg.solve(gram, target - mean, assume_a="pos", overwrite_a=True, check_finite=False)
         self.facts |= {"setting": setting, "noise": solution.noise}
+        if self.options.get("coarse"):
+            self.facts["chosen"] = {"setting": setting}
         self.arrays |= {"alpha": alpha, "mean": mean, **pack(rows)}
 
     def predict_proba(self, view: View) -> Float:
@@ -183,7 +192,7 @@ class RidgeMember(Member):
 
     def cost(self, view: View, num_train: int) -> float:
         """Eigendecompositions of the tuning rows, and kernels with all items."""
-        few, most = min(num_train, TUNING_ROWS), min(num_train, DUAL_ROWS)
+        few, most = min(num_train, self.tuning), min(num_train, DUAL_ROWS)
         return 0.02 + len(self.settings()) * 3e-10 * few**3 + 5e-11 * most**3 + 3e-8 * self.distinct(view) * most
 
     def distinct(self, view: View) -> int:

@@ -31,6 +31,8 @@ from demonet.ensemble.structure import (
     triangle_counts,
 )
 from demonet.errors import DemonetError
+from demonet.kernels.nodes import NodeInputs
+from demonet.kernels.nodes import NodeView as KernelView
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -158,6 +160,12 @@ class NodeView:
         start = np.sqrt(degree + 1.0)
         value, vector = eigsh(matrix, k, which="LM", v0=start)
         return normalize(vector * value)
+
+    @cached_property
+    def kernel_inputs(self) -> tuple[NodeInputs, KernelView]:
+        """The preprocessing of a kernel machine, learned from this graph, and all nodes under it."""
+        inputs = NodeInputs().fit(self.data)
+        return inputs, inputs.transform(self.data)
 
     def _learn(self) -> None:
         self.facts = {"groups": affordable_groups(self.adjacency), "attributes": None, "columns": 0}
