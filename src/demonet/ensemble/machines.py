@@ -28,7 +28,7 @@ class MachineMember(Member):
     kind = "kernel"
 
     @property
-    def search(self) -> dict[str, int]:
+    def search(self) -> dict[str, Any]:
         """What a :class:`~demonet.kernels.KernelMachine` is told about the search."""
         screen = COARSE_SCREEN if self.options.get("coarse") else SCREEN
         return {"members": self.options["settings"], "screen": screen}
@@ -38,7 +38,7 @@ class MachineMember(Member):
         if chosen is not None:
             make = GraphSetting if isinstance(view, GraphView) else NodeSetting
             settings = [make(**setting) for setting in chosen["settings"]]
-        options = {"settings": settings, "dual": DUAL, "seed": labelled.seed, "device": labelled.device}
+        options: dict[str, Any] = {"settings": settings, "dual": DUAL, "seed": labelled.seed, "device": labelled.device}
         machine = KernelMachine(self.options["task"], **self.search, **options)
         train = some_of(labelled, self.name, view.num_items, ROWS)
         seen, y = np.unique(labelled.y[train], return_inverse=True)
