@@ -280,6 +280,11 @@ class OwnLinear(LinearMember):
     def _blocks(self, view: NodeView, scale: float) -> list[tuple[float, Rows]]:
         return [(1.0, view.own)]
 
+    def cost(self, view: View, num_train: int) -> float:
+        """That of the regression on neighbours, too; with ``coarse``, a tenth of it."""
+        found = super().cost(view, num_train)
+        return 0.5 + 0.1 * (found - 0.5) if self.options.get("coarse") else found
+
 
 class DiffusedLinear(LinearMember):
     """The same regression on attributes that were diffused over the graph; its ``scale`` is the restart."""
