@@ -23,8 +23,8 @@ from demonet.ensemble.selection import log_losses
 from demonet.ensemble.views import Float, Int, View
 
 NOISES = tuple(0.02 * 10 ** (2 * i / 6) for i in range(7))  # .02 to 2
-DUAL_ROWS = 3000  # training items that a kernel member is fitted on, at most
-TUNING_ROWS, COARSE_ROWS = 1000, 400  # and those that its settings are chosen on
+DUAL_ROWS, TUNING_ROWS = 3000, 1000  # training items a kernel member is fitted on, and its settings chosen on, at most
+COARSE_ROWS, COARSE_TUNING = 1000, 400  # the same with the option ``coarse``
 SHARPNESS = np.geomspace(0.5, 60.0, 40)
 
 
@@ -101,16 +101,16 @@ class RidgeMember(Member):
 
     Subclasses say what a row is and what the kernel of two sets of rows is under each of their settings. With the
     option ``ordinal`` classes are regressed as normal scores, in the order that the subclass finds in training. With
-    ``coarse`` settings are compared on fewer items, and a refit keeps the one that was chosen; only the noise is new.
+    ``coarse`` it has fewer items, and a refit keeps the setting that was chosen; only the noise is new.
     """
 
     kind = "kernel"
     entries: ClassVar[int] = 2**24  # of the kernel between all items and training items that are computed at once
 
     @property
-    def tuning(self) -> int:
-        """Items on which settings are compared, at most."""
-        return COARSE_ROWS if self.options.get("coarse") else TUNING_ROWS
+    def limits(self) -> tuple[int, int]:
+        """Items to fit on, and to compare settings on, at most."""
+        return (COARSE_ROWS, COARSE_TUNING) if self.options.get("coarse") else (DUAL_ROWS, TUNING_ROWS)
 
     @abstractmethod
     def rows(self, view: View) -> dict[str, Any]:
@@ -130,8 +130,9 @@ class RidgeMember(Member):
 
     def _fit(self, view: View, labelled: Labelled, chosen: dict[str, Any] | None) -> None:
         train, every = labelled.train, self.rows(view)
-        if len(train) > DUAL_ROWS:
-            drawn = np.random.default_rng(seed_of(labelled, self.name)).choice(train, DUAL_ROWS, replace=False)
+        most, compared = self.limits
+        if len(train) > most:
+            drawn = np.random.default_rng(seed_of(labelled, self.name)).choice(train, most, replace=False)
             train = np.sort(drawn)
         rows, y = take(every, train), labelled.y
         if self.options.get("ordinal"):
@@ -144,10 +145,10 @@ class RidgeMember(Member):
         target = score[place[train]]
         mean = target.mean(0)
         few, val = np.arange(len(train)), labelled.val[np.isin(y[labelled.val], y[train])]
-        if len(train) > self.tuning:
-            few = np.random.default_rng(seed_of(labelled, self.name) + 1).permutation(len(train))[: self.tuning]
-        if len(val) > self.tuning:
-            val = np.random.default_rng(seed_of(labelled, self.name) + 2).permutation(val)[: self.tuning]
+        if len(train) > compared:
+            few = np.random.default_rng(seed_of(labelled, self.name) + 1).permutation(len(train))[:compared]
+        if len(val) > compared:
+            val = np.random.default_rng(seed_of(labelled, self.name) + 2).permutation(val)[:compared]
         settings = [chosen["setting"]] if chosen else self.settings()
         tuning, others = take(rows, few), take(every, val)
         judges = np.concatenate([train[few], val])
@@ -192,7 +193,7 @@ class RidgeMember(Member):
 
     def cost(self, view: View, num_train: int) -> float:
         """Eigendecompositions of the tuning rows, and kernels with all items."""
-        few, most = min(num_train, self.tuning), min(num_train, DUAL_ROWS)
+        most, few = (min(num_train, limit) for limit in self.limits)
         return 0.02 + len(self.settings()) * 3e-10 * few**3 + 5e-11 * most**3 + 3e-8 * self.distinct(view) * most
 
     def distinct(self, view: View) -> int:
@@ -201,7 +202,7 @@ class RidgeMember(Member):
 
     def memory(self, view: View, num_train: int) -> float:
         """Kernels among training items, and between them and a block of all items."""
-        most = min(num_train, DUAL_ROWS)
+        most = min(num_train, self.limits[0])
         return super().memory(view, num_train) + 8.0 * 4 * (most**2 + self.entries)
 
 
