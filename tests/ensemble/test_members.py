@@ -20,7 +20,7 @@ from demonet.ensemble.networks import NetworkMember
 from demonet.ensemble.nodes import LinearMember, NodeForest, NodeKernel, OwnLinear, classes_by_degree
 from demonet.ensemble.ridge import RidgeMember, cumulative_logit, fit_cumulative, normal_scores, solve
 from demonet.ensemble.selection import log_losses
-from demonet.ensemble.views import GraphView, NodeView, view_of
+from demonet.ensemble.views import GraphView, NodeView, heavy_tails, view_of
 from demonet.errors import DemonetError
 
 
@@ -40,7 +40,7 @@ def problems():
         for member in portfolio(NodeView(data), labelled):
             if (
                 name == "bare"
-                or "attributes" in member.name
+                or member.name.endswith(("-attributes", "-own"))
                 or member.name in ("linear", "linear-own", "linear-diffused", "linear-adjacency", "machine")
             ):
                 yield pytest.param(data, labelled, small(member), id=f"{name}-{member.name}")
@@ -111,6 +111,36 @@ def test_a_machine_predicts_the_same_with_inputs_that_the_view_keeps_and_without
     elsewhere = NodeView(other)
     elsewhere.kernel_inputs  # noqa: B018 - inputs that were learned from another graph are not these
     np.testing.assert_array_equal(member.predict_proba(elsewhere), member.predict_proba(NodeView(other, state)))
+
+
+def test_columns_with_heavy_tails_become_ranks_and_no_others():
+    generator = np.random.default_rng(0)
+    flag = (generator.random(400) < 0.01).astype(float)  # of high kurtosis, but with two values
+    rows = np.column_stack([generator.normal(size=400), np.exp(2 * generator.normal(size=400)), flag])
+    assert heavy_tails(rows).tolist() == [False, True, False]
+    data = Data(x=torch.from_numpy(rows), edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=400)
+    view = NodeView(data)
+    assert np.corrcoef(view.own[:, 1], np.argsort(np.argsort(rows[:, 1])))[0, 1] > 0.99
+    np.testing.assert_allclose(view.own[:, 0], (rows[:, 0] - rows[:, 0].mean()) / rows[:, 0].std())
+    beyond = Data(x=torch.full((1, 3), 1e9), edge_index=torch.empty(2, 0, dtype=torch.long), num_nodes=1)
+    assert NodeView(beyond, (view.facts, view.arrays)).own[0, 1] == view.own[:, 1].max()
+
+
+def test_a_rule_of_two_attributes_that_no_regression_sees():
+    """The class is whether two numbers have the same sign; the graph says nothing."""
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=(400, 4))
+    edges = torch.from_numpy(generator.integers(400, size=(2, 800)))
+    data = Data(x=torch.from_numpy(x).float(), edge_index=edges, y=torch.from_numpy(1 * (x[:, 0] * x[:, 1] > 0)))
+    view, labelled = NodeView(data), labelled_of(data)
+    members = {member.name: member for member in portfolio(view, labelled, "quick")}
+    test = np.setdiff1d(np.arange(400), [*labelled.train, *labelled.val])
+
+    def accuracy(name: str) -> float:
+        return (members[name].fit(view, labelled).predict_proba(view).argmax(1) == labelled.y)[test].mean()
+
+    assert accuracy("linear") < 0.7
+    assert min(accuracy("kernel-own"), accuracy("forest-own")) > 0.8
 
 
 @pytest.mark.parametrize("make", [RandomForestClassifier, ExtraTreesClassifier])

@@ -53,13 +53,14 @@ class NodeKernel(RidgeMember):
     - ``"ranks"``: RBF of the ranks of structural features.
     - ``"demo"``: half an RBF of log-degree, half DEMO-Net's product: an RBF of log-degree (which degrees share) times
       an RBF of what the neighbourhood looks like, as means over neighbours of radial functions of their log-degree.
+    - ``"own"``: RBF of a node's own attributes, which are numbers.
     """
 
     entries = 2**18  # 2 MB: they stay in a processor's cache, and nothing has to be kept between blocks
 
     def rows(self, view: View) -> dict[str, Float]:
         """Log-degree, and the columns of the kernel."""
-        beside = {"degree": "log_degree", "structure": "structure", "ranks": "ranks", "demo": "radial"}
+        beside = {"degree": "log_degree", "structure": "structure", "ranks": "ranks", "demo": "radial", "own": "own"}
         return {"degree": view.log_degree, "other": getattr(view, beside[self.options["kernel"]])}
 
     def settings(self) -> list[float]:
@@ -72,7 +73,7 @@ class NodeKernel(RidgeMember):
         other = cdist(left["other"], right["other"], "sqeuclidean")
         if kernel != "demo":  # radial functions are scaled to variance one all together
             other /= left["other"].shape[1]
-        if kernel in ("degree", "ranks"):
+        if kernel in ("degree", "ranks", "own"):
             yield from (np.exp(-other / (2 * length**2)) for length in settings)
             return
         degree = cdist(left["degree"], right["degree"], "sqeuclidean")
@@ -121,7 +122,10 @@ class OrderedLogit(Member):
 
 
 class NodeForest(ForestMember):
-    """A forest on the bare degree, on structural features, or on attributes beside them (option ``columns``)."""
+    """A forest on columns of a view (option ``columns``).
+
+    They are the bare degree, structural features, a node's ``own`` attributes, or all of them with the neighbours'.
+    """
 
     def rows(self, view: View) -> Float:
         """The columns."""
@@ -129,6 +133,8 @@ class NodeForest(ForestMember):
             return view.log_degree
         if self.options["columns"] == "structure":
             return np.hstack([view.log_degree, view.structure])
+        if self.options["columns"] == "own":
+            return dense(view.own)
         return np.hstack([view.log_degree, view.structure, dense(view.own), dense(view.neighbours)])
 
     @property

@@ -50,6 +50,9 @@ def _nodes(view: NodeView, labelled: Labelled, effort: Effort) -> list[Member]:
         found.append(DiffusedLinear("linear-diffused", **coarse))
         if view.facts["columns"] <= FOREST_COLUMNS:
             found.append(NodeForest("forest-attributes", columns="attributes", trees=trees, leaf=2))
+        if attributes == "numbers" and view.facts["columns"] <= FOREST_COLUMNS:
+            found.append(NodeForest("forest-own", columns="own", trees=trees, leaf=2))
+            found.append(NodeKernel("kernel-own", kernel="own", **coarse))
     found.append(MachineMember("machine", task="classes", settings=settings, **coarse))
     if ordered:
         found.append(MachineMember("machine-ordinal", task="ordinal", settings=settings, **coarse))
