@@ -8,17 +8,19 @@ import numpy as np
 import pytest
 import torch
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
 from tests.ensemble.problems import graph_set, labelled_of, roles
 from torch_geometric.data import Data
 
 from demonet.ensemble import Labelled, Member, portfolio
 from demonet.ensemble.forest import predict_trees, tree_arrays
 from demonet.ensemble.graphs import intersection, l1_distances
+from demonet.ensemble.machines import MachineMember
 from demonet.ensemble.networks import NetworkMember
-from demonet.ensemble.nodes import LinearMember, NodeForest, OwnLinear, classes_by_degree
-from demonet.ensemble.ridge import cumulative_logit, fit_cumulative, normal_scores, solve
+from demonet.ensemble.nodes import LinearMember, NodeForest, NodeKernel, OwnLinear, classes_by_degree
+from demonet.ensemble.ridge import RidgeMember, cumulative_logit, fit_cumulative, normal_scores, solve
 from demonet.ensemble.selection import log_losses
-from demonet.ensemble.views import GraphView, NodeView, view_of
+from demonet.ensemble.views import GraphView, NodeView, heavy_tails, view_of
 from demonet.errors import DemonetError
 
 
@@ -38,7 +40,7 @@ def problems():
         for member in portfolio(NodeView(data), labelled):
             if (
                 name == "bare"
-                or "attributes" in member.name
+                or member.name.endswith(("-attributes", "-own"))
                 or member.name in ("linear", "linear-own", "linear-diffused", "linear-adjacency", "machine")
             ):
                 yield pytest.param(data, labelled, small(member), id=f"{name}-{member.name}")
@@ -66,6 +68,79 @@ def test_a_member_fits_refits_and_comes_back_from_its_state(data, labelled, memb
     back = Member.from_state(json.loads(json.dumps(facts)), arrays)
     np.testing.assert_array_equal(back.predict_proba(view), refitted.predict_proba(view))
     assert all(isinstance(array, np.ndarray) and array.dtype != object for array in arrays.values())
+
+
+def test_quick_members_compare_settings_coarsely_and_no_others_do():
+    data = roles()
+    data.x = torch.randn(data.num_nodes, 3)
+    labelled = labelled_of(data)
+    for items, known in ((data, labelled), (graph_set(), labelled_of(graph_set()))):
+        coarse = {m.name for m in portfolio(view_of(items), known, "quick") if m.options.get("coarse")}
+        every = portfolio(view_of(items), known, "standard")
+        assert coarse == {m.name for m in every if isinstance(m, MachineMember | RidgeMember | LinearMember)}
+        assert not any("coarse" in m.options for m in every)
+
+
+@pytest.mark.parametrize("coarse", [True, False])
+def test_a_coarse_kernel_keeps_its_setting_when_it_is_refitted(coarse, monkeypatch):
+    view, labelled = NodeView(roles()), labelled_of(roles())
+    member = NodeKernel("kernel", kernel="structure", **{"coarse": True} if coarse else {}).fit(view, labelled)
+    monkeypatch.setattr("demonet.ensemble.nodes.LENGTHS", (0.17,))
+    assert member.refit(view, labelled).facts["setting"] == (member.facts["setting"] if coarse else 0.17)
+
+
+def test_a_coarse_regression_chooses_on_few_nodes_and_is_fitted_on_all(monkeypatch):
+    data = roles()
+    data.x = torch.randn(data.num_nodes, 3, generator=torch.Generator().manual_seed(0))
+    view, labelled = NodeView(data), labelled_of(data)
+    monkeypatch.setattr("demonet.ensemble.nodes.COARSE_ROWS", 20)
+    member = LinearMember("linear", coarse=True).fit(view, labelled)
+    assert member.facts["chosen"]["items"] == len(labelled.train) > 20
+    chosen = member.facts["chosen"]
+    exact = LogisticRegression(C=chosen["strength"], max_iter=100)
+    rows = member._rows(view, chosen["scale"], labelled.train)
+    np.testing.assert_allclose(member.arrays["coef"], exact.fit(rows, labelled.y[labelled.train]).coef_)
+
+
+def test_a_machine_predicts_the_same_with_inputs_that_the_view_keeps_and_without():
+    data, other = roles(), roles(seed=3)
+    view, labelled = NodeView(data), labelled_of(data)
+    member = MachineMember("machine", task="classes", settings=2).fit(view, labelled)
+    state = view.facts, view.arrays
+    np.testing.assert_array_equal(member.predict_proba(view), member.predict_proba(NodeView(data, state)))
+    elsewhere = NodeView(other)
+    elsewhere.kernel_inputs  # noqa: B018 - inputs that were learned from another graph are not these
+    np.testing.assert_array_equal(member.predict_proba(elsewhere), member.predict_proba(NodeView(other, state)))
+
+
+def test_columns_with_heavy_tails_become_ranks_and_no_others():
+    generator = np.random.default_rng(0)
+    flag = (generator.random(400) < 0.01).astype(float)  # of high kurtosis, but with two values
+    rows = np.column_stack([generator.normal(size=400), np.exp(2 * generator.normal(size=400)), flag])
+    assert heavy_tails(rows).tolist() == [False, True, False]
+    data = Data(x=torch.from_numpy(rows), edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=400)
+    view = NodeView(data)
+    assert np.corrcoef(view.own[:, 1], np.argsort(np.argsort(rows[:, 1])))[0, 1] > 0.99
+    np.testing.assert_allclose(view.own[:, 0], (rows[:, 0] - rows[:, 0].mean()) / rows[:, 0].std())
+    beyond = Data(x=torch.full((1, 3), 1e9), edge_index=torch.empty(2, 0, dtype=torch.long), num_nodes=1)
+    assert NodeView(beyond, (view.facts, view.arrays)).own[0, 1] == view.own[:, 1].max()
+
+
+def test_a_rule_of_two_attributes_that_no_regression_sees():
+    """The class is whether two numbers have the same sign; the graph says nothing."""
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=(400, 4))
+    edges = torch.from_numpy(generator.integers(400, size=(2, 800)))
+    data = Data(x=torch.from_numpy(x).float(), edge_index=edges, y=torch.from_numpy(1 * (x[:, 0] * x[:, 1] > 0)))
+    view, labelled = NodeView(data), labelled_of(data)
+    members = {member.name: member for member in portfolio(view, labelled, "quick")}
+    test = np.setdiff1d(np.arange(400), [*labelled.train, *labelled.val])
+
+    def accuracy(name: str) -> float:
+        return (members[name].fit(view, labelled).predict_proba(view).argmax(1) == labelled.y)[test].mean()
+
+    assert accuracy("linear") < 0.7
+    assert min(accuracy("kernel-own"), accuracy("forest-own")) > 0.8
 
 
 @pytest.mark.parametrize("make", [RandomForestClassifier, ExtraTreesClassifier])

@@ -160,8 +160,22 @@ def test_products_agree_whichever_way_they_are_computed(monkeypatch):
     expected = (left @ right.T).toarray()
     np.testing.assert_allclose(products(left, right, torch.float64, "cpu"), expected)
     monkeypatch.setattr("demonet.kernels.nodes._multiplications", lambda *_: 1e9)
-    np.testing.assert_allclose(products(left, right, torch.float64, "cpu"), expected)
+    for dense, entries in ((0.1, 2**26), (0.1, 120), (0.5, 2**26), (0.5, 120)):  # dense blocks, or a sparse left side
+        monkeypatch.setattr("demonet.kernels.nodes.DENSE", dense)
+        monkeypatch.setattr("demonet.kernels.nodes.ENTRIES", entries)
+        np.testing.assert_allclose(products(left, right, torch.float64, "cpu"), expected)
     np.testing.assert_allclose(products(left.toarray(), right.toarray(), torch.float64, "cpu"), expected)
+
+
+def test_the_additive_kernel_that_is_kept_serves_every_setting(monkeypatch):
+    data = graph(6, [(0, 1), (0, 2), (0, 3), (1, 2), (3, 4), (4, 5)])
+    view = NodeInputs().fit(data).transform(data)
+    kept = view.pair(view, torch.float64, "cpu")
+    settings = [replace(FULL, additive=a, structure=s) for a in (0.5, 3.0, 0.0) for s in (0.6, 0.0)]
+    found = [kept.gram(setting).numpy() for setting in settings]
+    monkeypatch.setattr("demonet.kernels.nodes.KEPT", 0)
+    for setting, matrix in zip(settings, found, strict=True):
+        np.testing.assert_allclose(matrix, gram(view, view, setting))
 
 
 def test_shuffled_degrees_change_the_degree_term_alone():

@@ -20,7 +20,7 @@ from demonet.data.splits import Split, fractions
 from demonet.ensemble.checkpoint import Checkpoint, Fitted
 from demonet.ensemble.machines import MachineMember
 from demonet.ensemble.member import Labelled, Member
-from demonet.ensemble.portfolio import EFFORTS, MOST_SECONDS, Effort, portfolio
+from demonet.ensemble.portfolio import EFFORTS, FOLDS, MOST_SECONDS, Effort, portfolio
 from demonet.ensemble.selection import Score, ensemble_weights, log_losses, soften
 from demonet.ensemble.views import LARGE, Float, Int, View, view_of
 from demonet.errors import DemonetError
@@ -29,7 +29,6 @@ from demonet.train.finite import check_outputs
 from demonet.train.metrics import find_metric
 
 FEW = 30  # validation items below which candidates are judged by cross-validation over all labelled items
-FOLDS = 5
 VALIDATION = 0.25  # share of labelled rows held out where no split is given
 Items: TypeAlias = Data | Sequence[Data]
 
@@ -150,7 +149,9 @@ class Ensemble:
         tell = on_progress or (lambda progress: None)
         score = None if metric is None else _score(metric)
         saved = None if checkpoint is None else Checkpoint.open(checkpoint, data, labelled)
-        trials = [_try(member, view, labelled, clock, tell, i, len(tried), saved) for i, member in enumerate(tried)]
+        folds = FOLDS[effort] if len(labelled.val) < FEW else 0
+        given = view, labelled, folds, clock, tell
+        trials = [_try(member, *given, number, len(tried), saved) for number, member in enumerate(tried)]
         done = [trial for trial in trials if trial.member is not None]
         if not done:
             reasons = "; ".join(f"{trial.row.name}: {trial.row.reason}" for trial in trials)
@@ -304,6 +305,7 @@ def _try(
     member: Member,
     view: View,
     labelled: Labelled,
+    folds: int,
     clock: _Clock,
     tell: Callable[[Progress], None],
     number: int,
@@ -311,11 +313,10 @@ def _try(
     saved: Checkpoint | None,
 ) -> _Trial:
     row = Candidate(member.name, member.kind, machine=member.options if isinstance(member, MachineMember) else {})
-    few = len(labelled.val) < FEW
     known = saved and saved.read(member, "fit")
     if known:
         trial = _Trial(Candidate(**known.row), known.member, known.proba, known.judged, known.cost)
-        clock.note((1 + FOLDS * few) * trial.cost, trial.row.seconds)
+        clock.note((1 + folds) * trial.cost, trial.row.seconds)
         clock.add(trial.row.seconds)
         tell(Progress("done", trial.row, number, total))
         return trial
@@ -323,7 +324,7 @@ def _try(
     start, trial = time.monotonic(), _Trial(row)
     try:
         trial.cost = member.cost(view, len(labelled.train))
-        fits = 2 + FOLDS * few
+        fits = 2 + folds
         if number and trial.cost > clock.most:
             reason = f"one fit would take about {trial.cost:.0f} s, the effort's limit is {clock.most:.0f} s"
             trial.row = replace(row, status="skipped", reason=reason)
@@ -337,7 +338,7 @@ def _try(
             fitted = member.fresh().fit(view, labelled)
             trial.proba = _probabilities(fitted, view)
             judged = _judged_by(labelled)
-            trial.judged = _out_of_fold(member, fitted, view, labelled) if few else trial.proba[judged]
+            trial.judged = _out_of_fold(member, fitted, view, labelled, folds) if folds else trial.proba[judged]
             trial.member = fitted
             seconds = time.monotonic() - start
             clock.note((fits - 1) * trial.cost, seconds)
@@ -418,14 +419,14 @@ def _probabilities(member: Member, view: View) -> Float:
     return soften(probability)
 
 
-def _out_of_fold(member: Member, fitted: Member, view: View, labelled: Labelled) -> Float:
+def _out_of_fold(member: Member, fitted: Member, view: View, labelled: Labelled, folds: int) -> Float:
     """Probabilities of all labelled items, each by a copy that was fitted without its fold; the choices are pooled."""
     every = labelled.joined().train
     order = np.random.default_rng(labelled.seed).permutation(every)
     order = order[np.argsort(labelled.y[order], kind="stable")]  # dealt out class by class
     result, chosen = np.zeros((len(every), labelled.classes)), []
-    for number in range(FOLDS):
-        fold = np.sort(order[number::FOLDS])
+    for number in range(folds):
+        fold = np.sort(order[number::folds])
         part = replace(labelled, train=np.setdiff1d(every, fold), val=fold)
         copy = member.fresh().fit(view, part)
         result[np.searchsorted(every, fold)] = _probabilities(copy, view)[fold]

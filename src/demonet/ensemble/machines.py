@@ -9,33 +9,47 @@ import numpy as np
 import torch
 
 from demonet.ensemble.member import Labelled, Member, some_of
-from demonet.ensemble.views import Float, GraphView, View
+from demonet.ensemble.views import LARGE, Float, GraphView, NodeView, View
 from demonet.kernels import GraphSetting, KernelMachine, NodeSetting
+from demonet.kernels.nodes import NodeInputs
 
 DUAL = 5000  # labelled items up to which the machine solves for one coefficient an item
 ROWS = 100_000  # training nodes of a large graph that it is fitted on, at most
+SCREEN, COARSE_SCREEN = 1000, 400  # items on which settings are compared, at most
 
 
 class MachineMember(Member):
     """DEMO-Net in closed form: settings by leave-one-out and validation, several of the best averaged.
 
-    Options: ``task`` (``"classes"`` or ``"ordinal"``) and ``settings``, how many are averaged.
+    Options: ``task`` (``"classes"`` or ``"ordinal"``); ``settings``, how many are averaged; ``coarse``, whether they
+    are compared on fewer items.
     """
 
     kind = "kernel"
+
+    @property
+    def search(self) -> dict[str, Any]:
+        """What a :class:`~demonet.kernels.KernelMachine` is told about the search."""
+        screen = COARSE_SCREEN if self.options.get("coarse") else SCREEN
+        return {"members": self.options["settings"], "screen": screen}
 
     def _fit(self, view: View, labelled: Labelled, chosen: dict[str, Any] | None) -> None:
         settings = None
         if chosen is not None:
             make = GraphSetting if isinstance(view, GraphView) else NodeSetting
             settings = [make(**setting) for setting in chosen["settings"]]
-        options = {"members": self.options["settings"], "settings": settings, "dual": DUAL, "seed": labelled.seed}
-        options["device"] = labelled.device
-        machine = KernelMachine(self.options["task"], **options)
+        options: dict[str, Any] = {"settings": settings, "dual": DUAL, "seed": labelled.seed, "device": labelled.device}
+        machine = KernelMachine(self.options["task"], **self.search, **options)
         train = some_of(labelled, self.name, view.num_items, ROWS)
         seen, y = np.unique(labelled.y[train], return_inverse=True)
         val = labelled.val[np.isin(labelled.y[labelled.val], seen)]
-        machine.fit(view.data, train, y, val, np.searchsorted(seen, labelled.y[val]))
+        val_y = np.searchsorted(seen, labelled.y[val])
+        if isinstance(view, NodeView) and view.num_items < LARGE:  # the same inputs for all machines and folds
+            machine.inputs_, every = view.kernel_inputs
+            judges = (every.take(val), val_y) if len(val) else (None, None)
+            machine.fit_views(every.take(train), y, *judges)
+        else:
+            machine.fit(view.data, train, y, val, val_y)
         self.facts["chosen"] = {"settings": [asdict(setting) for setting, _ in machine.members_]}
         self.facts["machine"], tensors = machine.state()
         self.arrays = {name: tensor.numpy() for name, tensor in tensors.items()} | {"seen": seen}
@@ -43,7 +57,10 @@ class MachineMember(Member):
     def predict_proba(self, view: View) -> Float:
         """The machine's probabilities; 0 for classes that it did not see."""
         result = np.zeros((view.num_items, self.facts["classes"]))
-        result[:, self.arrays["seen"]] = self.machine().predict_proba(view.data)
+        machine, kept = self.machine(), vars(view).get("kernel_inputs")
+        known = kept is not None and _same(kept[0], machine.inputs_)
+        f = machine.decision_of(kept[1]) if kept and known else machine.decision_function(view.data)
+        result[:, self.arrays["seen"]] = np.exp(machine.link_.log_probabilities(f))
         return result
 
     def machine(self) -> KernelMachine:
@@ -57,7 +74,7 @@ class MachineMember(Member):
 
     def cost(self, view: View, num_train: int) -> float:
         """Some fifty eigendecompositions of at most 1,000 items, a solution on all, and products of attributes."""
-        few, count, items = min(num_train, 1000), self.options["settings"], view.num_items
+        few, count, items = min(num_train, self.search["screen"]), self.options["settings"], view.num_items
         dual = count * (1e-10 * num_train**3 + 1e-8 * items * num_train)
         solution = dual if num_train <= DUAL else 10.0
         nodes = view.sizes.sum() if isinstance(view, GraphView) else 0  # all of them are pooled
@@ -68,3 +85,11 @@ class MachineMember(Member):
         items = view.sizes.sum() if isinstance(view, GraphView) else view.num_items
         width = max(12, view.facts["columns"])
         return super().memory(view, num_train) + 8.0 * 7 * float(items) * width + 24.0 * min(num_train, DUAL) ** 2
+
+
+def _same(left: NodeInputs, right: NodeInputs) -> bool:
+    """Whether two have learned the same."""
+    arrays = left.arrays.keys() == right.arrays.keys() and all(
+        np.array_equal(array, right.arrays[name]) for name, array in left.arrays.items()
+    )
+    return arrays and left.info == right.info

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from demonet.ensemble.forest import ForestMember, dense
-from demonet.ensemble.member import Labelled, Member, some_of
+from demonet.ensemble.member import Labelled, Member, seed_of, some_of
 from demonet.ensemble.ridge import RidgeMember, cumulative_logit, fit_cumulative
 from demonet.ensemble.selection import log_losses
 from demonet.ensemble.structure import neighbour_mean
@@ -22,8 +23,9 @@ from demonet.ensemble.views import LARGE, WIDE, Float, Int, NodeView, Rows, View
 
 LENGTHS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 DEGREE_LENGTH = 0.3  # of the degree term beside another one, in deviations of log-degree
-FACTORS = (0.01, 0.1, 10.0, 100.0)  # of the middle C of the logistic regression, which is tried first
-SCALES = (0.5, 0.0, 0.25, 1.0, 2.0)  # of the neighbours' mean beside a node's own attributes
+FACTORS = (0.1, 10.0, 0.01, 100.0)  # of the middle C of the logistic regression, which is tried first
+SCALES = (0.5, 0.0, 1.0, 0.25, 2.0)  # of the neighbours' mean beside a node's own attributes
+COARSE, COARSE_ROWS = 2, 1000  # with the option of this name: how many others of either are tried, on how many nodes
 RESTARTS = (0.15, 0.05, 0.4)  # of the diffusion of attributes
 TEMPERATURES = (1.0, 1.5, 2.2, 3.3, 5.0, 7.5)  # by which scores are multiplied: a strong penalty makes them timid
 REACHES = (0.0, 0.4, 0.7, 0.9)  # of the smoothing of probabilities
@@ -51,13 +53,14 @@ class NodeKernel(RidgeMember):
     - ``"ranks"``: RBF of the ranks of structural features.
     - ``"demo"``: half an RBF of log-degree, half DEMO-Net's product: an RBF of log-degree (which degrees share) times
       an RBF of what the neighbourhood looks like, as means over neighbours of radial functions of their log-degree.
+    - ``"own"``: RBF of a node's own attributes, which are numbers.
     """
 
     entries = 2**18  # 2 MB: they stay in a processor's cache, and nothing has to be kept between blocks
 
     def rows(self, view: View) -> dict[str, Float]:
         """Log-degree, and the columns of the kernel."""
-        beside = {"degree": "log_degree", "structure": "structure", "ranks": "ranks", "demo": "radial"}
+        beside = {"degree": "log_degree", "structure": "structure", "ranks": "ranks", "demo": "radial", "own": "own"}
         return {"degree": view.log_degree, "other": getattr(view, beside[self.options["kernel"]])}
 
     def settings(self) -> list[float]:
@@ -70,7 +73,7 @@ class NodeKernel(RidgeMember):
         other = cdist(left["other"], right["other"], "sqeuclidean")
         if kernel != "demo":  # radial functions are scaled to variance one all together
             other /= left["other"].shape[1]
-        if kernel in ("degree", "ranks"):
+        if kernel in ("degree", "ranks", "own"):
             yield from (np.exp(-other / (2 * length**2)) for length in settings)
             return
         degree = cdist(left["degree"], right["degree"], "sqeuclidean")
@@ -119,7 +122,10 @@ class OrderedLogit(Member):
 
 
 class NodeForest(ForestMember):
-    """A forest on the bare degree, on structural features, or on attributes beside them (option ``columns``)."""
+    """A forest on columns of a view (option ``columns``).
+
+    They are the bare degree, structural features, a node's ``own`` attributes, or all of them with the neighbours'.
+    """
 
     def rows(self, view: View) -> Float:
         """The columns."""
@@ -127,6 +133,8 @@ class NodeForest(ForestMember):
             return view.log_degree
         if self.options["columns"] == "structure":
             return np.hstack([view.log_degree, view.structure])
+        if self.options["columns"] == "own":
+            return dense(view.own)
         return np.hstack([view.log_degree, view.structure, dense(view.own), dense(view.neighbours)])
 
     @property
@@ -156,16 +164,22 @@ class LinearMember(Member):
     A strong penalty often orders classes best, but makes scores too small, so settings are compared by the log-loss of
     scores that were multiplied by the best of :data:`TEMPERATURES`. Log-degree and structural features stand beside
     attributes that are numbers. Probabilities are smoothed over the graph (predict, then propagate) as far as
-    validation asks for it.
+    validation asks for it. With the option ``coarse`` fewer values of scale and C are tried, on fewer nodes.
     """
 
     kind = "linear"
     scales: ClassVar[tuple[float, ...]] = SCALES  # the first is tried first
 
-    def _rows(self, view: NodeView, scale: float) -> Rows:
-        parts = [view.own] if scale == 0 else [view.own, scale * view.neighbours]
+    def _blocks(self, view: NodeView, scale: float) -> list[tuple[float, Rows]]:
+        """The columns of all nodes in blocks, each with its factor."""
+        blocks = [(1.0, view.own)] if scale == 0 else [(1.0, view.own), (scale, view.neighbours)]
         if view.facts["attributes"] == "numbers" and not sparse.issparse(view.own):
-            parts.append(view.structure)
+            blocks.append((1.0, view.structure))
+        return blocks
+
+    def _rows(self, view: NodeView, scale: float, items: Int) -> Rows:
+        """The columns of some nodes, side by side."""
+        parts = [factor * block[items] for factor, block in self._blocks(view, scale)]
         if not any(map(sparse.issparse, parts)):
             return np.hstack(parts)
         rows = sparse.hstack(parts, format="csr")
@@ -177,14 +191,27 @@ class LinearMember(Member):
         setting = {"scale": self.scales[0], "strength": middle, "temperature": 1.0}
         setting |= chosen or {}
         reach = setting.pop("reach", 0.0)
-        best = self._regression(view, labelled, setting)
+        train, coarse = some_of(labelled, self.name, view.num_items, LINEAR_ROWS), bool(self.options.get("coarse"))
+        few = train
+        if coarse and len(labelled.val) and len(train) > COARSE_ROWS:
+            few = np.random.default_rng(seed_of(labelled, self.name)).choice(train, COARSE_ROWS, replace=False)
+
+        @lru_cache(maxsize=1)
+        def rows(scale: float) -> tuple[Rows, Rows]:
+            return self._rows(view, scale, few), self._rows(view, scale, labelled.val)
+
+        best = self._regression(rows, few, labelled, setting)
         if len(labelled.val):  # C at the middle scale, then the scale at that C
-            for name, values in (("strength", [f * middle for f in FACTORS]), ("scale", self.scales[1:])):
-                for value in values:
-                    found = self._regression(view, labelled, setting | {name: value})
+            for name, values in (("strength", [f * middle for f in FACTORS]), ("scale", list(self.scales[1:]))):
+                for value in values[: COARSE if coarse else None]:
+                    found = self._regression(rows, few, labelled, setting | {name: value})
                     if found[0] < best[0]:
                         best = found
                 setting = best[2]
+        if len(few) < len(train):
+            rows.cache_clear()
+            few = train
+            best = self._regression(rows, train, labelled, setting)
         _, model, setting = best
         self.arrays = {"coef": model.coef_, "intercept": model.intercept_, "seen": model.classes_.astype(np.int64)}
         self.facts["chosen"] = setting | {"reach": reach}
@@ -194,20 +221,20 @@ class LinearMember(Member):
             self.facts["chosen"]["reach"] = REACHES[int(np.argmin(losses))]
 
     def _regression(
-        self, view: NodeView, labelled: Labelled, setting: dict[str, float]
+        self, rows: Callable[[float], tuple[Rows, Rows]], train: Int, labelled: Labelled, setting: dict[str, float]
     ) -> tuple[float, LogisticRegression, dict[str, float]]:
         """Validation loss, the fitted regression, and its setting with the best temperature."""
-        rows, y, val, strength = self._rows(view, setting["scale"]), labelled.y, labelled.val, setting["strength"]
-        train = some_of(labelled, self.name, view.num_items, LINEAR_ROWS)
+        y, val, strength = labelled.y, labelled.val, setting["strength"]
+        known, others = rows(setting["scale"])
         if setting["temperature"] > 1:  # where the penalty rules, scores grow with the number of items
             strength *= setting["items"] / len(train)
         model = LogisticRegression(C=strength, max_iter=100)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(rows[train], y[train])
+            model.fit(known, y[train])
         if not len(val):
             return 0.0, model, setting
-        score = _scores(rows[val], model.coef_, model.intercept_)
+        score = _two(others @ model.coef_.T + model.intercept_)
         given = [_spread(t * score, model.classes_, labelled.classes) for t in TEMPERATURES]
         losses = [float(log_losses(p, y[val]).mean()) for p in given]
         best = int(np.argmin(losses))
@@ -219,14 +246,19 @@ class LinearMember(Member):
 
     def _unsmoothed(self, view: NodeView) -> Float:
         chosen = self.facts["chosen"]
-        score = _scores(self._rows(view, chosen["scale"]), self.arrays["coef"], self.arrays["intercept"])
-        return _spread(chosen["temperature"] * score, self.arrays["seen"], self.facts["classes"])
+        score, first = self.arrays["intercept"], 0
+        for factor, block in self._blocks(view, chosen["scale"]):
+            columns = slice(first, first + block.shape[1])
+            score = score + factor * (block @ self.arrays["coef"][:, columns].T)
+            first = columns.stop
+        return _spread(chosen["temperature"] * _two(score), self.arrays["seen"], self.facts["classes"])
 
     def cost(self, view: View, num_train: int) -> float:
-        """Nine regressions."""
+        """Nine regressions; or five on few nodes, and another one."""
         num_train = min(num_train, LINEAR_ROWS) if view.num_items >= LARGE else num_train
         filled = getattr(view.own, "nnz", view.own.shape[0] * view.own.shape[1]) / view.num_items
-        return 0.5 + 9 * 100 * 2e-8 * num_train * min(10 * filled, 2 * view.facts["columns"])
+        steps = 100 * (9 * num_train if not self.options.get("coarse") else 5 * min(num_train, COARSE_ROWS) + num_train)
+        return 0.5 + 2e-8 * steps * min(10 * filled, 2 * view.facts["columns"])
 
     def memory(self, view: View, num_train: int) -> float:
         """The rows of all nodes, twice."""
@@ -234,9 +266,8 @@ class LinearMember(Member):
         return super().memory(view, num_train) + 8.0 * 2 * (2 * entries + 20 * view.num_items)
 
 
-def _scores(rows: Rows, coefficients: Float, intercept: Float) -> Float:
-    """``[items, seen classes]``: two classes have one row of coefficients, for the second."""
-    score = np.asarray(rows @ coefficients.T + intercept)
+def _two(score: Float) -> Float:
+    """``[items, seen classes]``: of two classes, the regression scores the second."""
     return np.hstack([np.zeros_like(score), score]) if score.shape[1] == 1 else score
 
 
@@ -252,8 +283,13 @@ class OwnLinear(LinearMember):
 
     scales = (0.0,)
 
-    def _rows(self, view: NodeView, scale: float) -> Rows:
-        return view.own
+    def _blocks(self, view: NodeView, scale: float) -> list[tuple[float, Rows]]:
+        return [(1.0, view.own)]
+
+    def cost(self, view: View, num_train: int) -> float:
+        """That of the regression on neighbours, too; with ``coarse``, a tenth of it."""
+        found = super().cost(view, num_train)
+        return 0.5 + 0.1 * (found - 0.5) if self.options.get("coarse") else found
 
 
 class DiffusedLinear(LinearMember):
@@ -261,14 +297,15 @@ class DiffusedLinear(LinearMember):
 
     scales = RESTARTS
 
-    def _rows(self, view: NodeView, scale: float) -> Rows:
-        found: Rows = view.diffused(scale)
-        return found
+    def _blocks(self, view: NodeView, scale: float) -> list[tuple[float, Rows]]:
+        return [(1.0, view.diffused(scale))]
 
     def cost(self, view: View, num_train: int) -> float:
-        """Three diffusions and seven regressions."""
+        """Three diffusions and seven regressions; with ``coarse``, as they take."""
         num_train = min(num_train, LINEAR_ROWS) if view.num_items >= LARGE else num_train
         width = min(WIDE, view.facts["columns"])
+        if self.options.get("coarse"):
+            return 0.5 + 2e-9 * 10 * view.adjacency.nnz * width + 100 * 4e-9 * num_train * width
         return 0.5 + 3e-8 * 10 * view.adjacency.nnz * width + 7 * 100 * 4e-9 * num_train * width
 
     def memory(self, view: View, num_train: int) -> float:

@@ -28,6 +28,7 @@ EFFORTS: tuple[Effort, ...] = ("quick", "standard", "best")
 TREES = {"quick": 50, "standard": 100, "best": 400}
 SETTINGS = {"quick": 3, "standard": 8, "best": 8}  # of a kernel machine that are averaged
 SEEDS = {"quick": 0, "standard": 3, "best": 8}  # networks that are averaged
+FOLDS = {"quick": 3, "standard": 5, "best": 5}  # of cross-validation, where there are few validation items
 MOST_SECONDS = {"quick": 10.0, "standard": 60.0, "best": float("inf")}  # of one fit, by its own estimate
 EPOCHS, EPOCHS_SUMS, EPOCHS_GRAPHS = 300, 80, 150  # of a network, at most
 SMOOTHING = {"norm": "none", "without": "seed"}  # with loops: the seed is one of its neighbours, as in a GCN
@@ -42,32 +43,38 @@ def portfolio(view: View, labelled: Labelled, effort: Effort = "standard") -> li
 def _nodes(view: NodeView, labelled: Labelled, effort: Effort) -> list[Member]:
     trees, seeds, attributes = _trees(view, labelled, effort), SEEDS[effort], view.facts["attributes"]
     ordered = labelled.classes > 2 and classes_by_degree(view, labelled)[1] >= ORDERED
+    coarse, settings = _coarse(effort), SETTINGS[effort]
     found: list[Member] = []
     if attributes:
-        found += [LinearMember("linear"), OwnLinear("linear-own"), DiffusedLinear("linear-diffused")]
+        found += [LinearMember("linear", **coarse), OwnLinear("linear-own", **coarse)]
+        found.append(DiffusedLinear("linear-diffused", **coarse))
         if view.facts["columns"] <= FOREST_COLUMNS:
             found.append(NodeForest("forest-attributes", columns="attributes", trees=trees, leaf=2))
-    found.append(MachineMember("machine", task="classes", settings=SETTINGS[effort]))
+        if attributes == "numbers" and view.facts["columns"] <= FOREST_COLUMNS:
+            found.append(NodeForest("forest-own", columns="own", trees=trees, leaf=2))
+            found.append(NodeKernel("kernel-own", kernel="own", **coarse))
+    found.append(MachineMember("machine", task="classes", settings=settings, **coarse))
     if ordered:
-        found.append(MachineMember("machine-ordinal", task="ordinal", settings=SETTINGS[effort]))
+        found.append(MachineMember("machine-ordinal", task="ordinal", settings=settings, **coarse))
         found.append(OrderedLogit("degree-ordinal"))
     for kernel in ("degree", "structure", "demo"):
-        found.append(NodeKernel(f"kernel-{kernel}", kernel=kernel))
+        found.append(NodeKernel(f"kernel-{kernel}", kernel=kernel, **coarse))
         if ordered:
-            found.append(NodeKernel(f"kernel-{kernel}-ordinal", kernel=kernel, ordinal=True))
-    found.append(NodeKernel("kernel-ranks-ordinal" if ordered else "kernel-ranks", kernel="ranks", ordinal=ordered))
+            found.append(NodeKernel(f"kernel-{kernel}-ordinal", kernel=kernel, ordinal=True, **coarse))
+    ranks = "kernel-ranks-ordinal" if ordered else "kernel-ranks"
+    found.append(NodeKernel(ranks, kernel="ranks", ordinal=ordered, **coarse))
     found.append(NodeForest("forest-structure", columns="structure", trees=trees, leaf=2))
     found.append(NodeForest("forest-degree", columns="degree", trees=trees))
-    found += [Propagation("propagation"), AdjacencyLinear("linear-adjacency")]
+    found += [Propagation("propagation"), AdjacencyLinear("linear-adjacency", **coarse)]
     if seeds:
         found += _networks(view, effort)
     return found
 
 
 def _graphs(view: GraphView, effort: Effort) -> list[Member]:
-    trees, seeds = TREES[effort], SEEDS[effort]
-    found: list[Member] = [MachineMember("machine", task="classes", settings=SETTINGS[effort])]
-    found += [WLKernel("kernel-wl"), WLNeighbour("neighbour-wl")]
+    trees, seeds, coarse = TREES[effort], SEEDS[effort], _coarse(effort)
+    found: list[Member] = [MachineMember("machine", task="classes", settings=SETTINGS[effort], **coarse)]
+    found += [WLKernel("kernel-wl", **coarse), WLNeighbour("neighbour-wl")]
     forests: list[ForestMember] = [
         WLForest("forest-wl", trees=trees),
         WLForest("extra-trees-wl", trees=trees, extra=True),
@@ -78,6 +85,11 @@ def _graphs(view: GraphView, effort: Effort) -> list[Member]:
         features = (base if view.facts["columns"] else base.without_attributes()).features
         found.append(_affordable("network", view, effort, EPOCHS_GRAPHS, family="graphs", features=features))
     return found
+
+
+def _coarse(effort: Effort) -> dict[str, bool]:
+    """The option of members that compare settings: fewer of them, and on fewer items."""
+    return {"coarse": True} if effort == "quick" else {}
 
 
 def _trees(view: NodeView, labelled: Labelled, effort: Effort) -> int:

@@ -23,8 +23,8 @@ from demonet.ensemble.selection import log_losses
 from demonet.ensemble.views import Float, Int, View
 
 NOISES = tuple(0.02 * 10 ** (2 * i / 6) for i in range(7))  # .02 to 2
-DUAL_ROWS = 3000  # training items that a kernel member is fitted on, at most
-TUNING_ROWS = 1000  # and those that its settings are chosen on
+DUAL_ROWS, TUNING_ROWS = 3000, 1000  # training items a kernel member is fitted on, and its settings chosen on, at most
+COARSE_ROWS, COARSE_TUNING = 1000, 400  # the same with the option ``coarse``
 SHARPNESS = np.geomspace(0.5, 60.0, 40)
 
 
@@ -100,11 +100,17 @@ class RidgeMember(Member):
     """A kernel on rows of a view, by kernel ridge regression.
 
     Subclasses say what a row is and what the kernel of two sets of rows is under each of their settings. With the
-    option ``ordinal`` classes are regressed as normal scores, in the order that the subclass finds in training.
+    option ``ordinal`` classes are regressed as normal scores, in the order that the subclass finds in training. With
+    ``coarse`` it has fewer items, and a refit keeps the setting that was chosen; only the noise is new.
     """
 
     kind = "kernel"
     entries: ClassVar[int] = 2**24  # of the kernel between all items and training items that are computed at once
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """Items to fit on, and to compare settings on, at most."""
+        return (COARSE_ROWS, COARSE_TUNING) if self.options.get("coarse") else (DUAL_ROWS, TUNING_ROWS)
 
     @abstractmethod
     def rows(self, view: View) -> dict[str, Any]:
@@ -124,8 +130,9 @@ class RidgeMember(Member):
 
     def _fit(self, view: View, labelled: Labelled, chosen: dict[str, Any] | None) -> None:
         train, every = labelled.train, self.rows(view)
-        if len(train) > DUAL_ROWS:
-            drawn = np.random.default_rng(seed_of(labelled, self.name)).choice(train, DUAL_ROWS, replace=False)
+        most, compared = self.limits
+        if len(train) > most:
+            drawn = np.random.default_rng(seed_of(labelled, self.name)).choice(train, most, replace=False)
             train = np.sort(drawn)
         rows, y = take(every, train), labelled.y
         if self.options.get("ordinal"):
@@ -138,11 +145,12 @@ class RidgeMember(Member):
         target = score[place[train]]
         mean = target.mean(0)
         few, val = np.arange(len(train)), labelled.val[np.isin(y[labelled.val], y[train])]
-        if len(train) > TUNING_ROWS:
-            few = np.random.default_rng(seed_of(labelled, self.name) + 1).permutation(len(train))[:TUNING_ROWS]
-        if len(val) > TUNING_ROWS:
-            val = np.random.default_rng(seed_of(labelled, self.name) + 2).permutation(val)[:TUNING_ROWS]
-        tuning, others, settings = take(rows, few), take(every, val), self.settings()
+        if len(train) > compared:
+            few = np.random.default_rng(seed_of(labelled, self.name) + 1).permutation(len(train))[:compared]
+        if len(val) > compared:
+            val = np.random.default_rng(seed_of(labelled, self.name) + 2).permutation(val)[:compared]
+        settings = [chosen["setting"]] if chosen else self.settings()
+        tuning, others = take(rows, few), take(every, val)
         judges = np.concatenate([train[few], val])
         grams = zip(self.grams(tuning, tuning, settings), self.grams(others, tuning, settings), strict=True)
         tried = [solve(gram, score[place[judges]] - mean, cross) for gram, cross in grams]
@@ -159,6 +167,8 @@ class RidgeMember(Member):
             gram[np.diag_indices_from(gram)] += solution.noise
             alpha = linalg.solve(gram, target - mean, assume_a="pos", overwrite_a=True, check_finite=False)
         self.facts |= {"setting": setting, "noise": solution.noise}
+        if self.options.get("coarse"):
+            self.facts["chosen"] = {"setting": setting}
         self.arrays |= {"alpha": alpha, "mean": mean, **pack(rows)}
 
     def predict_proba(self, view: View) -> Float:
@@ -183,7 +193,7 @@ class RidgeMember(Member):
 
     def cost(self, view: View, num_train: int) -> float:
         """Eigendecompositions of the tuning rows, and kernels with all items."""
-        few, most = min(num_train, TUNING_ROWS), min(num_train, DUAL_ROWS)
+        most, few = (min(num_train, limit) for limit in self.limits)
         return 0.02 + len(self.settings()) * 3e-10 * few**3 + 5e-11 * most**3 + 3e-8 * self.distinct(view) * most
 
     def distinct(self, view: View) -> int:
@@ -192,7 +202,7 @@ class RidgeMember(Member):
 
     def memory(self, view: View, num_train: int) -> float:
         """Kernels among training items, and between them and a block of all items."""
-        most = min(num_train, DUAL_ROWS)
+        most = min(num_train, self.limits[0])
         return super().memory(view, num_train) + 8.0 * 4 * (most**2 + self.entries)
 
 

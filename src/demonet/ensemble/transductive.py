@@ -114,17 +114,15 @@ class AdjacencyLinear(Transductive, LinearMember):
     length.
     """
 
-    def _rows(self, view: NodeView, scale: float) -> Rows:
-        parts: list[Any] = [scale * view.spectrum, (1 - scale) * view.neighbourhood]
-        if view.facts["attributes"]:
-            parts.append(0.5 * view.own)
-        rows = sparse.hstack(parts, format="csr")
-        rows.indices, rows.indptr = rows.indices.astype(np.int32), rows.indptr.astype(np.int32)
-        return rows
+    def _blocks(self, view: NodeView, scale: float) -> list[tuple[float, Rows]]:
+        blocks = [(scale, view.spectrum), (1 - scale, view.neighbourhood)]
+        return [*blocks, (0.5, view.own)] if view.facts["attributes"] else blocks
 
     def cost(self, view: View, num_train: int) -> float:
-        """Seven regressions and an eigendecomposition."""
+        """Seven regressions and an eigendecomposition; with ``coarse``, as they take."""
         filled = view.adjacency.nnz / max(1, view.num_items) + 64
+        if self.options.get("coarse"):
+            return 0.5 + 2e-6 * view.adjacency.nnz + 100 * 2e-8 * num_train * filled
         return 0.5 + 1e-5 * view.adjacency.nnz + 7 * 100 * 2e-8 * num_train * 10 * filled
 
     def memory(self, view: View, num_train: int) -> float:

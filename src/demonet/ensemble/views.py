@@ -31,6 +31,8 @@ from demonet.ensemble.structure import (
     triangle_counts,
 )
 from demonet.errors import DemonetError
+from demonet.kernels.nodes import NodeInputs
+from demonet.kernels.nodes import NodeView as KernelView
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -44,6 +46,7 @@ ROUNDS = 3  # of Weisfeiler-Lehman refinement, at most
 EIGENVECTORS = 32  # of the adjacency matrix
 LARGE = 20_000  # items from which on memory counts more than the last bit of a result
 WIDE = 256  # attributes beyond which they are projected before they are diffused
+TAILS, FEW_VALUES = 15.0, 20  # kurtosis from which on a column of more than so many values is replaced by its ranks
 FEW_COLUMNS = 64  # attributes up to which their mean and deviation describe a graph
 
 
@@ -106,7 +109,7 @@ class NodeView:
         rows = _rows(self.data)
         if self.facts["attributes"] == "numbers":
             if isinstance(rows, np.ndarray):
-                return np.clip(self._standardised(rows, "attributes"), -8.0, 8.0)
+                return np.clip(self._standardised(self._even(rows), "attributes"), -8.0, 8.0)
             return sparse.csr_array(rows.multiply(1 / self.arrays["attributes.scale"]))  # centred, it would be dense
         rows = sparse.csr_array(rows)
         rows.data = 1 + np.log(rows.data)
@@ -159,6 +162,12 @@ class NodeView:
         value, vector = eigsh(matrix, k, which="LM", v0=start)
         return normalize(vector * value)
 
+    @cached_property
+    def kernel_inputs(self) -> tuple[NodeInputs, KernelView]:
+        """The preprocessing of a kernel machine, learned from this graph, and all nodes under it."""
+        inputs = NodeInputs().fit(self.data)
+        return inputs, inputs.transform(self.data)
+
     def _learn(self) -> None:
         self.facts = {"groups": affordable_groups(self.adjacency), "attributes": None, "columns": 0}
         self._learn_scale(self.raw_log_degree[:, None], "degree")
@@ -176,7 +185,11 @@ class NodeView:
             seen = np.asarray((sparse.csr_array(rows) > 0).sum(0)).ravel()
             self.arrays["attributes.idf"] = np.log((1 + self.num_items) / (1 + seen)) + 1
         elif isinstance(rows, np.ndarray):
-            self._learn_scale(rows, "attributes")
+            tailed = np.flatnonzero(heavy_tails(rows))
+            if tailed.size:
+                self.arrays["attributes.tailed"] = tailed
+                self.arrays["attributes.quantiles"] = np.quantile(rows[:, tailed], np.linspace(0, 1, RANKS), axis=0)
+            self._learn_scale(self._even(rows), "attributes")
         else:
             second = np.asarray(rows.power(2).mean(0)).ravel()
             deviation = np.sqrt(np.maximum(second - np.asarray(rows.mean(0)).ravel() ** 2, 0))
@@ -184,6 +197,15 @@ class NodeView:
         if rows.shape[1] > WIDE:
             projection = TruncatedSVD(min(WIDE, self.num_items), random_state=0).fit(self.own)
             self.arrays["attributes.axes"] = projection.components_.T
+
+    def _even(self, rows: Float) -> Float:
+        """Rows whose columns with heavy tails, such as amounts of money, are ranks among those of the fitted graph."""
+        if "attributes.tailed" not in self.arrays:
+            return rows
+        rows, share = rows.copy(), np.linspace(0, 1, RANKS)
+        for column, grid in zip(self.arrays["attributes.tailed"], self.arrays["attributes.quantiles"].T, strict=True):
+            rows[:, column] = np.interp(rows[:, column], grid, share)
+        return rows
 
     def _check_attributes(self) -> None:
         given = 0 if self.data.x is None else int(self.data.x.size(1))
@@ -348,6 +370,18 @@ def view_of(data: Data | Sequence[Data], state: State | None = None) -> NodeView
 
 def _on_cpu(graph: Data) -> Data:
     return copy.copy(graph).cpu() if graph.edge_index.is_cuda else graph  # Data.cpu() changes a graph in place
+
+
+def heavy_tails(rows: Float) -> NDArray[np.bool_]:
+    """``[columns]`` whether a column's kurtosis is above :data:`TAILS`, and more than a few of its values are distinct.
+
+    A normal distribution has 3, an exponential one 9.
+    """
+    centred = rows - rows.mean(0)
+    kurtosis = (centred**4).mean(0) / np.maximum((centred**2).mean(0) ** 2, 1e-300)
+    found: NDArray[np.bool_] = kurtosis > TAILS
+    found[found] = [len(np.unique(column)) > FEW_VALUES for column in rows[:, found].T]
+    return found
 
 
 def _rows(data: Data) -> Rows:

@@ -273,8 +273,8 @@ class EnsembleModel(ClosedForm):
             raise DemonetError("the ensemble has fitted no kernel machine", hint='use model="kernel"')
         if self._problem is None:
             raise DemonetError("degree_effect of a model that was loaded", hint="call it after fit")
-        machine = fit_machine(self._problem, row.machine["task"], members=row.machine["settings"])
-        return machine.degree_effect(seed)
+        member = MachineMember(row.name, **row.machine)
+        return fit_machine(self._problem, row.machine["task"], **member.search).degree_effect(seed)
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """The ensemble's state."""

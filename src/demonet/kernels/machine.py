@@ -165,7 +165,7 @@ class KernelMachine:
         settings: Exactly these settings, instead of a search.
         degree: Whether the degree-specific part may be used; ``False`` fixes s_d at zero.
         order: For ordered classes, the rank of each; by default the rank of the mean log-degree of its items.
-        screen: Items on which settings are compared where there are more.
+        screen: Items on which settings are compared where there are more; and twice as many of validation.
         dual: Items up to which the Gram matrix is solved; beyond, the linear settings are fitted in the primal.
         dtype, device: Of the Gram matrices.
         seed: Of the screening sample.
@@ -217,7 +217,8 @@ class KernelMachine:
         """Fit on views of the items, as ``inputs_.transform(data).take(rows)`` gives them."""
         self._parts = (train, y, val, val_y)
         self.y_ = y if val_y is None else np.concatenate([y, val_y])
-        rows, judges = (self._sample(len(part), most) for part, most in ((y, self.screen), (self.y_[len(y) :], 2000)))
+        parts = ((y, self.screen), (self.y_[len(y) :], 2 * self.screen))
+        rows, judges = (self._sample(len(part), most) for part, most in parts)
         sample = train.take(rows)
         pair, cross = self._pair(sample, sample), None if val is None else self._pair(val.take(judges), sample)
         labels = np.concatenate([y[rows], self.y_[len(y) :][judges]])

@@ -45,6 +45,9 @@ NUM_RADIAL = 12
 MAX_PRODUCTS = 2e8  # multiplications for the second hop and for triangles; beyond, they are left out
 QUANTILES = 512
 ADDITIVE_WIDTH = 0.2  # in deviations of a descriptor's ranks
+ENTRIES = 2**26  # of sparse rows that are made dense at once
+DENSE = 0.05  # share of entries from which on dense products are faster
+KEPT = 2**24  # entries up to which the additive kernel, the slowest term, is kept for other settings
 CACHED = 2**17  # entries of a kernel that stay in a processor's cache while they are computed
 
 
@@ -237,6 +240,7 @@ class NodePair:
     def __init__(self, left: NodeView, right: NodeView, dtype: torch.dtype, device: torch.device | str) -> None:
         self.left, self.right, self.dtype, self.device = left, right, dtype, device
         self._near: dict[int, Tensor] = {}
+        self._additive: Tensor | None = None
 
     @cached_property
     def _own(self) -> Tensor:
@@ -263,8 +267,7 @@ class NodePair:
         if s.bias:
             yield "bias", s.bias * s.kappa(*self._degrees("degree"), self.dtype)
         if s.structure or s.additive:
-            left, right = self._tensor(self.left.structure), self._tensor(self.right.structure)
-            yield "structure", structural(left, right, s)
+            yield "structure", self._structural(s)
         if s.constant:
             shape = len(self.left), len(self.right)
             yield "constant", torch.full(shape, s.constant, dtype=self.dtype, device=self.device)
@@ -279,6 +282,14 @@ class NodePair:
             yield "shared", s.shared * near
             if s.degree:
                 yield "degree", s.degree * s.kappa(*self._degrees("task"), self.dtype) * near
+
+    def _structural(self, s: NodeSetting) -> Tensor:
+        left, right = self._tensor(self.left.structure), self._tensor(self.right.structure)
+        if not s.additive or left.size(0) * right.size(0) > KEPT:
+            return structural(left, right, s)
+        if self._additive is None:
+            self._additive = structural(left, right, replace(s, structure=0.0, additive=1.0))
+        return structural(left, right, replace(s, additive=0.0)).add_(self._additive, alpha=s.additive)
 
     def _map(self, s: NodeSetting) -> Tensor:
         scale = [self._tensor(self_kernel(view, s)).clamp(min=1e-12).rsqrt() for view in (self.left, self.right)]
@@ -321,19 +332,26 @@ def self_kernel(view: NodeView, s: NodeSetting) -> Array:
 
 
 def products(left: Rows, right: Rows, dtype: torch.dtype, device: torch.device | str) -> Tensor:
-    """``left @ right.T`` of dense or sparse rows, in blocks of columns where ``right`` would not fit densely."""
+    """``left @ right.T`` of dense or sparse rows, in blocks where they would not fit densely.
+
+    Where more than :data:`DENSE` of the entries of ``left`` are there, dense products of its blocks are faster.
+    """
     if not is_sparse(left):
         right = right.toarray() if is_sparse(right) else right
         return _dense(left, dtype, device) @ _dense(right, dtype, device).T
     right = sparse.csr_array(right)
     if _multiplications(left, right) < 2e7:
         return _dense((left @ right.T).toarray(), dtype, device)
-    a = csr_tensor(left, dtype, device)
-    step = max(1, 2**26 // max(1, right.shape[1]))
-    blocks = [
-        a @ _dense(right[start : start + step].T.toarray(), dtype, device) for start in range(0, right.shape[0], step)
-    ]
-    return torch.cat(blocks, 1)
+    step = max(1, ENTRIES // max(1, right.shape[1]))
+    columns = (_dense_block(right, i, step, dtype, device).T for i in range(0, right.shape[0], step))
+    if left.nnz <= DENSE * left.shape[0] * left.shape[1]:
+        a = csr_tensor(left, dtype, device)
+        return torch.cat([a @ column for column in columns], 1)
+    out = torch.empty(left.shape[0], right.shape[0], dtype=dtype, device=device)
+    for place, column in zip(out.split(step, 1), columns, strict=True):
+        for i in range(0, left.shape[0], step):
+            place[i : i + step] = _dense_block(left, i, step, dtype, device) @ column
+    return out
 
 
 def is_sparse(rows: Rows) -> bool:
@@ -351,6 +369,13 @@ def csr_tensor(rows: Rows, dtype: torch.dtype, device: torch.device | str) -> Te
 
 def _dense(array: Array, dtype: torch.dtype, device: torch.device | str) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(array)).to(device, dtype)
+
+
+def _dense_block(rows: Rows, start: int, count: int, dtype: torch.dtype, device: torch.device | str) -> Tensor:
+    """Some of the rows of a CSR array; in the precision of the result before they are dense."""
+    block = rows[start : start + count]
+    block.data = torch.from_numpy(block.data).to(dtype).numpy()
+    return _dense(block.toarray(), dtype, device)
 
 
 def _multiplications(left: Rows, right: Rows) -> float:

@@ -29,10 +29,9 @@ def candidates(run: Run) -> list[Section]:
     if not rows:
         return []
     judged, title = run.metrics["judged"], run.metric.title
-    by = "validation" if judged["by"] == "validation" else "five-fold cross-validation"
     caption = (
-        f"Scores on {judged['items']:,} {run.kind}, by {by}, of candidates that were fitted without them, with 95 % "
-        "intervals. The weights were chosen there. Candidates without a weight are grey."
+        f"Scores on {judged['items']:,} {run.kind}, by {judged['by']}, of candidates that were fitted without them, "
+        "with 95 % intervals. The weights were chosen there. Candidates without a weight are grey."
     )
     loss = run.metric.name != "log-loss"
     names = ["candidate", title, "95 % interval", *(["log-loss"] if loss else []), "weight", "seconds"]

@@ -23,7 +23,7 @@ from demonet.runs.evaluate import decided
 from demonet.runs.plan import Plan
 from demonet.train.metrics import METRICS, Metric, Task
 
-MAX_TSNE = 2000  # t-SNE takes seconds for so many items
+MAX_TSNE, QUICK_TSNE = 2000, 500  # t-SNE takes seconds for so many items; with `--effort quick`, one
 MAX_COMPONENTS = 200_000  # items that principal components are computed from
 BLOCK = 65_536  # items that are in double precision at once
 MIN_TSNE = 20  # and is not meaningful for fewer
@@ -156,7 +156,7 @@ def summarise(
         outputs=outputs.astype(np.float32),
         degree=size,
         edge_count=edge_count,
-        place=project(embedding, seed),
+        place=project(embedding, seed, QUICK_TSNE if plan.settings.effort == "quick" else MAX_TSNE),
         degrees=seen.numpy(),
         degree_counts=counts.numpy(),
         degree_task=tasks,
@@ -166,15 +166,15 @@ def summarise(
     )
 
 
-def project(embedding: NDArray[np.float32], seed: int) -> NDArray[np.float32]:
-    """``[items, 2]``: t-SNE; of more than 2000 items, of a sample, and the others lie at the nearest ones of it.
+def project(embedding: NDArray[np.float32], seed: int, most: int = MAX_TSNE) -> NDArray[np.float32]:
+    """``[items, 2]``: t-SNE; of more than ``most`` items, of a sample, and the others lie at the nearest ones of it.
 
     >>> project(np.ones((3, 4), np.float32), 0).tolist()
     [[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]
     """
     sample: Any = slice(None)
-    if len(embedding) > MAX_TSNE:
-        sample = np.random.default_rng(seed).permutation(len(embedding))[:MAX_TSNE]
+    if len(embedding) > most:
+        sample = np.random.default_rng(seed).permutation(len(embedding))[:most]
     distinct = len(np.unique(embedding[sample], axis=0))
     if distinct < 2:
         return np.zeros((len(embedding), 2), np.float32)
