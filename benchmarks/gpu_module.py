@@ -63,11 +63,12 @@ def compiled(nodes: int) -> Iterator[Job]:
 PARTS = {part.__name__: part for part in (million, small, compiled)}
 
 
-def measure(part: str, nodes: int, device: torch.device, bandwidth: float) -> list[Row]:
+def measure(part: str, nodes: int, device: torch.device, bandwidth: float, seconds: float | None) -> list[Row]:
     """The rows of a part."""
     rows: list[Row] = []
     for spec, methods, options in PARTS[part](nodes):
         modes = options.get("modes", ("eager",))
+        options["seconds"] = seconds or options["seconds"]
         options["modes"] = modes if device.type == "cuda" else [mode for mode in modes if mode != "graphed"]
         rows += bench(spec, methods, device=device, bandwidth=bandwidth, on_step=say, **options)
     return rows
@@ -120,13 +121,14 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--nodes", type=int, default=1_000_000, help="of the largest graph; fewer, to try it out")
+    parser.add_argument("--seconds", type=float, help="for each network, at most; less, to save time")
     parser.add_argument("--device", default="cuda", help="cpu, to try it out")
     options = parser.parse_args()
     device = torch.device(options.device)
     options.out.mkdir(parents=True, exist_ok=True)
     bandwidth = copy_bandwidth(device, 1024 if device.type == "cuda" else 16)
     for part in options.only:
-        rows = measure(part, options.nodes, device, bandwidth)
+        rows = measure(part, options.nodes, device, bandwidth, options.seconds)
         write_rows(rows, options.out / f"gpu_module_{part}.csv")
         print(*map(show, rows), sep="\n", flush=True)
     if options.profile:
