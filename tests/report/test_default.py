@@ -81,7 +81,8 @@ def test_runs():
         else:
             arm = wanted.cell.method == "demonet-kernel" and name != "flip"
             slow = name in ("blogcatalog", "flickr") and wanted.cell.method != "demonet-auto"
-            assert wanted.runs == (10 if arm or slow or wanted.cell.kind != "default" else 20)
+            few = 6 if "features" in wanted.cell.options else 10
+            assert wanted.runs == (few if few == 6 or arm or slow or wanted.cell.kind != "default" else 20)
 
 
 def test_what_is_borrowed_is_run_elsewhere_and_never_here():
