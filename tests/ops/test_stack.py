@@ -88,7 +88,8 @@ def test_loss_and_gradients(seed, shape):
     loss, wanted = whole(stack, x, flat), parts(stack, x, flat)
     assert_near(loss, wanted)
     for found, right in zip(gradients(loss, flat), gradients(wanted, flat), strict=True):
-        assert_near(found, right)
+        # Sums over hubs make scores of some hundreds, whose rounding the softmax passes on to every derivative.
+        torch.testing.assert_close(found, right, rtol=1e-3, atol=1e-3 * float(right.abs().max()))
     assert torch.equal(x, before[0])  # what is given stays as it was
     if stack.first is not None:
         assert torch.equal(stack.first, before[1])
