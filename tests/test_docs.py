@@ -18,7 +18,7 @@ from demonet.ensemble import ensemble
 
 DOCS = ROOT / "docs"
 PAGES = sorted(path for path in DOCS.glob("*.md") if any(True for _ in blocks(path)))
-NEED_DATA = {"data", "baselines"}
+NEED_DATA = {"data", "baselines", "closed-form"}
 
 
 @pytest.fixture
