@@ -92,6 +92,8 @@ def test_scores_and_embeddings_in_one_pass(kind):
         forgotten = WholeGraph(late, rows=70, once=True)
         model(forgotten)
         assert forgotten.x.numel() == 0
+        with pytest.raises(DemonetError, match="once"):
+            model(forgotten)
         assert late.x.shape == X.shape
 
 

@@ -252,6 +252,10 @@ class NodeDEMONet(DegreeNetwork):
         """Scores, or what the head reads, of all targets: every layer block by block of rows."""
         if self.training:
             raise DemonetError("a WholeGraph is for evaluation", hint="call model.eval() first")
+        if whole.x.dim() < 2:
+            raise DemonetError(
+                "a WholeGraph with once=True was passed to a model before", hint="prepare the graph again"
+            )
         h = whole.x
         if self.stem is not None:
             h = put_together((self.stem(part) for part in row_blocks(whole.x, whole.rows)), whole.x.size(0))
@@ -260,7 +264,7 @@ class NodeDEMONet(DegreeNetwork):
             steps.append((self.head, partial(_convolve, self.head)))
         for number, (conv, step) in enumerate(steps):
             h = put_together(self._step_in_blocks(whole, h, number, conv, step), whole.num_targets(number))
-            if isinstance(whole, WholeGraph) and whole.once and not again:
+            if number == 0 and isinstance(whole, WholeGraph) and whole.once and not again:
                 whole.forget_features()
         return self._head_in_blocks(h, whole.rows) if head and not isinstance(self.head, DEMOConv) else h
 

@@ -36,7 +36,7 @@ def aggregate(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | N
     return out if scale is None else out.mul_(scale[:, None])
 
 
-def sum_scale(graph: Graph, aggr: str, dtype: torch.dtype) -> Tensor | None:
+def list_scale(graph: Graph, aggr: str, dtype: torch.dtype) -> Tensor | None:
     """``[n, 1]`` what the sum over each neighbour list is multiplied by, or None."""
     if aggr == "sum":
         return None
@@ -194,7 +194,7 @@ def conv(
 ) -> tuple[Tensor, Tensor]:
     """:func:`demonet.ops.reference.conv`."""
     if a is None:
-        a, scale = aggregate(x, *graph.lists, None, "sum"), sum_scale(graph, options.aggr, x.dtype)
+        a, scale = aggregate(x, *graph.lists, None, "sum"), list_scale(graph, options.aggr, x.dtype)
         a = a if scale is None else a.mul_(scale)
     out = x.new_empty(x.size(0), weights.width(options.combine))
     left, right = weights.halves(out, options.combine)
@@ -241,7 +241,7 @@ def conv_backward(
     if known and needs[0]:
         by_x = left @ weights.seed.t()
     elif needs[0]:
-        scale = sum_scale(graph, options.aggr, by_a.dtype)
+        scale = list_scale(graph, options.aggr, by_a.dtype)
         by_a = by_a if scale is None else by_a.mul_(scale)
         by_x = aggregate(by_a, *graph.back, None, "sum").addmm_(left, weights.seed.t())
         by_a = x.new_empty(0)

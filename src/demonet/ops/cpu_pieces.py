@@ -29,7 +29,7 @@ def conv(
     """:func:`demonet.ops.reference.conv`."""
     out = graph.buffers.empty((x.size(0), weights.width(options.combine)), x)
     sums = graph.buffers.empty(tuple(x.shape), x) if a is None and options.keep else a
-    factors, scale = _factors(noise, x, weights), cpu.sum_scale(graph, options.aggr, x.dtype)
+    factors, scale = _factors(noise, x, weights), cpu.list_scale(graph, options.aggr, x.dtype)
     for piece in graph.pieces:
         if a is None:
             part = cpu.aggregate(x, *piece.lists, None, "sum")
@@ -94,7 +94,7 @@ def conv_backward(
     if need_matrices:
         by_matrices = graph.buffers.empty(tuple(weights.matrices.shape), weights.matrices).zero_()
     by_bias = grad.new_zeros(grad.size(1)) if need_bias else nothing
-    factors, scale = _factors(noise, x, weights), None if known else cpu.sum_scale(graph, options.aggr, x.dtype)
+    factors, scale = _factors(noise, x, weights), None if known else cpu.list_scale(graph, options.aggr, x.dtype)
     for piece in graph.pieces:
         before = cpu.activation_backward(grad[piece.rows], out[piece.rows], options.activation)
         if need_bias:

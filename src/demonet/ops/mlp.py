@@ -7,13 +7,13 @@ There is one row for each graph of a batch, so that calls would take longer than
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from demonet.ops import reference
 from demonet.ops.noise import Noise
 
 
@@ -89,7 +89,8 @@ class _Scores(torch.autograd.Function):
         r, *parameters = ctx.saved_tensors
         needs, found = ctx.needs_input_grad[1:], list[Tensor | None]()
         if torch.is_grad_enabled():
-            found = _twice(ctx.fixed, r, parameters, grad)
+            out = definition(r, Head(*parameters), ctx.fixed)
+            found = reference.derivatives([out], [r, *parameters], [grad])
         else:
             gamma, _, weight, _, weight2, _ = parameters
             behind = torch.ops.aten.threshold_backward(grad @ weight2, ctx.h, 0)  # what was dropped is zero
@@ -100,12 +101,3 @@ class _Scores(torch.autograd.Function):
             )
             found = [*by_r, behind.t() @ ctx.z, behind.sum(0), grad.t() @ ctx.h, grad.sum(0)]
         return None, *(by if need else None for by, need in zip(found, needs, strict=True))
-
-
-def _twice(fixed: Fixed, r: Tensor, parameters: Sequence[Tensor], grad: Tensor) -> list[Tensor | None]:
-    """The same, with derivatives of their own."""
-    given = [r, *parameters]
-    out = definition(r, Head(*parameters), fixed)
-    wanted = [tensor for tensor in given if tensor.requires_grad]
-    found = iter(torch.autograd.grad(out, wanted, grad, create_graph=True))
-    return [next(found) if tensor.requires_grad else None for tensor in given]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -187,3 +187,19 @@ def linear_cross_entropy_backward(
     by_scores[torch.arange(h.size(0), device=h.device), target] -= 1
     by_scores = (by_scores * (share.to(wide) * grad)[:, None]).to(h.dtype)
     return by_scores @ weight, by_scores.t() @ h, by_scores.sum(0)
+
+
+def derivatives(
+    outputs: Sequence[Tensor], given: Sequence[Tensor | None], grads: Sequence[Tensor | None]
+) -> list[Tensor | None]:
+    """The derivatives by what is given of outputs made of operators: they have derivatives of their own.
+
+    None for what needs none; an output whose derivative is None is not read.
+    """
+    read = [(out, grad) for out, grad in zip(outputs, grads, strict=True) if grad is not None]
+    wanted = [tensor for tensor in given if tensor is not None and tensor.requires_grad]
+    by = torch.autograd.grad(
+        [out for out, _ in read], wanted, [grad for _, grad in read], create_graph=True, allow_unused=True
+    )
+    found = iter(by)
+    return [next(found) if tensor is not None and tensor.requires_grad else None for tensor in given]

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from demonet.ops import backend, cpu_refine
+from demonet.ops import backend, cpu_refine, reference
 from demonet.ops.noise import Noise
 
 
@@ -91,9 +91,7 @@ class _Refine(torch.autograd.Function):
         parameters, (out, mean, variance) = saved[:4], saved[4:]
         given = Refine(parameters[0], parameters[1], parameters[2], parameters[3], ctx.eps)
         if torch.is_grad_enabled():  # a derivative of the derivative is asked for
-            inputs = [tensor for tensor in (y, *parameters) if tensor is not None and tensor.requires_grad]
-            found = iter(torch.autograd.grad(definition(y, given, ctx.noise)[0], inputs, grad, create_graph=True))
-            by = [next(found) if need else None for need in ctx.needs_input_grad[:5]]
+            by = reference.derivatives([definition(y, given, ctx.noise)[0]], [y, *parameters], [grad])
         else:
             scale = 1.0 if ctx.noise is None else ctx.noise.scale
             by = _kernels(y).refine_backward(grad.contiguous(), out, y, given, mean, variance, scale)

@@ -14,7 +14,7 @@ from demonet.ops.schedule.gpu import Groups
 from demonet.ops.triton.blocks import ACTIVATIONS, on_device, precision, product, split
 from demonet.ops.triton.by_weights import load_gradient
 from demonet.ops.triton.drop import arguments, drop
-from demonet.ops.triton.gather import AGGR, gather_sum, list_scale, sum_long
+from demonet.ops.triton.gather import AGGR, gather_sum, list_scale, rows_at, sum_long
 
 
 @triton.jit
@@ -147,11 +147,7 @@ def _input_kernel(
     turned = tl.load(seed + f[None, :] * S + s[:, None], mask=(s < S)[:, None] & (f < F)[None, :], other=0)
     high, low = split(turned, PRECISION)
     for start in range(first, last, BM):
-        position = start + tl.arange(0, BM)
-        inside = position < last
-        row = position
-        if HAS_ROWS:
-            row = tl.load(rows + position, mask=inside, other=0)
+        position, inside, row = rows_at(rows, start, last, HAS_ROWS, BM)
         whole = inside[:, None] & (f < F)[None, :]
         if COMPACT:
             place = third + position - first

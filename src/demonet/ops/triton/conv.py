@@ -12,7 +12,7 @@ from demonet.ops.graph import Graph, Options, Weights
 from demonet.ops.noise import Noise
 from demonet.ops.triton.blocks import ACTIVATIONS, on_device, precision, product, split
 from demonet.ops.triton.drop import arguments, drop
-from demonet.ops.triton.gather import AGGR, gather_sum, list_scale, sum_long
+from demonet.ops.triton.gather import AGGR, gather_sum, list_scale, rows_at, sum_long
 
 GATHER, COMPACT, ROWS = 0, 1, 2  # the sums of a tile: over its lists, precomputed for hubs, given for every row
 
@@ -71,11 +71,7 @@ def _conv_kernel(
     seed_high, seed_low = split(W0, PRECISION)
     high, low = split(Wd, PRECISION)
     for start in range(first, last, BM):
-        position = start + tl.arange(0, BM)
-        inside = position < last
-        row = position
-        if HAS_ROWS:
-            row = tl.load(rows + position, mask=inside, other=0)
+        position, inside, row = rows_at(rows, start, last, HAS_ROWS, BM)
         whole = inside[:, None] & (f < F)[None, :]
         own = tl.load(x + row[:, None] * F + f[None, :], mask=whole, other=0)
         if SOURCE == 0:

@@ -26,6 +26,17 @@ def list_scale(length, AGGR: tl.constexpr):
 
 
 @triton.jit
+def rows_at(rows, start, last, HAS_ROWS: tl.constexpr, BM: tl.constexpr):
+    """A block of a tile: its positions, which of them are inside the tile, and the rows there."""
+    position = start + tl.arange(0, BM)
+    inside = position < last
+    row = position
+    if HAS_ROWS:
+        row = tl.load(rows + position, mask=inside, other=0)
+    return position, inside, row
+
+
+@triton.jit
 def gather_sum(
     x,
     weight,
@@ -74,11 +85,7 @@ def _short_kernel(
     length = tl.load(tile + 2).to(tl.int32)
     column = tl.program_id(1) * BF + tl.arange(0, BF)
     for start in range(first, last, BM):
-        position = start + tl.arange(0, BM)
-        inside = position < last
-        row = position
-        if HAS_ROWS:
-            row = tl.load(rows + position, mask=inside, other=0)
+        _, inside, row = rows_at(rows, start, last, HAS_ROWS, BM)
         total = gather_sum(x, weight, pointer, neighbours, row, inside, column, F, length, HAS_WEIGHT, BM, BF)
         total *= list_scale(length, AGGR)
         mask = inside[:, None] & (column < F)[None, :]
