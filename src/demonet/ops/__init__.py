@@ -18,7 +18,7 @@ from demonet.degree.layout import DegreeLayout
 from demonet.degree.permute import select_by
 from demonet.ops import backend, library, reference
 from demonet.ops.graph import Graph, Options, Weights, tables_of, tensors_of
-from demonet.ops.library import Conv, Grouped, ops
+from demonet.ops.library import Conv, Grouped, LinearCrossEntropy, ops
 from demonet.ops.noise import Noise
 from demonet.ops.readout import ReadOut, read_out
 
@@ -156,6 +156,9 @@ def linear_cross_entropy(h: Tensor, weight: Tensor, bias: Tensor, target: Tensor
     h, weight, bias = _cast(h, weight, bias)
     if h.size(0) < backend.current().head_rows and backend.direct(h, weight):
         return reference.linear_cross_entropy(h, weight, bias, target, share)
+    if backend.eager(h, weight, bias):
+        loss: Tensor = LinearCrossEntropy.apply(h, weight, bias, target, share)
+        return loss
     return ops.linear_cross_entropy(h, weight, bias, target, share)
 
 

@@ -379,6 +379,26 @@ def aggregate(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | N
     return found
 
 
+class LinearCrossEntropy(torch.autograd.Function):
+    """:func:`demonet.ops.linear_cross_entropy`."""
+
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, weight: Tensor, bias: Tensor, target: Tensor, share: Tensor) -> Tensor:
+        """The loss."""
+        ctx.save_for_backward(h, weight, bias, target, share)
+        loss: Tensor = kernel_of("linear_cross_entropy", h)(h, weight, bias, target, share)
+        return loss
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        """Its derivatives."""
+        h, weight, bias, *rest = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            loss = reference.linear_cross_entropy(h, weight, bias, *rest)
+            return *reference.derivatives([loss], [h, weight, bias], [grad]), None, None
+        return *kernel_of("linear_cross_entropy_backward", h)(grad, h, weight, bias, *rest), None, None
+
+
 class Grouped(torch.autograd.Function):
     """:func:`demonet.ops.grouped`."""
 

@@ -44,9 +44,8 @@ def _weights_kernel(
     out,
     x,
     a,
-    partial_seed,
+    partial,
     partial_matrices,
-    partial_bias,
     spans,
     key,
     F,
@@ -88,18 +87,17 @@ def _weights_kernel(
         left, right = drop(left, key, row, s, KEPT), drop(right, key, row, S + w, KEPT)
         d_seed += tl.dot(own, left.to(own.dtype), input_precision=PRECISION)
         d_matrix += tl.dot(total, right.to(own.dtype), input_precision=PRECISION)
-    tl.store(
-        partial_seed + span * F * S + f[:, None] * S + s[None, :], d_seed, mask=(f < F)[:, None] & (s < S)[None, :]
-    )
+    partial += span * (F * S + OUT if BIAS else F * S)
+    tl.store(partial + f[:, None] * S + s[None, :], d_seed, mask=(f < F)[:, None] & (s < S)[None, :])
     tl.store(
         partial_matrices + span * F * W + f[:, None] * W + w[None, :],
         d_matrix,
         mask=(f < F)[:, None] & (w < W)[None, :],
     )
     if BIAS:
-        tl.store(partial_bias + span * OUT + s, d_left, mask=s < S)
+        tl.store(partial + F * S + s, d_left, mask=s < S)
         if not ADD:
-            tl.store(partial_bias + span * OUT + S + w, d_right, mask=w < W)
+            tl.store(partial + F * S + S + w, d_right, mask=w < W)
 
 
 def weights_backward(
@@ -120,9 +118,9 @@ def weights_backward(
     columns, S, W, width = x.size(1), seed.size(1), matrices.size(2), out.size(1)
     count = groups.spans.size(0)
     sums: dict[str, Any] = {"dtype": torch.float32, "device": x.device}
-    partial_seed = torch.empty(count, columns * S, **sums)
+    sizes = [columns * S, width if bias else 0]
+    partial = torch.empty(count, sum(sizes), **sums)
     partial_matrices = torch.empty(count, columns * W, **sums)
-    partial_bias = torch.empty(count if bias else 0, width, **sums)
     by_matrices = torch.empty(matrices.size(0), columns * W, dtype=matrices.dtype, device=x.device)
     wide = backend.block_width(columns * W, 128)
     with on_device(x):
@@ -131,9 +129,8 @@ def weights_backward(
             out,
             x,
             a,
-            partial_seed,
+            partial,
             partial_matrices,
-            partial_bias,
             groups.spans,
             **arguments(noise),
             F=columns,
@@ -163,5 +160,5 @@ def weights_backward(
             BJ=16,
             BF=wide,
         )
-    by_bias = partial_bias.sum(0).to(x.dtype) if bias else x.new_empty(0)
-    return partial_seed.sum(0).to(seed.dtype).view_as(seed), by_matrices.view_as(matrices), by_bias
+    by_seed, by_bias = partial.sum(0).to(x.dtype).split_with_sizes(sizes)
+    return by_seed.view_as(seed), by_matrices.view_as(matrices), by_bias

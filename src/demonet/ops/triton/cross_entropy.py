@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
@@ -67,8 +65,7 @@ def _gradient_kernel(
     share,
     upstream,
     by_h,
-    partial_weight,
-    partial_bias,
+    partial,
     n,
     F,
     C,
@@ -105,8 +102,9 @@ def _gradient_kernel(
         mask = inside[:, None] & (f < F)[None, :]
         tl.store(by_h + row[:, None] * F + f[None, :], back.to(by_h.dtype.element_ty), mask=mask)
     mask = (f < F)[:, None] & (c < C)[None, :]
-    tl.store(partial_weight + program * C * F + c[None, :] * F + f[:, None], d_weight, mask=mask)
-    tl.store(partial_bias + program * C + c, d_bias, mask=c < C)
+    partial += program * C * (F + 1)
+    tl.store(partial + c[None, :] * F + f[:, None], d_weight, mask=mask)
+    tl.store(partial + C * F + c, d_bias, mask=c < C)
 
 
 def _plan(h: Tensor, weight: Tensor) -> tuple[int, int, dict[str, object]]:
@@ -121,12 +119,11 @@ def loss(h: Tensor, weight: Tensor, bias: Tensor, target: Tensor, share: Tensor)
     """:func:`demonet.ops.reference.linear_cross_entropy`."""
     h, weight = h.contiguous(), weight.contiguous()
     rows, programs, options = _plan(h, weight)
-    partial = torch.zeros(programs, dtype=torch.float32, device=h.device)
-    if h.numel():
-        with on_device(h):
-            _loss_kernel[(programs,)](
-                h, weight, bias, target, share, partial, h.size(0), h.size(1), weight.size(0), rows, **options
-            )
+    partial = torch.empty(programs, dtype=torch.float32, device=h.device)
+    with on_device(h):
+        _loss_kernel[(programs,)](
+            h, weight, bias, target, share, partial, h.size(0), h.size(1), weight.size(0), rows, **options
+        )
     return partial.sum()
 
 
@@ -151,28 +148,16 @@ def gradient(
     """
     h, weight = h.contiguous(), weight.contiguous()
     rows, programs, options = _plan(h, weight)
-    sums: dict[str, Any] = {"dtype": torch.float32, "device": h.device}
     by_h = h if over else torch.empty_like(h)
-    partial_weight = torch.zeros(programs, *weight.shape, **sums)
-    partial_bias = torch.zeros(programs, weight.size(0), **sums)
-    if h.numel():
-        with on_device(h):
-            _gradient_kernel[(programs,)](
-                h,
-                weight,
-                bias,
-                target,
-                share,
-                upstream,
-                by_h,
-                partial_weight,
-                partial_bias,
-                h.size(0),
-                h.size(1),
-                weight.size(0),
-                rows,
-                ACTIVATION=ACTIVATIONS[activation],
-                OVER=over,
-                **options,
-            )
-    return by_h, partial_weight.sum(0).to(weight.dtype), partial_bias.sum(0).to(bias.dtype)
+    sizes = [weight.numel(), bias.numel()]
+    partial = torch.empty(programs, sum(sizes), dtype=torch.float32, device=h.device)
+    with on_device(h):
+        _gradient_kernel[(programs,)](
+            *(h, weight, bias, target, share, upstream, by_h, partial),
+            *(h.size(0), h.size(1), weight.size(0), rows),
+            ACTIVATION=ACTIVATIONS[activation],
+            OVER=over,
+            **options,
+        )
+    by_weight, by_bias = partial.sum(0).to(weight.dtype).split_with_sizes(sizes)
+    return by_h, by_weight.view_as(weight), by_bias

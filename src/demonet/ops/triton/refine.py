@@ -1,4 +1,4 @@
-"""Batch norm, ReLU, a second map, ReLU and dropout in Triton (:mod:`demonet.ops.refine`): two kernels each way."""
+"""Batch norm, ReLU, a second map, ReLU and dropout in Triton (:mod:`demonet.ops.refine`): three kernels each way."""
 
 from __future__ import annotations
 
@@ -43,10 +43,44 @@ def _moments_kernel(y, means, squares, n, F, ROWS, BM: tl.constexpr, BF: tl.cons
 
 
 @triton.jit
+def _statistics_kernel(means, squares, mean, variance, n, programs, F, ROWS, BP: tl.constexpr, BF: tl.constexpr):
+    """Mean and variance of all rows, from the moments of the programs; the last one may have fewer rows."""
+    f = tl.program_id(0) * BF + tl.arange(0, BF)
+    total = tl.zeros([BF], tl.float32)
+    for start in range(0, programs, BP):
+        program = start + tl.arange(0, BP).to(tl.int64)
+        count = tl.minimum(n - program * ROWS, ROWS).to(tl.float32)
+        mask = (program < programs)[:, None] & (f < F)[None, :]
+        total += tl.sum(tl.load(means + program[:, None] * F + f[None, :], mask=mask, other=0) * count[:, None], 0)
+    center = total / n
+    total = tl.zeros([BF], tl.float32)
+    for start in range(0, programs, BP):
+        program = start + tl.arange(0, BP).to(tl.int64)
+        count = tl.minimum(n - program * ROWS, ROWS).to(tl.float32)
+        mask = (program < programs)[:, None] & (f < F)[None, :]
+        at = program[:, None] * F + f[None, :]
+        apart = tl.where(mask, tl.load(means + at, mask=mask, other=0) - center[None, :], 0.0)
+        total += tl.sum(tl.load(squares + at, mask=mask, other=0) + apart * apart * count[:, None], 0)
+    tl.store(mean + f, center, mask=f < F)
+    tl.store(variance + f, total / n, mask=f < F)
+
+
+@triton.jit
+def _affine(mean, variance, gamma, beta, f, F, EPS):
+    """The norm as one product and one sum."""
+    inverse = 1.0 / tl.sqrt(tl.load(variance + f, mask=f < F, other=1) + EPS)
+    scale = tl.load(gamma + f, mask=f < F, other=0).to(tl.float32) * inverse
+    shift = tl.load(beta + f, mask=f < F, other=0).to(tl.float32) - tl.load(mean + f, mask=f < F, other=0) * scale
+    return scale, shift
+
+
+@triton.jit
 def _refine_kernel(
     y,
-    scale,
-    shift,
+    mean,
+    variance,
+    gamma,
+    beta,
     weight,
     bias,
     out,
@@ -55,6 +89,7 @@ def _refine_kernel(
     F,
     H,
     ROWS,
+    EPS,
     KEPT: tl.constexpr,
     MAP: tl.constexpr,
     PRECISION: tl.constexpr,
@@ -63,8 +98,8 @@ def _refine_kernel(
     BO: tl.constexpr,
 ):
     f, o = tl.arange(0, BF), tl.arange(0, BO)
-    by = tl.load(scale + f, mask=f < F, other=0)[None, :]
-    plus = tl.load(shift + f, mask=f < F, other=0)[None, :]
+    by, plus = _affine(mean, variance, gamma, beta, f, F, EPS)
+    by, plus = by[None, :], plus[None, :]
     if MAP:
         matrix = tl.load(weight + f[:, None] + o[None, :] * F, mask=(f < F)[:, None] & (o < H)[None, :], other=0)
         high, low = split(matrix, PRECISION)
@@ -87,19 +122,18 @@ def _back_kernel(
     grad,
     out,
     y,
-    scale,
-    shift,
     mean,
+    variance,
+    gamma,
+    beta,
     weight,
     by_y,
-    partial_weight,
-    partial_bias,
-    partial_beta,
-    partial_gamma,
+    partial,
     n,
     F,
     H,
     ROWS,
+    EPS,
     FACTOR,
     MAP: tl.constexpr,
     PRECISION: tl.constexpr,
@@ -107,11 +141,10 @@ def _back_kernel(
     BF: tl.constexpr,
     BO: tl.constexpr,
 ):
-    """By what the norm returned, and by all parameters; each program has its own sums."""
+    """By what the norm returned, and by all parameters; each program has its own sums, one after the other."""
     program = tl.program_id(0).to(tl.int64)
     f, o = tl.arange(0, BF), tl.arange(0, BO)
-    by = tl.load(scale + f, mask=f < F, other=0)
-    plus = tl.load(shift + f, mask=f < F, other=0)
+    by, plus = _affine(mean, variance, gamma, beta, f, F, EPS)
     center = tl.load(mean + f, mask=f < F, other=0)
     d_weight = tl.zeros([BF, BO], tl.float32)
     d_bias = tl.zeros([BO], tl.float32)
@@ -143,27 +176,34 @@ def _back_kernel(
         d_beta += tl.sum(behind, 0)
         d_gamma += tl.sum(behind * (part - center[None, :]), 0)
         tl.store(by_y + row[:, None] * F + f[None, :], behind.to(by_y.dtype.element_ty), mask=whole)
+    partial += program * (2 * F + H * (F + 1) if MAP else 2 * F)
+    tl.store(partial + f, d_gamma, mask=f < F)
+    tl.store(partial + F + f, d_beta, mask=f < F)
     if MAP:
-        at = program * F * H + o[None, :] * F + f[:, None]
-        tl.store(partial_weight + at, d_weight, mask=(f < F)[:, None] & (o < H)[None, :])
-        tl.store(partial_bias + program * H + o, d_bias, mask=o < H)
-    tl.store(partial_beta + program * F + f, d_beta, mask=f < F)
-    tl.store(partial_gamma + program * F + f, d_gamma, mask=f < F)
+        at = 2 * F + o[None, :] * F + f[:, None]
+        tl.store(partial + at, d_weight, mask=(f < F)[:, None] & (o < H)[None, :])
+        tl.store(partial + 2 * F + H * F + o, d_bias, mask=o < H)
 
 
 @triton.jit
-def _norm_kernel(by_y, y, scale, slope, constant, n, F, BM: tl.constexpr, BF: tl.constexpr):
-    """Through the norm: ``by_y * scale + y * slope + constant``, written over ``by_y``."""
+def _norm_kernel(by_y, y, mean, variance, gamma, sums, by_gamma, n, F, EPS, BM: tl.constexpr, BF: tl.constexpr):
+    """Through the norm, written over ``by_y``; ``sums`` are those by gamma, still to be scaled, and by beta."""
     row = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
     f = tl.arange(0, BF)
     mask = (row < n)[:, None] & (f < F)[None, :]
     at = row[:, None] * F + f[None, :]
-    by = tl.load(scale + f, mask=f < F, other=0)[None, :]
-    times = tl.load(slope + f, mask=f < F, other=0)[None, :]
-    plus = tl.load(constant + f, mask=f < F, other=0)[None, :]
+    inverse = 1.0 / tl.sqrt(tl.load(variance + f, mask=f < F, other=1) + EPS)
+    scale = tl.load(gamma + f, mask=f < F, other=0).to(tl.float32) * inverse
+    own = tl.load(sums + f, mask=f < F, other=0) * inverse
+    slope = scale * inverse * own / -n
+    constant = scale * tl.load(sums + F + f, mask=f < F, other=0) / -n
+    constant -= slope * tl.load(mean + f, mask=f < F, other=0)
     part = tl.load(y + at, mask=mask, other=0).to(tl.float32)
-    found = tl.load(by_y + at, mask=mask, other=0).to(tl.float32) * by + part * times + plus
+    found = tl.load(by_y + at, mask=mask, other=0).to(tl.float32) * scale[None, :]
+    found += part * slope[None, :] + constant[None, :]
     tl.store(by_y + at, found.to(by_y.dtype.element_ty), mask=mask)
+    if tl.program_id(0) == 0:
+        tl.store(by_gamma + f, own.to(by_gamma.dtype.element_ty), mask=f < F)
 
 
 def refine(y: Tensor, given: Refine, noise: Noise | None) -> tuple[Tensor, Tensor, Tensor]:
@@ -171,20 +211,22 @@ def refine(y: Tensor, given: Refine, noise: Noise | None) -> tuple[Tensor, Tenso
     y = y.contiguous()
     n, columns = y.shape
     rows, programs, blocks = _plan(y, given)
-    sums: dict[str, Any] = {"dtype": torch.float32, "device": y.device}
-    means, squares = torch.empty(2, programs, columns, **sums)
+    moments = torch.empty(2 * programs + 2, columns, dtype=torch.float32, device=y.device)
+    means, squares, mean, variance = moments[:programs], moments[programs:-2], moments[-2], moments[-1]
     out = y.new_empty(n, columns if given.weight is None else given.weight.size(0))
     with on_device(y):
         _moments_kernel[(programs,)](y, means, squares, n, columns, rows, BM=blocks["BM"], BF=blocks["BF"])
-        mean, variance = _join(means, squares, n, rows)
-        scale, shift = _affine(given, mean, variance)
+        _statistics_kernel[(triton.cdiv(columns, 16),)](
+            means, squares, mean, variance, n, programs, columns, rows, BP=64, BF=16
+        )
         tile = tile_rows(n)
         _refine_kernel[(triton.cdiv(n, tile),)](
-            *(y, scale, shift, given.weight, given.bias, out),
+            *(y, mean, variance, *given[:4], out),
             n=n,
             F=columns,
             H=out.size(1),
             ROWS=tile,
+            EPS=given.eps,
             num_stages=1 if _wide(blocks) else 3,
             **arguments(noise),
             **blocks,
@@ -199,29 +241,24 @@ def refine_backward(
     y = y.contiguous()
     (n, columns), width, weight = y.shape, out.size(1), given.weight
     rows, programs, blocks = _plan(y, given)
-    sums: dict[str, Any] = {"dtype": torch.float32, "device": y.device}
-    scale, shift = _affine(given, mean, variance)
-    by_y = torch.empty_like(y)
-    partial_weight = torch.empty(0 if weight is None else programs, width, columns, **sums)
-    partial_bias = torch.empty(0 if weight is None else programs, width, **sums)
-    partial_beta, partial_gamma = torch.empty(2, programs, columns, **sums)
+    sizes = [columns, columns] if weight is None else [columns, columns, width * columns, width]
+    by_y, by_gamma = torch.empty_like(y), torch.empty_like(given.gamma)
+    partial = torch.empty(programs, sum(sizes), dtype=torch.float32, device=y.device)
     with on_device(y):
         _back_kernel[(programs,)](
-            *(grad, out, y, scale, shift, mean, weight, by_y),
-            *(partial_weight, partial_bias, partial_beta, partial_gamma, n, columns, width, rows, factor),
+            *(grad, out, y, mean, variance, *given[:3], by_y, partial, n, columns, width, rows, given.eps, factor),
             **blocks | _few(blocks),
         )
-        by_beta, inverse = partial_beta.sum(0), torch.rsqrt(variance + given.eps)
-        by_gamma = partial_gamma.sum(0) * inverse
-        slope = scale * inverse * by_gamma / -n
-        constant = scale * by_beta / -n - slope * mean
+        sums = partial.sum(0)  # of everything at once: one kernel instead of four
         _norm_kernel[(triton.cdiv(n, blocks["BM"]),)](
-            by_y, y, scale, slope, constant, n, columns, BM=blocks["BM"], BF=blocks["BF"]
+            *(by_y, y, mean, variance, given.gamma, sums, by_gamma, n, columns, given.eps),
+            BM=blocks["BM"],
+            BF=blocks["BF"],
         )
-    own = [by_gamma.to(given.gamma.dtype), by_beta.to(given.beta.dtype)]
+    _, by_beta, *by_map = sums.to(y.dtype).split_with_sizes(sizes)
     if weight is None:
-        return [by_y, *own, None, None]
-    return [by_y, *own, partial_weight.sum(0).to(weight.dtype), partial_bias.sum(0).to(weight.dtype)]
+        return [by_y, by_gamma, by_beta, None, None]
+    return [by_y, by_gamma, by_beta, by_map[0].view_as(weight), by_map[1]]
 
 
 def _plan(y: Tensor, given: Refine) -> tuple[int, int, dict[str, Any]]:
@@ -241,17 +278,3 @@ def _wide(blocks: dict[str, Any]) -> bool:
 def _few(blocks: dict[str, Any]) -> dict[str, Any]:
     """Few rows at a time: operands and sums of two products are in registers."""
     return {"BM": 16, "num_stages": 1} if _wide(blocks) else {"BM": 32, "num_stages": 2}
-
-
-def _join(means: Tensor, squares: Tensor, n: int, rows: int) -> tuple[Tensor, Tensor]:
-    """Mean and variance of all rows, from those of the programs; the last one may have fewer rows."""
-    last = n - rows * (means.size(0) - 1)
-    mean = (means[:-1].sum(0) * rows + means[-1] * last) / n
-    apart = (means - mean).square_()
-    return mean, (squares.sum(0) + apart[:-1].sum(0) * rows + apart[-1] * last) / n
-
-
-def _affine(given: Refine, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
-    """The norm as one product and one sum."""
-    scale = given.gamma.float() * torch.rsqrt(variance + given.eps)
-    return scale, given.beta.float() - mean * scale
