@@ -9,9 +9,8 @@ import torch
 from tests.reference.graphs import drawn_by_seed, features
 
 from demonet import DegreeLayout, DegreeTasks, DEMOConv
-from demonet.nn.dropout import Dropout, draw_noise, draw_padded
+from demonet.nn.dropout import Dropout, draw_noise
 from demonet.ops.noise import draw_key, keyed_factors
-from demonet.ops.schedule.buffers import Buffers
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
@@ -97,19 +96,6 @@ def test_a_compiled_call_draws_the_same_numbers():
         out = call(x)
         found.append((out, torch.autograd.grad(out.sum(), x)[0], torch.rand(1)))
     assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
-
-
-@pytest.mark.parametrize("halves", [[(4, 4), (4, 4)], [(3, 3), (3, 3)], [(3, 2), (1, 2), (5, 4)], [(1, 1)]])
-def test_all_layers_at_once_are_the_layers_one_by_one(halves):
-    rows, source = 7, torch.tensor([0, 1, 2, 2, 3, 4, 5, 6, 6])
-    like = torch.empty(0, dtype=torch.float64)
-    torch.manual_seed(2)
-    found = draw_padded(rows, halves, 0.4, like, source, Buffers())
-    torch.manual_seed(2)
-    for (left, right), both in zip(halves, found, strict=True):
-        noise = draw_noise(rows * (left + right), 0.4, like.dtype)
-        parts = noise[: rows * left].view(rows, left)[source], noise[rows * left :].view(rows, right)[source]
-        assert torch.equal(both, torch.cat([part.reshape(-1) for part in parts]))
 
 
 def test_nothing_is_dropped_without_training_or_probability():

@@ -1,4 +1,4 @@
-"""All layers, the head and the loss of a small graph as one function, against the same made of parts."""
+"""The loss of a model, against the same made of its scores."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from hypothesis import given, settings
 from tests.reference.graphs import drawn_by_seed, features, graphs, seeds
 
 from demonet.degree import DegreeLayout, DegreeTasks
-from demonet.errors import DemonetError
 from demonet.nn import NodeDEMONet
 from demonet.nn import weights as schemes
-from demonet.nn.fused import small_loss
 from demonet.ops import cpu
 from demonet.ops.graph import Graph
 from demonet.train.problem import LabelledBatch
@@ -46,10 +44,9 @@ def by_scores(model, inputs, target, share):
 def compare(model, inputs, rows):
     """The same loss, derivatives and random numbers as by way of forward."""
     wanted, found = list(model.parameters()), []
-    for way in (small_loss, by_scores):
+    for way in (NodeDEMONet.loss, by_scores):
         torch.manual_seed(7)
         loss = way(model, inputs, *classes(rows, inputs.layout.num_nodes))
-        assert loss is not None
         found.append((loss, torch.rand(1), *torch.autograd.grad(3 * loss, wanted)))
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other)
@@ -85,21 +82,19 @@ def test_degrees_that_were_not_seen():
     compare(model, model.prepare(features(40, 5, 3), graph.edge_index), torch.arange(40))
 
 
-def test_twice_the_same_bits_backward_twice_and_no_second_derivative():
+def test_twice_the_same_bits():
     model, inputs = made(GRAPHS["undirected"], torch.float32)
     wanted, rows = list(model.parameters()), torch.arange(0, 40, 3)
     x, folded = inputs.x.clone(), inputs.neighbourhood.clone()
     torch.manual_seed(1)
-    loss = small_loss(model, inputs, *classes(rows))
-    other = small_loss(model, inputs, *classes(rows))  # alive together: they share no memory
+    loss = model.loss(inputs, *classes(rows))
+    model.loss(inputs, *classes(rows))  # alive together: they share no memory
     runs = [torch.autograd.grad(loss, wanted, retain_graph=True) for _ in range(2)]
     torch.manual_seed(1)
-    runs.append(torch.autograd.grad(small_loss(model, inputs, *classes(rows)), wanted))
+    runs.append(torch.autograd.grad(model.loss(inputs, *classes(rows)), wanted))
     assert all(torch.equal(one, two) for run in runs[1:] for one, two in zip(runs[0], run, strict=True))
     assert torch.equal(inputs.x, x)
     assert torch.equal(inputs.neighbourhood, folded)
-    with pytest.raises(DemonetError, match="cross_entropy"):
-        torch.autograd.grad(other, wanted, create_graph=True)
 
 
 def test_large_arrays_in_kept_memory(override):
@@ -110,7 +105,7 @@ def test_large_arrays_in_kept_memory(override):
     for alive in (True, False):
         torch.manual_seed(2)
         for _ in range(3):
-            loss = small_loss(model, inputs, *classes(rows))
+            loss = model.loss(inputs, *classes(rows))
             if alive:
                 losses.append(loss)
             else:
@@ -119,34 +114,11 @@ def test_large_arrays_in_kept_memory(override):
     assert all(torch.equal(*pair) for one in zip(together, alone, strict=True) for pair in zip(*one, strict=True))
 
 
-def test_who_gets_it(override):
-    given = classes(torch.arange(3))
-    model, inputs = made(GRAPHS["undirected"], torch.float32)
-    assert small_loss(model, inputs, *given) is not None
-    with torch.autocast("cpu"):
-        assert small_loss(model, inputs, *given) is None
-    for config in ({"refine": True}, {"head": "mlp"}, {"layers": 0, "head": "degree"}):
-        assert small_loss(*made(GRAPHS["undirected"], **config), *given) is None
-    assert small_loss(*made(GRAPHS["undirected"], torch.bfloat16), *given) is None
-    weighted = model.prepare(
-        inputs.layout.leave(inputs.x),
-        GRAPHS["undirected"].edge_index,
-        edge_weight=torch.ones(GRAPHS["undirected"].edge_index.size(1)),
-    )
-    assert small_loss(model, weighted, *given) is None
-    override(fused_rows=40)
-    assert small_loss(model, inputs, *given) is None
-    torch.manual_seed(7)
-    loss = model.loss(inputs, *given)
-    torch.manual_seed(7)
-    torch.testing.assert_close(loss, by_scores(model, inputs, *given))
-
-
 def test_the_first_sums_are_not_taken_again(monkeypatch):
     model, inputs = made(GRAPHS["undirected"], layers=3)
     taken = []
     monkeypatch.setattr(cpu, "aggregate", lambda *args, whole=cpu.aggregate: taken.append(args) or whole(*args))
-    loss = small_loss(model, inputs, *classes(torch.arange(40)))
+    loss = model.loss(inputs, *classes(torch.arange(40)))
     assert len(taken) == 2
     loss.backward()
     assert len(taken) == 4
@@ -156,18 +128,16 @@ def test_a_loss_that_nobody_differentiates_is_forgotten(override):
     override(buffer_bytes=1)
     model, inputs = made(GRAPHS["undirected"], torch.float32)
     for _ in range(5):
-        small_loss(model, inputs, *classes(torch.arange(40)))
+        model.loss(inputs, *classes(torch.arange(40)))
     kept = [len(storages) for storages in Graph.of(inputs.sorted_layout).buffers._kept.values()]
-    small_loss(model, inputs, *classes(torch.arange(40)))
+    model.loss(inputs, *classes(torch.arange(40)))
     assert [len(storages) for storages in Graph.of(inputs.sorted_layout).buffers._kept.values()] == kept
     assert max(kept) < 10  # of one loss alone, whose layers have arrays of the same size
 
 
-def test_training_takes_it():
+def test_training_has_the_same_loss():
     model, inputs = made(GRAPHS["undirected"], torch.float32)
     rows = torch.arange(0, 40, 3)
-    loss = _loss(model, LabelledBatch((inputs,), rows, rows % 3))
-    assert type(loss.grad_fn).__name__ == "_LossBackward"
     torch.manual_seed(7)
     loss = _loss(model, LabelledBatch((inputs,), rows, rows % 3))
     torch.manual_seed(7)

@@ -30,8 +30,8 @@ def test_node_models_compile_in_one_graph(number, form):
 def test_a_matrix_for_every_degree_at_hand_compiles_in_one_graph(scheme):
     torch._dynamo.reset()
     layout = DegreeLayout.from_edge_index(*TRACED[0])
-    model = NodeDEMONet(3, 2, DegreeTasks.exact(layout.degree), scheme=scheme).eval()
-    prepared = model.prepare(features(12, 3, 0).float(), layout)
+    model = NodeDEMONet(3, 2, DegreeTasks.exact(layout.degree), scheme=scheme).double().eval()
+    prepared = model.prepare(features(12, 3, 0), layout)
     assert_same(torch.compile(model, fullgraph=True, backend="aot_eager")(prepared), model(prepared))
 
 

@@ -72,6 +72,7 @@ def test_schedules_follow_the_settings():
     layout = DegreeLayout.from_edge_index(*drawn_by_seed(12, 30))
     graph = Graph.of(layout)
     assert Graph.of(layout.sorted()) is graph
-    with backend.override(piece_rows=2):
-        assert len(Graph.of(layout).pieces) == 6
-    assert len(Graph.of(layout).pieces) == 1
+    x = torch.zeros(12, 1)
+    with backend.override(piece_rows=2, piece_graph_rows=1):
+        assert len(Graph.of(layout).pieces_for(x)) == 6
+    assert len(Graph.of(layout).pieces_for(x)) == 1

@@ -30,8 +30,9 @@ def test_schedules_go_with_the_graph():
     gc.collect()  # what earlier tests left
     before = len(module._SCHEDULES)
     graph = Graph.of(layout)
-    for name in ("blocks", "pieces", "tiles", "back_tiles", "groups", "buffers"):
+    for name in ("blocks", "tiles", "back_tiles", "groups", "buffers"):
         getattr(graph, name)
+    graph.pieces_for(torch.zeros(30, 1))
     alive = weakref.ref(layout.offsets)
     assert len(module._SCHEDULES) == before + 1
     del layout, graph

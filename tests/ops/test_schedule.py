@@ -9,17 +9,15 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.reference.graphs import drawn_by_seed, features, graphs
+from tests.reference.graphs import drawn_by_seed
 
 from demonet import backend
 from demonet.degree import DegreeLayout
 from demonet.ops.graph import Graph
-from demonet.ops.reference import aggregate
 from demonet.ops.schedule.buffers import Buffers
-from demonet.ops.schedule.cpu import cheapest, cut_blocks, cut_pieces, cut_tiers
+from demonet.ops.schedule.cpu import cut_blocks, cut_pieces
 
 LEAST = backend.current().buffer_bytes
-CALL = backend.current().tier_call_cost
 
 
 def offsets(sizes):
@@ -88,7 +86,8 @@ def test_pieces_hold_every_row_once(nodes, arcs, seed, undirected, rows, side):
     group = torch.repeat_interleave(layout.offsets.diff())
     for piece in pieces:
         assert 0 < piece.rows.stop - piece.rows.start <= rows
-        inside = [g for g, part in piece.groups for _ in range(part.start, part.stop)]
+        assert piece.blocks.height == 0
+        inside = [g for g, start, end in piece.blocks.rest for _ in range(start, end)]
         assert inside == group[piece.rows].tolist()
         for (pointer, neighbours), own in ((lists, piece.lists), (back, piece.back)):
             for k, row in enumerate(range(piece.rows.start, piece.rows.stop)):
@@ -96,52 +95,10 @@ def test_pieces_hold_every_row_once(nodes, arcs, seed, undirected, rows, side):
                 assert torch.equal(own[1][own[0][k] : own[0][k + 1]], expected)
 
 
-def test_a_graph_without_nodes_has_no_pieces():
-    layout = DegreeLayout.from_edge_index(torch.empty(2, 0, dtype=torch.long), 0)
-    assert Graph.of(layout).pieces == []
-
-
-def tiers_of(layout):
-    lists, back = (layout.pointer, layout.neighbours), (layout.back_pointer, layout.back_neighbours)
-    return cut_tiers(layout.offsets, lists, back)
-
-
-@given(graphs(max_nodes=12))
-def test_places_and_lists(graph):
-    layout = DegreeLayout.from_edge_index(*graph).sorted()
-    tiers, x = tiers_of(layout), features(graph.num_nodes, 3, 0)
-    assert torch.equal(tiers.source[tiers.place], torch.arange(graph.num_nodes))
-    padded = tiers.pad(x)
-    assert torch.equal(padded[tiers.place], x)
-    assert (padded != 0).any(1).sum() == graph.num_nodes
-    for lists, spread in (
-        ((layout.pointer, layout.neighbours), (tiers.pointer, tiers.neighbours)),
-        ((layout.back_pointer, layout.back_neighbours), (tiers.back_pointer, tiers.back_neighbours)),
-    ):
-        torch.testing.assert_close(
-            aggregate(padded, *spread, None, "sum"), tiers.pad(aggregate(x, *lists, None, "sum"))
-        )
-    group = torch.repeat_interleave(layout.offsets.diff())
-    where = torch.cat([torch.arange(tier.first, tier.last).repeat_interleave(tier.height) for tier in tiers.cuts])
-    assert torch.equal(where[tiers.place], group)
-    assert (
-        [block.size(0) for block in tiers.blocks(padded)]
-        == tiers.counts
-        == [len(part) for part in tiers.groups(torch.zeros(len(layout.degrees), 1, 1))]
-    )
-
-
-@given(st.lists(st.integers(0, 200), max_size=9))
-def test_the_tiers_cost_least(sizes):
-    def price(bounds):
-        return sum(CALL + (last - first) * max(1, *sizes[first:last]) for first, last in bounds)
-
-    def every(first):
-        if first == len(sizes):
-            yield []
-        for last in range(first + 1, len(sizes) + 1):
-            yield from ([(first, last), *rest] for rest in every(last))
-
-    found = cheapest(sizes)
-    assert [tier.height for tier in found] == [max(1, *sizes[t.first : t.last]) for t in found]
-    assert price([(t.first, t.last) for t in found]) == min(map(price, every(0)))
+@pytest.mark.parametrize(
+    ("dtype", "least", "count"), [(torch.float32, 12, 3), (torch.bfloat16, 12, 1), (torch.float32, 13, 1)]
+)
+def test_a_small_graph_is_one_piece(override, dtype, least, count):
+    override(piece_graph_rows=least, piece_rows=4)
+    graph = Graph.of(DegreeLayout.from_edge_index(*drawn_by_seed(12, 30)))
+    assert len(graph.pieces_for(torch.zeros(12, 1, dtype=dtype))) == count

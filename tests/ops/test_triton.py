@@ -28,7 +28,7 @@ from demonet.ops import gpu
 from demonet.ops.triton import cross_entropy, gather, linear, pool, refine, rows
 
 CHUNK, SHORT = backend.current().chunk_edges, backend.current().short_list
-TOLERANCE = {torch.float32: 2e-5, torch.float16: 4e-3}
+TOLERANCE = {torch.float32: 2e-5, torch.float16: 1e-2}
 # No shrinking: a kernel in the interpreter is slow, and the draws are small already.
 SLOW = settings(max_examples=6, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 seeds = st.integers(0, 2**31)

@@ -40,36 +40,6 @@ library.impl("dropout_noise", lambda like, size, p: draw_noise(size, p, like.dty
 torch.library.register_fake("demonet::dropout_noise", lambda like, size, p: like.new_empty(size), lib=library)
 
 
-def draw_padded(
-    rows: int, halves: list[tuple[int, int]], p: float, like: Tensor, source: Tensor, buffers: Buffers
-) -> list[Tensor]:
-    """The factors of all layers for padded rows, drawn at once: for each layer, those of its left half come first.
-
-    Args:
-        rows: Number of rows.
-        halves: Columns of the halves of each layer.
-        p: The probability.
-        like: A tensor of the dtype of the factors.
-        source: The row at each place.
-        buffers: Memory for the factors.
-    """
-    widths = [width for pair in halves for width in pair]
-    size, places = rows * sum(widths), source.numel()
-    sizes = [rows * (left + right) for left, right in halves]
-    words = [_words(size) for size in sizes]
-    bits = _fill(buffers.empty((sum(words),), source))
-    if bits.numel() > size:  # a layer drawn alone starts with a new number
-        layers = bits.split([4 * count for count in words])
-        bits = torch.cat([layer[:size] for layer, size in zip(layers, sizes, strict=True)])
-    noise = _factors(bits, p, buffers.empty((size,), like))
-    if len(set(widths)) == 1:
-        apart = buffers.empty((len(widths), places, widths[0]), like)
-        torch.index_select(noise.view(len(widths), rows, -1), 1, source, out=apart)
-        return list(apart.view(len(halves), -1))
-    parts = [part.view(rows, -1).index_select(0, source) for part in noise.split([rows * width for width in widths])]
-    return [torch.cat([left.view(-1), right.view(-1)]) for left, right in zip(parts[::2], parts[1::2], strict=True)]
-
-
 def _words(size: int) -> int:
     """Number of 64-bit words that hold so many 16-bit numbers."""
     return -(-size // 4)

@@ -14,10 +14,9 @@ from torch import Tensor, nn
 
 from demonet.degree.layout import DegreeLayout
 from demonet.nn.after import count_batch
-from demonet.nn.dropout import draw_noises, draw_padded
+from demonet.nn.dropout import draw_noises
 from demonet.nn.prepared import GraphInput, LayerInput
-from demonet.ops import Weights, backend, cpu_small, deep, mlp, stack
-from demonet.ops.cpu import Head
+from demonet.ops import Weights, backend, deep, mlp, stack
 from demonet.ops.graph import Graph
 
 if TYPE_CHECKING:
@@ -74,41 +73,7 @@ def _normalises(h: Tensor) -> bool:
     """Whether a batch norm may be part of a function for few rows on a CPU."""
     if not 1 < h.size(0) < backend.current().deep_rows or torch.is_autocast_enabled(h.device.type):
         return False
-    return h.dtype in (torch.float32, torch.float64) and backend.direct(h)
-
-
-def small_loss(model: NodeDEMONet, graph: GraphInput, target: Tensor, share: Tensor) -> Tensor | None:
-    """:meth:`NodeDEMONet.loss` on a small graph on a CPU; None where it does not apply.
-
-    It draws the same random numbers as forward.
-
-    Args:
-        model: The model.
-        graph: The prepared graph.
-        target, share: As in :meth:`NodeDEMONet.loss`, in the caller's order.
-    """
-    convs, head = _plain_convs(model, graph), model.head
-    if not convs or not isinstance(head, nn.Linear) or not _is_small(graph, head.weight):
-        return None
-    convs[0]._check_layout(graph.x, graph.sorted_layout)
-    drop = convs[0].drop
-    layers: cpu_small.Layers = []
-    for conv in convs:
-        alike = conv.keep_sums and conv.drop.active == drop.active
-        terms = conv.weights.terms(graph.sorted_layout) if alike else None
-        if terms is None or not backend.direct(conv.seed.weight, terms[1]):
-            return None
-        layers.append((conv.seed.weight, *terms, conv.bias))
-    graph_, (x, first, nodes, filled) = Graph.of(graph.sorted_layout), graph.padded
-    noises: list[Tensor] | None = None
-    if drop.active:
-        halves = [(seed.size(0), own.size(2)) for seed, _, own, _ in layers]
-        noises = draw_padded(graph.x.size(0), halves, drop.p, x, graph_.tiers.source, graph_.buffers)
-    small = cpu_small.Small(graph_, x, first, convs[0].options(model.config.activation))
-    share = share.index_select(0, nodes).to(x.dtype).mul_(filled)
-    return cpu_small.head_loss(
-        small, noises, layers, Head(head.weight, head.bias, target.index_select(0, nodes), share)
-    )
+    return h.layout == torch.strided and h.dtype in (torch.float32, torch.float64) and backend.direct(h)
 
 
 def stack_loss(model: NodeDEMONet, given: LayerInput, target: Tensor, share: Tensor) -> Tensor | None:
@@ -150,12 +115,3 @@ def _plain_convs(model: NodeDEMONet, given: GraphInput | LayerInput) -> list[DEM
     if given.edge_weight is not None or given.fill is not None:
         return []
     return [layer.conv for layer in model.hidden_layers()]
-
-
-def _is_small(graph: GraphInput, head: Tensor) -> bool:
-    x = graph.x
-    if x.size(0) >= backend.current().fused_rows or not backend.fuses_loss(x):
-        return False
-    if graph.neighbourhood is None:
-        return False
-    return backend.direct(x, graph.neighbourhood, head) and x.dtype in (torch.float32, torch.float64)

@@ -20,7 +20,7 @@ from demonet.nn.blocks import NodeBatch, WholeGraph, put_together, row_blocks, s
 from demonet.nn.config import ModelConfig
 from demonet.nn.conv import DEMOConv
 from demonet.nn.dropout import Dropout
-from demonet.nn.fused import deep_levels, head_scores, small_loss, stack_loss
+from demonet.nn.fused import deep_levels, head_scores, stack_loss
 from demonet.nn.prepared import GraphInput, LayerInput, layer_input, prepare
 from demonet.ops import ReadOut, linear_cross_entropy, read_out
 from demonet.ops.reference import activate
@@ -286,16 +286,13 @@ class NodeDEMONet(DegreeNetwork):
     def loss(self, x: Tensor | GraphInput, target: Tensor, share: Tensor, edge_index: Graph = None) -> Tensor:
         r"""Weighted cross-entropy over all nodes, :math:`\sum_v s_v \, \mathrm{CE}_v`.
 
-        With a linear head, the fastest of three ways is taken: one function for a small prepared graph on a CPU, one
-        for a GPU (both in :mod:`demonet.nn.fused`), or layer by layer.
+        With a linear head on convolutions alone, it is one function on a GPU (:mod:`demonet.nn.fused`).
 
         Args:
             x, edge_index: As in :meth:`forward`.
             target: ``[n]`` the class of every node, in the caller's order; any class where the share is zero.
             share: ``[n]`` float32, :math:`s_v`, the weight of every node; zero leaves it out.
         """
-        if isinstance(x, GraphInput) and (found := small_loss(self, x, target, share)) is not None:
-            return found
         given = layer_input(x, edge_index)
         if given.layout is not None:  # one number of each row is reordered, instead of its scores
             target, share = given.layout.enter(target), given.layout.enter(share)

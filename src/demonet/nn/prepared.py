@@ -17,7 +17,6 @@ from demonet.degree.union import LayoutUnion
 from demonet.errors import DemonetError
 from demonet.nn.conv import DEMOConv
 from demonet.ops import backend
-from demonet.ops.graph import Graph
 from demonet.ops.sparse import is_sparse, sparse_rows
 
 AHEAD = 32  # batches of small graphs that are assembled at a time
@@ -51,18 +50,6 @@ class GraphInput:
     def sorted_layout(self) -> DegreeLayout:
         """The layout of the rows as they are here."""
         return self.layout.sorted()
-
-    @cached_property
-    def padded(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Rows padded in tiers (:attr:`demonet.ops.graph.Graph.tiers`), for the fused loss of a small graph.
-
-        ``x``, ``neighbourhood``, the node at each place (in the caller's numbering), and 1, or 0 at empty places.
-        """
-        tiers, first = Graph.of(self.sorted_layout).tiers, self.neighbourhood
-        assert first is not None
-        nodes = self.layout.enter(torch.arange(self.layout.num_nodes))
-        filled = self.x.new_zeros(tiers.source.numel()).index_fill_(0, tiers.place, 1)
-        return tiers.pad(self.x), tiers.pad(first), nodes[tiers.source], filled
 
 
 class GraphUnion:

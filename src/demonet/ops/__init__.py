@@ -2,9 +2,8 @@
 
 The functions here are what :mod:`demonet.nn` calls. What they compute is defined in :mod:`~demonet.ops.reference`;
 :mod:`~demonet.ops.cpu` and :mod:`~demonet.ops.gpu` (Triton) compute the same faster; :mod:`~demonet.ops.backend`
-chooses between them. :mod:`~demonet.ops.library` registers them as ``torch.ops.demonet``, or calls the CPU versions
-without that detour; :mod:`~demonet.ops.cpu_pieces` has convolutions of large graphs. Losses of whole models are in
-:mod:`~demonet.ops.cpu_small` and :mod:`~demonet.ops.stack` (GPU), deep layers in :mod:`~demonet.ops.deep`.
+chooses between them. :mod:`~demonet.ops.library` registers them as ``torch.ops.demonet``, or calls them without that
+detour. The loss of a whole model on a GPU is in :mod:`~demonet.ops.stack`, deep layers in :mod:`~demonet.ops.deep`.
 
 A *group* is all rows of one degree; a layout has one slice of rows for each. A *task* may contain several groups.
 """

@@ -40,9 +40,7 @@ _EXPORT_IS_DISTINCT = torch.__version__ >= "2.13"
 class Backend:
     """The path and the thresholds. All defaults are measured; none changes a result beyond rounding.
 
-    A *group* is all rows of one degree. The *fused loss* is a model's layers, head and loss as one function
-    (:mod:`demonet.nn.fused`). A *tier* is a run of groups padded to the same number of rows, so that they are one
-    batched product (:mod:`demonet.ops.schedule.cpu`).
+    A *group* is all rows of one degree.
 
     The attributes are, in this order: the path; thresholds on a CPU; thresholds of the schemes; thresholds in Triton.
 
@@ -55,11 +53,9 @@ class Backend:
         block_call_cost: Cost of calling a matrix product, without its arithmetic, in padded rows.
         block_batch_cost: The same for a batched product.
         block_matrix_size: With matrices of at least this many entries, groups are multiplied one by one.
-        tier_call_cost: Cost of calling the batched product of a tier, in padded rows.
         piece_graph_rows: With at least this many rows, a convolution goes piece by piece.
         piece_rows: Rows of a piece.
         buffer_bytes: The memory of results of at least this size is reused in the next epoch.
-        fused_rows: Rows below which a CPU has a fused loss.
         deep_rows: Rows below which deep layers (:mod:`demonet.ops.deep`) and the head of a graph model are functions.
         outer_rows: Rows that are summed at a time in a sum of outer products over all rows.
         padded_entries: Entries that may be copied to align rows for ``torch.nn.functional.grouped_mm``.
@@ -94,11 +90,9 @@ class Backend:
     block_call_cost: int = 40
     block_batch_cost: int = 200
     block_matrix_size: int = 2**14
-    tier_call_cost: int = 60
     piece_graph_rows: int = 16384
     piece_rows: int = 4096
     buffer_bytes: int = 2**18
-    fused_rows: int = 16384
     deep_rows: int = 4096
     outer_rows: int = 8192
     padded_entries: int = 2**22

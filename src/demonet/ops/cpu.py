@@ -1,27 +1,35 @@
 """The operators on a CPU: the functions of :mod:`demonet.ops.reference`, written for speed.
 
 Every pass over the rows costs about as much as a product with them, and every fresh matrix of their size as much again
-in new pages. So a convolution multiplies both halves straight into one output and activates it in place; backward,
-there is one gradient before the activation, one by the sums, and one by the input.
+in new pages. So a convolution multiplies both halves straight into one output and activates it in place. A large graph
+goes a few thousand rows at a time, which are summed, multiplied and activated while they are in the cache; backward,
+all products of a piece follow its gradient before the activation, which is never stored. Results are in memory that is
+reused from epoch to epoch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from demonet.ops import backend, reference
+from demonet.ops.cpu_products import degree_linear, degree_outer, group_multiply, group_outer
 from demonet.ops.graph import Graph, Options, Weights
 from demonet.ops.noise import Noise
-from demonet.ops.schedule.buffers import Buffers
 from demonet.ops.schedule.cpu import Blocks
 
-# Dtypes that torch multiplies group by group in one call; before torch 2.10 there is no such call.
-GROUPED_DTYPES = (torch.float32, torch.bfloat16, torch.float16) if hasattr(F, "grouped_mm") else ()
+__all__ = [
+    "aggregate",
+    "conv",
+    "conv_backward",
+    "degree_linear",
+    "degree_outer",
+    "linear_cross_entropy",
+    "linear_cross_entropy_backward",
+]
 
 
 def aggregate(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, aggr: str) -> Tensor:
@@ -49,156 +57,36 @@ def list_scale(graph: Graph, aggr: str, dtype: torch.dtype) -> Tensor | None:
     return graph.once(f"scale of {aggr} in {dtype}", make)
 
 
-def degree_linear(x: Tensor, weight: Tensor, offsets: Tensor, task: Tensor) -> Tensor:
-    """One grouped product; the matrices are copied only when the groups do not use them in order."""
-    if not _grouped(x, weight):
-        return reference.degree_linear(x, weight, offsets, task)
-    tasks = task.tolist()
-    used = next((place + 1 for place in range(len(tasks) - 1, -1, -1) if tasks[place] >= 0), 0)
-    if used == 0:
-        return x.new_zeros(x.size(0), weight.size(2))
-    matrices = weight[:used] if tasks[:used] == list(range(used)) else _in_group_order(weight, task[:used])
-    out = F.grouped_mm(_aligned(x), _aligned(matrices), offs=offsets[1 : used + 1].int())
-    if used < len(tasks):
-        out[int(offsets[used]) :] = 0  # groups of task -1 at the end, which the product left unwritten
-    return out.contiguous()
-
-
-def degree_outer(x: Tensor, y: Tensor, offsets: Tensor, task: Tensor, num_tasks: int) -> Tensor:
-    """One grouped product of the transposed rows, then a sum where several groups share a task."""
-    if not _grouped(x, y):
-        return _outer_one_by_one(x, y, offsets, task, num_tasks)
-    per_group = F.grouped_mm(_aligned(x).t(), _aligned(y), offs=offsets[1:].int())
-    if task.tolist() == list(range(num_tasks)):
-        return per_group.contiguous()
-    used = task >= 0
-    out = x.new_zeros(num_tasks, x.size(1), y.size(1))
-    return out.index_add_(0, task[used], per_group[used])
-
-
-def _grouped(x: Tensor, other: Tensor) -> bool:
-    """Whether to use one grouped product: torch has it for the dtype, and padding does not cost too much."""
-    if x.dtype not in GROUPED_DTYPES or x.numel() == 0 or other.numel() == 0:
-        return False
-    step = 16 // x.element_size()
-    return sum(tensor.numel() for tensor in (x, other) if tensor.size(-1) % step) <= backend.current().padded_entries
-
-
-def _outer_one_by_one(x: Tensor, y: Tensor, offsets: Tensor, task: Tensor, num_tasks: int) -> Tensor:
-    """Group by group, straight into the output."""
-    out = x.new_empty(num_tasks, x.size(1), y.size(1))
-    bounds, written = offsets.tolist(), set()
-    for start, end, t in zip(bounds[:-1], bounds[1:], task.tolist(), strict=True):
-        if end > start and t >= 0:
-            beta = 1 if t in written else 0
-            torch.addmm(out[t], x[start:end].t(), y[start:end], beta=beta, out=out[t])
-            written.add(t)
-    for t in set(range(num_tasks)) - written:
-        out[t] = 0
-    return out
-
-
-def _in_group_order(weight: Tensor, task: Tensor) -> Tensor:
-    """The matrix of every group, in the order of the groups; zero for task -1."""
-    if bool((task < 0).any()):
-        return weight[task.clamp(min=0)] * (task >= 0)[:, None, None]
-    return weight[task]
-
-
-def _aligned(x: Tensor) -> Tensor:
-    """Rows that begin at whole multiples of 16 bytes, as the grouped product requires; a padded copy where they do not.
-
-    Transposed matrices are accepted too.
-    """
-    step = 16 // x.element_size()
-    for row, column in ((-2, -1), (-1, -2)) if x.dim() == 3 else ((-2, -1),):
-        if x.stride(column) == 1 and x.stride(row) % step == 0 and x.stride(row) >= x.size(column):
-            return x
-    missing = -x.size(-1) % step
-    if missing:
-        return F.pad(x, (0, missing))[..., : x.size(-1)]
-    return x.clone(memory_format=torch.contiguous_format)  # contiguous() would leave a dimension of 1 as it is
-
-
-def group_multiply(a: Tensor, matrices: Tensor, blocks: Blocks, out: Tensor, *, add: bool = False) -> Tensor:
-    """Every row times the matrix of its group.
-
-    Args:
-        a: ``[n, F]``.
-        matrices: ``[groups, F, W]``.
-        blocks: The groups.
-        out: ``[n, W]``, overwritten; it may be a slice of columns.
-        add: Whether to add to it instead.
-    """
-    blocks = _blocks_for(matrices, blocks)
-    if blocks.height:
-        batch = torch.bmm(_padded(a, blocks), matrices).flatten(0, 1).index_select(0, blocks.place)
-        if blocks.rows is None:
-            out = out.add_(batch) if add else out.copy_(batch)
-        elif add:
-            out.index_add_(0, blocks.rows, batch)
-        else:
-            out.index_copy_(0, blocks.rows, batch)
-    for matrix, part, result in zip(_own(matrices, blocks), _rows(a, blocks), _rows(out, blocks), strict=True):
-        if add:
-            result.addmm_(part, matrix)
-        else:
-            torch.mm(part, matrix, out=result)
-    return out
-
-
-def group_outer(a: Tensor, b: Tensor, blocks: Blocks, buffers: Buffers | None = None) -> Tensor:
-    r"""``[groups, F, W]``: :math:`\sum_v a_v b_v^\top` over the rows of each group."""
-    shape = (blocks.num_groups, a.size(1), b.size(1))
-    out = a.new_empty(shape) if buffers is None else buffers.empty(shape, a)
-    blocks = _blocks_for(out, blocks)
-    if blocks.height:
-        once = _padded(b, blocks).mul_(
-            blocks.filled.view(blocks.num_groups, blocks.height, 1)
-        )  # count repeated rows once
-        torch.bmm(_padded(a, blocks).transpose(1, 2), once, out=out)
-    elif len(blocks.rest) < blocks.num_groups:
-        out.zero_()  # groups without rows
-    for result, left, right in zip(_own(out, blocks), _rows(a, blocks), _rows(b, blocks), strict=True):
-        torch.mm(left.t(), right, out=result)
-    return out
-
-
-def _own(matrices: Tensor, blocks: Blocks) -> Sequence[Tensor]:
-    """The matrices of the groups in the rest."""
-    if len(blocks.rest) == blocks.num_groups:
-        return matrices.unbind()
-    return [matrices[group] for group, _, _ in blocks.rest]
-
-
-def _rows(x: Tensor, blocks: Blocks) -> Sequence[Tensor]:
-    """The rows of the groups in the rest; where that is all rows, they are cut in one call."""
-    if blocks.rest is blocks.whole:
-        return x.split_with_sizes(blocks.sizes)
-    return [x[start:end] for _, start, end in blocks.rest]
-
-
-def _blocks_for(matrices: Tensor, blocks: Blocks) -> Blocks:
-    """Without a batch where the matrices are large: padding would cost more than a call."""
-    large = matrices.size(1) * matrices.size(2) >= backend.current().block_matrix_size
-    return blocks._replace(height=0, rest=blocks.whole) if large and blocks.height else blocks
-
-
-def _padded(a: Tensor, blocks: Blocks) -> Tensor:
-    """``[groups, height, F]``: the rows in the batch, the last of each group repeated."""
-    return a.index_select(0, blocks.gather).view(blocks.num_groups, blocks.height, a.size(1))
-
-
 def conv(
     x: Tensor, a: Tensor | None, weights: Weights, graph: Graph, options: Options, noise: Noise | None = None
 ) -> tuple[Tensor, Tensor]:
-    """:func:`demonet.ops.reference.conv`."""
-    if a is None:
-        a, scale = aggregate(x, *graph.lists, None, "sum"), list_scale(graph, options.aggr, x.dtype)
-        a = a if scale is None else a.mul_(scale)
-    out = x.new_empty(x.size(0), weights.width(options.combine))
+    """:func:`demonet.ops.reference.conv`; the sums are returned where they were given or ``keep`` asks for them."""
+    out = graph.buffers.empty((x.size(0), weights.width(options.combine)), x)
+    factors, scale = _factors(noise, x, weights), list_scale(graph, options.aggr, x.dtype)
+    pieces, sums = graph.pieces_for(x), a
+    if a is None and options.keep and len(pieces) != 1:
+        sums = graph.buffers.empty(tuple(x.shape), x)
+    for piece in pieces:
+        rows = piece.rows
+        if a is None:
+            part = aggregate(x, *piece.lists, None, "sum")
+            part = part if scale is None else part.mul_(scale[rows])
+            if len(pieces) == 1:
+                sums = part
+            elif sums is not None:
+                sums[rows] = part
+        else:
+            part = a[rows]
+        _multiply(x[rows], part, weights, piece.blocks, options, out[rows], [each[rows] for each in factors])
+    return out, x.new_empty(0, x.size(1)) if sums is None else sums
+
+
+def _multiply(
+    x: Tensor, a: Tensor, weights: Weights, blocks: Blocks, options: Options, out: Tensor, factors: Sequence[Tensor]
+) -> None:
+    """Both halves of some rows, dropped, into their output, with bias and activation."""
     left, right = weights.halves(out, options.combine)
-    apart = noise is not None and options.combine == "add"  # halves that are dropped before they are added
+    apart = options.combine == "add" and bool(factors)  # halves that are dropped before they are added
     add = options.combine == "add" and not apart
     if apart:
         right = torch.empty_like(left)
@@ -206,16 +94,20 @@ def conv(
         torch.addmm(weights.bias, x, weights.seed, out=left)
     else:
         torch.mm(x, weights.seed, out=left)
-    group_multiply(a, weights.matrices, graph.blocks, right, add=add)
-    if noise is not None:
-        factors = noise.halves(x.size(0), left.size(1), right.size(1), x.dtype)
+    group_multiply(a, weights.matrices, blocks, right, add=add)
+    if apart:
+        left.mul_(factors[0]).addcmul_(right, factors[1])
+    elif factors:
         left.mul_(factors[0])
         right.mul_(factors[1])
-    if apart:
-        left.add_(right)
     if weights.bias is not None and not add:
         out.add_(weights.bias)
-    return activate_(out, options.activation), a
+    activate_(out, options.activation)
+
+
+def _factors(noise: Noise | None, x: Tensor, weights: Weights) -> Sequence[Tensor]:
+    """The factors of both halves; none without dropout."""
+    return () if noise is None else noise.halves(x.size(0), weights.seed.size(1), weights.matrices.size(2), x.dtype)
 
 
 def conv_backward(
@@ -232,26 +124,44 @@ def conv_backward(
     noise: Noise | None = None,
 ) -> list[Tensor]:
     """:func:`demonet.ops.reference.conv_backward`; empty where ``needs`` (x, a, seed, matrices, bias) is False."""
-    before = activation_backward(grad, out, options.activation)
-    left, right = reference.dropped(*weights.halves(before, options.combine), noise)
-    by_x = by_a = by_seed = by_matrices = by_bias = x.new_empty(0)
-    if needs[1] if known else needs[0]:
-        by_a = right.new_empty(right.size(0), weights.matrices.size(1))
-        group_multiply(right, weights.matrices.transpose(1, 2), graph.blocks, by_a)
-    if known and needs[0]:
-        by_x = left @ weights.seed.t()
-    elif needs[0]:
-        scale = list_scale(graph, options.aggr, by_a.dtype)
-        by_a = by_a if scale is None else by_a.mul_(scale)
-        by_x = aggregate(by_a, *graph.back, None, "sum").addmm_(left, weights.seed.t())
-        by_a = x.new_empty(0)
-    if needs[3]:
-        by_matrices = group_outer(a, right, graph.blocks, graph.buffers)
-    if needs[2]:
-        by_seed = outer(x, left)
-    if needs[4]:
-        by_bias = before.sum(0)
-    return [by_x, by_a, by_seed, by_matrices, by_bias]
+    need_x, need_a, need_seed, need_matrices, need_bias = needs
+    nothing, empty, pieces = x.new_empty(0), graph.buffers.empty, graph.pieces_for(x)
+    by_x = empty(tuple(x.shape), x) if need_x else nothing
+    by_a = empty(tuple(a.shape), a) if (need_a if known else need_x) else nothing
+    by_seed = by_bias = nothing
+    by_matrices = empty(tuple(weights.matrices.shape), x) if need_matrices else nothing
+    several = len(pieces) != 1
+    if several:
+        by_matrices.zero_()
+    factors, scale = _factors(noise, x, weights), None if known else list_scale(graph, options.aggr, x.dtype)
+    for piece in pieces:
+        rows, blocks = piece.rows, piece.blocks
+        before = activation_backward(grad[rows], out[rows], options.activation)
+        left, right = weights.halves(before, options.combine)
+        if factors:
+            left, right = left * factors[0][rows], right * factors[1][rows]
+        if need_bias:
+            by_bias = _added(by_bias, before.sum(0))
+        if need_seed:
+            by_seed = _added(by_seed, outer(x[rows], left))
+        if need_matrices:
+            group_outer(a[rows], right, blocks, by_matrices, add=several)
+        if need_x:
+            torch.mm(left, weights.seed.t(), out=by_x[rows])
+        if by_a.numel():
+            part = group_multiply(right, weights.matrices.transpose(1, 2), blocks, by_a[rows])
+            if scale is not None:
+                part.mul_(scale[rows])
+    if known or not need_x:
+        return [by_x, by_a, by_seed, by_matrices, by_bias]
+    for piece in pieces:
+        by_x[piece.rows].add_(aggregate(by_a, *piece.back, None, "sum"))
+    return [by_x, nothing, by_seed, by_matrices, by_bias]
+
+
+def _added(total: Tensor, part: Tensor) -> Tensor:
+    """The sum of both; the first part is the total."""
+    return total.add_(part) if total.numel() else part
 
 
 def activate_(y: Tensor, activation: str) -> Tensor:
@@ -266,15 +176,6 @@ def activation_backward(grad: Tensor, out: Tensor, activation: str) -> Tensor:
     if activation == "elu":
         return torch.ops.aten.elu_backward(grad, 1, 1, 1, True, out)
     return torch.ops.aten.threshold_backward(grad, out, 0) if activation == "relu" else grad
-
-
-def activation_backward_(grad: Tensor, out: Tensor, activation: str) -> Tensor:
-    """The same, written over the output."""
-    if activation == "elu":
-        return torch.ops.aten.elu_backward.grad_input(grad, 1, 1, 1, True, out, grad_input=out)
-    if activation == "relu":
-        return torch.ops.aten.threshold_backward.grad_input(grad, out, 0, grad_input=out)
-    return out.copy_(grad)
 
 
 def outer(x: Tensor, y: Tensor) -> Tensor:
@@ -315,26 +216,3 @@ def linear_cross_entropy_backward(
 def _scores(h: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """``[classes, n]``, in at least 32 bits."""
     return torch.addmm(bias[:, None], weight, h.t()).to(torch.promote_types(h.dtype, torch.float32))
-
-
-class Head(NamedTuple):
-    """A linear head, the class of every row, and the weight of every row in the loss."""
-
-    weight: Tensor
-    bias: Tensor
-    target: Tensor
-    share: Tensor
-
-    def loss_and_gradient(self, h: Tensor, rows: slice, by_weight: Tensor, by_bias: Tensor) -> tuple[Tensor, Tensor]:
-        """The loss of some rows and the derivative by them; derivatives by the head are added to the given tensors."""
-        target, share = self.target[rows], self.share[rows]
-        if self.weight.size(0) < backend.current().vector_classes:
-            scores = torch.log_softmax(_scores(h, self.weight, self.bias), 0)
-        else:
-            scores = torch.log_softmax(torch.addmm(self.bias, h, self.weight.t()), 1).t()
-        loss = -(scores.gather(0, target[None])[0] @ share)
-        by_scores = scores.exp_().mul_(share)
-        by_scores.scatter_add_(0, target[None], -share[None])
-        by_weight.addmm_(by_scores, h)
-        by_bias.add_(by_scores.sum(1))
-        return loss, by_scores.t() @ self.weight

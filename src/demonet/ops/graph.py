@@ -6,13 +6,14 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from demonet.degree.layout import DegreeLayout
 from demonet.ops import backend
 from demonet.ops.schedule.buffers import Buffers
-from demonet.ops.schedule.cpu import Blocks, Piece, Tiers, cut_blocks, cut_pieces, cut_tiers
+from demonet.ops.schedule.cpu import Blocks, Piece, cut_blocks, cut_pieces
 from demonet.ops.schedule.gpu import Groups, Tiles, cut_groups, cut_lists
 
 T = TypeVar("T")
@@ -112,15 +113,12 @@ class Graph:
         """Groups of rows for grouped products on a CPU."""
         return self.once("blocks", lambda: cut_blocks(self.offsets))
 
-    @property
-    def pieces(self) -> list[Piece]:
-        """Rows for convolutions of a large graph on a CPU."""
-        return self.once("pieces", lambda: cut_pieces(self.offsets, self.lists, self.back))
-
-    @property
-    def tiers(self) -> Tiers:
-        """Rows for the fused loss of a small graph on a CPU."""
-        return self.once("tiers", lambda: cut_tiers(self.offsets, self.lists, self.back))
+    def pieces_for(self, x: Tensor) -> list[Piece]:
+        """Rows for convolutions on a CPU: in one piece if the graph is small; 16-bit sums over pieces lose too much."""
+        limits, n = self._settings, x.size(0)
+        if n >= limits.piece_graph_rows and x.dtype in (torch.float32, torch.float64):
+            return self.once("pieces", lambda: cut_pieces(self.offsets, self.lists, self.back))
+        return self.once("whole", lambda: [Piece(slice(0, n), self.lists, self.back, self.blocks)])
 
     @property
     def tiles(self) -> Tiles:

@@ -15,7 +15,8 @@ from torch import Tensor
 
 from demonet.checks import check_edge_index
 from demonet.degree.lists import neighbour_lists
-from demonet.ops import backend, cpu, cpu_pieces, gpu, reference
+from demonet.ops import backend, cpu, gpu, reference
+from demonet.ops.cpu_products import group_multiply, group_outer
 from demonet.ops.graph import Graph, Options, Weights, tiles_of
 from demonet.ops.noise import Noise
 from demonet.ops.schedule.gpu import Tiles
@@ -49,11 +50,7 @@ _FAMILIES: dict[str, Any] = {"reference": reference, "cpu": cpu, "triton": gpu}
 
 def kernel_of(name: str, x: Tensor) -> Callable[..., Any]:
     """The function of that name in the family for ``x``, or its definition."""
-    family = backend.family(x)
-    kernels = _FAMILIES[family]
-    if family == "cpu" and name.startswith("conv") and cpu_pieces.applies(x):
-        kernels = cpu_pieces
-    kernel: Callable[..., Any] = getattr(kernels, name, getattr(reference, name))
+    kernel: Callable[..., Any] = getattr(_FAMILIES[backend.family(x)], name, getattr(reference, name))
     return kernel
 
 
@@ -407,7 +404,7 @@ class Grouped(torch.autograd.Function):
         """The products."""
         ctx.graph = graph
         ctx.save_for_backward(x, matrices)
-        return cpu.group_multiply(x, matrices, graph.blocks, x.new_empty(x.size(0), matrices.size(2)))
+        return group_multiply(x, matrices, graph.blocks, x.new_empty(x.size(0), matrices.size(2)))
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -419,7 +416,7 @@ class Grouped(torch.autograd.Function):
             by_x = ops.degree_linear(grad, matrices.transpose(1, 2), graph.offsets, group)
             return by_x, ops.degree_outer(x, grad, graph.offsets, group, matrices.size(0)), None
         if ctx.needs_input_grad[0]:
-            by_x = cpu.group_multiply(grad, matrices.transpose(1, 2), graph.blocks, torch.empty_like(x))
+            by_x = group_multiply(grad, matrices.transpose(1, 2), graph.blocks, torch.empty_like(x))
         if ctx.needs_input_grad[1]:
-            by_matrices = cpu.group_outer(x, grad, graph.blocks, graph.buffers)
+            by_matrices = group_outer(x, grad, graph.blocks, graph.buffers.empty(tuple(matrices.shape), x))
         return by_x, by_matrices, None

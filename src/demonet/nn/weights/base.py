@@ -103,11 +103,6 @@ class DegreeWeights(nn.Module):
         """``[groups, in_channels, width]``: the matrix of every group; None where :meth:`by_group` is cheaper."""
         return None
 
-    def terms(self, layout: DegreeLayout) -> tuple[Tensor | None, Tensor] | None:
-        """:meth:`for_groups` as two terms: a matrix shared by all groups, or None, and one per group."""
-        matrices = self.for_groups(layout)
-        return None if matrices is None else (None, matrices)
-
     def fold(self, a: Tensor, layout: DegreeLayout) -> Tensor:
         """The part of the work on ``a`` that needs no parameter; for a constant input it is done once."""
         return a

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import torch
 from torch import Tensor, nn
 
 from demonet.degree.layout import DegreeLayout
-from demonet.degree.lists import neighbour_lists
 from demonet.degree.tasks import DegreeTasks
 from demonet.nn.hashing import SHARED_KEY, hash_functions, hash_map
 from demonet.nn.weights.base import DegreeWeights, enough_rows, glorot_, register
-from demonet.ops import backend, cpu
+from demonet.ops import aggregate, backend, neighbour_lists
+from demonet.ops.library import reversed_lists
 from demonet.ops.sparse import dense_blocks, is_sparse
 
 
@@ -96,26 +94,34 @@ class HashedWeights(DegreeWeights):
         return self._hash(a, layout.key) if self.folds else a
 
     def for_groups(self, layout: DegreeLayout) -> Tensor | None:
-        """The matrices, where the aggregate is not hashed and degrees have enough rows, or a GPU has a small map."""
-        # On a GPU, a product with a small map is faster than sorting what is hashed row by row.
-        limits, entries = backend.current(), layout.degrees.size(0) * self.in_channels * self.hash_size
-        mapped = self.weight.is_cuda and not backend.exporting() and entries <= limits.hash_map_entries
-        if self.folds or not (mapped or enough_rows(limits.rows_per_hash, layout)):
+        """The matrices, where the aggregate is not hashed and degrees have enough rows, or all of them are small."""
+        limits, rows = backend.current(), layout.degrees.size(0) * self.in_channels
+        if self.folds:
             return None
-        if not mapped:
-            return self.matrices(layout.degrees)
-        signs = self._constant(layout.degrees, self.signs).to(self.weight.dtype)
-        return (signs @ self.weight).view(-1, self.in_channels, self.width)
+        if self.weight.device.type == "cpu" and rows * self.width <= limits.cached_entries and not backend.tracing():
+            lists, sign = self._constant(layout.degrees, self._selection)
+            return aggregate(self.weight, lists, sign).view(-1, self.in_channels, self.width)
+        # On a GPU, a product with a small map is faster than sorting what is hashed row by row.
+        if self.weight.is_cuda and not backend.exporting() and rows * self.hash_size <= limits.hash_map_entries:
+            signs = self._constant(layout.degrees, self.signs).to(self.weight.dtype)
+            return (signs @ self.weight).view(-1, self.in_channels, self.width)
+        return self.matrices(layout.degrees) if enough_rows(limits.rows_per_hash, layout) else None
 
-    def terms(self, layout: DegreeLayout) -> tuple[Tensor | None, Tensor] | None:
-        """The matrices, with the hash functions computed once."""
-        if self.folds or layout.degrees.size(0) * self.in_channels * self.width > backend.current().cached_entries:
-            return super().terms(layout)
-        rows: Tensor = _SelectRows.apply(self.weight, self._constant(layout.degrees, self._selection))
-        return None, rows.view(-1, self.in_channels, self.width)
+    def _selection(self, degree: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
+        """The matrices as sums over neighbours: each of their rows is the signed sum of two rows of W.
 
-    def _selection(self, degree: Tensor) -> _Selection:
-        return _Selection.of(self.hashes(degree), self.shared_hash, self.weight)
+        Returns:
+            The lists of :func:`demonet.ops.aggregate`, and the sign of each entry.
+        """
+        place, sign = (
+            torch.stack([one, other.expand_as(one)]).flatten()
+            for one, other in zip(self.hashes(degree), self.shared_hash, strict=True)
+        )
+        rows = place.numel() // 2
+        edges = torch.stack([place, torch.arange(rows).repeat(2)])
+        pointer, chosen, edge = neighbour_lists(edges, self.hash_size, rows)
+        back = reversed_lists(pointer, chosen, rows, self.hash_size)
+        return (pointer, chosen, *back), sign[edge].to(self.weight.dtype)
 
     def signs(self, degree: Tensor) -> Tensor:
         r"""``[len(degree) * in_channels, hash_size]``: both hash functions as one map, so that every matrix is ``S W``.
@@ -143,51 +149,3 @@ class HashedWeights(DegreeWeights):
     def extra_repr(self) -> str:
         """What print shows."""
         return f"{super().extra_repr()}, hash_size={self.hash_size}, hash_seed={self.hash_seed}"
-
-
-class _Selection(NamedTuple):
-    r"""The matrices of Eq. 10 as neighbour lists.
-
-    Every row of a matrix is a signed sum of two rows of W, and the derivative by a row of W is a signed sum over the
-    rows that selected it: both are sums over neighbours, one call on a CPU.
-
-
-    Attributes:
-        pointer, chosen, sign: The rows of W that each row of the matrices adds up.
-        back_pointer, back_chosen, back_sign: The rows of the matrices that each row of W is part of.
-    """
-
-    pointer: Tensor
-    chosen: Tensor
-    sign: Tensor
-    back_pointer: Tensor
-    back_chosen: Tensor
-    back_sign: Tensor
-
-    @classmethod
-    def of(cls, own: tuple[Tensor, Tensor], shared: tuple[Tensor, Tensor], like: Tensor) -> _Selection:
-        r"""From :math:`\xi_1, \xi_2` of every degree, each ``[degrees, F]``, and of all, each ``[F]``; W itself."""
-        place, sign = (
-            torch.stack([one, other.expand_as(one)]).flatten() for one, other in zip(own, shared, strict=True)
-        )
-        rows, size, sign = own[0].numel(), like.size(0), sign.to(like.dtype)
-        row = torch.arange(rows).repeat(2)
-        pointer, chosen, edge = neighbour_lists(place, row, size, rows)
-        back_pointer, back_chosen, back_edge = neighbour_lists(row, place, rows, size)
-        return cls(pointer, chosen, sign[edge], back_pointer, back_chosen, sign[back_edge])
-
-
-class _SelectRows(torch.autograd.Function):
-    """``[rows, width]`` the selected rows of ``weight [size, width]``."""
-
-    @staticmethod
-    def forward(ctx: Any, weight: Tensor, selection: _Selection) -> Tensor:
-        """The sums."""
-        ctx.selection = selection
-        return cpu.aggregate(weight, selection.pointer, selection.chosen, selection.sign, "sum")
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        """Their derivative."""
-        selection = ctx.selection
-        return cpu.aggregate(grad, selection.back_pointer, selection.back_chosen, selection.back_sign, "sum"), None

@@ -61,10 +61,6 @@ class IndependentWeights(DegreeWeights):
             return None
         return self.shared + self._own(layout)
 
-    def terms(self, layout: DegreeLayout) -> tuple[Tensor | None, Tensor] | None:
-        """:math:`W_g`, and :math:`W_d` of every group."""
-        return (self.shared, self._own(layout)) if self._fits_cache() else super().terms(layout)
-
     def _fits_cache(self) -> bool:
         return self.own.numel() <= backend.current().cached_entries
 

@@ -62,17 +62,12 @@ class SmoothWeights(DegreeWeights):
         return mixed.view(-1, self.in_channels, self.width)
 
     def for_groups(self, layout: DegreeLayout) -> Tensor | None:
-        """The mixed matrices, where degrees have enough rows."""
-        if not enough_rows(backend.current().rows_per_mix, layout):
+        """The mixed matrices, where degrees have enough rows, or the matrices fit into the cache."""
+        limits, entries = backend.current(), layout.degrees.size(0) * self.in_channels * self.width
+        small = self.own.device.type == "cpu" and entries <= limits.mixed_entries and not backend.exporting()
+        if not small and not enough_rows(limits.rows_per_mix, layout):
             return None
         return self._mixed(self._constant(layout.degrees, self.basis).to(self.own.dtype))
-
-    def terms(self, layout: DegreeLayout) -> tuple[Tensor | None, Tensor] | None:
-        r""":math:`W_s`, and :math:`\sum_b B_b V_b` of every group."""
-        basis = self._constant(layout.degrees, self.basis).to(self.own.dtype)
-        if basis.size(0) * self.in_channels * self.width > backend.current().mixed_entries:
-            return super().terms(layout)
-        return self.shared, (basis @ self.own.flatten(1)).view(-1, self.in_channels, self.width)
 
     def by_row(self, a: Tensor, degree: Tensor) -> Tensor:
         """One product with all :math:`V_b` side by side, mixed row by row."""
