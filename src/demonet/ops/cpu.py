@@ -10,6 +10,7 @@ reused from epoch to epoch.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
@@ -17,7 +18,7 @@ from torch import Tensor
 
 from demonet.ops import backend, reference
 from demonet.ops.cpu_products import degree_linear, degree_outer, group_multiply, group_outer
-from demonet.ops.graph import Graph, Options, Weights
+from demonet.ops.graph import Graph, Options, Weights, buffers_of
 from demonet.ops.noise import Noise
 from demonet.ops.schedule.cpu import Blocks
 
@@ -33,15 +34,30 @@ __all__ = [
 
 
 def aggregate(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, aggr: str) -> Tensor:
-    """``embedding_bag`` sums the lists without storing a message per edge."""
+    """``embedding_bag`` sums the lists without storing a message per edge; many lists go piece by piece."""
     scale = None if aggr == "sum" else reference.aggregate_scale(pointer, aggr, x.dtype)
+    weight, rows = None if weight is None else weight.to(x.dtype), pointer.numel() - 1
     if x.size(1) == 0 or neighbours.numel() == 0:
-        return x.new_zeros(pointer.numel() - 1, x.size(1))
-    weights = None if weight is None else weight.to(x.dtype)
-    out = F.embedding_bag(
-        neighbours, x.contiguous(), pointer, mode="sum", per_sample_weights=weights, include_last_offset=True
-    )
-    return out if scale is None else out.mul_(scale[:, None])
+        return x.new_zeros(rows, x.size(1))
+    x, limits = x.contiguous(), backend.current()
+    if rows < limits.piece_graph_rows:
+        out = _sum_lists(x, pointer, neighbours, weight)
+        return out if scale is None else out.mul_(scale[:, None])
+    out = buffers_of(pointer).empty((rows, x.size(1)), x)
+    starts = [*range(0, rows, limits.piece_rows), rows]
+    edges = pointer[starts].tolist()
+    for (start, end), (first, last) in zip(pairwise(starts), pairwise(edges), strict=True):
+        part_weight = None if weight is None else weight[first:last]
+        part = _sum_lists(x, pointer[start : end + 1] - first, neighbours[first:last], part_weight)
+        if scale is None:
+            out[start:end] = part
+        else:
+            torch.mul(part, scale[start:end, None], out=out[start:end])
+    return out
+
+
+def _sum_lists(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None) -> Tensor:
+    return F.embedding_bag(neighbours, x, pointer, mode="sum", per_sample_weights=weight, include_last_offset=True)
 
 
 def list_scale(graph: Graph, aggr: str, dtype: torch.dtype) -> Tensor | None:

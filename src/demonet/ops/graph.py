@@ -168,6 +168,15 @@ def tiles_of(pointer: Tensor) -> Tiles:
     return tiles
 
 
+def buffers_of(pointer: Tensor) -> Buffers:
+    """Memory for sums over lists whose graph is not known, as long as the lists are there."""
+    made = _made_for(pointer, pointer)
+    if "buffers" not in made:
+        made["buffers"] = Buffers()
+    buffers: Buffers = made["buffers"]
+    return buffers
+
+
 def tensors_of(layout: DegreeLayout, x: Tensor) -> list[Tensor]:
     """The arguments of :class:`Graph` for operators on ``x``, with schedules where Triton kernels will read them."""
     return [*_lists(layout), *tables_of(layout, x)]
