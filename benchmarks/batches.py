@@ -1,12 +1,14 @@
 """Networks trained on batches of nodes, beside one that is trained on the whole graph: test accuracy on equal splits.
 
     python benchmarks/batches.py [--sets usa flickr flip] [--splits 20] [--epochs 200] [--out batches.csv]
+    python benchmarks/batches.py --sets million --batch-epochs 8 --batch-size 8192 --neighbours 16 --device cuda
 
 Four ways: all nodes at once; batches with all neighbours; batches with drawn neighbours and true degrees; and the same
 with the size of the sample taken for the degree, which is what a layer does that counts the edges of a sample. All are
 evaluated on all neighbours. ``usa`` are the USA airports, with the preset ``default``: the sums of its first layer are
 known, neighbours are drawn for the second. ``flickr`` and ``flip``, a generated graph whose classes need the degree,
-have attributes and the preset ``strong``: neighbours are drawn for both layers.
+have attributes and the preset ``strong``: neighbours are drawn for both layers. ``million`` is ``flip`` with a million
+nodes. An epoch in batches has many steps, so it may have fewer epochs (``--batch-epochs``).
 
 ``score_error`` is about the network that was trained on all nodes: how far the mean of its scores over samples is from
 its scores with all neighbours, in deviations of these. Splits are paired: ``minus_all_nodes`` is the mean difference.
@@ -37,7 +39,12 @@ from demonet.train.batches import NodeBatchProblem
 from demonet.train.recipes import node_model
 from demonet.train.steps import evaluate
 
-SETS = {"usa": lambda: load("usa"), "flickr": lambda: load("flickr"), "flip": lambda: flip_graph(0)}
+SETS = {
+    "usa": lambda: load("usa"),
+    "flickr": lambda: load("flickr"),
+    "flip": lambda: flip_graph(0),
+    "million": lambda: flip_graph(0, num_nodes=1_000_000),
+}
 PRESETS = {name: preset("strong", "attributes") for name in SETS} | {"usa": preset("default", "nodes")}
 DRAWS = 20  # samples of all nodes whose scores are averaged
 FIRST = 5000  # the seed of the first split
@@ -57,12 +64,14 @@ def train(data: Data, made: Preset, seed: int, way: str, options: argparse.Names
     """Test accuracy on a split, seconds, and the trained network with its graph."""
     start, split = time.perf_counter(), fractions(data.y, (0.6, 0.2, 0.2), seed, stratified=True)
     x = FeatureMap(made.features).fit_transform(data)
-    model = node_model(data, x, made, seed)
-    graph = model.prepare(x, data.edge_index)
-    problem: Any = NodeProblem((graph,), data.y, split)
+    model = node_model(data, x, made, seed).to(options.device)
+    graph = model.prepare(x.to(options.device), data.edge_index.to(options.device))
+    y, epochs = data.y.to(options.device), options.epochs
+    problem: Any = NodeProblem((graph,), y, split)
     if way != WAYS[0]:
-        problem = NodeBatchProblem(_sampler(model, graph, way, options), data.y, split, options.batch_size)
-    fit(model, problem, replace(made.train, epochs=options.epochs, seed=seed))
+        problem = NodeBatchProblem(_sampler(model, graph, way, options), y, split, options.batch_size)
+        epochs = options.batch_epochs or epochs
+    fit(model, problem, replace(made.train, epochs=epochs, seed=seed))
     accuracy = evaluate(model, problem.test)[1]
     return {"accuracy": accuracy, "seconds": time.perf_counter() - start, "model": model.eval(), "graph": graph}
 
@@ -75,8 +84,8 @@ def _sampler(model: NodeDEMONet, graph: GraphInput, way: str, options: argparse.
 @torch.no_grad()
 def score_error(model: NodeDEMONet, graph: GraphInput, way: str, options: argparse.Namespace) -> float:
     """The distance of mean scores over samples from exact ones, in deviations of these."""
-    sampler, generator = _sampler(model, graph, way, options), torch.Generator().manual_seed(0)
-    nodes, exact = torch.arange(graph.layout.num_nodes), model(graph)
+    sampler, generator = _sampler(model, graph, way, options), torch.Generator(options.device).manual_seed(0)
+    nodes, exact = torch.arange(graph.layout.num_nodes, device=options.device), model(graph)
     mean = sum(model(sampler.batch(nodes, generator)) for _ in range(DRAWS)) / DRAWS
     return float((mean - exact).square().mean().sqrt() / exact.std())
 
@@ -101,16 +110,18 @@ def summary(name: str, data: Data, way: str, found: dict[str, list[dict[str, flo
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sets", nargs="*", choices=SETS, default=list(SETS))
+    parser.add_argument("--sets", nargs="*", choices=SETS, default=["usa", "flickr", "flip"])
     parser.add_argument("--ways", nargs="*", choices=WAYS, default=list(WAYS), help="the first is always there")
     parser.add_argument("--splits", type=int, default=20)
     parser.add_argument("--epochs", type=int, default=200)
+    parser.add_argument("--batch-epochs", type=int, help="epochs in batches, if other than --epochs")
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--batch-size", type=int, default=256)
     parser.add_argument("--neighbours", type=int, default=4)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/batches.csv"))
     options = parser.parse_args()
     ways = [way for way in WAYS if way == WAYS[0] or way in options.ways]
-    sizes = {name: getattr(options, name) for name in ("batch_size", "neighbours", "epochs")}
+    sizes = {name: getattr(options, name) for name in ("batch_size", "neighbours", "epochs", "batch_epochs", "device")}
     kept = list(csv.DictReader(options.out.open(newline="", encoding="utf-8"))) if options.out.exists() else []
     kept = [row for row in kept if row["set"] not in options.sets]
     for name in options.sets:
