@@ -1,14 +1,15 @@
 """Networks trained on batches of nodes, beside one that is trained on the whole graph: test accuracy on equal splits.
 
     python benchmarks/batches.py [--sets usa flickr flip] [--splits 20] [--epochs 200] [--out batches.csv]
-    python benchmarks/batches.py --sets million --batch-epochs 8 --batch-size 8192 --neighbours 16 --device cuda
+    python benchmarks/batches.py --sets million --epochs 120 --batch-epochs 3 --batch-size 8192 --neighbours 16 ...
 
 Four ways: all nodes at once; batches with all neighbours; batches with drawn neighbours and true degrees; and the same
 with the size of the sample taken for the degree, which is what a layer does that counts the edges of a sample. All are
 evaluated on all neighbours. ``usa`` are the USA airports, with the preset ``default``: the sums of its first layer are
 known, neighbours are drawn for the second. ``flickr`` and ``flip``, a generated graph whose classes need the degree,
-have attributes and the preset ``strong``: neighbours are drawn for both layers. ``million`` is ``flip`` with a million
-nodes. An epoch in batches has many steps, so it may have fewer epochs (``--batch-epochs``).
+have attributes and the preset ``strong``: neighbours are drawn for both layers. ``flip-million`` is ``flip`` with a
+million nodes; ``million`` has communities, degrees that follow a power law, and noisy attributes. An epoch in
+batches has many steps, so it may have fewer epochs (``--batch-epochs``).
 
 ``score_error`` is about the network that was trained on all nodes: how far the mean of its scores over samples is from
 its scores with all neighbours, in deviations of these. Splits are paired: ``minus_all_nodes`` is the mean difference.
@@ -39,14 +40,32 @@ from demonet.train.batches import NodeBatchProblem
 from demonet.train.recipes import node_model
 from demonet.train.steps import evaluate
 
+
+def communities(num_nodes: int, classes: int = 16, inside: float = 0.6) -> Data:
+    """Edges end in the class of their source or anywhere; attributes are the class and noise of its size."""
+    generator = np.random.default_rng(0)
+    y = np.sort(generator.integers(classes, size=num_nodes))
+    weight = generator.pareto(2.5, num_nodes) + 1
+    until = np.concatenate([[0], np.cumsum(weight)])
+    source = np.searchsorted(until, generator.random(4 * num_nodes) * until[-1], side="right") - 1
+    first, last = np.searchsorted(y, y[source]), np.searchsorted(y, y[source], side="right")
+    own = generator.random(source.size) < inside
+    begin, end = np.where(own, until[first], 0), np.where(own, until[last], until[-1])
+    target = np.searchsorted(until, begin + generator.random(source.size) * (end - begin), side="right") - 1
+    edges = np.stack([source, target.clip(max=num_nodes - 1)])
+    edge_index = torch.from_numpy(np.concatenate([edges, edges[::-1]], 1)[:, np.tile(source != target, 2)])
+    x = np.eye(classes, dtype=np.float32)[y] + generator.normal(size=(num_nodes, classes)).astype(np.float32)
+    return Data(edge_index=edge_index.unique(dim=1), x=torch.from_numpy(x), y=torch.from_numpy(y), num_nodes=num_nodes)
+
+
 SETS = {
     "usa": lambda: load("usa"),
     "flickr": lambda: load("flickr"),
     "flip": lambda: flip_graph(0),
-    "million": lambda: flip_graph(0, num_nodes=1_000_000),
+    "flip-million": lambda: flip_graph(0, num_nodes=1_000_000),
+    "million": lambda: communities(1_000_000),
 }
 PRESETS = {name: preset("strong", "attributes") for name in SETS} | {"usa": preset("default", "nodes")}
-DRAWS = 20  # samples of all nodes whose scores are averaged
 FIRST = 5000  # the seed of the first split
 WAYS = ("all nodes", "batches", "drawn, true degrees", "drawn, degrees of the sample")
 
@@ -86,7 +105,7 @@ def score_error(model: NodeDEMONet, graph: GraphInput, way: str, options: argpar
     """The distance of mean scores over samples from exact ones, in deviations of these."""
     sampler, generator = _sampler(model, graph, way, options), torch.Generator(options.device).manual_seed(0)
     nodes, exact = torch.arange(graph.layout.num_nodes, device=options.device), model(graph)
-    mean = sum(model(sampler.batch(nodes, generator)) for _ in range(DRAWS)) / DRAWS
+    mean = sum(model(sampler.batch(nodes, generator)) for _ in range(options.draws)) / options.draws
     return float((mean - exact).square().mean().sqrt() / exact.std())
 
 
@@ -115,6 +134,7 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=20)
     parser.add_argument("--epochs", type=int, default=200)
     parser.add_argument("--batch-epochs", type=int, help="epochs in batches, if other than --epochs")
+    parser.add_argument("--draws", type=int, default=20, help="samples of all nodes whose scores are averaged")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--batch-size", type=int, default=256)
     parser.add_argument("--neighbours", type=int, default=4)
@@ -123,14 +143,14 @@ def main() -> None:
     ways = [way for way in WAYS if way == WAYS[0] or way in options.ways]
     sizes = {name: getattr(options, name) for name in ("batch_size", "neighbours", "epochs", "batch_epochs", "device")}
     kept = list(csv.DictReader(options.out.open(newline="", encoding="utf-8"))) if options.out.exists() else []
-    kept = [row for row in kept if row["set"] not in options.sets]
+    kept = [row for row in kept if row["set"] not in options.sets or row["neighbours"] != str(options.neighbours)]
     for name in options.sets:
         data, found = SETS[name](), {way: [] for way in ways}  # type: ignore[var-annotated]
         for seed in range(FIRST, FIRST + options.splits):
             trained = {way: train(data, PRESETS[name], seed, way, options) for way in ways}
             whole = trained[WAYS[0]]
             for way, row in trained.items():
-                if way.startswith("drawn"):
+                if way.startswith("drawn") and options.draws:
                     row["score_error"] = score_error(whole["model"], whole["graph"], way, options)
                 found[way].append({key: row[key] for key in ("accuracy", "seconds", "score_error") if key in row})
             rows = [summary(name, data, way, found) | sizes for way in ways]
