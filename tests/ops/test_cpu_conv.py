@@ -7,7 +7,7 @@ import torch
 from tests.reference.graphs import drawn_by_seed, features
 
 from demonet.degree import DegreeLayout
-from demonet.ops import Noise, Options, Weights, aggregate, conv, cpu, reference
+from demonet.ops import Noise, Options, Weights, aggregate, conv, cpu, neighbour_lists, reference
 from demonet.ops.graph import Graph
 
 GRAPHS = {"undirected": drawn_by_seed(30, 60, 0), "directed": drawn_by_seed(30, 50, 1, undirected=False)}
@@ -121,3 +121,27 @@ def test_only_what_was_asked_for(override, pieces):
         needs = tuple(place == asked for place in range(5))
         by = cpu.conv_backward(out, out, x, x, *given, needs, known=True)
         assert [gradient.numel() > 0 for gradient in by] == list(needs)
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("aggr", ["sum", "mean", "sqrt"])
+@pytest.mark.parametrize("rows", [1, 4, 7])
+def test_many_lists_go_piece_by_piece(override, rows, aggr, weighted):
+    """Isolated nodes and a hub; values and derivatives by rows and weights, and memory that is not reused too early."""
+    override(piece_rows=rows, piece_graph_rows=1, buffer_bytes=1)
+    edge_index, n = drawn_by_seed(20, 50, 3)
+    pointer, neighbours, _ = neighbour_lists(edge_index, n, n)
+    weight = features(1, neighbours.numel(), 1)[0].requires_grad_() if weighted else None
+    kept = []
+    for seed in range(3):
+        x = features(n, 3, seed).requires_grad_()
+        wanted = [x] if weight is None else [x, weight]
+        out = aggregate(x, (pointer, neighbours), weight, aggr=aggr)
+        expected = reference.aggregate(x, pointer, neighbours, weight, aggr)
+        grad = features(n, 3, seed + 9)
+        ways = [torch.autograd.grad(one, wanted, grad) for one in (out, expected)]
+        kept.append((out, expected, *zip(*ways, strict=True)))
+    for out, expected, *by in kept:
+        torch.testing.assert_close(out, expected)
+        for one, other in by:
+            torch.testing.assert_close(one, other)

@@ -18,8 +18,9 @@ from torch import Tensor
 
 from demonet.ops import backend, reference
 from demonet.ops.cpu_products import degree_linear, degree_outer, group_multiply, group_outer
-from demonet.ops.graph import Graph, Options, Weights, buffers_of
+from demonet.ops.graph import Graph, Options, Weights
 from demonet.ops.noise import Noise
+from demonet.ops.schedule.buffers import Buffers
 from demonet.ops.schedule.cpu import Blocks
 
 __all__ = [
@@ -33,8 +34,18 @@ __all__ = [
 ]
 
 
-def aggregate(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, aggr: str) -> Tensor:
-    """``embedding_bag`` sums the lists without storing a message per edge; many lists go piece by piece."""
+def aggregate(
+    x: Tensor,
+    pointer: Tensor,
+    neighbours: Tensor,
+    weight: Tensor | None,
+    aggr: str,
+    buffers: Buffers | None = None,
+) -> Tensor:
+    """``embedding_bag`` sums the lists without storing a message per edge; many lists go piece by piece.
+
+    With ``buffers``, the sums of many lists are in memory that is reused in the next epoch.
+    """
     scale = None if aggr == "sum" else reference.aggregate_scale(pointer, aggr, x.dtype)
     weight, rows = None if weight is None else weight.to(x.dtype), pointer.numel() - 1
     if x.size(1) == 0 or neighbours.numel() == 0:
@@ -43,7 +54,8 @@ def aggregate(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | N
     if rows < limits.piece_graph_rows:
         out = _sum_lists(x, pointer, neighbours, weight)
         return out if scale is None else out.mul_(scale[:, None])
-    out = buffers_of(pointer).empty((rows, x.size(1)), x)
+    shape = (rows, x.size(1))
+    out = x.new_empty(shape) if buffers is None else buffers.empty(shape, x)
     starts = [*range(0, rows, limits.piece_rows), rows]
     edges = pointer[starts].tolist()
     for (start, end), (first, last) in zip(pairwise(starts), pairwise(edges), strict=True):

@@ -17,7 +17,7 @@ from demonet.checks import check_edge_index
 from demonet.degree.lists import neighbour_lists
 from demonet.ops import backend, cpu, gpu, reference
 from demonet.ops.cpu_products import group_multiply, group_outer
-from demonet.ops.graph import Graph, Options, Weights, tiles_of
+from demonet.ops.graph import Graph, Options, Weights, buffers_of, tiles_of
 from demonet.ops.noise import Noise
 from demonet.ops.schedule.gpu import Tiles
 
@@ -182,8 +182,9 @@ def _aggregate_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> Non
     ctx.save_for_backward(x if weight is not None else None, pointer, neighbours, weight, *back, *tiles)
 
 
-def _aggregate_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+def _aggregate_backward(ctx: Any, grad: Tensor, kernel: Callable[..., Tensor] | None = None) -> tuple[Any, ...]:
     """By x: the same sum along the reversed edges. By the weights: a product along every edge."""
+    kernel = kernel or aggregate
     x, pointer, neighbours, weight, *rest = ctx.saved_tensors
     back, tiles = rest[: ctx.back], rest[ctx.back :]
     scale = reference.aggregate_scale(pointer, ctx.aggr, grad.dtype)
@@ -194,7 +195,7 @@ def _aggregate_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         if len(back) < (2 if weight is None else 3):  # the reversed edges are not sorted yet
             back, tiles = reversed_lists(pointer, neighbours, grad.size(0), ctx.rows), []
         back_weight = None if weight is None else weight[back[2]]
-        by_x = aggregate(grad, *back[:2], back_weight, "sum", [pointer, neighbours], [*tiles[6:], *tiles[:6]])
+        by_x = kernel(grad, *back[:2], back_weight, "sum", [pointer, neighbours], [*tiles[6:], *tiles[:6]])
     if weight is not None and ctx.needs_input_grad[3]:
         by_weight = ops.edge_product(x, grad, pointer, neighbours).to(weight.dtype)
     return by_x, None, None, by_weight, None, [None] * ctx.back, [None] * ctx.tiles
@@ -355,13 +356,22 @@ class Conv(torch.autograd.Function):
 class _Aggregate(torch.autograd.Function):
     @staticmethod
     def forward(*given: Any) -> Tensor:
-        return _aggregate(*given)
+        return _aggregate_again(*given)
 
     setup_context = staticmethod(_aggregate_context)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        return *_aggregate_backward(ctx, grad)[:5], None, None
+        kernel = None if torch.is_grad_enabled() else _aggregate_again
+        return *_aggregate_backward(ctx, grad, kernel)[:5], None, None
+
+
+def _aggregate_again(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, *rest: Any) -> Tensor:
+    """The operator in training: the same lists are summed in every epoch, so the memory of the sums is kept."""
+    if backend.family(x) != "cpu":
+        return _aggregate(x, pointer, neighbours, weight, *rest)
+    buffers = buffers_of(pointer) if pointer.numel() > backend.current().piece_graph_rows else None
+    return cpu.aggregate(x, pointer, neighbours, weight, rest[0], buffers)
 
 
 def aggregate(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, *rest: Any) -> Tensor:
