@@ -41,7 +41,14 @@ def branch(request, override):
     """Both sides of every choice by cost."""
     rows = 0 if request.param == "matrices" else 10**9
     # Five columns are hashed in three blocks.
-    override(rows_per_task=rows, rows_per_hash=rows, rows_per_mix=rows, hash_columns=2)
+    override(
+        rows_per_task=rows,
+        rows_per_hash=rows,
+        rows_per_mix=rows,
+        cached_entries=0,
+        mixed_entries=0,
+        hash_columns=2,
+    )
     return request.param
 
 
@@ -61,6 +68,28 @@ def test_by_group_equals_by_row_equals_matrices(scheme, branch, by, kind):
         torch.testing.assert_close(out, definition)
         for found, theirs in zip(torch.autograd.grad(out.sin().sum(), wanted), expected, strict=True):
             torch.testing.assert_close(found, theirs)
+
+
+@pytest.mark.parametrize("by", ["in", "out", "pair"])
+def test_sparse_rows_give_the_same(scheme, by):
+    """Rows without entries, degree 0, a hub, and degrees far beyond those of the tasks; twice, as in training."""
+    layout = DegreeLayout.from_edge_index(*drawn_by_seed(30, 45, 2, undirected=False), by=by)
+    key = layout.key.clone()
+    key[-3:] = torch.tensor([40, 7_000, 10**6]).view(-1, *[1] * (key.dim() - 1))
+    weights = made(scheme, DegreeTasks.exact(layout.key[::3], by=by))
+    dense = torch.where(features(30, 5, 4) > 0.5, features(30, 5, 3), 0.0)
+    sparse = dense.to_sparse_csr()
+    for _ in range(2):
+        definition = torch.bmm(dense[:, None], weights.matrices(key))[:, 0]
+        found = weights.by_sparse(sparse, key)
+        torch.testing.assert_close(found, definition)
+        wanted = list(weights.parameters())
+        ways = [torch.autograd.grad(out.sin().sum(), wanted) for out in (found, definition)]
+        for one, other in zip(*ways, strict=True):
+            torch.testing.assert_close(one, other)
+    other = weights.by_sparse(sparse, key.flip(0))  # other degrees of the same rows
+    torch.testing.assert_close(other, torch.bmm(dense[:, None], weights.matrices(key.flip(0)))[:, 0])
+    assert torch.equal(copy.deepcopy(weights).by_sparse(sparse, key), weights.by_sparse(sparse, key))
 
 
 @given(graph=graphs(min_nodes=0), seed=seeds)

@@ -25,7 +25,7 @@ from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError
 from demonet.ops import backend
-from demonet.ops.sparse import SortedColumns, dense_blocks, is_sparse
+from demonet.ops.sparse import SortedColumns, dense_blocks, is_sparse, sparse_linear
 
 T = TypeVar("T")
 SCHEMES: dict[str, type[DegreeWeights]] = {}
@@ -70,7 +70,7 @@ class DegreeWeights(nn.Module):
         self.in_channels, self.width, self.tasks = in_channels, width, tasks
         self._counts: dict[str, tuple[int, ...]] = {}
         self._cache: dict[str, tuple[Any, ...]] = {}
-        self._columns = SortedColumns()
+        self._columns, self._spread_rows = SortedColumns(), _SpreadRows()
 
     def matrices(self, degree: Tensor) -> Tensor:
         """``[len(degree), in_channels, width]``: the matrix that nodes of each degree use.
@@ -163,6 +163,22 @@ class DegreeWeights(nn.Module):
         value: T = known[2]
         return value
 
+    def _spread_product(
+        self, a: Tensor, degree: Tensor, stacked: Tensor, spread: Callable[[Tensor, Tensor], Tensor]
+    ) -> Tensor:
+        """Sparse rows times several matrices, one below the other, of which every row reads some.
+
+        Args:
+            a: The rows.
+            degree: Their degrees.
+            stacked: The matrices.
+            spread: Puts the entries of the rows into the columns of the matrices that they read; called once.
+        """
+        if backend.tracing():
+            return sparse_linear(spread(a, degree), stacked)
+        rows = self._spread_rows.get(a, degree, self.tasks.max_degree, spread)
+        return sparse_linear(rows, stacked, self._spread_rows.columns)
+
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         """An open parameter is saved as such: it has no values yet."""
         if self.is_open and self._counts:
@@ -180,6 +196,24 @@ class DegreeWeights(nn.Module):
     def extra_repr(self) -> str:
         """Arguments shown by ``print``."""
         return f"{self.in_channels}, {self.width}"
+
+
+class _SpreadRows:
+    """Sparse rows in the columns of the matrices that they read, kept for the rows that came last."""
+
+    def __init__(self) -> None:
+        self._known: tuple[Tensor, Tensor, int, Tensor] | None = None
+        self.columns = SortedColumns()
+
+    def get(self, a: Tensor, degree: Tensor, most: int, make: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+        """``make(a, degree)``; ``most`` is the largest degree of the tasks."""
+        known = self._known
+        if known is None or known[0] is not a or known[1] is not degree or known[2] != most:
+            self._known = known = (a, degree, most, make(a, degree))
+        return known[3]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _SpreadRows:
+        return _SpreadRows()  # a copy of a layer needs no copy of the features
 
 
 def _same(known: Tensor, degree: Tensor) -> bool:

@@ -9,7 +9,7 @@ from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.nn.weights.base import DegreeWeights, enough_rows, glorot_, register
 from demonet.ops import backend, degree_linear, degree_linear_rows, grouped
-from demonet.ops.sparse import SortedColumns, csr, sparse_linear
+from demonet.ops.sparse import csr, sparse_linear
 
 
 @register("weight")
@@ -89,11 +89,8 @@ class IndependentWeights(DegreeWeights):
 
     def by_sparse(self, a: Tensor, degree: Tensor) -> Tensor:
         """Two sparse products: the shared one, and one with all matrices stacked, of which a row reads its task's."""
-        known = self._cache.get("spread")
-        if known is None or known[0] is not a or known[1] is not degree:
-            known = self._cache["spread"] = (a, degree, self._spread(a, degree), SortedColumns())
         stacked = torch.cat([self.own, torch.zeros_like(self.shared)[None]]).flatten(0, 1)
-        return sparse_linear(a, self.shared, self._columns) + sparse_linear(known[2], stacked, known[3])
+        return sparse_linear(a, self.shared, self._columns) + self._spread_product(a, degree, stacked, self._spread)
 
     def _spread(self, a: Tensor, degree: Tensor) -> Tensor:
         """The rows ``a`` with their entries in the columns of their task; the last ones are those of unseen degrees."""

@@ -11,7 +11,7 @@ from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.nn.weights.base import DegreeWeights, enough_rows, glorot_, register
 from demonet.ops import backend
-from demonet.ops.sparse import sparse_linear
+from demonet.ops.sparse import csr
 
 
 @register("smooth")
@@ -47,11 +47,15 @@ class SmoothWeights(DegreeWeights):
 
     def basis(self, degree: Tensor) -> Tensor:
         r"""``[len(degree), basis]``: :math:`B_b(\log(1 + d))`."""
+        place = self._place(degree)
+        knots = torch.arange(self.basis_size, dtype=place.dtype, device=place.device)
+        return (1 - (place[..., None] - knots).abs()).clamp(min=0).flatten(1).to(self.shared.dtype)
+
+    def _place(self, degree: Tensor) -> Tensor:
+        """The log-degree, in distances of knots."""
         spacing = max(math.log1p(self.tasks.max_degree), 1.0) / (self.basis_size - 1)
         wide = torch.promote_types(self.shared.dtype, torch.float32)  # 16-bit floats cannot represent large degrees
-        place = torch.log1p(degree.to(wide)) / spacing
-        knots = torch.arange(self.basis_size, dtype=wide, device=place.device)
-        return (1 - (place[..., None] - knots).abs()).clamp(min=0).flatten(1).to(self.shared.dtype)
+        return torch.log1p(degree.to(wide)) / spacing
 
     def matrices(self, degree: Tensor) -> Tensor:
         r""":math:`W_s + \sum_b B_b V_b`."""
@@ -76,8 +80,25 @@ class SmoothWeights(DegreeWeights):
         return a @ self.shared + (each * basis.to(each.dtype)[..., None]).sum(1)
 
     def by_sparse(self, a: Tensor, degree: Tensor) -> Tensor:
-        """The same, all matrices side by side in one sparse product."""
-        basis = self.basis(degree)
-        matrices = torch.cat([self.shared[None], self.own]).transpose(0, 1).flatten(1)
-        each = sparse_linear(a, matrices, self._columns).view(a.size(0), -1, self.width)
-        return each[:, 0] + (each[:, 1:] * basis.to(each.dtype)[..., None]).sum(1)
+        r"""One sparse product with the matrices of all knots stacked, :math:`W_s + V_b`, and :math:`W_s` beyond them.
+
+        Between two knots, a matrix is a mean of those of both: each row reads two.
+        """
+        stacked = [self.shared + self.own[: self.basis_size], self.shared[None]]
+        if self.tasks.by == "pair":  # the terms of the out-degree, without the shared matrix
+            stacked += [self.own[self.basis_size :], torch.zeros_like(self.shared)[None]]
+        return self._spread_product(a, degree, torch.cat(stacked).flatten(0, 1), self._spread)
+
+    def _spread(self, a: Tensor, degree: Tensor) -> Tensor:
+        """Every entry of a row in the columns of the knots below and above its degree, times their hats."""
+        place = self._place(degree).clamp(max=self.basis_size)  # the shared matrix alone is one more knot
+        below = place.floor().clamp(max=self.basis_size - 1)
+        above = (place - below).view(a.size(0), -1)
+        sides = torch.arange(above.size(1), device=above.device)
+        first = below.long().view(a.size(0), -1) + sides * (self.basis_size + 1)
+        knots, hats = torch.cat([first, first + 1], 1), torch.cat([1 - above, above], 1).to(a.dtype)
+        row = torch.repeat_interleave(a.crow_indices().diff(), output_size=a.values().numel())
+        columns = a.col_indices()[:, None] + knots[row] * self.in_channels
+        values = a.values()[:, None] * hats[row]
+        shape = a.size(0), above.size(1) * (self.basis_size + 1) * self.in_channels
+        return csr(a.crow_indices() * knots.size(1), columns.flatten(), values.flatten(), shape)
