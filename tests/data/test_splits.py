@@ -43,7 +43,7 @@ def test_a_sweep_carves_validation_out_of_training(fraction):
     assert split.name == f"train-{round(100 * fraction)}%"
 
 
-@given(st.integers(20, 80), st.integers(2, 4), st.integers(0, 10), st.integers(0, 5), st.booleans())
+@given(st.integers(40, 80), st.integers(2, 4), st.integers(0, 10), st.integers(0, 5), st.booleans())
 def test_every_split_is_fit_for_use_and_covers_the_labelled(n, classes, unlabelled, seed, stratified):
     y = labels(n, classes, unlabelled, seed)
     for split in (thirds(y, seed, stratified), fractions(y, (0.5, 0.2, 0.3), seed, stratified)):
