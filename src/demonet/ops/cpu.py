@@ -94,14 +94,18 @@ def conv(
     pieces, sums = graph.pieces_for(x), a
     if a is None and options.keep and len(pieces) != 1:
         sums = graph.buffers.empty(tuple(x.shape), x)
+    if len(pieces) == 1:
+        if sums is None:
+            sums = aggregate(x, *pieces[0].lists, None, "sum")
+            sums = sums if scale is None else sums.mul_(scale)
+        _multiply(x, sums, weights, pieces[0].blocks, options, out, factors)
+        return out, sums
     for piece in pieces:
         rows = piece.rows
         if a is None:
             part = aggregate(x, *piece.lists, None, "sum")
             part = part if scale is None else part.mul_(scale[rows])
-            if len(pieces) == 1:
-                sums = part
-            elif sums is not None:
+            if sums is not None:
                 sums[rows] = part
         else:
             part = a[rows]
@@ -163,23 +167,27 @@ def conv_backward(
         by_matrices.zero_()
     factors, scale = _factors(noise, x, weights), None if known else list_scale(graph, options.aggr, x.dtype)
     for piece in pieces:
-        rows, blocks = piece.rows, piece.blocks
-        before = activation_backward(grad[rows], out[rows], options.activation)
+        blocks = piece.blocks
+
+        def cut(of: Tensor, rows: slice = piece.rows) -> Tensor:
+            return of[rows] if several else of  # views cost as much as products of a small graph
+
+        before = activation_backward(cut(grad), cut(out), options.activation)
         left, right = weights.halves(before, options.combine)
         if factors:
-            left, right = left * factors[0][rows], right * factors[1][rows]
+            left, right = left * cut(factors[0]), right * cut(factors[1])
         if need_bias:
             by_bias = _added(by_bias, before.sum(0))
         if need_seed:
-            by_seed = _added(by_seed, outer(x[rows], left))
+            by_seed = _added(by_seed, outer(cut(x), left))
         if need_matrices:
-            group_outer(a[rows], right, blocks, by_matrices, add=several)
+            group_outer(cut(a), right, blocks, by_matrices, add=several)
         if need_x:
-            torch.mm(left, weights.seed.t(), out=by_x[rows])
+            torch.mm(left, weights.seed.t(), out=cut(by_x))
         if by_a.numel():
-            part = group_multiply(right, weights.matrices.transpose(1, 2), blocks, by_a[rows])
+            part = group_multiply(right, weights.matrices.transpose(1, 2), blocks, cut(by_a))
             if scale is not None:
-                part.mul_(scale[rows])
+                part.mul_(cut(scale))
     if known or not need_x:
         return [by_x, by_a, by_seed, by_matrices, by_bias]
     for piece in pieces:
