@@ -92,24 +92,19 @@ def conv(
     out = graph.buffers.empty((x.size(0), weights.width(options.combine)), x)
     factors, scale = _factors(noise, x, weights), list_scale(graph, options.aggr, x.dtype)
     pieces, sums = graph.pieces_for(x), a
-    if a is None and options.keep and len(pieces) != 1:
+    if a is None and options.keep and len(pieces) > 1:
         sums = graph.buffers.empty(tuple(x.shape), x)
-    if len(pieces) == 1:
-        if sums is None:
-            sums = aggregate(x, *pieces[0].lists, None, "sum")
-            sums = sums if scale is None else sums.mul_(scale)
-        _multiply(x, sums, weights, pieces[0].blocks, options, out, factors)
-        return out, sums
     for piece in pieces:
-        rows = piece.rows
         if a is None:
             part = aggregate(x, *piece.lists, None, "sum")
-            part = part if scale is None else part.mul_(scale[rows])
-            if sums is not None:
-                sums[rows] = part
+            part = part if scale is None else part.mul_(piece.of(scale))
+            if len(pieces) == 1:
+                sums = part
+            elif sums is not None:
+                sums[piece.rows] = part
         else:
-            part = a[rows]
-        _multiply(x[rows], part, weights, piece.blocks, options, out[rows], [each[rows] for each in factors])
+            part = piece.of(a)
+        _multiply(piece.of(x), part, weights, piece.blocks, options, piece.of(out), [*map(piece.of, factors)])
     return out, x.new_empty(0, x.size(1)) if sums is None else sums
 
 
@@ -162,36 +157,32 @@ def conv_backward(
     by_a = empty(tuple(a.shape), a) if (need_a if known else need_x) else nothing
     by_seed = by_bias = nothing
     by_matrices = empty(tuple(weights.matrices.shape), x) if need_matrices else nothing
-    several = len(pieces) != 1
+    several = len(pieces) > 1
     if several:
         by_matrices.zero_()
     factors, scale = _factors(noise, x, weights), None if known else list_scale(graph, options.aggr, x.dtype)
     for piece in pieces:
-        blocks = piece.blocks
-
-        def cut(of: Tensor, rows: slice = piece.rows) -> Tensor:
-            return of[rows] if several else of  # views cost as much as products of a small graph
-
-        before = activation_backward(cut(grad), cut(out), options.activation)
+        blocks, of = piece.blocks, piece.of
+        before = activation_backward(of(grad), of(out), options.activation)
         left, right = weights.halves(before, options.combine)
         if factors:
-            left, right = left * cut(factors[0]), right * cut(factors[1])
+            left, right = left * of(factors[0]), right * of(factors[1])
         if need_bias:
             by_bias = _added(by_bias, before.sum(0))
         if need_seed:
-            by_seed = _added(by_seed, outer(cut(x), left))
+            by_seed = _added(by_seed, outer(of(x), left))
         if need_matrices:
-            group_outer(cut(a), right, blocks, by_matrices, add=several)
+            group_outer(of(a), right, blocks, by_matrices, add=several)
         if need_x:
-            torch.mm(left, weights.seed.t(), out=cut(by_x))
+            torch.mm(left, weights.seed.t(), out=of(by_x))
         if by_a.numel():
-            part = group_multiply(right, weights.matrices.transpose(1, 2), blocks, cut(by_a))
+            part = group_multiply(right, weights.matrices.transpose(1, 2), blocks, of(by_a))
             if scale is not None:
-                part.mul_(cut(scale))
+                part.mul_(of(scale))
     if known or not need_x:
         return [by_x, by_a, by_seed, by_matrices, by_bias]
     for piece in pieces:
-        by_x[piece.rows].add_(aggregate(by_a, *piece.back, None, "sum"))
+        piece.of(by_x).add_(aggregate(by_a, *piece.back, None, "sum"))
     return [by_x, nothing, by_seed, by_matrices, by_bias]
 
 

@@ -93,10 +93,7 @@ class Graph:
 
     def once(self, name: str, make: Callable[[], T]) -> T:
         """What a kernel derives from the graph, made when it is asked for first."""
-        if name not in self._made:
-            self._made[name] = make()
-        found: T = self._made[name]
-        return found
+        return _once(self._made, name, make)
 
     @property
     def lists(self) -> tuple[Tensor, Tensor]:
@@ -159,22 +156,21 @@ def _made_for(offsets: Tensor, pointer: Tensor) -> dict[str, Any]:
     return made
 
 
+def _once(made: dict[str, Any], name: str, make: Callable[[], T]) -> T:
+    if name not in made:
+        made[name] = make()
+    found: T = made[name]
+    return found
+
+
 def tiles_of(pointer: Tensor) -> Tiles:
     """The tiles of lists whose graph is not known."""
-    made = _made_for(pointer, pointer)
-    if "tiles" not in made:
-        made["tiles"] = cut_lists(pointer)
-    tiles: Tiles = made["tiles"]
-    return tiles
+    return _once(_made_for(pointer, pointer), "tiles", lambda: cut_lists(pointer))
 
 
 def buffers_of(pointer: Tensor) -> Buffers:
     """Memory for sums over lists whose graph is not known, as long as the lists are there."""
-    made = _made_for(pointer, pointer)
-    if "buffers" not in made:
-        made["buffers"] = Buffers()
-    buffers: Buffers = made["buffers"]
-    return buffers
+    return _once(_made_for(pointer, pointer), "buffers", Buffers)
 
 
 def tensors_of(layout: DegreeLayout, x: Tensor) -> list[Tensor]:
