@@ -66,7 +66,7 @@ def citations(
     common = rng.dirichlet(np.full(words, 0.5))
     topic = signal * rng.dirichlet(np.full(words, 0.05), size=classes) + (1 - signal) * common
     x = np.stack([np.minimum(rng.multinomial(18, topic[c]), 1) for c in y])
-    return _data(blocks(rng, y, degree, homophily), y, to_torch(sparse.csr_array(x)))
+    return graph_data(blocks(rng, y, degree, homophily), y, to_torch(sparse.csr_array(x)))
 
 
 def numbers(
@@ -84,7 +84,7 @@ def numbers(
     y = rng.integers(classes, size=n)
     x = signal * rng.normal(size=(classes, 16))[y] + rng.normal(size=(n, 16))
     x = x * rng.lognormal(size=16) + rng.normal(size=16)  # columns of other scales and means
-    return _data(blocks(rng, y, degree, homophily, cyclic=cyclic), y, x)
+    return graph_data(blocks(rng, y, degree, homophily, cyclic=cyclic), y, x)
 
 
 def two_hops(seed: int, n: int = 1500) -> Data:
@@ -108,7 +108,7 @@ def nearest(seed: int, table: str, neighbours: int) -> Data:
     order = np.random.default_rng(seed).permutation(len(y))
     x, y = x[order], y[order]
     scaled = (x - x.mean(0)) / np.maximum(x.std(0), 1e-9)
-    return _data(np.stack(kneighbors_graph(scaled, neighbours).nonzero()), y, x)
+    return graph_data(np.stack(kneighbors_graph(scaled, neighbours).nonzero()), y, x)
 
 
 def minesweeper(seed: int, side: int = 40) -> Data:
@@ -118,14 +118,14 @@ def minesweeper(seed: int, side: int = 40) -> Data:
     adjacency = nx.to_scipy_sparse_array(graph)
     mine = (rng.random(side**2) < 0.2).astype(int)
     shown = np.where(rng.random(side**2) < 0.5, adjacency @ mine, 9)
-    return _data(np.stack(adjacency.nonzero()), mine, np.eye(10)[shown])
+    return graph_data(np.stack(adjacency.nonzero()), mine, np.eye(10)[shown])
 
 
 def communities(seed: int, homophily: float = 0.7, n: int = 1200) -> Data:
     """Degree-corrected blocks without attributes: nothing but the neighbours' classes gives the class away."""
     rng = np.random.default_rng(seed)
     y = rng.integers(4, size=n)
-    return _data(blocks(rng, y, 10.0, homophily), y)
+    return graph_data(blocks(rng, y, 10.0, homophily), y)
 
 
 def clustering(seed: int, n: int = 1500) -> Data:
@@ -133,7 +133,7 @@ def clustering(seed: int, n: int = 1500) -> Data:
     graph = nx.powerlaw_cluster_graph(n, 4, 0.5, seed=seed)
     value = np.array([c for _, c in sorted(nx.clustering(graph).items())])
     y = np.searchsorted(np.quantile(value, [0.25, 0.5, 0.75]), value)
-    return _data(np.array(graph.edges).T, y)
+    return graph_data(np.array(graph.edges).T, y)
 
 
 def neighbour_roles(seed: int, n: int = 1500) -> Data:
@@ -158,7 +158,7 @@ def noisy_roles(seed: int) -> Data:
 def karate(seed: int) -> Data:
     """Zachary's karate club and its two factions: 34 nodes."""
     graph = nx.karate_club_graph()
-    return _data(np.array(graph.edges).T, np.array([int(graph.nodes[v]["club"] == "Officer") for v in graph]))
+    return graph_data(np.array(graph.edges).T, np.array([int(graph.nodes[v]["club"] == "Officer") for v in graph]))
 
 
 def miserables(seed: int) -> Data:
@@ -168,7 +168,7 @@ def miserables(seed: int) -> Data:
     found = nx.community.greedy_modularity_communities(graph)
     for number, members in enumerate([m for m in found if len(m) >= 7], 1):
         y[list(members)] = number
-    return _data(np.array(graph.edges).T, np.unique(y, return_inverse=True)[1])
+    return graph_data(np.array(graph.edges).T, np.unique(y, return_inverse=True)[1])
 
 
 def molecules(seed: int, num: int = 400) -> list[Data]:
@@ -188,7 +188,7 @@ def molecules(seed: int, num: int = 400) -> list[Data]:
         beside = any({atom[u], atom[v]} == {1, 2} for u, v in tree.edges)
         y = int(beside or any(atom[v] == 1 for v in ring))
         y = int(rng.integers(2)) if rng.random() < 0.1 else y
-        graphs.append(_data(np.array(tree.edges).T, np.array([y]), np.eye(4)[atom], n))
+        graphs.append(graph_data(np.array(tree.edges).T, np.array([y]), np.eye(4)[atom], n))
     return graphs
 
 
@@ -204,7 +204,7 @@ def motifs(seed: int, num: int = 300) -> list[Data]:
             whole = nx.disjoint_union(whole, shapes[i % 3])
             whole.add_edge(at, first)
         whole.add_edges_from((u, v) for u, v in rng.integers(len(whole), size=(3, 2)).tolist() if u != v)
-        graphs.append(_data(np.array(whole.edges).T, np.array([i % 3]), None, len(whole)))
+        graphs.append(graph_data(np.array(whole.edges).T, np.array([i % 3]), None, len(whole)))
     return graphs
 
 
@@ -220,7 +220,7 @@ def families(seed: int, num: int = 300) -> list[Data]:
         else:
             graph = nx.barabasi_albert_graph(n, 2, seed=key)
             graph = nx.double_edge_swap(graph, nswap=n // 4, max_tries=100 * n, seed=key)
-        graphs.append(_data(np.array(graph.edges).T, np.array([i % 3]), None, n))
+        graphs.append(graph_data(np.array(graph.edges).T, np.array([i % 3]), None, n))
     return graphs
 
 
@@ -233,7 +233,7 @@ def threads(seed: int, num: int = 300) -> list[Data]:
         parent = [int(rng.choice(v, p=pull[:v] ** 1.3 / (pull[:v] ** 1.3).sum())) for v in range(1, n)]
         edges = np.stack([np.arange(1, n), parent])
         extra = rng.integers(n, size=(2, n // 10))
-        graphs.append(_data(np.concatenate([edges, extra], 1), np.array([i % 3]), None, n))
+        graphs.append(graph_data(np.concatenate([edges, extra], 1), np.array([i % 3]), None, n))
     return graphs
 
 
@@ -246,7 +246,7 @@ def sensors(seed: int, num: int = 300) -> list[Data]:
         x = rng.normal(size=(n, 3))
         mean = nx.to_numpy_array(graph) @ x[:, 0] / 4
         x[:, 1] += 0.8 * mean if i % 2 else 0.8 * rng.permutation(mean)
-        graphs.append(_data(np.array(graph.edges).T, np.array([i % 2]), 5 * x + 2, n))
+        graphs.append(graph_data(np.array(graph.edges).T, np.array([i % 2]), 5 * x + 2, n))
     return graphs
 
 
@@ -308,7 +308,7 @@ def few_labels(y: torch.Tensor, seed: int, a_class: int = 20, validation: int = 
     return Split(f"{a_class} a class", seed, train, rest[:validation], rest[validation:])
 
 
-def _data(edges: np.ndarray, y: np.ndarray, x: np.ndarray | torch.Tensor | None = None, n: int | None = None) -> Data:
+def graph_data(edges: np.ndarray, y: np.ndarray, x: np.ndarray | torch.Tensor | None = None, n: int | None = None) -> Data:
     n = len(y) if n is None else n
     with warnings.catch_warnings():  # random edges repeat
         warnings.simplefilter("ignore", DemonetWarning)

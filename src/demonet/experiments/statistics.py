@@ -7,6 +7,10 @@ Machine Learning 2003) increases the variance of the mean of k differences by th
 .. math:: t = \frac{\bar d}{\sqrt{(1/k + n_{test} / n_{known}) \, s^2}}, \qquad k - 1 \text{ degrees of freedom}
 
 They write n_train; here n_known is everything a method uses, training and validation part.
+
+The two tests answer two questions. *Over splits* (the ordinary paired t-test): is the difference above zero in the mean
+over all random splits of these very items? Given the items, random splits are independent draws. *For new data* (the
+corrected test): would it be above zero on other items of the same kind?
 """
 
 from __future__ import annotations
@@ -69,10 +73,12 @@ class Difference:
     Attributes:
         mean: Mean of the differences.
         low, high: The 95 % interval of that mean.
-        p: Two-sided p of the (corrected) t-test.
+        p: Two-sided p of the corrected t-test.
         runs: Number of pairs; over several data sets, the smallest.
-        error: Standard error of the mean, as used by the t-test.
+        error: Standard error of the mean, as used by the corrected t-test.
         freedom: Its degrees of freedom.
+        splits_error: Standard error of the mean over random splits of the same items, without the correction.
+        splits_p: Two-sided p of the t-test over splits.
     """
 
     mean: float
@@ -82,6 +88,8 @@ class Difference:
     runs: int
     error: float
     freedom: float
+    splits_error: float
+    splits_p: float
 
 
 def paired(first: Sequence[float], second: Sequence[float], ratio: float = 0.0) -> Difference:
@@ -104,8 +112,10 @@ def paired(first: Sequence[float], second: Sequence[float], ratio: float = 0.0) 
         raise DemonetError(f"ratio={ratio}", hint="expected a finite number of at least 0")
     # Accuracies are fractions: rounding makes differences equal that are equal in exact arithmetic.
     d = np.round(np.asarray(first[:runs], float) - np.asarray(second[:runs], float), 12)
-    error = math.sqrt((1 / runs + ratio) * float(d.var(ddof=1)))
-    return _difference(float(d.mean()), error, runs - 1, 2 * 0.5**runs, runs)
+    variance, freedom = float(d.var(ddof=1)), float(runs - 1)
+    corrected = math.sqrt((1 / runs + ratio) * variance), freedom
+    over_splits = math.sqrt(variance / runs), freedom
+    return _difference(float(d.mean()), corrected, over_splits, 2 * 0.5**runs, runs)
 
 
 def pooled(found: Sequence[Difference]) -> Difference:
@@ -116,23 +126,38 @@ def pooled(found: Sequence[Difference]) -> Difference:
     """
     if not found:
         raise DemonetError("no data sets to pool")
-    means = np.round([one.mean for one in found], 12)
-    squares = np.array([one.error**2 for one in found])
-    parts = float((squares**2 / np.array([one.freedom for one in found])).sum())
-    freedom = float(squares.sum()) ** 2 / parts if parts > 0 else math.inf
-    error = math.sqrt(float(squares.sum())) / len(found)
+    mean = float(np.round([one.mean for one in found], 12).mean())
+    freedoms = [one.freedom for one in found]
+    corrected, over_splits = (
+        _pooled_error(errors, freedoms) for errors in ([one.error for one in found], [one.splits_error for one in found])
+    )
     otherwise, runs = max(one.p for one in found), min(one.runs for one in found)
-    return _difference(float(means.mean()), error, freedom, otherwise, runs)
+    return _difference(mean, corrected, over_splits, otherwise, runs)
 
 
-def _difference(mean: float, error: float, freedom: float, otherwise: float, runs: int) -> Difference:
-    """Interval and p by Student's t; with zero error, p is 1 for no difference and ``otherwise`` for any other."""
+def _pooled_error(errors: Sequence[float], freedoms: Sequence[float]) -> tuple[float, float]:
+    """The error of the mean of several independent differences, and its degrees of freedom."""
+    squares = np.square(errors)
+    parts = float((squares**2 / np.array(freedoms)).sum())
+    freedom = float(squares.sum()) ** 2 / parts if parts > 0 else math.inf
+    return math.sqrt(float(squares.sum())) / len(errors), freedom
+
+
+def _difference(
+    mean: float, corrected: tuple[float, float], over_splits: tuple[float, float], otherwise: float, runs: int
+) -> Difference:
+    """A difference from its two errors, each with its degrees of freedom; the interval is the corrected one."""
+    error, freedom = corrected
+    half = float(special.stdtrit(freedom, 0.975)) * error if error > 0 else 0.0
+    p, splits_p = (_two_sided(mean, *one, otherwise) for one in (corrected, over_splits))
+    return Difference(mean, mean - half, mean + half, p, runs, error, freedom, over_splits[0], splits_p)
+
+
+def _two_sided(mean: float, error: float, freedom: float, otherwise: float) -> float:
+    """p by Student's t; with zero error, 1 for no difference and ``otherwise`` for any other."""
     if error > 0:
-        p = float(2 * special.stdtr(freedom, -abs(mean) / error))
-        half = float(special.stdtrit(freedom, 0.975)) * error
-    else:
-        p, half = (1.0 if mean == 0 else otherwise), 0.0
-    return Difference(mean, mean - half, mean + half, p, runs, error, freedom)
+        return float(2 * special.stdtr(freedom, -abs(mean) / error))
+    return 1.0 if mean == 0 else otherwise
 
 
 def holm(p: Sequence[float]) -> list[float]:
@@ -154,12 +179,16 @@ def holm(p: Sequence[float]) -> list[float]:
 
 @dataclass(frozen=True)
 class Against:
-    """A method against a baseline on the same splits; ``corrected`` is p after Holm's correction."""
+    """A method against a baseline on the same splits.
+
+    ``corrected`` and ``over_splits`` are p for new data and over splits, after Holm's correction.
+    """
 
     method: str
     baseline: str
     difference: Difference
     corrected: float
+    over_splits: float
 
 
 def against_each(runs: Mapping[str, Sequence[float]], baselines: Sequence[str], ratio: float = 0.0) -> list[Against]:
@@ -175,8 +204,8 @@ def against_each(runs: Mapping[str, Sequence[float]], baselines: Sequence[str], 
     methods = [name for name in enough if name not in baselines]
     pairs = [(method, rival) for method in methods for rival in rivals]
     found = [paired(enough[method], enough[rival], ratio) for method, rival in pairs]
-    corrected = holm([one.p for one in found])
-    return [Against(*pair, one, p) for pair, one, p in zip(pairs, found, corrected, strict=True)]
+    corrected, over_splits = holm([one.p for one in found]), holm([one.splits_p for one in found])
+    return [Against(*pair, *rest) for pair, *rest in zip(pairs, found, corrected, over_splits, strict=True)]
 
 
 def against_best(runs: Mapping[str, Sequence[float]], baselines: Sequence[str], ratio: float = 0.0) -> list[Against]:

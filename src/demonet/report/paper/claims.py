@@ -16,7 +16,9 @@ comparisons that was fixed before any run was looked at. For the second claim th
 raised from 10 to 50 after its verdict with 10 had been seen. Methods are compared over the splits that both have, by \
 the corrected resampled t-test of Nadeau and Bengio, in which everything a method knows (training and validation part) \
 counts as training. A comparison is made on every data set, and over all of them by the mean of their differences. \
-Holm's correction covers all comparisons of the claim, separately for single data sets and for all of them. A claim \
+Holm's correction covers all comparisons of the claim, separately for single data sets and for all of them. “Over \
+splits” is the p of an ordinary paired t-test: it speaks of other random splits of the same items, not of new data, \
+and no verdict depends on it. A claim \
 holds for a method if the method is above every rival over all data sets, and does not hold if it is below one of \
 them. This may be due to some data sets only: see the second table of each claim. Generated graphs do not count in the \
 mean over all data sets."""
@@ -69,8 +71,8 @@ def _on_sets(claim: Claim, answers: Sequence[Answer]) -> Section:
     ]
     columns = [Column("against"), *(Column(set_name(name), signed=True) for name in sets)]
     caption = (
-        "Mean difference in test accuracy on each data set, ± half its 95 % interval. p is corrected by Holm over this "
-        "table."
+        "Mean difference in test accuracy on each data set, ± half its 95 % interval. Both p are corrected by Holm "
+        "over this table."
     )
     anchor = f"claim-{claim.name}-sets"
     return Table(columns, rows, caption, groups, sortable=True, title="On each set", anchor=anchor, below=True)
@@ -96,7 +98,9 @@ def _cross(answers: Sequence[Answer]) -> tuple[list[Column], list[list[Cell]]]:
 
 
 def _cell(one: Answer) -> Cell:
-    note = "" if math.isnan(one.corrected) else f"p {p_text(one.corrected)}"
+    note = ""
+    if not math.isnan(one.corrected):
+        note = f"p {p_text(one.corrected)}; over splits {p_text(one.splits_corrected)}"
     if one.verdict == "not yet run":
         sets = {*one.sets, *one.missing}
         note = f"{len(sets) - len(one.missing)} of {len(sets)} sets" if one.runs else "not yet run"

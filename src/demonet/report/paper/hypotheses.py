@@ -79,8 +79,9 @@ class Answer:
         sets: Data sets with runs of both.
         missing: Data sets on which runs are missing.
         difference, low, high: Mean difference with its 95 % interval; NaN without runs.
-        p, corrected: Two-sided, before and after Holm's correction; NaN without runs, corrected only if none is
-            missing.
+        p, corrected: Two-sided for new data, before and after Holm's correction; NaN without runs, corrected only if
+            none is missing.
+        splits_p, splits_corrected: The same over splits. No verdict depends on them.
         runs: Number of paired runs; the smallest of all sets.
         beside: Whether it is a further comparison, see :class:`Claim`.
         verdict: The answer in words.
@@ -96,7 +97,9 @@ class Answer:
     low: float
     high: float
     p: float
+    splits_p: float
     corrected: float
+    splits_corrected: float
     runs: int
     beside: bool
     verdict: Words
@@ -265,7 +268,7 @@ def _answer(
     found = {name: one for name, (one, _) in compared.items() if one is not None}
     missing = tuple(name for name, (_, whole) in compared.items() if not whole)
     whole = pooled(list(found.values())) if found else None
-    numbers = (whole.mean, whole.low, whole.high, whole.p) if whole else (math.nan,) * 4
+    numbers = (whole.mean, whole.low, whole.high, whole.p, whole.splits_p) if whole else (math.nan,) * 5
     return Answer(
         claim.name,
         subject,
@@ -275,6 +278,7 @@ def _answer(
         missing,
         *numbers,
         corrected=math.nan,
+        splits_corrected=math.nan,
         runs=whole.runs if whole else 0,
         beside=beside,
         verdict="not yet run" if missing or not compared else "undecided",
@@ -283,9 +287,13 @@ def _answer(
 
 def _corrected(family: Sequence[Answer]) -> Iterator[Answer]:
     """Apply Holm's correction. Comparisons that lack runs count as members of the family, but decide nothing yet."""
-    made = [math.nan if answer.verdict == "not yet run" else answer.p for answer in family]
-    for answer, p in zip(family, holm(made), strict=True):
+    made = [answer.verdict != "not yet run" for answer in family]
+    corrected, over_splits = (
+        holm([p if known else math.nan for p, known in zip(ps, made, strict=True)])
+        for ps in ([answer.p for answer in family], [answer.splits_p for answer in family])
+    )
+    for answer, p, splits_p in zip(family, corrected, over_splits, strict=True):
         verdict = answer.verdict
         if verdict == "undecided" and p < LEVEL:
             verdict = "holds" if answer.difference > 0 else "does not hold"
-        yield replace(answer, corrected=p, verdict=verdict)
+        yield replace(answer, corrected=p, splits_corrected=splits_p, verdict=verdict)

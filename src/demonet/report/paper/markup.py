@@ -104,11 +104,11 @@ def readme(nodes: Sequence[ResultRow], graphs: Sequence[ResultRow], default: Seq
 
 
 def _rival(rows: Sequence[ResultRow], dataset: str, rule: str) -> list[str]:
-    """The ensemble, in bold where it is significantly above all rivals, and the best rival."""
+    """The ensemble, in bold where it is significantly above all rivals over splits, and the best rival."""
     found = next(iter(standings([row for row in rows if row.dataset == dataset], rule)), None)
     if found is None:
         return [NOT_YET] * 2
-    ours = _bold_markdown(_mean(found.ours, 3) or why_empty(found.ours), found.verdict == "above all")
+    ours = _bold_markdown(_mean(found.ours, 3) or why_empty(found.ours), found.over_splits.words == "above all")
     return [ours, f"{_mean(found.best, 3)} {escape_markdown(found.best.full_name)}" if found.best else NOT_YET]
 
 

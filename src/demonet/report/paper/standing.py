@@ -1,24 +1,44 @@
 """Where the ensemble stands: on each data set and under each rule, against every floor, baseline and network.
 
-Both sides follow the same rule. Comparisons are paired by split and use the corrected test of
-:mod:`~demonet.experiments.statistics`; Holm's correction covers all rivals on a data set under a rule.
+Both sides follow the same rule. Comparisons are paired by split and use both tests of
+:mod:`~demonet.experiments.statistics`, over splits and for new data; Holm's correction covers all rivals on a data set
+under a rule.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from demonet.experiments.default import AUTO
-from demonet.experiments.statistics import Difference, against_each, ratio_of
+from demonet.experiments.statistics import Against, Difference, against_each, ratio_of
 from demonet.report.paper.grid import LEVEL, NOT_YET, ResultRow
 from demonet.report.paper.names import OURS, group_of, set_name
 
 STRICT, REFIT = "strict", "refit"
 """The two rules of :mod:`demonet.experiments.default`."""
 StandingWords = Literal["above all", "below some", "level", "not yet run"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one of the two tests says.
+
+    Attributes:
+        words: ``"above all"``: significantly above every rival. ``"below some"``: significantly below at least one.
+            ``"level"``: neither. No verdict before all runs are there.
+        p: Of the difference from the best rival, corrected for all rivals on this set.
+        below: The rivals that are significantly above ours.
+    """
+
+    words: StandingWords
+    p: float
+    below: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"below {', '.join(self.below)}" if self.words == "below some" else self.words
 
 
 @dataclass(frozen=True)
@@ -29,20 +49,17 @@ class Standing:
         ours: Its row.
         best: The rival with the highest mean; ``None`` as long as a rival lacks runs.
         difference: Ours minus the best rival; ``None`` as long as there is none, or fewer than two paired runs.
-        p: Its p, corrected for all rivals on this set.
-        below: The rivals that are significantly above ours.
         missing: Rivals that lack runs.
-        verdict: ``"above all"``: significantly above every rival. ``"below some"``: significantly below at least one.
-            ``"level"``: neither. No verdict before all runs are there.
+        over_splits: The verdict of the test over random splits of the same items.
+        new_data: The verdict of the corrected test.
     """
 
     ours: ResultRow
     best: ResultRow | None
     difference: Difference | None
-    p: float
-    below: tuple[str, ...]
     missing: tuple[str, ...]
-    verdict: StandingWords
+    over_splits: Verdict
+    new_data: Verdict
 
 
 def standings(rows: Sequence[ResultRow], rule: str) -> list[Standing]:
@@ -63,31 +80,45 @@ def _standing(ours: ResultRow, rows: Sequence[ResultRow]) -> Standing:
     found = {one.baseline: one for one in against_each(values, list(whole), ratio_of(ours.split))}
     best = None if missing else max(whole.values(), key=lambda row: row.mean, default=None)
     against = found.get(best.full_name) if best else None
-    below = tuple(name for name, one in found.items() if one.corrected < LEVEL and one.difference.mean < 0)
-    above = [one for one in found.values() if one.corrected < LEVEL and one.difference.mean > 0]
-    verdict: StandingWords = "level"
-    if not ours.whole or missing or not found:
-        verdict = "not yet run"
-    elif below:
-        verdict = "below some"
-    elif len(above) == len(found):
-        verdict = "above all"
-    difference, p = (against.difference, against.corrected) if against else (None, math.nan)
-    return Standing(ours, best, difference, p, below, missing, verdict)
+    complete = ours.whole and not missing
+
+    def verdict(p_of: Callable[[Against], float]) -> Verdict:
+        sign = {name: math.copysign(p_of(one) < LEVEL, one.difference.mean) for name, one in found.items()}
+        below = tuple(name for name, way in sign.items() if way == -1)
+        words: StandingWords = "level"
+        if not complete or not found:
+            words = "not yet run"
+        elif below:
+            words = "below some"
+        elif all(way == 1 for way in sign.values()):
+            words = "above all"
+        return Verdict(words, p_of(against) if against else math.nan, below)
+
+    difference = against.difference if against else None
+    over_splits, new_data = verdict(lambda one: one.over_splits), verdict(lambda one: one.corrected)
+    return Standing(ours, best, difference, missing, over_splits, new_data)
 
 
 def in_words(found: Sequence[Standing], rule: str) -> str:
     """One paragraph: on which data sets the ensemble is above all rivals, below some, and level with the best."""
-    if all(one.verdict == NOT_YET for one in found):
+    if all(one.new_data.words == NOT_YET for one in found):
         return f"Under `{rule}`: {NOT_YET}."
+    said = [
+        f"Over splits the ensemble is, under `{rule}`, {_listed(found, [one.over_splits.words for one in found])}.",
+        f"For new data it is {_listed(found, [one.new_data.words for one in found])}.",
+    ]
+    return " ".join(said)
+
+
+def _listed(found: Sequence[Standing], words: Sequence[StandingWords]) -> str:
     parts = []
-    for words, said in (
+    for kind, said in (
         ("above all", "significantly above every rival"),
         ("below some", "significantly below at least one rival"),
         ("level", "neither"),
         ("not yet run", "not yet run"),
     ):
-        sets = [set_name(one.ours.dataset) for one in found if one.verdict == words]
-        if sets or words != "not yet run":
+        sets = [set_name(one.ours.dataset) for one, word in zip(found, words, strict=True) if word == kind]
+        if sets or kind != "not yet run":
             parts.append(f"{said} on {len(sets)} of {len(found)} data sets" + (f" ({', '.join(sets)})" if sets else ""))
-    return f"Under `{rule}` the ensemble is " + "; ".join(parts) + "."
+    return "; ".join(parts)
