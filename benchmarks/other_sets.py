@@ -308,7 +308,9 @@ def few_labels(y: torch.Tensor, seed: int, a_class: int = 20, validation: int = 
     return Split(f"{a_class} a class", seed, train, rest[:validation], rest[validation:])
 
 
-def graph_data(edges: np.ndarray, y: np.ndarray, x: np.ndarray | torch.Tensor | None = None, n: int | None = None) -> Data:
+def graph_data(
+    edges: np.ndarray, y: np.ndarray, x: np.ndarray | torch.Tensor | None = None, n: int | None = None
+) -> Data:
     n = len(y) if n is None else n
     with warnings.catch_warnings():  # random edges repeat
         warnings.simplefilter("ignore", DemonetWarning)

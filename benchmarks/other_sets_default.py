@@ -1,25 +1,27 @@
 """The default model on problems of other kinds than the paper's, beside GCN, GraphSAGE, GIN, WL kernels and floors.
 
-    python benchmarks/other_sets_default.py [--sets "two hops" karate ...] [--splits 2] [--device cuda]
+    python benchmarks/other_sets_default.py [--sets "two hops" karate ...] [--splits 2] [--first 7000] [--device cuda]
+    python benchmarks/other_sets_default.py --public [--sets Cora films ...]
 
 Everyone is fitted on the training part and chosen on validation (strict); the test part is only reported. Rows go to
-``results/other_sets_default.csv``, in place of earlier rows of the same set. The summary shows the difference from the
-best of the others, which is chosen after the fact on the test part and therefore flattered.
+``results/other_sets_default.csv``, with ``--public`` (sets of :mod:`public_sets`) to ``results/public_sets.csv``, in
+place of earlier rows of the same set. The summary shows the difference from the best of the others, which is chosen
+after the fact on the test part and therefore flattered.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import sys
 import time
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import other_sets
+import public_sets
 import torch
-from other_sets import FIRST_SEED, GRAPHS, NODES, split_of
 from torch_geometric.data import Data
 
 from demonet.baselines import get
@@ -38,10 +40,10 @@ def rivals(data: Any) -> list[str]:
     return ["gcn", "sage", "gin", *attributes, *floors]
 
 
-def measure(name: str, seed: int, device: str) -> list[dict[str, Any]]:
-    """A row a method."""
-    data = (NODES | GRAPHS)[name](seed)
-    split = split_of(name, data, seed)
+def measure(sets: Any, name: str, seed: int, device: str) -> list[dict[str, Any]]:
+    """A row a method, on a set of a module of sets."""
+    data = (sets.NODES | sets.GRAPHS)[name](seed)
+    split = sets.split_of(name, data, seed)
     y = data.y.numpy() if isinstance(data, Data) else np.array([int(graph.y) for graph in data])
     test, rows = split.test.numpy(), []
     for method in [AUTO, *rivals(data)]:
@@ -57,12 +59,12 @@ def measure(name: str, seed: int, device: str) -> list[dict[str, Any]]:
     return rows
 
 
-def write(path: Path, name: str, new: list[dict[str, Any]], device: str) -> None:
+def write(path: Path, name: str, new: list[dict[str, Any]], options: argparse.Namespace) -> None:
     """The rows of a set in place of those that the file has of it."""
     rows = list(csv.DictReader(path.open(encoding="utf-8"))) if path.exists() else []
     rows = [row for row in rows if row["set"] != name]
-    command = "python benchmarks/other_sets_default.py --splits " + str(len({row["split"] for row in new}))
-    command += "" if device == "cpu" else f" --device {device}"
+    command = f"python benchmarks/other_sets_default.py --splits {options.splits} --first {options.first}"
+    command += " --public" * options.public + f" --device {options.device}" * (options.device != "cpu")
     for row in new:
         rows.append(
             row | {"accuracy": f"{row['accuracy']:.4f}", "seconds": f"{row['seconds']:.1f}", "command": command}
@@ -84,22 +86,27 @@ def summary(name: str, rows: list[dict[str, Any]]) -> str:
 def main() -> None:
     """Measure, write, and print the summary."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sets", nargs="*", choices=[*NODES, *GRAPHS], default=[*NODES, *GRAPHS])
+    parser.add_argument("--public", action="store_true", help="public sets, from packages in $DEMONET_PUBLIC")
+    parser.add_argument("--sets", nargs="*", help="some of the sets")
     parser.add_argument("--splits", type=int, default=2)
+    parser.add_argument("--first", type=int, default=other_sets.FIRST_SEED, help="seed of the first split")
     parser.add_argument("--device", default="cpu", help="where the ensemble is fitted")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "results" / "other_sets_default.csv")
+    parser.add_argument("--out", type=Path, help="a CSV file, in place of the one in results/")
     options = parser.parse_args()
+    sets = public_sets if options.public else other_sets
+    name = "public_sets.csv" if options.public else "other_sets_default.csv"
+    path = options.out or Path(__file__).parents[1] / "results" / name
+    known = sets.NODES | sets.GRAPHS
+    if unknown := set(options.sets or ()) - set(known):
+        parser.error(f"no set {unknown.pop()!r}; there are {', '.join(known)}")
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    for name in options.sets:
-        rows = [
-            row
-            for seed in range(FIRST_SEED, FIRST_SEED + options.splits)
-            for row in measure(name, seed, options.device)
-        ]
-        write(options.out, name, rows, options.device)
-        print(summary(name, rows))
-        sys.stdout.flush()
+    for name in options.sets or known:
+        rows = []
+        for seed in range(options.first, options.first + options.splits):
+            rows += measure(sets, name, seed, options.device)
+            write(path, name, rows, options)
+        print(summary(name, rows), flush=True)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ They lie in one folder, ``$DEMONET_PUBLIC``, which these commands fill::
     apt-get source --download-only rdkit && tar xf rdkit_*.orig.tar.xz --wildcards '*/Docs/Book/data/*'  # solubility
 
 ``NODES`` and ``GRAPHS`` have a function for each set, from a seed to a ``Data`` or a list of them with classes in
-``y``. Large graphs are cut to some thousand nodes around a node that the seed draws. None of these sets was looked at
-while the members of the ensemble and their settings were chosen first; `results/public_sets.csv` says what came out.
+``y``; ``split_of`` gives the split that suits a set. Of large graphs, the seed draws a part of some thousand nodes.
+``python benchmarks/other_sets_default.py --public`` measures on them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import os
 import re
 import sysconfig
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,14 +27,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from other_sets import graph_data
+from other_sets import few_labels, graph_data
 from scipy import sparse
 from torch_geometric.data import Data
 
 from demonet.data.features import to_torch
+from demonet.data.splits import Split, fractions, thirds
 
-NODES_AT_MOST = 3000
-LANGUAGES = ("python", "perl", "javascript", "ruby", "haskell", "golang", "rust", "java", "gnu-r", "php", "ocaml", "lisp")
+NODES_AT_MOST, SURROUNDINGS = 3000, 300  # of a part of a large graph, and of one of the nodes it is grown from
+SECTIONS = ("libs", "libdevel", "doc", "devel", "utils", "net", "science", "admin", "games", "x11", "text")
 
 
 def folder() -> Path:
@@ -49,7 +50,9 @@ def _resource(name: str) -> pd.DataFrame:
 def _joined(table: pd.DataFrame, ids: Iterable[int], source: str, target: str) -> np.ndarray:
     """Edges by number of row, of those whose ends both are among the ids."""
     place = {node: number for number, node in enumerate(ids)}
-    pairs = [(place[a], place[b]) for a, b in zip(table[source], table[target], strict=True) if a in place and b in place]
+    pairs = [
+        (place[a], place[b]) for a, b in zip(table[source], table[target], strict=True) if a in place and b in place
+    ]
     return np.array(pairs).T
 
 
@@ -101,7 +104,7 @@ def ego_networks(seed: int) -> list[Data]:
         for film in films:
             members.setdefault(film, []).append(person)
     graphs = []
-    for person, films in sorted(cast.items()):
+    for _, films in sorted(cast.items()):
         around = sorted({other for film in films for other in members[film]})
         if len(films) < 4:
             continue
@@ -124,7 +127,9 @@ def listeners(seed: int) -> Data:
     """Last.fm's users, joined by friendship; how often they heard each of 1,500 artists; the tag they use most (8)."""
     tags = _resource("lastfm/user_tag_artist_rels")
     frequent = [tag for tag, _ in Counter(tags["tagID"]).most_common(8)]
-    of_user = tags[tags["tagID"].isin(frequent)].groupby("sourceNodeId")["tagID"].agg(lambda t: t.value_counts().idxmax())
+    of_user = (
+        tags[tags["tagID"].isin(frequent)].groupby("sourceNodeId")["tagID"].agg(lambda t: t.value_counts().idxmax())
+    )
     ids, y = of_user.index.to_list(), np.array([frequent.index(tag) for tag in of_user])
     heard = _resource("lastfm/user_listen_artist_rels")
     artist = {a: number for number, (a, _) in enumerate(Counter(heard["targetNodeId"]).most_common(1500))}
@@ -135,24 +140,23 @@ def listeners(seed: int) -> Data:
     return graph_data(friends, y, to_torch(sparse.csr_array(entry, shape=(len(ids), len(artist)))))
 
 
-def _around(edges: np.ndarray, n: int, seed: int, allowed: np.ndarray, most: int = NODES_AT_MOST) -> np.ndarray:
-    """Nodes by breadth-first search from a random one, hubs not followed, until there are enough."""
+def _around(edges: np.ndarray, n: int, seed: int, allowed: np.ndarray) -> np.ndarray:
+    """The surroundings of random nodes, found breadth-first; nodes of more than 200 edges are not passed."""
     rng = np.random.default_rng(seed)
     both = np.concatenate([edges, edges[::-1]], 1)
     matrix = sparse.csr_array((np.ones(both.shape[1]), (both[0], both[1])), shape=(n, n))
     degree = np.diff(matrix.indptr)
-    found: dict[int, None] = {}
-    while len(found) < most:
-        queue = deque([int(rng.choice(np.flatnonzero(allowed & (degree > 0))))])
-        while queue and len(found) < most:
+    starts = np.flatnonzero(allowed & (degree > 0))
+    found: set[int] = set()
+    while len(found) < NODES_AT_MOST:
+        queue, limit = deque([int(rng.choice(starts))]), len(found) + SURROUNDINGS
+        while queue and len(found) < limit:
             node = queue.popleft()
-            if node in found:
-                continue
-            found[node] = None
-            if degree[node] <= 200:
-                near = matrix.indices[matrix.indptr[node] : matrix.indptr[node + 1]]
+            if node not in found:
+                found.add(node)
+                near = matrix.indices[matrix.indptr[node] : matrix.indptr[node + 1]] if degree[node] <= 200 else []
                 queue.extend(int(v) for v in rng.permutation(near) if allowed[v] and v not in found)
-    return np.sort(np.fromiter(found, int))
+    return np.array(sorted(found))
 
 
 def _part(edges: np.ndarray, label: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -179,8 +183,6 @@ def _packages() -> list[dict[str, str]]:
 def packages(seed: int, attributes: str = "words") -> Data:
     """Debian's packages by section but for programming languages', joined by dependency; words, sizes, or nothing."""
     table = _packages()
-    sections = Counter(row["Section"].split("/")[-1] for row in table)
-    frequent = [name for name, _ in sections.most_common(18) if name not in LANGUAGES]
     place = {row["Package"]: number for number, row in enumerate(table)}
     pairs = []
     for number, row in enumerate(table):
@@ -188,7 +190,7 @@ def packages(seed: int, attributes: str = "words") -> Data:
             names = re.findall(r"(?:^|, )([a-z0-9][a-z0-9+.-]+)", row.get(field, ""))
             pairs += [(number, place[name]) for name in names if name in place]
     edges = np.array(pairs).T
-    label = np.array([_index(frequent, row["Section"].split("/")[-1]) for row in table])
+    label = np.array([_index(SECTIONS, row["Section"].split("/")[-1]) for row in table])
     nodes, edges, y = _part(edges, label, seed)
     rows = [table[node] for node in nodes]
     x: Any = None
@@ -201,15 +203,15 @@ def packages(seed: int, attributes: str = "words") -> Data:
     return graph_data(edges, y, x)
 
 
-def _index(known: list[str], name: str) -> int:
+def _index(known: Sequence[str], name: str) -> int:
     return known.index(name) if name in known else -1
 
 
 def words(seed: int, attributes: bool = False) -> Data:
     """WordNet's nouns by topic (lexicographer file, 25), joined by every relation between them; words of the gloss."""
     kinds, gloss, pairs, place = [], [], [], {}
-    path = next(p for p in (folder() / "usr/share/wordnet/data.noun", Path("/usr/share/wordnet/data.noun")) if p.exists())
-    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith(" ")]
+    text = (folder() / "usr/share/wordnet/data.noun").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if not line.startswith(" ")]
     for number, line in enumerate(lines):
         place[line[:8]] = number
     for number, line in enumerate(lines):
@@ -217,9 +219,8 @@ def words(seed: int, attributes: bool = False) -> Data:
         kinds.append(int(fields[1]))
         gloss.append(line.split(" | ")[1])
         first = 4 + 2 * int(fields[3], 16)
-        for at in range(first + 1, first + 1 + 4 * int(fields[first]), 4):
-            if fields[at + 2] == "n":
-                pairs.append((number, place[fields[at + 1]]))
+        related = zip(fields[first + 2 :: 4], fields[first + 3 :: 4], strict=False)
+        pairs += [(number, place[other]) for other, kind in related if kind == "n"]
     edges, label = np.array(pairs).T, np.array(kinds)
     nodes, edges, y = _part(edges, label, seed)
     return graph_data(edges, y, _words(gloss[node] for node in nodes) if attributes else None)
@@ -289,3 +290,13 @@ GRAPHS: dict[str, Callable[[int], list[Data]]] = {
     "solubility": molecules,
     "programs": programs,
 }
+
+
+def split_of(name: str, data: Any, seed: int) -> Split:
+    """Twenty labels a class for Cora, 10/20/70 for films and glosses, thirds for the rest."""
+    y = data.y if isinstance(data, Data) else torch.cat([graph.y for graph in data])
+    if name == "Cora":
+        return few_labels(y, seed)
+    if name in ("films", "words, glosses"):
+        return fractions(y, (0.1, 0.2, 0.7), seed, stratified=True)
+    return thirds(y, seed, stratified=True)

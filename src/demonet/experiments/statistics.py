@@ -129,7 +129,8 @@ def pooled(found: Sequence[Difference]) -> Difference:
     mean = float(np.round([one.mean for one in found], 12).mean())
     freedoms = [one.freedom for one in found]
     corrected, over_splits = (
-        _pooled_error(errors, freedoms) for errors in ([one.error for one in found], [one.splits_error for one in found])
+        _pooled_error(errors, freedoms)
+        for errors in ([one.error for one in found], [one.splits_error for one in found])
     )
     otherwise, runs = max(one.p for one in found), min(one.runs for one in found)
     return _difference(mean, corrected, over_splits, otherwise, runs)

@@ -44,8 +44,7 @@ INPUTS: dict[Family, dict[str, Any]] = {
 }
 # Networks that are run with these inputs, under both rules. With its own inputs every network has the strict runs of
 # Tables 4 and 5.
-WITH_OUR_INPUTS = dict.fromkeys(nodes.SETS, ("sage", "gcn", "gin")) | {"MUTAG": ("gin",), "PTC": ("gin",)}
-OUR_INPUTS_RUNS = dict.fromkeys(("facebook", "wiki-vote", "blogcatalog", "flickr"), 6)  # 20 elsewhere
+WITH_OUR_INPUTS = dict.fromkeys(nodes.SETS, ("sage", "gcn", "gin")) | dict.fromkeys(graphs.SETS, ("gin",))
 # Members of the ensemble that are DEMO-Net, in closed form or as a network.
 DEMO_MEMBERS = ("machine", "kernel-demo", "network")
 
@@ -75,9 +74,7 @@ def _simple(dataset: str, runs: int) -> list[Entry]:
     floors = ("wl", *GRAPH_FLOORS) if family == "graphs" else NODE_FLOORS
     found = _both(Cell("default", dataset, AUTO, split=split), runs)
     if dataset in ARM_SETS:
-        found += _arms(dataset, split, min(runs, nodes.runs_of(dataset)))
-    if family == "attributes":  # where a rival takes up to half a minute
-        runs = min(runs, nodes.runs_of(dataset))
+        found += _arms(dataset, split, runs)
     for name in floors:
         if applies(name, family):
             found += _both(Cell("default", dataset, name, split=split), runs)
@@ -91,8 +88,7 @@ def _networks(dataset: str) -> list[Entry]:
     found = [_borrowed(dataset, "demonet-default", "default", split)]
     found += [_borrowed(dataset, name, "", split) for name in names]
     for name in WITH_OUR_INPUTS.get(dataset, ()):
-        runs = OUR_INPUTS_RUNS.get(dataset, RUNS)
-        found += _both(Cell("default", dataset, name, "", canonical(INPUTS[family]), split), runs, OUR_INPUTS)
+        found += _both(Cell("default", dataset, name, "", canonical(INPUTS[family]), split), RUNS, OUR_INPUTS)
     return found
 
 
