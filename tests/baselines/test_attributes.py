@@ -10,7 +10,7 @@ from tests.reference.graphs import drawn_by_seed
 from torch_geometric.data import Data
 
 from demonet import DemonetError, baselines
-from demonet.baselines.attributes import are_counts, graph_attributes, node_attributes
+from demonet.baselines.attributes import graph_attributes, kind_of, node_attributes
 from demonet.baselines.selection import select
 from demonet.baselines.simple import _DistinctSVC
 from demonet.data.features import to_scipy, to_torch
@@ -74,7 +74,7 @@ def test_tf_idf_by_hand():
 def test_what_is_not_a_count_is_scaled():
     x = torch.tensor([[-1.0, 5], [3, 5]])
     data = Data(x=x, edge_index=torch.empty(2, 0).long(), num_nodes=2)
-    assert not are_counts([data])
+    assert kind_of([data]) == "numbers"
     assert node_attributes(data).tolist() == [[-1, 0], [1, 0]]
 
 

@@ -13,16 +13,16 @@ from typing import cast
 import numpy as np
 import torch
 from scipy import sparse
-from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import StandardScaler, normalize
 from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet.baselines.base import Baseline, Items, Settings, register
 from demonet.baselines.selection import Rows, logistic
-from demonet.data.columns import matrix_kind
+from demonet.data.columns import MatrixKind, matrix_kind
 from demonet.data.features import BLOCK_ROWS, FeatureMap, adjacency, to_scipy
 from demonet.data.splits import Split
+from demonet.data.terms import document_weights, term_rows
 from demonet.errors import DemonetError
 
 _SCALES = (0.0, 0.25, 0.5, 1.0, 2.0)
@@ -100,20 +100,23 @@ class AttributeAdjacencyLR(_AttributesAndContext):
 
 
 def node_attributes(data: Data, nodes: Rows | None = None) -> Rows:
-    """tf-idf where attributes are counts, columns of unit variance otherwise.
+    """tf-idf where attributes are words, columns of unit variance otherwise.
 
-    Term frequencies are 1 + log(count), which gains two points over plain counts on BlogCatalog and Flickr.
+    Term frequencies are 1 + log(count), which gains two points over plain counts on BlogCatalog and Flickr; weights of
+    words are taken as they are.
 
     Args:
         data: The graph, all of whose nodes count for frequencies and variances.
         nodes: Whose rows are wanted; all if None.
     """
-    counts, chosen = are_counts([data]), slice(None) if nodes is None else nodes
+    kind, chosen = kind_of([data]), slice(None) if nodes is None else nodes
     x = FeatureMap("attributes").fit_transform(data)
-    if counts or x.layout == torch.sparse_csr:
+    if kind != "numbers" or x.layout == torch.sparse_csr:
         rows = to_scipy(x).astype(np.float64) if x.layout == torch.sparse_csr else x.double().cpu().numpy()
-        scaled = TfidfTransformer(sublinear_tf=True) if counts else StandardScaler(with_mean=False)
-        return sparse.csr_array(scaled.fit_transform(rows))[chosen]
+        if kind != "numbers":
+            words: MatrixKind = "weights" if kind == "weights" else "counts"
+            return term_rows(rows, document_weights(rows, words), words)[chosen]
+        return sparse.csr_array(StandardScaler(with_mean=False).fit_transform(rows))[chosen]
     scaler = StandardScaler()
     for start in range(0, x.size(0), BLOCK_ROWS):  # in float64, all rows would take twice the attributes
         scaler.partial_fit(x[start : start + BLOCK_ROWS].double().cpu().numpy())
@@ -122,7 +125,7 @@ def node_attributes(data: Data, nodes: Rows | None = None) -> Rows:
 
 def graph_attributes(graphs: Sequence[Data]) -> Rows:
     """One row per graph: summed counts (such as of node labels) or mean attributes, standardised."""
-    counts = are_counts(graphs)
+    counts = kind_of(graphs) != "numbers"
     features = FeatureMap("attributes").fit(list(graphs))
     rows = []
     for graph in graphs:
@@ -132,9 +135,9 @@ def graph_attributes(graphs: Sequence[Data]) -> Rows:
     return StandardScaler().fit_transform(torch.stack(rows).cpu().numpy())
 
 
-def are_counts(graphs: Sequence[Data]) -> bool:
-    """Whether attributes are counts or node labels; it is an error if there are none."""
+def kind_of(graphs: Sequence[Data]) -> MatrixKind:
+    """What the attributes are; it is an error if there are none."""
     kind = matrix_kind(graphs)
     if kind == "none":
         raise DemonetError("this baseline needs node attributes, but x is None", hint="structural-lr needs none")
-    return kind != "numbers"
+    return kind

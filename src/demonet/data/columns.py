@@ -367,14 +367,18 @@ def column_kinds(x: NDArray[Any]) -> list[ValueKind]:
     return kinds
 
 
-def matrix_kind(graphs: Iterable[Data]) -> Literal["none", "labels", "counts", "numbers"]:
+MatrixKind = Literal["none", "labels", "counts", "weights", "numbers"]
+
+
+def matrix_kind(graphs: Iterable[Data]) -> MatrixKind:
     """What the attributes ``x`` of graphs are, taken together.
 
     ``"none"``: there are none. ``"labels"``: rows with at most a single 1, as node labels are. ``"counts"``: whole
-    numbers, 0 or more, and mostly 0, as words of a text are; sparse storage counts as mostly 0. ``"numbers"``: anything
-    else.
+    numbers, 0 or more, and mostly 0, as words of a text are; sparse storage counts as mostly 0. ``"weights"``: other
+    numbers, 0 or more, at least three quarters 0, in 32 columns or more of about the same scale: words that were
+    weighted before, as by dividing rows by their sum or by tf-idf. ``"numbers"``: anything else.
     """
-    labels, nonzero, size, is_sparse = True, 0, 0, False
+    labels, whole, nonzero, size, is_sparse, scale = True, True, 0, 0, False, _ColumnScale()
     for graph in graphs:
         if graph.x is None or graph.x.size(1) == 0:
             return "none"
@@ -382,12 +386,53 @@ def matrix_kind(graphs: Iterable[Data]) -> Literal["none", "labels", "counts", "
         values = x if x.layout == torch.strided else x.values()
         if graph.get("columns") is not None:
             return "counts" if set(graph.columns.kinds) == {"count"} else "numbers"
-        if any(bool(((part < 0) | (part != part.round())).any()) for part in values.split(2**17)):
+        parts = values.split(2**17)
+        if any(bool(((part < 0) | part.isnan()).any()) for part in parts):
             return "numbers"
+        whole = whole and not any(bool((part != part.round()).any()) for part in parts)
         is_sparse |= x.layout != torch.strided
         nonzero, size = nonzero + int(values.count_nonzero()), size + x.numel()
-        labels = labels and (values.numel() == 0 or int(values.max()) <= 1) and int(_row_sums(x).max()) <= 1
+        if not whole and 4 * nonzero > size:
+            return "numbers"
+        labels = labels and whole and (values.numel() == 0 or int(values.max()) <= 1) and int(_row_sums(x).max()) <= 1
+        scale.add(x)
+    if not whole:
+        return "weights" if scale.is_one() else "numbers"
     return "labels" if labels else "counts" if is_sparse or 2 * nonzero <= size else "numbers"
+
+
+class _ColumnScale:
+    """Whether many columns have entries of about the same scale; zeros do not count."""
+
+    FEWEST, FACTOR = 32, 20.0  # columns; of the means of nine in ten of them, the largest by the smallest
+
+    def __init__(self) -> None:
+        self.total = self.count = torch.zeros(0, dtype=torch.float64)
+
+    def add(self, x: Tensor) -> None:
+        """Note the entries of a graph."""
+        if not self.total.numel():
+            self.total, self.count = (torch.zeros(x.size(1), dtype=torch.float64) for _ in range(2))
+        for part in x.split(2**14) if x.layout == torch.strided else [x]:
+            column, value = _entries(part)
+            self.total.index_add_(0, column, value)
+            self.count.index_add_(0, column, torch.ones_like(value))
+
+    def is_one(self) -> bool:
+        """The answer."""
+        mean = (self.total / self.count)[self.count > 0]
+        if mean.numel() < self.FEWEST:
+            return False
+        low, high = mean.quantile(torch.tensor([0.05, 0.95], dtype=mean.dtype)).tolist()
+        return high <= self.FACTOR * low
+
+
+def _entries(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The columns and values of the entries that are not zero, on the CPU."""
+    if x.layout != torch.strided:
+        return x.col_indices().long().cpu(), x.values().double().cpu()
+    place = x.nonzero(as_tuple=True)
+    return place[1].cpu(), x[place].double().cpu()
 
 
 def fitting_features(spec: str, graphs: Sequence[Data]) -> str:

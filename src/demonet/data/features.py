@@ -23,6 +23,7 @@ from torch_geometric.data import Data
 
 from demonet.checks import check_features
 from demonet.data.columns import column_kinds, matrix_kind
+from demonet.data.terms import document_weights
 from demonet.degree.count import count_degree
 from demonet.errors import DemonetError
 
@@ -291,12 +292,16 @@ class NeighbourTfIdf(TfIdf):
 
 
 class Encoded(Attributes):
-    """Attributes by their kind: counts as tf-idf (one-hot labels stay as they are), other numbers standardised."""
+    """Attributes by their kind: words as tf-idf (one-hot labels stay as they are), other numbers standardised."""
 
     def fit(self, graphs: Sequence[Data]) -> None:
         """Recognise the kind, and learn its scales."""
-        self.info["counts"] = matrix_kind(graphs) != "numbers"
+        found = matrix_kind(graphs)
+        self.info["counts"] = found != "numbers"
         self._kind().fit(graphs)
+        if found == "weights":
+            rows = sparse.vstack([to_scipy(_attributes(data)) for data in graphs])
+            self.arrays["idf"] = torch.from_numpy(document_weights(rows, found).astype(np.float32))
         if graphs[0].get("columns") is not None:
             self.info["names"] = graphs[0].columns.names
 
@@ -400,7 +405,7 @@ class FeatureMap:
     standardised        ``data.x``, columns with mean 0 and standard deviation 1
     columns             ``data.x``, each column by its kind: counts as tf-idf, numbers standardised, 0 and 1 as they are
     neighbour-tfidf     half the mean of the neighbours' tf-idf, scaled to length one
-    encoded             ``data.x`` as tfidf if these are counts or one-hot labels, standardised otherwise
+    encoded             ``data.x`` as tfidf if these are words or one-hot labels, standardised otherwise
     structure           degree-rbf and 8 numbers about the degrees and triangles around a node, at a small scale
     constant            1
     ==================  ============================================================================================

@@ -31,7 +31,7 @@ SEEDS = {"quick": 0, "standard": 3, "best": 8}  # networks that are averaged
 FOLDS = {"quick": 3, "standard": 5, "best": 5}  # of cross-validation, where there are few validation items
 MOST_SECONDS = {"quick": 10.0, "standard": 60.0, "best": float("inf")}  # of one fit, by its own estimate
 EPOCHS, EPOCHS_SUMS, EPOCHS_GRAPHS = 300, 80, 150  # of a network, at most
-SMOOTHING = {"norm": "none", "without": "seed"}  # with loops: the seed is one of its neighbours, as in a GCN
+SMOOTHING = {"without": "seed"}  # with loops: the seed is one of its neighbours, as in a GCN
 ORDERED = 0.2  # share of the variance of log-degree between classes from which on they are taken as ordered
 
 

@@ -22,6 +22,7 @@ from sklearn.preprocessing import normalize
 from torch_geometric.data import Data
 
 from demonet.data.columns import matrix_kind
+from demonet.data.terms import document_weights, term_rows
 from demonet.degree.count import count_degree
 from demonet.ensemble.structure import (
     affordable_groups,
@@ -105,19 +106,17 @@ class NodeView:
 
     @cached_property
     def own(self) -> Rows:
-        """``[n, columns]`` attributes: tf-idf rows of unit length for counts, standardised otherwise."""
+        """``[n, columns]`` attributes: tf-idf rows of unit length for words, standardised otherwise."""
         rows = _rows(self.data)
         if self.facts["attributes"] == "numbers":
             if isinstance(rows, np.ndarray):
                 return np.clip(self._standardised(self._even(rows), "attributes"), -8.0, 8.0)
             return sparse.csr_array(rows.multiply(1 / self.arrays["attributes.scale"]))  # centred, it would be dense
-        rows = sparse.csr_array(rows)
-        rows.data = 1 + np.log(rows.data)
-        return normalize(sparse.csr_array(rows.multiply(self.arrays["attributes.idf"])))
+        return term_rows(rows, self.arrays["attributes.idf"], self.facts.get("terms", "counts"))
 
     @cached_property
     def neighbours(self) -> Rows:
-        """``[n, columns]`` the mean of ``own`` over neighbours, brought to unit length for counts."""
+        """``[n, columns]`` the mean of ``own`` over neighbours, brought to unit length for words."""
         mean = neighbour_mean(self.adjacency, self.own)
         return normalize(mean) if self.facts["attributes"] == "counts" else mean
 
@@ -179,11 +178,12 @@ class NodeView:
         if self.data.x is None or self.data.x.size(1) == 0:
             return
         rows = _rows(self.data)
-        kind = "numbers" if matrix_kind([self.data]) == "numbers" else "counts"
+        found = matrix_kind([self.data])
+        kind = "numbers" if found == "numbers" else "counts"
         self.facts |= {"attributes": kind, "columns": int(rows.shape[1])}
         if self.facts["attributes"] == "counts":
-            seen = np.asarray((sparse.csr_array(rows) > 0).sum(0)).ravel()
-            self.arrays["attributes.idf"] = np.log((1 + self.num_items) / (1 + seen)) + 1
+            self.facts["terms"] = "weights" if found == "weights" else "counts"
+            self.arrays["attributes.idf"] = document_weights(rows, self.facts["terms"])
         elif isinstance(rows, np.ndarray):
             tailed = np.flatnonzero(heavy_tails(rows))
             if tailed.size:

@@ -206,7 +206,8 @@ def against_each(runs: Mapping[str, Sequence[float]], baselines: Sequence[str], 
     pairs = [(method, rival) for method in methods for rival in rivals]
     found = [paired(enough[method], enough[rival], ratio) for method, rival in pairs]
     corrected, over_splits = holm([one.p for one in found]), holm([one.splits_p for one in found])
-    return [Against(*pair, *rest) for pair, *rest in zip(pairs, found, corrected, over_splits, strict=True)]
+    every = zip(pairs, found, corrected, over_splits, strict=True)
+    return [Against(*pair, one, p, splits_p) for pair, one, p, splits_p in every]
 
 
 def against_best(runs: Mapping[str, Sequence[float]], baselines: Sequence[str], ratio: float = 0.0) -> list[Against]:

@@ -32,6 +32,7 @@ from torch_geometric.data import Data
 from demonet.checks import check_edge_index, check_features
 from demonet.data.columns import matrix_kind
 from demonet.data.features import closed_walks
+from demonet.data.terms import document_weights, term_rows
 from demonet.errors import DemonetError
 from demonet.nn.hashing import hash_functions
 
@@ -392,8 +393,8 @@ def squares(rows: Rows) -> Array:
 class NodeInputs:
     """Preprocessing of nodes, learned from the training graph (from no label) and applied to any graph.
 
-    Attributes (``data.x``) by their :func:`~demonet.data.columns.matrix_kind`: counts become sublinear tf-idf; numbers
-    are standardised, with a column of ones beside a node's own; node labels stay as they are; without attributes, 12
+    Attributes (``data.x``) by their :func:`~demonet.data.columns.matrix_kind`: words become tf-idf; numbers are
+    standardised, with a column of ones beside a node's own; node labels stay as they are; without attributes, 12
     radial functions of log(1 + degree) take their place. All rows are brought to unit length, and so is the mean over a
     node's neighbours.
 
@@ -419,10 +420,8 @@ class NodeInputs:
         self.info["max_degree"] = int(degree.max(initial=1))
         walks = float((degree.astype(np.float64) ** 2).sum())
         self.info["triangles"] = walks <= MAX_PRODUCTS
-        if self.info["kind"] == "counts":
-            x = _attributes(data)
-            seen = np.bincount(x.indices, minlength=x.shape[1]) if is_sparse(x) else (x > 0).sum(axis=0)
-            self.arrays["idf"] = np.log((1 + x.shape[0]) / (1 + seen)) + 1
+        if kind in ("counts", "weights"):
+            self.arrays["idf"] = document_weights(_attributes(data), kind)
         elif self.info["kind"] == "numbers":
             x = _attributes(data)
             x = x.toarray() if is_sparse(x) else x
@@ -467,12 +466,7 @@ class NodeInputs:
         if kind == "numbers":
             x = x.toarray() if is_sparse(x) else x
             return (x - self.arrays["mean"]) / (self.arrays["scale"] * math.sqrt(x.shape[1]))
-        if kind == "counts":
-            x = sparse.csr_array(x).astype(np.float64)
-            x.eliminate_zeros()
-            x.data = 1 + np.log(np.maximum(x.data, 1))
-            x = x.multiply(self.arrays["idf"]).tocsr()
-        return unit(x)
+        return term_rows(x, self.arrays["idf"], kind) if kind in ("counts", "weights") else unit(x)
 
     def _descriptors(self, adjacency: sparse.csr_array, degree: Array) -> Array:
         t = np.log1p(degree)

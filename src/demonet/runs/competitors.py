@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from demonet import baselines
-from demonet.baselines.attributes import are_counts
+from demonet.baselines.attributes import kind_of
 from demonet.baselines.embedding import Embedding
 from demonet.baselines.kernel import KernelMethod
 from demonet.baselines.network import Network
@@ -160,7 +160,7 @@ class Competitor:
         self._y = inputs.data.y
         self._epochs, self._effort, self._seed = epochs, effort, seed
         given = inputs.graphs[0].x is not None
-        self._features = "standardised" if given and not are_counts(inputs.graphs) else None
+        self._features = "standardised" if given and kind_of(inputs.graphs) == "numbers" else None
         self._embedded: dict[str, NDArray[np.float64]] = {}
 
     def predict(self, name: str, split: Split, seed: int) -> Int:
