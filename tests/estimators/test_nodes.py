@@ -106,7 +106,7 @@ def test_grid_search_clone_and_pipeline():
     ).fit(people, sides)
     assert search.best_estimator_.hidden in (4, 8)
     assert (search.cv_results_["mean_test_score"] > 0).all()
-    pipeline = make_pipeline(DEMONetClassifier(graph=graph, model="network", epochs=20), LogisticRegression()).fit(
+    pipeline = make_pipeline(DEMONetClassifier(graph=graph, model="network", epochs=60), LogisticRegression()).fit(
         people, sides
     )
     assert pipeline.score(people, sides) > 0.9
