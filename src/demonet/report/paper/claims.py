@@ -13,15 +13,15 @@ from demonet.report.table_cells import Beside, Cell, Column
 
 INTRODUCTION = """Three of the paper's claims, and a fourth about its main idea, as hypotheses. Each is a list of \
 comparisons that was fixed before any run was looked at. For the second claim the number of runs was not: it was \
-raised from 10 to 50 after its verdict with 10 had been seen. Methods are compared over the splits that both have, by \
-the corrected resampled t-test of Nadeau and Bengio, in which everything a method knows (training and validation part) \
+raised from 10 to 50 after its verdict with 10 had been seen. For the fourth, 20 runs of four sets had been planned, \
+and 10 of them had been seen before the others were made. Methods are compared over the splits that both have, by the \
+corrected resampled t-test of Nadeau and Bengio, in which everything a method knows (training and validation part) \
 counts as training. A comparison is made on every data set, and over all of them by the mean of their differences. \
 Holm's correction covers all comparisons of the claim, separately for single data sets and for all of them. “Over \
 splits” is the p of an ordinary paired t-test: it speaks of other random splits of the same items, not of new data, \
-and no verdict depends on it. A claim \
-holds for a method if the method is above every rival over all data sets, and does not hold if it is below one of \
-them. This may be due to some data sets only: see the second table of each claim. Generated graphs do not count in the \
-mean over all data sets."""
+and no verdict depends on it. A claim holds for a method if the method is above every rival over all data sets, and \
+does not hold if it is below one of them. This may be due to some data sets only: see the second table of each claim. \
+Generated graphs do not count in the mean over all data sets."""
 _CELL = {"holds": "above", "does not hold": "below"}
 
 

@@ -119,6 +119,8 @@ def _listed(found: Sequence[Standing], words: Sequence[StandingWords]) -> str:
         ("not yet run", "not yet run"),
     ):
         sets = [set_name(one.ours.dataset) for one, word in zip(found, words, strict=True) if word == kind]
-        if sets or kind != "not yet run":
-            parts.append(f"{said} on {len(sets)} of {len(found)} data sets" + (f" ({', '.join(sets)})" if sets else ""))
+        if sets:
+            parts.append(f"{said} on {len(sets)} of {len(found)} data sets ({', '.join(sets)})")
+        elif kind != "not yet run":
+            parts.append(f"{said} on none")
     return "; ".join(parts)
