@@ -79,10 +79,7 @@ def test_runs():
         if name in ("brazil", "europe", "usa", "MUTAG", "PTC"):
             assert wanted.runs == (20 if "features" in wanted.cell.options else 50)
         else:
-            arm = wanted.cell.method == "demonet-kernel" and name != "flip"
-            slow = name in ("blogcatalog", "flickr") and wanted.cell.method != "demonet-auto"
-            few = 6 if "features" in wanted.cell.options else 10
-            assert wanted.runs == (few if few == 6 or arm or slow or wanted.cell.kind != "default" else 20)
+            assert wanted.runs == (20 if wanted.cell.kind == "default" else 10)
 
 
 def test_what_is_borrowed_is_run_elsewhere_and_never_here():
