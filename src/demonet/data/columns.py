@@ -378,7 +378,8 @@ def matrix_kind(graphs: Iterable[Data]) -> MatrixKind:
     numbers, 0 or more, at least three quarters 0, in 32 columns or more of about the same scale: words that were
     weighted before, as by dividing rows by their sum or by tf-idf. ``"numbers"``: anything else.
     """
-    labels, whole, nonzero, size, is_sparse, scale = True, True, 0, 0, False, _ColumnScale()
+    graphs = list(graphs)
+    labels, whole, nonzero, size, is_sparse = True, True, 0, 0, False
     for graph in graphs:
         if graph.x is None or graph.x.size(1) == 0:
             return "none"
@@ -395,36 +396,27 @@ def matrix_kind(graphs: Iterable[Data]) -> MatrixKind:
         if not whole and 4 * nonzero > size:
             return "numbers"
         labels = labels and whole and (values.numel() == 0 or int(values.max()) <= 1) and int(_row_sums(x).max()) <= 1
-        scale.add(x)
     if not whole:
-        return "weights" if scale.is_one() else "numbers"
+        return "weights" if _one_scale([graph.x.detach() for graph in graphs]) else "numbers"
     return "labels" if labels else "counts" if is_sparse or 2 * nonzero <= size else "numbers"
 
 
-class _ColumnScale:
+WORDS, SCALES = 32, 20.0  # fewest columns; of the means of nine in ten of them, the largest by the smallest
+
+
+def _one_scale(matrices: Sequence[Tensor]) -> bool:
     """Whether many columns have entries of about the same scale; zeros do not count."""
-
-    FEWEST, FACTOR = 32, 20.0  # columns; of the means of nine in ten of them, the largest by the smallest
-
-    def __init__(self) -> None:
-        self.total = self.count = torch.zeros(0, dtype=torch.float64)
-
-    def add(self, x: Tensor) -> None:
-        """Note the entries of a graph."""
-        if not self.total.numel():
-            self.total, self.count = (torch.zeros(x.size(1), dtype=torch.float64) for _ in range(2))
+    total, count = torch.zeros(2, matrices[0].size(1), dtype=torch.float64)
+    for x in matrices:
         for part in x.split(2**14) if x.layout == torch.strided else [x]:
             column, value = _entries(part)
-            self.total.index_add_(0, column, value)
-            self.count.index_add_(0, column, torch.ones_like(value))
-
-    def is_one(self) -> bool:
-        """The answer."""
-        mean = (self.total / self.count)[self.count > 0]
-        if mean.numel() < self.FEWEST:
-            return False
-        low, high = mean.quantile(torch.tensor([0.05, 0.95], dtype=mean.dtype)).tolist()
-        return high <= self.FACTOR * low
+            total.index_add_(0, column, value)
+            count.index_add_(0, column, torch.ones_like(value))
+    mean = (total / count)[count > 0]
+    if mean.numel() < WORDS:
+        return False
+    low, high = mean.quantile(torch.tensor([0.05, 0.95], dtype=mean.dtype)).tolist()
+    return high <= SCALES * low
 
 
 def _entries(x: Tensor) -> tuple[Tensor, Tensor]:
