@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from scipy import sparse
@@ -11,6 +12,7 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import NormalizeFeatures
 
 from demonet.baselines.attributes import node_attributes
+from demonet.data import read_graph
 from demonet.data.columns import matrix_kind
 from demonet.data.features import FeatureMap, to_scipy, to_torch
 from demonet.data.terms import document_weights, term_rows
@@ -46,6 +48,16 @@ def weighted(counts: np.ndarray, how: str) -> np.ndarray:
 def test_weighted_words_are_recognised(how, stored_sparse):
     assert matrix_kind([graph(texts(), stored_sparse=stored_sparse)]) == "counts"
     assert matrix_kind([graph(weighted(texts(most=3), how), stored_sparse=stored_sparse)]) == "weights"
+
+
+def test_words_in_a_table_are_recognised():
+    """A table of numbers has a kind for each column; together they are words all the same."""
+    edges = [(node, (node + 1) % NODES) for node in range(NODES)]
+    table = pd.DataFrame(weighted(texts(), "sums"), columns=[f"word {i}" for i in range(WORDS)])
+    assert matrix_kind([read_graph(edges, features=table)]) == "weights"
+    assert matrix_kind([read_graph(edges, features=table.assign(place=["north", "south"] * 30))]) == "numbers"
+    whole = pd.DataFrame({"age": range(NODES), "size": range(10, NODES + 10)})
+    assert matrix_kind([read_graph(edges, features=whole)]) == "numbers"
 
 
 def test_what_is_no_text_is_numbers():

@@ -385,8 +385,11 @@ def matrix_kind(graphs: Iterable[Data]) -> MatrixKind:
             return "none"
         x = graph.x.detach()
         values = x if x.layout == torch.strided else x.values()
-        if graph.get("columns") is not None:
-            return "counts" if set(graph.columns.kinds) == {"count"} else "numbers"
+        if (table := graph.get("columns")) is not None:  # of which every column has a kind
+            if set(table.kinds) == {"count"}:
+                return "counts"
+            if "indicator" in table.kinds:
+                return "numbers"
         parts = values.split(2**17)
         if any(bool(((part < 0) | part.isnan()).any()) for part in parts):
             return "numbers"
@@ -398,6 +401,8 @@ def matrix_kind(graphs: Iterable[Data]) -> MatrixKind:
         labels = labels and whole and (values.numel() == 0 or int(values.max()) <= 1) and int(_row_sums(x).max()) <= 1
     if not whole:
         return "weights" if _one_scale([graph.x.detach() for graph in graphs]) else "numbers"
+    if any(graph.get("columns") is not None for graph in graphs):
+        return "numbers"
     return "labels" if labels else "counts" if is_sparse or 2 * nonzero <= size else "numbers"
 
 

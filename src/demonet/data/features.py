@@ -404,7 +404,7 @@ class FeatureMap:
     row-normalised      ``data.x``, rows divided by their sum
     standardised        ``data.x``, columns with mean 0 and standard deviation 1
     columns             ``data.x``, each column by its kind: counts as tf-idf, numbers standardised, 0 and 1 as they are
-    neighbour-tfidf     half the mean of the neighbours' tf-idf, scaled to length one
+    neighbour-tfidf     the mean of the neighbours' tf-idf, scaled to length one half
     encoded             ``data.x`` as tfidf if these are words or one-hot labels, standardised otherwise
     structure           degree-rbf and 8 numbers about the degrees and triangles around a node, at a small scale
     constant            1
