@@ -6,10 +6,11 @@ and labels and features are matched to its nodes. Every file is opened once.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import networkx as nx
 import numpy as np
@@ -478,10 +479,14 @@ def _read_labels(files: InputFiles, path: Path, numbering: Numbering, options: R
     """A file of labels; a header of words that no edge has is recognised, too."""
     content, columns = files.read(path), options.of_labels
     table = open_table(content, path, columns.header, words=numbering.kind == "str")
-    labelled = Labelled.read(table, numbering.kind, columns)
-    if not starts_with_header(table, labelled.ids, numbering, labelled.labels):
-        return labelled
-    return Labelled.read(_with_header(content, path), numbering.kind, columns)
+    with warnings.catch_warnings(record=True) as said:  # the second reading would say it again
+        warnings.simplefilter("always")
+        labelled = Labelled.read(table, numbering.kind, columns)
+    if starts_with_header(table, labelled.ids, numbering, labelled.labels):
+        return Labelled.read(_with_header(content, path), numbering.kind, columns)
+    for one in said:
+        warn(cast(DemonetWarning, one.message))
+    return labelled
 
 
 def _with_header(content: bytes, path: Path) -> Table:

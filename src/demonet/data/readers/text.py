@@ -18,7 +18,7 @@ import numpy as np
 from demonet.data.ids import MISSING, Coded, is_missing
 from demonet.data.readers.base import as_text
 from demonet.data.readers.tables import Kind, convert, is_integer, is_number, join_strings, release
-from demonet.errors import DemonetError, DemonetWarning, warn
+from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 
 MAX_COLUMNS = 100_000
 MAX_LINE = 1 << 26
@@ -69,7 +69,7 @@ class TextTable:
         known = fields[0].lower() in _FIRST_NAMES or not _NAMES.isdisjoint(field.lower() for field in fields)
         if header is None and not known:
             no_number = not any(is_number(field) or is_missing(field) for field in fields)
-            self.guessed = no_number and self._has_only_numbers_below(words)
+            self.guessed = no_number and self._has_only_values_below(words)
             header = self.guessed
         header = True if header is None else header
         if header and next(lines, None) is None:
@@ -155,21 +155,25 @@ class TextTable:
         )
         return [table.column(name) for name in types]
 
-    def _has_only_numbers_below(self, words: bool) -> bool:
-        """Whether the lines below the first have integers in the first column (not ``words``) or numbers in another."""
+    def _has_only_values_below(self, words: bool) -> bool:
+        """Whether the lines below the first have integers in the first column (not ``words``), or values in another.
+
+        Values are numbers, dates and times: with words alone, the first line may be an edge like the others.
+        """
         import pyarrow as pa
 
-        def numeric(column: Any) -> bool:
+        def has_values(column: Any) -> bool:
             if pa.types.is_string(column.type) and self._delimiter not in " ,":
                 return all(text is None or is_number(text.replace(",", ".")) for text in column.to_pylist())
-            return pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+            kind = column.type
+            return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind))
 
         end = self._start
         for _ in range(_SAMPLE):
             end = self._data.find(b"\n", end + 1)
             if end < 0:
                 break
-        for stop in (end, None) if end > 0 else (None,):  # the whole file only if its first lines are numbers
+        for stop in (end, None) if end > 0 else (None,):  # the whole file only if its first lines have values
             if not self._data[self._start : stop].strip():
                 return False
             try:
@@ -177,7 +181,7 @@ class TextTable:
             except (pa.ArrowInvalid, pa.ArrowCapacityError):
                 return False
             whole = not words and pa.types.is_integer(first.type) and first.null_count == 0
-            if not whole and not any(numeric(column) for column in others):
+            if not whole and not any(has_values(column) for column in others):
                 return False
         return True
 
@@ -197,8 +201,7 @@ class TextTable:
                 ):
                     what = "a number" if kind == "number" else "an integer"
                     problem = f"{_short(fields[place].encode())} is not {what}, in {self._named(place)}"
-                    header = "start a header with 'source' for edges, 'node' for labels and features"
-                    hint = header if row == 0 and self.names is None else None
+                    hint = _if_header(fields, places, kinds) if row == 0 and self.names is None else None
                     raise DemonetError(problem, file=self.file, line=line, hint=hint)
         raise DemonetError(f"not a table: {reason}", file=self.file)
 
@@ -227,6 +230,14 @@ class TextTable:
             return [field.strip() for field in next(csv.reader([decoded], delimiter=self._delimiter), [""])]
         except csv.Error as error:
             raise DemonetError(f"{error}: {_short(text)}", file=self.file, line=line) from None
+
+
+def _if_header(fields: Sequence[str], places: Sequence[int], kinds: Sequence[Kind]) -> str:
+    """What to do if the first line is a header that was not recognised."""
+    first, second = fields[places[0]], fields[places[min(1, len(places) - 1)]]
+    if len(kinds) > 1 and "number" not in kinds[:2]:  # the ends of an edge
+        return Hint("if this line is a header, name the columns: {source} {target}", source=first, target=second)
+    return "start a header with 'node' for labels and features"
 
 
 def _first_lines(data: bytes) -> list[str]:
