@@ -16,13 +16,14 @@ from demonet.data.splits import Split
 from demonet.degree.count import count_degree
 from demonet.degree.tasks import DegreeTasks
 from demonet.ensemble.member import Labelled, Member, seed_of
-from demonet.ensemble.views import Float, GraphView, NodeView, View
+from demonet.ensemble.views import LARGE, Float, GraphView, NodeView, View
 from demonet.nn.models import DegreeNetwork, GraphDEMONet, NodeDEMONet
 from demonet.nn.prepared import GraphUnion
 from demonet.train import GraphProblem, NodeProblem, Preset, fit_together, preset
 from demonet.train.batches import step_values
 
 TYPICAL_EPOCHS = 120  # after which most networks have stopped
+LARGE_SHARE = 0.16  # of the estimate for a small graph that a node of a large one takes, measured at 30,000 and 100,000
 
 
 class NetworkMember(Member):
@@ -129,7 +130,8 @@ class NetworkMember(Member):
         model, epochs = self._preset().model, min(self.options["epochs"], TYPICAL_EPOCHS)
         width = model.hidden
         row = 6e-10 * width**2 * (2 + model.basis_size) * model.layers + 4e-8 * width * model.layers
-        return self.options["seeds"] * epochs * (3e-3 + share * (nodes * row + edges * 3e-9 * width * model.layers))
+        whole = share * (nodes * row + edges * 3e-9 * width * model.layers)
+        return self.options["seeds"] * epochs * (3e-3 + whole * (LARGE_SHARE if view.num_items >= LARGE else 1.0))
 
     def memory(self, view: View, num_train: int) -> float:
         """What a step on all nodes keeps for the derivatives, and the features."""
