@@ -114,8 +114,7 @@ def node_attributes(data: Data, nodes: Rows | None = None) -> Rows:
     if kind != "numbers" or x.layout == torch.sparse_csr:
         rows = to_scipy(x).astype(np.float64) if x.layout == torch.sparse_csr else x.double().cpu().numpy()
         if kind != "numbers":
-            words: MatrixKind = "weights" if kind == "weights" else "counts"
-            return term_rows(rows, document_weights(rows, words), words)[chosen]
+            return term_rows(rows, document_weights(rows, kind), kind)[chosen]
         return sparse.csr_array(StandardScaler(with_mean=False).fit_transform(rows))[chosen]
     scaler = StandardScaler()
     for start in range(0, x.size(0), BLOCK_ROWS):  # in float64, all rows would take twice the attributes

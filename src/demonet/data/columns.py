@@ -411,7 +411,7 @@ WORDS, SCALES = 32, 20.0  # fewest columns; of the means of nine in ten of them,
 
 def _one_scale(matrices: Sequence[Tensor]) -> bool:
     """Whether many columns have entries of about the same scale; zeros do not count."""
-    total, count = torch.zeros(2, matrices[0].size(1), dtype=torch.float64)
+    total, count = torch.zeros(2, max(x.size(1) for x in matrices), dtype=torch.float64)
     for x in matrices:
         for part in x.split(2**14) if x.layout == torch.strided else [x]:
             column, value = _entries(part)

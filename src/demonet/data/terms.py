@@ -1,6 +1,6 @@
 """Attributes that are words of a text, as rows of unit length: counts, or weights that were made of counts.
 
-``"counts"`` and ``"weights"`` are kinds of :func:`~demonet.data.columns.matrix_kind`.
+The kinds are those of :func:`~demonet.data.columns.matrix_kind`; node labels are counts of 0 and 1 here.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def document_weights(rows: Any, kind: MatrixKind) -> NDArray[np.float64]:
 def term_rows(rows: Any, weights: NDArray[np.float64], kind: MatrixKind) -> sparse.csr_array:
     """Rows of unit length: 1 + log(count), or weights as they are, times :func:`document_weights`."""
     rows = _sparse(rows)
-    if kind == "counts":
+    if kind != "weights":
         rows.data = 1 + np.log(np.maximum(rows.data, 1))
     return normalize(sparse.csr_array(rows.multiply(weights)))
 

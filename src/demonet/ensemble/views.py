@@ -182,8 +182,8 @@ class NodeView:
         kind = "numbers" if found == "numbers" else "counts"
         self.facts |= {"attributes": kind, "columns": int(rows.shape[1])}
         if self.facts["attributes"] == "counts":
-            self.facts["terms"] = "weights" if found == "weights" else "counts"
-            self.arrays["attributes.idf"] = document_weights(rows, self.facts["terms"])
+            self.facts["terms"] = found
+            self.arrays["attributes.idf"] = document_weights(rows, found)
         elif isinstance(rows, np.ndarray):
             tailed = np.flatnonzero(heavy_tails(rows))
             if tailed.size:
