@@ -1,19 +1,16 @@
-"""Members that know one graph: the walk against its definition, and what happens on another graph."""
+"""Members that know one graph, against their definitions; test_identity.py has what happens on another graph."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import torch
-from tests.ensemble.problems import Ridge, labelled_of, roles
+from tests.ensemble.problems import labelled_of, roles
 from torch_geometric.data import Data
 
-from demonet.data.splits import Split
-from demonet.ensemble import Ensemble
 from demonet.ensemble.nodes import DiffusedLinear, smoothed
 from demonet.ensemble.transductive import STEPS, AdjacencyLinear, Propagation, walk
 from demonet.ensemble.views import NodeView
-from demonet.errors import DemonetError
 
 
 def two_blocks(seed: int = 0, n: int = 120, *, within: float = 0.15, between: float = 0.01) -> Data:
@@ -34,7 +31,7 @@ def test_the_walk_is_the_power_series():
     start[labelled.train, labelled.y[labelled.train]] = 1
     mass = sum(0.85**k * np.linalg.matrix_power(step, k) @ start for k in range(1, STEPS + 1))
     mass = mass * np.sqrt(degree)[:, None]
-    found = walk(view, labelled, 0.15)
+    found = walk(view, labelled.train, labelled.one_hot(), 0.15)
     np.testing.assert_allclose(found / found.sum(), mass / mass.sum(), atol=1e-12)
 
 
@@ -54,23 +51,6 @@ def test_an_isolated_node_gets_the_shares_of_the_classes():
     labelled = type(labelled)(labelled.y, 2, np.setdiff1d(labelled.train, [120]), np.setdiff1d(labelled.val, [120]))
     found = Propagation("p").fit(NodeView(data), labelled).predict_proba(NodeView(data))
     np.testing.assert_allclose(found[120], labelled.prior())
-
-
-def test_on_another_graph_the_others_decide():
-    # Blocks so faint that neither member is clearly worse, and both weigh.
-    data, other = (two_blocks(seed, within=0.06, between=0.04) for seed in (0, 1))
-    labelled = labelled_of(data)
-    split = Split("test", 0, torch.from_numpy(labelled.train), torch.from_numpy(labelled.val), torch.empty(0).long())
-    both = Ensemble.fit(data, split, members=[Propagation("p"), Ridge("r")])
-    assert {member.name for member in both.members} == {"p", "r"}
-    facts, tensors = both.state()
-    loaded = Ensemble.from_state(facts, tensors)
-    np.testing.assert_array_equal(loaded.predict_proba(data), both.predict_proba(data))
-    alone = Ensemble.fit(data, split, members=[Ridge("r")])
-    np.testing.assert_allclose(loaded.predict_proba(other), alone.predict_proba(other))
-    lonely = Ensemble.fit(data, split, members=[Propagation("p")])
-    with pytest.raises(DemonetError):
-        lonely.predict_proba(other)
 
 
 def test_diffused_attributes_and_smoothed_probabilities_are_their_recursions():

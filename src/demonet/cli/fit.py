@@ -243,6 +243,8 @@ def summarise(run: Run, out: Path) -> None:
         if metrics.get("rule") == "refit":
             strict, every = metrics["strict"], over and over["strict"]["test_metric"]
             row("DEMO-Net, strict", strict["test_metric"], strict["test_metric_interval"], every)
+        if inductive := metrics.get("inductive", {}).get("refit"):
+            row("DEMO-Net, on another graph", inductive["test_metric"], inductive["test_metric_interval"], None)
         floors = sorted(metrics["floors"].items(), key=lambda floor: floor[1], reverse=metric.larger_is_better)
         for name, value in floors:
             row(f"simple baseline: {FLOOR_NAMES.get(name, name)}", value, None, over and over["floors"].get(name))

@@ -42,4 +42,4 @@ def predict(
     inputs, names, outputs = predict_run(run, edges, features, **reading)
     noun, known = inputs.kind.removesuffix("s"), inputs.known or (None, None)
     write_predictions(out, noun, inputs.ids, names, outputs, inputs.task, *known, excel=excel)
-    wrote(out, f"{len(inputs.ids):,} {inputs.kind}")
+    wrote(out, ", ".join(filter(None, [f"{len(inputs.ids):,} {inputs.kind}", inputs.standing])))

@@ -22,8 +22,9 @@ from demonet.ensemble.machines import MachineMember
 from demonet.ensemble.member import Labelled, Member
 from demonet.ensemble.portfolio import EFFORTS, FOLDS, MOST_SECONDS, Effort, portfolio
 from demonet.ensemble.selection import Score, ensemble_weights, log_losses, soften
+from demonet.ensemble.transductive import Transductive
 from demonet.ensemble.views import LARGE, Float, Int, View, view_of
-from demonet.errors import DemonetError
+from demonet.errors import DemonetError, DemonetWarning, warn
 from demonet.train.batches import USABLE, available_bytes
 from demonet.train.finite import check_outputs
 from demonet.train.metrics import find_metric
@@ -44,6 +45,7 @@ class Candidate:
         log_loss: On validation, with its standard error in ``log_loss_error``; None where it was not fitted.
         accuracy: On validation, with its 95 % interval (Wilson) in ``accuracy_low`` and ``accuracy_high``.
         weight: In the average of probabilities.
+        inductive_weight: In the average for another graph, where members that know the nodes of this one do not count.
         seconds: Of the fit, folds included; ``refit_seconds`` of the second fit.
         estimate: What one fit was expected to take, in seconds.
         machine: The options of a :class:`~demonet.ensemble.machines.MachineMember`, empty for others.
@@ -59,6 +61,7 @@ class Candidate:
     accuracy_low: float | None = None
     accuracy_high: float | None = None
     weight: float = 0.0
+    inductive_weight: float = 0.0
     seconds: float = 0.0
     refit_seconds: float = 0.0
     estimate: float = 0.0
@@ -79,13 +82,18 @@ class Ensemble:
 
     Attributes:
         members, weights: What :meth:`predict_proba` averages.
+        inductive_weights: The weights for another graph than the fitted one. Members that know the nodes of that graph
+            have none, and the others those that validation chose without them.
         candidates: The table of all that were tried, in order.
         validation: Log-loss and accuracy of the average on validation. The weights were chosen there, so they flatter.
+            Under ``"inductive"`` the same with the inductive weights.
         strict_proba: ``[items, classes]`` of the fitted data, by members that were fitted on the training part alone.
         proba: The same by the members as they are, refitted where asked.
+        inductive_proba: Both of these, ``"strict"`` and ``"refit"``, with the inductive weights; None if they are the
+            same, or if there are none.
         fitted_proba: What :meth:`member_proba` gives for the fitted data, member by member.
         judged, judged_items: Probabilities of every fitted candidate, by name, for the items that the weights were
-            chosen on, and these items. These five are None after :meth:`from_state`.
+            chosen on, and these items. These six are None after :meth:`from_state`.
         folds: Whether these probabilities are those of cross-validation, for lack of validation items.
         classes: Number of classes.
         seconds: Of the whole fit.
@@ -93,10 +101,12 @@ class Ensemble:
 
     def __init__(self, members: Sequence[Member], weights: Float, facts: dict[str, Any]) -> None:
         self.members, self.weights = list(members), weights
+        self.inductive_weights = np.array(facts["inductive_weights"])
         self.candidates = [Candidate(**row) for row in facts["candidates"]]
         self.classes, self.validation, self.seconds = facts["classes"], facts["validation"], facts["seconds"]
         self.strict_proba: Float | None = None
         self.proba: Float | None = None
+        self.inductive_proba: dict[str, Float] | None = None
         self.fitted_proba: list[Float] | None = None
         self.judged: dict[str, Float] | None = None
         self.judged_items: Int | None = None
@@ -138,7 +148,7 @@ class Ensemble:
             on_progress: Told about every candidate.
         """
         start = time.monotonic()
-        view = view_of(data)
+        view: View = view_of(data)
         labelled = replace(_labelled(data, split, seed), device=device)
         if effort not in EFFORTS:
             raise DemonetError(f"effort={effort!r}", hint=f"one of {', '.join(EFFORTS)}")
@@ -159,44 +169,80 @@ class Ensemble:
         judged = _judged_by(labelled)
         probability = np.stack([trial.judged for trial in done])
         weights = ensemble_weights(probability, labelled.y[judged], score=score)
-        average = _average(weights, probability)
-        validation = {
-            "log_loss": float(log_losses(average, labelled.y[judged]).mean()),
-            "accuracy": float((average.argmax(1) == labelled.y[judged]).mean()),
-        }
-        strict = _average(weights, [trial.proba for trial in done])
-        for weight, trial in zip(weights, done, strict=True):
-            trial.row = replace(trial.row, weight=float(weight))
-        used = [trial for trial in done if trial.row.weight > 0]
+        inductive = _inductive_weights(weights, done, probability, labelled.y[judged], score)
+        strict, inductive_strict = (_average(w, [trial.proba for trial in done]) for w in (weights, inductive))
+        for weight, other, trial in zip(weights, inductive, done, strict=True):
+            trial.row = replace(trial.row, weight=float(weight), inductive_weight=float(other))
+        count = (weights > 0) | (inductive > 0)
+        used = [trial for trial, counts in zip(done, count, strict=True) if counts]
         for number, trial in enumerate(used if refit and len(labelled.val) else []):
             _refit(trial, view, labelled, clock, tell, number, len(used), saved)
+        validation = _judge(_average(weights, probability), labelled.y[judged])
+        knows_nodes = any(isinstance(trial.member, Transductive) for trial in used)
+        if knows_nodes:
+            view.remember_graph()
+            validation["inductive"] = _judge(_average(inductive, probability), labelled.y[judged])
         facts = {
             "candidates": [asdict(trial.row) for trial in trials],
+            "inductive_weights": inductive[count],
             "classes": labelled.classes,
             "validation": validation,
             "seconds": clock.elapsed(),
             "folds": len(labelled.val) < FEW,
             "view": (view.facts, view.arrays),
         }
-        ensemble = cls([t.member for t in used if t.member], weights[weights > 0], facts)
+        ensemble = cls([t.member for t in used if t.member], weights[count], facts)
         ensemble.strict_proba = strict
         ensemble.judged, ensemble.judged_items = {trial.row.name: trial.judged for trial in done}, judged
         ensemble.fitted_proba = [trial.proba for trial in used]
         ensemble.proba = _average(ensemble.weights, ensemble.fitted_proba)
+        if knows_nodes and not ensemble.needs_fitted_graph:
+            refitted = _average(ensemble.inductive_weights, ensemble.fitted_proba)
+            ensemble.inductive_proba = {"strict": inductive_strict, "refit": refitted}
         return ensemble
 
     def predict_proba(self, data: Items) -> Float:
-        """``[items, classes]`` of the fitted graphs or others; degrees and labels that were never seen are allowed."""
+        """``[items, classes]`` of the fitted graphs or others; degrees and labels that were never seen are allowed.
+
+        Nodes of the fitted graph are recognised by their ids, in any order, and after edges and nodes have changed. For
+        another graph the members that know the nodes of the fitted one are left out, with a warning.
+        """
         return self.average(self.member_proba(data))
 
     def average(self, probability: Float) -> Float:
         """``[items, classes]`` the weighted mean of what :meth:`member_proba` gives, over members that apply."""
         applies = ~np.isnan(probability).any(axis=(1, 2))
-        if not applies.any():
-            names = ", ".join(member.name for member in self.members)
-            raise DemonetError(f"all members ({names}) are for the graph that they were fitted on")
-        weights = self.weights[applies]
-        return _average(weights / weights.sum(), probability[applies])
+        if applies.all():
+            return _average(self.weights, probability)
+        left_out = self.left_out
+        if self.needs_fitted_graph:
+            raise DemonetError(f"all members ({', '.join(left_out)}) are for the graph that they were fitted on")
+        if left_out:
+            named, weight = ", ".join(left_out), sum(left_out.values())
+            problem = f"not the fitted graph: members that know its nodes are left out ({named}; weight {weight:.2f})"
+            accuracy = [found["accuracy"] for found in (self.validation, self.validation["inductive"])]
+            hint = "validation accuracy {:.3f} with them, {:.3f} without".format(*accuracy)
+            warn(DemonetWarning(problem, hint=hint))
+        return _average(self.inductive_weights[applies], probability[applies])
+
+    @property
+    def left_out(self) -> dict[str, float]:
+        """The members that know the nodes of the fitted graph, and so say nothing about another one: their weights."""
+        pairs = zip(self.members, self.weights, strict=True)
+        return {m.name: float(weight) for m, weight in pairs if weight and isinstance(m, Transductive)}
+
+    @property
+    def needs_fitted_graph(self) -> bool:
+        """Whether every member knows the nodes of the fitted graph, so that there is no answer for another one."""
+        return not self.inductive_weights.any()
+
+    def recognise(self, data: Items) -> int | None:
+        """How many nodes are known from the fitted graph; None for another graph, or if no member knows nodes."""
+        if not any(isinstance(member, Transductive) for member in self.members):
+            return None
+        view: View = view_of(data, self._view_state)
+        known = view.known
+        return None if known is None else int((known >= 0).sum())
 
     def member_proba(self, data: Items) -> Float:
         """``[members, items, classes]`` the softened probabilities of each member; NaN where it does not apply."""
@@ -224,6 +270,7 @@ class Ensemble:
             "view": self._view_state[0],
             "members": [facts for facts, _ in described],
             "weights": self.weights.tolist(),
+            "inductive_weights": self.inductive_weights.tolist(),
             "candidates": [asdict(candidate) for candidate in self.candidates],
             "classes": self.classes,
             "validation": self.validation,
@@ -243,6 +290,21 @@ class Ensemble:
         members = [Member.from_state(own, under(f"member.{i}.")) for i, own in enumerate(facts["members"])]
         facts = facts | {"view": (facts["view"], under("view."))}
         return cls(members, np.array(facts["weights"]), facts)
+
+
+def _inductive_weights(weights: Float, done: list[_Trial], probability: Float, y: Int, score: Score | None) -> Float:
+    """``[candidates]`` weights without the members that know the nodes of one graph; zeros if there are no others."""
+    others = np.array([not isinstance(trial.member, Transductive) for trial in done])
+    if not weights[~others].any():
+        return weights
+    found = np.zeros(len(done))
+    if others.any():
+        found[others] = ensemble_weights(probability[others], y, score=score)
+    return found
+
+
+def _judge(average: Float, y: Int) -> dict[str, Any]:
+    return {"log_loss": float(log_losses(average, y).mean()), "accuracy": float((average.argmax(1) == y).mean())}
 
 
 class _Clock:

@@ -213,7 +213,7 @@ class LinearMember(Member):
             few = train
             best = self._regression(rows, train, labelled, setting)
         _, model, setting = best
-        self.arrays = {"coef": model.coef_, "intercept": model.intercept_, "seen": model.classes_.astype(np.int64)}
+        self.arrays |= {"coef": model.coef_, "intercept": model.intercept_, "seen": model.classes_.astype(np.int64)}
         self.facts["chosen"] = setting | {"reach": reach}
         if len(labelled.val):
             before, y = self._unsmoothed(view), labelled.y[labelled.val]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch_geometric.data import Data
 
-from demonet.kernels.nodes import over_neighbours
+from demonet.kernels.nodes import over_neighbours, settled
 
 Float = NDArray[np.float64]
 GROUPS = ("local", "triangles", "global")
@@ -51,7 +51,7 @@ def affordable_groups(adjacency: sparse.csr_array) -> list[str]:
 def structural_features(adjacency: sparse.csr_array, groups: list[str]) -> Float:
     """``[nodes, features]`` of the groups, side by side; every column is finite."""
     make = {"local": _local, "triangles": _triangles, "global": _global}
-    return np.column_stack([make[group](adjacency) for group in groups])
+    return settled(np.column_stack([make[group](adjacency) for group in groups]))
 
 
 def _local(adjacency: sparse.csr_array) -> Float:

@@ -1,11 +1,11 @@
 """Members that know the nodes of one graph by who they are: where a label is at home, not what a node looks like.
 
-Both read the identity of nodes, so they can say nothing about another graph: an ensemble leaves them out there.
+Both read the identity of nodes. On the fitted graph, later, with edges and nodes added or removed, they are evaluated
+again on the new edges. They can say nothing about another graph: an ensemble leaves them out there.
 """
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from scipy import sparse
 from demonet.ensemble.member import Labelled, Member
 from demonet.ensemble.nodes import LinearMember
 from demonet.ensemble.selection import log_losses
-from demonet.ensemble.views import Float, NodeView, Rows, View
+from demonet.ensemble.views import Float, Int, NodeView, Rows, View
 
 STEPS = 30  # of a random walk, after which its restarts have forgotten nearly everything
 RESTARTS = (0.05, 0.15, 0.4, 0.8)
@@ -22,32 +22,11 @@ TRUSTS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)  # how many labels the classes' sh
 
 
 class Transductive(Member):
-    """A member for the graph that it was fitted on, and for no other."""
-
-    def fit(self, view: View, labelled: Labelled) -> Any:
-        """Fit, and remember the graph."""
-        super().fit(view, labelled)
-        self.facts["graph"] = graph_checksum(view)
-        return self
-
-    def refit(self, view: View, labelled: Labelled) -> Any:
-        """Refit, and remember the graph."""
-        fresh = super().refit(view, labelled)
-        fresh.facts["graph"] = graph_checksum(view)
-        return fresh
+    """A member for the graph that it was fitted on, as it is or changed: it knows that graph's nodes by their ids."""
 
     def applies(self, view: View) -> bool:
-        """Whether the view is of the same graph, its nodes in the same order."""
-        return self.facts["graph"] == graph_checksum(view)
-
-
-def graph_checksum(view: NodeView) -> str:
-    """A checksum of the adjacency matrix."""
-    adjacency = view.adjacency
-    digest = hashlib.sha256(str(adjacency.shape).encode())
-    for part in (adjacency.indptr, adjacency.indices):
-        digest.update(part.astype(np.int64).tobytes())
-    return digest.hexdigest()[:16]
+        """Whether the view shows that graph."""
+        return view.known is not None
 
 
 class Propagation(Transductive):
@@ -65,40 +44,54 @@ class Propagation(Transductive):
         if chosen is None or not chosen:
             chosen = self._choose(view, labelled)
         self.facts["chosen"] = chosen
-        self.arrays["probability"] = _mixed(walk(view, labelled, chosen["restart"]), labelled.prior(), chosen["trust"])
+        train = labelled.train
+        self.arrays |= {"items": train, "y": labelled.y[train], "prior": labelled.prior()}
 
     def _choose(self, view: View, labelled: Labelled) -> dict[str, float]:
         val, y = labelled.val, labelled.y
         best = (np.inf, {"restart": RESTARTS[1], "trust": 3.0})
         for restart in RESTARTS if len(val) else ():
-            mass = walk(view, labelled, restart)[val]
+            mass = walk(view, labelled.train, labelled.one_hot(), restart)[val]
             for trust in TRUSTS:
                 loss = float(log_losses(_mixed(mass, labelled.prior(), trust), y[val]).mean())
                 best = min(best, (loss, {"restart": restart, "trust": trust}), key=lambda found: found[0])
         return best[1]
 
     def predict_proba(self, view: View) -> Float:
-        """What was computed for the fitted graph."""
-        return self.arrays["probability"]
+        """The walk on the edges of the view, from the nodes whose classes are known."""
+        items, chosen = self.arrays["items"], self.facts["chosen"]
+        place = np.full(max(items.max(initial=0), view.known.max(initial=0)) + 2, -1)  # the last is for new nodes
+        place[items] = np.arange(len(items))
+        found = place[view.known]
+        rows = np.flatnonzero(found >= 0)
+        one_hot = np.eye(self.facts["classes"])[self.arrays["y"][found[rows]]]
+        return _mixed(walk(view, rows, one_hot, chosen["restart"]), self.arrays["prior"], chosen["trust"])
 
     def cost(self, view: View, num_train: int) -> float:
         """A few walks."""
         return 0.05 + len(RESTARTS) * STEPS * 2e-8 * view.adjacency.nnz
 
 
-def walk(view: NodeView, labelled: Labelled, restart: float) -> Float:
-    """``[nodes, classes]`` mass of each class, in units of what one labelled neighbour of a typical node brings."""
+def walk(view: NodeView, rows: Int, one_hot: Float, restart: float) -> Float:
+    """``[nodes, classes]`` mass of each class, in units of what one labelled neighbour of a typical node brings.
+
+    Args:
+        view: The graph.
+        rows: Its labelled nodes.
+        one_hot: ``[rows, classes]``.
+        restart: The probability of a restart.
+    """
     degree = np.maximum(np.diff(view.adjacency.indptr), 1)
     scale = sparse.diags_array(1 / np.sqrt(degree))
     step = sparse.csr_array(scale @ view.adjacency @ scale)
-    start = np.zeros((view.num_items, labelled.classes))
-    start[labelled.train] = labelled.one_hot()
+    start = np.zeros((view.num_items, one_hot.shape[1]))
+    start[rows] = one_hot
     mass, moved = start * 0, start
     for _ in range(STEPS):
         moved = (1 - restart) * (step @ moved)
         mass += moved
     mass *= np.sqrt(degree)[:, None]  # as much as a node's neighbours have together
-    typical = mass.sum(1)[labelled.train].mean() if len(labelled.train) else 1.0
+    typical = mass.sum(1)[rows].mean() if len(rows) else 1.0
     return 100 * mass / (typical or 1.0)
 
 
@@ -111,11 +104,17 @@ class AdjacencyLinear(Transductive, LinearMember):
     """Logistic regression on who a node's neighbours are: its row of the adjacency matrix, and a node's attributes.
 
     Columns are the leading eigenvectors of the normalised adjacency matrix beside the rows themselves, all of unit
-    length.
+    length. The eigenvectors are kept, see :meth:`~demonet.ensemble.views.NodeView.spectral_rows`.
     """
 
+    def _fit(self, view: View, labelled: Labelled, chosen: dict[str, Any] | None) -> None:
+        self.facts["mean_degree"] = view.mean_degree
+        self.arrays["vectors"] = view.eigenvectors
+        super()._fit(view, labelled, chosen)
+
     def _blocks(self, view: NodeView, scale: float) -> list[tuple[float, Rows]]:
-        blocks = [(scale, view.spectrum), (1 - scale, view.neighbourhood)]
+        spectrum = view.spectral_rows(self.arrays["vectors"], self.facts["mean_degree"])
+        blocks = [(scale, spectrum), (1 - scale, view.neighbourhood)]
         return [*blocks, (0.5, view.own)] if view.facts["attributes"] else blocks
 
     def cost(self, view: View, num_train: int) -> float:

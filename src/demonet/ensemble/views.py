@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from functools import cached_property
+from inspect import signature
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,6 +23,7 @@ from sklearn.preprocessing import normalize
 from torch_geometric.data import Data
 
 from demonet.data.columns import matrix_kind
+from demonet.data.ids import Numbering, make_ids
 from demonet.data.terms import document_weights, term_rows
 from demonet.degree.count import count_degree
 from demonet.ensemble.structure import (
@@ -34,6 +36,7 @@ from demonet.ensemble.structure import (
 from demonet.errors import DemonetError
 from demonet.kernels.nodes import NodeInputs
 from demonet.kernels.nodes import NodeView as KernelView
+from demonet.tensorfile import pack_texts, unpack_texts
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -48,7 +51,12 @@ EIGENVECTORS = 32  # of the adjacency matrix
 LARGE = 20_000  # items from which on memory counts more than the last bit of a result
 WIDE = 256  # attributes beyond which they are projected before they are diffused
 TAILS, FEW_VALUES = 15.0, 20  # kurtosis from which on a column of more than so many values is replaced by its ranks
+_SEEDED: dict[str, Any] = (
+    {"rng": 0} if "rng" in signature(eigsh).parameters else {}
+)  # of its restarts; SciPy has it since 1.17
 FEW_COLUMNS = 64  # attributes up to which their mean and deviation describe a graph
+SHARED_IDS, SHARED_EDGES = 0.25, 0.25  # from which on a graph is the fitted one, changed
+SHORT = 1e-9  # rows of eigenvectors that are shorter are zero up to rounding
 
 
 class NodeView:
@@ -71,6 +79,7 @@ class NodeView:
         else:
             self.facts, self.arrays = dict(state[0]), dict(state[1])
             self._check_attributes()
+        self._fitted = state is None
 
     @cached_property
     def adjacency(self) -> sparse.csr_array:
@@ -145,21 +154,90 @@ class NodeView:
         return {}
 
     @cached_property
-    def neighbourhood(self) -> sparse.csr_array:
-        """``[n, n]`` rows of the adjacency matrix, brought to unit length."""
-        return normalize(self.adjacency)
+    def known(self) -> Int | None:
+        """``[n]`` the index of each node in the fitted graph, -1 for a new node; None if this is another graph.
+
+        Nodes are recognised by their ids. Ids that merely count nodes (0, 1, 2, ...) are the same in many graphs, so
+        there the edges must agree, too.
+        """
+        if self._fitted:
+            return np.arange(self.num_items)
+        if "graph.indptr" not in self.arrays:
+            return None
+        own, fitted = _ids(self.data), self._fitted_ids()
+        found = Numbering(fitted).find(make_ids(own.tolist()))
+        if (found >= 0).sum() < max(1.0, SHARED_IDS * min(self.num_items, len(fitted))):
+            return None
+        counted = _count_nodes(own) and _count_nodes(fitted)
+        return None if counted and self._edge_agreement(found) < SHARED_EDGES else found
+
+    def remember_graph(self) -> None:
+        """Add ids and edges to the state, so that :attr:`known` finds the nodes of this graph in another one."""
+        ids, adjacency = _ids(self.data), self.adjacency
+        self.arrays |= {"graph.indptr": adjacency.indptr, "graph.indices": adjacency.indices}
+        if ids.dtype == object:
+            self.arrays |= {f"graph.{name}": part.numpy() for name, part in pack_texts(ids.tolist()).items()}
+        else:
+            self.arrays["graph.ids"] = ids
+
+    def _fitted_ids(self) -> NDArray[Any]:
+        if "graph.ids" in self.arrays:
+            return self.arrays["graph.ids"]
+        packed = {name: torch.from_numpy(self.arrays[f"graph.{name}"]) for name in ("bytes", "offsets")}
+        return np.array(unpack_texts(packed), dtype=object)
+
+    def _edge_agreement(self, found: Int) -> float:
+        """How far the edges are those of the fitted graph: 1 for the same, 0 for as many in common as by chance.
+
+        Cohen's kappa; by chance is what two random graphs of these degrees have in common.
+        """
+        pointer, index = self.arrays["graph.indptr"], self.arrays["graph.indices"]
+        fitted = sparse.csr_array((np.ones(len(index)), index, pointer), shape=(len(pointer) - 1,) * 2)
+        pick = _columns(found, fitted.shape[0])
+        here = sparse.csr_array(pick.T @ self.adjacency @ pick)
+        shared, most = float(fitted.multiply(here).sum()), max(self.adjacency.nnz, fitted.nnz)
+        degrees = np.diff(here.indptr) * np.diff(fitted.indptr).astype(np.float64)
+        chance = (degrees.sum() ** 2 - (degrees**2).sum()) / max(1.0, float(here.nnz) * fitted.nnz)
+        return 1.0 if shared == most else (shared - chance) / max(most - chance, 1.0)
 
     @cached_property
-    def spectrum(self) -> Float:
-        """``[n, k]`` leading eigenvectors of the normalised adjacency matrix, as rows of unit length."""
-        degree = np.diff(self.adjacency.indptr)
-        scale = sparse.diags_array(1 / np.sqrt(degree + degree.mean()))  # regularised: low degrees do not dominate
-        matrix, k = sparse.csr_array(scale @ self.adjacency @ scale), min(EIGENVECTORS, self.num_items - 2)
+    def neighbourhood(self) -> sparse.csr_array:
+        """``[n, fitted nodes]`` who of the fitted graph a node is joined to, as rows of unit length."""
+        if self._fitted:
+            return normalize(self.adjacency)
+        assert self.known is not None
+        return normalize(sparse.csr_array(self.adjacency @ _columns(self.known, len(self.arrays["graph.indptr"]) - 1)))
+
+    @cached_property
+    def eigenvectors(self) -> Float:
+        """``[n, k]`` leading eigenvectors of the normalised adjacency matrix, for :meth:`spectral_rows`."""
+        k = min(EIGENVECTORS, self.num_items - 2)
         if k < 1:
             return np.zeros((self.num_items, 1))
-        start = np.sqrt(degree + 1.0)
-        value, vector = eigsh(matrix, k, which="LM", v0=start)
-        return normalize(vector * value)
+        scale = sparse.diags_array(self._root_scale(self.mean_degree))
+        matrix, start = sparse.csr_array(scale @ self.adjacency @ scale), np.sqrt(np.diff(self.adjacency.indptr) + 1.0)
+        return eigsh(matrix, k, which="LM", v0=start, **_SEEDED)[1]
+
+    @property
+    def mean_degree(self) -> float:
+        """The regulariser of the normalised adjacency matrix, so that low degrees do not dominate."""
+        return float(np.diff(self.adjacency.indptr).mean())
+
+    def spectral_rows(self, vectors: Float, mean_degree: float) -> Float:
+        r"""``[n, k]`` rows of :math:`M V` of unit length, V the eigenvectors of the fitted graph by node.
+
+        On that graph :math:`M V = V \Lambda`. V is kept with a model: computed again, eigenvectors of equal eigenvalues
+        would come out rotated. New nodes have zeros in V.
+        """
+        assert self.known is not None
+        scale, there = self._root_scale(mean_degree)[:, None], np.zeros((self.num_items, vectors.shape[1]))
+        there[self.known >= 0] = vectors[self.known[self.known >= 0]]
+        rows = scale * (self.adjacency @ (scale * there))
+        length = np.linalg.norm(rows, axis=1, keepdims=True)
+        return np.where(length > SHORT, rows / np.maximum(length, SHORT), 0.0)
+
+    def _root_scale(self, mean_degree: float) -> Float:
+        return 1 / np.sqrt(np.maximum(np.diff(self.adjacency.indptr) + mean_degree, 1e-9))
 
     @cached_property
     def kernel_inputs(self) -> tuple[NodeInputs, KernelView]:
@@ -356,6 +434,25 @@ class GraphView:
             (np.ones(len(self.graph)), (self.graph, np.arange(len(self.graph)))), (self.num_items, len(self.graph))
         )
         return np.asarray(member @ value)
+
+
+def _ids(data: Data) -> NDArray[Any]:
+    """``[n]`` the ids of nodes: int64 or strings."""
+    given = data.get("node_ids")
+    if given is None:
+        return np.arange(int(data.num_nodes or 0))
+    return given.cpu().numpy() if isinstance(given, torch.Tensor) else np.array(given, dtype=object)
+
+
+def _count_nodes(ids: NDArray[Any]) -> bool:
+    """Whether ids are 0, 1, 2, ... or 1, 2, 3, ... in any order, perhaps with gaps."""
+    return ids.dtype != object and ids.size > 0 and 0 <= ids.min() <= 1 and ids.max() <= 2 * len(ids)
+
+
+def _columns(found: Int, size: int) -> sparse.csr_array:
+    """``[n, size]`` one in the column of each found node: a product with it puts columns where they were fitted."""
+    rows = np.flatnonzero(found >= 0)
+    return sparse.csr_array((np.ones(len(rows)), (rows, found[rows])), shape=(len(found), size))
 
 
 View: TypeAlias = Any  # a NodeView or a GraphView: a member knows which of them it is made for

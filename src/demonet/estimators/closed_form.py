@@ -112,6 +112,11 @@ class ClosedForm(ABC):
     def from_state(cls, facts: dict[str, Any], tensors: dict[str, Tensor]) -> Self:
         """The model that gave this state."""
 
+    @property
+    def needs_fitted_graph(self) -> bool:
+        """Whether the model has no answer for another graph than the fitted one."""
+        return False
+
     def to(self, device: torch.device) -> Self:
         """The model itself: predictions of a loaded model run on the CPU."""
         return self
@@ -205,6 +210,11 @@ class EnsembleModel(ClosedForm):
             )
             table.append(row)
         return table
+
+    @property
+    def needs_fitted_graph(self) -> bool:
+        """Whether no member has an answer for another graph than the fitted one."""
+        return self.ensemble.needs_fitted_graph
 
     def outputs(self, items: Any, rows: Array | None = None) -> Array:
         """Averaged probabilities."""

@@ -5,6 +5,7 @@ The graph is not in the file: it may be large, and the user has it.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from demonet.data.columns import Columns
 from demonet.data.features import FeatureMap
 from demonet.data.splits import Split
 from demonet.degree.tasks import DegreeTasks
-from demonet.errors import DemonetError
+from demonet.errors import DemonetError, DemonetWarning
 from demonet.estimators.closed_form import MODELS, ClosedForm
 from demonet.estimators.targets import Array, class_state, classes_from_state
 from demonet.nn.config import ModelConfig
@@ -193,7 +194,10 @@ def _try(saved: SavedModel) -> None:
     x = torch.zeros(2, saved.num_attributes) if saved.num_attributes else None
     pair = Data(x=x, edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
     if isinstance(saved.model, ClosedForm):
-        saved.model.outputs([pair] if "Graph" in saved.estimator else pair)
+        if not saved.model.needs_fitted_graph:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DemonetWarning)  # that this is another graph
+                saved.model.outputs([pair] if "Graph" in saved.estimator else pair)
         return
     assert saved.features is not None
     if "adjacency" in saved.features.blocks:  # these features are made for one graph, which is not in the file

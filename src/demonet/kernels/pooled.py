@@ -22,7 +22,18 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet.errors import DemonetError
-from demonet.kernels.nodes import Array, NodeInputs, NodeSetting, NodeView, Rows, products, ranks, squares, total
+from demonet.kernels.nodes import (
+    Array,
+    NodeInputs,
+    NodeSetting,
+    NodeView,
+    Rows,
+    products,
+    ranks,
+    settled,
+    squares,
+    total,
+)
 from demonet.kernels.subtree import WLSubtreeKernel
 
 ROUNDS = 3
@@ -329,7 +340,8 @@ class GraphInputs:
         spread = np.sqrt(np.maximum(mean(t**2) - mean(t) ** 2, 0))
         edges = np.log1p(mean(degree) * nodes)
         shares = mean(degree == 0), mean(degree == 1), mean(degree > 3)
-        return np.stack([np.log(nodes), edges, mean(t), spread, mean(degree**2), *shares, mean(clustering)], 1)
+        columns = [np.log(nodes), edges, mean(t), spread, mean(degree**2), *shares, mean(clustering)]
+        return settled(np.stack(columns, 1))
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """The training graphs, from which everything is learned again."""

@@ -23,7 +23,7 @@ from demonet.report.run_tables import PARTS, least_sure, most_wrong, noun, setti
 from demonet.report.run_unlabelled import unlabelled
 from demonet.report.table_cells import Cell, Column
 from demonet.runs.evaluate import shown
-from demonet.runs.outputs import chosen_by
+from demonet.runs.outputs import chosen_by, left_out_sentence
 from demonet.runs.run import Run
 
 KEPT = "model"
@@ -92,7 +92,7 @@ def run_page(run: Run) -> Page:
         _title(run),
         _subtitle(run),
         [
-            Text("\n\n".join(filter(None, (verdict(run), rule_sentence(run))))),
+            Text("\n\n".join(filter(None, (verdict(run), rule_sentence(run), left_out_sentence(run))))),
             Facts(_headline(run)),
             *floors(run),
             *unlabelled(run, ids),

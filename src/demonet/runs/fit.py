@@ -180,6 +180,9 @@ def _train_split(
         **tested,
         **fitted.facts,
     }
+    if fitted.inductive:
+        for each, rows in fitted.inductive.items():
+            result["inductive"][each] = test_facts(inputs, rows, split, plan.metric)
     if number == 0:
         if plan.model != "network":
             progress.message("measuring what the degree is worth")
@@ -199,7 +202,8 @@ class _Fitted(NamedTuple):
 
     ``strict`` are those of a model that was fitted on the training part alone, ``refit`` those of the model that is
     saved where it was fitted on training and validation items; None where it is the strict one. ``results`` are the
-    outputs and embeddings of the saved model, where it is cheap to have both at once.
+    outputs and embeddings of the saved model, where it is cheap to have both at once. ``inductive`` are the outputs by
+    both rules with the weights for another graph, where an ensemble has members that know the nodes of this one.
     """
 
     estimator: Estimator
@@ -207,6 +211,7 @@ class _Fitted(NamedTuple):
     refit: Any
     facts: dict[str, Any]
     results: tuple[Any, Any] | None = None
+    inductive: dict[str, Any] | None = None
 
 
 def _network(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) -> _Fitted:
@@ -230,8 +235,10 @@ def _ensemble(plan: Plan, number: int, folder: RunFolder, progress: RunProgress)
         estimator = _fit(plan, number, on_candidate=on_candidate, checkpoint=folder.path(_checkpoint(number)))
     ensemble = estimator.model_.ensemble
     facts = candidate_facts(ensemble, estimator.candidates_, plan.inputs.data.y.numpy(), plan.metric)
-    facts["effort"] = plan.settings.effort or EFFORT
-    return _Fitted(estimator, ensemble.strict_proba, ensemble.proba, facts | {"seconds": round(ensemble.seconds, 3)})
+    facts |= {"effort": plan.settings.effort or EFFORT, "seconds": round(ensemble.seconds, 3)}
+    if ensemble.left_out:
+        facts["inductive"] = {"left_out": ensemble.left_out}
+    return _Fitted(estimator, ensemble.strict_proba, ensemble.proba, facts, inductive=ensemble.inductive_proba)
 
 
 def _machine(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) -> _Fitted:

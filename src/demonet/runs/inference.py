@@ -13,6 +13,8 @@ from torch_geometric.data import Data
 from demonet.data.graph_set import GraphSet
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.estimators.checked import Estimator, embed_checked, predict_checked
+from demonet.estimators.closed_form import EnsembleModel
+from demonet.runs.evaluate import shown
 from demonet.runs.folder import load_estimator, load_run
 from demonet.runs.inputs import Inputs, read_inputs
 from demonet.runs.plan import fitting_threads
@@ -39,7 +41,8 @@ def predict_run(
     run, inputs, estimator = _read(out, edges, features, reading)
     with fitting_threads(inputs):
         outputs = predict_checked(estimator, inputs.data)
-    return inputs, run.class_names, outputs.astype(np.float32)
+        standing = _standing(run, estimator, inputs)
+    return replace(inputs, standing=standing), run.class_names, outputs.astype(np.float32)
 
 
 def embed_run(
@@ -68,6 +71,23 @@ def _read(
     inputs = replace(_match_columns(run, inputs, Path(features or edges)), task=run.task)
     same = inputs.checksums.get("edges") == run.config["asked"].get("edges file") and inputs.ids == run.ids
     return run, replace(inputs, known=(run.y, run.part) if same else None), estimator
+
+
+def _standing(run: Run, estimator: Estimator, inputs: Inputs) -> str:
+    """How many nodes of the fitted graph were recognised, and which test score holds for another graph.
+
+    Empty if it makes no difference to the model.
+    """
+    model = estimator.model_
+    if not isinstance(model, EnsembleModel) or not model.ensemble.left_out:
+        return ""
+    known = model.ensemble.recognise(inputs.data)
+    if known is not None:
+        return f"{known:,} of them known from the fitted graph"
+    scores = [run.metrics["inductive"]["refit"]["test_metric"], run.metrics["test_metric"]]
+    if None in scores:
+        return "another graph than the fitted one"
+    return "another graph than the fitted one: expect test {} {}, not {}".format(run.metric.title, *map(shown, scores))
 
 
 def _match_columns(run: Run, inputs: Inputs, file: Path) -> Inputs:

@@ -48,6 +48,7 @@ class Inputs:
         known: Of a prediction for the items of training: their targets and parts, as a :class:`~demonet.runs.Run` has
             them.
         store: The store that was read, if it was one.
+        standing: Of a prediction: how far the graph is the one of training, where that makes a difference.
     """
 
     kind: Literal["nodes", "graphs"]
@@ -64,6 +65,7 @@ class Inputs:
     label_name: str | None = None
     known: tuple[NDArray[Any], NDArray[np.int8]] | None = None
     store: Store | None = None
+    standing: str = ""
 
     @property
     def class_counts(self) -> str:

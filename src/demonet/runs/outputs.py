@@ -264,6 +264,12 @@ def _metric_rows(run: Run) -> list[str]:
         for mark, found in zip(bold, columns.values(), strict=True)
     ]
     rows.append(f"| **DEMO-Net** | {' | '.join(cells)} |")
+    inductive = metrics.get("inductive")
+    if inductive and "refit" in inductive:
+        cells = [
+            f"{shown(inductive[r]['test_metric'])}{_interval(inductive[r]['test_metric_interval'])}" for r in columns
+        ]
+        rows.append(f"| DEMO-Net, on another graph | {' | '.join(cells)} |")
     for name in metrics["floors"]:
         values = [found["floors"].get(name) for found in columns.values()]
         cells = ["" if value is None else shown(value) for value in values]
@@ -274,7 +280,27 @@ def _metric_rows(run: Run) -> list[str]:
         cells = [f"{shown(float(np.mean(values)))} ± {shown(float(np.std(values, ddof=1)))}" for values in means]
         cells[0] += _interval(over["interval"], "95 % interval of the mean")
         rows.append(f"| DEMO-Net, mean of {over['splits']} splits | {' | '.join(cells)} |")
-    return [*rows, "", RULE] if named else rows
+    told = [RULE] if named else []
+    if inductive:
+        told.append(left_out_sentence(run))
+    return [*rows, *(line for sentence in told for line in ("", sentence))]
+
+
+def left_out_sentence(run: Run) -> str:
+    """What happens on another graph than the fitted one, and the test score that holds there; empty if nothing does."""
+    inductive = run.metrics.get("inductive")
+    if not inductive:
+        return ""
+    names, weight = ", ".join(inductive["left_out"]), sum(inductive["left_out"].values())
+    told = (
+        f"{names} (weight {weight:.2f}) know the nodes of this graph by their ids. They are used while it changes, and "
+        "left out for another graph"
+    )
+    found = inductive.get("refit", {})
+    if found.get("test_metric") is None:
+        return f"{told}."
+    value = f"{shown(found['test_metric'])}{_interval(found['test_metric_interval'])}"
+    return f"{told}: without them, test {run.metric.title} is {value}."
 
 
 def _interval(bounds: list[float] | None, name: str = "95 % interval") -> str:
