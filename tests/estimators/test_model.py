@@ -266,13 +266,6 @@ def test_files_that_are_damaged_or_of_another_kind_are_refused(options, fitted, 
             DEMONetClassifier.load(path)
 
 
-def test_files_of_networks_stay_as_they_were(tmp_path):
-    """No new parameter in them: files of before are read, and these by versions of before."""
-    DEMONetClassifier(**QUICK).fit(roles()).save(tmp_path / "m.safetensors")
-    facts = read_tensors(tmp_path / "m.safetensors", "demonet-model-2").facts
-    assert not {"model", "effort", "time_limit"} & set(facts["parameters"])
-
-
 def test_what_auto_is(fitted):
     """An ensemble for classes, a kernel machine for a number, a network for tables, which is said."""
     for estimator in (DEMONetClassifier, DEMONetGraphClassifier, DEMONetRegressor, DEMONetGraphRegressor):

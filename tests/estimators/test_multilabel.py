@@ -1,4 +1,4 @@
-"""Tables of labels, metrics and missing labels in the classifiers; models that earlier versions saved."""
+"""Tables of labels, metrics and missing labels in the classifiers."""
 
 from __future__ import annotations
 
@@ -113,15 +113,3 @@ def test_the_metric_chooses_the_epoch(metric):
     history = fitted.history_
     assert history.metric == metric
     assert history.best_metric == (min if metric == "log-loss" else max)(history.val_metric)
-
-
-def test_models_of_the_first_format_load():
-    """Written by the version before objectives, with the probabilities that it gave."""
-    nodes = DEMONetClassifier.load(FILES / "nodes-1.safetensors", graph=roles())
-    np.testing.assert_allclose(nodes.predict_proba(), np.load(FILES / "nodes-1.npy"), atol=1e-6)
-    assert (nodes.metric, nodes.class_weight, nodes.history_.metric) == (None, "balanced", "accuracy")
-    assert len(nodes.history_.val_metric) == nodes.history_.epochs == 2
-    graphs, names = families()
-    sets = DEMONetGraphClassifier.load(FILES / "graphs-1.safetensors")
-    np.testing.assert_allclose(sets.predict_proba(graphs), np.load(FILES / "graphs-1.npy"), atol=1e-6)
-    assert sets.classes_.tolist() == sorted(set(names))

@@ -15,7 +15,6 @@ from demonet.data import Split
 from demonet.report.page import render, write
 from demonet.report.run import run_page
 from demonet.runs import Reading, Settings, embed_run, fit_run, load_run, predict_run
-from demonet.runs.folder import check_same
 from demonet.runs.inputs import read_inputs
 from demonet.runs.targets import with_targets
 from demonet.train.metrics import METRICS, metrics_for
@@ -284,9 +283,3 @@ def old_arrays(path):
     del facts["manifest"]
     (path.parent / "manifest.json").unlink()
     write_tensors(path, FORMAT_2, tensors, facts)
-
-
-def test_reading_of_an_earlier_version():
-    assert Reading.from_config({"task": "graphs", "directed": None}) == Reading(items="graphs")
-    with pytest.raises(DemonetError, match=r"^run: items: .*graphs.*nodes"):
-        check_same({"task": "graphs", "seed": 0}, {"items": "nodes", "task": "auto", "seed": 0}, "run")

@@ -49,8 +49,6 @@ from demonet.train.problem import labels
 from demonet.train.recipes import Trained
 
 _NOT_SAVED = ("graph", "attributes")
-_OF_NETWORKS = (*_NOT_SAVED, "model", *AUTO_ONLY)  # not in the files of networks, which are older than these
-_LATER = {"batch_size", "neighbours"}  # not in files of earlier versions
 
 
 class DEMONetEstimator(BaseEstimator):
@@ -382,9 +380,7 @@ class DEMONetEstimator(BaseEstimator):
     def save(self, path: str | Path) -> None:
         """Write the fitted model, without the graph, to one tensor file."""
         check_is_fitted(self, "model_")
-        left_out = _NOT_SAVED if isinstance(self.model_, ClosedForm) else _OF_NETWORKS
-        parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in left_out}
-        parameters = _plain(parameters)
+        parameters = _plain({k: value for k, value in self.get_params(deep=False).items() if k not in _NOT_SAVED})
         if isinstance(weights := parameters.get("class_weight"), dict):  # JSON would make strings of the keys
             parameters["class_weight"] = [[_item(key), _item(value)] for key, value in weights.items()]
         saved = SavedModel(
@@ -420,14 +416,10 @@ class DEMONetEstimator(BaseEstimator):
     def _restore(cls, path: str | Path) -> Self:
         saved = load_model(path, cls.__name__)
         try:
-            left_out = _NOT_SAVED if isinstance(saved.model, ClosedForm) else _OF_NETWORKS
-            names = set(cls._get_param_names()) - set(left_out)
-            if not names - _LATER <= set(saved.parameters) <= names:
+            if set(saved.parameters) != set(cls._get_param_names()) - set(_NOT_SAVED):
                 raise DemonetError(f"the parameters {sorted(saved.parameters)} are not those of a {cls.__name__}")
             weights = saved.parameters.get("class_weight")
             changes: dict[str, Any] = {"class_weight": dict(map(tuple, weights))} if isinstance(weights, list) else {}
-            if not isinstance(saved.model, ClosedForm):
-                changes["model"] = "network"
             estimator = cls(**saved.parameters | changes)
             estimator._check_parameters()
             kind = choose_model(saved.objective.task, 1) if estimator.model == "auto" else estimator.model

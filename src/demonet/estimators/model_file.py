@@ -26,12 +26,11 @@ from demonet.nn.models import DegreeNetwork, GraphDEMONet, NodeDEMONet
 from demonet.tensorfile import read_tensors, write_tensors
 from demonet.train.config import TrainConfig
 from demonet.train.loop import History
-from demonet.train.objective import Classify, Objective, objective_from_state
+from demonet.train.objective import Objective, objective_from_state
 from demonet.train.presets import Preset
 
 FORMAT = "demonet-model-2"
 CLOSED_FORM = "demonet-closed-form-1"
-FORMAT_1 = "demonet-model-1"  # classifiers only: without objective and metric
 _PARTS = ("train", "val", "test")
 
 
@@ -111,11 +110,8 @@ def _save_closed_form(path: str | Path, saved: SavedModel, model: ClosedForm) ->
 
 def load_model(path: str | Path, estimator: str) -> SavedModel:
     """Read a model of that class; a file that is damaged, incomplete or of another format is refused."""
-    tensors, facts, found = read_tensors(path, FORMAT, FORMAT_1, CLOSED_FORM)
+    tensors, facts, found = read_tensors(path, FORMAT, CLOSED_FORM)
     try:
-        if found == FORMAT_1:
-            facts["objective"] = Classify(outputs=len(facts["classes"]["values"])).state()
-            facts["parameters"]["metric"] = None
         if facts["estimator"] != estimator:
             raise DemonetError(f"a {facts['estimator']}, not a {estimator}", file=path, hint="load it with its class")
         parts: dict[str, dict[str, Tensor]] = {"model": {}, "features": {}, "split": {}}
@@ -154,7 +150,7 @@ def _assemble(facts: dict[str, Any], parts: dict[str, dict[str, Tensor]]) -> Sav
         classes=classes,
         num_attributes=int(facts["num_attributes"]),
         columns=_columns(facts),
-        history=History.from_state(facts["history"]),
+        history=History(**facts["history"]),
         split=_split(facts, parts),
     )
 
@@ -176,7 +172,7 @@ def _assemble_closed_form(facts: dict[str, Any], parts: dict[str, dict[str, Tens
 
 
 def _columns(facts: dict[str, Any]) -> Columns | None:
-    state = facts.get("columns")  # earlier versions have none
+    state = facts["columns"]
     if state is None:
         return None
     columns = Columns.from_state(state)

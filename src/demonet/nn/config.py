@@ -21,7 +21,6 @@ CHOICES: dict[str, tuple[str, ...]] = {
 }
 
 _LAYERS = 1024  # more than any network has
-_REMOVED = {"jump": False}  # fields of older files that may have this value only
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,6 @@ class ModelConfig:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> ModelConfig:
         """The configuration that ``dataclasses.asdict`` gave; an unknown name is an error."""
-        state = {name: value for name, value in state.items() if name not in _REMOVED or value != _REMOVED[name]}
         unknown = set(state) - {field.name for field in fields(cls)}
         if unknown:
             known = ", ".join(field.name for field in fields(cls))

@@ -63,7 +63,7 @@ def _read(
     run = load_run(out)
     estimator = load_estimator(out, run)
     changes = {name: value for name, value in changes.items() if value is not None}
-    reading = replace(Reading.from_config(run.config["reading"]), **changes, items=run.kind)
+    reading = replace(Reading(**run.config["reading"]), **changes, items=run.kind)
     learned = getattr(estimator, "columns_", None)
     inputs = read_inputs(str(edges), None, None if features is None else str(features), reading, learned)
     if inputs.kind != run.kind:

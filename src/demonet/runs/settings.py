@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import torch
 
@@ -61,14 +61,6 @@ class Reading:
     label_column: str | int | None = None
     ignore: list[str | int] | None = None
     merge: Merge | None = None
-
-    @classmethod
-    def from_config(cls, values: dict[str, Any]) -> Self:
-        """The ``reading`` of a ``config.json``; earlier versions called ``items`` ``task``."""
-        values = {**values}
-        if "task" in values:
-            values["items"] = values.pop("task")
-        return cls(**values)
 
 
 @dataclass(frozen=True)

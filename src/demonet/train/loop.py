@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple
 
 import torch
 from torch import nn
@@ -58,14 +58,6 @@ class History:
     def best_metric(self) -> float:
         """Validation metric of the restored weights."""
         return self.val_metric[self.best_epoch]
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """A history from its ``vars``; files of earlier versions have ``val_accuracy`` in place of ``val_metric``."""
-        state = {**state}
-        if "val_accuracy" in state:
-            state["val_metric"] = state.pop("val_accuracy")
-        return cls(**state)
 
 
 def fit(
