@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.reference.layers import task_of
 
-from demonet.degree import DegreeTasks
+from demonet.degree import DegreeTasks, OpenTasks
 from demonet.errors import DemonetError
 
 
@@ -130,9 +131,8 @@ def test_degrees_of_any_number_type():
             assert torch.equal(tasks.key(degree.to(dtype)), tasks.key(degree))
 
 
-def test_it_is_a_module_without_a_state():
+def test_it_is_a_module_without_parameters():
     tasks = DegreeTasks.log2(8)
-    assert tasks.state_dict() == {}
     assert list(tasks.parameters()) == []
     assert tasks.to("meta").boundaries.device.type == "meta"
     assert tasks.double().boundaries.dtype == torch.long
@@ -160,3 +160,38 @@ def test_it_is_a_module_without_a_state():
 def test_what_cannot_be_is_refused_by_name(make, named):
     with pytest.raises(DemonetError, match=named):
         make()
+
+
+@pytest.mark.parametrize("tasks", [DegreeTasks.exact(torch.tensor([2, 5])), DegreeTasks.log2(9), OpenTasks()])
+def test_uninitialised_memory_is_filled(tasks):
+    degree = torch.tensor([0, 2, 5, 9])
+    expected = tasks(degree)
+    emptied = copy.deepcopy(tasks).to("meta").to_empty(device="cpu")
+    assert torch.equal(emptied(degree), expected)
+    with torch.device("meta"):
+        made = DegreeTasks.from_state(tasks.state())
+        log2 = DegreeTasks.log2(9)
+    made.load_state_dict(tasks.state_dict(), assign=True)
+    assert torch.equal(made(degree), expected)
+    assert torch.equal(log2.to_empty(device="cpu")(degree), DegreeTasks.log2(9)(degree))
+
+
+OTHERS = [
+    DegreeTasks.exact(torch.tensor([2, 3])),
+    DegreeTasks.exact(torch.tensor([1, 2]), by="out"),
+    DegreeTasks.buckets([1, 2]),
+    DegreeTasks.buckets([1, 2], max_degree=9),
+    OpenTasks(),
+]
+
+
+@pytest.mark.parametrize("other", OTHERS, ids=repr)
+def test_the_state_of_other_tasks_is_refused(other):
+    tasks = DegreeTasks.exact(torch.tensor([1, 2]))
+    again = DegreeTasks.exact(torch.tensor([1, 2]))
+    again.load_state_dict(tasks.state_dict())
+    again.load_state_dict({})  # of an older version
+    with pytest.raises(DemonetError, match="1, 2, unseen"):
+        other.load_state_dict(tasks.state_dict())
+    with pytest.raises(DemonetError, match="1, 2, unseen"):
+        again.load_state_dict(other.state_dict())

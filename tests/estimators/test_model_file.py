@@ -150,7 +150,7 @@ def test_a_pickle_is_refused_and_not_run(model, tmp_path):
 
 
 def spoiled_tensors(tensors):
-    for name in tensors:
+    for name in (name for name in tensors if "tasks" not in name):  # files of older versions have these in facts alone
         yield f"without {name}", {key: value for key, value in tensors.items() if key != name}
     weight = tensors["model.head.weight"]
     yield "wrong shape", tensors | {"model.head.weight": weight.t().contiguous()}

@@ -232,6 +232,25 @@ def test_inference_tensors_are_not_kept():
         torch.testing.assert_close(conv(x, edges), plain(x, edges))
 
 
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("first", ["train", "evaluate"])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("form", range(5))
+def test_evaluation_in_inference_mode_between_epochs(scheme, first, sparse, form):
+    """Also before the first epoch, where it fixes the width: training goes on, nothing is kept that it cannot use."""
+    x, edges = features(20, 3, 0), list(forms(Graph(GRAPH.edge_index.clone(), 20)))[form]
+    x = x.to_sparse_csr() if sparse else x
+    width = -1 if first == "evaluate" else 3
+    for degree in (None, torch.arange(20)):
+        net = [DEMOConv(width, 4, scheme=scheme, cached=True).double(), DEMOConv(4, 2, scheme=scheme).double()]
+        for step in [first, "train", "evaluate", "train", "evaluate", "train"]:
+            with torch.inference_mode(step == "evaluate"):
+                out = net[1](net[0](x, edges, degree=degree), edges)
+            if step == "train":
+                out.sum().backward()
+                assert all(parameter.grad is not None for conv in net for parameter in conv.parameters())
+
+
 def test_memo_asks_again_for_a_new_tensor_at_the_old_address():
     memo, calls = Memo(), []
     x = torch.zeros(3)

@@ -6,6 +6,8 @@ import copy
 
 import pytest
 import torch
+import torch.distributed as dist
+from tests.distributed.processes import run
 from torch_geometric.nn import GCN
 
 from demonet import DegreeLayout, DegreeTasks, DEMOConv, DEMONet, DemonetError
@@ -63,6 +65,54 @@ def test_a_saved_layer_keeps_the_degrees_of_its_first_graph():
     loaded.load_state_dict(conv.state_dict())
     assert torch.equal(loaded(X, other), conv(X, other))
     assert torch.equal(copy.deepcopy(conv)(X, other), conv(X, other))
+
+
+def test_a_reset_layer_takes_the_degrees_of_its_next_graph():
+    conv = DEMOConv(4, 8)
+    conv(X, EDGES, degree=torch.full((N,), 77))
+    conv.reset_parameters()
+    conv(X, EDGES)
+    assert conv.tasks.max_degree == LARGEST
+
+
+def test_a_state_of_an_older_version():
+    conv = DEMOConv(4, 8)
+    older = {f"{name}tasks._extra_state": torch.tensor(9) for name in ("", "weights.")}
+    conv.load_state_dict(conv.state_dict() | older)
+    assert (conv.tasks.max_degree, conv.tasks.is_open) == (9, False)
+
+
+def test_a_layer_made_without_memory():
+    expected = DEMOConv(4, 8)
+    expected(X, EDGES)
+    with torch.device("meta"):
+        conv = DEMOConv(4, 8)
+    conv.to_empty(device="cpu").load_state_dict(expected.state_dict())
+    assert torch.equal(conv(X, EDGES), expected(X, EDGES))
+
+
+def test_a_layer_refuses_the_state_of_other_tasks():
+    one, other = (DEMOConv(4, 8, DegreeTasks.exact(torch.tensor(d)), scheme="weight") for d in ([1, 2], [2, 3]))
+    with pytest.raises(DemonetError, match="1, 2, unseen"):
+        other.load_state_dict(one.state_dict())
+    other.load_state_dict({name: value for name, value in one.state_dict().items() if "tasks" not in name})
+
+
+def first_call(largest):
+    """The largest degree that a layer takes, or what it refuses."""
+    edges = torch.stack([torch.arange(1, 1 + largest[dist.get_rank()]), torch.zeros(largest[dist.get_rank()]).long()])
+    conv = DEMOConv(4, 8)
+    try:
+        conv(torch.zeros(9, 4), edges)
+    except DemonetError as error:
+        return str(error)
+    return conv.tasks.max_degree
+
+
+def test_ranks_take_one_largest_degree():
+    assert run(2, first_call, [5, 5]) == [5, 5]
+    for found in run(2, first_call, [3, 5]):
+        assert "from 3 to 5" in found
 
 
 def test_compilation_needs_one_call_before():

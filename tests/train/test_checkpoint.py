@@ -98,6 +98,15 @@ def test_control_c_leaves_a_checkpoint_that_can_be_used(tmp_path, at):
     assert resumed.history.seconds > 0
 
 
+def test_a_checkpoint_of_an_older_version_has_no_tasks(tmp_path):
+    path = tmp_path / "run.safetensors"
+    with pytest.raises(KeyboardInterrupt):
+        nodes(path, interrupt(30))
+    tensors, facts, _ = read_tensors(path, FORMAT)
+    write_tensors(path, FORMAT, {name: v for name, v in tensors.items() if "tasks" not in name}, facts)
+    assert same(nodes(path).model.state_dict(), nodes(None).model.state_dict())
+
+
 def test_patience_is_counted_across_the_interruption(tmp_path):
     """Stopped early, killed before that, resumed: it stops in the same epoch."""
     options = {"epochs": 400, "patience": 20, "lr": 0.05}

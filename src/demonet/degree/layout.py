@@ -14,6 +14,7 @@ from torch_geometric.transforms import BaseTransform
 
 from demonet.checks import check_edge_index
 from demonet.degree.count import By, check_by, count_degree
+from demonet.degree.keep import lasting
 from demonet.degree.lists import NeighbourLists, counting_sort, neighbour_lists
 from demonet.degree.permute import permuted
 
@@ -59,6 +60,7 @@ class DegreeLayout:
     by: By = "in"
 
     @classmethod
+    @lasting()
     def from_edge_index(cls, edge_index: Tensor, num_nodes: int | None = None, *, by: By = "in") -> DegreeLayout:
         """Lay out a graph, or the disjoint union of a batch of graphs, in time linear in its nodes and edges.
 

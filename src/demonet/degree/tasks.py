@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, Self, get_args
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
+from torch.nn.modules.module import _EXTRA_STATE_KEY_SUFFIX
 
 from demonet.degree.count import By, check_by
 from demonet.errors import DemonetError
 
 Kind = Literal["exact", "buckets"]
+_KINDS: tuple[Kind, ...] = get_args(Kind)
+_SIDES: tuple[By, ...] = get_args(By)
 PAIR_BASE = 2**31  # a pair (in, out) is one number, in * PAIR_BASE + out
 
 
@@ -21,8 +25,9 @@ class DegreeTasks(nn.Module):
 
     Made by one of :meth:`exact` (the paper: a task for each degree value), :meth:`buckets`, :meth:`quantiles` and
     :meth:`log2` (near degrees share a task: the paper's future work). It is a module so that it moves with its layer to
-    another device; it has no parameters and adds nothing to a ``state_dict``. :class:`OpenTasks` take their largest
-    degree from the first graph that a layer sees.
+    another device and is saved with it; it has no parameters. A ``state_dict`` of other tasks is refused. One of an
+    older version, which has none, is taken. :class:`OpenTasks` take their largest degree from the first graph that a
+    layer sees.
 
     Attributes:
         kind: ``"exact"`` or ``"buckets"``.
@@ -41,14 +46,15 @@ class DegreeTasks(nn.Module):
     boundaries: Tensor
     is_open = False
 
-    def __init__(self, kind: Kind, boundaries: Tensor, *, by: By = "in", max_degree: int) -> None:
+    def __init__(self, kind: Kind, boundaries: Sequence[int] | Tensor, *, by: By = "in", max_degree: int) -> None:
         super().__init__()
         check_by(by)
         self.kind: Kind = kind
         self.by: By = by
         self.max_degree = max_degree
-        self.register_buffer("boundaries", boundaries, persistent=False)
-        per_side = boundaries.numel() + 1
+        self._values: list[int] = boundaries.tolist() if isinstance(boundaries, Tensor) else list(boundaries)
+        self.register_buffer("boundaries", torch.as_tensor(boundaries, dtype=torch.long), persistent=False)
+        per_side = len(self._values) + 1
         self.num_tasks = per_side**2 if kind == "buckets" and by == "pair" else per_side
 
     @classmethod
@@ -63,7 +69,8 @@ class DegreeTasks(nn.Module):
         cls, boundaries: Sequence[int] | Tensor, *, by: By = "in", max_degree: int | None = None
     ) -> DegreeTasks:
         """Tasks ``[0, b1), [b1, b2), ..., [bk, infinity)``: every degree has its bucket."""
-        given = torch.as_tensor(boundaries).flatten()
+        with torch.device("cpu"):
+            given = torch.as_tensor(boundaries).flatten()
         edges = given.long()
         if edges.numel() and (edges[0] < 1 or (edges.diff() <= 0).any() or (edges != given).any()):
             raise DemonetError(
@@ -72,7 +79,7 @@ class DegreeTasks(nn.Module):
             )
         if max_degree is None:
             max_degree = int(edges[-1]) if edges.numel() else 0
-        return cls("buckets", edges, by=by, max_degree=max_degree)
+        return cls("buckets", edges if isinstance(boundaries, Tensor) else edges.tolist(), by=by, max_degree=max_degree)
 
     @classmethod
     def quantiles(cls, degree: Tensor, k: int, *, by: By | None = None) -> DegreeTasks:
@@ -118,11 +125,10 @@ class DegreeTasks(nn.Module):
 
     def names(self) -> list[str]:
         """A readable name for each task, in order."""
-        edges = self.boundaries.tolist()
         if self.kind == "exact":
-            seen = [f"{code // PAIR_BASE}/{code % PAIR_BASE}" if self.by == "pair" else str(code) for code in edges]
-            return [*seen, "unseen"]
-        bounds = [0, *edges, None]
+            pair = self.by == "pair"
+            return [*(f"{c // PAIR_BASE}/{c % PAIR_BASE}" if pair else str(c) for c in self._values), "unseen"]
+        bounds: list[Any] = [0, *self._values, None]
         side = [
             f"{low}+" if high is None else str(low) if high == low + 1 else f"{low}-{high - 1}"
             for low, high in pairwise(bounds)
@@ -135,14 +141,54 @@ class DegreeTasks(nn.Module):
             "kind": self.kind,
             "by": self.by,
             "max_degree": self.max_degree,
-            "boundaries": self.boundaries.tolist(),
+            "boundaries": list(self._values),
         }
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> DegreeTasks:
         """The tasks that :meth:`state` described."""
-        boundaries = torch.tensor(state["boundaries"], dtype=torch.long)
-        return cls(state["kind"], boundaries, by=state["by"], max_degree=int(state["max_degree"]))
+        return cls(state["kind"], state["boundaries"], by=state["by"], max_degree=int(state["max_degree"]))
+
+    def reset_parameters(self) -> None:
+        """Forget what was taken from a graph; only :class:`OpenTasks` take something."""
+
+    def get_extra_state(self) -> Tensor:
+        """:meth:`state` as numbers, for a ``state_dict``."""
+        facts = [_KINDS.index(self.kind), _SIDES.index(self.by), self.max_degree, *self._values]
+        return torch.tensor(facts, device=self.boundaries.device)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Compare the tasks of a ``state_dict`` with these.
+
+        Raises:
+            DemonetError: When they differ: parameters would serve other degrees than those they were trained for.
+        """
+        kind, side, max_degree, *boundaries = state.tolist()
+        saved = DegreeTasks(_KINDS[kind], boundaries, by=_SIDES[side], max_degree=max_degree)
+        if saved.state() != self.state():
+            raise DemonetError(
+                f"the tasks of the state_dict are {saved._described()}; those of the layer are {self._described()}",
+                hint="make the layer with the tasks that were saved",
+            )
+        if self.boundaries.is_meta:
+            self._fill(state.device)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        if f"{prefix}{_EXTRA_STATE_KEY_SUFFIX}" in state_dict:  # otherwise the state is of an older version
+            super()._load_from_state_dict(state_dict, prefix, *rest)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Self:
+        super()._apply(fn, recurse)
+        self._fill(self.boundaries.device)  # ``to_empty`` leaves memory uninitialised
+        return self
+
+    def _fill(self, device: torch.device) -> None:
+        self.boundaries = torch.tensor(self._values, dtype=torch.long, device=device)
+
+    def _described(self) -> str:
+        names = self.names()
+        shown = ", ".join(names if len(names) < 10 else [*names[:4], "...", *names[-3:]])
+        return f"{self.kind} ({shown}), by={self.by!r}, max_degree={self.max_degree}"
 
     def extra_repr(self) -> str:
         """Arguments shown by ``print``."""
@@ -153,13 +199,15 @@ class OpenTasks(DegreeTasks):
     """Buckets ``0, 1, 2-3, 4-7, ...`` for every degree; ``max_degree`` is that of the first graph with an edge.
 
     What a layer without ``tasks`` uses. The number of tasks does not depend on the graph, so that a layer has its
-    parameters from the start. Only the scheme ``"smooth"`` reads ``max_degree``: it is saved in a ``state_dict``.
+    parameters from the start. Only the scheme ``"smooth"`` reads ``max_degree``: it is saved in a ``state_dict``, and
+    ``reset_parameters`` forgets it. Where ``torch.distributed`` is initialised, the first call is made by all ranks,
+    and graphs with different largest degrees are refused: give the layer its tasks then.
     """
 
     is_open = True
 
     def __init__(self) -> None:
-        super().__init__("buckets", torch.tensor([2**i for i in range(31)]), max_degree=0)
+        super().__init__("buckets", [2**i for i in range(31)], max_degree=0)
 
     def see(self, degree: Tensor) -> None:
         """Take ``max_degree`` from these degrees, unless it is known."""
@@ -167,18 +215,36 @@ class OpenTasks(DegreeTasks):
             return
         if torch.compiler.is_compiling():
             raise DemonetError("the degree tasks are still open", hint="call the layer once before it is compiled")
-        self._close(_largest(degree))
+        largest = _largest(degree)
+        _check_ranks(largest, degree.device)
+        self._close(largest)
 
     def _close(self, max_degree: int) -> None:
         self.max_degree, self.is_open = max_degree, max_degree == 0
 
-    def get_extra_state(self) -> Tensor:
-        """The largest degree, 0 while it is open."""
-        return torch.tensor(self.max_degree)
+    def reset_parameters(self) -> None:
+        """Take ``max_degree`` from the next graph."""
+        self._close(0)
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Take the largest degree from a ``state_dict``."""
-        self._close(int(state))
+        """Take the largest degree from a ``state_dict``; that of an older version is nothing else."""
+        self._close(int(state[2] if state.dim() else state))
+        if state.dim():
+            super().set_extra_state(state)
+
+
+def _check_ranks(largest: int, device: torch.device) -> None:
+    """Raise on every rank where ranks see different largest degrees: each would train another function."""
+    if not (dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1):
+        return
+    bounds = torch.tensor([largest, -largest], device=device)
+    dist.all_reduce(bounds, dist.ReduceOp.MAX)
+    most, least = int(bounds[0]), -int(bounds[1])
+    if most != least:
+        raise DemonetError(
+            f"the first graphs of the ranks have largest degrees from {least} to {most}",
+            hint="give the layer the same tasks on every rank, such as DegreeTasks.log2(largest degree of the graph)",
+        )
 
 
 def _code(degree: Tensor) -> Tensor:

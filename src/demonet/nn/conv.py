@@ -13,6 +13,7 @@ from torch_geometric.nn.dense.linear import Linear
 
 from demonet.checks import check_sides
 from demonet.degree.count import count_degree
+from demonet.degree.keep import lasting
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks, OpenTasks
 from demonet.errors import DemonetError
@@ -148,8 +149,9 @@ class DEMOConv(MessagePassing):
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
 
     def reset_parameters(self) -> None:
-        """Draw all parameters again."""
+        """Draw all parameters again; tasks that were taken from a graph are open again."""
         super().reset_parameters()
+        self.tasks.reset_parameters()
         self.seed.reset_parameters()
         self.weights.reset_parameters()
         if self.bias is not None:
@@ -407,7 +409,8 @@ class DEMOConv(MessagePassing):
             self.weights.materialize(source.size(1))
         if target is not None and self.seed.in_channels == -1:
             # One call with no rows fixes the width of PyG's lazy Linear; sparse features are never passed to it.
-            self.seed(torch.empty(0, target.size(1), device=target.device))
+            with lasting():
+                self.seed(torch.empty(0, target.size(1), dtype=self.seed.weight.dtype, device=target.device))
         if source.size(1) != self.weights.in_channels:
             raise DemonetError(f"{source.size(1)} feature columns for in_channels={self.in_channels}")
 

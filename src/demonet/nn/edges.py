@@ -8,6 +8,7 @@ from torch_geometric import EdgeIndex
 from torch_geometric.utils import is_torch_sparse_tensor
 
 from demonet.checks import check_edge_index
+from demonet.degree.keep import lasting
 from demonet.errors import DemonetError
 from demonet.ops import backend, neighbour_lists
 from demonet.ops.reference import owner
@@ -63,7 +64,8 @@ class Edges:
             return self._csr.crow_indices(), self._csr.col_indices(), self.weight
         if self._sorted is not None:
             check_edge_index(self.pairs, self._size)
-            (pointer, neighbours), _ = self._sorted.get_csc() if self._forward else self._sorted.get_csr()
+            with lasting():  # it keeps its lists
+                (pointer, neighbours), _ = self._sorted.get_csc() if self._forward else self._sorted.get_csr()
             return pointer, neighbours, self.weight
         pointer, neighbours, edge = neighbour_lists(self.pairs, *self._size)
         return pointer, neighbours, None if self.weight is None else self.weight[edge]
@@ -72,7 +74,8 @@ class Edges:
         """The lists of the reversed edges, which an ``EdgeIndex`` keeps: pointer, targets, entry; otherwise empty."""
         if self._sorted is None:
             return []
-        lists, entry = self._sorted.get_csr() if self._forward else self._sorted.get_csc()
+        with lasting():
+            lists, entry = self._sorted.get_csr() if self._forward else self._sorted.get_csc()
         assert entry is not None
         return [*lists, entry]
 

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from demonet.degree.count import By
+from demonet.degree.keep import lasting
 from demonet.degree.layout import DegreeLayout
 
 # By the tensor that was given, as long as it lives: the edges that were sorted, and their layout.
@@ -32,5 +33,6 @@ def layout_of(given: Tensor, pairs: Tensor, num_nodes: int, by: By) -> DegreeLay
         layout: DegreeLayout = known[3]
         return layout
     layout = DegreeLayout.from_edge_index(pairs, num_nodes, by=by)
-    _KNOWN[given] = (pairs.clone(), num_nodes, by, layout)
+    with lasting():
+        _KNOWN[given] = (pairs.clone(), num_nodes, by, layout)
     return layout

@@ -9,6 +9,8 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor
 
+from demonet.degree.keep import lasting
+
 T = TypeVar("T")
 _Mark = tuple[Any, ...] | None
 
@@ -41,7 +43,8 @@ class Memo(Generic[T]):
             if not at_once:
                 return None
         if self._value is None:
-            self._value = make()
+            with lasting():
+                self._value = make()
         return self._value
 
     def __deepcopy__(self, memo: dict[int, object]) -> Memo[T]:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from demonet.degree.keep import lasting
 from demonet.degree.layout import DegreeLayout
 from demonet.ops import backend
 from demonet.ops.schedule.buffers import Buffers
@@ -158,7 +159,8 @@ def _made_for(offsets: Tensor, pointer: Tensor) -> dict[str, Any]:
 
 def _once(made: dict[str, Any], name: str, make: Callable[[], T]) -> T:
     if name not in made:
-        made[name] = make()
+        with lasting():
+            made[name] = make()
     found: T = made[name]
     return found
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch import Tensor
 
+from demonet.degree.keep import lasting
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.lists import ranges
 from demonet.errors import DemonetError
@@ -33,7 +34,8 @@ class SortedColumns:
     def lists(self, x: Tensor) -> Sequence[Tensor]:
         """``pointer``, ``rows`` and ``entry`` of every column of a CSR tensor."""
         if self._lists is None or self._rows is not x:
-            self._rows, self._lists = x, reversed_lists(x.crow_indices(), x.col_indices(), x.size(0), x.size(1))
+            with lasting():
+                self._rows, self._lists = x, reversed_lists(x.crow_indices(), x.col_indices(), x.size(0), x.size(1))
         return self._lists
 
     def __deepcopy__(self, memo: dict[int, object]) -> SortedColumns:

@@ -5,6 +5,7 @@ The fingerprint keeps a run from resuming with another split, which would train 
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Iterator
 from dataclasses import asdict, fields, is_dataclass
@@ -73,6 +74,7 @@ def load_checkpoint(
         if any(fields.keys() != {"step", "exp_avg", "exp_avg_sq"} for fields in state.values()):
             raise KeyError("a moment of Adam is missing")
         model.load_state_dict(groups["best"])
+        best = copy.deepcopy(model.state_dict())  # complete: files of older versions have no tasks
         model.load_state_dict(groups["model"])
         optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
         torch.set_rng_state(random)
@@ -82,7 +84,7 @@ def load_checkpoint(
         raise DemonetError(
             f"does not hold the state of this run: {error}", file=path, hint="delete it to start again"
         ) from error
-    return groups["best"], facts
+    return best, facts
 
 
 def fingerprint_of(model: nn.Module, problem: Problem, config: TrainConfig) -> dict[str, Any]:

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter, is_lazy
 
+from demonet.degree.keep import lasting
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError
@@ -127,11 +128,12 @@ class DegreeWeights(nn.Module):
     def materialize(self, in_channels: int) -> None:
         """Fix a width that was left open (-1)."""
         self.in_channels = in_channels
-        for name, parameter in self.named_parameters(recurse=False):
-            if isinstance(parameter, UninitializedParameter):
-                parameter.materialize((*self._counts[name], in_channels, self.width))
-        if self._counts:
-            self.reset_parameters()
+        with lasting():
+            for name, parameter in self.named_parameters(recurse=False):
+                if isinstance(parameter, UninitializedParameter):
+                    parameter.materialize((*self._counts[name], in_channels, self.width))
+            if self._counts:
+                self.reset_parameters()
 
     @property
     def is_open(self) -> bool:
@@ -159,7 +161,8 @@ class DegreeWeights(nn.Module):
         like, known = next(self.parameters()), self._cache.get(make.__name__)
         state = like.device, like.dtype, self.tasks.max_degree
         if known is None or known[1] != state or not _same(known[0], degree):
-            known = self._cache[make.__name__] = (degree, state, make(degree))
+            with lasting():
+                known = self._cache[make.__name__] = (degree, state, make(degree))
         value: T = known[2]
         return value
 
@@ -209,7 +212,8 @@ class _SpreadRows:
         """``make(a, degree)``; ``most`` is the largest degree of the tasks."""
         known = self._known
         if known is None or known[0] is not a or known[1] is not degree or known[2] != most:
-            self._known = known = (a, degree, most, make(a, degree))
+            with lasting():
+                self._known = known = (a, degree, most, make(a, degree))
         return known[3]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _SpreadRows:
