@@ -12,7 +12,7 @@ import sys
 import time
 
 import pytest
-from tests.runs.files import FILES, write_problem, write_table, write_tasks
+from tests.runs.files import FILES, roles, write_problem, write_table, write_tasks
 
 from demonet import cli
 from demonet.ensemble.machines import MachineMember
@@ -366,3 +366,16 @@ def test_an_option_of_networks_chooses_a_network_and_says_so(problem, main):
     line = next(line for line in err.splitlines() if line.startswith("model: "))
     assert line.startswith("model: network ")
     assert "--epochs 2" in line
+
+
+def test_the_positive_class_is_in_every_line_with_the_number(problem, main):
+    kinds = roles()[1].items()
+    name = "[b]x"
+    write_table(problem / "labels.csv", ("node", "label"), [(n, name if kind == "foot" else "y") for n, kind in kinds])
+    code, out, err = main(*FIT, "--epochs", "2", "--metric", "average-precision", "--positive", "z")
+    assert (code, out) == (2, "")
+    assert all(word in err for word in ("--positive", repr(name), "'y'"))
+    code, out, err = main(*FIT, "--epochs", "2", "--metric", "average-precision")
+    assert code == 0
+    assert repr(name) in out
+    assert sum(repr(name) in line for line in err.splitlines()) == 2

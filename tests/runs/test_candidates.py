@@ -7,6 +7,7 @@ import pytest
 
 from demonet.runs import candidates
 from demonet.runs.evaluate import value_of
+from demonet.train import METRICS
 
 GENERATOR = np.random.default_rng(0)
 Y = GENERATOR.integers(0, 3, 200)
@@ -17,7 +18,7 @@ WORSE, BETTER = np.array(OUTPUTS).reshape(2, 200, 3)
 @pytest.mark.parametrize("metric", ["accuracy", "log-loss"])
 def test_what_a_metric_is_the_mean_of(metric):
     each = candidates._of_items(metric, BETTER, Y)
-    assert each.mean() == pytest.approx(value_of(metric, "classify", Y, BETTER), rel=1e-12)
+    assert each.mean() == pytest.approx(value_of(METRICS[metric], "classify", Y, BETTER), rel=1e-12)
 
 
 def test_macro_f1_is_no_mean_over_items():
@@ -26,8 +27,8 @@ def test_macro_f1_is_no_mean_over_items():
 
 @pytest.mark.parametrize("metric", ["accuracy", "log-loss"])
 def test_intervals_are_those_of_the_metric_itself(metric, monkeypatch):
-    found = candidates._gain({"worse": WORSE}, BETTER, Y, metric)
+    found = candidates._gain({"worse": WORSE}, BETTER, Y, METRICS[metric])
     monkeypatch.setattr(candidates, "_of_items", lambda *given: None)
-    slow = candidates._gain({"worse": WORSE}, BETTER, Y, metric)
+    slow = candidates._gain({"worse": WORSE}, BETTER, Y, METRICS[metric])
     assert found["interval"] == pytest.approx(slow["interval"], rel=1e-9)
     assert found["interval"][0] <= found["difference"] <= found["interval"][1]

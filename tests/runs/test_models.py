@@ -25,6 +25,7 @@ from demonet.runs.inputs import read_inputs
 from demonet.runs.models import decide_model
 from demonet.runs.settings import Reading
 from demonet.sealed import read_sealed, write_sealed
+from demonet.train import METRICS
 
 AUTO = Settings(effort="quick")
 
@@ -106,7 +107,7 @@ def test_what_is_measured_is_what_is_saved(problem, few):
     assert embed_run("run", "edges.csv")[1].shape[0] == len(run.ids)
     split = Split.load(problem / "run" / "split.json")
     for metric in ("accuracy", "log-loss"):
-        again = value_of(metric, "classify", run.y[split.test], model.predict_proba()[split.test])
+        again = value_of(METRICS[metric], "classify", run.y[split.test], model.predict_proba()[split.test])
         key = "test_metric" if metric == "accuracy" else None
         if key:
             assert run.metrics[key] == again
@@ -241,7 +242,7 @@ def test_floors_are_fitted_again_with_their_settings(problem):
         return (KNeighborsClassifier(k).fit(x[rows], y[rows]).predict(x[items]) == y[items]).mean()
 
     k = max((1, 3, 5, 9, 15), key=lambda k: right(k, train, val))
-    found = floor_scores(inputs, split, "accuracy")
+    found = floor_scores(inputs, split, METRICS["accuracy"])
     assert found["strict"]["degree-knn"] == pytest.approx(right(k, train, test))
     assert found["refit"]["degree-knn"] == pytest.approx(right(k, np.sort(order[:100]), test))
     for rule, rows in (("strict", train), ("refit", order[:100])):

@@ -60,6 +60,37 @@ def test_classes_are_scikit_learns():
         assert found == pytest.approx(function(y % 2, binary[:, 1]))
 
 
+@pytest.mark.parametrize("positive", [0, 1])
+def test_the_positive_one_of_two_classes(positive):
+    generator = np.random.default_rng(1)
+    y, weight, p = generator.integers(2, size=50), generator.random(50), generator.dirichlet(np.ones(2), size=50)
+    for name, metric in METRICS.items():
+        if "classify" not in metric.functions:
+            continue
+        chosen = metric.of_class(positive, "hoch")
+        given = y, p if metric.uses == "probabilities" else p.argmax(1), weight
+        found = chosen.functions["classify"](*given)
+        if name == "average-precision":
+            expected = sk.average_precision_score(y == positive, p[:, positive], sample_weight=weight)
+            assert found == pytest.approx(expected)
+            assert "'hoch'" in chosen.title
+        else:
+            assert chosen is metric
+    scores = torch.from_numpy(np.log(p))
+    objective = Classify(metric="average-precision", positive=positive)
+    expected = sk.average_precision_score(y == positive, p[:, positive])
+    assert objective.measure(scores, torch.from_numpy(y)).tolist()[1] == pytest.approx(expected)
+
+
+def test_the_rarer_class_of_the_training_part_is_the_positive_one():
+    objective = Classify(metric="average-precision")
+    assert objective.fit(torch.tensor([0, 1, 1])).positive == 0
+    assert objective.fit(torch.tensor([0, 0, 1])).positive == 1
+    assert objective.fit(torch.tensor([0, 1])).positive == 1
+    assert objective.fit(torch.tensor([0, 1, 2])).positive is None
+    assert Classify(metric="average-precision", positive=1).fit(torch.tensor([0, 1, 1])).positive == 1
+
+
 def test_a_class_that_is_not_in_the_part_is_left_out():
     assert METRICS["auc"].functions["classify"](Y[:4], P[:4], None) == pytest.approx(
         np.mean([sk.roc_auc_score(Y[:4] == c, P[:4, c]) for c in (0, 1)])

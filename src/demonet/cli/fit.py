@@ -87,6 +87,12 @@ def fit(
         Metric | None,
         typer.Option(help="Chooses weights or epoch, and is reported. Default: by the task.", rich_help_panel=TRAINING),
     ] = None,
+    positive: Annotated[
+        str | None,
+        typer.Option(
+            help="The positive one of two classes, for average-precision. Default: the rarer.", rich_help_panel=TRAINING
+        ),
+    ] = None,
     preset: Annotated[Preset, typer.Option(help="Features, model and training.", rich_help_panel=NETWORK)] = "strong",
     scheme: Annotated[
         Scheme | None, typer.Option(help="How degrees get their weights.", rich_help_panel=NETWORK)
@@ -159,6 +165,7 @@ def fit(
         effort=effort,
         time_limit=time_limit,
         metric=metric and str(metric),
+        positive=positive,
         preset=preset,
         scheme=scheme and str(scheme),
         seed=seed,
@@ -209,6 +216,7 @@ def fit(
 def summarise(run: Run, out: Path) -> None:
     """Print the test metric of the model and of the simple baselines, and where the files are."""
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     from demonet.runs.evaluate import mean_interval, shown
@@ -222,11 +230,11 @@ def summarise(run: Run, out: Path) -> None:
     splits = over["splits"] if over and over["mean"] is not None else 1
 
     if metrics["test_metric"] is not None:
-        title = metric.title[0].upper() + metric.title[1:]
+        title = escape(metric.title[0].upper() + metric.title[1:])
         better = "" if metric.larger_is_better else " (smaller is better)"
         table = Table(title=f"{title} on {metrics['split']['test']:,} test {run.kind}{better}", title_justify="left")
         table.add_column("method", no_wrap=True)
-        heads = [metric.title] if splits == 1 else ["first split", f"mean of {splits} splits"]
+        heads = [escape(metric.title)] if splits == 1 else ["first split", f"mean of {splits} splits"]
         for head in (*heads, "95 % interval"):
             table.add_column(head, justify="right", no_wrap=head == "95 % interval")
 

@@ -27,7 +27,7 @@ from demonet.ensemble.views import LARGE, Float, Int, View, view_of
 from demonet.errors import DemonetError, DemonetWarning, warn
 from demonet.train.batches import USABLE, available_bytes
 from demonet.train.finite import check_outputs
-from demonet.train.metrics import find_metric
+from demonet.train.metrics import find_metric, positive_class
 
 FEW = 30  # validation items below which candidates are judged by cross-validation over all labelled items
 VALIDATION = 0.25  # share of labelled rows held out where no split is given
@@ -125,6 +125,7 @@ class Ensemble:
         refit: bool = True,
         members: Sequence[Member] | None = None,
         metric: str | None = None,
+        positive: int | None = None,
         device: str = "cpu",
         checkpoint: str | Path | None = None,
         on_progress: Callable[[Progress], None] | None = None,
@@ -142,6 +143,7 @@ class Ensemble:
             members: Unfitted members in place of the portfolio for this kind of data and effort.
             metric: What greedy selection maximises, one of :data:`~demonet.train.metrics.METRICS` for classes; by
                 default accuracy minus log-loss.
+            positive: The number of the positive class, for a metric that has one; by default the rarer of two.
             device: Where kernel machines and networks are fitted; the other members use the CPU.
             checkpoint: A folder to which every finished candidate is written; those that are in it are not fitted
                 again. The result is the same, unless a time limit cuts it.
@@ -157,7 +159,7 @@ class Ensemble:
             raise DemonetError(f"members {[member.name for member in tried]}: at least one, with distinct names")
         clock = _Clock(start, time_limit, MOST_SECONDS[effort])
         tell = on_progress or (lambda progress: None)
-        score = None if metric is None else _score(metric)
+        score = None if metric is None else _score(metric, positive, labelled)
         saved = None if checkpoint is None else Checkpoint.open(checkpoint, data, labelled)
         folds = FOLDS[effort] if len(labelled.val) < FEW else 0
         given = view, labelled, folds, clock, tell
@@ -451,9 +453,13 @@ def _refit(
     tell(Progress("refitted", trial.row, number, total))
 
 
-def _score(metric: str) -> Score:
+def _score(metric: str, positive: int | None, labelled: Labelled) -> Score:
     """A metric for classes as a function of probabilities; higher is better."""
     found = find_metric(metric, "classify")
+    counts = np.bincount(labelled.y[labelled.y >= 0], minlength=labelled.classes)
+    positive = positive_class(metric, range(labelled.classes), counts, positive)
+    if positive is not None:
+        found = found.of_class(positive, positive)
     function, sign = found.functions["classify"], 1 if found.larger_is_better else -1
 
     def score(probability: Float, y: Int) -> float:

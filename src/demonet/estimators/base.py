@@ -291,6 +291,7 @@ class DEMONetEstimator(BaseEstimator):
                 seed=seed,
                 device=str(self._device()),
                 metric=self.metric,
+                positive=getattr(targets.objective, "positive", None),
                 checkpoint=checkpoint,
                 on_candidate=callback,
                 **_plain({name: getattr(self, name) for name in AUTO_ONLY if hasattr(self, name)}),

@@ -61,13 +61,17 @@ def fit_checked(
     y = labels(data, OBJECTIVES[task]()).cpu()
     check_split(split, y)
     rows = labelled(y).nonzero().view(-1).numpy()
-    targets = y.numpy()[rows]
+    targets, positive = y.numpy()[rows], estimator.get_params(deep=False).get("positive")
+    if positive is not None:  # these targets are class numbers
+        estimator.set_params(positive=[str(name) for name in names].index(str(positive)))
     if isinstance(estimator, NodeEstimator):
         estimator._fit(copy.copy(data), rows, targets, split, on_epoch, checkpoint, on_candidate, recipe)
     else:
         estimator._fit([copy.copy(graph) for graph in data], targets, rows, split, on_epoch, checkpoint, on_candidate)
     if task != "regress":
         estimator.classes_ = np.asarray(names)
+    if positive is not None:
+        estimator.set_params(positive=positive)
     return estimator
 
 

@@ -53,7 +53,7 @@ class Problem:
         split: Training and validation items.
         seed: Of everything random.
         device: Where kernel machines and networks are fitted.
-        effort, time_limit, metric, checkpoint, on_candidate: See :meth:`demonet.ensemble.Ensemble.fit`.
+        effort, time_limit, metric, positive, checkpoint, on_candidate: See :meth:`demonet.ensemble.Ensemble.fit`.
     """
 
     items: Any
@@ -64,6 +64,7 @@ class Problem:
     effort: Any = "standard"
     time_limit: float | None = None
     metric: str | None = None
+    positive: int | None = None
     checkpoint: str | Path | None = None
     on_candidate: Callable[[Progress], None] | None = None
 
@@ -190,7 +191,7 @@ class EnsembleModel(ClosedForm):
     @classmethod
     def fit(cls, problem: Problem) -> Self:
         """Fit every candidate, weigh them on validation items, and fit those that count again."""
-        options = {name: getattr(problem, name) for name in (*AUTO_ONLY, "metric", "device", "checkpoint")}
+        options = {name: getattr(problem, name) for name in (*AUTO_ONLY, "metric", "positive", "device", "checkpoint")}
         options["on_progress"] = problem.on_candidate
         items = _with_labels(problem.items, problem.y)
         ensemble = Ensemble.fit(items, problem.split, seed=problem.seed, **options)
@@ -318,7 +319,7 @@ def check_parameters(model: str, given: Mapping[str, Any], defaults: Mapping[str
         defaults: Those of its class.
     """
     unread = (*(() if model == "auto" else AUTO_ONLY), *(() if model == "network" else NETWORK_ONLY))
-    unread += ("metric",) if model == "kernel" or (model == "auto" and "loss" in given) else ()
+    unread += ("metric", "positive") if model == "kernel" or (model == "auto" and "loss" in given) else ()
     for name in unread:
         if name in given and given[name] is not defaults[name] and given[name] != defaults[name]:
             raise DemonetError(

@@ -341,6 +341,8 @@ class DEMONetClassifier(Classification, NodeEstimator):
             ``"balanced"``, ``"macro-f1"``, ``"auc"``, ``"average-precision"`` or ``"log-loss"``. By default
             ``"auto"`` uses log-loss minus accuracy, a network of the preset ``"strong"`` its loss, and other presets
             accuracy, or average precision for tables of labels.
+        positive: The positive one of two classes, for ``"average-precision"``; the rarer of the labelled ones if None,
+            of equals the last.
         class_weight: None, ``"balanced"``, or a dict from class to weight: the weight of a node of each class in the
             loss and in the validation metric. Not for tables of labels.
         directed: Whether edges are directed; as :func:`~demonet.data.read_graph` decides if None.
@@ -394,6 +396,7 @@ class DEMONetClassifier(Classification, NodeEstimator):
         neighbours: int | None = None,
         validation_fraction: float = 0.2,
         metric: str | None = None,
+        positive: Any = None,
         class_weight: str | dict[Any, float] | None = None,
         directed: bool | None = None,
         random_state: int = 0,

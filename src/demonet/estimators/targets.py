@@ -23,7 +23,7 @@ from demonet.data.ids import is_missing, warn_of_codes, without_missing
 from demonet.data.splits import Split
 from demonet.ensemble import EFFORTS
 from demonet.errors import DemonetError
-from demonet.train.metrics import METRICS
+from demonet.train.metrics import METRICS, positive_class
 from demonet.train.objective import Classify, Multilabel, Objective, Regress
 
 Array: TypeAlias = NDArray[Any]
@@ -49,6 +49,7 @@ class Classification(ClassifierMixin):
     """Classes or tables of labels: the classifier's part of an estimator."""
 
     metric: str | None
+    positive: Any
     class_weight: str | dict[Any, float] | None
     effort: str
     time_limit: float | None
@@ -66,13 +67,17 @@ class Classification(ClassifierMixin):
         _check_y(y, num_items, "one class for each item")
         if np.ndim(y) == 2 and np.shape(y)[1] > 1:
             objective = Multilabel(metric=self.metric or "")
+            if self.positive is not None:
+                raise DemonetError(f"{self.positive!r} for a table of labels", argument="positive", hint="use None")
             table = objective.check(torch.from_numpy(_numbers(y)), num_items)
             if not bool(labelled(table).any()):
                 raise DemonetError("Input y contains NaN: no item has a label")
             return Targets(table, objective, np.arange(table.size(1)))
         classes, codes = encode_classes(y)
         metric = self.metric or ("" if self.class_weight is None else WEIGHTED)
-        return Targets(torch.from_numpy(codes), Classify(metric=metric), classes)
+        counts = np.bincount(codes[codes >= 0])
+        positive = positive_class(metric or Classify.default_metric, classes.tolist(), counts, self.positive)
+        return Targets(torch.from_numpy(codes), Classify(metric=metric, positive=positive), classes)
 
     def _own_objective(self, y: Tensor, num_items: int) -> Objective:
         return Multilabel() if y.dim() == 2 and y.size(1) > 1 else Classify()

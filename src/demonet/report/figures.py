@@ -94,7 +94,7 @@ def learning_curves(
             )
     figure.update_xaxes(title_text="epoch", row=2, col=1)
     figure.update_yaxes(title_text="loss (dotted: training)", row=1, col=1, type=_scale(losses))
-    figure.update_yaxes(title_text=f"validation {metric}", row=2, col=1)
+    figure.update_yaxes(title_text=plain(f"validation {metric}"), row=2, col=1)
     return finish(figure, title or f"Loss and {metric} by epoch", height=520, showlegend=len(runs) > 1)
 
 
@@ -260,7 +260,7 @@ def finish(figure: Figure, title: str, **layout: Any) -> Figure:
 
 
 def _hover(name: str, quantity: str) -> dict[str, str]:
-    return {"hovertemplate": f"{plain(name, 80)}<br>{quantity} %{{y:.4f}}, epoch %{{x}}<extra></extra>"}
+    return {"hovertemplate": f"{plain(name, 80)}<br>{plain(quantity)} %{{y:.4f}}, epoch %{{x}}<extra></extra>"}
 
 
 def _interval(mean: float, half: float) -> str:

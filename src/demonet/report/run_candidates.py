@@ -106,7 +106,7 @@ def _told(run: Run, rows: list[dict[str, Any]], members: int) -> str:
     counts = f"{len(rows)} candidates" if fitted == len(rows) else f"{fitted} of {len(rows)} candidates"
     which = "The one with a weight was" if members == 1 else f"The {members} with a weight were"
     again = f"{which} then fitted again on training and validation {run.kind}."
-    return f"{counts} were fitted on the training part. {again} {gain_sentence(run)}"
+    return f"{counts} were fitted on the training part. {again} {gain_sentence(run, run.metric.title)}"
 
 
 def _weights(weights: dict[str, float]) -> go.Figure:

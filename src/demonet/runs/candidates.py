@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from demonet.ensemble import Ensemble
 from demonet.runs.evaluate import interval_of, metric_range, value_of
-from demonet.train.metrics import METRICS
+from demonet.train.metrics import METRICS, Metric
 
 RESAMPLES = 100  # of the bootstrap, for each candidate
 
 
 def candidate_facts(
-    ensemble: Ensemble, table: list[dict[str, Any]], y: NDArray[np.int64], metric: str
+    ensemble: Ensemble, table: list[dict[str, Any]], y: NDArray[np.int64], metric: Metric
 ) -> dict[str, Any]:
     """``candidates``, ``gain`` and ``judged`` of ``metrics.json``.
 
@@ -42,21 +42,21 @@ def candidate_facts(
     average = np.tensordot([weight[name] for name in judged], np.stack(list(judged.values())), 1)
     return {
         "candidates": rows,
-        "gain": {name: _gain(judged, average, y, name) for name in dict.fromkeys((metric, "log-loss"))},
+        "gain": {each.name: _gain(judged, average, y, each) for each in (metric, METRICS["log-loss"])},
         "judged": {"items": len(y), "by": "cross-validation" if ensemble.folds else "validation"},
     }
 
 
-def _gain(judged: dict[str, Any], average: Any, y: Any, metric: str) -> dict[str, Any] | None:
+def _gain(judged: dict[str, Any], average: Any, y: Any, metric: Metric) -> dict[str, Any] | None:
     """The average beside the best candidate; the difference is above 0 where the average is better."""
-    sign = 1 if METRICS[metric].larger_is_better else -1
+    sign = 1 if metric.larger_is_better else -1
     scores = {name: value_of(metric, "classify", y, rows) for name, rows in judged.items()}
     known = {name: score for name, score in scores.items() if score is not None}
     whole = value_of(metric, "classify", y, average)
     if not known or whole is None:
         return None
     best = max(known, key=lambda name: sign * known[name])
-    each = [_of_items(metric, outputs, y) for outputs in (average, judged[best])]
+    each = [_of_items(metric.name, outputs, y) for outputs in (average, judged[best])]
     generator, differences = np.random.default_rng(0), []
     for _ in range(2 * RESAMPLES):
         rows = generator.integers(0, len(y), len(y))
@@ -66,7 +66,7 @@ def _gain(judged: dict[str, Any], average: Any, y: Any, metric: str) -> dict[str
         pair = [value_of(metric, "classify", y[rows], outputs[rows]) for outputs in (average, judged[best])]
         if None not in pair:
             differences.append(sign * (pair[0] - pair[1]))  # type: ignore[operator]
-    low, high = metric_range(METRICS[metric])
+    low, high = metric_range(metric)
     bounds = [float(bound) for bound in np.percentile(differences, [2.5, 97.5])] if differences else None
     return {
         "best": best,

@@ -26,7 +26,7 @@ _ALSO: dict[Task, dict[str, str]] = {
 }
 
 
-def measure(inputs: Inputs, outputs: Array, strict: Array, split: Split, metric: str) -> dict[str, Any]:
+def measure(inputs: Inputs, outputs: Array, strict: Array, split: Split, metric: Metric) -> dict[str, Any]:
     """Validation and test metrics, with intervals on the test part; None if that part is empty.
 
     Args:
@@ -38,32 +38,33 @@ def measure(inputs: Inputs, outputs: Array, strict: Array, split: Split, metric:
     """
     y, task, (val, test) = inputs.data.y.numpy(), inputs.task, (split.val.numpy(), split.test.numpy())
 
-    def score(name: str, rows: Array) -> float | None:
+    def score(metric: Metric, rows: Array) -> float | None:
         given = outputs if rows is test else strict
-        return value_of(name, task, y[rows], given[rows]) if rows.size else None
+        return value_of(metric, task, y[rows], given[rows]) if rows.size else None
 
-    def interval(name: str) -> list[float] | None:
-        return interval_of(name, task, y[test], outputs[test]) if test.size else None
+    def interval(metric: Metric) -> list[float] | None:
+        return interval_of(metric, task, y[test], outputs[test]) if test.size else None
 
-    also = _ALSO[task]
+    also = {key: METRICS[name] for key, name in _ALSO[task].items()}
     result: dict[str, Any] = {
         "task": task,
-        "metric": metric,
+        "metric": metric.name,
         "val_metric": score(metric, val),
         "test_metric": score(metric, test),
         "test_metric_interval": interval(metric),
-        **{key: score(name, test) for key, name in also.items()},
+        **{key: score(other, test) for key, other in also.items()},
     }
     if task == "classify":
-        result |= {"val_accuracy": score("accuracy", val), "test_interval": interval("accuracy")}
+        accuracy = METRICS["accuracy"]
+        result |= {"val_accuracy": score(accuracy, val), "test_interval": interval(accuracy)}
     elif task == "regress":
-        result["intervals"] = {key: interval(name) for key, name in also.items()}
+        result["intervals"] = {key: interval(other) for key, other in also.items()}
     elif test.size:
         result["labels"] = _label_rows(inputs.names, y[test], outputs[test])
     return result
 
 
-def test_facts(inputs: Inputs, outputs: Array, split: Split, metric: str) -> dict[str, Any]:
+def test_facts(inputs: Inputs, outputs: Array, split: Split, metric: Metric) -> dict[str, Any]:
     """The test metric and its interval, of one rule."""
     y, test = inputs.data.y.numpy(), split.test.numpy()
     if not test.size:
@@ -72,9 +73,8 @@ def test_facts(inputs: Inputs, outputs: Array, split: Split, metric: str) -> dic
     return {"test_metric": value_of(*given), "test_metric_interval": interval_of(*given)}
 
 
-def value_of(name: str, task: Task, y: Array, outputs: Array) -> float | None:
+def value_of(metric: Metric, task: Task, y: Array, outputs: Array) -> float | None:
     """A metric of probabilities or values; None where it is not defined."""
-    metric = METRICS[name]
     predicted = decided(task, outputs) if metric.uses == "predictions" else outputs
     with warnings.catch_warnings():  # scikit-learn warns where a metric is not defined
         warnings.simplefilter("ignore")
@@ -87,13 +87,13 @@ def decided(task: Task, outputs: Array) -> Array:
     return outputs.argmax(1) if task == "classify" else OBJECTIVES[task]().decide(torch.from_numpy(outputs)).numpy()
 
 
-def interval_of(name: str, task: Task, y: Array, outputs: Array, resamples: int = RESAMPLES) -> list[float] | None:
+def interval_of(metric: Metric, task: Task, y: Array, outputs: Array, resamples: int = RESAMPLES) -> list[float] | None:
     """A 95 % interval: Wilson's for accuracy, otherwise the percentiles of a bootstrap over items with a fixed seed."""
-    if name == "accuracy":
+    if metric.name == "accuracy":
         return wilson(int((outputs.argmax(1) == y).sum()), len(y))
     generator = np.random.default_rng(0)
     draws = (generator.integers(0, len(y), len(y)) for _ in range(resamples))
-    values = [value for rows in draws if (value := value_of(name, task, y[rows], outputs[rows])) is not None]
+    values = [value for rows in draws if (value := value_of(metric, task, y[rows], outputs[rows])) is not None]
     return [float(bound) for bound in np.percentile(values, [2.5, 97.5])] if values else None
 
 

@@ -17,6 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 from demonet.configfile import write_config
@@ -45,7 +46,6 @@ from demonet.runs.plan import Plan, fitting_threads, make_plan
 from demonet.runs.progress import RunProgress, check_tensorboard, tensorboard_log
 from demonet.runs.run import Run, summarise
 from demonet.runs.settings import Reading, Settings
-from demonet.train.metrics import METRICS
 from demonet.train.presets import Preset
 
 _PACKAGES = ("demonet", "torch", "torch_geometric", "numpy", "scikit-learn")
@@ -94,6 +94,8 @@ def fit_run(
     progress.message(plan.description)
     progress.message(plan.decision)
     progress.message(plan.model_decision)
+    if plan.positive is not None:
+        progress.message(plan.metric_decision)
     request = plan.request
     if state == "finished" and not overwrite:
         with lock_folder(out):
@@ -104,7 +106,7 @@ def fit_run(
     with open_folder(out, overwrite=overwrite) as folder, fitting_threads(plan.inputs):
         folder.remember(request)
         options = {"edges": _text(edges), "labels": _text(labels), "features": _text(features)}
-        options |= {**asdict(plan.reading), **asdict(settings)}
+        options |= {**asdict(plan.reading), **asdict(settings), "positive": plan.positive}
         run = None if folder.ready else _train(plan, request, options, folder, progress, page)
         folder.publish()
     return run or load_run(out)
@@ -124,7 +126,7 @@ def _train(
         result, fitted = _train_split(plan, number, folder, progress)
         first = fitted if number == 0 else first
         results.append(result)
-        progress.message(_result_line(result, number, len(plan.splits), METRICS[plan.metric].title))
+        progress.message(_result_line(result, number, len(plan.splits), plan.metric.title))
     split = plan.splits[0]
     metrics: dict[str, Any] = {
         **results[0],
@@ -163,6 +165,8 @@ def _train_split(
     split, inputs, start = plan.splits[number], plan.inputs, time.monotonic()
     fit = {"network": _network, "auto": _ensemble, "kernel": _machine}[plan.model]
     fitted = fit(plan, number, folder, progress)
+    if inputs.task != "regress":  # ties among probabilities are those of predictions.csv
+        fitted = fitted._replace(strict=_written(fitted.strict), refit=_written(fitted.refit))
     outputs = fitted.strict if fitted.refit is None else fitted.refit
     progress.step("measuring simple baselines")
     floors = floor_scores(inputs, split, plan.metric)
@@ -175,6 +179,7 @@ def _train_split(
     result = {
         "model": plan.model,
         **measure(inputs, outputs, fitted.strict, split, plan.metric),
+        **({} if plan.positive is None else {"positive": plan.positive}),
         "rule": rule,
         "floors": floors[rule],
         **tested,
@@ -212,6 +217,11 @@ class _Fitted(NamedTuple):
     facts: dict[str, Any]
     results: tuple[Any, Any] | None = None
     inductive: dict[str, Any] | None = None
+
+
+def _written(outputs: Any) -> Any:
+    """Probabilities as files have them, in single precision."""
+    return None if outputs is None else outputs.astype(np.float32).astype(np.float64)
 
 
 def _network(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) -> _Fitted:
@@ -276,7 +286,8 @@ def _config(plan: Plan, request: dict[str, Any], estimator: Estimator) -> dict[s
         "name": inputs.name,
         "kind": inputs.kind,
         "task": inputs.task,
-        "metric": plan.metric,
+        "metric": plan.metric.name,
+        **({} if plan.positive is None else {"positive": plan.positive}),
         "files": {part: str(path) for part, path in inputs.files.items()},
         "sizes": inputs.sizes,
         **_network_config(estimator.preset_ if plan.model == "network" else None),

@@ -24,7 +24,7 @@ from demonet.baselines.simple import degree_rows
 from demonet.data.splits import Split
 from demonet.runs.evaluate import value_of
 from demonet.runs.inputs import Inputs
-from demonet.train.metrics import METRICS
+from demonet.train.metrics import Metric
 
 Array = NDArray[Any]
 RULES = ("strict", "refit")
@@ -34,7 +34,7 @@ _NEIGHBOURS = (1, 3, 5, 9, 15)
 _STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 
-def floor_scores(inputs: Inputs, split: Split, metric: str) -> dict[str, dict[str, float]]:
+def floor_scores(inputs: Inputs, split: Split, metric: Metric) -> dict[str, dict[str, float]]:
     """By rule and name, the test metric of the floors; nothing where there is no test part.
 
     Args:
@@ -57,7 +57,7 @@ def floor_scores(inputs: Inputs, split: Split, metric: str) -> dict[str, dict[st
 
 
 def _floors(
-    inputs: Inputs, used: Array, train: Array, val: Array, metric: str
+    inputs: Inputs, used: Array, train: Array, val: Array, metric: Metric
 ) -> Iterator[tuple[str, tuple[Array, Array]]]:
     """The strict and the refitted outputs of every floor: probabilities or values.
 
@@ -76,7 +76,7 @@ def _floors(
     def best(models: Sequence[Any], x: Any) -> tuple[Array, Array]:
         """The model with the best validation metric, the first among equals, and the same fitted again."""
         every = [fit(model, x, train) for model in models]
-        sign = 1 if METRICS[metric].larger_is_better else -1
+        sign = 1 if metric.larger_is_better else -1
         values = [value_of(metric, task, y[val], outputs[val]) for outputs in every]
         chosen = int(np.argmax([-np.inf if value is None else sign * value for value in values]))
         return every[chosen], fit(models[chosen], x, both)

@@ -210,7 +210,6 @@ def model_card(run: Run) -> str:
         use=f"Predicting {predicted} of {whose}",
         with_it=with_it,
         heading=heading.format(items=run.kind),
-        metric=run.metric.title,
         version=config["versions"]["demonet"],
         model=_MODELS[run.model],
         how=_how(run),
@@ -251,7 +250,7 @@ def chosen_by(run: Run) -> str:
 
 def _metric_rows(run: Run) -> list[str]:
     """A table: the model and its floors, a column for each rule."""
-    metrics, title = run.metrics, run.metric.title
+    metrics, title = run.metrics, escaped(run.metric.title)
     if metrics["test_metric"] is None:
         return ["Nothing was held out for a test."]
     columns = {rule: metrics[rule] for rule in ("refit", "strict") if metrics.get(rule)}
@@ -311,7 +310,7 @@ def _candidate_rows(run: Run) -> list[str]:
     """The candidates of an ensemble, what it gained, and what the degree is worth."""
     metrics, lines = run.metrics, [""]
     if metrics.get("candidates"):
-        title, judged = run.metric.title, metrics["judged"]
+        title, judged = escaped(run.metric.title), metrics["judged"]
         lines += [
             "## Candidates",
             "",
@@ -324,7 +323,7 @@ def _candidate_rows(run: Run) -> list[str]:
             seconds = row["seconds"] + row["refit_seconds"]
             note = escaped(f"{note}{row['reason']}")
             lines.append(f"| {row['name']} | {score} | {row['weight']:.3f} | {seconds:.1f} | {note} |")
-        lines += ["", gain_sentence(run), ""]
+        lines += ["", gain_sentence(run, escaped(run.metric.title)), ""]
     effect = metrics.get("degree_effect")
     if effect:
         told = effect.get("verdict") or f"Not measured: {effect['skipped']}."
@@ -332,8 +331,13 @@ def _candidate_rows(run: Run) -> list[str]:
     return lines
 
 
-def gain_sentence(run: Run) -> str:
-    """What the average gained over its best candidate, on the items that the weights were chosen on."""
+def gain_sentence(run: Run, title: str) -> str:
+    """What the average gained over its best candidate, on the items that the weights were chosen on.
+
+    Args:
+        run: Of the model ``"auto"``.
+        title: That of its metric, escaped where needed.
+    """
     gains, judged = run.metrics["gain"], run.metrics["judged"]
     told = []
     for metric, gain in gains.items():
@@ -345,8 +349,8 @@ def gain_sentence(run: Run) -> str:
         verb = "better" if gain["difference"] > 0 else "worse"
         size = f"{abs(gain['difference']):.3f} {verb}" if round(gain["difference"], 3) else "level"
         told.append(
-            f"{METRICS[metric].title} {shown(gain['ensemble_score'])}, where the best candidate, {gain['best']}, has "
-            f"{shown(gain['best_score'])} ({size}{within})"
+            f"{title if metric == run.metric.name else METRICS[metric].title} {shown(gain['ensemble_score'])}, where "
+            f"the best candidate, {gain['best']}, has {shown(gain['best_score'])} ({size}{within})"
         )
     numbers = "; ".join(told)
     how = f"{judged['items']:,} {run.kind} of {judged['by']}"
@@ -365,9 +369,8 @@ def signed(value: float) -> str:
 def _other_numbers(run: Run) -> list[str]:
     metrics, lines = run.metrics, []
     if metrics["val_metric"] is not None:
-        lines.append(
-            f"- validation {run.metric.title} {shown(metrics['val_metric'])}, strict; that part is for {chosen_by(run)}"
-        )
+        validation = f"- validation {escaped(run.metric.title)} {shown(metrics['val_metric'])}, strict"
+        lines.append(f"{validation}; that part is for {chosen_by(run)}")
     others = {"test_accuracy": "accuracy", "macro_f1": "macro F1", "average_precision": "average precision"}
     others |= {"rmse": "RMSE", "mae": "MAE", "r2": "R²"}
     lines += [

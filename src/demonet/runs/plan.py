@@ -23,7 +23,7 @@ from demonet.runs.inputs import Inputs, read_inputs
 from demonet.runs.models import decide_model, model_options
 from demonet.runs.settings import Reading, Settings, epoch_limit
 from demonet.runs.targets import with_targets
-from demonet.train.metrics import metrics_for
+from demonet.train.metrics import METRICS, Metric, metrics_for, positive_class
 from demonet.train.objective import OBJECTIVES
 from demonet.train.presets import preset
 from demonet.train.recipes import Trained, family_of
@@ -41,7 +41,8 @@ class Plan:
     splits: list[Split]
     epochs: int
     checksums: dict[str, str]
-    metric: str
+    metric: Metric
+    positive: str | None  # the positive class, if the metric has one
     decision: Hint
     model: str
     model_decision: Hint
@@ -62,6 +63,8 @@ class Plan:
             options["directed"] = self.inputs.directed
             if self.model == "network":
                 options |= {name: getattr(settings, name) for name in ("batch_size", "neighbours")}
+        if settings.positive is not None and self.model != "kernel":
+            options["positive"] = self.positive
         if settings.class_weight is not None:
             options["class_weight"] = settings.class_weight
         return estimator_class(self.inputs.kind, self.inputs.task)(**options)
@@ -70,8 +73,16 @@ class Plan:
     def request(self) -> dict[str, Any]:
         """What identifies this run: every setting, and the checksums of its files."""
         settings = vars(self.settings) | {"device": self.settings.uses, "split": None, "model": self.model}
+        settings["positive"] = self.positive
         sums = {f"{part} file": value for part, value in self.checksums.items()}
         return {name: value for name, value in {**vars(self.reading), **settings, **sums}.items() if value is not None}
+
+    @property
+    def metric_decision(self) -> Hint:
+        """The metric and its positive class, in a line."""
+        title = self.metric.title.replace("{", "{{").replace("}", "}}")
+        why = " (the rarer class, of equals the last; {positive} chooses)" if self.settings.positive is None else ""
+        return Hint(f"metric: {title}{why}", positive="CLASS")
 
     @property
     def description(self) -> str:
@@ -103,7 +114,18 @@ def make_plan(edges: str, labels: str | None, features: str | None, reading: Rea
     weighted = WEIGHTED if settings.class_weight is not None else None
     metric = settings.metric or weighted or OBJECTIVES[inputs.task].default_metric
     model = decide_model(settings, inputs.task, 1 if inputs.task == "classify" else len(inputs.names))
-    return Plan(inputs, reading, settings, splits, epochs, checksums, metric, decision, *model)
+    measured = _with_positive(METRICS[metric], inputs, settings.positive)
+    return Plan(inputs, reading, settings, splits, epochs, checksums, *measured, decision, *model)
+
+
+def _with_positive(metric: Metric, inputs: Inputs, asked: str | None) -> tuple[Metric, str | None]:
+    """The metric for its positive class, and this class; None if it has none."""
+    if inputs.task != "classify":
+        return metric, None
+    counts = torch.bincount(inputs.data.y[inputs.data.y >= 0], minlength=len(inputs.names))
+    positive = positive_class(metric.name, inputs.names, counts.numpy(), asked)
+    name = None if positive is None else str(inputs.names[positive])
+    return (metric if positive is None else metric.of_class(positive, name)), name
 
 
 def _check_settings(inputs: Inputs, settings: Settings) -> None:
@@ -116,9 +138,10 @@ def _check_settings(inputs: Inputs, settings: Settings) -> None:
         if getattr(settings, argument) not in (None, "local") and inputs.kind == "graphs":
             problem = f"{getattr(settings, argument)} for a set of graphs"
             raise DemonetError(problem, argument=argument, hint="it is for the nodes of one graph")
-    if settings.class_weight is not None and inputs.task != "classify":
-        problem = f"{settings.class_weight!r} does not fit the task {inputs.task!r}"
-        raise DemonetError(problem, argument="class_weight", hint="only classes have weights")
+    for argument, hint in (("class_weight", "only classes have weights"), ("positive", "it is one of two classes")):
+        if getattr(settings, argument) is not None and inputs.task != "classify":
+            problem = f"{getattr(settings, argument)!r} does not fit the task {inputs.task!r}"
+            raise DemonetError(problem, argument=argument, hint=hint)
 
 
 @contextmanager

@@ -90,8 +90,12 @@ class Run:
 
     @property
     def metric(self) -> Metric:
-        """The metric that is reported, and that chose weights or the epoch."""
-        return METRICS[self.config.get("metric", "accuracy")]
+        """The metric that is reported, and that chose weights or the epoch; its title names the positive class."""
+        metric, names = METRICS[self.config.get("metric", "accuracy")], self.class_names
+        if self.task != "classify" or len(names) != 2:
+            return metric
+        positive = self.config.get("positive", names[1])  # earlier versions took the last
+        return metric.of_class(int(positive != names[0]), positive)
 
     @cached_property
     def prediction(self) -> NDArray[Any]:

@@ -77,6 +77,7 @@ class Settings:
         time_limit: Of ``"auto"``: seconds, a rough limit on the fit of a split.
         metric: The metric that is reported and that chooses weights or the epoch, one of
             :data:`~demonet.train.metrics.METRICS` that fits the task; None for the task's default.
+        positive: The positive one of two classes, for a metric that has one; None for the rarer, of equals the last.
         preset: ``"strong"``, ``"default"``, ``"paper"`` or ``"authors"``.
         scheme: ``"weight"``, ``"hash"`` or ``"smooth"``; None for the preset's choice.
         seed: Seed of the split, the initial weights and dropout.
@@ -100,6 +101,7 @@ class Settings:
     effort: str | None = None
     time_limit: float | None = None
     metric: str | None = None
+    positive: str | None = None
     preset: str = "strong"
     scheme: str | None = None
     seed: int = 0

@@ -6,8 +6,9 @@ Unknown entries are NaN in ``y`` and are left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -30,8 +31,10 @@ class Metric:
         name: What users write.
         title: What reports show.
         functions: For each task that it fits, a function of the targets, the predictions and the item weights or None.
+            If ``has_positive``, the second of two classes is the positive one; see :meth:`of_class`.
         larger_is_better: Whether a larger value is better.
         uses: What the functions take: ``"predictions"`` (class numbers, 0/1 labels or values) or ``"probabilities"``.
+        has_positive: Whether its value for two classes depends on which of them is the positive one.
     """
 
     name: str
@@ -39,6 +42,22 @@ class Metric:
     functions: Mapping[Task, Function]
     larger_is_better: bool = True
     uses: Literal["predictions", "probabilities"] = "predictions"
+    has_positive: bool = False
+
+    def of_class(self, positive: int, name: object) -> Metric:
+        """The metric with the class number ``positive`` of two as the positive one, and with ``name`` in its title.
+
+        A metric without a positive class is itself.
+        """
+        if not self.has_positive:
+            return self
+        function = self.functions["classify"]
+
+        def of_first(y: Array, predicted: Array, weight: Array | None) -> float:
+            return function(1 - y, predicted[:, ::-1] if predicted.ndim == 2 else 1 - predicted, weight)
+
+        functions = {**self.functions, "classify": function if positive else of_first}
+        return replace(self, title=f"{self.title} of {name!r}", functions=functions)
 
 
 def _by_column(function: Callable[..., float], *, needs_two_values: bool = False) -> Function:
@@ -123,6 +142,7 @@ METRICS: dict[str, Metric] = {
                 "multilabel": _by_column(sk.average_precision_score, needs_two_values=True),
             },
             uses="probabilities",
+            has_positive=True,
         ),
         Metric(
             "log-loss",
@@ -153,3 +173,33 @@ def find_metric(name: str, task: Task) -> Metric:
     if name not in fitting:
         raise DemonetError(f"metric={name!r} does not fit the task {task!r}", hint=f"use {', '.join(fitting)}")
     return METRICS[name]
+
+
+def positive_class(metric: str, classes: Sequence[Any], counts: Array, asked: Any = None) -> int | None:
+    """The number of the positive class: the one that was asked for, or the rarer of two; of equals, the last.
+
+    None if there are not two classes, or if the metric has no positive class. Then it is an error to ask for one.
+
+    Args:
+        metric: The name of the metric.
+        classes: The classes, by number.
+        counts: ``[classes]`` how many items have each.
+        asked: One of the classes, or its name; None for the rarer.
+
+    >>> positive_class("average-precision", ["hoch", "niedrig"], np.array([3, 9]))
+    0
+    """
+    if asked is None:
+        return int(counts[1] <= counts[0]) if METRICS[metric].has_positive and len(classes) == 2 else None
+    if not METRICS[metric].has_positive:
+        readers = ", ".join(name for name, known in METRICS.items() if known.has_positive)
+        problem = f"{asked!r} with the metric {metric!r}, which is the same for either class"
+        raise DemonetError(problem, argument="positive", hint=f"it is read by {readers}")
+    if len(classes) != 2:
+        raise DemonetError(f"{asked!r} of {len(classes)} classes", argument="positive", hint="it is one of two classes")
+    names = [str(name) for name in classes]
+    if str(asked) not in names:
+        near = difflib.get_close_matches(str(asked), names, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"the classes are {names[0]!r} and {names[1]!r}"
+        raise DemonetError(f"{asked!r} is not a class", argument="positive", hint=hint)
+    return names.index(str(asked))

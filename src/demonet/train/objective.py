@@ -29,7 +29,7 @@ from torch import Tensor
 from demonet.checks import check_labels
 from demonet.errors import DemonetError
 from demonet.ops import backend
-from demonet.train.metrics import Metric, Task, find_metric
+from demonet.train.metrics import Metric, Task, find_metric, positive_class
 
 
 @dataclass(frozen=True)
@@ -112,10 +112,17 @@ class Objective(ABC):
 
 @dataclass(frozen=True)
 class Classify(Objective):
-    """One of several classes: cross-entropy."""
+    """One of several classes: cross-entropy.
+
+    Attributes:
+        positive: The number of the positive class, for metrics of two classes that have one; if None, :meth:`fit`
+            takes the rarer.
+    """
 
     task: ClassVar[Task] = "classify"
     default_metric: ClassVar[str] = "accuracy"
+
+    positive: int | None = None
 
     @property
     def measures_on_device(self) -> bool:
@@ -129,7 +136,10 @@ class Classify(Objective):
 
     def fit(self, y: Tensor) -> Self:
         """Count the classes."""
-        return replace(self, outputs=int(y.max()) + 1)
+        counts, positive = y.bincount().cpu(), self.positive
+        if positive is None:
+            positive = positive_class(self.metric, range(len(counts)), counts.numpy())
+        return replace(self, outputs=len(counts), positive=positive)
 
     def loss(self, scores: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
         """Cross-entropy."""
@@ -151,6 +161,11 @@ class Classify(Objective):
             return super().measure(scores, y, weight)
         accuracy = (scores.argmax(1) == y).double().mean()
         return torch.stack([self.loss(scores, y, weight).double(), accuracy])
+
+    @property
+    def _metric(self) -> Metric:
+        found = super()._metric
+        return found if self.positive is None else found.of_class(self.positive, self.positive)
 
 
 class _Table(Objective):
