@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from demonet.atomic import PART
 from demonet.errors import DemonetError
-from demonet.sealed import read_sealed, sha256_of, write_sealed
+from demonet.sealed import member, read_sealed, sha256_of, write_sealed
 
 MANIFEST = "manifest.json"
 _CHUNK = 1 << 24
@@ -35,7 +35,7 @@ class ArrayWriter:
 
     def add(self, name: str, array: NDArray[Any]) -> None:
         """Write an array to ``name.npy``; a name may have folders in it."""
-        path = self.folder / f"{name}.npy"
+        path = member(self.folder, f"{name}.npy")
         path.parent.mkdir(parents=True, exist_ok=True)
         plain, head = np.ascontiguousarray(array), io.BytesIO()
         npy.write_array_header_2_0(head, npy.header_data_from_array_1_0(plain))
@@ -87,7 +87,7 @@ class ArrayFolder:
     """
 
     def __init__(self, folder: Path, format: str) -> None:
-        content = read_sealed(folder / MANIFEST, _HINT)
+        content = read_sealed(member(folder, MANIFEST), _HINT)
         if content.get("format") != format:
             raise DemonetError(f"not a {format} folder (its format is {content.get('format')!r})", file=folder)
         self.folder, self.facts, self._files = folder, content["facts"], content["files"]
@@ -100,7 +100,7 @@ class ArrayFolder:
     def check(self, names: Iterable[str]) -> None:
         """Refuse files that are missing or differ from the manifest."""
         for name in names:
-            path, known = self.folder / f"{name}.npy", self._files[f"{name}.npy"]
+            path, known = member(self.folder, f"{name}.npy"), self._files[f"{name}.npy"]
             if not path.is_file():
                 raise DemonetError("missing", file=path, hint=_HINT)
             if path.stat().st_size != known["bytes"] or sha256_of(path) != known["sha256"]:
@@ -108,7 +108,7 @@ class ArrayFolder:
 
     def array(self, name: str) -> NDArray[Any]:
         """An array as a memory map; what is written to it stays in memory and never reaches the file."""
-        path = self.folder / f"{name}.npy"
+        path = member(self.folder, f"{name}.npy")
         try:
             found = np.load(path, mmap_mode="c", allow_pickle=False)
         except (OSError, ValueError) as error:

@@ -97,11 +97,11 @@ def check_file(path: str | Path, argument: str | None = None) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[bool]:
-    """Lock a file for this process, without waiting; yields False if another process has it.
+    """Lock a file for this process, without waiting; yields False if another process has it. A link is an error.
 
     The file is created and never removed: if it were, two processes could lock two files of one name.
     """
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
     try:
         yield _lock(handle, wait=False)
     finally:

@@ -1,4 +1,4 @@
-"""JSON files that seal themselves: with a checksum of everything else in them, written atomically."""
+"""JSON files that seal themselves, with a checksum of everything else in them; paths of the files that they name."""
 
 from __future__ import annotations
 
@@ -33,6 +33,22 @@ def read_sealed(path: Path, hint: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         pass
     raise DemonetError("does not match its checksum: damaged, or changed by hand", file=path, hint=hint)
+
+
+def member(folder: Path, name: str) -> Path:
+    """The path of a file that a manifest names. It is below the folder, and there is no link on the way to it.
+
+    >>> member(Path("run"), "logs/a.txt").as_posix()
+    'run/logs/a.txt'
+    """
+    path = folder
+    for part in name.split("/"):
+        if part in ("", ".", "..") or any(mark in part for mark in "\\:\0"):
+            raise DemonetError(f"{name!r} is not the name of a file in this folder", file=folder)
+        path /= part
+        if path.is_symlink():
+            raise DemonetError("this is a link, which is not followed", file=path, hint="put the file itself there")
+    return path
 
 
 def to_json(value: Any) -> bytes:

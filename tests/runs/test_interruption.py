@@ -167,7 +167,7 @@ def test_a_kill_during_the_last_clean_up_blocks_nothing_and_leaves_nothing(probl
     original = shutil.rmtree
 
     def rmtree(path, *rest, **options):
-        if path == Path("run/unfinished"):
+        if path == Path("run/.unfinished.part"):
             for file in sorted(path.iterdir())[:removed]:
                 original(file) if file.is_dir() else file.unlink()
             raise Killed

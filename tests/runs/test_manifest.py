@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.runs.files import fit
 from typer.testing import CliRunner
 
 from demonet import DemonetError
 from demonet.cli import app
 from demonet.errors import DemonetWarning
-from demonet.runs import Settings, load_run, predict_run
-from demonet.runs.folder import FORMAT
-from demonet.runs.manifest import read_manifest
-from demonet.sealed import read_sealed, write_sealed
+from demonet.runs import Reading, RunProgress, Settings, load_run, predict_run
+from demonet.runs.folder import FORMAT, RunFolder
+from demonet.runs.inputs import read_inputs
+from demonet.runs.manifest import read_manifest, write_manifest
+from demonet.runs.storing import store_graph
+from demonet.sealed import member, read_sealed, write_sealed
 from demonet.tensorfile import read_tensors, write_tensors
 
 READ = ["config.json", "manifest.json", "metrics.json", "model.safetensors", "run.safetensors"]
@@ -100,3 +106,157 @@ def test_sealed_json_comes_back_and_every_changed_byte_is_found(tmp_path):
         path.write_bytes(flipped(raw, place))
         with pytest.raises(DemonetError):
             read_sealed(path, "")
+
+
+class Meanwhile(RunProgress):
+    """What happens after a fit has read its files, before it opens its folder."""
+
+    def __init__(self, happens):
+        self.happens = happens
+
+    def message(self, text):
+        self.happens()
+
+
+class Killed(BaseException):
+    """Nobody catches it, as nobody catches kill -9."""
+
+
+def killed_before(step, **options):
+    """A run that is killed before a step of :class:`RunFolder`; before files are moved, all of them are written."""
+
+    def die(folder, *_):
+        if step == "publish":
+            write_manifest(folder.work / "whole")
+        raise Killed
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RunFolder, step, die)
+        with pytest.raises(Killed):
+            fit(**options)
+
+
+@pytest.mark.parametrize("again", [{"resume": True}, {"overwrite": True}])
+@pytest.mark.parametrize("where", [".", "unfinished/whole"])
+def test_a_manifest_that_names_other_files_removes_nothing(problem, again, where):
+    """No absolute name is tried here: a version with the error would remove all files of the machine."""
+    (problem / "kept").mkdir()
+    (problem / "kept" / "mine.txt").write_text("mine")
+    fit()
+    killed_before("publish", overwrite=True)
+    (problem / "run" / "mine.txt").write_text("mine")
+    shutil.move("run", "prepared")
+    for name in ("../kept/mine.txt", "tensorboard/../../kept/mine.txt", "mine.txt", "."):
+        shutil.copytree("prepared", "run")
+        manifest = problem / "run" / where / "manifest.json"
+        listed = read_sealed(manifest, "")
+        write_sealed(manifest, {**listed, "files": {**listed["files"], name: "0" * 64}})
+        if where == "." or "resume" in again:
+            with pytest.raises(DemonetError, match=f"^run/{where}".replace("/.", "")):
+                fit(**again)
+        else:
+            fit(**again)  # it starts again, without those files
+        assert (problem / "kept" / "mine.txt").read_text() == (problem / "run" / "mine.txt").read_text() == "mine"
+        shutil.rmtree("run")
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "/", "/etc/hostname", "a//b", "a/", "a/../b", "C:\\a", "a\\..\\b", "a\0"]
+)
+def test_a_name_that_leads_out_of_the_folder_is_refused(tmp_path, name):
+    with pytest.raises(DemonetError):
+        member(tmp_path, name)
+
+
+@given(name=st.text())
+def test_every_name_of_a_manifest_is_below_its_folder(tmp_path_factory, name):
+    folder = tmp_path_factory.getbasetemp() / "a"
+    try:
+        path = member(folder, name)
+    except DemonetError:
+        return
+    assert Path(os.path.normpath(path)) == path
+    assert folder in path.parents
+
+
+@pytest.mark.parametrize("again", [{}, {"resume": True}, {"overwrite": True}])
+@pytest.mark.parametrize("name", ["notes.txt", "whole/notes.txt", "model.safetensors"])
+def test_a_folder_of_the_user_that_has_our_name_is_not_removed(problem, again, name):
+    for folder in ("unfinished", ".unfinished.part"):
+        mine = problem / "run" / folder / name
+        mine.parent.mkdir(parents=True)
+        mine.write_text("mine")
+        if folder == "unfinished" or name != "model.safetensors":
+            with pytest.raises(DemonetError, match=f"^run/{folder}"):
+                fit(**again)
+            assert mine.read_text() == "mine"
+        shutil.rmtree("run")
+
+
+def test_files_that_no_manifest_lists_are_neither_replaced_nor_removed(run):
+    """Those of another program that have our names, and others beside them."""
+    fit(overwrite=True, page=None)
+    assert not (run / "report.html").exists()
+    (run / "tensorboard").mkdir()
+    for name in ("tensorboard/mine", "notes.txt", ".notes.part"):
+        (run / name).write_text("mine")
+    fit(overwrite=True)
+    assert (run / "report.html").exists()
+    fit(overwrite=True, page=None)
+    (run / "report.html").write_text("mine")
+    with pytest.raises(DemonetError, match=r"^run/report.html: "):
+        fit(overwrite=True)
+    assert all(
+        (run / name).read_text() == "mine" for name in ("report.html", "tensorboard/mine", "notes.txt", ".notes.part")
+    )
+    (run / "report.html").unlink()
+    (run / "manifest.json").unlink()
+    with pytest.raises(DemonetError, match=r"^run/"):
+        fit(overwrite=True)
+
+
+@pytest.mark.parametrize("name", ["report.html", ".lock", "manifest.json", "unfinished", "model.safetensors"])
+def test_links_in_a_run_folder_are_not_followed(run, name):
+    target = run.parent / "target"
+    if (run / name).exists():
+        (run / name).rename(target)
+    (run / name).symlink_to(target)
+    before = target.read_bytes() if target.exists() else None
+    if name not in ("unfinished", "model.safetensors"):
+        assert isinstance(CliRunner().invoke(app, ["report", "run"]).exception, DemonetError)
+    with pytest.raises(DemonetError, match=f"^run/{name}: "):
+        fit(overwrite=True)
+    assert (target.read_bytes() if target.exists() else None) == before
+
+
+def test_links_in_an_unfinished_run_are_not_followed(problem):
+    killed_before("save")
+    (problem / "target").write_text("mine")
+    (problem / "run" / "unfinished" / "whole").mkdir()
+    (problem / "run" / "unfinished" / "whole" / "model.safetensors").symlink_to(problem / "target")
+    for again in ({"resume": True}, {"overwrite": True}):
+        with pytest.raises(DemonetError, match=r"^run/unfinished/whole/model.safetensors: "):
+            fit(**again)
+    assert (problem / "target").read_text() == "mine"
+
+
+@pytest.mark.parametrize("again", [{}, {"resume": True}])
+def test_a_run_that_was_finished_while_another_read_its_files_is_not_replaced(problem, again):
+    told = []
+
+    def happens():
+        if not told:
+            told.append(fit())
+
+    with pytest.raises(DemonetError, match=r"^run: .*overwrite=True"):
+        fit(settings=Settings(epochs=12, seed=1), progress=Meanwhile(happens), **again)
+    assert load_run("run").config["seed"] == 0
+
+
+def test_links_and_names_in_a_store_are_not_followed(problem):
+    store_graph("edges.csv", "labels.csv", out="store")
+    name = next(path.name for path in (problem / "store").iterdir() if path.suffix == ".npy")
+    (problem / "store" / name).rename(problem / name)
+    (problem / "store" / name).symlink_to(problem / name)
+    with pytest.raises(DemonetError, match=f"^store/{name}: "):
+        read_inputs("store", None, None, Reading())

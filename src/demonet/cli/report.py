@@ -14,10 +14,11 @@ def report(run: RunFolder) -> None:
     from demonet.runs import load_run
     from demonet.runs.folder import PAGE, lock_folder, warn_of_damage
     from demonet.runs.manifest import update_manifest
+    from demonet.sealed import member
 
     finished = load_run(run)
     with lock_folder(run):
-        write(run_page(finished), run / PAGE)
+        write(run_page(finished), member(run, PAGE))
         update_manifest(run, PAGE)
         warn_of_damage(run)
     typer.echo(f"Wrote {run / PAGE}.")

@@ -103,7 +103,7 @@ def fit_run(
         check_same(finished.config["asked"], request, out)
         progress.message(f"{out} is already finished")
         return finished
-    with open_folder(out, overwrite=overwrite) as folder, fitting_threads(plan.inputs):
+    with open_folder(out, state, overwrite=overwrite) as folder, fitting_threads(plan.inputs):
         folder.remember(request)
         options = {"edges": _text(edges), "labels": _text(labels), "features": _text(features)}
         options |= {**asdict(plan.reading), **asdict(settings), "positive": plan.positive}

@@ -3,13 +3,17 @@
 While a run is in progress, everything is in ``unfinished/``: the request, the checkpoint, the results of finished
 splits. At the end, all files are written to ``unfinished/whole``, their manifest last, and then moved to their place,
 the manifest last again. As long as a manifest is in ``unfinished/whole``, a run that was killed can be completed by
-moving the rest. The run is finished once the request is deleted; what is then left in ``unfinished`` is removed by the
-next process.
+moving the rest. The run is finished once ``unfinished`` has another name, under which it is removed; what a killed
+process has left of it is removed by the next.
+
+Only files that a manifest of the folder lists are replaced or removed, and no link is followed.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -26,15 +30,23 @@ from demonet.estimators.checked import Estimator, load_checked
 from demonet.runs.manifest import MANIFEST, damaged, read_manifest, write_manifest
 from demonet.runs.outputs import model_card, write_predictions
 from demonet.runs.run import Run
-from demonet.sealed import read_sealed, to_json, write_sealed
+from demonet.sealed import member, read_sealed, to_json, write_sealed
 from demonet.tensorfile import pack_texts, read_tensors, unpack_texts, write_tensors
 
 MODEL, CONFIG, METRICS, SPLIT = "model.safetensors", "config.json", "metrics.json", "split.json"
 OPTIONS = "run.toml"
 PREDICTIONS, PAGE, CARD, ARRAYS = "predictions.csv", "report.html", "MODEL_CARD.md", "run.safetensors"
 LOGS = "tensorboard"
+FILES = (MODEL, CONFIG, METRICS, SPLIT, OPTIONS, PREDICTIONS, PAGE, CARD, ARRAYS)
 WORK, WHOLE, REQUEST, LOCK = "unfinished", "whole", "asked.json", ".lock"
 READY_1 = "ready"  # what earlier versions had in the place of a manifest in WHOLE
+_DONE = f".{WORK}{PART}"  # WORK, while it is removed
+_OURS = "|".join(map(re.escape, (*FILES, MANIFEST)))
+_TEMPORARY = re.compile(  # what is in WORK, by its path
+    rf"\.?({REQUEST}|{MODEL}|split-\d+\.json|checkpoint-\d+\.safetensors)({PART})?|{READY_1}"
+    rf"|checkpoint-\d+\.safetensors/[^/]+|{WHOLE}(/\.?({_OURS})({PART})?|/{LOGS}(/.+)?)?",
+    re.DOTALL,
+)
 FORMAT = "demonet-run-3"
 FORMAT_2 = "demonet-run-2"  # with the ids in the header
 FORMAT_1 = "demonet-run-1"  # written without a checksum
@@ -64,7 +76,7 @@ def state_of(out: Path) -> State:
         return "interrupted"
     if (out / METRICS).is_file() and (out / ARRAYS).is_file():
         return "finished"
-    if any(entry.name not in (WORK, LOCK) for entry in out.iterdir()):
+    if any(entry.name not in (WORK, LOCK, _DONE) for entry in out.iterdir()):
         raise DemonetError("the folder is not empty and has no run", file=out, hint="use a new folder")
     return "new"
 
@@ -81,7 +93,43 @@ def check_out(out: Path, *, resume: bool, overwrite: bool) -> State:
     if state == "finished" and not (resume or overwrite):
         hint = Hint("{overwrite} replaces it", overwrite=True)
         raise DemonetError("the folder has a finished run", file=out, hint=hint)
+    if state != "finished" or overwrite:
+        _check_ours(out)
     return state
+
+
+def _check_ours(out: Path) -> None:
+    """Refuse a folder in which a run would replace or remove what no run has written."""
+    _check_temporary(out / WORK)
+    whole, listed = out / WORK / WHOLE, _listed(out)
+    if _is_whole(whole):
+        listed |= {name for name in _listed(whole) if not (whole / name).exists()}  # it was moved before a kill
+    for name in FILES:
+        if os.path.lexists(out / name) and name not in listed:
+            hint = "use a new folder, or move the file away"
+            raise DemonetError(f"the {MANIFEST} of this folder does not list this file", file=out / name, hint=hint)
+
+
+def _check_temporary(work: Path) -> None:
+    """Refuse a folder of temporary files if there is a link in it, or anything that a run does not put there."""
+    if not member(work.parent, work.name).exists():
+        return
+    paths = [member(Path(root), name) for root, *names in os.walk(work) for name in (*names[0], *names[1])]
+    strange = [path for path in paths if not _TEMPORARY.fullmatch(path.relative_to(work).as_posix())]
+    if work.name == WORK and work / REQUEST not in paths:  # the first file that is written
+        strange += [path for path in paths if path.name != f".{REQUEST}{PART}"]
+    if strange or not work.is_dir():
+        hint = "use a new folder, or move it away"
+        raise DemonetError("not written by a run, so it is not removed", file=min(strange, default=work), hint=hint)
+
+
+def _listed(folder: Path) -> set[str]:
+    """The files that the manifest of a folder lists, if it has one; each is a file of a run."""
+    names = set(read_manifest(folder) or ())
+    for name in names:
+        if name not in FILES and not name.startswith(f"{LOGS}/"):
+            raise DemonetError(f"{name!r} is not a file of a run", file=folder / MANIFEST)
+    return names
 
 
 class RunFolder:
@@ -142,35 +190,47 @@ class RunFolder:
             temporary.write_text(model_card(run), encoding="utf-8", errors="replace")
 
     def publish(self) -> None:
-        """Move every file to its place; files that only an earlier run had are removed."""
+        """Move every file to its place; files that only the manifest of an earlier run lists are removed."""
         whole = self.work / WHOLE
         if not self.ready:
             write_manifest(whole)
-        ours = {Path(name).parts[0] for name in read_manifest(whole) or {}}
-        for name in {MODEL, CONFIG, METRICS, SPLIT, PREDICTIONS, PAGE, CARD, ARRAYS, LOGS} - ours:
-            _remove(self.out / name)
-        for name in (*sorted(ours), MANIFEST):
+        files = _listed(whole)
+        for name in _listed(self.out) - files:
+            member(self.out, name).unlink(missing_ok=True)
+            _remove_empty((self.out / name).parent, self.out)
+        for name in (*sorted(files), MANIFEST):
             if (whole / name).exists():  # otherwise it was moved before a kill
-                if (self.out / name).is_dir():
-                    shutil.rmtree(self.out / name)
-                (whole / name).replace(self.out / name)
-        self.path(REQUEST).unlink()  # now it is finished, and the rest can be deleted
-        shutil.rmtree(self.work)
+                target = member(self.out, name)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                (whole / name).replace(target)
+        self.discard()
+
+    def discard(self) -> None:
+        """Remove all temporary files: at once by another name, then one by one."""
+        if self.work.exists():
+            self.work.replace(self.out / _DONE)
+            _remove(self.out / _DONE)
 
 
 @contextmanager
-def open_folder(out: Path, *, overwrite: bool = False) -> Iterator[RunFolder]:
-    """Open or create the folder of a run and lock it for this process."""
+def open_folder(out: Path, state: State, *, overwrite: bool = False) -> Iterator[RunFolder]:
+    """Open or create the folder of a run, which must still be in this state, and lock it for this process."""
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DemonetError(f"cannot create the folder: {error.strerror}", file=out) from None
     with lock_folder(out):
+        _check_ours(out)
+        if not overwrite and state_of(out) != state:
+            hint = Hint("use a new folder, or {overwrite} to replace it", overwrite=True)
+            raise DemonetError("another process has written a run to this folder meanwhile", file=out, hint=hint)
         folder = RunFolder(out)
         if overwrite:
-            if folder.ready and _whole(folder):  # some files of a run may be in their place: move the others, too
+            if folder.ready and _is_whole(
+                folder.work / WHOLE
+            ):  # some files of a run may be in their place: move the others, too
                 folder.publish()
-            _remove(folder.work)
+            folder.discard()
         folder.work.mkdir(exist_ok=True)
         yield folder
 
@@ -178,19 +238,19 @@ def open_folder(out: Path, *, overwrite: bool = False) -> Iterator[RunFolder]:
 @contextmanager
 def lock_folder(out: Path) -> Iterator[None]:
     """Lock the folder of a run for this process, and remove what killed processes have left in it."""
-    with locked(out / LOCK) as ours:
+    with locked(member(out, LOCK)) as ours:
         if not ours:
             raise DemonetError("another process is using this folder", file=out)
-        for stray in out.glob(f".*{PART}"):
-            stray.unlink()
-        if not (out / WORK / REQUEST).exists():
-            _remove(out / WORK)
+        for name in (PAGE, MANIFEST):
+            (out / f".{name}{PART}").unlink(missing_ok=True)
+        _check_temporary(out / _DONE)
+        _remove(out / _DONE)
         yield
 
 
-def _whole(folder: RunFolder) -> bool:
+def _is_whole(folder: Path) -> bool:
     try:
-        return read_manifest(folder.work / WHOLE) is not None
+        return bool(_listed(folder))
     except DemonetError:
         return False
 
@@ -200,6 +260,13 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+def _remove_empty(folder: Path, out: Path) -> None:
+    """Remove empty folders from here up to ``out``."""
+    while folder != out and not any(folder.iterdir()):
+        folder.rmdir()
+        folder = folder.parent
 
 
 def load_run(out: str | Path) -> Run:

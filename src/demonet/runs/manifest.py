@@ -10,7 +10,7 @@ from pathlib import Path
 
 from demonet.atomic import PART
 from demonet.errors import DemonetError
-from demonet.sealed import read_sealed, sha256_of, write_sealed
+from demonet.sealed import member, read_sealed, sha256_of, write_sealed
 
 MANIFEST = "manifest.json"
 _FORMAT = "demonet-manifest-1"
@@ -22,19 +22,25 @@ def write_manifest(folder: Path) -> None:
     for path in files:
         if path.name.endswith(PART):
             path.unlink()
-    names = (path.relative_to(folder).as_posix() for path in files if not path.name.endswith(PART))
-    write_sealed(folder / MANIFEST, {"format": _FORMAT, "files": {name: sha256_of(folder / name) for name in names}})
+    names = [path.relative_to(folder).as_posix() for path in files if not path.name.endswith(PART)]
+    checksums = {name: sha256_of(member(folder, name)) for name in names}
+    write_sealed(member(folder, MANIFEST), {"format": _FORMAT, "files": checksums})
 
 
 def read_manifest(folder: Path) -> dict[str, str] | None:
-    """The checksum of each file of a run, by its name; None if there is no manifest."""
-    path = folder / MANIFEST
+    """The checksum of each file of a run, by its name; None if there is no manifest.
+
+    A name that leads out of the folder is refused, and so is a link.
+    """
+    path = member(folder, MANIFEST)
     if not path.exists():
         return None
-    content = read_sealed(path, hint="the run cannot be checked: fit it again")
+    content = read_sealed(path, hint="the run cannot be checked: fit it again, in a new folder")
     files = content.get("files")
     if content.get("format") != _FORMAT or not isinstance(files, dict):
         raise DemonetError(f"not a manifest of format {_FORMAT}", file=path)
+    for name in files:
+        member(folder, name)
     return files
 
 
