@@ -26,8 +26,7 @@ def test_tensors_and_facts_come_back_as_they_were(tmp_path):
         assert found.tensors[name].dtype == tensor.dtype
 
 
-@pytest.mark.parametrize("unchecked", [(), ("old-1",)])
-def test_every_flipped_bit_is_found(tmp_path, unchecked):
+def test_every_flipped_bit_is_found(tmp_path):
     path = tmp_path / "a.safetensors"
     write_tensors(path, "test-1", {"a": torch.arange(100.0)}, {"b": 1})
     raw = path.read_bytes()
@@ -35,17 +34,16 @@ def test_every_flipped_bit_is_found(tmp_path, unchecked):
     for place in [*range(header), *random.Random(0).sample(range(header, len(raw)), 40), len(raw) - 1]:
         path.write_bytes(raw[:place] + bytes([raw[place] ^ 1 << place % 8]) + raw[place + 1 :])
         with pytest.raises(DemonetError):
-            read_tensors(path, "test-1", unchecked=unchecked)
+            read_tensors(path, "test-1")
     for cut in (raw[:0], raw[:9], raw[:-1], raw + b"\0"):
         path.write_bytes(cut)
         with pytest.raises(DemonetError):
-            read_tensors(path, "test-1", unchecked=unchecked)
+            read_tensors(path, "test-1")
 
 
-def test_formats_without_a_checksum_are_named(tmp_path):
+def test_another_format_and_a_missing_checksum_are_refused(tmp_path):
     path = tmp_path / "a.safetensors"
     save_file({"a": torch.ones(2)}, path, metadata={"format": "old-1", "facts": "{}"})
-    assert read_tensors(path, "new-2", unchecked=("old-1",)).tensors["a"].tolist() == [1.0, 1.0]
     with pytest.raises(DemonetError, match="'old-1'"):
         read_tensors(path, "new-2")
     with pytest.raises(DemonetError, match="checksum"):

@@ -50,13 +50,12 @@ def write_tensors(path: str | Path, format: str, tensors: dict[str, Tensor], fac
         temporary.write_bytes(_with_checksum(raw, _ZEROS, hashlib.sha256(raw).hexdigest()))
 
 
-def read_tensors(path: str | Path, *formats: str, unchecked: tuple[str, ...] = ()) -> TensorFile:
+def read_tensors(path: str | Path, *formats: str) -> TensorFile:
     """Read what :func:`write_tensors` wrote.
 
     Args:
         path: The file.
         *formats: The formats to accept. The checksum of these files is required and verified.
-        unchecked: Formats to accept without a checksum: files of versions that had none.
 
     Raises:
         DemonetError: If the file cannot be read, is damaged, or has another format.
@@ -67,10 +66,10 @@ def read_tensors(path: str | Path, *formats: str, unchecked: tuple[str, ...] = (
         raise DemonetError(f"cannot be read: {error.strerror}", file=path) from None
     metadata = _metadata(raw, path)
     found = metadata.get("format")
-    if found not in (*formats, *unchecked):
+    if found not in formats:
         raise DemonetError(f"not a {' or '.join(formats)} file (its format is {found!r})", file=path)
     checksum = metadata.get("sha256")
-    if not (checksum is None and found in unchecked) and not _matches(raw, str(checksum)):
+    if not _matches(raw, str(checksum)):
         raise DemonetError("the file does not match its checksum", file=path, hint=_DAMAGED)
     try:
         return TensorFile(load(raw), json.loads(metadata["facts"]), str(found))

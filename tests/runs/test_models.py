@@ -24,7 +24,6 @@ from demonet.runs.floors import floor_scores
 from demonet.runs.inputs import read_inputs
 from demonet.runs.models import decide_model
 from demonet.runs.settings import Reading
-from demonet.sealed import read_sealed, write_sealed
 from demonet.train import METRICS
 
 AUTO = Settings(effort="quick")
@@ -144,16 +143,6 @@ def test_a_damaged_candidate_is_refused(problem, few):
     raw = file.read_bytes()
     file.write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
     with pytest.raises(DemonetError, match="checksum"):
-        fit(settings=AUTO, resume=True)
-
-
-def test_an_unfinished_network_of_an_earlier_version_is_not_gone_on_with_as_an_ensemble(problem, few):
-    with pytest.raises(Killed):
-        fit(settings=AUTO, progress=Told(("fit", 1)))
-    asked = problem / "run" / "unfinished" / "asked.json"
-    before = {name: value for name, value in read_sealed(asked, "").items() if name != "model"}
-    write_sealed(asked, before)
-    with pytest.raises(DemonetError, match=r"model: .*\bnetwork\b.*\bauto\b"):
         fit(settings=AUTO, resume=True)
 
 

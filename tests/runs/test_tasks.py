@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 from sklearn import metrics as sk
-from tests.runs.files import FAST, fit, roles, write_table
+from tests.runs.files import FAST, roles, write_table
 
 from demonet import DemonetError
 from demonet.data import Split
@@ -242,44 +242,3 @@ def test_a_multi_label_table_with_text_names_the_cell(problem):
     (problem / "tags.csv").write_text("\n".join(text))
     with pytest.raises(DemonetError, match=r"^tags\.csv:4: 'x' .*column 'foot'"):
         run_of("tags.csv", settings={"task": "multilabel"})
-
-
-def test_a_run_of_an_earlier_version_still_loads(problem):
-    """Its files said ``task`` for what the items are, and had probabilities and accuracies alone."""
-    run = fit(settings=Settings(epochs=3, cv=2))
-    folder = problem / "run"
-    config, metrics = (json.loads((folder / f"{name}.json").read_text()) for name in ("config", "metrics"))
-    for values in (config["reading"], config["asked"]):
-        values["task"] = values.pop("items")
-    del config["task"], config["metric"]
-    for values in (metrics, metrics["cv"]):
-        for name in ("task", "metric", "val_metric", "test_metric", "test_metric_interval"):
-            values.pop(name, None)
-    (folder / "config.json").write_text(json.dumps(config))
-    (folder / "metrics.json").write_text(json.dumps(metrics))
-    old_arrays(folder / "run.safetensors")
-    old = load_run("run")
-    assert (old.task, old.metric.name) == ("classify", "accuracy")
-    assert old.metrics["test_metric"] == run.metrics["test_accuracy"]
-    assert old.ids == run.ids
-    assert old.history["val_metric"] == run.history["val_metric"]
-    np.testing.assert_array_equal(predict_run("run", "edges.csv")[2], run.outputs)
-    assert embed_run("run", "edges.csv")[1].shape[0] == 60
-    titles = [section.title for section in run_page(old).sections]
-    assert "Accuracy compared with simple baselines" in titles
-    assert "Learning curves" in titles
-    again = fit(settings=Settings(epochs=3, cv=2), resume=True)  # the same request: nothing to do
-    assert again.metrics == old.metrics
-
-
-def old_arrays(path):
-    from demonet.runs.folder import FORMAT, FORMAT_2
-    from demonet.tensorfile import read_tensors, unpack_texts, write_tensors
-
-    tensors, facts, _ = read_tensors(path, FORMAT)
-    tensors["probabilities"] = tensors.pop("outputs")
-    facts["ids"] = unpack_texts({part: tensors.pop(f"ids.{part}") for part in ("bytes", "offsets")})
-    facts["history"]["val_accuracy"] = facts["history"].pop("val_metric")
-    del facts["manifest"]
-    (path.parent / "manifest.json").unlink()
-    write_tensors(path, FORMAT_2, tensors, facts)

@@ -146,9 +146,7 @@ def _headline(run: Run) -> dict[str, Cell]:
     names = {"test_accuracy": "accuracy", "macro_f1": "macro F1", "average_precision": "average precision"}
     names |= {"rmse": "RMSE", "mae": "MAE", "r2": "R²"}
     others = {f"{name}, test": run.metrics.get(key) for key, name in names.items() if name != title}
-    others[f"validation {title}" + (", strict" if run.model != "network" else "")] = run.metrics.get(
-        "val_metric", run.metrics.get("val_accuracy")
-    )
+    others[f"validation {title}" + (", strict" if run.model != "network" else "")] = run.metrics["val_metric"]
     facts |= {name: _number(run, value) for name, value in others.items() if is_number(value)}
     if is_number(run.metrics.get("epochs")):
         facts["epochs"] = run.metrics["epochs"]

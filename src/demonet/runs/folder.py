@@ -39,17 +39,14 @@ PREDICTIONS, PAGE, CARD, ARRAYS = "predictions.csv", "report.html", "MODEL_CARD.
 LOGS = "tensorboard"
 FILES = (MODEL, CONFIG, METRICS, SPLIT, OPTIONS, PREDICTIONS, PAGE, CARD, ARRAYS)
 WORK, WHOLE, REQUEST, LOCK = "unfinished", "whole", "asked.json", ".lock"
-READY_1 = "ready"  # what earlier versions had in the place of a manifest in WHOLE
 _DONE = f".{WORK}{PART}"  # WORK, while it is removed
 _OURS = "|".join(map(re.escape, (*FILES, MANIFEST)))
 _TEMPORARY = re.compile(  # what is in WORK, by its path
-    rf"\.?({REQUEST}|{MODEL}|split-\d+\.json|checkpoint-\d+\.safetensors)({PART})?|{READY_1}"
+    rf"\.?({REQUEST}|{MODEL}|split-\d+\.json|checkpoint-\d+\.safetensors)({PART})?"
     rf"|checkpoint-\d+\.safetensors/[^/]+|{WHOLE}(/\.?({_OURS})({PART})?|/{LOGS}(/.+)?)?",
     re.DOTALL,
 )
 FORMAT = "demonet-run-3"
-FORMAT_2 = "demonet-run-2"  # with the ids in the header
-FORMAT_1 = "demonet-run-1"  # written without a checksum
 _ARRAYS = ("y", "part", "outputs", "degree", "place", "degrees", "degree_counts")
 _OPTIONAL = ("edge_count", "edges", "drawing", "degree_task")
 _FACTS = ("kind", "history", "class_names", "columns")
@@ -59,9 +56,8 @@ _READ = (ARRAYS, CONFIG, METRICS)  # by every command
 _USES = {"report": _READ, "predict": (*_READ, MODEL), "embed": (*_READ, MODEL), "export": (*_READ, MODEL)}
 _START_AGAIN = Hint("{overwrite} starts again", overwrite=True)
 # What files have in every version; used where there is no manifest to check them by.
-_CONFIG_KEYS = ("name", "sizes", "seed", "versions", "reading", "asked")
-_METRICS_KEYS = ("split", "floors", "seconds")
-_ACCURACIES = ("test_accuracy", "val_accuracy")
+_CONFIG_KEYS = ("name", "task", "metric", "sizes", "seed", "versions", "reading", "asked")
+_METRICS_KEYS = ("model", "split", "floors", "seconds", "test_metric", "val_metric")
 
 State = Literal["new", "finished", "interrupted"]
 
@@ -178,7 +174,7 @@ class RunFolder:
         arrays = {name: getattr(run, name) for name in (*_ARRAYS, *_OPTIONAL)}
         tensors = {name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in arrays.items() if a is not None}
         tensors |= {f"ids.{part}": tensor for part, tensor in pack_texts(run.ids).items()}
-        facts = {name: getattr(run, name) for name in _FACTS} | {"manifest": True}
+        facts = {name: getattr(run, name) for name in _FACTS}
         write_tensors(self.final(ARRAYS), FORMAT, tensors, facts)
         noun = run.kind.removesuffix("s")
         path, names = self.final(PREDICTIONS), run.class_names
@@ -275,30 +271,20 @@ def load_run(out: str | Path) -> Run:
     if not out.is_dir():
         raise DemonetError("no such folder", file=out, hint="fit creates the folder of a run")
     unfinished = state_of(out) == "interrupted"
-    moving = unfinished and any((out / WORK / name).exists() for name in (f"{WHOLE}/{MANIFEST}", READY_1))
+    moving = unfinished and (out / WORK / WHOLE / MANIFEST).exists()
     if not (out / ARRAYS).is_file() or moving:
         problem = "the run in this folder is not finished" if unfinished else "there is no run in this folder"
         raise DemonetError(problem, file=out, hint="continue it with fit and resume" if unfinished else None)
     check_files(out, _READ)
-    tensors, facts, found = read_tensors(out / ARRAYS, FORMAT, FORMAT_2, unchecked=(FORMAT_1,))
-    if "probabilities" in tensors:  # of an earlier version
-        tensors["outputs"] = tensors.pop("probabilities")
+    tensors, facts, _ = read_tensors(out / ARRAYS, FORMAT)
     try:
         arrays: dict[str, Any] = {name: tensors[name].numpy() for name in _ARRAYS}
         arrays |= {name: tensors[name].numpy() for name in _OPTIONAL if name in tensors}
-        ids = unpack_texts({part: tensors[f"ids.{part}"] for part in _IDS}) if found == FORMAT else facts["ids"]
-        bound, facts = facts.get("manifest"), {name: facts[name] for name in _FACTS} | {"ids": ids}
+        ids = unpack_texts({part: tensors[f"ids.{part}"] for part in _IDS})
+        facts = {name: facts[name] for name in _FACTS} | {"ids": ids}
     except (KeyError, AttributeError, TypeError) as error:
         raise DemonetError(f"{error.args[0]} is missing", file=out / ARRAYS) from None
-    if not (out / MANIFEST).exists():
-        if bound:
-            raise DemonetError("no such file, but the run was written with one", file=out / MANIFEST)
-        warn(DemonetWarning("a run of an earlier version, without checksums: its files cannot be checked", file=out))
     config, metrics = _object(out / CONFIG, _CONFIG_KEYS), _object(out / METRICS, _METRICS_KEYS)
-    if "metric" not in metrics:  # of an earlier version
-        metrics |= {"task": "classify", "metric": "accuracy", "test_metric_interval": metrics.get("test_interval")}
-        for values in (metrics, metrics.get("cv", {}), facts["history"]):
-            values |= {key.replace("accuracy", "metric"): values[key] for key in _ACCURACIES if key in values}
     return Run(config=config, metrics=metrics, **{"edge_count": None} | facts | arrays)
 
 
@@ -311,10 +297,11 @@ def load_estimator(out: str | Path, run: Run) -> Estimator:
 def check_files(out: Path, names: Iterable[str]) -> None:
     """Refuse files of a run that differ from its manifest, and say what can still be used."""
     files = read_manifest(out)
-    wrong = [] if files is None else damaged(out, files, names)
+    if files is None:
+        raise DemonetError("no such file, so the run cannot be checked", file=out / MANIFEST, hint="fit it again")
+    wrong = damaged(out, files, names)
     if not wrong:
         return
-    assert files is not None
     all_wrong = damaged(out, files, files)
     works = [command for command, read in _USES.items() if not set(read) & set(all_wrong)]
     whole = ", ".join(name for name in files if name not in all_wrong) or "nothing"
@@ -333,10 +320,6 @@ def warn_of_damage(out: Path) -> None:
 
 def check_same(before: dict[str, Any], now: dict[str, Any], out: Path) -> None:
     """Refuse to continue a run with another request."""
-    if "items" not in before:  # an earlier version: ``task`` said what the items are
-        before = {**before, "items": before.get("task"), "task": "auto"}
-    if "model" not in before:  # an earlier version: there were networks alone
-        before = {**before, "model": "network"}
     for name in before | now:
         if before.get(name) != now.get(name):
             hint = Hint("repeat the first call, or use {overwrite} to start again", overwrite=True)

@@ -81,21 +81,19 @@ class Run:
     @property
     def model(self) -> str:
         """``"auto"``, ``"kernel"`` or ``"network"``."""
-        return self.metrics.get("model", "network")
+        return self.metrics["model"]
 
     @property
     def task(self) -> Task:
         """What is predicted."""
-        return self.config.get("task", "classify")
+        return self.config["task"]
 
     @property
     def metric(self) -> Metric:
         """The metric that is reported, and that chose weights or the epoch; its title names the positive class."""
-        metric, names = METRICS[self.config.get("metric", "accuracy")], self.class_names
-        if self.task != "classify" or len(names) != 2:
-            return metric
-        positive = self.config.get("positive", names[1])  # earlier versions took the last
-        return metric.of_class(int(positive != names[0]), positive)
+        metric, names = METRICS[self.config["metric"]], self.class_names
+        positive = self.config.get("positive")
+        return metric if positive is None else metric.of_class(int(positive != names[0]), positive)
 
     @cached_property
     def prediction(self) -> NDArray[Any]:
