@@ -8,7 +8,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -85,14 +85,27 @@ def is_standard_output(path: str | Path) -> bool:
     return _STANDARD.get(str(path)) == 1
 
 
-def check_file(path: str | Path, argument: str | None = None) -> None:
-    """Fail early if a file cannot be written: its folder does not exist, or it is a folder."""
+def check_file(path: str | Path, argument: str | None = None, inputs: Iterable[str | Path | None] = ()) -> None:
+    """Fail early if a file cannot be written: its folder does not exist, or it is a folder, or one of the inputs."""
     if is_stream(path):
         return
     if not Path(path).parent.is_dir():
         raise DemonetError("the folder does not exist", argument=argument, file=path)
     if Path(path).is_dir():
         raise DemonetError("this is a folder", argument=argument, file=path, hint="use a file name")
+    check_not_input(path, inputs)
+
+
+def check_not_input(path: str | Path, inputs: Iterable[str | Path | None]) -> None:
+    """Refuse to replace a file that is an input, by this name or another, or that is in a folder that is an input."""
+    if not os.path.exists(path):
+        return
+    for name in inputs:
+        if name is None or not os.path.exists(name):
+            continue
+        inside = os.path.isdir(name) and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(name))
+        if inside or os.path.samefile(path, name):
+            raise DemonetError(f"it would replace the input {name}", file=path, hint="use another name")
 
 
 @contextmanager

@@ -17,6 +17,8 @@ from tests.runs.files import FILES, roles, write_problem, write_table, write_tas
 from demonet import cli
 from demonet.ensemble.machines import MachineMember
 from demonet.ensemble.nodes import NodeKernel
+from demonet.runs import Settings, fit_run
+from demonet.runs.storing import store_graph
 
 COMMAND = [sys.executable, "-c", "from demonet.cli import main; main()"]
 FIT = ["fit", "edges.csv", "--labels", "labels.csv", "--out", "run"]
@@ -103,6 +105,34 @@ def test_a_process_of_its_own_prints_one_json_object_and_predicts_to_the_last_bi
     assert (process.returncode, err) == (0, "")
     assert out == "Wrote again.csv: 60 nodes.\n"
     assert (problem / "again.csv").read_bytes() == (problem / "run" / "predictions.csv").read_bytes()
+
+
+def test_nothing_is_written_over_an_input_or_a_file_of_the_run(problem, main, monkeypatch):
+    fit_run("edges.csv", "labels.csv", "features.csv", out="run", settings=Settings(epochs=2))
+    store_graph("edges.csv", None, "features.csv", out="graph.store")
+    (problem / "link.csv").symlink_to("edges.csv")
+    os.link("features.csv", "same.csv")
+    (problem / "run" / "other.csv").write_text("of the user")
+    before = {path: path.read_bytes() for path in problem.rglob("*") if path.is_file()}
+    inputs = ["edges.csv", "./run/../edges.csv", "link.csv", "features.csv", "same.csv"]
+    inputs += [f"run/{path.name}" for path in sorted((problem / "run").iterdir()) if path.name != "other.csv"]
+    given = ["edges.csv", "--features", "features.csv"]
+    commands = [["predict", "run", *given, "--out", name] for name in inputs]
+    commands += [["embed", "run", *given, "--out", name] for name in inputs if name.endswith(".csv")]
+    commands += [["export", "run", "--onnx", name] for name in inputs if name.startswith("run")]
+    commands += [["predict", "run", "graph.store", "--out", "graph.store/manifest.json"]]
+    commands += [["fit", "edges.csv", "--labels", "run/predictions.csv", "--out", "run", "--overwrite"]]
+    with monkeypatch.context() as patch:  # before any work
+        patch.setattr("demonet.runs.inference.load_run", None)
+        patch.setattr("demonet.runs.load_run", None)
+        patch.setattr("demonet.runs.fit.make_plan", None)
+        for command in commands:
+            code, _, error = main(*command)
+            assert code == 2, command
+            assert len(error.splitlines()) == 1, command
+    assert {path: path.read_bytes() for path in problem.rglob("*") if path.is_file()} == before
+    for name in ("run/other.csv", "new.csv", "run/new.csv"):
+        assert main("predict", "run", *given, "--out", name)[0] == 0
 
 
 def test_embeddings_and_the_page_again(problem, main):

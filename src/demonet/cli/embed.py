@@ -25,9 +25,10 @@ def embed(
 ) -> None:
     """Write the embedding of every node or graph, computed by a finished run."""
     from demonet.runs import embed_run
+    from demonet.runs.folder import files_of
     from demonet.runs.outputs import check_suffix, write_embeddings
 
-    check_suffix(out)
+    check_suffix(out, inputs=(edges, features, *files_of(run)))
     columns = {"source": source, "target": target, "weight": weight, "id_column": id_column}
     reading = {**{name: column_of(text) for name, text in columns.items()}, "merge": merge}
     inputs, embedding = embed_run(run, edges, features, **reading)

@@ -19,9 +19,9 @@ def export(
     """Write the model of a finished run as ONNX: features and edges in, probabilities or numbers out."""
     from demonet.atomic import check_file
     from demonet.runs import load_run
-    from demonet.runs.folder import load_estimator
+    from demonet.runs.folder import files_of, load_estimator
 
-    check_file(onnx)
+    check_file(onnx, inputs=files_of(run))
     finished = load_run(run)
     if finished.model != "network":
         hint = "only networks can be exported: fit again with --model network"

@@ -34,9 +34,10 @@ def predict(
     """Predict for every node or graph with a finished run: classes, labels or numbers, as it was trained."""
     from demonet.atomic import check_file
     from demonet.runs import predict_run
+    from demonet.runs.folder import files_of
     from demonet.runs.outputs import write_predictions
 
-    check_file(out)
+    check_file(out, inputs=(edges, features, *files_of(run)))
     columns = {"source": source, "target": target, "weight": weight, "id_column": id_column}
     reading = {**{name: column_of(text) for name, text in columns.items()}, "merge": merge}
     inputs, names, outputs = predict_run(run, edges, features, **reading)

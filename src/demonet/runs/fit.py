@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from demonet.atomic import check_not_input
 from demonet.configfile import write_config
 from demonet.data.splits import Split
 from demonet.distributed.recipe import Lead
@@ -30,6 +31,7 @@ from demonet.runs.engines import recipe_of
 from demonet.runs.evaluate import measure, over_splits, shown, test_facts
 from demonet.runs.floors import floor_scores
 from demonet.runs.folder import (
+    FILES,
     LOGS,
     MODEL,
     OPTIONS,
@@ -87,6 +89,8 @@ def fit_run(
     """
     out, settings, progress = Path(out), settings or Settings(), progress or RunProgress()
     state = check_out(out, resume=resume, overwrite=overwrite)
+    for name in FILES:
+        check_not_input(out / name, (edges, labels, features))
     if settings.log == "tensorboard":
         check_tensorboard()
     plan = make_plan(str(edges), _text(labels), _text(features), reading or Reading(), settings)

@@ -128,6 +128,11 @@ def _listed(folder: Path) -> set[str]:
     return names
 
 
+def files_of(out: Path) -> list[Path]:
+    """The files and folders of a run, whether there or not: nothing else is written over them."""
+    return [out / name for name in (*FILES, MANIFEST, LOCK, LOGS, WORK)]
+
+
 class RunFolder:
     """The folder of a run that is in progress; only one process has it open."""
 

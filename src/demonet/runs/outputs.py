@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -180,13 +180,16 @@ def write_embeddings(path: Path, noun: str, ids: Sequence[str], embedding: NDArr
             (write_parquet if path.suffix.lower() == ".parquet" else write_csv)(temporary, columns)
 
 
-def check_suffix(path: Path) -> None:
-    """Fail early if embeddings cannot be written to a file: its suffix or its folder is wrong. A stream gets CSV."""
+def check_suffix(path: Path, inputs: Iterable[str | Path | None] = ()) -> None:
+    """Fail early if embeddings cannot be written to a file: its suffix or its folder is wrong, or it is an input.
+
+    A stream gets CSV.
+    """
     if path.suffix.lower() not in SUFFIXES and not is_stream(path):
         raise DemonetError(
             f"unknown suffix {path.suffix!r}", argument="out", file=path, hint=f"use {', '.join(SUFFIXES)}"
         )
-    check_file(path)
+    check_file(path, inputs=inputs)
 
 
 def model_card(run: Run) -> str:
