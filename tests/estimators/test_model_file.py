@@ -173,8 +173,8 @@ def test_missing_keys_and_wrong_shapes(tmp_path):
             write_tensors(tmp_path / "spoiled.safetensors", FORMAT, tensors, wrong)
             if name in ("num_attributes", "history") and wrong.get(name) in (3, {}):
                 continue  # a count, and an empty history, are what they claim to be
-            if name == "columns" and wrong.get(name) is None:
-                continue  # not every model has a table of attributes
+            if name in ("columns", "weighted") and wrong.get(name) is None:
+                continue  # not every model has a table of attributes, or knows of weights
             with pytest.raises(DemonetError, match=r"spoiled\.safetensors: "):
                 pytest.fail(f"{name}={wrong.get(name)!r}: {DEMONetClassifier.load(tmp_path / 'spoiled.safetensors')}")
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import warnings
 
+import networkx as nx
 import numpy as np
 import pytest
 from tests.runs.files import MOTIFS, roles, write_problem, write_table
@@ -155,3 +157,72 @@ def test_names_come_back_as_they_are_and_are_safe_for_spreadsheets_on_request(tm
             rows = list(csv.reader(file))
         assert [row[0] for row in rows[1:]] == expected
         assert rows[1][1] == rows[0][3] == ("'=yes" if excel else "=yes")
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    """Runs on one graph with directed edges, with weights, and with neither; and the graph in files of these kinds."""
+    folder = tmp_path_factory.mktemp("drawn")
+    edges, labels = roles()
+    write_table(folder / "labels.csv", ("node", "label"), labels.items())
+    graph = nx.DiGraph(edges)
+    nx.write_graphml(graph, folder / "directed.graphml")
+    nx.write_graphml(graph.to_undirected(), folder / "plain.graphml")
+    weights = [(u, v, 1 + number % 3) for number, (u, v) in enumerate(edges)]
+    write_table(folder / "weighted.csv", ("source", "target", "weight"), weights)
+    write_table(folder / "ones.csv", ("source", "target", "weight"), [(u, v, 1) for u, v in edges])
+    write_table(folder / "plain.csv", ("source", "target"), edges)
+    for name in ("directed.graphml", "weighted.csv", "plain.csv"):
+        settings = Settings(epochs=3, preset="default")
+        fit_run(folder / name, folder / "labels.csv", out=folder / name.partition(".")[0], settings=settings)
+    return folder
+
+
+@pytest.mark.parametrize("use", [predict_run, embed_run])
+@pytest.mark.parametrize("run", ["plain", "attributes", "authors"])
+def test_a_graph_without_nodes_is_an_error_that_names_the_file(runs, tmp_path, use, run):
+    nx.write_graphml(nx.Graph(), tmp_path / "nothing.graphml")
+    with pytest.raises(DemonetError, match=r"nothing\.graphml: .*no nodes"):
+        use(runs / run, tmp_path / "nothing.graphml")
+
+
+def test_nodes_without_edges_are_predicted(drawn, tmp_path):
+    nx.write_graphml(nx.empty_graph(3), tmp_path / "nodes.graphml")
+    for run in ("plain", "weighted"):
+        assert predict_run(drawn / run, tmp_path / "nodes.graphml")[2].shape == (3, 3)
+        assert embed_run(drawn / run, tmp_path / "nodes.graphml")[1].shape[0] == 3
+
+
+def test_weights_that_training_did_not_have_are_told_and_not_used(drawn):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DemonetWarning)
+        expected = (
+            predict_run(drawn / "plain", drawn / "plain.csv")[2],
+            embed_run(drawn / "plain", drawn / "plain.csv")[1],
+        )
+        np.testing.assert_array_equal(predict_run(drawn / "plain", drawn / "ones.csv")[2], expected[0])
+    for use, found in ((predict_run, expected[0]), (embed_run, expected[1])):
+        with pytest.warns(DemonetWarning, match=r"weighted\.csv: .*weights") as told:
+            np.testing.assert_array_equal(use(drawn / "plain", drawn / "weighted.csv")[-1], found)
+        assert len(told) == 1
+
+
+@pytest.mark.parametrize("use", [predict_run, embed_run])
+def test_weights_that_are_missing_are_an_error(drawn, use):
+    with pytest.raises(DemonetError, match=r"plain\.csv: .*weights"):
+        use(drawn / "weighted", drawn / "plain.csv")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DemonetWarning)
+        use(drawn / "weighted", drawn / "weighted.csv")
+        use(drawn / "weighted", drawn / "ones.csv")
+
+
+@pytest.mark.parametrize("use", [predict_run, embed_run])
+def test_another_direction_than_that_of_training_is_told(drawn, use):
+    for run, other in (("directed", "plain.graphml"), ("directed", "plain.csv"), ("plain", "directed.graphml")):
+        with pytest.warns(DemonetWarning, match=f"{other}: .*directed") as told:
+            use(drawn / run, drawn / other)
+        assert len(told) == 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", DemonetWarning)
+            use(drawn / run, drawn / "directed.graphml", directed=run == "directed")

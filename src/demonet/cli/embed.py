@@ -9,7 +9,15 @@ import typer
 
 from demonet.cli.console import wrote
 from demonet.cli.predict import Edges, Features, RunFolder
-from demonet.cli.reading import IdOption, MergeOption, SourceOption, TargetOption, WeightOption, column_of
+from demonet.cli.reading import (
+    DirectedOption,
+    IdOption,
+    MergeOption,
+    SourceOption,
+    TargetOption,
+    WeightOption,
+    column_of,
+)
 
 
 def embed(
@@ -17,6 +25,7 @@ def embed(
     edges: Edges,
     out: Annotated[Path, typer.Option(help="The file to write: .parquet, .csv or .npy; - for CSV to standard output.")],
     features: Features = None,
+    directed: DirectedOption = None,
     source: SourceOption = None,
     target: TargetOption = None,
     weight: WeightOption = None,
@@ -30,7 +39,7 @@ def embed(
 
     check_suffix(out, inputs=(edges, features, *files_of(run)))
     columns = {"source": source, "target": target, "weight": weight, "id_column": id_column}
-    reading = {**{name: column_of(text) for name, text in columns.items()}, "merge": merge}
+    reading = {**{name: column_of(text) for name, text in columns.items()}, "directed": directed, "merge": merge}
     inputs, embedding = embed_run(run, edges, features, **reading)
     write_embeddings(out, inputs.kind.removesuffix("s"), inputs.ids, embedding)
     wrote(out, f"{len(inputs.ids):,} {inputs.kind}, {embedding.shape[1]} columns")

@@ -8,7 +8,15 @@ from typing import Annotated
 import typer
 
 from demonet.cli.console import complete_edges, wrote
-from demonet.cli.reading import IdOption, MergeOption, SourceOption, TargetOption, WeightOption, column_of
+from demonet.cli.reading import (
+    DirectedOption,
+    IdOption,
+    MergeOption,
+    SourceOption,
+    TargetOption,
+    WeightOption,
+    column_of,
+)
 
 RunFolder = Annotated[Path, typer.Argument(help="The folder of a finished run.")]
 Edges = Annotated[
@@ -22,6 +30,7 @@ def predict(
     edges: Edges,
     out: Annotated[Path, typer.Option(help="The file to write: CSV, or .parquet; - for standard output.")],
     features: Features = None,
+    directed: DirectedOption = None,
     source: SourceOption = None,
     target: TargetOption = None,
     weight: WeightOption = None,
@@ -39,7 +48,7 @@ def predict(
 
     check_file(out, inputs=(edges, features, *files_of(run)))
     columns = {"source": source, "target": target, "weight": weight, "id_column": id_column}
-    reading = {**{name: column_of(text) for name, text in columns.items()}, "merge": merge}
+    reading = {**{name: column_of(text) for name, text in columns.items()}, "directed": directed, "merge": merge}
     inputs, names, outputs = predict_run(run, edges, features, **reading)
     noun, known = inputs.kind.removesuffix("s"), inputs.known or (None, None)
     write_predictions(out, noun, inputs.ids, names, outputs, inputs.task, *known, excel=excel)

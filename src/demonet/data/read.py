@@ -106,6 +106,7 @@ class ReadResult:
         columns: The names of the attributes, if they have names.
         labels: The columns of labels, if there are several.
         label_name: The name of the first column of labels, if it has one.
+        weighted: Whether the source has weights, which may all be 1; None if that is not known.
     """
 
     data: Data | GraphSet
@@ -113,6 +114,7 @@ class ReadResult:
     columns: list[str] | None = None
     labels: LabelTable | None = None
     label_name: str | None = None
+    weighted: bool | None = None
 
 
 def read_graph(
@@ -428,6 +430,7 @@ def _build(listing: Listing, labels: Any, features: Any, options: ReadOptions, f
         known.names if known is not None and known.named else None,
         None if labelled is None else labelled.encode_table(numbering),
         _label_name(labels, labelled, listing),
+        weights is not None,
     )
 
 

@@ -25,7 +25,7 @@ from demonet.data.columns import Columns, fitting_features
 from demonet.data.features import FeatureMap
 from demonet.data.splits import Split, fractions
 from demonet.ensemble import Progress as Candidate
-from demonet.errors import DemonetError, Hint
+from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.estimators.closed_form import (
     AUTO_ONLY,
     MODELS,
@@ -77,6 +77,7 @@ class DEMONetEstimator(BaseEstimator):
     n_features_in_: int
     columns_: Columns
     feature_names_in_: Array
+    weighted_: bool
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "model": [StrOptions({"auto", "kernel", "network"})],
@@ -364,6 +365,30 @@ class DEMONetEstimator(BaseEstimator):
                 hint="read_graph(edges, features=..., columns=estimator.columns_)",
             )
 
+    def _match_weights(self, graphs: Sequence[Data], given: bool | None = None, file: str | Path | None = None) -> None:
+        """Tell of edge weights that differ from training; those that training did not have are removed.
+
+        Args:
+            graphs: The graphs, in which weights that are all 1 are left out.
+            given: Whether their source has weights; without them, a model that needs them is refused. None if that is
+                not known.
+            file: The source.
+        """
+        trained = getattr(self, "weighted_", None)  # not known of a model of an earlier version
+        if trained and not given and not has_weights(graphs) and any(graph.edge_index.numel() for graph in graphs):
+            problem, hint = (
+                "the edges have no weights, those of training had",
+                Hint("{weight} is the column", weight=...),
+            )
+            if given is False:
+                raise DemonetError(problem, file=file, hint=hint)
+            warn(DemonetWarning(problem, file=file))
+        if trained is False:
+            if has_weights(graphs):
+                warn(DemonetWarning("the weights of edges are not used, those of training had none", file=file))
+            for graph in graphs:
+                graph.pop("edge_weight", None)
+
     def _remember_columns(self, data: Data) -> None:
         """The attributes ``n_features_in_``, ``columns_`` and ``feature_names_in_`` for the training data."""
         for name in ("columns_", "feature_names_in_"):
@@ -393,6 +418,7 @@ class DEMONetEstimator(BaseEstimator):
             num_attributes=len(self.columns_.names) if hasattr(self, "columns_") else self.n_features_in_,
             split=self.split_,
             columns=getattr(self, "columns_", None),
+            weighted=getattr(self, "weighted_", None),
             **{name: getattr(self, f"{name}_", None) for name in ("preset", "features", "history")},
         )
         save_model(path, saved)
@@ -431,6 +457,8 @@ class DEMONetEstimator(BaseEstimator):
         estimator.model_, estimator.objective_ = saved.model.to(estimator._device()), saved.objective
         estimator.split_, estimator.n_features_in_ = saved.split, saved.num_attributes
         estimator._store_columns(saved.columns)
+        if saved.weighted is not None:
+            estimator.weighted_ = saved.weighted
         for name in ("preset", "features", "history"):
             if (part := getattr(saved, name)) is not None:
                 setattr(estimator, f"{name}_", part)
@@ -445,6 +473,11 @@ class DEMONetEstimator(BaseEstimator):
         tags.transformer_tags = TransformerTags(preserves_dtype=["float32"])
         tags.input_tags.two_d_array = False
         return tags
+
+
+def has_weights(graphs: Sequence[Data]) -> bool:
+    """Whether an edge has another weight than 1."""
+    return any(graph.get("edge_weight") is not None and bool((graph.edge_weight != 1).any()) for graph in graphs)
 
 
 def num_attributes(data: Data) -> int:

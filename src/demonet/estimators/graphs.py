@@ -16,7 +16,7 @@ from demonet.data.read import read_graph, read_graphs
 from demonet.data.splits import Split
 from demonet.ensemble import Progress as Candidate
 from demonet.errors import DemonetError
-from demonet.estimators.base import DEMONetEstimator, num_attributes
+from demonet.estimators.base import DEMONetEstimator, has_weights, num_attributes
 from demonet.estimators.closed_form import ClosedForm, model_for, narrow
 from demonet.estimators.targets import Array, Classification, Regression
 from demonet.train.loop import Epoch
@@ -136,7 +136,7 @@ class GraphEstimator(DEMONetEstimator):
         empty = torch.nan if targets.y.is_floating_point() else -1
         y = targets.y.new_full((len(graphs), *targets.y.shape[1:]), empty)
         y[torch.from_numpy(rows)] = targets.y
-        self.n_features_in_ = num_attributes(graphs[0])
+        self.n_features_in_, self.weighted_ = num_attributes(graphs[0]), has_weights(graphs)
         model = model_for(self.model, targets)
         if model != "network":
             self._fit_closed_form(model, graphs, y, targets, split, on_candidate, on_epoch, checkpoint)
@@ -156,7 +156,9 @@ class GraphEstimator(DEMONetEstimator):
     def _read_fitted(self, X: Any) -> list[Data]:
         """Graphs for a fitted model."""
         check_is_fitted(self, "model_")
-        return self._read(_listed(X))
+        graphs = self._read(_listed(X))
+        self._match_weights(graphs)
+        return graphs
 
     def _outputs_of(self, graphs: list[Data]) -> Array:
         self._check_attributes(graphs[0], "graph 0")
@@ -241,6 +243,8 @@ class DEMONetGraphClassifier(Classification, GraphEstimator):
     Attributes:
         classes_: The sorted classes, or the indices of the labels: the columns of ``predict_proba``.
         n_features_in_: Number of attributes of a node in training, 0 if there were none.
+        weighted_: Whether edges have weights other than 1. If not, those of other graphs are not used, with a warning;
+            if so, it is a warning that other graphs have none.
         model_: The network; for the other models a wrapper with a ``machine`` or an ``ensemble``.
         features_, preset_: The feature map and the configuration of a network.
         candidates_: Of ``"auto"``: the table of candidates, each a dict with name, validation log-loss and accuracy

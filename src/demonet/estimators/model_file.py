@@ -47,6 +47,7 @@ class SavedModel:
         num_attributes: Columns of ``x`` in training, 0 if there were none.
         split: Training and validation items.
         columns: What the columns of a table of attributes are, if the attributes come from one.
+        weighted: Whether edges had weights in training; None if that is not known.
         preset, features, history: Of a network: the preset, changed by the parameters, the fitted feature map and the
             learning curves.
     """
@@ -59,6 +60,7 @@ class SavedModel:
     num_attributes: int
     split: Split
     columns: Columns | None = None
+    weighted: bool | None = None
     preset: Preset | None = None
     features: FeatureMap | None = None
     history: History | None = None
@@ -84,6 +86,7 @@ def save_model(path: str | Path, saved: SavedModel) -> None:
         "classes": class_state(saved.classes),
         "num_attributes": saved.num_attributes,
         "columns": None if saved.columns is None else saved.columns.state(),
+        "weighted": saved.weighted,
         "history": vars(saved.history),
         "split": {"name": saved.split.name, "seed": saved.split.seed},
     }
@@ -103,6 +106,7 @@ def _save_closed_form(path: str | Path, saved: SavedModel, model: ClosedForm) ->
         "classes": class_state(saved.classes),
         "num_attributes": saved.num_attributes,
         "columns": None if saved.columns is None else saved.columns.state(),
+        "weighted": saved.weighted,
         "split": {"name": saved.split.name, "seed": saved.split.seed},
     }
     write_tensors(path, CLOSED_FORM, tensors, facts)
@@ -151,6 +155,7 @@ def _assemble(facts: dict[str, Any], parts: dict[str, dict[str, Tensor]]) -> Sav
         num_attributes=int(facts["num_attributes"]),
         columns=_columns(facts),
         history=History(**facts["history"]),
+        weighted=_weighted(facts),
         split=_split(facts, parts),
     )
 
@@ -167,6 +172,7 @@ def _assemble_closed_form(facts: dict[str, Any], parts: dict[str, dict[str, Tens
         classes=classes,
         num_attributes=int(facts["num_attributes"]),
         columns=_columns(facts),
+        weighted=_weighted(facts),
         split=_split(facts, parts),
     )
 
@@ -179,6 +185,13 @@ def _columns(facts: dict[str, Any]) -> Columns | None:
     if len(columns.names) != int(facts["num_attributes"]):
         raise DemonetError(f"{len(columns.names)} columns for {facts['num_attributes']} attributes")
     return columns
+
+
+def _weighted(facts: dict[str, Any]) -> bool | None:
+    weighted = facts["weighted"]
+    if weighted is not None and not isinstance(weighted, bool):
+        raise DemonetError(f"weighted is {weighted!r}")
+    return weighted
 
 
 def _split(facts: dict[str, Any], parts: dict[str, dict[str, Tensor]]) -> Split:

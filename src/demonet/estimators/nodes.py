@@ -21,7 +21,7 @@ from demonet.data.read import read_graph
 from demonet.data.splits import Split
 from demonet.ensemble import Progress as Candidate
 from demonet.errors import DemonetError
-from demonet.estimators.base import DEMONetEstimator
+from demonet.estimators.base import DEMONetEstimator, has_weights
 from demonet.estimators.closed_form import ClosedForm, explain_shares, model_for
 from demonet.estimators.explain import Explanation, explain_node
 from demonet.estimators.targets import Array, Classification, Regression, Targets
@@ -235,6 +235,7 @@ class NodeEstimator(DEMONetEstimator):
         targets = self._targets(y, len(rows))
         y = targets_by_node(data, rows, targets)
         self._remember_columns(data)
+        self.weighted_ = has_weights([data])
         model = model_for(self.model, targets)
         if model != "network":
             self._fit_closed_form(model, data, y, targets, split, on_candidate, on_epoch, checkpoint)
@@ -272,6 +273,8 @@ class NodeEstimator(DEMONetEstimator):
         )
         if data.num_nodes == 0:
             raise DemonetError("the graph has no nodes")
+        if not learn:
+            self._match_weights([data])
         return data
 
     def _locate(self, X: Any, graph: Any) -> tuple[Data, Array]:
@@ -356,6 +359,8 @@ class DEMONetClassifier(Classification, NodeEstimator):
         feature_names_in_: Their names, if the attributes are a table with names.
         columns_: What the columns of the table became, a :class:`~demonet.data.Columns`: the way to read another one.
         graph_: The fitted graph, as read.
+        weighted_: Whether edges have weights other than 1. If not, those of another graph are not used, with a warning;
+            if so, it is a warning that another graph has none.
         model_: The network; for the other models a wrapper with a ``machine`` or an ``ensemble``.
         features_, preset_: The feature map and the configuration of a network.
         candidates_: Of ``"auto"``: the table of candidates, each a dict with name, validation log-loss and accuracy

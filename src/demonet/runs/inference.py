@@ -68,6 +68,7 @@ def _read(
     inputs = read_inputs(str(edges), None, None if features is None else str(features), reading, learned)
     if inputs.kind != run.kind:
         raise DemonetError(f"the file has {inputs.kind}, but the run was trained on {run.kind}", file=edges)
+    _match_edges(run, inputs, estimator, edges)
     inputs = replace(_match_columns(run, inputs, Path(features or edges)), task=run.task)
     same = inputs.checksums.get("edges") == run.config["asked"].get("edges file") and inputs.ids == run.ids
     return run, replace(inputs, known=(run.y, run.part) if same else None), estimator
@@ -88,6 +89,19 @@ def _standing(run: Run, estimator: Estimator, inputs: Inputs) -> str:
     if None in scores:
         return "another graph than the fitted one"
     return "another graph than the fitted one: expect test {} {}, not {}".format(run.metric.title, *map(shown, scores))
+
+
+def _match_edges(run: Run, inputs: Inputs, estimator: Estimator, file: str | Path) -> None:
+    """Refuse graphs without nodes; edges that are directed or weighted otherwise than in training are told."""
+    for name, graph in zip([""] if run.kind == "nodes" else inputs.ids, inputs.graphs, strict=True):
+        if not graph.num_nodes:
+            raise DemonetError(f"graph {name!r} has no nodes" if name else "the graph has no nodes", file=file)
+    directed = run.config["estimator"].get("directed")
+    if directed not in (None, inputs.directed):
+        kinds = ("directed", "undirected") if inputs.directed else ("undirected", "directed")
+        hint = Hint("{directed} reads them as in training", directed=directed)
+        warn(DemonetWarning(f"the edges are {kinds[0]}, those of training were {kinds[1]}", file=file, hint=hint))
+    estimator._match_weights(inputs.graphs, inputs.weighted, file)
 
 
 def _match_columns(run: Run, inputs: Inputs, file: Path) -> Inputs:

@@ -49,6 +49,7 @@ class Inputs:
             them.
         store: The store that was read, if it was one.
         standing: Of a prediction: how far the graph is the one of training, where that makes a difference.
+        weighted: Whether the source has weights of edges, which may all be 1; None if that is not known.
     """
 
     kind: Literal["nodes", "graphs"]
@@ -66,6 +67,7 @@ class Inputs:
     known: tuple[NDArray[Any], NDArray[np.int8]] | None = None
     store: Store | None = None
     standing: str = ""
+    weighted: bool | None = None
 
     @property
     def class_counts(self) -> str:
@@ -196,4 +198,5 @@ def _inputs(read: ReadResult, name: str, files: dict[str, Path], checksums: dict
         task="classify",
         names=list(names or []),
         label_name=read.label_name,
+        weighted=read.weighted,
     )

@@ -124,6 +124,11 @@ class Classify(Objective):
 
     positive: int | None = None
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.positive not in (None, 0, 1):
+            raise DemonetError(f"positive={self.positive!r} is not 0 or 1, the number of one of two classes")
+
     @property
     def measures_on_device(self) -> bool:
         """Accuracy does not need scikit-learn."""
