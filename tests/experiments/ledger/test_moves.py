@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
 import pytest
 from tests.pages import ROOT
 
@@ -9,8 +12,10 @@ from demonet.experiments.ledger import job as jobs
 from demonet.experiments.ledger.job import Cell, Job, Outcome, Stamp, Wanted, stamp
 from demonet.experiments.ledger.schema import key
 from demonet.experiments.ledger.store import Ledger
+from demonet.report.paper.files import write_files
 from demonet.report.paper.parts import PARTS
 
+NUMBER = re.compile(r"(?<![\w.])-?\d+\.\d+(?:e-?\d+)?")
 CELL = Cell("accuracy", "brazil", "gcn", split="thirds")
 
 
@@ -29,6 +34,21 @@ def test_no_committed_cell_is_run_again(committed, name):
     if not any(committed.results(one.cell for one in part.wanted(own=True)).values()):
         pytest.skip(f"no run of the part {name} has been committed yet")
     assert committed.incomplete(part.wanted(), part.device) == []
+
+
+def test_the_committed_tables_and_figures_are_written_again(committed, tmp_path):
+    """From the committed runs, word by word; numbers may differ in their last digit on another processor."""
+    written = write_files(committed, list(PARTS.values()), tmp_path, runs=None, quick=False, summary=None)
+    names = [path.relative_to(tmp_path).as_posix() for path in written if path.name != "paper.html"]
+    assert len(names) > 40
+    for name in names:
+        text = (tmp_path / name).read_text(encoding="utf-8")
+        before = (ROOT / "results" / name).read_text(encoding="utf-8")
+        assert NUMBER.sub("#", text) == NUMBER.sub("#", before), name
+        found, known = NUMBER.findall(text), NUMBER.findall(before)
+        last = [10.0 ** -len(number.split("e")[0].partition(".")[2]) for number in known]
+        difference = np.abs(np.array(found, dtype=float) - np.array(known, dtype=float))
+        assert (difference <= 1.01 * np.array(last)).all(), name
 
 
 def test_a_moved_file_changes_the_stamp_and_completes_or_repeats_nothing(tmp_path, monkeypatch):
