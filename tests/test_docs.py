@@ -138,14 +138,3 @@ def test_no_page_is_wider_than_a_phone(site, browser, name):
     ) as shown:
         assert overflow(shown.page) == 0
         assert shown.heard == []
-
-
-@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
-def test_what_there_is_not_is_said_before_the_first_section(page):
-    opening = (ROOT / page).read_text(encoding="utf-8").split("\n## ")[0]
-    assert "no link prediction" in opening
-
-
-def test_floors_are_called_simple_baselines_in_the_first_pages():
-    for page in ("README.md", "docs/index.md", "docs/tutorial.md"):
-        assert not re.search(r"\bfloors?\b", (ROOT / page).read_text(encoding="utf-8"), re.IGNORECASE), page
