@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import tracemalloc
+from contextlib import nullcontext, suppress
 
 import networkx as nx
 import numpy as np
@@ -12,8 +13,8 @@ import pytest
 from pyarrow import parquet
 
 from demonet import DemonetError, checks
-from demonet.data import ids_of, read_graph
-from demonet.data.readers.base import GraphOptions
+from demonet.data import ids_of, read_graph, read_graphs
+from demonet.data.readers.base import MAX_LINE, GraphOptions
 from demonet.data.readers.graphml import from_networkx, read_gexf, read_graphml
 from demonet.experiments.ledger.work import work
 from demonet.nn.config import ModelConfig
@@ -108,3 +109,45 @@ def test_the_memory_that_is_there():
     with pytest.raises(DemonetError, match="GiB"):
         checks.check_memory(1 << 60, "everything")
     assert ids_of(read_graph([(0, 1)])) == [0, 1]
+
+
+SIZE = 1 << 21
+EMPTY = {
+    "a.csv.gz": b"\n" * SIZE,
+    "b.csv.gz": b"\n" * SIZE + b"source,target\n1,2\n",
+    "c.csv.gz": b"# \n" * (SIZE // 3) + b"source,target\n1,2\n",
+    "d.csv.gz": b"source,target\n1,2\n" + b" \n" * (SIZE // 2) + b"2,3\n",
+    "e.txt.gz": b"1 2\n" + b"#\n" * (SIZE // 2) + b"2 3\n",
+    "f.txt.gz": b"1 2\n" + b" \n" * (SIZE // 2) + b"2 3\n",
+    "g.txt.gz": b"1\n" + b"\n" * SIZE + b"2 1\n0 1 1\n0 1 0\n",
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+@pytest.mark.filterwarnings("ignore")
+def test_lines_without_content_take_no_memory_of_their_own(write, name):
+    """64 MiB of empty lines, compressed to 65 kB, took 11.7 GiB; comments and lines of blanks 90 times their size."""
+    path = write(name, gzip.compress(EMPTY[name], 1))
+    read_graph([(0, 1)])  # imports
+    tracemalloc.start()
+    with suppress(DemonetError) if name == "a.csv.gz" else nullcontext():
+        read_graphs(path) if name.startswith("g") else read_graph(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * SIZE + (1 << 24)
+
+
+def test_line_numbers_count_empty_lines_and_comments(write):
+    path = write("a.csv", "# a\n\n% b\nsource,target\n\n \n1,2\n\t\n\n3\n")
+    with pytest.raises(DemonetError, match=f"^{path}:10: "):
+        read_graph(path)
+    text = write("a.txt", " \n# a\n1  2\n# b\n# c\n\n 2 x \n")
+    with pytest.raises(DemonetError, match=f"^{text}:7: .*'x'"):
+        read_graph(text, ids="int")
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.txt"])
+def test_a_line_that_is_too_long_is_refused(write, name):
+    path = write(name, b"1,2\r\n\n" + b"1" * (MAX_LINE + 1) + b",2\n3,4\n")
+    with pytest.raises(DemonetError, match=f"^{path}:3: "):
+        read_graph(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import re
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from demonet.data.ids import Ids
 from demonet.errors import DemonetError
 
 _CHUNK = 1 << 22
+MAX_LINE = 1 << 24
 # A file that expands to more than this, and to a hundred times its size, is refused. Text compresses 5 to 20 times, a
 # matrix of zeros a thousand times.
 _LARGE_TEXT, _LARGE_MATRIX = 1 << 26, 1 << 28
@@ -70,6 +72,30 @@ def as_text(content: bytes, path: Path) -> bytes:
         hint = "a text file is expected; save UTF-16 as UTF-8"
         raise DemonetError(f"binary file: byte {at} is zero", file=path, hint=hint)
     return content
+
+
+def as_lines(content: bytes, path: Path) -> bytes:
+    """The content of a text file with ``\\n`` at the ends of lines; a line that is too long is an error."""
+    data = as_text(content, path)
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    start = 0
+    while len(data) - start > MAX_LINE:
+        last = data.rfind(b"\n", start, start + MAX_LINE + 1)
+        if last < 0:
+            line = data.count(b"\n", 0, start) + 1
+            raise DemonetError(f"a line of more than {MAX_LINE >> 20} MiB", file=path, line=line)
+        start = last + 1
+    return data
+
+
+def numbered_lines(data: bytes) -> Iterator[tuple[int, re.Match[bytes]]]:
+    """The lines that are not empty (group 1) with their numbers from 1 on; empty ones take no memory."""
+    number = 1
+    for line in re.finditer(rb"\n*+([^\n]++|\Z)", data):
+        number += line.start(1) - line.start()
+        if line[1]:
+            yield number, line
 
 
 def check_expansion(packed: int, unpacked: int, path: Path, large: int = _LARGE_MATRIX) -> None:

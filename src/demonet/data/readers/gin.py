@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from demonet.data.graph_set import Collection
-from demonet.data.readers.base import as_text
+from demonet.data.readers.base import as_lines, numbered_lines
 from demonet.data.readers.tables import is_integer, is_number
 from demonet.errors import DemonetError
 
@@ -20,7 +20,7 @@ _Line = tuple[int, list[str]]
 
 def read_gin(content: bytes, path: Path) -> Collection:
     """The graphs of a file."""
-    lines = _lines(as_text(content, path))
+    lines = _lines(as_lines(content, path))
     (num_graphs,) = _integers(_next(lines, path, "the number of graphs"), 1, path)
     source: list[int] = []
     target: list[int] = []
@@ -61,8 +61,8 @@ def read_gin(content: bytes, path: Path) -> Collection:
 
 
 def _lines(text: bytes) -> Iterator[_Line]:
-    for number, line in enumerate(text.splitlines(), start=1):
-        if fields := line.decode("utf-8", "replace").split():
+    for number, line in numbered_lines(text):
+        if fields := line[1].decode("utf-8", "replace").split():
             yield number, fields
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from demonet.checks import check_node_count
-from demonet.data.readers.base import as_text
+from demonet.data.readers.base import as_lines, numbered_lines
 from demonet.data.readers.tables import Kind
 from demonet.data.readers.text import TextTable
 from demonet.errors import DemonetError
@@ -19,7 +19,7 @@ from demonet.errors import DemonetError
 
 def read_matrix_market(content: bytes, path: Path) -> sparse.coo_array:
     """A ``.mtx`` file, coordinate or array; a symmetric one is expanded to both halves."""
-    data = as_text(content, path)
+    data = as_lines(content, path)
     banner, *_ = data.split(b"\n", 1)
     words = banner.decode("ascii", "replace").lower().split()
     if len(words) != 5 or words[:2] != ["%%matrixmarket", "matrix"] or words[2] not in ("coordinate", "array"):
@@ -49,17 +49,12 @@ def read_matrix_market(content: bytes, path: Path) -> sparse.coo_array:
 
 def _sizes(data: bytes, count: int, path: Path) -> tuple[list[int], bytes]:
     """The line of sizes, and the text below it with as many empty lines above as keep line numbers right."""
-    start, number = 0, 0
-    while start < len(data):
-        end = data.find(b"\n", start)
-        end = len(data) if end < 0 else end
-        number += 1
-        fields = data[start:end].split()
+    for number, line in numbered_lines(data):
+        fields = line[1].split()
         if fields and not fields[0].startswith(b"%"):
             if len(fields) != count or not all(field.isdigit() and len(field) < 19 for field in fields):
-                raise DemonetError(f"not {count} sizes: {data[start:end][:60]!r}", file=path, line=number)
-            return [int(field) for field in fields], b"\n" * number + data[end + 1 :]
-        start = end + 1
+                raise DemonetError(f"not {count} sizes: {line[1][:60]!r}", file=path, line=number)
+            return [int(field) for field in fields], b"\n" * number + data[line.end() + 1 :]
     raise DemonetError("no line of sizes", file=path)
 
 

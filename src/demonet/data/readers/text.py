@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
@@ -16,15 +16,15 @@ from typing import Any, NoReturn
 import numpy as np
 
 from demonet.data.ids import MISSING, Coded, is_missing
-from demonet.data.readers.base import as_text
+from demonet.data.readers.base import as_lines, numbered_lines
 from demonet.data.readers.tables import Kind, convert, is_integer, is_number, join_strings, release
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 
 MAX_COLUMNS = 100_000
-MAX_LINE = 1 << 26
 _FIRST_NAMES = {"source", "src", "from", "node", "node_id", "id", "graph", "graph_id"}
 _NAMES = {"source", "target", "node", "node_id"}  # at any place
 _SEPARATORS = "\t;|,"  # in this order where several fit: a comma is also a decimal comma
+_BLOCK = 1 << 22  # bytes that a pattern is replaced in at a time: each match takes memory
 _SAMPLE = 50  # lines that decide on the separator, and first on the header
 _NULLS = sorted({variant for word in MISSING for variant in (word, word.upper(), word.capitalize())} | {"NaN", "NaT"})
 
@@ -46,17 +46,16 @@ class TextTable:
 
     def __init__(self, content: bytes, path: Path, header: bool | None = None, words: bool = False) -> None:
         self.file = path
-        data = as_text(content, path)
-        if b"\r" in data:
-            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        data = _without_blank_lines(as_lines(content, path))
         data, self._comments = _without_comments(data, anywhere=not re.search(r"\.[ct]sv(\.gz)?$", path.name.lower()))
         sample = _first_lines(data)
         if not sample:
             raise DemonetError("only comments and empty lines", file=path)
         self._delimiter = _separator(sample)
-        self._data = _tidy(data, blanks=self._delimiter == " ")
-        lines = self._lines()
-        line, first = next(lines)
+        self._data = _with_single_blanks(data) if self._delimiter == " " else data
+        lines = numbered_lines(self._data)
+        line, found = next(lines)
+        first = found[1]
         places = first.count(self._delimiter.encode()) + 1
         if places > MAX_COLUMNS:
             hint = "store wide features as a sparse .npz or .mtx"
@@ -64,7 +63,7 @@ class TextTable:
         fields = self._fields(line, first)
         self.width = len(fields)
         self.names: list[str] | None = fields
-        self._start = self._data.index(first) + len(first)
+        self._start = found.end()
         self.guessed = False
         known = fields[0].lower() in _FIRST_NAMES or not _NAMES.isdisjoint(field.lower() for field in fields)
         if header is None and not known:
@@ -75,7 +74,7 @@ class TextTable:
         if header and next(lines, None) is None:
             raise DemonetError("a header without rows", file=path, line=line)
         if not header:
-            self.names, self._start = None, 0
+            self.names, self._start = None, found.start(1)
 
     def columns(self, places: Sequence[int], kinds: Sequence[Kind]) -> list[Any]:
         """The columns at these positions: `Ids` for an id, float64 for a number, a list of str or None for text."""
@@ -118,7 +117,7 @@ class TextTable:
     def line(self, row: int) -> int:
         """The line of the file that holds a row."""
         skip = row + (self.names is not None)
-        return next(line for i, (line, _) in enumerate(self._lines()) if i == skip)
+        return next(line for i, (line, _) in enumerate(numbered_lines(self._data)) if i == skip)
 
     def _read(self, places: Sequence[int], kinds: Sequence[Kind]) -> list[Any]:
         import pyarrow as pa
@@ -187,10 +186,11 @@ class TextTable:
 
     def _explain(self, places: Sequence[int], kinds: Sequence[Kind], reason: str) -> NoReturn:
         """Raise the error of the first bad line."""
-        lines = self._lines()
+        lines = numbered_lines(self._data)
         if self.names is not None:
             next(lines)
-        for row, (line, text) in enumerate(lines):
+        for row, (line, found) in enumerate(lines):
+            text = found[1]
             fields = self._fields(line, text)
             if len(fields) != self.width:
                 problem = f"{len(fields)} fields but the first line has {self.width}: {_short(text)}"
@@ -204,19 +204,6 @@ class TextTable:
                     hint = _if_header(fields, places, kinds) if row == 0 and self.names is None else None
                     raise DemonetError(problem, file=self.file, line=line, hint=hint)
         raise DemonetError(f"not a table: {reason}", file=self.file)
-
-    def _lines(self) -> Iterator[tuple[int, bytes]]:
-        """Non-empty lines with their numbers."""
-        start, number = 0, 0
-        while start < len(self._data):
-            end = self._data.find(b"\n", start)
-            end = len(self._data) if end < 0 else end
-            number += 1
-            if end - start > MAX_LINE:
-                raise DemonetError(f"a line of {end - start} bytes", file=self.file, line=number)
-            if end > start:
-                yield number, self._data[start:end]
-            start = end + 1
 
     def _fields(self, line: int, text: bytes) -> list[str]:
         try:
@@ -242,8 +229,21 @@ def _if_header(fields: Sequence[str], places: Sequence[int], kinds: Sequence[Kin
 
 def _first_lines(data: bytes) -> list[str]:
     """The first lines that are not empty."""
-    matches = islice(re.finditer(rb"(?m)^[ \t]*[^\s].*$", data), _SAMPLE)
-    return [match.group()[:MAX_LINE].decode("utf-8", "replace") for match in matches]
+    return [line[1].decode("utf-8", "replace") for _, line in islice(numbered_lines(data), _SAMPLE)]
+
+
+def _replace(pattern: bytes, new: bytes | Callable[[re.Match[bytes]], bytes], data: bytes) -> bytes:
+    """The text with a pattern replaced, in blocks of whole lines."""
+    parts, start = [], 0
+    while start < len(data):
+        end = data.find(b"\n", start + _BLOCK) + 1 or len(data)
+        parts.append(re.sub(pattern, new, data[start:end]))
+        start = end
+    return b"".join(parts)
+
+
+def _line_ends(found: re.Match[bytes]) -> bytes:
+    return b"\n" * found.group().count(b"\n")
 
 
 def _without_comments(data: bytes, anywhere: bool) -> tuple[bytes, int]:
@@ -252,14 +252,13 @@ def _without_comments(data: bytes, anywhere: bool) -> tuple[bytes, int]:
     >>> _without_comments(b"# a\n1,2\n#3,4\n", anywhere=False), _without_comments(b"# a\n1 2\n#3 4\n", anywhere=True)
     ((b'\n1,2\n#3,4\n', 1), (b'\n1 2\n\n', 2))
     """
-    if anywhere:
-        if not (data[:1] in b"#%" or b"\n#" in data or b"\n%" in data):
-            return data, 0
-        return re.subn(rb"(?m)^[#%].*$", b"", data)
-    found = re.match(rb"(?:[ \t]*\n|[#%].*(?:\n|\Z))*", data)
-    above = found.group() if found else b""
-    emptied, count = re.subn(rb"(?m)^[#%].*$", b"", above)
-    return emptied + data[len(above) :], count
+    found = re.match(rb"(?:\n++|[#%].*+(?:\n|\Z))*+", data)  # possessive: others keep each match in memory
+    above = data if anywhere or found is None else found.group()
+    count = above.count(b"\n#") + above.count(b"\n%") + above.startswith((b"#", b"%"))
+    if not count:
+        return data, 0
+    pattern = rb"(?m)^[#%].*+(?:\n[#%].*+)*+"
+    return _replace(pattern, _line_ends, above) + data[len(above) :], count
 
 
 def _separator(lines: list[str]) -> str:
@@ -283,12 +282,17 @@ def _separator(lines: list[str]) -> str:
     return next((separator for separator in ",\t;|" if separator in lines[0]), " ")
 
 
-def _tidy(data: bytes, blanks: bool) -> bytes:
-    """Empty blank lines and, if blanks separate the fields, leave one blank between them; line numbers stay."""
-    if blanks and (data[:1] in b" \t" or data[-1:] == b" " or any(s in data for s in (b"  ", b"\t", b" \n", b"\n "))):
-        data = re.sub(rb"(?m)^ | $", b"", re.sub(rb"[ \t]+", b" ", data))
+def _without_blank_lines(data: bytes) -> bytes:
+    """The text with lines of blanks emptied, so that line numbers stay."""
     if data[:1] in b" \t" or b"\n " in data or b"\n\t" in data:
-        data = re.sub(rb"(?m)^[ \t]+$", b"", data)
+        return _replace(rb"(?m)^[ \t]++$(?:\n[ \t]*+$)*+", _line_ends, data)
+    return data
+
+
+def _with_single_blanks(data: bytes) -> bytes:
+    """The text with one blank between fields and none around them."""
+    if data[:1] in b" \t" or data[-1:] == b" " or any(s in data for s in (b"  ", b"\t", b" \n", b"\n ")):
+        return _replace(rb"(?m)^ | $", b"", _replace(rb"[ \t]+", b" ", data))
     return data
 
 
