@@ -32,7 +32,7 @@ check: lint types docs test
 
 # Every table and figure of the paper, beside what it prints: days on two cores. Stop when you like, it goes on later.
 results: $(READY)
-	$(BIN)/python -m demonet.experiments.expressive.atlas
+	$(BIN)/python -m demonet_study.experiments.expressive.atlas
 	OMP_NUM_THREADS=1 $(BIN)/demonet reproduce all --jobs 2
 
 # Speed beside other networks, on the CPU: about half an hour, with nothing else running. The GPU tables come from

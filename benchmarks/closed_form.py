@@ -26,13 +26,13 @@ from torch_geometric.data import Data
 
 from demonet.baselines import get
 from demonet.data import load
-from demonet.data.protocol import split_by
 from demonet.data.splits import Split
 from demonet.data.synthetic import flip_graph, power_law, role_graph, small_graphs
 from demonet.degree.count import count_degree
 from demonet.errors import DemonetWarning
 from demonet.kernels import KernelMachine
 from demonet.kernels.machine import log_loss
+from demonet_study.protocol import split_by
 
 FIRST_SEED = 5_000
 COLUMNS = ["set", "split", "method", "accuracy", "log_loss", "ece", "seconds", "task", "command"]

@@ -26,8 +26,8 @@ from demonet.data.edges import simple_edges
 from demonet.data.synthetic import power_law
 from demonet.degree.count import count_degree
 from demonet.distributed.partition import assign, halo_sizes
-from demonet.report import chart_svg
 from demonet.report.chart import Axis, Chart, Panel, Series
+from demonet_study.report import chart_svg
 
 RESULTS = Path(__file__).parent / "results" / "communication.csv"
 IMAGE = Path(__file__).parent.parent / "docs" / "images" / "halo.svg"

@@ -18,9 +18,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from demonet.bench import METHODS, GraphSpec, bench, bench_sets
-from demonet.bench.rows import Row, read_rows
-from demonet.experiments.rows import write_rows
+from demonet_study.bench import METHODS, GraphSpec, bench, bench_sets
+from demonet_study.bench.rows import Row, read_rows
+from demonet_study.experiments.rows import write_rows
 
 SETS = ["brazil", "usa", "flickr"]
 LINES = ["weight", "hash", "smooth", "mlp", "gcn", "gcn-csr", "sage-csr", "gin-csr", "gat", "gat-8", "mfconv"]

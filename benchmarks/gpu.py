@@ -16,10 +16,10 @@ from pathlib import Path
 
 import torch
 
-from demonet.bench import METHODS, GraphSpec, bench
-from demonet.bench.floor import copy_bandwidth
-from demonet.bench.rows import Row
-from demonet.experiments.rows import write_rows
+from demonet_study.bench import METHODS, GraphSpec, bench
+from demonet_study.bench.floor import copy_bandwidth
+from demonet_study.bench.rows import Row
+from demonet_study.experiments.rows import write_rows
 
 OURS = ["weight", "hash", "smooth"]
 FEW = [*OURS, "gcn", "gcn-csr", "sage-csr", "gin-csr", "graphconv", "gat", "gat-8", "mfconv"]

@@ -20,12 +20,12 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from demonet.bench import METHODS, GraphSpec, bench
-from demonet.bench.floor import copy_bandwidth
-from demonet.bench.methods import build
-from demonet.bench.rows import Row
-from demonet.bench.step import products, training_step, wait
-from demonet.experiments.rows import write_rows
+from demonet_study.bench import METHODS, GraphSpec, bench
+from demonet_study.bench.floor import copy_bandwidth
+from demonet_study.bench.methods import build
+from demonet_study.bench.rows import Row
+from demonet_study.bench.step import products, training_step, wait
+from demonet_study.experiments.rows import write_rows
 
 MODULES = ["module", "module-once", "module+drop", "module-edges", "module-csr", "module-sorted", "module-plain"]
 PAPER_MODULES = ["module-weight", "module-weight+drop", "module-weight-edges", "module-weight-plain"]

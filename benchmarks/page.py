@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from demonet.atomic import replacing
-from demonet.bench.methods import METHODS, OURS
-from demonet.bench.rows import Row, best, read_rows, slope
-from demonet.report.bench import running_time
+from demonet_study.bench.methods import METHODS, OURS
+from demonet_study.bench.rows import Row, best, read_rows, slope
+from demonet_study.report.bench import running_time
 
 ROOT = Path(__file__).parent.parent
 MARKED = re.compile(

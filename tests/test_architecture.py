@@ -10,28 +10,32 @@ from pathlib import Path
 import pytest
 
 import demonet
+import demonet_study
 
 SOURCE = Path(demonet.__file__).parent
+STUDY = Path(demonet_study.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
-PACKAGES = sorted({path.relative_to(SOURCE).parts[0] for path in FILES if path.parent != SOURCE})
+STUDY_FILES = sorted(STUDY.rglob("*.py"))
 
 # A module imports only from packages of a lower level.
 LEVEL = {
     **{"errors": -2, "atomic": -1, "configfile": 0, "checks": 0, "tensorfile": 0, "sealed": 0, "arrayfolder": 1},
     **{"degree": 1, "data": 2, "ops": 3, "nn": 4, "kernels": 5, "train": 5, "transforms": 5},
-    **{"baselines": 6, "distributed": 6, "ensemble": 7, "estimators": 8, "experiments": 8, "bench": 8},
-    **{"runs": 9, "report": 10, "cli": 11},
+    **{"baselines": 6, "distributed": 6, "ensemble": 7, "estimators": 8, "runs": 9, "report": 10, "cli": 11},
 }
-# Exceptions: imports inside one level.
-BESIDE = {("experiments", "estimators"), ("experiments", "bench")}
+# The same inside the study, which imports anything from the library.
+STUDY_LEVEL = {"protocol": 0, "ledger": 0, "bench": 1, "experiments": 2, "report": 3, "cli": 4}
+PACKAGES = [("demonet", name) for name in sorted(LEVEL)] + [("demonet_study", name) for name in sorted(STUDY_LEVEL)]
 
 
-def package(path: Path) -> str:
-    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+def package(path: Path) -> tuple[str, str]:
+    """The top-level package of a file, and the package or module of that which the file belongs to."""
+    whole = STUDY if path.is_relative_to(STUDY) else SOURCE
+    return whole.name, path.relative_to(whole).parts[0].removesuffix(".py")
 
 
 def imports(path: Path) -> set[str]:
-    """Every module of the package that a file imports, at its top or inside a function."""
+    """Every module of the two packages that a file imports, at its top or inside a function."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -39,45 +43,63 @@ def imports(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: imports are absolute"
             found.add(node.module)
-            found |= {f"{node.module}.{alias.name}" for alias in node.names if node.module == "demonet"}
-    return {name for name in found if name.split(".")[0] == "demonet"}
+            whole = node.module in ("demonet", "demonet_study")
+            found |= {f"{node.module}.{alias.name}" for alias in node.names if whole}
+    return {name for name in found if name.split(".")[0] in ("demonet", "demonet_study")}
 
 
-def may_import(importer: str, imported: str) -> bool:
-    same = importer == imported
-    return same or LEVEL[imported] < LEVEL[importer] or (importer, imported) in BESIDE
+def may_import(importer: tuple[str, str], imported: tuple[str, str]) -> bool:
+    """Whether a package may import another; both as :func:`package` gives them."""
+    if importer[0] != imported[0]:
+        return importer[0] == "demonet_study"
+    level = LEVEL if importer[0] == "demonet" else STUDY_LEVEL
+    return importer == imported or level[imported[1]] < level[importer[1]]
 
 
 def test_every_package_has_a_level():
-    assert set(PACKAGES) <= set(LEVEL)
-    assert {package(path) for path in FILES if path.parent == SOURCE} <= {"__init__", "__main__", *LEVEL}
+    assert {package(path) for path in [*FILES, *STUDY_FILES]} - set(PACKAGES) == {
+        ("demonet", "__init__"),
+        ("demonet", "__main__"),
+        ("demonet_study", "__init__"),
+    }
 
 
-@pytest.mark.parametrize("name", sorted(LEVEL))
+@pytest.mark.parametrize("name", PACKAGES, ids=".".join)
 def test_imports_go_one_way(name):
     wrong = []
-    for path in FILES:
+    for path in [*FILES, *STUDY_FILES]:
         if package(path) != name:
             continue
         for module in sorted(imports(path) - {"demonet"}):
-            imported = module.split(".")[1]
-            if imported in LEVEL and not may_import(name, imported):
-                wrong.append(f"{path.relative_to(SOURCE)} imports {module}")
+            imported = (*module.split("."), "__init__")[:2]
+            known = imported in PACKAGES or imported[0] != name[0]
+            if known and not may_import(name, imported):
+                wrong.append(f"{path} imports {module}")
     assert wrong == []
+
+
+def test_the_library_names_the_study_in_one_place():
+    """Where the command line looks up its commands: no other import by name goes round the rule above."""
+    named = [path.relative_to(SOURCE).as_posix() for path in FILES if "demonet_study" in path.read_text("utf-8")]
+    assert named == ["cli/__init__.py"]
 
 
 def test_the_check_finds_an_import_from_a_higher_level(tmp_path):
     """Without this the test above could not fail."""
     path = tmp_path / "a.py"
-    path.write_text("def f():\n    from demonet.train.loop import fit\n    from demonet import cli\n")
-    assert imports(path) == {"demonet.train.loop", "demonet", "demonet.cli"}
-    assert not may_import("data", "train")
-    assert not may_import("baselines", "experiments")
-    assert may_import("experiments", "baselines")
-    assert may_import("train", "nn")
+    path.write_text(
+        "def f():\n    from demonet.train.loop import fit\n    from demonet import cli\n    import demonet_study\n"
+    )
+    assert imports(path) == {"demonet.train.loop", "demonet", "demonet.cli", "demonet_study"}
+    assert not may_import(("demonet", "data"), ("demonet", "train"))
+    assert not may_import(("demonet", "cli"), ("demonet_study", "ledger"))
+    assert not may_import(("demonet_study", "ledger"), ("demonet_study", "experiments"))
+    assert may_import(("demonet_study", "ledger"), ("demonet", "cli"))
+    assert may_import(("demonet", "train"), ("demonet", "nn"))
 
 
-LIGHT = "demonet, demonet.data, demonet.degree, demonet.ops, demonet.nn, demonet.kernels, demonet.train, demonet.bench"
+LIGHT = "demonet, demonet.data, demonet.degree, demonet.ops, demonet.nn, demonet.kernels, demonet.train"
+LIGHT += ", demonet_study.bench"
 HEAVY = ["typer", "rich", "plotly", "pooch", "pyarrow", "platformdirs", "filelock", "pandas", "playwright"]
 # PyTorch Geometric cannot do without jinja2, so that one is watched: only what this package asks for counts.
 ALONE = f"""
@@ -99,6 +121,6 @@ def test_importing_asks_for_nothing_heavy():
     assert done.stdout == "imported\n", done.stderr
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+@pytest.mark.parametrize("path", [*FILES, *STUDY_FILES], ids=lambda path: str(path.relative_to(SOURCE.parent)))
 def test_every_module_has_a_docstring(path):
     assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))

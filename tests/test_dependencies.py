@@ -39,7 +39,7 @@ def test_every_import_is_declared():
     known = declared(PROJECT["dependencies"]).union(
         *(declared(PROJECT["optional-dependencies"][name]) for name in OPTIONAL)
     )
-    known |= {"demonet", *sys.stdlib_module_names, *NOT_REQUIRED}
+    known |= {"demonet", "demonet_study", *sys.stdlib_module_names, *NOT_REQUIRED}
     assert {name: file for name, file in imported().items() if name not in known} == {}
 
 

@@ -1,4 +1,4 @@
-"""Every example in every docstring of the package says what is true."""
+"""Every example in every docstring of both packages says what is true."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ import pkgutil
 import pytest
 
 import demonet
+import demonet_study
 
-MODULES = sorted(module.name for module in pkgutil.walk_packages(demonet.__path__, "demonet."))
+MODULES = sorted(
+    module.name
+    for package in (demonet, demonet_study)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+)
 
 
-@pytest.mark.parametrize("name", ["demonet", *MODULES])
+@pytest.mark.parametrize("name", ["demonet", "demonet_study", *MODULES])
 def test_examples(name):
     result = doctest.testmod(importlib.import_module(name), verbose=False)
     assert result.failed == 0, f"{result.failed} of {result.attempted} examples in {name} failed: see the output"

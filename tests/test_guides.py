@@ -42,7 +42,7 @@ def test_every_guide_is_known():
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_steps_work(page, tmp_path):
-    shutil.copytree(ROOT / "src" / "demonet", tmp_path / "src" / "demonet")
+    shutil.copytree(ROOT / "src", tmp_path / "src")
     changed, ran = set(), 0
     for block in blocks(page):
         if block.title:

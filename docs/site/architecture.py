@@ -16,28 +16,41 @@ ROWS = [
     [("train", "objective, loop, presets"), ("kernels", "WL kernels, closed form"), ("transforms", "for PyG loaders")],
     [("baselines", "compared systems"), ("distributed", "parts, processes")],
     [("ensemble", "candidates, selection, refit")],
-    [("estimators", "scikit-learn classes"), ("experiments", "runs, ledger"), ("bench", "timing")],
+    [("estimators", "scikit-learn classes")],
     [("runs", "files to run folder")],
     [("report", "pages")],
     [("cli", "commands")],
+]
+# The same of the study, above all of the library.
+STUDY = [
+    [("protocol", "splits by name"), ("ledger", "finished runs, workers")],
+    [("bench", "timing")],
+    [("experiments", "one run of each kind, statistics")],
+    [("report", "tables, figures, claims")],
+    [("cli", "reproduce, bench")],
 ]
 WIDTH, HEIGHT, GAP = 720, 44, 10
 
 
 def draw() -> str:
     """The picture as SVG."""
-    total = len(ROWS) * (HEIGHT + GAP) + GAP
+    total = HEIGHT + (len(ROWS) + len(STUDY)) * (HEIGHT + GAP) + GAP
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {total}" role="img" '
-        'aria-label="Packages of demonet; each imports only from those below it">',
+        'aria-label="Packages of demonet and, above it, of demonet_study; each imports only from those below it">',
         "<style>rect{fill:#eef2fb;stroke:#3f51b5;stroke-width:1.2}text{font-family:system-ui,sans-serif;fill:#1f2a44}"
         ".name{font-weight:600;font-size:15px}.what{font-size:12px;fill:#4a5570}"
         "@media(prefers-color-scheme:dark){rect{fill:#1e2438;stroke:#8c9eff}text{fill:#e8ebf7}.what{fill:#b3bad3}}"
         "</style>",
     ]
-    for number, row in enumerate(reversed(ROWS)):
+    places = [("demonet_study", row) for row in reversed(STUDY)] + [("demonet", row) for row in reversed(ROWS)]
+    y, above = -HEIGHT, ""
+    for whole, row in places:
+        y += HEIGHT + GAP
+        if whole != above:
+            y, above = y + HEIGHT // 2, whole
+            parts.append(f'<text class="name" x="{GAP}" y="{y - 6}">{whole}</text>')
         width = (WIDTH - GAP * (len(row) + 1)) / len(row)
-        y = GAP + number * (HEIGHT + GAP)
         for place, (name, what) in enumerate(row):
             x = GAP + place * (width + GAP)
             parts += [

@@ -1,9 +1,10 @@
-"""JSON files that seal themselves, with a checksum of everything else in them; paths of the files that they name."""
+"""JSON with sorted keys; files that seal themselves with a checksum of everything else in them, and what they name."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,11 @@ from demonet.atomic import replacing
 from demonet.errors import DemonetError
 
 _SEAL = "sha256"
+
+
+def canonical(content: Mapping[str, Any]) -> str:
+    """Content as JSON text; the same content gives the same text, whatever the order of its keys."""
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def write_sealed(path: Path, value: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from sklearn.neighbors import KNeighborsClassifier
-from tests.experiments.tiny import tiny
+from tests.study.experiments.tiny import tiny
 
 from demonet import baselines
 from demonet.baselines.base import labels

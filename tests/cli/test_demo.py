@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from demonet import cli
 from demonet.data.synthetic import flip_graph, role_graph, small_graphs
 from demonet.errors import DemonetError
-from demonet.experiments import demo
+from demonet.runs import demo
 
 
 @pytest.fixture

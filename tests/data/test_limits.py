@@ -16,10 +16,10 @@ from demonet import DemonetError, checks
 from demonet.data import ids_of, read_graph, read_graphs
 from demonet.data.readers.base import MAX_LINE, GraphOptions
 from demonet.data.readers.graphml import from_networkx, read_gexf, read_graphml
-from demonet.experiments.ledger.work import work
 from demonet.nn.config import ModelConfig
 from demonet.runs import Settings
 from demonet.runs.compare import Comparing
+from demonet_study.ledger.work import work
 
 GRAPHS = {
     "weighted": nx.les_miserables_graph(),

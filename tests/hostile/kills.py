@@ -89,10 +89,10 @@ class Counter:
 def warm():
     """The command line, after every command that is killed has run once in this process, or what it imports."""
     from demonet.cli import app
-    from demonet.experiments.ledger.job import stamp
-    from demonet.experiments.ledger.schema import _expected_columns
     from demonet.report.page import _plotly
-    from demonet.report.paper import files, parts  # noqa: F401
+    from demonet_study.ledger.job import stamp
+    from demonet_study.ledger.schema import _expected_columns
+    from demonet_study.report import files, parts  # noqa: F401
 
     _plotly()
     _expected_columns()

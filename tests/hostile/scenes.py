@@ -16,9 +16,9 @@ from tests.hostile.kills import FIT, KILLED, Child, forked
 from tests.runs.files import write_problem
 
 from demonet import DemonetError
-from demonet.experiments.ledger.store import Ledger
 from demonet.runs import load_run
 from demonet.train.checkpoint import digest
+from demonet_study.ledger.store import Ledger
 
 AIRPORTS = {"brazil-airports.edgelist": b"1 2\n2 3\n3 1\n3 4\n", "labels-brazil-airports.txt": b"1 0\n2 1\n3 2\n4 3\n"}
 Tree = dict[str, str]
@@ -26,9 +26,9 @@ Tree = dict[str, str]
 
 def forked_workers(folder: Path) -> None:
     """Workers are real processes, but forked: a spawned one imports PyTorch for seconds."""
-    from demonet.experiments.ledger import engines
+    from demonet.runs import workers
 
-    engines.CONTEXT = multiprocessing.get_context("fork")
+    workers.CONTEXT = multiprocessing.get_context("fork")
 
 
 def downloads(folder: Path) -> None:

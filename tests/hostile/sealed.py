@@ -19,13 +19,13 @@ from tests.runs.files import fit, write_problem
 
 from demonet import DemonetError
 from demonet.errors import DemonetWarning
-from demonet.experiments.ledger.engines import Ended, Task, run_task
-from demonet.experiments.ledger.job import Cell, Job, Outcome, Stamp
-from demonet.experiments.ledger.parquet import read_parquet
-from demonet.experiments.ledger.store import Ledger
 from demonet.runs import RunProgress, Settings, compare, predict_run
 from demonet.runs.compare import Comparing, compare_run
 from demonet.runs.folder import warn_of_damage
+from demonet.runs.workers import Ended, attempt
+from demonet_study.ledger.job import Cell, Job, Outcome, Stamp
+from demonet_study.ledger.parquet import read_parquet
+from demonet_study.ledger.store import Ledger
 
 READ = ("config.json", "manifest.json", "metrics.json", "model.safetensors", "run.safetensors")
 Change = Callable[[bytes, random.Random], bytes]
@@ -166,11 +166,11 @@ class _Here:
 
     slots = 1
 
-    def start(self, task: Task) -> None:
+    def start(self, task: compare.Attempt) -> None:
         self.task = task
 
     def wait(self, seconds: float) -> list[Ended]:
-        return [run_task(compare.perform, compare._stamp, self.task, "cpu")]
+        return [attempt(compare.perform, self.task)]
 
     def close(self) -> None:
         pass

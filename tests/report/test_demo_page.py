@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from demonet.experiments import demo
 from demonet.report.demo import demo_page
 from demonet.report.page import Table, render, write
+from demonet.runs import demo
 
 
 @pytest.fixture(scope="module", params=[1, 2], ids=["one split", "two splits"])

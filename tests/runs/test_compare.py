@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 from demonet import cli
 from demonet.ensemble import EFFORTS
 from demonet.errors import DemonetError, DemonetWarning
-from demonet.experiments.ledger.engines import run_task
-from demonet.experiments.statistics import holm, paired
 from demonet.runs import Reading, compare, competitors
 from demonet.runs.compare import CompareProgress, Comparing, compare_run
+from demonet.runs.statistics import holm, paired
+from demonet.runs.workers import attempt
 
 FEW = ("majority", "degree-knn", "structural-lr")
 
@@ -31,12 +31,12 @@ class Here:
         self.slots, self.given, self.tasks, self.closed = slots, [], [], False
 
     def start(self, task):
-        self.given.append((task.job.cell.method, task.job.seed))
+        self.given.append((task.method, task.number))
         self.tasks.append(task)
 
     def wait(self, seconds):
         tasks, self.tasks = self.tasks, []
-        return [run_task(compare.perform, compare._stamp, task, "cpu") for task in tasks]
+        return [attempt(compare.perform, task) for task in tasks]
 
     def close(self):
         self.closed = True

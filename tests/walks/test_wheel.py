@@ -11,13 +11,15 @@ from tests.walks.command import LEFT_OUT, build_wheel, demonet, environment, pyt
 
 import demonet as package
 
+PACKAGES = ("demonet/", "demonet_study/")
 
-def test_the_wheel_has_every_file_of_the_package(tmp_path):
+
+def test_the_wheel_has_every_file_of_both_packages(tmp_path):
     with zipfile.ZipFile(build_wheel(tmp_path)) as wheel:
-        inside = {name for name in wheel.namelist() if name.startswith("demonet/")}
+        inside = {name for name in wheel.namelist() if name.startswith(PACKAGES)}
     source = ROOT / "src"
-    files = {str(path.relative_to(source)) for path in (source / "demonet").rglob("*") if path.is_file()}
-    assert inside == {name for name in files if "__pycache__" not in name}
+    files = {path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file()}
+    assert inside == {name for name in files if name.startswith(PACKAGES) and "__pycache__" not in name}
 
 
 def test_the_command_and_the_package_are_those_of_the_wheel(tmp_path, monkeypatch):

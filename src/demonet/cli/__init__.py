@@ -1,13 +1,18 @@
-"""The command line. One file per command; heavy imports are inside the commands, so that help is fast."""
+"""The command line. One file per command; heavy imports are inside the commands, so that help is fast.
+
+The commands of :data:`STUDY` are in the package ``demonet_study``, which imports this one. They are looked up by name
+when they are asked for, or listed; this is the only place that knows of that package.
+"""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from demonet.cli.bench import bench
 from demonet.cli.compare import compare
 from demonet.cli.console import plain_errors, spelling
 from demonet.cli.datasets import datasets
@@ -17,11 +22,29 @@ from demonet.cli.export import export
 from demonet.cli.fit import fit
 from demonet.cli.predict import predict
 from demonet.cli.report import report
-from demonet.cli.reproduce import reproduce
 from demonet.cli.store import store
 from demonet.distributed.launch import status
 
-app = typer.Typer(name="demonet", no_args_is_help=True, pretty_exceptions_enable=False)
+STUDY = ("bench", "reproduce")  # demonet_study.cli.bench.bench, demonet_study.cli.reproduce.reproduce
+
+
+class Commands(TyperGroup):
+    """The commands of this package, and those of the study."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names, in the order of the help."""
+        return [*super().list_commands(ctx), *STUDY]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of a name; None if there is none."""
+        if cmd_name in STUDY and cmd_name not in self.commands:
+            found = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+            found.command(cmd_name)(getattr(import_module(f"demonet_study.cli.{cmd_name}"), cmd_name))
+            self.add_command(typer.main.get_command(found), cmd_name)
+        return super().get_command(ctx, cmd_name)
+
+
+app = typer.Typer(name="demonet", cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False)
 app.command("demo")(demo)
 app.command("fit")(fit)
 app.command("compare")(compare)
@@ -31,8 +54,6 @@ app.command("embed")(embed)
 app.command("report")(report)
 app.command("export")(export)
 app.command("datasets")(datasets)
-app.command("bench")(bench)
-app.command("reproduce")(reproduce)
 
 
 def _print_version(wanted: bool) -> None:

@@ -40,10 +40,3 @@ ClassWeight = Literal["balanced"]
 Log = Literal["tensorboard"]
 Workers = Literal["local", "torchrun", "ray"]  # demonet.runs.settings.ENGINES
 Partition = Literal["balanced", "hash", "metis"]  # demonet.distributed.partition.METHODS
-
-
-class Engine(StrEnum):
-    """Where experiments run."""
-
-    LOCAL = "local"
-    RAY = "ray"

@@ -35,7 +35,7 @@ def spelling(app: typer.Typer, arguments: list[str]) -> Spelling:
     """
     group: Any = typer.main.get_command(app)
     name = next((argument for argument in arguments if not argument.startswith("-")), "")
-    command = group.commands.get(name)
+    command = group.get_command(None, name)
     parameters = {} if command is None else {parameter.name: parameter for parameter in command.params}
 
     def spell(name: str, value: Any) -> str | None:

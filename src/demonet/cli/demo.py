@@ -22,9 +22,9 @@ def demo(
     from rich.table import Table
 
     from demonet.errors import DemonetError
-    from demonet.experiments.demo import FLIP_METHODS, METHODS, run, steps
     from demonet.report.demo import demo_page
     from demonet.report.page import write
+    from demonet.runs.demo import FLIP_METHODS, METHODS, run, steps
 
     if not out.parent.is_dir():  # before minutes of training
         raise DemonetError("the folder of the page does not exist", argument="out", file=out)

@@ -175,6 +175,13 @@ def nested_k_fold(y: Tensor, outer: int, inner: int, seed: int, stratified: bool
     return nested
 
 
+def half(data: Data, seed: int) -> Split:
+    """The first half of the nodes is for training; the others are divided at random into validation and test."""
+    n = int(data.num_nodes or 0)
+    other = n // 2 + torch.randperm(n - n // 2, generator=torch.Generator().manual_seed(seed))
+    return Split("half", seed, torch.arange(n // 2), other[: len(other) // 2], other[len(other) // 2 :])
+
+
 def _cut(name: str, y: Tensor, parts: tuple[float, float, float], seed: int, stratified: bool) -> Split:
     items, labels = _labelled(y), y.cpu().numpy()
     bounds = np.rint(np.cumsum(parts) * items.size).astype(int)[:2]

@@ -7,13 +7,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from demonet.experiments.demo import EPOCHS, FLIP_METHODS, METHODS, PATIENCE, Comparison, Demo, Flip, Mirror
 from demonet.report import chart_plotly
 from demonet.report.accuracy import Bin, Share, bin_of
 from demonet.report.chart import Axis, Chart, Panel, Series
 from demonet.report.figures import accuracy_bars, embedding_scatter, learning_curves
 from demonet.report.page import Facts, Figure, Page, Section, Table, Text
 from demonet.report.table_cells import Cell, Column, Estimate
+from demonet.runs.demo import EPOCHS, FLIP_METHODS, METHODS, PATIENCE, Comparison, Demo, Flip, Mirror
 
 OURS = [method for method in (*METHODS, *FLIP_METHODS) if method.startswith("demonet-") or method == "kernel"]
 BY_DEGREE = ("kernel", "demonet-default", "gcn", "gcn + degree")

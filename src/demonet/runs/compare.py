@@ -5,7 +5,7 @@ keyed by the settings and by the checksums of the input files. So an interrupted
 more splits or more methods need only the missing cells, and changed files start again.
 
 Splits of one data set overlap, so intervals and differences have the corrected variance of Nadeau and Bengio
-(:mod:`demonet.experiments.statistics`).
+(:mod:`demonet.runs.statistics`).
 """
 
 from __future__ import annotations
@@ -21,23 +21,22 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import demonet
 from demonet.atomic import PART, replacing
 from demonet.baselines import names as baseline_names
+from demonet.baselines.ours import OURS
 from demonet.checks import check_jobs
 from demonet.ensemble import EFFORTS
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
-from demonet.experiments.ledger.engines import Ended, Engine, LocalEngine, Task
-from demonet.experiments.ledger.job import Cell, Job, Outcome, Stamp, canonical
-from demonet.experiments.measure import Meter
-from demonet.experiments.methods import OURS
-from demonet.experiments.statistics import holm, paired
 from demonet.runs.competitors import ALWAYS, AUTO, KERNEL, Competitor, Size, cost, group_of, methods_for
+from demonet.runs.measure import Meter
 from demonet.runs.plan import Plan, make_plan
 from demonet.runs.settings import MOST_SPLITS, Reading, Settings
-from demonet.sealed import read_sealed, write_sealed
+from demonet.runs.statistics import holm, paired
+from demonet.runs.workers import Ended, Engine, LocalEngine
+from demonet.sealed import canonical, read_sealed, write_sealed
 from demonet.train.metrics import METRICS
 
 METRIC_NAMES = ("accuracy", "balanced", "macro-f1")  # those of predicted classes, which every method has
@@ -243,31 +242,40 @@ def _competitor(asked: str) -> Competitor:
     return Competitor(plan.inputs, epochs=plan.epochs, effort=settings["effort"], seed=settings["seed"])
 
 
-def perform(job: Job, device: str = "cpu") -> Outcome:
-    """One cell, in a worker: split ``seed`` of the method; the value is the test accuracy."""
-    asked = job.cell.options
+class Attempt(NamedTuple):
+    """A method on a split of what was asked for."""
+
+    asked: str
+    method: str
+    number: int
+
+
+def perform(attempt: Attempt) -> dict[str, Any]:
+    """The content of one cell, in a worker."""
+    asked = attempt.asked
     with warnings.catch_warnings():  # the parent has shown what there is to say about the files
         warnings.simplefilter("ignore", DemonetWarning)
         plan = _plan(asked)
     if plan.checksums != json.loads(asked)["checksums"]:
         raise DemonetError("the files have changed since the comparison was started")
-    competitor, split = _competitor(asked), plan.splits[job.seed]
+    competitor, split = _competitor(asked), plan.splits[attempt.number]
     meter = Meter()
-    predicted = competitor.predict(job.cell.method, split, plan.settings.seed + job.seed)
+    predicted = competitor.predict(attempt.method, split, plan.settings.seed + attempt.number)
     seconds, memory = meter.seconds, meter.peak_memory_mb
     y, test, val = plan.inputs.data.y.numpy(), split.test.numpy(), split.val.numpy()
     metrics = {name: METRICS[name].functions["classify"](y[test], predicted[test], None) for name in METRIC_NAMES}
     validation = float((predicted[val] == y[val]).mean()) if val.size else None
-    extra = {"metrics": metrics, "split": split.hash, "validation": validation}
-    return Outcome(metrics["accuracy"], seconds, memory, extra)
-
-
-def _stamp(kind: str, dataset: str, device: str) -> Stamp:
-    return Stamp("", "", device)  # cells are keyed by the folder, not by the ledger
+    return {
+        "metrics": metrics,
+        "split": split.hash,
+        "validation": validation,
+        "seconds": round(seconds, 3),
+        "peak_memory_mb": round(memory, 1),
+    }
 
 
 def _processes(jobs: int) -> Engine:
-    return LocalEngine(perform, _stamp, jobs, "cpu")
+    return LocalEngine(perform, jobs)
 
 
 def _work(
@@ -287,15 +295,14 @@ def _work(
         while waiting or running:
             while waiting and running < engine.slots and time.monotonic() < deadline:
                 name, number = waiting.pop(0)
-                job = Job(Cell("compare", "", name, options=asked), number)
-                engine.start(Task(job, _stamp("", "", "cpu")))
+                engine.start(Attempt(asked, name, number))
                 running += 1
             left = deadline - time.monotonic()
             if not running or left <= 0:
                 return
             for ended in engine.wait(min(left, 3600.0)):
                 running, done = running - 1, done + 1
-                name, number = ended.task.job.cell.method, ended.task.job.seed
+                name, number = ended.task.method, ended.task.number
                 result = _result(ended)
                 if isinstance(result, str):
                     failed.setdefault(name, result)
@@ -313,11 +320,8 @@ def _result(ended: Ended) -> dict[str, Any] | str:
     """The content of a cell, or in a line why there is none."""
     if ended.outcome is None:
         return ended.error.strip().splitlines()[-1].removeprefix("demonet.errors.DemonetError: ")
-    return {
-        **ended.outcome.extra,
-        "seconds": round(ended.outcome.seconds, 3),
-        "peak_memory_mb": round(ended.outcome.peak_memory_mb, 1),
-    }
+    content: dict[str, Any] = ended.outcome
+    return content
 
 
 def _check(plan: Plan, comparing: Comparing) -> None:

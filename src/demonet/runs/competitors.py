@@ -21,12 +21,13 @@ from demonet.baselines.attributes import kind_of
 from demonet.baselines.embedding import Embedding
 from demonet.baselines.kernel import KernelMethod
 from demonet.baselines.network import Network
+from demonet.baselines.ours import OURS, applies
 from demonet.data.splits import Split
 from demonet.ensemble import Ensemble
 from demonet.ensemble.portfolio import Effort
-from demonet.experiments.methods import OURS, DemoNet, applies
 from demonet.kernels import KernelMachine
 from demonet.runs.inputs import Inputs
+from demonet.train.presets import preset
 from demonet.train.recipes import family_of, train_graphs, train_nodes
 
 AUTO, KERNEL = "demonet-auto", "demonet-kernel"
@@ -180,8 +181,8 @@ class Competitor:
         return machine.predict_proba(self._data).argmax(axis=1)
 
     def _ours(self, name: str, split: Split, seed: int) -> Int:
-        made = DemoNet(name, "default" if name == "demonet-default" else "paper", {})
-        chosen = made.chosen(family_of(self._data))
+        base = preset("default" if name == "demonet-default" else "paper", family_of(self._data))
+        chosen = replace(base, model=base.model.changed(**OURS[name]))
         blocks = [
             "standardised" if self._features and block in ("attributes", "tfidf") else block
             for block in chosen.features.split("+")

@@ -1,0 +1,231 @@
+"""The computations of ``demonet demo``: four small problems with a known answer, the same splits for all methods.
+
+Every network has the same limit of epochs and the same patience, both large enough that the GCN stops by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.neural_network import MLPClassifier
+from torch import Tensor
+from torch_geometric.data import Data
+
+from demonet import baselines
+from demonet.baselines.base import labels
+from demonet.baselines.network import Network
+from demonet.baselines.selection import logistic, select
+from demonet.data.features import FeatureMap, adjacency
+from demonet.data.splits import Split, half, thirds
+from demonet.data.synthetic import flip_graph, mirrored_karate, role_graph, small_graphs
+from demonet.degree.count import count_degree
+from demonet.kernels import KernelMachine
+from demonet.runs.statistics import spread
+from demonet.train import History, TrainConfig, family_of, preset, train_graphs, train_nodes
+
+SCHEMES = ("weight", "hash", "smooth")
+FEATURES = "degree-rbf+degree-onehot"  # there are no attributes: every network starts from the degree
+METHODS = (*(f"demonet-{scheme}" for scheme in SCHEMES), "gcn", "degree-knn")
+FLIP_METHODS = (
+    *("kernel", "kernel, s_d = 0", "kernel, shuffled degrees", "demonet-default"),
+    *("gcn", "gcn + degree", "sage + degree", "lr + degree", "mlp + degree"),
+)
+EPOCHS, PATIENCE = 2_000, 100
+NOISE = 0.2  # share of moved edges, so that degrees alone are not enough
+
+
+@dataclass
+class Comparison:
+    """The accuracies of every method on one problem, one per split, and the learning curves on the first split."""
+
+    title: str
+    accuracy: dict[str, list[float]] = field(default_factory=dict)
+    curves: dict[str, History] = field(default_factory=dict)
+
+    def row(self, method: str) -> tuple[float, float, float]:
+        """Mean, standard deviation and half the width of the 95 % interval."""
+        return spread(self.accuracy[method])
+
+
+@dataclass(frozen=True)
+class Flip:
+    """A rule that flips with the degree: the comparison, and who is right at which degree.
+
+    Attributes:
+        comparison: Accuracies and learning curves.
+        ceiling: The accuracy of whoever knows the rule.
+        threshold: The degree above which the rule is reversed.
+        degree: The degrees of the tested nodes, split after split.
+        right: For each method, whether each of these nodes is classified correctly.
+    """
+
+    comparison: Comparison
+    ceiling: float
+    threshold: float
+    degree: NDArray[np.int64]
+    right: dict[str, NDArray[np.bool_]]
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """The mirrored karate club: coordinates of the nodes, and distances between mirrored nodes."""
+
+    data: Data
+    xy: Tensor
+    mirrored_distance: float
+    other_distance: float
+    test_accuracy: float
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Everything that the page shows."""
+
+    roles: Comparison
+    graphs: Comparison
+    flip: Flip
+    mirror: Mirror
+
+
+def run(splits: int = 3, seed: int = 0, on_step: Callable[[str], None] = lambda step: None) -> Demo:
+    """Train everything; ``on_step`` is called with the name of each step before it starts."""
+    roles = _compare("Roles in a graph", role_graph(seed), splits, seed, on_step)
+    graphs = _compare("Families of small graphs", small_graphs(120, seed, noise=NOISE), splits, seed, on_step)
+    flipped = flip(splits, seed, on_step)
+    on_step("Mirrored karate club: demonet-smooth")
+    return Demo(roles, graphs, flipped, mirror(seed))
+
+
+def steps(splits: int) -> int:
+    """How many times ``run`` calls ``on_step``."""
+    return splits * (2 * len(METHODS) + len(FLIP_METHODS)) + 1
+
+
+def _compare(
+    title: str, data: Data | Sequence[Data], splits: int, seed: int, on_step: Callable[[str], None]
+) -> Comparison:
+    result = Comparison(title)
+    y = labels(data)
+    for number in range(splits):
+        split = thirds(y, seed + number, stratified=True)
+        for method in METHODS:
+            on_step(f"{title}, split {number + 1}: {method}")
+            accuracy, history = _one(method, data, y, split, seed + number)
+            result.accuracy.setdefault(method, []).append(accuracy)
+            if number == 0 and history is not None:
+                result.curves[method] = history
+    return result
+
+
+def _one(method: str, data: Data | Sequence[Data], y: Tensor, split: Split, seed: int) -> tuple[float, History | None]:
+    scheme = method.removeprefix("demonet-")
+    if scheme == method:
+        options: dict[str, Any] = {"features": FEATURES, "train": _training(data)} if method == "gcn" else {}
+        baseline = baselines.get(method)(**options).fit(data, split, seed)
+        return baseline.score(split.test, y), baseline.history if isinstance(baseline, Network) else None
+    base = preset("default", family_of(data))
+    chosen = replace(base, features=FEATURES, model=replace(base.model, scheme=scheme), train=_training(data))
+    if isinstance(data, Data):
+        trained = train_nodes(data, split, chosen, seed=seed)
+    else:
+        trained = train_graphs(data, split, chosen, seed=seed)
+    return trained.test_metric, trained.history
+
+
+def _training(data: Data | Sequence[Data]) -> TrainConfig:
+    """The training settings of every network: full batch, and early stopping that lets it train out."""
+    return replace(preset("default", family_of(data)).train, epochs=EPOCHS, patience=PATIENCE, batch_size=None)
+
+
+def flip(splits: int = 3, seed: int = 0, on_step: Callable[[str], None] = lambda step: None) -> Flip:
+    """Every method of :data:`FLIP_METHODS` on a graph whose rule flips with the degree."""
+    data, result = flip_graph(seed), Comparison("A rule that flips with the degree")
+    degree = count_degree(data.edge_index, data.y.numel()).numpy()
+    right: dict[str, list[NDArray[np.bool_]]] = {method: [] for method in FLIP_METHODS}
+    tested = []
+    for number in range(splits):
+        split = thirds(data.y, seed + number, stratified=True)
+        machine: KernelMachine | None = None
+        tested.append(degree[split.test.numpy()])
+        for method in FLIP_METHODS:
+            on_step(f"{result.title}, split {number + 1}: {method}")
+            history = None
+            if method.startswith("kernel"):
+                predicted, machine = _kernel(method, data, split, seed + number, machine)
+            elif method.startswith(("lr", "mlp")):
+                predicted = _tabular(method, data, split, seed + number)
+            else:
+                predicted, history = _network(method, data, split, seed + number)
+            found = (predicted == data.y)[split.test].numpy()
+            right[method].append(found)
+            result.accuracy.setdefault(method, []).append(float(found.mean()))
+            if number == 0 and history is not None:
+                result.curves[method] = history
+    everywhere = {method: np.concatenate(parts) for method, parts in right.items()}
+    return Flip(result, data.ceiling, float(np.median(degree)), np.concatenate(tested), everywhere)
+
+
+def _kernel(
+    method: str, data: Data, split: Split, seed: int, first: KernelMachine | None
+) -> tuple[Tensor, KernelMachine]:
+    """Predictions of the closed form; shuffled degrees go with the settings that were chosen with the true ones."""
+    train, val, y = split.train.numpy(), split.val.numpy(), data.y.numpy()
+    if method == "kernel, shuffled degrees" and first is not None:
+        view = first.inputs_.transform(data).shuffled(seed)
+        machine = KernelMachine(first.task_, settings=[setting for setting, _ in first.members_])
+        machine.fit_views(view.take(train), y[train], view.take(val), y[val])
+    else:
+        machine = KernelMachine(degree=method == "kernel").fit(data, train, y[train], val, y[val])
+        view = machine.inputs_.transform(data)
+    scores = machine.link_.log_probabilities(machine.decision_of(view))
+    return torch.from_numpy(scores.argmax(axis=1)), first or machine
+
+
+def _tabular(method: str, data: Data, split: Split, seed: int) -> Tensor:
+    """A linear model or a perceptron on a table of all that the rule reads.
+
+    Its columns are the attributes of a node, the mean attributes of its neighbours, and a radial basis of its degree.
+    """
+    edges = adjacency(data)
+    mean = (edges @ data.x.numpy()) / np.maximum(edges.sum(axis=1), 1)[:, None]
+    columns = FeatureMap("standardised+degree-rbf").fit_transform(data).numpy()
+    x = np.hstack([columns, mean / mean.std(axis=0)]).astype(np.float64)
+    if method.startswith("lr"):
+        return logistic(x, data.y, split).predict(x)
+    models = [MLPClassifier((64,), alpha=decay, max_iter=500, random_state=seed) for decay in (1e-2, 1e-1, 1)]
+    return select(models, x, data.y, split, default=models[0]).predict(x)
+
+
+def _network(method: str, data: Data, split: Split, seed: int) -> tuple[Tensor, History]:
+    """The default network, or a GCN or GraphSAGE with or without the degree among its inputs."""
+    if method == "demonet-default":
+        chosen = replace(preset("default", "attributes"), features="standardised", train=_training(data))
+        trained = train_nodes(data, split, chosen, seed=seed)
+        with torch.no_grad():
+            return trained.model.eval()(*trained.inputs).argmax(1), trained.history
+    name, _, degree = method.partition(" + ")
+    features = "standardised+degree-rbf" if degree else "standardised"
+    options: dict[str, Any] = {"features": features, "train": _training(data)}
+    baseline = cast(Network, baselines.get(name)(**options).fit(data, split, seed))
+    return baseline.predict(), baseline.history
+
+
+def mirror(seed: int = 0) -> Mirror:
+    """Train on one copy of the karate club to tell its 34 members apart, and embed the other copy."""
+    data = mirrored_karate()
+    base, n = preset("default", "nodes"), data.y.numel()
+    trained = train_nodes(data, half(data, seed), replace(base, train=replace(base.train, epochs=EPOCHS)), seed=seed)
+    with torch.no_grad():
+        embedding = trained.model.eval().embed(*trained.inputs).double()  # type: ignore[operator]
+    centred = embedding - embedding.mean(0)
+    distance = torch.cdist(centred, centred)
+    nodes, others = torch.arange(n), ~torch.eye(n, dtype=torch.bool)
+    others[nodes, data.mirror] = False
+    xy = centred @ torch.linalg.svd(centred, full_matrices=False).Vh[:2].T  # the two principal components
+    mirrored, other = float(distance[nodes, data.mirror].mean()), float(distance[others].mean())
+    return Mirror(data, xy, mirrored, other, trained.test_metric)

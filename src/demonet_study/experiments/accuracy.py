@@ -1,0 +1,79 @@
+"""One run of kind ``accuracy``: a method on a split, tested once.
+
+Under a nested protocol a method may have a grid of settings. Each is fitted without the test part; the best on
+validation (the first of equals) is fitted once more and tested. Methods without a grid either select on validation by
+themselves (kernels, simple baselines) or have fixed settings.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from itertools import product
+from typing import Any
+
+import torch
+
+from demonet.baselines.base import Items, labels
+from demonet.data.splits import Split
+from demonet.runs.measure import Meter
+from demonet_study.experiments.methods import Fit, Method, method
+from demonet_study.ledger.job import Cell, Job, Outcome
+from demonet_study.protocol import folds_of, split_by
+
+Options = dict[str, Any]
+# Width and dropout, the same for both networks; Errica et al. (ICLR'20) have a larger grid.
+_WIDTHS, _DROPOUTS = (32, 64), (0.0, 0.5)
+GRIDS: dict[str, list[Options]] = {
+    "gin": [{"hidden": hidden, "dropout": dropout} for hidden, dropout in product(_WIDTHS, _DROPOUTS)],
+    "demonet-default": [
+        {"model": {"hidden": hidden, "dropout": dropout}} for hidden, dropout in product(_WIDTHS, _DROPOUTS)
+    ],
+}
+
+
+def accuracy(job: Job, device: str = "cpu") -> Outcome:
+    """Run ``seed`` of a cell: split (or fold) ``seed`` and seed ``seed``.
+
+    The value is the test accuracy. The extra values are the validation accuracy, the hash of the split, the epochs of a
+    network, and the settings selected from a grid. The time includes reading the data.
+    """
+    meter, cell = Meter(), job.cell
+    options = json.loads(cell.options)
+    plain = method(cell.method, cell.preset, options)
+    data = plain.read(cell.dataset, device)
+    split = split_by(cell.split, labels(data), job.seed)
+    grid = GRIDS.get(cell.method, []) if folds_of(cell.split) else []
+    chosen = _best(cell, options, grid, data, split, job.seed) if grid else {}
+    done = _with(cell, options, chosen).fit(data, split, job.seed)
+    return Outcome(done.test, meter.seconds + done.earlier, meter.peak_memory_mb, _beside(done, split, chosen))
+
+
+def _best(cell: Cell, options: Options, grid: list[Options], data: Items, split: Split, seed: int) -> Options:
+    blind = Split(split.name, split.seed, split.train, split.val, torch.empty(0, dtype=torch.int64))
+    return max(grid, key=lambda changes: _with(cell, options, changes).fit(data, blind, seed).validation)
+
+
+def _with(cell: Cell, options: Options, changes: Options) -> Method:
+    """The cell's method with some settings changed; options of the cell take precedence."""
+    return method(cell.method, cell.preset, joined(changes, options))
+
+
+def joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> Options:
+    """Merge nested options; the second argument takes precedence.
+
+    >>> joined({"model": {"hidden": 32, "dropout": 0.5}}, {"model": {"hidden": 8}, "tasks": "log2"})
+    {'model': {'hidden': 8, 'dropout': 0.5}, 'tasks': 'log2'}
+    """
+    both = dict(one) | dict(other)
+    for name in one.keys() & other.keys():
+        if isinstance(one[name], Mapping) and isinstance(other[name], Mapping):
+            both[name] = joined(one[name], other[name])
+    return both
+
+
+def _beside(done: Fit, split: Split, chosen: Options) -> dict[str, Any]:
+    validation = None if math.isnan(done.validation) else done.validation
+    found = {"validation": validation, "epochs": done.epochs, "split": split.hash, "chosen": chosen}
+    return {name: value for name, value in found.items() if value not in (None, {})}

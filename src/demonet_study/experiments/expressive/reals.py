@@ -1,0 +1,160 @@
+r"""Collisions of DEMO-Net's layer on real-valued attributes.
+
+The layer is linear in the aggregate of the neighbours, :math:`\hat W_d \, a`. With one-hot colours ``a`` counts them,
+so it is the multiset. With real numbers different multisets may have equal sums, and no matrix of
+any degree changes a sum of zero. Hence two neighbourhoods collide in every draw of the weights exactly when
+
+.. math:: a = a' \quad\text{and}\quad (d = d' \;\text{ or }\; a = 0).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations, combinations_with_replacement
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from demonet.degree import DegreeTasks
+from demonet.errors import DemonetError
+from demonet.nn import DEMOConv
+from demonet.nn.conv import Scheme
+from demonet_study.experiments.expressive.convolutions import WIDTH
+from demonet_study.experiments.expressive.partitions import alike
+
+Aggregation = Literal["sum", "mean"]
+Multiset = tuple[int, ...]
+
+VALUES = (-1, 0, 1, 2, 3, 4)
+KINDS = {
+    "both zero": "both aggregates are zero",
+    "same degree": "equal aggregates that are not zero, equal degrees",
+    "other degree": "equal aggregates that are not zero, different degrees: only the degree's matrix tells them apart",
+    "apart": "different aggregates",
+}
+NAMED: tuple[tuple[Multiset, Multiset], ...] = (
+    ((0,), (0, 0)),
+    ((), (0,)),
+    ((), (-1, 1)),
+    ((0,), (-1, 1)),
+    ((1, 4), (2, 3)),
+    ((-1, 3), (0, 2)),
+    ((1,), (0, 1)),
+    ((2,), (1, 1)),
+    ((1,), (1, 1)),
+    ((1,), (2,)),
+)
+
+
+@dataclass(frozen=True)
+class RealCollision:
+    """How often neighbourhoods of numbers collide under DEMO-Net's layer.
+
+    Attributes:
+        scheme: The layer's scheme; ``"shared"`` is the layer without its degree-specific term.
+        aggregation: ``"sum"`` (the paper's) or ``"mean"``.
+        kind: The kind of pairs, a key of :data:`KINDS`.
+        left: A neighbourhood, or ``"any"`` for all pairs of this kind.
+        right: The other neighbourhood.
+        pairs: Number of pairs.
+        always: Of these, how many collide in every draw of the weights.
+        sometimes: How many collide in some draws and not in others.
+        share: The share of draws in which a pair collides, on average over the pairs.
+    """
+
+    scheme: str
+    aggregation: str
+    kind: str
+    left: str
+    right: str
+    pairs: int
+    always: int
+    sometimes: int
+    share: float
+
+
+def multisets(max_size: int = 3) -> list[Multiset]:
+    """Every multiset of at most ``max_size`` of the values, small ones first."""
+    return [m for size in range(max_size + 1) for m in combinations_with_replacement(VALUES, size)]
+
+
+def kind(left: Multiset, right: Multiset, aggregation: Aggregation) -> str:
+    """The kind of a pair, a key of :data:`KINDS`."""
+    # Fractions are compared without division, which is exact for integers.
+    scales = (max(len(right), 1), max(len(left), 1)) if aggregation == "mean" else (1, 1)
+    if sum(left) * scales[0] != sum(right) * scales[1]:
+        return "apart"
+    if sum(left) == 0:
+        return "both zero"
+    return "same degree" if len(left) == len(right) else "other degree"
+
+
+def real_collisions(*, draws: int = 100, seed: int = 0) -> list[RealCollision]:
+    """The named pairs, and all pairs of :func:`multisets` by kind, for each scheme and aggregation.
+
+    Args:
+        draws: Number of draws of the weights.
+        seed: Seed of the first draw; each draw has the next.
+    """
+    if draws < 1:
+        raise DemonetError(f"draws={draws}: at least 1 is needed")
+    every = multisets()
+    places = np.array(list(combinations(range(len(every)), 2)))
+    number = {pair: place for place, pair in enumerate(combinations(every, 2))}
+    rows: list[RealCollision] = []
+    for aggregation in get_args(Aggregation):
+        kinds = np.array([kind(left, right, aggregation) for left, right in number])
+        for scheme in ("weight", "hash", "smooth", "shared"):
+            share = _shares(every, places, scheme, aggregation, range(seed, seed + draws))
+            for left, right in NAMED:
+                place = np.array([number[left, right]])
+                rows.append(_row(scheme, aggregation, kinds[place[0]], _text(left), _text(right), share[place]))
+            rows += [_row(scheme, aggregation, name, "any", "any", share[kinds == name]) for name in KINDS]
+    return rows
+
+
+def _shares(
+    every: list[Multiset], places: NDArray[np.int64], scheme: str, aggregation: Aggregation, draws: range
+) -> NDArray[np.float64]:
+    """The share of draws in which each pair collides; all seeds have the attribute 1."""
+    x, edge_index = _stars(every)
+    tasks = DegreeTasks.exact(torch.arange(max(map(len, every)) + 1))
+    count = np.zeros(len(places), dtype=np.int64)
+    for draw in draws:
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            torch.manual_seed(draw)
+            conv = _layer(tasks, scheme, aggregation, draw)
+            out = conv(x, edge_index)[: len(every)].numpy()
+        count += alike(out, places[:, 0], places[:, 1])
+    return count / len(draws)
+
+
+def _layer(tasks: DegreeTasks, scheme: str, aggregation: Aggregation, draw: int) -> torch.nn.Module:
+    """With a scale of zero the degree-specific matrices vanish, and only the shared one is left."""
+    name: Scheme = "weight" if scheme == "shared" else scheme
+    scale = 0.0 if scheme == "shared" else 1.0
+    return DEMOConv(
+        1, 2 * WIDTH, tasks, scheme=name, aggr=aggregation, combine="concat", hash_seed=draw, degree_scale=scale
+    ).double()
+
+
+def _stars(every: list[Multiset]) -> tuple[torch.Tensor, torch.Tensor]:
+    """A seed with the attribute 1 for each multiset, followed by all neighbours; edges point to the seeds."""
+    seed = torch.arange(len(every)).repeat_interleave(torch.tensor([len(m) for m in every]))
+    values = torch.tensor([value for m in every for value in m], dtype=torch.float64)
+    x = torch.cat([torch.ones(len(every), dtype=torch.float64), values])[:, None]
+    return x, torch.stack([len(every) + torch.arange(len(seed)), seed])
+
+
+def _row(scheme: str, aggregation: str, name: str, left: str, right: str, share: NDArray[np.float64]) -> RealCollision:
+    always, never = int((share == 1).sum()), int((share == 0).sum())
+    sometimes = len(share) - always - never
+    return RealCollision(
+        scheme, aggregation, str(name), left, right, len(share), always, sometimes, float(share.mean())
+    )
+
+
+def _text(multiset: Multiset) -> str:
+    return "{" + ", ".join(map(str, multiset)) + "}"

@@ -1,0 +1,197 @@
+"""The rows of a part as tables: methods down, data sets (or shares, layers, sizes) across, in groups."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from demonet.report.table_cells import Beside, Verdict
+from demonet.runs.statistics import Difference
+from demonet_study.report.names import COMPARED, FLOORS, OURS, group_of, method_name, set_name
+
+ROUNDING = 0.0005
+"""Printed numbers have three digits; smaller differences count as none."""
+NOT_YET = "not yet run"
+LEVEL = 0.05
+"""Differences with a smaller p are marked."""
+
+
+@dataclass(frozen=True)
+class ResultRow:
+    """A row of ``results/<part>.csv``: the mean over the runs of a cell.
+
+    Attributes:
+        part, dataset, method, preset: What it is; ``preset`` is empty for baselines.
+        variant: What differs within a method, such as ``"layers=3"``; may be empty.
+        split, train_fraction: The protocol, and its share of training items (NaN if it names none).
+        mean, std, ci95: Mean, standard deviation, and half the 95 % interval of the mean by Student's t; NaN if there
+            are too few runs.
+        runs, wanted: How many runs there are and how many are wanted.
+        paper, paper_std: What the paper prints; NaN if nothing.
+        seconds, peak_memory_mb: Mean processor time of a run, and the smallest peak memory.
+        device, code: From the stamp that all these runs share.
+        values: All runs in the order of seeds; not in the file.
+        rule: ``"strict"`` or ``"refit"`` (see :mod:`demonet_study.experiments.default`); empty in parts that have only
+            one, whose files do not have this column.
+    """
+
+    part: str
+    dataset: str
+    method: str
+    preset: str
+    variant: str
+    split: str
+    train_fraction: float
+    mean: float
+    std: float
+    ci95: float
+    runs: int
+    wanted: int
+    paper: float
+    paper_std: float
+    seconds: float
+    peak_memory_mb: float
+    device: str
+    code: str
+    values: tuple[float, ...] = ()
+    rule: str = ""
+
+    @property
+    def whole(self) -> bool:
+        """Whether all wanted runs are there and have a mean. Other rows are never marked as best."""
+        return self.runs >= self.wanted and not math.isnan(self.mean)
+
+    @property
+    def name(self) -> str:
+        """Method and preset, as a table shows them."""
+        return method_name(self.method, self.preset)
+
+    @property
+    def full_name(self) -> str:
+        """Method, preset and variant."""
+        return method_name(self.method, self.preset, self.variant)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the rows of a part become tables.
+
+    Attributes:
+        table: The title of the table that a row belongs to; empty if the part has only one.
+        column: The column of a row.
+        line: The line of a row.
+        best: Whether the largest or the smallest number of a column is marked, or none.
+        digits: Digits after the decimal point.
+        words: Texts that replace some numbers, such as "yes" for 1.
+        head: The heading of the column of names.
+        cost: Whether the page shows seconds and memory, too.
+    """
+
+    table: Callable[[ResultRow], str] = lambda row: ""
+    column: Callable[[ResultRow], str] = lambda row: set_name(row.dataset)
+    line: Callable[[ResultRow], str] = lambda row: row.name
+    best: Literal["max", "min"] | None = "max"
+    digits: int = 3
+    words: Mapping[float, str] | None = None
+    head: str = "method"
+    cost: bool = False
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a table: its row in each column, ``None`` where the method does not apply."""
+
+    name: str
+    rows: tuple[ResultRow | None, ...]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table: its columns, and its lines by group. Groups without lines are left out."""
+
+    title: str
+    columns: tuple[str, ...]
+    groups: dict[str, list[Line]]
+    layout: Layout
+
+    @property
+    def lines(self) -> list[Line]:
+        """All lines, in order."""
+        return [line for lines in self.groups.values() for line in lines]
+
+
+def grids(layout: Layout, rows: Sequence[ResultRow]) -> list[Grid]:
+    """The tables of a part; lines and columns are in the order of the rows."""
+    return [
+        _grid(title, [row for row in rows if layout.table(row) == title], layout)
+        for title in dict.fromkeys(map(layout.table, rows))
+    ]
+
+
+def _grid(title: str, rows: Sequence[ResultRow], layout: Layout) -> Grid:
+    columns = tuple(dict.fromkeys(map(layout.column, rows)))
+    places = {(layout.line(row), layout.column(row)): row for row in rows}
+    groups: dict[str, list[Line]] = {}
+    for group in (OURS, COMPARED, FLOORS):
+        names = dict.fromkeys(layout.line(row) for row in rows if group_of(row.method) == group)
+        if names:
+            groups[group] = [Line(name, tuple(places.get((name, column)) for column in columns)) for name in names]
+    return Grid(title, columns, groups, layout)
+
+
+def beside(row: ResultRow | None) -> Beside | None:
+    """A row as a cell of the page."""
+    if row is None:
+        return None
+    note = f"{row.runs} of {row.wanted} runs" if 0 < row.runs < row.wanted else ""
+    if math.isnan(row.mean):
+        note = why_empty(row)
+    return Beside(row.mean, row.std, row.paper, row.paper_std, verdict(row), note)
+
+
+def why_empty(row: ResultRow) -> str:
+    """Why a row has no mean."""
+    return "a run gave no number" if row.runs else NOT_YET
+
+
+def verdict(row: ResultRow) -> Verdict | None:
+    """How our mean compares with the printed number.
+
+    ``"same"``: the printed number is inside the 95 % interval of our mean, and less than two deviations away.
+    ``"near"``: it is less than two standard deviations away, by the larger of ours and the printed one. Otherwise
+    ``"above"`` or ``"below"``. ``None`` if one of the numbers or every deviation is missing. Rows without a split
+    (the properties of Table 1) have no deviation: they are equal or not.
+    """
+    away = row.mean - row.paper
+    spread = two_deviations(row) if row.split else 0.0
+    if math.isnan(away) or math.isnan(spread):
+        return None
+    if abs(away) <= (0.0 if math.isnan(row.ci95) else min(row.ci95, spread)) + ROUNDING:
+        return "same"
+    if abs(away) <= spread + ROUNDING:
+        return "near"
+    return "above" if away > 0 else "below"
+
+
+def two_deviations(row: ResultRow) -> float:
+    """Twice the larger of our standard deviation and the printed one; NaN if there is neither."""
+    return 2 * max((value for value in (row.std, row.paper_std) if not math.isnan(value)), default=math.nan)
+
+
+def difference_cell(difference: Difference, p: float, note: str) -> Beside:
+    """A difference ± half its interval as a cell of the page, marked if p is small."""
+    found: Verdict | None = None
+    if p < LEVEL:
+        found = "above" if difference.mean > 0 else "below"
+    return Beside(difference.mean, (difference.high - difference.low) / 2, verdict=found, note=note)
+
+
+def p_text(p: float) -> str:
+    """A p value as text.
+
+    >>> p_text(0.0301), p_text(1e-9)
+    ('0.030', '< 0.001')
+    """
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"

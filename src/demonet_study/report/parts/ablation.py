@@ -1,0 +1,227 @@
+"""Ablation: the contribution of each component, by the same runs without it or with another in its place.
+
+A change is compared run by run with the full model, on each data set and over all sets of a kind. Its p is corrected
+by Holm for all changes of a model and all kinds of sets, and needs every wanted run; until then a change has its
+difference and interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from demonet.data.catalog import find
+from demonet.report.chart import Axis, Chart, Panel, Series
+from demonet.report.page import Section, Table
+from demonet.report.table_cells import Beside, Column
+from demonet.report.table_cells import Cell as TableCell
+from demonet.runs.statistics import Difference, holm, paired
+from demonet.sealed import canonical
+from demonet.train.presets import Family
+from demonet_study.experiments.methods import family_in_catalog
+from demonet_study.experiments.statistics import pooled, ratio_of
+from demonet_study.ledger.job import Cell
+from demonet_study.report.grid import LEVEL, NOT_YET, Layout, ResultRow, difference_cell, p_text
+from demonet_study.report.names import kind_of, set_name, slug
+from demonet_study.report.parts.graphs import SETS as GRAPH_SETS
+from demonet_study.report.parts.nodes import PAPER_RUNS
+from demonet_study.report.parts.nodes import SETS as NODE_SETS
+from demonet_study.report.parts.part import Entry, Part, Rows, Shown
+
+Options = dict[str, Any]
+FULL = "full"
+WITHOUT: dict[str, Options] = {
+    f"without the {term} part": {"model": {"without": term}} for term in ("seed", "shared", "degree")
+}
+# The scheme weight has a matrix per task; the tasks determine which degrees share one.
+TASKS: dict[str, Options] = {
+    "exact tasks": {"model": {"scheme": "weight"}, "tasks": "exact"},
+    "tasks by 8 quantiles": {"model": {"scheme": "weight"}, "tasks": "quantiles:8"},
+    "tasks by powers of two": {"model": {"scheme": "weight"}, "tasks": "log2"},
+}
+POOLING: dict[str, Options] = {
+    f"{pooling} pooling": {"model": {"pooling": pooling}} for pooling in ("mean", "sum", "degree")
+}
+# The degree as a feature: removed if the preset has it, added if it does not.
+ENCODING: dict[tuple[str, Family], dict[str, Options]] = {
+    ("paper", "nodes"): {"without degree encoding": {"features": "constant"}},
+    ("paper", "attributes"): {"with degree encoding": {"features": "attributes+degree-onehot"}},
+    ("paper", "graphs"): {"with degree encoding": {"features": "attributes+degree-onehot"}},
+    ("default", "nodes"): {"without degree encoding": {"features": "constant"}},
+    ("default", "attributes"): {"with degree encoding": {"features": "tfidf+degree-rbf"}},
+    ("default", "graphs"): {"without degree encoding": {"features": "attributes"}},
+}
+
+
+# These changes of DEMO-Net (weight) are methods of Tables 4 and 5, so their runs are used here, too.
+SMOOTH, MEAN = "smooth tasks", "mean pooling"
+KNOWN = {SMOOTH: "demonet-smooth", MEAN: "demonet-m-weight"}
+
+
+def from_paper(family: Family) -> dict[str, Options]:
+    """The changes to DEMO-Net (weight) with the preset ``paper``."""
+    buckets = {words: {"tasks": options["tasks"]} for words, options in TASKS.items() if words != "exact tasks"}
+    found: dict[str, Options] = {FULL: {}, **WITHOUT, SMOOTH: {}, **buckets}
+    if family == "graphs":
+        found |= {MEAN: {}, "sum pooling": POOLING["sum pooling"]}
+    return found | ENCODING["paper", family]
+
+
+def from_default(family: Family) -> dict[str, Options]:
+    """The changes to the default."""
+    found: dict[str, Options] = {FULL: {}, **WITHOUT, **TASKS}
+    if family == "graphs":
+        found |= POOLING
+    return found | ENCODING["default", family]
+
+
+def _entries(sets: Sequence[str], runs: int) -> list[Entry]:
+    found = []
+    for dataset in sets:
+        family, split = family_in_catalog(dataset), find(dataset).protocol
+        for words, options in from_paper(family).items():
+            cell = Cell("accuracy", dataset, KNOWN.get(words, "demonet-weight"), "paper", canonical(options), split)
+            found.append(Entry(cell, runs, words, method="demonet-weight"))
+        for words, options in from_default(family).items():
+            cell = Cell("accuracy", dataset, "demonet-default", "default", canonical(options), split)
+            found.append(Entry(cell, runs, words))
+    return found
+
+
+@dataclass(frozen=True)
+class Change:
+    """The effect of one change over the data sets of a kind.
+
+    Attributes:
+        variant: What is changed.
+        kind: The kind of data sets.
+        sets: Data sets on which both models have runs.
+        missing: Data sets of the kind that lack runs.
+        difference: The mean over the sets of their differences from the full model.
+        p: Its corrected p; NaN while runs are missing.
+    """
+
+    variant: str
+    kind: str
+    sets: tuple[str, ...]
+    missing: tuple[str, ...]
+    difference: Difference | None
+    p: float = math.nan
+
+
+def on_sets(rows: Rows) -> dict[tuple[str, str], Difference]:
+    """The difference of each change from the full model, by (change, data set), where both have at least two runs."""
+    full = {row.dataset: row.values for row in rows if row.variant == FULL}
+    return {
+        (row.variant, row.dataset): paired(row.values, full[row.dataset], ratio_of(row.split))
+        for row in rows
+        if row.variant != FULL and min(len(row.values), len(full.get(row.dataset, ()))) > 1
+    }
+
+
+def over_kinds(rows: Rows) -> list[Change]:
+    """Every change of one model, over every kind of data sets to which it applies."""
+    found = on_sets(rows)
+    lacking = {(row.variant, row.dataset) for row in rows if not row.whole}
+    changes = []
+    for variant in dict.fromkeys(row.variant for row in rows if row.variant != FULL):
+        sets = [row.dataset for row in rows if row.variant == variant]
+        for kind in dict.fromkeys(map(kind_of, sets)):
+            members = [name for name in sets if kind_of(name) == kind]
+            there = tuple(name for name in members if (variant, name) in found)
+            missing = tuple(name for name in members if {(variant, name), (FULL, name)} & lacking)
+            whole = pooled([found[variant, name] for name in there]) if there else None
+            changes.append(Change(variant, kind, there, missing, whole))
+    made = [math.nan if one.missing or one.difference is None else one.difference.p for one in changes]
+    return [replace(one, p=p) for one, p in zip(changes, holm(made), strict=True)]
+
+
+def changes_table(rows: Rows, *, anchor: str) -> Section | None:
+    """The effect of each change of one model over the data sets of a kind."""
+    found = {(one.variant, one.kind): one for one in over_kinds(rows)}
+    if not found:
+        return None
+    variants, kinds = (list(dict.fromkeys(key[i] for key in found)) for i in (0, 1))
+    cells: list[list[TableCell]] = [
+        [variant, *(_brings(found.get((variant, kind))) for kind in kinds)] for variant in variants
+    ]
+    columns = [Column("what is changed"), *(Column(kind, signed=True) for kind in kinds)]
+    members = {kind: list(dict.fromkeys(row.dataset for row in rows if kind_of(row.dataset) == kind)) for kind in kinds}
+    caption = (
+        "Mean difference in test accuracy from the full model, paired by split, with equal weight for each data set, "
+        "± half its 95 % interval by the corrected resampled t-test. p is corrected by Holm over the whole table. "
+        f"▲ and ▼: p below {LEVEL}. "
+        + " ".join(f"{kind.capitalize()}: {', '.join(map(set_name, sets))}." for kind, sets in members.items())
+    )
+    title = f"Over the sets of a kind: {rows[0].name}"
+    return Table(columns, cells, caption, sortable=True, title=title, anchor=anchor, below=True)
+
+
+def _brings(found: Change | None) -> TableCell:
+    if found is None:
+        return None
+    if found.difference is None:
+        return Beside(math.nan, math.nan, note=NOT_YET)
+    lacking = f"{', '.join(map(set_name, found.missing))}: runs missing"
+    return difference_cell(found.difference, found.p, lacking if found.missing else f"p {p_text(found.p)}")
+
+
+def _chart(rows: Rows) -> Chart | None:
+    """Paired differences of every change of one model from the full model, with intervals; a panel per data set."""
+    found = on_sets(rows)
+    if not found:
+        return None
+    variants = list(dict.fromkeys(row.variant for row in rows if row.variant != FULL))
+    panels = []
+    for dataset in dict.fromkeys(dataset for _, dataset in found):
+        points = [(float(i), found[name, dataset]) for i, name in enumerate(variants) if (name, dataset) in found]
+        panels.append(Panel(set_name(dataset), [_differences(points, variants)]))
+    x = Axis("difference of accuracy from the full model, run by run")
+    y = Axis("", names={float(i): name for i, name in enumerate(variants)})
+    title = f"What each part brings: {rows[0].name}"
+    return Chart(title, panels, x, y, columns=4, origin=0.0, legend=False)
+
+
+def _differences(points: Sequence[tuple[float, Difference]], variants: Sequence[str]) -> Series:
+    return Series(
+        "difference from the full model",
+        [found.mean for _, found in points],
+        [place for place, _ in points],
+        [found.low for _, found in points],
+        [found.high for _, found in points],
+        mark="intervals",
+        colour=0,
+        hover=[
+            f"{variants[int(place)]}\n{found.mean:+.3f} ({found.low:+.3f} to {found.high:+.3f}), {found.runs} runs"
+            for place, found in points
+        ],
+    )
+
+
+def _by_preset(rows: Rows) -> dict[str, list[ResultRow]]:
+    presets = dict.fromkeys(row.preset for row in rows)
+    return {preset: [row for row in rows if row.preset == preset] for preset in presets}
+
+
+def _sections(shown: Shown) -> list[Section | None]:
+    kinds = [
+        changes_table(rows, anchor=f"ablation-{slug(name)}-kinds") for name, rows in _by_preset(shown.rows).items()
+    ]
+    return [*kinds, *shown.figures, *shown.tables]
+
+
+ABLATION = Part(
+    "ablation",
+    "What each part brings",
+    "One change at a time to DEMO-Net (weight) with the preset `paper`, and to the default, on the paper's splits. A "
+    "part that is left out is set to zero and not learned; widths stay the same.",
+    lambda: _entries((*NODE_SETS, *GRAPH_SETS), PAPER_RUNS),
+    lambda: _entries(("brazil", "MUTAG"), 2),
+    layout=Layout(
+        lambda row: row.name, lambda row: set_name(row.dataset), lambda row: row.variant, head="what is changed"
+    ),
+    charts=lambda rows, _: {slug(f"ablation {preset}"): _chart(some) for preset, some in _by_preset(rows).items()},
+    sections=_sections,
+)

@@ -1,0 +1,110 @@
+"""The networks of the bench: what is compared computes what it says, whatever form its input has."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from demonet.degree import DegreeLayout
+from demonet.errors import DemonetError
+from demonet_study.bench.graphs import GraphSpec
+from demonet_study.bench.methods import METHODS, build, find
+from demonet_study.bench.step import training_step
+
+GRAPH = GraphSpec("uniform", nodes=60).make()
+HERE = [name for name in METHODS if name != "dgl"]
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_every_network_learns(name):
+    built = build(METHODS[name], GRAPH, "float32")
+    step = training_step(built)
+    losses = [float(step()) for _ in range(60)]
+    assert losses[-1] < 0.9 * losses[0]
+
+
+@pytest.mark.parametrize(("one", "other"), [("gcn", "gcn-csr"), ("sage", "sage-csr"), ("gin", "gin-csr")])
+def test_two_forms_of_one_network_give_the_same_scores(one, other):
+    first, second = (build(METHODS[name], GRAPH, "float32") for name in (one, other))
+    second.model.load_state_dict(first.model.state_dict())
+    torch.testing.assert_close(first.model(*first.inputs), second.model(*second.inputs), rtol=1e-4, atol=1e-5)
+
+
+def test_prepared_and_unprepared_inputs_give_the_same_scores():
+    first, second = (build(METHODS[name], GRAPH, "float32") for name in ("weight", "weight-lean"))
+    second.model.load_state_dict(first.model.state_dict())
+    torch.testing.assert_close(first.model(*first.inputs), second.model(*second.inputs))
+
+
+@pytest.mark.parametrize("other", ["module-once", "module-csr", "module-edges", "module-sorted", "module-plain"])
+def test_a_module_gives_the_same_scores_on_every_form_of_a_graph(other):
+    first, second = (build(METHODS[name], GRAPH, "float32") for name in ("module", other))
+    second.model.load_state_dict(first.model.state_dict())
+    rank = DegreeLayout.from_edge_index(GRAPH.edge_index, 60).rank
+    scores = first.model(*first.inputs)[rank]
+    again = second.model(*second.inputs)
+    torch.testing.assert_close(again[rank] if other == "module-once" else again, scores, rtol=1e-4, atol=1e-5)
+
+
+def test_our_labels_follow_their_nodes_into_degree_order():
+    built = build(METHODS["weight"], GRAPH, "float32")
+    row = {tuple(x.tolist()): int(y) for x, y in zip(GRAPH.x, GRAPH.y, strict=True)}
+    assert [row[tuple(x.tolist())] for x in built.inputs[0].x] == built.y.tolist()
+
+
+def test_all_have_the_same_shape():
+    for name in HERE:
+        built = build(METHODS[name], GRAPH, "float32")
+        assert built.model(*built.inputs).shape == (60, 16)
+
+
+def test_gat_has_one_head_or_eight_of_the_same_width_together():
+    heads = {name: build(METHODS[name], GRAPH, "float32").model.convolutions[1] for name in ("gat", "gat-8")}
+    assert {name: (conv.heads, conv.heads * conv.out_channels) for name, conv in heads.items()} == {
+        "gat": (1, 64),
+        "gat-8": (8, 64),
+    }
+
+
+def test_bfloat16_holds_everything_in_it():
+    for name in ("weight", "mlp"):
+        built = build(METHODS[name], GRAPH, "bfloat16")
+        assert {parameter.dtype for parameter in built.model.parameters()} == {torch.bfloat16}
+        assert built.model(*built.inputs).dtype == torch.bfloat16
+
+
+def test_an_unknown_method_is_refused_by_name():
+    with pytest.raises(DemonetError, match="'gnc'"):
+        find(["weight", "gnc"])
+
+
+def test_a_cuda_graph_needs_a_gpu():
+    built = build(METHODS["mlp"], GRAPH, "float32")
+    with pytest.raises(DemonetError, match="CUDA"):
+        training_step(built, mode="graphed")
+
+
+def test_tf32_needs_a_gpu():
+    built = build(METHODS["mlp"], GRAPH, "float32")
+    with pytest.raises(DemonetError, match="GPU"):
+        training_step(built, precision="tf32")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("name", ["mlp", "gin", "weight"])
+def test_a_captured_epoch_is_the_epoch(name):
+    graph = GraphSpec("uniform", nodes=500).make("cuda")
+    losses = []
+    for mode in ("eager", "graphed"):
+        built = build(METHODS[name], graph, "float32")
+        step = training_step(built, mode=mode)
+        losses.append([float(step()) for _ in range(30)])
+    eager, graphed = (torch.tensor(curve) for curve in losses)
+    torch.testing.assert_close(graphed[:20], eager[4:24], rtol=1e-3, atol=1e-3)  # four epochs went into the capture
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_an_epoch_that_waits_for_the_gpu_is_not_captured():
+    built = build(METHODS["gcn-csr"], GraphSpec("uniform", nodes=500).make("cuda"), "float32")
+    with pytest.raises(DemonetError, match="GPU"):
+        training_step(built, mode="graphed")

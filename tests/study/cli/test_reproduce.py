@@ -1,0 +1,358 @@
+"""``demonet reproduce``: runs what is missing, writes what is there, stops and goes on."""
+
+from __future__ import annotations
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from tests.pages import ROOT
+from tests.study.ledger.fakes import FORK, lines, perform, value, wait_for
+from typer.testing import CliRunner
+
+from demonet.cli import app, main
+from demonet.errors import DemonetError
+from demonet.runs import workers
+from demonet.sealed import canonical
+from demonet_study.cli.reproduce import _import
+from demonet_study.ledger import job
+from demonet_study.ledger import work as working
+from demonet_study.ledger.job import Cell, Job, Outcome, Result, Stamp
+from demonet_study.ledger.store import Ledger
+from demonet_study.report.files import duration, write_files
+from demonet_study.report.parts import PARTS, Entry, Part
+from demonet_study.report.parts.comparison import COMPARISON
+from demonet_study.report.parts.identity import embeddings
+from demonet_study.report.parts.nodes import NODES, entry
+
+METHODS = ("gcn", "majority", "demonet-hash")
+
+
+def part(name, options="{}"):
+    """A part with a few cells of real names and made-up numbers."""
+
+    def entries(sets):
+        cells = [Cell("accuracy", dataset, method, "", options, "thirds") for dataset in sets for method in METHODS]
+        return [Entry(cell, 2, paper=0.5, paper_std=0.1) for cell in cells]
+
+    return Part(name, name.title(), "By hand.", lambda: entries(("brazil", "usa")), lambda: entries(("brazil",)))
+
+
+@pytest.fixture(autouse=True)
+def cheap(monkeypatch, tmp_path):
+    """Runs that cost nothing, in forked workers."""
+    monkeypatch.setattr(workers, "CONTEXT", FORK)
+    monkeypatch.setattr(working, "POLL", 0.02)
+    monkeypatch.setattr(job, "perform", perform)
+    monkeypatch.setattr(job, "code", lambda kind: "c0de")
+    give(monkeypatch, part("nodes", canonical({"log": str(tmp_path / "log")})), part("graphs"))
+
+
+def give(monkeypatch, *parts):
+    """These parts and no others."""
+    monkeypatch.setattr("demonet_study.report.parts.PARTS", {one.name: one for one in parts})
+
+
+def run(tmp_path, *arguments):
+    return CliRunner().invoke(app, ["reproduce", *arguments, "--out", str(tmp_path / "out")], env={"COLUMNS": "200"})
+
+
+def table(tmp_path, name="nodes"):
+    with (tmp_path / "out" / f"{name}.csv").open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def ended(tmp_path):
+    return len(lines(tmp_path / "log", "end"))
+
+
+def test_it_does_what_is_missing_and_writes_everything(tmp_path):
+    first = run(tmp_path, "nodes", "--jobs", "2")
+    assert first.exit_code == 0, first.output
+    rows = table(tmp_path)
+    assert [(row["dataset"], row["method"]) for row in rows] == [(d, m) for d in ("brazil", "usa") for m in METHODS]
+    for row in rows:
+        cell = Cell("accuracy", row["dataset"], row["method"])
+        mean = (value(Job(cell, 0)) + value(Job(cell, 1))) / 2
+        assert float(row["mean"]) == pytest.approx(mean, rel=1e-3)
+        assert (row["runs"], row["wanted"], row["paper"], row["device"], row["code"]) == (
+            "2",
+            "2",
+            "0.5",
+            "cpu",
+            "c0de",
+        )
+    assert "values" not in rows[0]
+    assert first.stderr.startswith("0 of 12 runs, time left not known yet, gcn log:")
+    assert "\n12 of 12 runs\n12 runs in" in first.stderr
+    for name in ("nodes.csv", "tables/nodes.md", "tables/nodes.tex", "paper.html", "ledger.parquet"):
+        assert (tmp_path / "out" / name).stat().st_size > 0
+        assert f"Wrote {tmp_path / 'out' / name}" in first.stdout
+    assert not (tmp_path / "out" / "graphs.csv").exists()
+    again = run(tmp_path, "nodes")
+    assert "No run was missing." in again.stderr
+    assert ended(tmp_path) == 12
+    more = run(tmp_path, "nodes", "--runs", "3")
+    assert "6 runs in" in more.stderr
+    assert {row["runs"] for row in table(tmp_path)} == {"3"}
+
+
+def test_all_is_all_parts_and_quick_is_less(tmp_path):
+    result = run(tmp_path, "all", "--quick", "--runs", "1")
+    assert result.exit_code == 0, result.output
+    assert "6 runs in" in result.stderr
+    assert [len(table(tmp_path, name)) for name in ("nodes", "graphs")] == [3, 3]
+
+
+def test_a_part_of_which_nothing_is_quick_is_left_out(tmp_path, monkeypatch):
+    give(monkeypatch, part("nodes"), replace(part("reasons"), brief=list))
+    result = run(tmp_path, "all", "--quick")
+    assert result.exit_code == 0, result.output
+    assert not (tmp_path / "out" / "reasons.csv").exists()
+    assert len(table(tmp_path)) == 3
+
+
+def test_a_choice_of_sets_and_methods_leaves_the_other_cells_empty(tmp_path):
+    result = run(tmp_path, "nodes", "--sets", "brazil", "--methods", "gcn, majority")
+    assert result.exit_code == 0, result.output
+    done = {(row["dataset"], row["method"]): (int(row["runs"]), row["mean"]) for row in table(tmp_path)}
+    assert [runs for runs, _ in done.values()] == [2, 2, 0, 0, 0, 0]
+    assert done["usa", "gcn"] == (0, "nan")
+
+
+def test_render_only_does_no_run(tmp_path):
+    run(tmp_path, "nodes", "--sets", "brazil")
+    before = ended(tmp_path)
+    (tmp_path / "out" / "nodes.csv").unlink()
+    result = run(tmp_path, "all", "--render-only")
+    assert result.exit_code == 0, result.output
+    assert [row["runs"] for row in table(tmp_path)] == ["2"] * 3 + ["0"] * 3
+    assert [row["runs"] for row in table(tmp_path, "graphs")] == ["0"] * 6
+    assert ended(tmp_path) == before
+
+
+def test_runs_made_elsewhere_are_merged_and_rendered_here(tmp_path):
+    """Without rendering nothing but the ledger is written; the next command adds its runs and writes the rest."""
+    other = tmp_path / "other.sqlite"
+    first = run(tmp_path, "nodes", "--sets", "brazil", "--no-render", "--ledger", str(other))
+    assert first.exit_code == 0, first.output
+    assert not (tmp_path / "out").exists()
+    run(tmp_path, "nodes", "--sets", "usa")
+    result = run(tmp_path, "nodes", "--render-only", "--merge", str(other))
+    assert result.exit_code == 0, result.output
+    assert "Added 6 runs" in result.stderr
+    assert {row["runs"] for row in table(tmp_path)} == {"2"}
+    assert ended(tmp_path) == 12
+    with Ledger(tmp_path / "again.sqlite") as ledger:
+        assert ledger.import_runs(tmp_path / "out" / "ledger.parquet") == 12
+
+
+def test_a_time_limit_leaves_runs_for_the_next_command(tmp_path):
+    result = run(tmp_path, "nodes", "--time-limit", "0")
+    assert result.exit_code == 0, result.output
+    assert "Stopped with 12 runs left" in result.stderr
+    assert ended(tmp_path) == 0
+    assert "12 runs in" in run(tmp_path, "nodes", "--time-limit", "1000").stderr
+
+
+def test_borrowed_cells_are_shown_and_not_run(tmp_path, monkeypatch):
+    whole = part("nodes")
+    borrowing = replace(part("default"), whole=lambda: [replace(one, borrowed=True) for one in whole.entries()])
+    give(monkeypatch, whole, borrowing)
+    assert "No run was missing." in run(tmp_path, "default").stderr
+    assert {row["runs"] for row in table(tmp_path, "default")} == {"0"}
+    run(tmp_path, "nodes")
+    run(tmp_path, "default", "--render-only")
+    assert {row["runs"] for row in table(tmp_path, "default")} == {"2"}
+
+
+WITHOUT = """
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("plotly", "gensim", "grakel", "pyarrow", "ray"):
+            raise ModuleNotFoundError(f"{name} is not here", name=name)
+sys.meta_path.insert(0, Blocked())
+from tests.study.ledger.fakes import FORK
+from tests.study.experiments.tiny import tiny
+from demonet.cli import main
+from demonet_study.experiments import methods
+from demonet.runs import workers
+workers.CONTEXT, methods.load = FORK, tiny
+sys.argv = ["demonet", "reproduce", "default", *sys.argv[1:]]
+main()
+"""
+
+
+def test_runs_need_no_libraries_for_figures_and_no_parquet(tmp_path):
+    """As on a machine that has only what the methods need; the ledger is read here."""
+    options = ["--sets", "brazil", "--methods", "degree-knn,demonet-kernel", "--runs", "1"]
+    ledger = tmp_path / "ledger.sqlite"
+    command = [sys.executable, "-c", WITHOUT, *options, "--jobs", "2", "--no-render", "--ledger", str(ledger)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "4 runs in" in done.stderr
+    with Ledger(ledger) as opened:
+        assert sum(runs for _, runs, _ in opened.seconds()) == 4
+
+
+def test_other_parts_stay_whole_whatever_is_asked_of_one(tmp_path):
+    run(tmp_path, "all")
+    before = (tmp_path / "out" / "tables" / "graphs.md").read_text(encoding="utf-8")
+    for option in (("--runs", "1"), ("--quick",)):
+        result = run(tmp_path, "nodes", "--render-only", *option)
+        assert result.exit_code == 0, result.output
+        assert (tmp_path / "out" / "tables" / "graphs.md").read_text(encoding="utf-8") == before
+    assert [len(table(tmp_path, name)) for name in ("nodes", "graphs")] == [3, 6]
+
+
+def test_fresh_runs_are_shown_even_if_the_old_code_has_more(tmp_path, monkeypatch):
+    run(tmp_path, "nodes", "--sets", "brazil")
+    monkeypatch.setattr(job, "code", lambda kind: "other")
+    assert "3 runs in" in run(tmp_path, "nodes", "--sets", "brazil", "--fresh", "--runs", "1").stderr
+    assert [(row["code"], row["runs"]) for row in table(tmp_path)][:3] == [("other", "1")] * 3
+
+
+def test_a_file_that_another_command_writes_meanwhile_is_not_lost(tmp_path):
+    run(tmp_path, "nodes", "--sets", "brazil")
+    exported = tmp_path / "out" / "ledger.parquet"
+    first = exported.read_bytes()
+    exported.unlink()
+    with Ledger(tmp_path / "other.sqlite") as ledger:
+        taken = _import(ledger, exported, None)
+        exported.write_bytes(first)
+        assert _import(ledger, exported, taken) is not None
+        assert len(ledger.seconds()) == 3
+
+
+def test_a_ledger_that_is_named_and_not_there_empties_no_table(tmp_path):
+    run(tmp_path, "nodes")
+    before = (tmp_path / "out" / "nodes.csv").read_bytes()
+    result = run(tmp_path, "nodes", "--render-only", "--ledger", str(tmp_path / "ledgr.sqlite"))
+    assert isinstance(result.exception, DemonetError)
+    assert not (tmp_path / "ledgr.sqlite").exists()
+    assert (tmp_path / "out" / "nodes.csv").read_bytes() == before
+
+
+def test_runs_of_a_committed_export_count(tmp_path):
+    run(tmp_path, "nodes")
+    for path in (tmp_path / "out").glob("ledger.sqlite*"):
+        path.unlink()
+    result = run(tmp_path, "nodes", "--ledger", str(tmp_path / "other.sqlite"))
+    assert "No run was missing." in result.stderr
+    assert (tmp_path / "other.sqlite").exists()
+    assert not (tmp_path / "out" / "ledger.sqlite").exists()
+
+
+def test_whole_cells_outlive_other_code_and_parts_of_cells_do_not(tmp_path, monkeypatch):
+    run(tmp_path, "nodes", "--sets", "brazil")
+    run(tmp_path, "nodes", "--sets", "usa", "--runs", "1")
+    monkeypatch.setattr(job, "code", lambda kind: "other")
+    result = run(tmp_path, "nodes")
+    assert "6 runs in" in result.stderr  # both of each cell that was not whole
+    assert [row["code"] for row in table(tmp_path)] == ["c0de"] * 3 + ["other"] * 3
+    assert "6 runs in" in run(tmp_path, "nodes", "--fresh").stderr  # the whole ones, with the code as it is now
+    assert [row["code"] for row in table(tmp_path)] == ["other"] * 6
+
+
+def test_a_failed_run_is_told_after_all_is_written(tmp_path, monkeypatch):
+    give(monkeypatch, part("nodes", canonical({"fail": 1})))
+    for _ in range(2):
+        result = run(tmp_path, "nodes")
+        assert result.exit_code == 1
+        assert "failed: gcn fail:1 on brazil, thirds, seed 1: ValueError: no such luck" in result.stderr
+        assert "6 of 12 runs, 6 failed\n" in result.stderr
+        assert "6 runs failed" in result.stderr
+        assert {row["runs"] for row in table(tmp_path)} == {"1"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "facts"),
+    [
+        (("node",), ("'node'", "'nodes'")),
+        (("nodes", "--sets", "brasil"), ("'brasil'", "'brazil'")),
+        (("nodes", "--methods", "GNC,"), ("'GNC'", "'gcn'")),
+        (("nodes", "--methods", "xyz"), ("'xyz'", "demonet-hash, gcn, majority")),
+        (("nodes", "--device", "gpu"), ("'gpu'",)),
+    ],
+)
+def test_names_that_are_not_there_are_expected_errors(tmp_path, arguments, facts):
+    result = run(tmp_path, *arguments)
+    assert isinstance(result.exception, DemonetError)
+    assert all(fact in str(result.exception) for fact in facts)
+    assert ended(tmp_path) == 0
+
+
+def test_ctrl_c_ends_with_130_and_the_next_start_goes_on(tmp_path, monkeypatch):
+    """Half of the runs, those with seed 0, are recorded; the next one has begun and would never end."""
+    log, hold = tmp_path / "log", tmp_path / "hold"
+    hold.touch()
+    give(monkeypatch, part("nodes", canonical({"log": str(log), "hold": 1})))
+    monkeypatch.setattr(sys, "argv", ["demonet", "reproduce", "nodes", "--out", str(tmp_path / "out")])
+    process = FORK.Process(target=main)
+    process.start()
+    wait_for(lambda: len(lines(log, "begin")) == 7)
+    os.kill(process.pid, signal.SIGINT)
+    process.join(20)
+    assert process.exitcode == 130
+    assert not (tmp_path / "out" / "nodes.csv").exists()
+    with Ledger(tmp_path / "out" / "ledger.sqlite") as ledger:
+        assert sum(runs for _, runs, _ in ledger.seconds()) == ended(tmp_path) == 6
+    hold.unlink()
+    result = run(tmp_path, "nodes")
+    assert "6 runs in" in result.stderr
+    assert len(lines(log, "begin")) == 7 + 6
+
+
+def test_the_parts_are_those_that_the_help_names():
+    told = " ".join(CliRunner().invoke(app, ["reproduce", "--help"], env={"COLUMNS": "300"}).stdout.split())
+    assert f"{', '.join(PARTS)}, or all." in told
+
+
+def test_the_last_picture_of_a_network_is_the_one_that_is_drawn():
+    first, trained, alone = (
+        Entry(Cell("identity", "barbell", method, options=options), 1, variant)
+        for method, options, variant in (
+            ("gcn", "{}", "degree, first"),
+            ("gcn", "[]", "degree, trained"),
+            ("rolx", "{}", ""),
+        )
+    )
+    results = {
+        entry.cell: [Result(Job(entry.cell, 0), Stamp("", "", ""), _landed(place))]
+        for place, entry in enumerate((first, trained))
+    }
+    found = embeddings([first, trained, alone], results | {alone.cell: []})
+    assert found == {"barbell": {"GCN, degree": {"xy": [[1, 1]], "roles": [0]}}}
+
+
+def test_time_is_compared_on_one_kind_of_device(tmp_path, monkeypatch):
+    """A run on a GPU counts for the accuracy of Table 4 and not for what a method costs beside others."""
+    monkeypatch.setattr("demonet_study.report.parts.PARTS", {part.name: part for part in (NODES, COMPARISON)})
+    cell = entry("brazil", "gcn", "", 1).cell
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        for seed, device in ((0, "a GPU"), (1, "a GPU"), (0, "cpu")):
+            run, stamp = Job(cell, seed), Stamp("", "{}", device)
+            ledger.claim(run, stamp)
+            ledger.record(run, stamp, Outcome(0.5, 1.0, 1.0))
+        write_files(ledger, [NODES, COMPARISON], tmp_path, runs=None, quick=False, summary=None)
+    counted = {}
+    for part in ("nodes", "comparison"):
+        with (tmp_path / f"{part}.csv").open(encoding="utf-8") as lines:
+            counted[part] = {(row["runs"], row["device"]) for row in csv.DictReader(lines) if int(row["runs"])}
+    assert counted == {"nodes": {("2", "a GPU")}, "comparison": {("1", "cpu")}}
+
+
+def _landed(place):
+    return Outcome(0.0, 0.0, 0.0, {"points": [[place, place]], "roles": [0]})
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(0, "0 s"), (59.6, "1 min"), (3600, "1 h"), (3725, "1 h 2 min"), (90000, "1 d 1 h")]
+)
+def test_times_are_said_in_two_units(seconds, said):
+    assert duration(seconds) == said

@@ -1,0 +1,208 @@
+"""A run that gives an accuracy: every family of methods, every protocol, options, and errors that say what is wrong."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from tests.study.experiments.tiny import tiny, tiny_sets  # noqa: F401  (a fixture)
+
+from demonet import DemonetError
+from demonet.baselines.base import labels
+from demonet.baselines.graphwave import GraphWave
+from demonet.baselines.ours import applies
+from demonet.runs.measure import Meter
+from demonet.sealed import canonical
+from demonet_study.experiments import accuracy as runs
+from demonet_study.experiments.accuracy import GRIDS, accuracy
+from demonet_study.experiments.methods import DemoNet, EmbeddingMethod, Fit, family_in_catalog, method
+from demonet_study.ledger.job import Cell, Job, perform
+from demonet_study.protocol import split_by
+
+pytestmark = pytest.mark.usefixtures("tiny_sets")
+SHORT = {"train": {"epochs": 3}}
+
+
+def job(dataset, name, preset="", options=None, split="thirds", seed=0):
+    return Job(Cell("accuracy", dataset, name, preset, canonical(options or {}), split), seed)
+
+
+RUNS = [
+    *(job("brazil", name) for name in ("majority", "degree-knn", "structural-lr", "graphwave")),
+    *(job("brazil", name, options=SHORT) for name in ("gcn", "gat", "union", "gin")),
+    *(job("MUTAG", name) for name in ("wl", "wl-1nn", "attribute-lr", "degree-wl")),
+    *(job("MUTAG", name, options=SHORT) for name in ("gin", "dcnn", "patchy-san", "diffpool")),
+    job("blogcatalog", "attribute-neighbour-lr", split="10/20/70"),
+    *(job(s, f"demonet-{n}", "paper", SHORT) for s in ("brazil", "MUTAG") for n in ("hash", "weight", "smooth")),
+    *(job(s, f"demonet-{n}", "authors", SHORT) for s in ("brazil", "MUTAG") for n in ("hash", "weight")),
+    *(job("MUTAG", f"demonet-m-{n}", "paper", SHORT) for n in ("hash", "weight")),
+    *(job(s, "demonet-default", "default", SHORT) for s in ("brazil", "MUTAG", "blogcatalog")),
+]
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda r: f"{r.cell.dataset}-{r.cell.method}-{r.cell.preset}")
+def test_every_family_of_methods_gives_the_same_number_twice(run):
+    first, again = perform(run), perform(run)
+    assert (first.value, first.extra) == (again.value, again.extra)
+    assert 0.0 <= first.value <= 1.0
+    assert 0.0 <= first.extra["validation"] <= 1.0
+    assert first.seconds > 0
+    assert 50 < first.peak_memory_mb < 100_000
+    split = split_by(run.cell.split, labels(tiny(run.cell.dataset)), 0)
+    assert first.extra["split"] == split.hash
+    assert first.extra.get("epochs") == (3 if "epochs" in run.cell.options else None)
+    json.dumps(dict(first.extra), allow_nan=False)
+
+
+@pytest.mark.parametrize("split", ["thirds", "10/20/70", "train:0.3", "nested:10"])
+def test_every_protocol_and_another_seed_is_another_split(split):
+    first, second = (perform(job("brazil", "degree-knn", split=split, seed=seed)) for seed in (0, 1))
+    assert first.extra["split"] != second.extra["split"]
+
+
+def test_the_value_is_the_accuracy_on_the_test_part():
+    data = tiny("brazil")
+    split = split_by("thirds", data.y, 4)
+    commonest = torch.bincount(data.y[split.train]).argmax()
+    expected = float((data.y[split.test] == commonest).double().mean())
+    assert accuracy(job("brazil", "majority", seed=4)).value == expected
+
+
+def test_options_change_the_configuration():
+    options = {"model": {"hidden": 8, "layers": 3}, "train": {"lr": 0.1}, "features": "constant", "tasks": "log2"}
+    chosen = DemoNet("demonet-m-hash", "paper", options).chosen("graphs")
+    assert (chosen.model.hidden, chosen.model.layers, chosen.train.lr) == (8, 3, 0.1)
+    assert (chosen.features, chosen.tasks) == ("constant", "log2")
+    assert (chosen.model.scheme, chosen.model.pooling) == ("hash", "mean")
+    assert DemoNet("demonet-smooth", "paper", {}).chosen("nodes").model.scheme == "smooth"
+    assert DemoNet("demonet-default", "default", {}).chosen("graphs").model.pooling == "sum+degree"
+
+
+def test_options_of_baselines():
+    assert perform(job("brazil", "gcn", options={"hidden": 4, "train": {"epochs": 2}})).extra["epochs"] == 2
+    wide = method("wl", options={"rounds": [1], "strengths": [1.0]})
+    assert wide.make().settings.rounds == (1,)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (job("brazil", "gnn"), "'gnn'"),
+        (job("brazil", "gcn", split="halves"), "'halves'"),
+        (job("brazil", "gcn", options={"depth": 3}), "gcn has no setting 'depth'"),
+        (job("brazil", "majority", options={"depth": 3}), "majority has no setting 'depth'"),
+        (job("brazil", "gcn", options={"train": {"rate": 1}}), "unknown training option 'rate'"),
+        (job("brazil", "gcn", "paper"), "gcn with preset 'paper'"),
+        (job("brazil", "demonet-hash", "paper", {"depth": 3}), "demonet-hash has no option 'depth'"),
+        (job("brazil", "demonet-hash", "paper", {"model": {"depth": 3}}), "unknown model option 'depth'"),
+        (job("brazil", "demonet-hash", "paper", {"train": {"seed": 3}}), "unknown training option 'seed'"),
+        (job("brazil", "demonet-hash", "ours"), "no preset 'ours'"),
+        (job("brazil", "demonet-hash", "default"), "demonet-default has the preset 'default'"),
+        (job("brazil", "demonet-default", "paper"), "demonet-default with preset 'paper'"),
+        (job("brazil", "demonet-m-hash", "paper"), "demonet-m-hash classifies graphs"),
+        (Job(Cell("beauty", "brazil", "gcn"), 0), "'beauty'"),
+        (job("brasil", "demonet-hash", "paper"), "did you mean 'brazil'"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_is_wrong_is_named(wrong, message):
+    with pytest.raises(DemonetError, match=message):
+        perform(wrong)
+
+
+def test_a_grid_is_chosen_from_without_the_test_part(monkeypatch):
+    """The setting with the best validation accuracy is the one that is tested, once, and the others never are."""
+    seen = []
+
+    class Made:
+        def __init__(self, options):
+            self.options = options
+
+        def read(self, dataset, device):
+            return tiny(dataset)
+
+        def fit(self, data, split, seed):
+            seen.append((self.options, split.test.numel()))
+            score = self.options["model"]["hidden"] / 100 + self.options["model"]["dropout"] / 10
+            return Fit(0.5, score, 7)
+
+    monkeypatch.setattr(runs, "method", lambda name, preset, options: Made(options))
+    found = accuracy(job("MUTAG", "demonet-default", "default", {"tasks": "log2"}, split="nested:10", seed=3))
+    best = {"model": {"hidden": 64, "dropout": 0.5}}
+    assert found.extra["chosen"] == best
+    assert [options for options, _ in seen] == [
+        *({**each, "tasks": "log2"} for each in GRIDS["demonet-default"]),
+        {**best, "tasks": "log2"},
+    ]
+    assert [tested for _, tested in seen[:-1]] == [0] * 4
+    assert seen[-1][1] > 0
+
+
+def test_nested_folds_of_a_network_with_a_grid():
+    found = perform(job("MUTAG", "gin", options=SHORT, split="nested:10", seed=9))
+    assert found.extra["chosen"] in GRIDS["gin"]
+    assert found.extra["epochs"] == 3
+
+
+def test_methods_without_a_use_for_a_device_stay_on_the_cpu(monkeypatch):
+    asked = []
+    monkeypatch.setattr("demonet_study.experiments.methods.moved", lambda data, device: asked.append(device) or data)
+    for run in (job("brazil", "degree-knn"), job("MUTAG", "wl")):
+        perform(run, "cuda")
+    for run in (job("brazil", "gcn", options=SHORT), job("MUTAG", "demonet-default", "default", SHORT)):
+        perform(run, "cuda")
+    assert asked == ["cpu", "cpu", "cuda", "cuda"]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("run", RUNS, ids=lambda r: f"{r.cell.dataset}-{r.cell.method}-{r.cell.preset}")
+def test_every_family_runs_where_the_data_is_sent(run):
+    assert 0.0 <= perform(run, "cuda").value <= 1.0
+
+
+def test_who_is_asked_what():
+    assert [family_in_catalog(name) for name in ("brazil", "facebook", "flickr", "PTC")] == [
+        "nodes",
+        "nodes",
+        "attributes",
+        "graphs",
+    ]
+    assert applies("attribute-lr", "attributes")
+    assert applies("attribute-lr", "graphs")
+    assert not applies("attribute-lr", "nodes")
+    assert not applies("wl", "nodes")
+    assert applies("demonet-smooth", "nodes")
+    assert applies("demonet-m-hash", "graphs")
+    assert not applies("demonet-m-hash", "attributes")
+
+
+def test_memory_is_that_of_this_run():
+    meter = Meter()
+    before = meter.peak_memory_mb
+    block = bytearray(int(before * 1e6) + 200_000_000)  # bytes are written, so all of it is resident
+    assert meter.peak_memory_mb > before + 150
+    assert len(block) > 0
+    assert meter.seconds > 0
+
+
+def test_an_embedding_serves_every_split_and_its_time_counts_in_each(monkeypatch):
+    made = []
+    monkeypatch.setattr(EmbeddingMethod, "_cache", None)
+    embed = GraphWave.embed
+    monkeypatch.setattr(GraphWave, "embed", lambda self, data, seed=0: made.append(seed) or embed(self, data, seed))
+    first, second, other = (
+        perform(job("brazil", "graphwave", split=split, seed=seed))
+        for split, seed in (("train:0.3", 0), ("train:0.6", 0), ("train:0.6", 1))
+    )
+    assert made == [0, 1]
+    assert len({first.extra["split"], second.extra["split"], other.extra["split"]}) == 3
+    kept, fresh = method("graphwave"), GraphWave()
+    data = kept.read("brazil", "cpu")
+    split, y = split_by("train:0.6", labels(data), 1), labels(data)
+    again = kept.fit(data, split, 1)
+    assert again.earlier > 0
+    key, z, _ = EmbeddingMethod._cache
+    monkeypatch.setattr(EmbeddingMethod, "_cache", (key, z, 1000.0))
+    assert perform(job("brazil", "graphwave", split="train:0.5", seed=1)).seconds > 1000
+    assert (other.value, again.test) == (fresh.fit(data, split, 1).score(split.test, y),) * 2

@@ -1,0 +1,181 @@
+"""A run under both rules: every family of methods, the ensemble, the closed form and its arms, generated graphs."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from tests.study.experiments.tiny import tiny, tiny_sets  # noqa: F401  (a fixture)
+
+from demonet import DemonetError
+from demonet.baselines.base import labels
+from demonet.data.splits import thirds
+from demonet.data.synthetic import role_graph
+from demonet.ensemble import Ensemble
+from demonet.kernels import KernelMachine
+from demonet.sealed import canonical
+from demonet_study.experiments import default as runs
+from demonet_study.experiments.default import rule_method
+from demonet_study.ledger import job as jobs
+from demonet_study.ledger.job import Cell, Job, perform
+from demonet_study.protocol import split_by
+
+pytestmark = pytest.mark.usefixtures("tiny_sets")
+SHORT = {"train": {"epochs": 3}}
+QUICK = {"effort": "quick"}
+
+
+def job(dataset, name, options=None, split="thirds", seed=7001, kind="default"):
+    return Job(Cell(kind, dataset, name, "", canonical(options or {}), split), seed)
+
+
+RUNS = [
+    job("brazil", "degree-svm"),
+    job("brazil", "union", SHORT),
+    job("blogcatalog", "sage", SHORT | {"features": "tfidf+degree-rbf"}, "10/20/70"),
+    job("MUTAG", "wl-1nn"),
+    job("MUTAG", "gin", SHORT | {"features": "attributes+degree-rbf"}),
+]
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda r: f"{r.cell.dataset}-{r.cell.method}")
+def test_strict_is_what_the_tables_of_the_paper_have(run):
+    """The same number as a run of kind ``accuracy``; ``refit`` beside it."""
+    found = perform(run)
+    cell = run.cell
+    before = perform(job(cell.dataset, cell.method, json.loads(cell.options), cell.split, kind="accuracy"))
+    assert (found.value, found.extra["validation"]) == (before.value, before.extra["validation"])
+    assert found.extra["split"] == before.extra["split"]
+    assert 0.0 <= found.extra["refit"] <= 1.0
+    assert found.seconds > 0
+    assert ("epochs" in found.extra) == ("epochs" in cell.options)
+    json.dumps(dict(found.extra), allow_nan=False)
+
+
+def test_the_ensemble_is_that_of_fit(monkeypatch):
+    made, fit = [], Ensemble.fit
+
+    def watched(data, split, **options):
+        made.append((split, options, fit(data, split, **options)))
+        return made[0][2]
+
+    monkeypatch.setattr(Ensemble, "fit", watched)
+    found, data = perform(job("brazil", "demonet-auto", QUICK)), tiny("brazil")
+    ((split, options, fitted),) = made
+    assert split == split_by("thirds", labels(data), 7001)
+    assert options == {"effort": "quick", "seed": 7001, "device": "cpu"}
+    y, test = data.y.numpy(), split.test.numpy()
+    for rule, proba, value in (
+        ("strict", fitted.strict_proba, found.value),
+        ("refit", fitted.proba, found.extra["refit"]),
+    ):
+        assert value == (proba[test].argmax(1) == y[test]).mean()
+        loss = -np.log(proba[test][np.arange(len(test)), y[test]]).mean()
+        assert found.extra["log_loss"][rule] == pytest.approx(loss)
+    weights = found.extra["weights"]
+    assert math.fsum(weights.values()) == pytest.approx(1.0, abs=1e-4)
+    assert {"machine", "kernel-demo", "forest-degree"} <= set(weights)
+    assert found.extra["validation"] == fitted.validation["accuracy"]
+    json.dumps(dict(found.extra), allow_nan=False)
+
+
+@pytest.mark.parametrize("dataset", ["brazil", "MUTAG"])
+def test_the_closed_form_and_its_arms(dataset):
+    best, none, shuffled = (
+        perform(job(dataset, "demonet-kernel", options)) for options in ({}, {"degree": "none"}, {"degree": "shuffled"})
+    )
+    assert none.extra["degree"] == 0.0
+    data = tiny(dataset)
+    split, y = split_by("thirds", labels(data), 7001), labels(data).numpy()
+    train, val, test = (part.numpy() for part in (split.train, split.val, split.test))
+    machine = KernelMachine(seed=7001).fit(data, train, y[train], val, y[val])
+    assert best.value == (machine.predict(data, test) == y[test]).mean()
+    settings, both = [setting for setting, _ in machine.members_], np.sort(np.concatenate([train, val]))
+    again = KernelMachine(machine.task_, settings=settings, seed=7001).fit(data, both, y[both])
+    assert best.extra["refit"] == (again.predict(data, test) == y[test]).mean()
+    assert 0.0 <= none.value <= 1.0
+    assert 0.0 <= shuffled.value <= 1.0
+    assert "refit" not in {**none.extra, **shuffled.extra}  # the arms are compared under strict
+
+
+def test_degrees_are_shuffled_before_kappa_and_nowhere_else():
+    shuffled = runs.Kernel({"degree": "shuffled"})._view(tiny("brazil"), np.arange(10), 3)
+    plain = runs.Kernel({})._view(tiny("brazil"), np.arange(10), 3)
+    assert np.array_equal(shuffled.degree, plain.degree)
+    assert np.array_equal(shuffled.structure, plain.structure)
+    assert sorted(shuffled.task) == sorted(plain.task)
+    assert not np.array_equal(shuffled.task, plain.task)
+
+
+def test_a_generated_graph_is_another_one_in_every_run(monkeypatch):
+    made = []
+
+    def generate(seed):
+        made.append(seed)
+        data = role_graph(seed, motifs=6)
+        data.y = data.y % 3
+        return data
+
+    monkeypatch.setitem(runs.GENERATED, "flip", generate)
+    for name in ("demonet-kernel", "degree-knn"):
+        for seed in (7001, 7002):
+            found = perform(job("flip", name, split="fresh:thirds", seed=seed))
+            split = thirds(role_graph(seed, motifs=6).y % 3, seed)
+            assert found.extra["split"] == split.hash
+    assert made == [7001, 7002] * 2
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        (job("brazil", "gnn").cell, "'gnn'"),
+        (job("brazil", "demonet-auto", {"depth": 3}).cell, "'depth'"),
+        (job("brazil", "demonet-auto", {"effort": "great"}).cell, "'great'"),
+        (job("brazil", "demonet-kernel", {"degree": "some"}).cell, "'some'"),
+        (job("brazil", "gcn", {"depth": 3}).cell, "'depth'"),
+    ],
+)
+def test_what_is_wrong_is_named(cell, message):
+    with pytest.raises(DemonetError, match=message):
+        rule_method(cell)
+
+
+def test_the_ensemble_counts_in_the_code_of_this_kind_alone():
+    ensemble = {
+        path
+        for path in jobs.imported_files("demonet_study.experiments.default")
+        if path.startswith("demonet/ensemble/")
+    }
+    assert {"demonet/ensemble/ensemble.py", "demonet/ensemble/portfolio.py", "demonet/ensemble/machines.py"} <= ensemble
+    assert not any(
+        path.startswith("demonet/ensemble/") for path in jobs.imported_files("demonet_study.experiments.accuracy")
+    )
+
+
+def test_networks_use_the_device_and_others_do_not(monkeypatch):
+    asked = []
+    monkeypatch.setattr("demonet_study.experiments.methods.moved", lambda data, device: asked.append(device) or data)
+    for run in (job("brazil", "degree-knn"), job("brazil", "gcn", SHORT)):
+        perform(run, "cuda")
+    assert asked == ["cpu", "cuda"]
+    made = []
+
+    class Machine(KernelMachine):
+        def __init__(self, *arguments, device, **options):
+            made.append(device)
+            super().__init__(*arguments, **options)
+
+    monkeypatch.setattr(runs, "KernelMachine", Machine)
+    perform(job("brazil", "demonet-kernel"), "cuda")
+    assert made == ["cuda", "cuda"]
+
+
+def test_joined_parts():
+    split = thirds(tiny("brazil").y, 0)
+    joined = split.joined()
+    assert joined.train.tolist() == sorted([*split.train.tolist(), *split.val.tolist()])
+    assert joined.val.numel() == 0
+    assert torch.equal(joined.test, split.test)

@@ -1,0 +1,71 @@
+"""Engines as they are used: spawned workers, a Ray cluster."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from functools import partial
+
+import pytest
+import torch
+from tests.study.ledger.fakes import Wanted, cell, perform, stamp_of, value
+from threadpoolctl import threadpool_info
+
+from demonet.errors import DemonetError
+from demonet.runs.workers import LocalEngine
+from demonet_study.ledger.engines import run_task
+from demonet_study.ledger.job import Job, Outcome
+from demonet_study.ledger.store import Ledger
+from demonet_study.ledger.work import ordered_tasks, work
+
+
+def describe(job: Job, device: str) -> Outcome:
+    """What a worker is like."""
+    threads = [torch.get_num_threads(), *(pool["num_threads"] for pool in threadpool_info())]
+    deaf = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    return Outcome(0.0, 0.0, 0.0, {"threads": max(threads), "deaf": deaf, "pid": os.getpid()})
+
+
+def test_a_spawned_worker_has_one_thread_and_no_ear_for_ctrl_c(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    engine = LocalEngine(partial(run_task, describe, stamp_of, "cpu"), 1)
+    first, second = ordered_tasks([Wanted(cell("a"), 2)], "cpu", stamp_of)
+    found = []
+    for task in (first, second):
+        engine.start(task)
+        (ended,) = engine.wait(60)
+        assert ended.task == task
+        assert ended.outcome, ended.error
+        found.append(ended.outcome.extra)
+    engine.close()
+    assert found[0] == found[1] == {"threads": 1, "deaf": True, "pid": found[0]["pid"]}
+    assert found[0]["pid"] != os.getpid()
+    assert os.environ["OMP_NUM_THREADS"] == "2"
+    assert "MKL_NUM_THREADS" not in os.environ
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def test_a_ray_cluster_does_the_same_work(tmp_path):
+    ray = pytest.importorskip("ray", reason="Ray is not installed")
+    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    wanted = Wanted(cell("a", fail=1, crash=2), 3)
+    try:
+        with Ledger(tmp_path / "ledger.sqlite") as ledger:
+            worked = work(ledger, [wanted], perform, engine="ray", stamp_of=stamp_of)
+            assert (worked.runs, [failure.job.seed for failure in worked.failures]) == (1, [1, 2])
+            assert "no such luck" in worked.failures[0].error
+            assert "worker died" in worked.failures[1].error
+            (first,) = ledger.results([wanted.cell])[wanted.cell]
+            assert first.outcome.value == value(first.job)
+            assert first.outcome.extra["pid"] != os.getpid()
+        assert ray.is_initialized()  # it was there before
+    finally:
+        ray.shutdown()
+
+
+def test_without_ray_the_error_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with Ledger(tmp_path / "l") as ledger, pytest.raises(DemonetError, match=r"demonet\[ray\]"):
+        work(ledger, [Wanted(cell("a"), 1)], perform, engine="ray", stamp_of=stamp_of)

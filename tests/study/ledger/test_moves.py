@@ -1,0 +1,75 @@
+"""Complete cells outlive every change of the code, moved and renamed files included."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from tests.pages import ROOT
+
+from demonet_study.ledger import job as jobs
+from demonet_study.ledger.job import Cell, Job, Outcome, Stamp, Wanted, stamp
+from demonet_study.ledger.schema import key
+from demonet_study.ledger.store import Ledger
+from demonet_study.report.files import write_files
+from demonet_study.report.parts import PARTS
+
+NUMBER = re.compile(r"(?<![\w.])-?\d+\.\d+(?:e-?\d+)?")
+CELL = Cell("accuracy", "brazil", "gcn", split="thirds")
+
+
+@pytest.fixture(scope="module")
+def committed(tmp_path_factory):
+    """A new ledger with the committed runs. Reading them checks that every run still has the key of its job."""
+    with Ledger(tmp_path_factory.mktemp("ledger") / "ledger.sqlite") as ledger:
+        assert ledger.import_runs(ROOT / "results" / "ledger.parquet") > 20_000
+        yield ledger
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_no_committed_cell_is_run_again(committed, name):
+    """By today's code: if a move or a renamed method, kind or option lost a cell, ``reproduce all`` would repeat it."""
+    part = PARTS[name]
+    if not any(committed.results(one.cell for one in part.wanted(own=True)).values()):
+        pytest.skip(f"no run of the part {name} has been committed yet")
+    assert committed.incomplete(part.wanted(), part.device) == []
+
+
+def test_the_committed_tables_and_figures_are_written_again(committed, tmp_path):
+    """From the committed runs, word by word; numbers may differ in their last digit on another processor."""
+    written = write_files(committed, list(PARTS.values()), tmp_path, runs=None, quick=False, summary=None)
+    names = [path.relative_to(tmp_path).as_posix() for path in written if path.name != "paper.html"]
+    assert len(names) > 40
+    for name in names:
+        text = (tmp_path / name).read_text(encoding="utf-8")
+        before = (ROOT / "results" / name).read_text(encoding="utf-8")
+        assert NUMBER.sub("#", text) == NUMBER.sub("#", before), name
+        found, known = NUMBER.findall(text), NUMBER.findall(before)
+        last = [10.0 ** -len(number.split("e")[0].partition(".")[2]) for number in known]
+        difference = np.abs(np.array(found, dtype=float) - np.array(known, dtype=float))
+        assert (difference <= 1.01 * np.array(last)).all(), name
+
+
+def test_a_moved_file_changes_the_stamp_and_completes_or_repeats_nothing(tmp_path, monkeypatch):
+    """Before and after a move the stamps differ; the complete cell stays, the other one begins again."""
+    before = stamp("accuracy", "brazil")
+    source = tmp_path / "source"
+    (source / "demonet" / "train").mkdir(parents=True)
+    (source / "demonet" / "train" / "moved.py").write_text("x = 1\n")
+    monkeypatch.setattr(jobs, "SOURCE", source)
+    assert stamp("accuracy", "brazil").code != before.code
+    other = Cell("accuracy", "usa", "gcn", split="thirds")
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        for cell, seeds in ((CELL, range(3)), (other, range(2))):
+            for seed in seeds:
+                ledger.claim(Job(cell, seed), before)
+                ledger.record(Job(cell, seed), before, Outcome(0.5, 1.0, 1.0))
+        assert ledger.incomplete([Wanted(CELL, 3), Wanted(other, 3)]) == [Wanted(other, 3)]
+        assert ledger.incomplete([Wanted(CELL, 3)], "a GPU") == [Wanted(CELL, 3)]
+
+
+def test_the_key_of_a_run_is_a_matter_of_record():
+    """It is a hash over field names and values: renaming a field of Cell, Job or Stamp would orphan all runs."""
+    made = Stamp("c0de", "{}", "cpu", "da7a")
+    assert key(Job(CELL, 3), made) == "0c0d644b30e66a1fb8e3358c77fe0bca3ffebdb61eca219f8ee1d16d3e1f4229"

@@ -1,0 +1,100 @@
+"""Charts in words, and as SVG and plotly figures."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import pytest
+
+from demonet.errors import DemonetError
+from demonet.report import chart_plotly
+from demonet.report.chart import Axis, Chart, Panel, Series, limits, ticks
+from demonet_study.report import chart_svg
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def chart(*series, panels=1, **changes):
+    axes = {"x": Axis("across"), "y": Axis("up")} | {name: changes.pop(name) for name in ("x", "y") if name in changes}
+    return Chart("A chart", [Panel(f"panel {i}", series) for i in range(panels)], **axes, **changes)
+
+
+LINE = Series("a", [1, 2, 3], [0.1, 0.2, 0.4], [0.0, 0.1, 0.3], [0.2, 0.3, 0.5], colour=0)
+
+
+def tree(text):
+    return ElementTree.fromstring(text)
+
+
+def numbers(points):
+    return [tuple(map(float, point.split(","))) for point in points.split()]
+
+
+def test_a_line_rises_where_its_values_do_and_its_band_is_around_it():
+    drawn = tree(chart_svg.draw(chart(LINE)))
+    line = numbers(drawn.find(f"{SVG}polyline").get("points"))
+    band = numbers(drawn.find(f"{SVG}polygon").get("points"))
+    assert [x for x, _ in line] == sorted(x for x, _ in line)
+    assert [y for _, y in line] == sorted((y for _, y in line), reverse=True), "up is towards zero"
+    upper, lower = band[:3], band[3:][::-1]
+    assert all(high[1] < y < low[1] for high, (_, y), low in zip(upper, line, lower, strict=True))
+
+
+def test_equal_steps_of_a_logarithmic_axis_are_equal_factors():
+    powers = Series("a", [10, 100, 1000], [1, 10, 100])
+    drawn = tree(chart_svg.draw(chart(powers, x=Axis("n", log=True), y=Axis("ms", log=True))))
+    (x0, y0), (x1, y1), (x2, y2) = numbers(drawn.find(f"{SVG}polyline").get("points"))
+    assert x1 - x0 == pytest.approx(x2 - x1, abs=0.2)
+    assert y0 - y1 == pytest.approx(y1 - y2, abs=0.2)
+
+
+def test_a_list_is_read_from_above_and_nothing_leaves_the_sheet():
+    names = Axis("", names={0.0: "first", 1.0: "second"})
+    bars = Series("d", [-0.1, 0.2], [0, 1], [-0.2, 0.1], [0.0, 0.3], mark="intervals", colour=0)
+    drawn = tree(chart_svg.draw(chart(bars, y=names, origin=0.0, panels=5, columns=2, legend=False)))
+    first, second = [float(dot.get("cy")) for dot in drawn.findall(f"{SVG}circle")][:2]
+    assert first < second
+    _, _, width, height = map(float, drawn.get("viewBox").split())
+    for text in drawn.findall(f"{SVG}text"):
+        assert 0 <= float(text.get("x")) <= width
+        assert 0 <= float(text.get("y")) <= height
+
+
+def test_links_join_points_two_by_two():
+    links = Series("l", [0, 1, 2, 3], [0, 1, 2, 3], mark="links")
+    dots = Series("d", [0, 3], [0, 3], mark="points", colour=0)
+    drawn = tree(chart_svg.draw(chart(links, dots, square=True)))
+    assert len([path for path in drawn.findall(f"{SVG}path") if path.get("class") == "link"]) == 2
+    trace = chart_plotly.draw(chart(links, dots)).data[0]
+    assert list(trace.x) == [0, 1, None, 2, 3, None]
+
+
+def test_a_name_is_one_entry_of_the_legend():
+    figure = chart_plotly.draw(chart(LINE, panels=3))
+    assert [trace.showlegend for trace in figure.data] == [False, True] + [False, False] * 2
+    assert (figure.layout.grid.rows, figure.layout.grid.columns) == (1, 3)
+    assert figure.layout.meta["panels"] == 3
+    names = [text.text for text in tree(chart_svg.draw(chart(LINE, panels=3))).findall(f"{SVG}text")]
+    assert names.count("a") == 1
+
+
+def test_points_that_all_coincide_are_drawn():
+    same = Series("p", [0.3, 0.3 + 1e-17], [0.0, 0.0], mark="points")
+    assert len(tree(chart_svg.draw(chart(same, square=True))).findall(f"{SVG}circle")) == 3, "two, and the legend's"
+    assert limits(Axis(""), [0.0, 0.0]) == (-0.5, 0.5)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-3e-5, 7e-5), (0, 12345), (-0.18, 0.02)])
+def test_ticks_are_round_inside_and_few(low, high):
+    found = ticks(low, high)
+    assert 2 <= len(found) <= 7
+    assert all(low - 1e-12 <= tick <= high + 1e-12 for tick in found)
+
+
+def test_bad_charts_are_refused():
+    with pytest.raises(DemonetError, match=r"'a'.*number"):
+        Series("a", [1.0], [float("nan")])
+    with pytest.raises(DemonetError, match=r"'a'.*\[1, 2\]"):
+        Series("a", [1.0], [1.0, 2.0])
+    with pytest.raises(DemonetError, match="'A chart'"):
+        chart(Series("a", [], []))

@@ -1,0 +1,97 @@
+"""What README and docs show is what the committed files say."""
+
+from __future__ import annotations
+
+import csv
+import re
+from itertools import product
+from pathlib import Path
+
+from demonet_study.report.parts.comparison import METHODS, SETS
+from demonet_study.report.parts.reasons import AS_PUBLISHED
+from demonet_study.report.reasons import REASONS
+
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs" / "baselines.md"
+
+
+def comparison_table(path):
+    """The table of all methods on docs/baselines.md, from the committed file."""
+    cells = {(line["dataset"], named(line["method"], line.get("preset", ""))): line for line in _read(path)}
+    found = ["| method | " + " | ".join(f"{name} | s | MB" for name in SETS) + " |", "|---" + "|---|--:|--:" * 2 + "|"]
+    for method in (named(*method) for method in METHODS):
+        lines = [cells.get((name, method)) for name in SETS]
+        if any(lines):
+            found.append(f"| `{method}` | " + " | ".join(_cost(line) if line else "| |" for line in lines) + " |")
+    return "\n".join(found)
+
+
+def named(method, preset):
+    return f"{method}-authors" if preset == "authors" else method
+
+
+def _read(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return [line for line in csv.DictReader(file) if int(line["runs"])]
+
+
+def _shown(line):
+    return f"{float(line['mean']):.3f} ± {float(line['std']):.3f}"
+
+
+def _cost(line):
+    return f"{_shown(line)} | {float(line['seconds']):.2g} | {float(line['peak_memory_mb']):.0f}"
+
+
+def test_the_readme_shows_the_committed_numbers():
+    short = (ROOT / "results" / "tables" / "readme.md").read_text(encoding="utf-8")
+    assert short in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_account_of_what_does_not_match_is_in_the_docs():
+    account = (ROOT / "results" / "tables" / "account.md").read_text(encoding="utf-8")
+    assert account in (ROOT / "docs" / "reproducing.md").read_text(encoding="utf-8")
+
+
+def test_how_many_runs_there_are_is_in_the_docs():
+    total = (ROOT / "results" / "tables" / "total.md").read_text(encoding="utf-8")
+    assert total in (ROOT / "docs" / "reproducing.md").read_text(encoding="utf-8")
+
+
+def test_the_reasons_for_misses_say_what_was_measured():
+    with (ROOT / "results" / "reasons.csv").open(newline="", encoding="utf-8") as file:
+        changed = [line for line in csv.DictReader(file) if line["variant"] != AS_PUBLISHED]
+    assert changed
+    for line in changed:
+        (text,) = {reason.text for reason in REASONS if (line["dataset"], line["method"]) in covered(reason)}
+        assert f"{float(line['mean']):.3f}" in text, line
+
+
+def covered(reason):
+    return set(product(reason.datasets, reason.methods))
+
+
+def test_the_page_shows_the_committed_numbers():
+    assert comparison_table(ROOT / "results" / "comparison.csv") in PAGE.read_text(encoding="utf-8")
+
+
+def test_the_page_speaks_of_every_method():
+    described = set(re.findall(r"^\| `([a-z0-9-]+)`", PAGE.read_text(encoding="utf-8").split("## The table")[0], re.M))
+    assert described == {named(*method) for method in METHODS}
+
+
+HEAD = "dataset,method,preset,split,mean,std,runs,seconds,peak_memory_mb\n"
+
+
+def test_a_table_of_all_methods(tmp_path):
+    (tmp_path / "a.csv").write_text(
+        f"{HEAD}MUTAG,demonet-hash,paper,thirds,.8,.05,10,2.54,612\nMUTAG,demonet-hash,authors,thirds,.7,.05,10,3,600\n"
+        "brazil,gin,,thirds,.6,.1,10,1,1000\n"
+    )
+    assert comparison_table(tmp_path / "a.csv").splitlines() == [
+        "| method | brazil | s | MB | MUTAG | s | MB |",
+        "|---|---|--:|--:|---|--:|--:|",
+        "| `gin` | 0.600 ± 0.100 | 1 | 1000 | | | |",
+        "| `demonet-hash` | | | | 0.800 ± 0.050 | 2.5 | 612 |",
+        "| `demonet-hash-authors` | | | | 0.700 ± 0.050 | 3 | 600 |",
+    ]

@@ -1,0 +1,190 @@
+"""The parts: their cells exist, are there once, stand beside what is printed, and make rows of what has been run."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+from demonet import baselines
+from demonet.baselines.ours import OURS, applies
+from demonet.data.catalog import CATALOG, find
+from demonet.report.chart import Axis, Chart, Panel, Series
+from demonet.report.page import Text
+from demonet.sealed import canonical
+from demonet_study.experiments.methods import DemoNet, family_in_catalog, method
+from demonet_study.ledger.job import Cell, Job, Outcome, Result, Stamp, Wanted
+from demonet_study.ledger.store import Ledger
+from demonet_study.protocol import folds_of, train_share
+from demonet_study.report.files import write_files
+from demonet_study.report.grid import Layout
+from demonet_study.report.names import GRAPH_FLOORS as FLOORS
+from demonet_study.report.parts import PARTS, Entry, Part
+from demonet_study.report.parts.ablation import from_default, from_paper
+from demonet_study.report.parts.reasons import AS_PUBLISHED
+from demonet_study.report.printed import TABLE_4, TABLE_5
+
+ACCURACY = ("nodes", "splits", "graphs", "layers", "ablation", "comparison", "reasons")
+STAMP = Stamp("c0de", "{}", "cpu")
+
+
+def cells(part, quick=False):
+    return [entry.cell for entry in PARTS[part].entries(quick)]
+
+
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize("part", ACCURACY)
+def test_cells_are_there_once_and_name_what_exists(part, quick):
+    found = cells(part, quick)
+    assert len(set(found)) == len(found)
+    for cell in found:
+        assert cell.kind == "accuracy"
+        assert cell.dataset in CATALOG
+        assert cell.method in [*OURS, *baselines.names()]
+        assert applies(cell.method, family_in_catalog(cell.dataset))
+        assert cell.options == canonical(json.loads(cell.options))
+        assert cell.split == find(cell.dataset).protocol or train_share(cell.split) or folds_of(cell.split)
+        assert (cell.method in OURS) == bool(cell.preset)
+
+
+@pytest.mark.parametrize("part", ACCURACY)
+def test_every_configuration_can_be_made(part):
+    """A name or option that does not exist is an error here, not after hours."""
+    for cell in cells(part):
+        made = method(cell.method, cell.preset, json.loads(cell.options))
+        if isinstance(made, DemoNet):
+            made.chosen(family_in_catalog(cell.dataset))
+
+
+@pytest.mark.parametrize("part", ACCURACY)
+def test_quick_is_a_part_of_the_whole(part):
+    whole = {entry.cell: entry for entry in PARTS[part].entries()}
+    for entry in PARTS[part].entries(quick=True):
+        assert replace(entry, runs=0) == replace(whole[entry.cell], runs=0)
+        assert entry.runs <= 3
+
+
+def test_quick_is_small():
+    """All parts together, what they share counted once: at a few seconds a run, a few minutes on two cores."""
+    runs = {}
+    for part in ACCURACY:
+        for wanted in PARTS[part].wanted(quick=True):
+            runs[wanted.cell] = max(wanted.runs, runs.get(wanted.cell, 0))
+    assert sum(runs.values()) <= 400
+    assert {cell.dataset for cell in runs} <= {"brazil", "europe", "MUTAG", "PTC"}
+
+
+@pytest.mark.parametrize(("part", "table"), [("nodes", TABLE_4), ("graphs", TABLE_5)])
+def test_every_printed_cell_is_run_beside_its_number(part, table):
+    found = {
+        (entry.cell.dataset, entry.cell.method): (entry.paper, entry.paper_std)
+        for entry in PARTS[part].entries()
+        if not math.isnan(entry.paper)
+    }
+    assert repr(sorted(found.items())) == repr(sorted(table.items()))
+    ours = {entry.cell.preset for entry in PARTS[part].entries() if entry.cell.method == "demonet-hash"}
+    assert ours == ({"paper", "authors"} if part == "nodes" else {"paper"})
+    assert all(math.isnan(entry.paper) for entry in PARTS[part].entries() if folds_of(entry.cell.split))
+
+
+def test_runs():
+    """At least 50 where one split of a small set moves the result by points, 10 elsewhere, a fold once."""
+    wanted = {w.cell: w.runs for w in PARTS["nodes"].wanted() + PARTS["graphs"].wanted()}
+    for cell, runs in wanted.items():
+        many = cell.dataset in ("brazil", "europe", "usa", "MUTAG", "PTC") and not folds_of(cell.split)
+        assert runs == (50 if many else 10)
+    asked = {w.cell: w.runs for w in PARTS["graphs"].wanted(runs=100)}
+    assert {runs for cell, runs in asked.items() if folds_of(cell.split)} == {10}
+    assert {runs for cell, runs in asked.items() if not folds_of(cell.split)} == {100}
+    nested = {(c.dataset, c.method) for c in wanted if folds_of(c.split)}
+    named = ("demonet-default", "gin", "wl", *FLOORS)
+    assert nested == {(s, m) for s in ("MUTAG", "PTC", "PROTEINS", "ENZYMES") for m in named}
+
+
+def test_what_two_parts_share_is_one_cell():
+    tables = {*cells("nodes"), *cells("graphs")}
+    for part in ("layers", "ablation", "reasons"):
+        same = [entry for entry in PARTS[part].entries() if entry.variant in ("layers=2", "full", AS_PUBLISHED)]
+        assert same
+        assert {entry.cell for entry in same} <= tables
+    shared = [cell for cell in cells("comparison") if cell in tables]
+    assert len(shared) > 30
+    left_out = {*OURS, *baselines.names()} - {cell.method for cell in cells("comparison")}
+    assert left_out == {"attribute-neighbour-lr", "attribute-adjacency-lr"}  # neither set has nodes with attributes
+
+
+def test_an_ablation_changes_one_thing():
+    """Every variant differs from the full preset, and no two are the same."""
+    for family in ("nodes", "attributes", "graphs"):
+        for variants, name, preset in (
+            (from_paper(family), "demonet-weight", "paper"),
+            (from_default(family), "demonet-default", "default"),
+        ):
+            known = {"smooth tasks": "demonet-smooth", "mean pooling": "demonet-m-weight"} if preset == "paper" else {}
+            made = [DemoNet(known.get(w, name), preset, options).chosen(family) for w, options in variants.items()]
+            assert len({repr(each) for each in made}) == len(made)
+    shown = {entry.method or entry.cell.method for entry in PARTS["ablation"].entries()}
+    assert shown == {"demonet-weight", "demonet-default"}
+
+
+def result(cell, seed, value, seconds=1.0, memory=500.0):
+    return Result(Job(cell, seed), STAMP, Outcome(value, seconds, memory))
+
+
+def test_rows_of_what_is_there():
+    cell, empty = Cell("accuracy", "usa", "gcn", split="train:0.3"), Cell("accuracy", "usa", "gin", split="thirds")
+    entries = [Entry(cell, 3, "train 30%", 0.5, 0.1), Entry(empty, 3, method="other")]
+    part = Part("made", "Made", "How.", lambda: entries, lambda: entries[:1])
+    done = {cell: [result(cell, seed, [0.5, 0.6, 0.7, 9.9][seed], seed, 500 + seed) for seed in (1, 0, 2, 3)]}
+    row, other = part.rows(done)
+    assert (row.part, row.dataset, row.method, row.variant, row.split) == (
+        "made",
+        "usa",
+        "gcn",
+        "train 30%",
+        "train:0.3",
+    )
+    assert (row.train_fraction, row.paper, row.paper_std, row.device, row.code) == (0.3, 0.5, 0.1, "cpu", "c0de")
+    assert row.values == (0.5, 0.6, 0.7)  # three are wanted, the fourth is left alone
+    assert (row.mean, row.std) == (pytest.approx(0.6), pytest.approx(0.1))
+    assert row.ci95 == pytest.approx(4.302652729911275 * 0.1 / math.sqrt(3))  # Student's t with 2 degrees of freedom
+    assert (row.runs, row.wanted, row.seconds, row.peak_memory_mb) == (3, 3, 1.0, 500)
+    assert (other.method, other.runs, other.wanted, other.values, other.device) == ("other", 0, 3, (), "")
+    assert all(
+        math.isnan(v) for v in (other.mean, other.std, other.seconds, other.peak_memory_mb, other.train_fraction)
+    )
+    assert part.rows(done, runs=2)[0].values == (0.5, 0.6)
+    assert [r.method for r in part.rows(done, quick=True)] == ["gcn"]
+    assert part.wanted(5) == [Wanted(cell, 5), Wanted(empty, 5)]
+
+
+def test_a_new_part_is_one_entry_of_the_registry(tmp_path, monkeypatch):
+    """Its runs, table, figure, further CSV file and page sections come from the part alone."""
+    cell = Cell("accuracy", "brazil", "gcn", split="thirds")
+    new = Part(
+        "new",
+        "A new table",
+        "How it is made.",
+        lambda: [Entry(cell, 2, "as it is")],
+        list,
+        layout=Layout(line=lambda row: row.variant, head="what"),
+        charts=lambda rows, extra: {
+            "new": Chart("New", [Panel("", [Series("a", [0, 1], list(rows[0].values))])], Axis("x"), Axis("y"))
+        },
+        sections=lambda shown: [*shown.tables, *shown.figures, Text(f"{len(shown.extra)} runs", anchor="new-text")],
+        extra=lambda entries, results: [result.job for result in results[entries[0].cell]],
+        files=lambda extra: {"new_jobs.csv": extra},
+    )
+    monkeypatch.setattr("demonet_study.report.parts.PARTS", {"new": new})
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        for seed, value in enumerate((0.25, 0.75)):
+            ledger.claim(Job(cell, seed), Stamp("", "{}", "cpu"))
+            ledger.record(Job(cell, seed), Stamp("", "{}", "cpu"), Outcome(value, 1.0, 1.0))
+        written = write_files(ledger, [new], tmp_path, runs=None, quick=False, summary=None)
+    names = ["new.csv", "new_jobs.csv", "tables/total.md", "tables/new.md", "tables/new.tex", "figures/new.svg"]
+    assert [path.relative_to(tmp_path).as_posix() for path in written] == [*names, "paper.html"]
+    assert "| as it is | **0.500 ± 0.354** |" in (tmp_path / "tables" / "new.md").read_text(encoding="utf-8")
+    page = (tmp_path / "paper.html").read_text(encoding="utf-8")
+    assert all(text in page for text in ("How it is made.", 'id="new-figure"', "2 runs"))
