@@ -31,6 +31,7 @@ PARAMETERS = {
     "patience": 1.5,
     "validation_fraction": 1.0,
     "metric": "f1",
+    "positive": ["a"],
     "class_weight": "even",
     "random_state": None,
     "device": "cuda:7",

@@ -59,6 +59,7 @@ class Classification(ClassifierMixin):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "effort": [StrOptions(set(EFFORTS))],
         "time_limit": [Interval(Real, 0, None, closed="neither"), None],
+        "positive": [str, Real, np.bool_, None],
         "class_weight": [StrOptions({"balanced"}), dict, None],
     }
 
