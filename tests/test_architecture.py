@@ -19,7 +19,16 @@ STUDY_FILES = sorted(STUDY.rglob("*.py"))
 
 # A module imports only from packages of a lower level.
 LEVEL = {
-    **{"errors": -2, "atomic": -1, "configfile": 0, "checks": 0, "tensorfile": 0, "sealed": 0, "arrayfolder": 1},
+    **{
+        "errors": -3,
+        "options": -2,
+        "atomic": -1,
+        "configfile": 0,
+        "checks": 0,
+        "tensorfile": 0,
+        "sealed": 0,
+        "arrayfolder": 1,
+    },
     **{"degree": 1, "data": 2, "ops": 3, "nn": 4, "kernels": 5, "train": 5, "transforms": 5},
     **{"baselines": 6, "distributed": 6, "ensemble": 7, "estimators": 8, "runs": 9, "report": 10, "cli": 11},
 }

@@ -48,7 +48,7 @@ def presets() -> str:
 def commands() -> str:
     """One section a command: what it does, its arguments and its options."""
     group: Any = typer.main.get_command(app)
-    return "\n\n".join(_section(name, command) for name, command in group.commands.items())
+    return "\n\n".join(_section(name, group.get_command(None, name)) for name in group.list_commands(None))
 
 
 def _section(name: str, command: Any) -> str:

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
+from demonet.runs.settings import Reading
 from sklearn.neighbors import KNeighborsClassifier
 from tests.runs.files import FILES, fit, page, roles, write_problem, write_table
 
@@ -23,7 +24,6 @@ from demonet.runs.evaluate import value_of
 from demonet.runs.floors import floor_scores
 from demonet.runs.inputs import read_inputs
 from demonet.runs.models import decide_model
-from demonet.runs.settings import Reading
 from demonet.train import METRICS
 
 AUTO = Settings(effort="quick")

@@ -9,34 +9,25 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from demonet.cli import reading
 from demonet.cli.console import INTERRUPTED, Heartbeat
+from demonet.cli.options import EdgesArgument, FeaturesOption, LabelsOption, Options, with_options
+from demonet.options import Effort, Reading
 
 if TYPE_CHECKING:
     from demonet.runs.compare import Leaderboard
 
 COMPARING, FOLDER = "Comparing", "Folder"
 Metric = Literal["accuracy", "balanced", "macro-f1"]  # demonet.runs.compare.METRIC_NAMES
-Effort = Literal["quick", "standard", "best"]  # demonet.ensemble.EFFORTS
 
 
+@with_options
 def compare(
-    edges: reading.EdgesArgument,
+    edges: EdgesArgument,
+    *,
     out: Annotated[Path, typer.Option(help="The folder to write.", rich_help_panel=FOLDER)] = Path("comparison"),
-    labels: reading.LabelsOption = None,
-    features: reading.FeaturesOption = None,
-    items: reading.ItemsOption = "auto",
-    directed: reading.DirectedOption = None,
-    source: reading.SourceOption = None,
-    target: reading.TargetOption = None,
-    weight: reading.WeightOption = None,
-    graph: reading.GraphOption = None,
-    id_column: reading.IdOption = None,
-    label_column: reading.LabelOption = None,
-    ignore: reading.IgnoreOption = None,
-    merge: reading.MergeOption = None,
-    add_isolated: reading.IsolatedOption = False,
-    self_loops: reading.LoopsOption = None,
+    labels: LabelsOption = None,
+    features: FeaturesOption = None,
+    reading: Annotated[Reading, Options(Reading)],
     methods: Annotated[
         str | None,
         typer.Option(help="Names, separated by commas. Default: all but expensive ones.", rich_help_panel=COMPARING),
@@ -91,9 +82,6 @@ def compare(
         jobs=jobs or os.cpu_count() or 1,
         time_limit=time_limit,
     )
-    columns = {"source": source, "target": target, "weight": weight, "graph": graph}
-    columns |= {"id_column": id_column, "label_column": label_column}
-    options = {"items": items, "directed": directed, "add_isolated": add_isolated, "self_loops": self_loops}
     heartbeat = Heartbeat()
     try:
         with heartbeat:
@@ -102,7 +90,7 @@ def compare(
                 labels,
                 features,
                 out=out,
-                reading=reading.make_reading(columns, ignore, merge=merge, **options),
+                reading=reading,
                 comparing=comparing,
                 overwrite=overwrite,
                 progress=Lines(),

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import typer
 
-from demonet.cli.choices import DATASETS
 from demonet.errors import DemonetError, DemonetWarning, Hint, Spelling
+from demonet.options import DATASETS
 
 if TYPE_CHECKING:
     from demonet.ensemble import Progress as Candidate

@@ -10,27 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from demonet.cli import reading
-from demonet.cli.choices import (
-    ClassWeight,
-    Device,
-    Effort,
-    Log,
-    Metric,
-    Model,
-    Partition,
-    Preset,
-    Scheme,
-    Task,
-    Workers,
-)
 from demonet.cli.console import INTERRUPTED
+from demonet.cli.options import EdgesArgument, FeaturesOption, LabelsOption, Options, with_options
 from demonet.distributed.launch import ended_before, launch, under_torchrun
+from demonet.options import Reading, Settings
 
 if TYPE_CHECKING:
     from demonet.runs import Run
 
-TRAINING, NETWORK, FOLDER, PROCESSES = "Training", "Networks alone", "Folder", "Networks over processes"
+FOLDER = "Folder"
 
 
 def _take_config(context: typer.Context, path: Path | None) -> Path | None:
@@ -44,9 +32,11 @@ def _take_config(context: typer.Context, path: Path | None) -> Path | None:
     return path
 
 
+@with_options
 def fit(
-    edges: reading.EdgesArgument,
+    edges: EdgesArgument,
     out: Annotated[Path, typer.Option(help="The folder to write.", rich_help_panel=FOLDER)],
+    *,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -56,91 +46,10 @@ def fit(
             rich_help_panel=FOLDER,
         ),
     ] = None,
-    labels: reading.LabelsOption = None,
-    features: reading.FeaturesOption = None,
-    items: reading.ItemsOption = "auto",
-    directed: reading.DirectedOption = None,
-    source: reading.SourceOption = None,
-    target: reading.TargetOption = None,
-    weight: reading.WeightOption = None,
-    graph: reading.GraphOption = None,
-    id_column: reading.IdOption = None,
-    label_column: reading.LabelOption = None,
-    ignore: reading.IgnoreOption = None,
-    merge: reading.MergeOption = None,
-    add_isolated: reading.IsolatedOption = False,
-    self_loops: reading.LoopsOption = None,
-    task: Annotated[
-        Task, typer.Option(help="What to predict; auto: by the labels.", rich_help_panel=TRAINING)
-    ] = "auto",
-    model: Annotated[
-        Model | None,
-        typer.Option(help="Default: auto, or network with an option of networks.", rich_help_panel=TRAINING),
-    ] = None,
-    effort: Annotated[
-        Effort | None, typer.Option(help="How much auto tries. Default: standard.", rich_help_panel=TRAINING)
-    ] = None,
-    time_limit: Annotated[
-        float | None, typer.Option(help="Seconds for auto, roughly.", rich_help_panel=TRAINING)
-    ] = None,
-    metric: Annotated[
-        Metric | None,
-        typer.Option(help="Chooses weights or epoch, and is reported. Default: by the task.", rich_help_panel=TRAINING),
-    ] = None,
-    positive: Annotated[
-        str | None,
-        typer.Option(
-            help="The positive one of two classes, for average-precision. Default: the rarer.", rich_help_panel=TRAINING
-        ),
-    ] = None,
-    preset: Annotated[Preset, typer.Option(help="Features, model and training.", rich_help_panel=NETWORK)] = "strong",
-    scheme: Annotated[
-        Scheme | None, typer.Option(help="How degrees get their weights.", rich_help_panel=NETWORK)
-    ] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, max=2**31, help="Seed of splits, weights and dropout.", rich_help_panel=TRAINING)
-    ] = 0,
-    device: Annotated[Device, typer.Option(help="Where to train.", rich_help_panel=TRAINING)] = "auto",
-    val: Annotated[float, typer.Option(help="Share for choosing.", rich_help_panel=TRAINING)] = 0.2,
-    test: Annotated[float, typer.Option(help="Share for the test.", rich_help_panel=TRAINING)] = 0.2,
-    split: Annotated[
-        Path | None, typer.Option(help="A split.json to use instead of shares.", rich_help_panel=TRAINING)
-    ] = None,
-    cv: Annotated[
-        int, typer.Option(min=1, help="Number of random splits; the first model is kept.", rich_help_panel=TRAINING)
-    ] = 1,
-    epochs: Annotated[int | None, typer.Option(min=1, help="Largest number.", rich_help_panel=NETWORK)] = None,
-    batch_size: Annotated[
-        int | None,
-        typer.Option(min=1, help="Nodes of a batch. Default: all, if they fit into memory.", rich_help_panel=NETWORK),
-    ] = None,
-    neighbours: Annotated[
-        int | None,
-        typer.Option(min=1, help="Neighbours of a node drawn in a batch. Default: all.", rich_help_panel=NETWORK),
-    ] = None,
-    class_weight: Annotated[
-        ClassWeight | None, typer.Option(help="Give rare classes more weight.", rich_help_panel=NETWORK)
-    ] = None,
-    log: Annotated[Log | None, typer.Option(help="Also log learning curves.", rich_help_panel=NETWORK)] = None,
-    engine: Annotated[
-        Workers | None,
-        typer.Option(
-            help="torchrun or ray train in several processes. Default: local, in one.", rich_help_panel=PROCESSES
-        ),
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Number of processes. Default: as many as the store has parts.", rich_help_panel=PROCESSES
-        ),
-    ] = None,
-    partition: Annotated[
-        Partition | None,
-        typer.Option(
-            help="How the graph is divided: balanced by degree, hash, or metis. A store with parts has its own.",
-            rich_help_panel=PROCESSES,
-        ),
-    ] = None,
+    labels: LabelsOption = None,
+    features: FeaturesOption = None,
+    reading: Annotated[Reading, Options(Reading)],
+    settings: Annotated[Settings, Options(Settings)],
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue an interrupted run.", rich_help_panel=FOLDER)
     ] = False,
@@ -153,38 +62,11 @@ def fit(
     from demonet.cli.console import Heartbeat, console_progress
     from demonet.report.page import write
     from demonet.report.run import run_page
-    from demonet.runs import Settings, fit_run
+    from demonet.runs import fit_run
     from demonet.runs.engines import count_workers, join
 
-    columns = {"source": source, "target": target, "weight": weight, "graph": graph}
-    columns |= {"id_column": id_column, "label_column": label_column}
-    options = {"items": items, "directed": directed, "add_isolated": add_isolated, "self_loops": self_loops}
-    settings = Settings(
-        task=task,
-        model=model,
-        effort=effort,
-        time_limit=time_limit,
-        metric=metric and str(metric),
-        positive=positive,
-        preset=preset,
-        scheme=scheme and str(scheme),
-        seed=seed,
-        device=device,
-        val=val,
-        test=test,
-        split=split,
-        class_weight=class_weight,
-        epochs=epochs,
-        batch_size=batch_size,
-        neighbours=neighbours,
-        cv=cv,
-        log=log,
-        engine=engine,
-        workers=workers,
-        partition=partition,
-    )
-    if engine == "torchrun" and not under_torchrun():
-        raise typer.Exit(launch(sys.argv[1:], count_workers(edges, workers)))
+    if settings.engine == "torchrun" and not under_torchrun():
+        raise typer.Exit(launch(sys.argv[1:], count_workers(edges, settings.workers)))
     if ended_before():
         return
     try:
@@ -196,7 +78,7 @@ def fit(
                 labels,
                 features,
                 out=out,
-                reading=reading.make_reading(columns, ignore, merge=merge, **options),
+                reading=reading,
                 settings=settings,
                 resume=resume or role.again,
                 overwrite=overwrite and not role.again,

@@ -3,39 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from demonet.cli.console import complete_edges, wrote
-from demonet.cli.reading import (
-    DirectedOption,
-    IdOption,
-    MergeOption,
-    SourceOption,
-    TargetOption,
-    WeightOption,
-    column_of,
-)
+from demonet.cli.options import Options, with_options
+from demonet.options import Reading
 
 RunFolder = Annotated[Path, typer.Argument(help="The folder of a finished run.")]
 Edges = Annotated[
     str, typer.Argument(help="The same graph or another one, in any format of fit.", autocompletion=complete_edges)
 ]
+_NOT_READ = ("items", "label_column", "add_isolated", "ignore")  # of labels, or decided by the run
+Changes = Annotated[dict[str, Any], Options(Reading, without=_NOT_READ, changes=True)]
 Features = Annotated[str | None, typer.Option(help="Its attributes, if the run was trained with attributes.")]
 
 
+@with_options
 def predict(
     run: RunFolder,
     edges: Edges,
     out: Annotated[Path, typer.Option(help="The file to write: CSV, or .parquet; - for standard output.")],
+    *,
     features: Features = None,
-    directed: DirectedOption = None,
-    source: SourceOption = None,
-    target: TargetOption = None,
-    weight: WeightOption = None,
-    id_column: IdOption = None,
-    merge: MergeOption = None,
+    reading: Changes,
     excel: Annotated[
         bool, typer.Option("--excel", help="For spreadsheets: an apostrophe before names such as =A1.")
     ] = False,
@@ -47,8 +39,6 @@ def predict(
     from demonet.runs.outputs import write_predictions
 
     check_file(out, inputs=(edges, features, *files_of(run)))
-    columns = {"source": source, "target": target, "weight": weight, "id_column": id_column}
-    reading = {**{name: column_of(text) for name, text in columns.items()}, "directed": directed, "merge": merge}
     inputs, names, outputs = predict_run(run, edges, features, **reading)
     noun, known = inputs.kind.removesuffix("s"), inputs.known or (None, None)
     write_predictions(out, noun, inputs.ids, names, outputs, inputs.task, *known, excel=excel)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
+from demonet.options import Merge, SelfLoops
 
-SelfLoops = Literal["drop", "keep"]
-Merge = Literal["sum", "mean", "max", "last"]
 _DONE = {
     "sum": "added",
     "mean": "replaced by their mean",

@@ -14,9 +14,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet.checks import check_edge_index, check_features, check_labels
-from demonet.data.edges import Merge, SelfLoops, simple_edges
+from demonet.data.edges import simple_edges
 from demonet.data.ids import LabelTable, as_attribute, encode_classes
 from demonet.errors import DemonetError
+from demonet.options import Merge, SelfLoops
 
 MAX_NODE_LABELS = 1000
 

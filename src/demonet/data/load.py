@@ -11,10 +11,10 @@ from torch_geometric.data import Data
 
 from demonet.data import catalog, download
 from demonet.data.catalog import Statistics
-from demonet.data.edges import SelfLoops
 from demonet.data.features import degree
 from demonet.data.graph_set import GraphSet
 from demonet.data.read import read_graph, read_graphs
+from demonet.options import SelfLoops
 
 
 def load(name: str, *, self_loops: SelfLoops = "drop") -> Data | GraphSet:

@@ -20,7 +20,7 @@ from torch_geometric.data import Data
 
 from demonet.checks import check_edge_index, check_features, check_labels
 from demonet.data.columns import Columns
-from demonet.data.edges import Merge, SelfLoops, simple_edges
+from demonet.data.edges import simple_edges
 from demonet.data.graph_set import Collection, GraphSet
 from demonet.data.ids import (
     Ids,
@@ -53,6 +53,7 @@ from demonet.data.readers.parquet import FrameTable, is_frame
 from demonet.data.readers.tables import Column, Kind, Table, edge_columns, id_place, place_of, read_edges
 from demonet.data.readers.tu import read_tu
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
+from demonet.options import Merge, SelfLoops
 
 Kinds = Literal["auto", "nodes", "graphs"]
 

@@ -20,11 +20,12 @@ from demonet.data.splits import Split, fractions
 from demonet.ensemble.checkpoint import Checkpoint, Fitted
 from demonet.ensemble.machines import MachineMember
 from demonet.ensemble.member import Labelled, Member
-from demonet.ensemble.portfolio import EFFORTS, FOLDS, MOST_SECONDS, Effort, portfolio
+from demonet.ensemble.portfolio import EFFORTS, FOLDS, MOST_SECONDS, portfolio
 from demonet.ensemble.selection import Score, ensemble_weights, log_losses, soften
 from demonet.ensemble.transductive import Transductive
 from demonet.ensemble.views import LARGE, Float, Int, View, view_of
 from demonet.errors import DemonetError, DemonetWarning, warn
+from demonet.options import Effort
 from demonet.train.batches import USABLE, available_bytes
 from demonet.train.finite import check_outputs
 from demonet.train.metrics import find_metric, positive_class

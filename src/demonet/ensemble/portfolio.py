@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, get_args
 
 from demonet.ensemble.forest import ForestMember
 from demonet.ensemble.graphs import WLForest, WLKernel, WLNeighbour
@@ -21,10 +21,10 @@ from demonet.ensemble.nodes import (
 )
 from demonet.ensemble.transductive import AdjacencyLinear, Propagation
 from demonet.ensemble.views import LARGE, GraphView, NodeView, View
+from demonet.options import Effort
 from demonet.train import preset
 
-Effort = Literal["quick", "standard", "best"]
-EFFORTS: tuple[Effort, ...] = ("quick", "standard", "best")
+EFFORTS: tuple[Effort, ...] = get_args(Effort)
 TREES = {"quick": 50, "standard": 100, "best": 400}
 SETTINGS = {"quick": 3, "standard": 8, "best": 8}  # of a kernel machine that are averaged
 SEEDS = {"quick": 0, "standard": 3, "best": 8}  # networks that are averaged

@@ -9,7 +9,7 @@ from dataclasses import replace
 from inspect import signature
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch_geometric.data import Data
 
+from demonet import options
 from demonet.checks import check_split, labelled
 from demonet.data.columns import Columns, fitting_features
 from demonet.data.features import FeatureMap
@@ -80,8 +81,8 @@ class DEMONetEstimator(BaseEstimator):
     weighted_: bool
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "model": [StrOptions({"auto", "kernel", "network"})],
-        "preset": [StrOptions({"strong", "default", "paper", "authors"})],
+        "model": [StrOptions(set(get_args(options.Model)))],
+        "preset": [StrOptions(set(get_args(options.Preset)))],
         "scheme": [str, None],
         "features": [str, None],
         "hidden": [Interval(Integral, 2, None, closed="left"), None],

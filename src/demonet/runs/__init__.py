@@ -5,11 +5,11 @@ Public: :func:`fit_run` with its arguments :class:`Reading`, :class:`Settings` a
 ``demonet compare`` is :func:`demonet.runs.compare.compare_run`.
 """
 
+from demonet.options import Reading, Settings
 from demonet.runs.fit import fit_run
 from demonet.runs.folder import load_run
 from demonet.runs.inference import embed_run, predict_run
 from demonet.runs.progress import RunProgress
 from demonet.runs.run import Run
-from demonet.runs.settings import Reading, Settings
 
 __all__ = ["Reading", "Run", "RunProgress", "Settings", "embed_run", "fit_run", "load_run", "predict_run"]

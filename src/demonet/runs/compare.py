@@ -30,10 +30,10 @@ from demonet.baselines.ours import OURS
 from demonet.checks import check_jobs
 from demonet.ensemble import EFFORTS
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
+from demonet.options import MOST_SPLITS, Reading, Settings
 from demonet.runs.competitors import ALWAYS, AUTO, KERNEL, Competitor, Size, cost, group_of, methods_for
 from demonet.runs.measure import Meter
 from demonet.runs.plan import Plan, make_plan
-from demonet.runs.settings import MOST_SPLITS, Reading, Settings
 from demonet.runs.statistics import holm, paired
 from demonet.runs.workers import Ended, Engine, LocalEngine
 from demonet.sealed import canonical, read_sealed, write_sealed

@@ -24,8 +24,8 @@ from demonet.baselines.network import Network
 from demonet.baselines.ours import OURS, applies
 from demonet.data.splits import Split
 from demonet.ensemble import Ensemble
-from demonet.ensemble.portfolio import Effort
 from demonet.kernels import KernelMachine
+from demonet.options import Effort
 from demonet.runs.inputs import Inputs
 from demonet.train.presets import preset
 from demonet.train.recipes import family_of, train_graphs, train_nodes

@@ -12,7 +12,7 @@ from demonet.distributed.launch import restarted, under_torchrun
 from demonet.distributed.recipe import Lead, train_in_parts
 from demonet.distributed.store import Store, is_store
 from demonet.errors import DemonetError, Hint
-from demonet.runs.settings import Settings
+from demonet.options import Settings
 from demonet.train.recipes import Trained
 
 

@@ -25,6 +25,7 @@ from demonet.configfile import write_config
 from demonet.data.splits import Split
 from demonet.distributed.recipe import Lead
 from demonet.estimators.checked import Estimator, fit_checked, fitted_results, load_checked, predict_checked
+from demonet.options import Reading, Settings
 from demonet.runs.candidates import candidate_facts
 from demonet.runs.degree_effect import degree_facts
 from demonet.runs.engines import recipe_of
@@ -47,7 +48,6 @@ from demonet.runs.models import EFFORT
 from demonet.runs.plan import Plan, fitting_threads, make_plan
 from demonet.runs.progress import RunProgress, check_tensorboard, tensorboard_log
 from demonet.runs.run import Run, summarise
-from demonet.runs.settings import Reading, Settings
 from demonet.train.presets import Preset
 
 _PACKAGES = ("demonet", "torch", "torch_geometric", "numpy", "scikit-learn")

@@ -14,12 +14,12 @@ from demonet.data.graph_set import GraphSet
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.estimators.checked import Estimator, embed_checked, predict_checked
 from demonet.estimators.closed_form import EnsembleModel
+from demonet.options import Reading
 from demonet.runs.evaluate import shown
 from demonet.runs.folder import load_estimator, load_run
 from demonet.runs.inputs import Inputs, read_inputs
 from demonet.runs.plan import fitting_threads
 from demonet.runs.run import Run
-from demonet.runs.settings import Reading
 
 _SHOWN = 8  # columns named in an error
 

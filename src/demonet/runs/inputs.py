@@ -21,7 +21,7 @@ from demonet.data.read import ReadOptions, ReadResult, read_problem
 from demonet.data.readers.base import InputFiles
 from demonet.distributed.store import Store, is_store
 from demonet.errors import DemonetError
-from demonet.runs.settings import Reading
+from demonet.options import Reading
 from demonet.train.metrics import Task
 
 _SHOWN_CLASSES = 8

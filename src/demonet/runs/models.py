@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-from demonet.ensemble.portfolio import Effort
 from demonet.errors import DemonetError, Hint
 from demonet.estimators.closed_form import choose_model
-from demonet.runs.settings import AUTO_OPTIONS, Settings, network_options
+from demonet.options import AUTO_OPTIONS, Effort, Settings
 from demonet.train.metrics import Task
 
 EFFORT: Effort = "standard"
@@ -27,7 +26,7 @@ def decide_model(settings: Settings, task: Task, columns: int) -> tuple[str, Hin
     """
     what = {"classify": "classes", "multilabel": "labels", "regress": "numbers"}[task]
     chosen = choose_model(task, columns)
-    given = network_options(settings)
+    given = settings.for_networks
     if settings.model is None and given:
         name = next(iter(given))
         return "network", Hint(

@@ -8,8 +8,8 @@ from pathlib import Path
 from demonet.data.read import ReadResult
 from demonet.distributed.store import write_store
 from demonet.errors import DemonetError
+from demonet.options import Reading
 from demonet.runs.inputs import Inputs, read_inputs
-from demonet.runs.settings import Reading
 
 
 def store_graph(

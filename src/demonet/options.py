@@ -1,0 +1,217 @@
+"""The options of a run, declared once: values, defaults, help and checks.
+
+The options of the commands, the lines of ``run.toml`` and the arguments of :func:`demonet.runs.fit_run` all follow from
+:class:`Reading` and :class:`Settings`. Nothing here imports torch, so that help and completion are fast; where a
+package defines what a name stands for, ``tests/test_options.py`` compares the names with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, get_args, get_type_hints
+
+from demonet.errors import DemonetError, Hint
+
+Items = Literal["auto", "nodes", "graphs"]
+SelfLoops = Literal["drop", "keep"]
+Merge = Literal["sum", "mean", "max", "last"]
+Task = Literal["auto", "classify", "regress", "multilabel"]
+Model = Literal["auto", "kernel", "network"]
+Effort = Literal["quick", "standard", "best"]
+Metric = Literal["accuracy", "balanced", "macro-f1", "auc", "average-precision", "log-loss", "rmse", "mae", "r2"]
+Preset = Literal["strong", "default", "paper", "authors"]
+Scheme = Literal["hash", "weight", "smooth"]  # users may register more
+Device = Literal["auto", "cpu", "cuda"]
+Engine = Literal["local", "torchrun", "ray"]
+Partition = Literal["balanced", "hash", "metis"]
+_GRAPH_SETS = ("MUTAG", "PTC", "PTC_MR", "PROTEINS", "ENZYMES")
+DATASETS = ("facebook", "wiki-vote", "blogcatalog", "flickr", "brazil", "europe", "usa", *_GRAPH_SETS)
+
+Column = str | int
+MOST_SPLITS = 1000
+READING, TRAINING, NETWORK, PROCESSES = "Reading files", "Training", "Networks alone", "Networks over processes"
+
+
+def option(default: Any, help: str, panel: str, **limits: Any) -> Any:
+    """A field of options.
+
+    Args:
+        default: Its value where none is given.
+        help: What the command line says about it.
+        panel: The group of options that it is listed in.
+        **limits: ``min`` and ``max`` of a number; ``flag``: how a switch is spelled; ``choices``: values that the
+            command line knows, where there may be others.
+    """
+    return field(default=default, metadata={"help": help, "panel": panel, **limits})
+
+
+def check_choices(options: Any) -> None:
+    """Refuse a value that is not among those that its type lists, or that is beyond its limits."""
+    hints = get_type_hints(type(options))
+    for each in fields(options):
+        value = getattr(options, each.name)
+        known = [choice for part in (hints[each.name], *get_args(hints[each.name])) for choice in get_args(part)]
+        known = [choice for choice in known if isinstance(choice, str)]
+        if known and value is not None and value not in known:
+            raise DemonetError(f"{value!r} is unknown", argument=each.name, hint=f"use {', '.join(known)}")
+        low, high = each.metadata.get("min"), each.metadata.get("max")
+        if value is not None and low is not None and not low <= value <= (value if high is None else high):
+            hint = f"at least {low:,}" if high is None else f"{low:,} to {high:,}"
+            raise DemonetError(f"{value:,}", argument=each.name, hint=hint)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How files are read; saved with a run, so that another graph is read in the same way.
+
+    Attributes:
+        items: What the items are; ``"auto"`` depends on the files.
+        directed: Whether edges are directed; None for what the file says.
+        source, target, weight, graph: Columns of an edge list, by name or by position from 0; None for the defaults of
+            :func:`~demonet.data.read_graph`.
+        id_column, label_column: Columns of the tables of labels and attributes, by name or by position from 0.
+        ignore: Columns of the table of attributes that are left out.
+        merge: The weight of an edge that is listed several times; None for the default of
+            :func:`~demonet.data.read_graph`.
+        add_isolated: Whether ids that occur only in labels or features become isolated nodes; otherwise they are an
+            error.
+        self_loops: Whether self-loops are dropped or kept; None for the preset's choice.
+    """
+
+    items: Items = option("auto", "What has labels: nodes, or graphs.", READING)
+    directed: bool | None = option(None, "Default: what the file says.", READING, flag="--directed/--undirected")
+    source: Column | None = option(None, "Column of an edge's source.", READING)
+    target: Column | None = option(None, "Column of its target.", READING)
+    weight: Column | None = option(None, "Column of its weight.", READING)
+    graph: Column | None = option(None, "Column of its graph.", READING)
+    id_column: Column | None = option(None, "Column of ids in tables of labels and features.", READING)
+    label_column: Column | None = option(None, "Column of labels in LABELS.", READING)
+    ignore: list[Column] | None = option(None, "Column of FEATURES to leave out; repeatable.", READING)
+    merge: Merge | None = option(None, "Weight of an edge listed several times.", READING)
+    add_isolated: bool = option(False, "Add ids without an edge as nodes.", READING, flag="--add-isolated")
+    self_loops: SelfLoops | None = option(None, "Default: the preset's choice.", READING)
+
+    def __post_init__(self) -> None:
+        check_choices(self)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a model is trained.
+
+    Attributes:
+        task: ``"classify"``, ``"multilabel"`` or ``"regress"``; ``"auto"`` depends on the labels, see
+            :func:`~demonet.runs.targets.with_targets`.
+        model: ``"auto"``: several candidates, weighted on validation; ``"kernel"``; ``"network"``; None for ``"auto"``,
+            or for ``"network"`` where an option is given that only networks read: ``preset``, ``scheme``, ``epochs``,
+            ``batch_size``, ``neighbours``, ``class_weight`` or ``log``. See :func:`~demonet.runs.models.decide_model`.
+        effort: Of ``"auto"``: ``"quick"``, ``"standard"`` (the default) or ``"best"``.
+        time_limit: Of ``"auto"``: seconds, a rough limit on the fit of a split.
+        metric: The metric that is reported and that chooses weights or the epoch, one of
+            :data:`~demonet.train.metrics.METRICS` that fits the task; None for the task's default.
+        positive: The positive one of two classes, for a metric that has one; None for the rarer, of equals the last.
+        seed: Seed of the split, the initial weights and dropout.
+        device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
+        val, test: Shares of the labelled items for validation (choosing the epoch) and for the test.
+        split: A split file, used instead of these shares.
+        cv: Number of random splits on which everything is repeated.
+        preset: ``"strong"``, ``"default"``, ``"paper"`` or ``"authors"``.
+        scheme: ``"weight"``, ``"hash"`` or ``"smooth"``; None for the preset's choice.
+        epochs: The largest number of epochs; None for the preset's number, less on large graphs.
+        batch_size, neighbours: Training nodes of a batch, and how many neighbours of each are drawn; None for all,
+            unless they do not fit into memory. See :func:`~demonet.train.recipes.train_nodes`.
+        class_weight: ``"balanced"``, or None for equal weights; only for classes.
+        log: ``"tensorboard"``, or None.
+        engine: ``"torchrun"`` or ``"ray"`` for exact training over processes, see :mod:`demonet.distributed`;
+            ``"local"`` or None for one process.
+        workers: Number of these processes.
+        partition: How the graph is cut for them: ``"balanced"`` (the default), ``"hash"`` or ``"metis"``.
+    """
+
+    task: Task = option("auto", "What to predict; auto: by the labels.", TRAINING)
+    model: Model | None = option(None, "Default: auto, or network with an option of networks.", TRAINING)
+    effort: Effort | None = option(None, "How much auto tries. Default: standard.", TRAINING)
+    time_limit: float | None = option(None, "Seconds for auto, roughly.", TRAINING)
+    metric: Metric | None = option(None, "Chooses weights or epoch, and is reported. Default: by the task.", TRAINING)
+    positive: str | None = option(
+        None, "The positive one of two classes, for average-precision. Default: the rarer.", TRAINING
+    )
+    seed: int = option(0, "Seed of splits, weights and dropout.", TRAINING, min=0, max=2**31)
+    device: Device = option("auto", "Where to train.", TRAINING)
+    val: float = option(0.2, "Share for choosing.", TRAINING)
+    test: float = option(0.2, "Share for the test.", TRAINING)
+    split: Path | None = option(None, "A split.json to use instead of shares.", TRAINING)
+    cv: int = option(1, "Number of random splits; the first model is kept.", TRAINING, min=1, max=MOST_SPLITS)
+    preset: Preset = option("strong", "Features, model and training.", NETWORK)
+    scheme: str | None = option(None, "How degrees get their weights.", NETWORK, choices=Scheme)
+    epochs: int | None = option(None, "Largest number.", NETWORK, min=1)
+    batch_size: int | None = option(None, "Nodes of a batch. Default: all, if they fit into memory.", NETWORK, min=1)
+    neighbours: int | None = option(None, "Neighbours of a node drawn in a batch. Default: all.", NETWORK, min=1)
+    class_weight: Literal["balanced"] | None = option(None, "Give rare classes more weight.", NETWORK)
+    log: Literal["tensorboard"] | None = option(None, "Also log learning curves.", NETWORK)
+    engine: Engine | None = option(
+        None, "torchrun or ray train in several processes. Default: local, in one.", PROCESSES
+    )
+    workers: int | None = option(
+        None, "Number of processes. Default: as many as the store has parts.", PROCESSES, min=1
+    )
+    partition: Partition | None = option(
+        None, "How the graph is divided: balanced by degree, hash, or metis. A store with parts has its own.", PROCESSES
+    )
+
+    def __post_init__(self) -> None:
+        check_choices(self)
+        if not (self.val > 0 and self.test >= 0 and self.val + self.test < 1):
+            problem = f"shares of {self.val:g} for validation and {self.test:g} for the test"
+            hint = Hint("{val} must be above 0, {test} at least 0, and their sum below 1", val=..., test=...)
+            raise DemonetError(problem, hint=hint)
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise DemonetError(f"{self.time_limit:g} seconds", argument="time_limit", hint="a number above 0")
+        if self.cv > 1 and (self.split is not None or not self.test):
+            problem = "a split file" if self.split is not None else "no test part"
+            need = "repeated splits are random and need a test part"
+            raise DemonetError(f"{self.cv} splits with {problem}", argument="cv", hint=need)
+        self._check_model()
+        self._check_engine()
+        if self.device == "cuda" and self.uses != "cuda":
+            raise DemonetError("no CUDA device is available", argument="device")
+
+    def _check_model(self) -> None:
+        """Refuse options that the model does not read."""
+        given = self.for_networks
+        if self.model in ("auto", "kernel") and given:
+            name = next(iter(given))
+            hint = Hint("only networks read it: use {model}", model="network")
+            raise DemonetError(f"{given[name]!r} with the model {self.model!r}", argument=name, hint=hint)
+        for name in AUTO_OPTIONS:
+            if getattr(self, name) is None or (self.model in (None, "auto") and not given):
+                continue
+            other = f"the model {self.model!r}" if self.model else f"{next(iter(given))}, which chooses a network"
+            hint = Hint("only {model} reads it", model="auto")
+            raise DemonetError(f"{getattr(self, name)!r} with {other}", argument=name, hint=hint)
+
+    def _check_engine(self) -> None:
+        """Refuse options that the engine does not read."""
+        over = self.engine in ("torchrun", "ray")
+        for argument in ("workers", "partition") if not over else ("batch_size", "neighbours"):
+            if (value := getattr(self, argument)) is not None:
+                engine = f"the engine {self.engine or 'local'!r}"
+                hint = "it trains on the whole graph" if over else Hint("use {engine}", engine="torchrun")
+                raise DemonetError(f"{value!r} with {engine}", argument=argument, hint=hint)
+
+    @property
+    def for_networks(self) -> dict[str, Any]:
+        """The options that only networks read and that differ from their defaults."""
+        own = [each for each in fields(self) if each.metadata["panel"] in (NETWORK, PROCESSES)]
+        return {each.name: getattr(self, each.name) for each in own if getattr(self, each.name) != each.default}
+
+    @property
+    def uses(self) -> str:
+        """The device that is used."""
+        import torch
+
+        return "cuda" if self.device != "cpu" and torch.cuda.is_available() else "cpu"
+
+
+AUTO_OPTIONS = ("effort", "time_limit")  # read by the ensemble alone
