@@ -1,7 +1,4 @@
-"""``demonet``, whose second process is killed with -9 in the middle of an epoch, once.
-
-``torchrun --nproc-per-node 2 --max-restarts 1 -m tests.distributed.deadly fit ...``
-"""
+"""``demonet``, whose second process is killed with -9 in the middle of an epoch, once."""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import shutil
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -73,21 +73,33 @@ def test_a_run_over_processes_is_that_of_one(problem):
     assert load_run("stored").config["sizes"]["attributes"] == 2
 
 
-def test_a_worker_that_is_killed_is_started_again_and_the_run_ends_in_the_same_bits(problem):
+@pytest.fixture
+def launched(problem, monkeypatch, capfd):
+    """``demonet`` with two workers, as a module of the tests changes it: its exit code and what it says."""
+
+    def launched(module, *arguments):
+        monkeypatch.setenv("OMP_NUM_THREADS", "1")
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), *sys.path]))
+        code = launch.launch(["fit", "store", "--engine", "torchrun", *arguments], 2, f"tests.distributed.{module}")
+        return code, capfd.readouterr().err
+
+    return launched
+
+
+def test_nothing_listens_but_on_the_loopback_device(launched):
+    """A store of torch would be open to everyone who reaches the machine, and unpickle what they send."""
+    code, error = launched("listening", "--epochs", "2", "--out", "run")
+    assert code == 0, error
+    found = Path("listening.txt").read_text().split()
+    assert len(found) >= 2  # gloo, in each worker
+    assert all(ipaddress.ip_address(address).is_loopback for address in found), found
+
+
+def test_a_worker_that_is_killed_is_started_again_and_the_run_ends_in_the_same_bits(problem, launched):
     assert run(2, fit, problem, "store", SETTINGS, "whole") == [None, None]
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--max-restarts=1"]
-    command += ["-m", "tests.distributed.deadly", "fit", "store", "--engine", "torchrun", "--epochs", "60"]
-    environment = {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
-    done = subprocess.run(
-        [*command, "--out", "killed"],
-        env=os.environ | launch.NEW_STORE | environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=problem,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "exitcode: -9" in done.stderr
+    code, error = launched("deadly", "--epochs", "60", "--out", "killed")
+    assert code == 0, error
+    assert "exitcode: -9" in error
     for name in ("predictions.csv", "split.json"):
         assert Path("killed", name).read_bytes() == Path("whole", name).read_bytes()
     for killed, whole in zip(numbers("killed"), numbers("whole"), strict=True):

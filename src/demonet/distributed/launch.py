@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,7 @@ LOST = 75  # exit code of a process that has lost the others: it is started agai
 # Without it, processes that are started again may find the addresses of those that have died.
 NEW_STORE = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 _STATUS = "DEMONET_STATUS"  # the file to which the first process writes how the command has ended
+_MEETING = "DEMONET_MEETING"  # the file in which processes of one machine find each other
 
 
 def under_torchrun() -> bool:
@@ -29,17 +31,22 @@ def restarted() -> bool:
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
 
 
-def launch(arguments: Sequence[str], workers: int) -> int:
-    """Run ``demonet ARGUMENTS`` in several processes of this machine; the exit code of the command.
+def launch(arguments: Sequence[str], workers: int, module: str = "demonet") -> int:
+    """Run ``python -m demonet ARGUMENTS`` in several processes of this machine; the exit code of the command.
 
-    If one of them dies, all are started again, at most three times.
+    If one of them dies, all are started again, at most three times. They meet in files that only this user can read,
+    not in a store of torch, which would listen on all addresses and unpickle what anyone sends; and what they tell each
+    other goes through the loopback device.
     """
     with tempfile.TemporaryDirectory() as folder:
-        status = Path(folder) / "status"
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={workers}"]
-        command += [f"--max-restarts={RESTARTS}", "-m", "demonet", *arguments]
+        status, meeting = Path(folder) / "status", Path(folder) / "meeting"
+        command = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={workers}", "--nnodes=1"]
+        command += ["--rdzv-backend=c10d", "--rdzv-conf=store_type=file", f"--rdzv-endpoint={folder}/agent"]
+        command += ["--rdzv-id=fit", "--local-addr=127.0.0.1", f"--max-restarts={RESTARTS}"]
+        command += ["-m", module, *arguments]
         threads = max(1, (os.cpu_count() or 1) // workers)
-        environment = {"OMP_NUM_THREADS": str(threads)} | os.environ | NEW_STORE | {_STATUS: str(status)}
+        environment = {"OMP_NUM_THREADS": str(threads), **_loopback()} | os.environ | NEW_STORE
+        environment |= {_STATUS: str(status), _MEETING: str(meeting)}
         process = subprocess.Popen(command, env=environment)
         try:
             code = process.wait()
@@ -54,6 +61,19 @@ def launch(arguments: Sequence[str], workers: int) -> int:
                 f"a worker died more than {RESTARTS} times", hint="the lines above say which, and how it ended"
             )
         return code
+
+
+def _loopback() -> dict[str, str]:
+    """The variables by which gloo and NCCL use the loopback device; an own value of the user comes first."""
+    names = [name for _, name in socket.if_nameindex() if name in ("lo", "lo0")]
+    return {f"{library}_SOCKET_IFNAME": name for library in ("GLOO", "NCCL") for name in names}
+
+
+def meeting_place() -> str | None:
+    """Where processes of one machine meet, which were started by :func:`launch`: a file for each start of them."""
+    if _MEETING not in os.environ:
+        return None
+    return f"file://{os.environ[_MEETING]}-{os.environ['TORCHELASTIC_RESTART_COUNT']}"
 
 
 def ended_before() -> bool:

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from demonet.degree.tasks import DegreeTasks
 from demonet.distributed.group import is_first, world
-from demonet.distributed.launch import LOST
+from demonet.distributed.launch import LOST, meeting_place
 from demonet.distributed.partition import Part
 from demonet.distributed.steps import PartSteps
 from demonet.distributed.store import Store
@@ -80,14 +80,16 @@ class Outcome:
 
 @contextmanager
 def group(device: str = "cpu") -> Iterator[None]:
-    """Join the group that the environment describes, as ``torchrun`` sets it.
+    """Join the group that the environment describes, as ``torchrun`` and :mod:`~demonet.distributed.launch` set it.
 
     A process that loses the others ends with the exit code :data:`~demonet.distributed.launch.LOST`.
     """
     if device == "cuda":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     try:
-        dist.init_process_group("cpu:gloo,cuda:nccl" if device == "cuda" else "gloo", timeout=PATIENCE)
+        rank, processes = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        backend = "cpu:gloo,cuda:nccl" if device == "cuda" else "gloo"
+        dist.init_process_group(backend, meeting_place(), timeout=PATIENCE, rank=rank, world_size=processes)
         yield
     except RuntimeError as error:
         if not isinstance(error, dist.DistError) and "gloo" not in str(error).lower():
