@@ -27,7 +27,7 @@ _LAZY = {
     "nn": ("DEMOConv", "DEMONet", "DegreePooling", "GraphDEMONet", "ModelConfig", "NodeDEMONet"),
     "ops": ("backend",),
 }
-_SUBPACKAGES = (*_LAZY, "baselines", "data", "ensemble", "runs", "train")
+_SUBPACKAGES = (*_LAZY, "baselines", "data", "ensemble", "runs", "train", "transforms")
 
 __all__ = [
     "AddDegreeLayout",

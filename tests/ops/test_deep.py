@@ -1,4 +1,4 @@
-"""Deep layers, their readout and the head of a graph model as functions, against their definitions in float64."""
+"""Deep layers and their readout as functions, against their definitions in float64."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import torch
 from tests.reference.graphs import drawn_by_seed, features
 
 from demonet.degree import DegreeLayout
-from demonet.ops import Noise, Options, ReadOut, Weights, deep, mlp, read_out, readout, reference
+from demonet.ops import Noise, Options, ReadOut, Weights, deep, read_out, readout, reference
 from demonet.ops.graph import Graph
 from demonet.ops.refine import Refine
 
@@ -116,21 +116,3 @@ def test_a_readout_by_hand():
     level = torch.tensor([[1.0], [2.0], [4.0], [8.0], [16.0], [32.0]])
     found = read_out(ReadOut(BATCH, TASK, 3, 2, total=True), [level, -level])
     assert found.tolist() == [[9, 0, 4.5, -9, 0, -4.5], [0] * 6, [54, 17, 10, -54, -17, -10]]
-
-
-@pytest.mark.parametrize("dropout", [True, False])
-def test_heads_are_the_definition(dropout):
-    shapes = ((7, 5), (5,), (5,), (4, 5), (4,), (3, 4), (3,))
-    tensors = [features(*(*shape, 1)[:2], k).view(shape).requires_grad_() for k, shape in enumerate(shapes)]
-    fixed = mlp.Fixed(running(5), 1e-5, drawn(7 * 4, 9) if dropout else None)
-
-    def scores(way):
-        return way(tensors[0], mlp.Head(*tensors[1:]), fixed)
-
-    same_derivatives([scores(mlp.scores)], [scores(mlp.definition)], tensors)
-    assert torch.autograd.gradgradcheck(lambda *t: mlp.scores(t[0], mlp.Head(*t[1:]), fixed), tensors)
-    norm = torch.nn.BatchNorm1d(5).double()
-    fresh = mlp.Fixed(running(5), 1e-5, None)
-    norm(tensors[0])
-    mlp.scores(tensors[0], mlp.Head(*tensors[1:]), fresh)
-    torch.testing.assert_close(fresh.running[1], norm.running_var)

@@ -11,7 +11,5 @@ from demonet.nn.conv import DEMOConv
 from demonet.nn.models import GraphDEMONet, NodeDEMONet
 from demonet.nn.pool import DegreePooling
 from demonet.nn.prepared import GraphInput
-from demonet.nn.templates import keep_in_memory
 
-keep_in_memory()
 __all__ = ["DEMOConv", "DEMONet", "DegreePooling", "GraphDEMONet", "GraphInput", "ModelConfig", "NodeDEMONet"]

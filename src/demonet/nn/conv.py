@@ -96,6 +96,13 @@ class DEMOConv(MessagePassing):
     torch.Size([3, 16])
     """
 
+    # Sums over neighbours are operators. PyG's own propagate serves explainers; it would also generate code for every
+    # class, in a file that every process leaves in the temporary folder.
+    _orig_propagate = _jinja_propagate = MessagePassing.propagate
+
+    def _set_jittable_templates(self, raise_on_error: bool = False) -> None:
+        pass
+
     def __init__(
         self,
         in_channels: int | tuple[int, int],

@@ -7,7 +7,7 @@ and its derivative side by side. Which function applies is decided here; the fun
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +16,7 @@ from demonet.degree.layout import DegreeLayout
 from demonet.nn.after import count_batch
 from demonet.nn.dropout import draw_noises
 from demonet.nn.prepared import GraphInput, LayerInput
-from demonet.ops import Weights, backend, deep, mlp, stack
+from demonet.ops import Weights, backend, deep, stack
 from demonet.ops.graph import Graph
 
 if TYPE_CHECKING:
@@ -54,23 +54,9 @@ def deep_levels(model: DegreeNetwork, h: Tensor, given: LayerInput) -> Sequence[
 
 
 def _is_deep(h: Tensor, given: LayerInput) -> bool:
-    plain = given.edge_weight is None and given.fill is None and given.degree is None
-    return plain and _normalises(h)
-
-
-def head_scores(head: nn.Sequential, r: Tensor) -> Tensor:
-    """The head of a graph model, ``head(r)``; on a CPU it is one function while training."""
-    norm, first, _, drop, second = cast(Any, head)
-    if not (head.training and type(norm) is nn.BatchNorm1d and _normalises(r)):
-        found: Tensor = head(r)
-        return found
-    noise = drop.noise(r.size(0), (first.out_features, 0), r) if drop.active else None
-    parameters = mlp.Head(norm.weight, norm.bias, first.weight, first.bias, second.weight, second.bias)
-    return mlp.scores(r, parameters, mlp.Fixed(count_batch(norm), norm.eps, noise))
-
-
-def _normalises(h: Tensor) -> bool:
-    """Whether a batch norm may be part of a function for few rows on a CPU."""
+    """Whether sums are plain and all here, and rows are few and on a CPU."""
+    if given.edge_weight is not None or given.fill is not None or given.degree is not None:
+        return False
     if not 1 < h.size(0) < backend.current().deep_rows or torch.is_autocast_enabled(h.device.type):
         return False
     return h.layout == torch.strided and h.dtype in (torch.float32, torch.float64) and backend.direct(h)

@@ -20,7 +20,7 @@ from demonet.nn.blocks import NodeBatch, WholeGraph, put_together, row_blocks, s
 from demonet.nn.config import ModelConfig
 from demonet.nn.conv import DEMOConv
 from demonet.nn.dropout import Dropout
-from demonet.nn.fused import deep_levels, head_scores, stack_loss
+from demonet.nn.fused import deep_levels, stack_loss
 from demonet.nn.prepared import GraphInput, LayerInput, layer_input, prepare
 from demonet.ops import ReadOut, linear_cross_entropy, read_out
 from demonet.ops.reference import activate
@@ -398,8 +398,8 @@ class GraphDEMONet(DegreeNetwork):
         num_graphs: int | None = None,
     ) -> Tensor:
         """``[graphs, num_classes]`` scores before the softmax."""
-        read = self.embed(x, edge_index, batch, edge_weight, num_graphs)
-        return head_scores(self.head, read) if isinstance(self.head, nn.Sequential) else self.head(read)
+        scores: Tensor = self.head(self.embed(x, edge_index, batch, edge_weight, num_graphs))
+        return scores
 
     def embed(
         self,

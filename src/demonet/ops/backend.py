@@ -56,7 +56,7 @@ class Backend:
         piece_graph_rows: With at least this many rows, a convolution goes piece by piece.
         piece_rows: Rows of a piece.
         buffer_bytes: The memory of results of at least this size is reused in the next epoch.
-        deep_rows: Rows below which deep layers (:mod:`demonet.ops.deep`) and the head of a graph model are functions.
+        deep_rows: Rows below which deep layers (:mod:`demonet.ops.deep`) are one function.
         outer_rows: Rows that are summed at a time in a sum of outer products over all rows.
         padded_entries: Entries that may be copied to align rows for ``torch.nn.functional.grouped_mm``.
         head_rows: Rows below which a linear head and its loss are plain PyTorch, without a custom operator.
