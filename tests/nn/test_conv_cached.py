@@ -16,15 +16,16 @@ from torch_geometric.utils import coalesce, to_torch_csr_tensor
 
 import demonet.nn.conv as module
 from demonet.degree import DegreeLayout, DegreeTasks
-from demonet.nn import DEMOConv, layouts
-from demonet.nn.edges import Edges
-from demonet.nn.memo import Memo
+from demonet.degree.keep import Memo
+from demonet.nn import DEMOConv
+from demonet.nn.edges import _LAYOUTS, Edges
 
 GRAPH, OTHER = (  # without parallel edges: an adjacency matrix adds them up
     Graph(coalesce(drawn_by_seed(20, 35, 0).edge_index), 20),
     Graph(coalesce(drawn_by_seed(20, 30, 5, undirected=False).edge_index).flip(1), 20),
 )
 TASKS = DegreeTasks.exact(torch.tensor([0, 1, 2, 3, 4, 9]))
+FLOWS = ["source_to_target", "target_to_source"]
 SCHEMES = ["weight", "hash", "smooth"]
 
 
@@ -81,7 +82,7 @@ def test_every_form_of_edges_is_the_same_graph(scheme, graph):
                 torch.testing.assert_close(one, other)
 
 
-@pytest.mark.parametrize("flow", ["source_to_target", "target_to_source"])
+@pytest.mark.parametrize("flow", FLOWS)
 def test_weights_of_sorted_edges(flow):
     conv = layer(flow=flow)
     edges = EdgeIndex(OTHER.edge_index, sparse_size=(20, 20)).sort_by("col" if flow == "source_to_target" else "row")[0]
@@ -141,10 +142,23 @@ def test_layers_share_one_sort(built):
     assert len(built) == 2
     torch.testing.assert_close(first(x, edges), expected)
     assert len(built) == 3
-    layout = weakref.ref(layouts._KNOWN[edges][3])
+    (layout,) = map(weakref.ref, _LAYOUTS[edges].layouts.values())
     del edges
     gc.collect()
     assert layout() is None
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_layers_by_different_degrees_sort_once_each(built, cached):
+    edges, x = OTHER.edge_index.clone(), features(20, 3, 0)
+    tasks = [DegreeTasks.log2(9, by=by) for by in ("in", "out")]
+    layers = [DEMOConv(3, 4, each, cached=cached, flow=flow).double() for each in tasks for flow in FLOWS]
+    for _ in range(3):
+        for conv in layers:
+            conv(x, edges)
+    assert len(built) == 4
+    for conv in layers:
+        torch.testing.assert_close(conv(x, edges), conv(x, edges.clone()))
 
 
 def test_mini_batches_stay_right():
@@ -166,7 +180,7 @@ def test_constant_features_are_summed_once(monkeypatch, scheme, weighted):
         for _ in range(2):
             torch.testing.assert_close(conv(x, edges, weight), plain(x, edges, weight))
         with monkeypatch.context() as patch:
-            patch.setattr(DEMOConv, "_aggregate_sorted", None)
+            patch.setattr(DEMOConv, "_summed", None)
             again = conv(x, edges, weight)
         torch.testing.assert_close(again, plain(x, edges, weight))
         grads = torch.autograd.grad(again.sin().sum(), list(conv.parameters()))
@@ -218,7 +232,6 @@ def test_copies_and_files_hold_no_cache():
     buffer.seek(0)
     for other in (copy.deepcopy(conv), torch.load(buffer, weights_only=False)):
         assert other._sums._value is None
-        assert other._layouts._value is None
         torch.testing.assert_close(other(x, GRAPH.edge_index), conv(x, GRAPH.edge_index))
 
 

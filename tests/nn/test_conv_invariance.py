@@ -166,7 +166,7 @@ def test_shapes_of_the_public_parts(combine, out_channels):
 
 
 def test_the_constant_part_is_done_once():
-    """neighbourhood() holds no parameter; forward_sorted() does the rest: together they are the layer."""
+    """neighbourhood() holds no parameter; convolve() does the rest: together they are the layer."""
     graph = drawn_by_seed(20, 30)
     layout = DegreeLayout.from_edge_index(*graph)
     for scheme, in_channels in (("weight", 3), ("hash", 3), ("hash", 9), ("smooth", 3)):
@@ -175,5 +175,5 @@ def test_the_constant_part_is_done_once():
         folded = conv.neighbourhood(rows, layout)
         assert not folded.requires_grad
         assert folded.size(1) == (4 if in_channels == 9 else 3), "a hash shorter than the rows is taken at once"
-        found = conv.forward_sorted(rows, layout, neighbourhood=folded)
+        found = conv.convolve(rows, layout, folded)
         torch.testing.assert_close(layout.leave(found), conv(x, layout))

@@ -107,7 +107,7 @@ def test_empty_graphs_at_the_end_of_a_batch_are_counted():
 @pytest.mark.parametrize("scheme", sorted(schemes.SCHEMES))
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 def test_the_first_aggregate_is_computed_once_not_every_epoch(scheme, sparse, monkeypatch):
-    seen = {"neighbourhood": [], "forward_sorted": []}
+    seen = {"neighbourhood": [], "convolve": []}
 
     def counting(name, original):
         def call(self, *args, **options):
@@ -124,4 +124,4 @@ def test_the_first_aggregate_is_computed_once_not_every_epoch(scheme, sparse, mo
     fit(model, problem, TrainConfig(epochs=5))
     first, second = (layer.conv for layer in model.layers)
     assert [conv is first for conv in seen["neighbourhood"]].count(True) == 1
-    assert seen["forward_sorted"] == [first, second] * 10  # five epochs, each trained and validated
+    assert seen["convolve"] == [first, second] * 10  # five epochs, each trained and validated

@@ -64,7 +64,7 @@ def test_by_group_equals_by_row_equals_matrices(scheme, branch, by, kind):
     wanted = [a, *weights.parameters()]
     definition = torch.bmm(a[:, None], weights.matrices(layout.key))[:, 0]
     expected = torch.autograd.grad(definition.sin().sum(), wanted)
-    for out in (weights.by_group(weights.fold(a, layout), layout), weights.by_row(a, layout.key)):
+    for out in (weights.by_group(weights.fold(a, layout.key), layout), weights.by_row(a, layout.key)):
         torch.testing.assert_close(out, definition)
         for found, theirs in zip(torch.autograd.grad(out.sin().sum(), wanted), expected, strict=True):
             torch.testing.assert_close(found, theirs)
@@ -99,7 +99,7 @@ def test_the_ways_agree_on_every_graph(graph, seed):
     for scheme in SCHEMES.values():
         weights = made(scheme, DegreeTasks.exact(torch.tensor([0, 1, 3])), seed)
         expected = torch.bmm(a[:, None], weights.matrices(layout.key))[:, 0]
-        torch.testing.assert_close(weights.by_group(weights.fold(a, layout), layout), expected)
+        torch.testing.assert_close(weights.by_group(weights.fold(a, layout.key), layout), expected)
         torch.testing.assert_close(weights.by_row(a, layout.key), expected)
 
 
@@ -234,7 +234,7 @@ def test_no_matrix_per_node():
         largest = Largest()
         with largest:
             a = features(400, in_channels, 0, torch.float32)
-            weights.by_group(weights.fold(a, layout), layout)
+            weights.by_group(weights.fold(a, layout.key), layout)
             weights.by_row(a, layout.key)
         assert largest.numel <= 400 * 256 < 400 * in_channels * width
 

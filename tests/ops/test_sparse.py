@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.reference.graphs import drawn_by_seed, features, graphs, seeds
 
 from demonet.degree import DegreeLayout
+from demonet.degree.keep import Memo
 from demonet.errors import DemonetError
 from demonet.ops import aggregate, sparse
 from demonet.ops.sparse import is_sparse, sparse_aggregate, sparse_linear, sparse_rows
@@ -35,7 +36,7 @@ def test_linear_map_and_its_gradient(rows, seed):
 def test_reversed_lists_are_kept_for_the_same_rows_alone(monkeypatch):
     sorted_so_often = []
     lists = sparse.reversed_lists
-    kept, matrix = sparse.SortedColumns(), features(4, 3, 1).requires_grad_()
+    kept, matrix = Memo(), features(4, 3, 1).requires_grad_()
     rows = [half_empty(5, 4, seed).to_sparse_csr() for seed in (0, 1)]
     monkeypatch.setattr(sparse, "reversed_lists", lambda *args: sorted_so_often.append(1) or lists(*args))
     for x, often in ((rows[0], 1), (rows[0], 1), (rows[1], 2), (rows[0], 3)):
@@ -43,7 +44,7 @@ def test_reversed_lists_are_kept_for_the_same_rows_alone(monkeypatch):
         (expected,) = torch.autograd.grad((x.to_dense() @ matrix).square().sum(), matrix)
         torch.testing.assert_close(found, expected)
         assert len(sorted_so_often) == often
-    assert copy.deepcopy(kept)._rows is None
+    assert copy.deepcopy(kept)._value is None
 
 
 @given(index=st.lists(st.integers(0, 4), max_size=8), seed=seeds)

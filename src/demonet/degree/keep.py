@@ -1,11 +1,16 @@
-"""How everything is made that is kept for later calls."""
+"""Memo: a result that is kept as long as the tensors that it follows from are the same."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any, Generic, TypeVar
 
 import torch
+from torch import Tensor
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -16,3 +21,59 @@ def lasting() -> Iterator[None]:
     """
     with torch.inference_mode(False), torch.no_grad():
         yield
+
+
+def changes(tensor: Tensor) -> tuple[int, int] | None:
+    """What changes when a tensor is changed in place: torch's count of changes, and the address.
+
+    Torch does not count changes through ``tensor.data`` or a NumPy array that shares the memory. Tensors made in
+    inference mode have no count: None.
+    """
+    if tensor.is_inference():
+        return None
+    return tensor._version, tensor.data_ptr() if tensor.layout == torch.strided else 0
+
+
+class Memo(Generic[T]):
+    """One result and the tensors that it was computed from, which are not kept alive.
+
+    A tensor is the same if it is the same object, and :func:`changes` says so. Nothing is kept of tensors that were
+    made in inference mode. Copies and files of a memo are empty.
+    """
+
+    def __init__(self) -> None:
+        self._given: list[weakref.ref[Tensor]] = []
+        self._marks: list[Any] | None = None
+        self._value: T | None = None
+
+    def get(
+        self, given: list[Tensor | None], make: Callable[[], T], *, facts: Any = None, at_once: bool = True
+    ) -> T | None:
+        """The kept result, or a new one if a tensor is another one or has changed.
+
+        Args:
+            given: The tensors that the result follows from.
+            make: Computes it.
+            facts: What else it follows from.
+            at_once: Whether to compute it when the tensors come for the first time; otherwise the result is None then,
+                so that nothing is kept of tensors that never come again.
+        """
+        there = [tensor for tensor in given if tensor is not None]
+        counts = [changes(tensor) for tensor in there]
+        if None in counts:
+            return make() if at_once else None
+        marks = [facts, [tensor is None for tensor in given], counts]
+        if marks != self._marks or not all(ref() is tensor for ref, tensor in zip(self._given, there, strict=True)):
+            self._given, self._marks, self._value = [weakref.ref(tensor) for tensor in there], marks, None
+            if not at_once:
+                return None
+        if self._value is None:
+            with lasting():
+                self._value = make()
+        return self._value
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Memo[T]:
+        return Memo()
+
+    def __reduce__(self) -> tuple[type[Memo[T]], tuple[()]]:
+        return Memo, ()

@@ -53,6 +53,13 @@ class Block:
     scale: Tensor | None = None
     weight: Tensor | None = None
 
+    @property
+    def lists(self) -> tuple[Tensor, Tensor]:
+        """Pointer and neighbours."""
+        assert self.pointer is not None
+        assert self.neighbours is not None
+        return self.pointer, self.neighbours
+
     def part(self, start: int, stop: int) -> Block:
         """Some of the targets."""
         targets, degree = slice(self.targets.start + start, self.targets.start + stop), self.degree[start:stop]

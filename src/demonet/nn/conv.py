@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
-from torch_geometric import EdgeIndex
 from torch_geometric.nn import MessagePassing
 from torch_geometric.nn.dense.linear import Linear
 
 from demonet.checks import check_sides
 from demonet.degree.count import count_degree
-from demonet.degree.keep import lasting
+from demonet.degree.keep import Memo, lasting
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks, OpenTasks
 from demonet.errors import DemonetError
 from demonet.nn.dropout import Dropout
 from demonet.nn.edges import Edges, check_length
-from demonet.nn.layouts import layout_of
-from demonet.nn.memo import Memo
 from demonet.nn.weights import make_weights
 from demonet.nn.weights.base import set_to_zero
 from demonet.ops import Options, Weights, aggregate, backend, conv
 from demonet.ops.reference import activate, aggregate_scale
-from demonet.ops.sparse import SortedColumns, is_sparse, sparse_aggregate, sparse_linear, sparse_rows
-
-if TYPE_CHECKING:
-    from demonet.nn.blocks import Block
+from demonet.ops.sparse import is_sparse, sparse_aggregate, sparse_linear, sparse_rows
 
 Scheme = str  # a name in demonet.nn.weights.SCHEMES
 Features = Tensor | tuple[Tensor, Tensor | None]
@@ -71,9 +66,9 @@ class DEMOConv(MessagePassing):
         cached: Keep the sums over neighbours of features that need no gradient, and take an ``edge_index`` or ``adj_t``
             for the same if it is the same tensor. An input that is another tensor, or that was changed in place, is
             noticed and computed anew, so mini-batches stay right. Pass the same tensor in every call. Changes that
-            torch does not count (through ``tensor.data`` or a NumPy array) are not noticed. Without it, edges are
-            compared in every call with those that were sorted for the same tensor, and sorted again if they differ.
-            Bipartite graphs and compiled calls are not cached.
+            torch does not count (through ``tensor.data`` or a NumPy array) are not noticed. Without it, an
+            ``edge_index`` is sorted once as well, but edges in main memory are compared in every call with those that
+            were sorted. Bipartite graphs and compiled calls are not cached.
         **kwargs: Arguments of :class:`torch_geometric.nn.MessagePassing`.
 
     Attributes:
@@ -145,8 +140,8 @@ class DEMOConv(MessagePassing):
         self.in_channels, self.out_channels = in_channels, out_channels
         self.tasks, self.scheme, self.combine = tasks, scheme, combine
         self.act, self.cached = act, cached
-        self.drop, self.keep_sums, self._columns = Dropout(dropout), True, SortedColumns()
-        self._layouts: Memo[DegreeLayout] = Memo()
+        self.drop, self.keep_sums = Dropout(dropout), True
+        self._columns: Memo[Sequence[Tensor]] = Memo()
         self._sums: Memo[tuple[Tensor, Tensor]] = Memo()
         seed_width = out_channels // 2 if combine == "concat" else out_channels
         width = out_channels - seed_width if combine == "concat" else out_channels
@@ -194,52 +189,39 @@ class DEMOConv(MessagePassing):
         source, target = x if isinstance(x, (tuple, list)) else (x, x)
         check_sides(source, target, size)
         self._materialize(source, target)
+        activation = self.act or "none"
         if isinstance(edge_index, DegreeLayout):
             if target is not source:
                 raise DemonetError("a DegreeLayout has one set of nodes", hint="pass an edge_index for a pair")
             if self.flow != "source_to_target":
                 raise DemonetError(f"flow={self.flow!r} with a layout", hint="lay out edge_index.flip(0) instead")
-            return self._forward_layout(source, edge_index, edge_weight, degree)
-        num_targets = target.size(0) if target is not None else size[1] if size is not None else source.size(0)
-        edges = Edges(edge_index, edge_weight, (source.size(0), num_targets), self.flow)
-        one_set = target is source and not self.explain and not backend.tracing()
-        if one_set and (self.cached or (degree is None and not is_sparse(source))):
-            layout = self._layout_of(edge_index, edges, num_targets)
-            return self._forward_layout(source, layout, edges.weight, degree)
-        a = self._aggregate(source, edges, num_targets)
-        if degree is None:
-            if self.tasks.by != "in" and target is not source:
-                raise DemonetError(f"tasks by {self.tasks.by!r} degree in a bipartite graph", hint="pass degree=")
-            degree = count_degree(edges.pairs, num_targets, self.tasks.by)
-        check_length("degrees", "node", degree, num_targets, dim=2 if self.tasks.by == "pair" else 1)
-        self.tasks.see(degree)
-        return activate(self._combine(target, self._by_row(a, degree), num_targets), self._activation)
+            num_targets, layout = source.size(0), edge_index
+            if num_targets != layout.num_nodes:
+                raise DemonetError(f"{num_targets} rows of features for a layout of {layout.num_nodes} nodes")
+        else:
+            num_targets = target.size(0) if target is not None else size[1] if size is not None else source.size(0)
+            edges = Edges(edge_index, edge_weight, (source.size(0), num_targets), self.flow)
+            one_set = target is source and not self.explain and not backend.tracing()
+            if not one_set or not (self.cached or (degree is None and not is_sparse(source))):
+                if degree is None and self.tasks.by != "in" and target is not source:
+                    raise DemonetError(f"tasks by {self.tasks.by!r} degree in a bipartite graph", hint="pass degree=")
+                a = self._aggregate(source, edges, num_targets)
+                degree = count_degree(edges.pairs, num_targets, self.tasks.by) if degree is None else degree
+                self._check_degree(degree, num_targets)
+                return self.convolve(target, degree, self.weights.fold(a, degree), activation)
+            layout, edge_weight = edges.layout(self.tasks.by, compare=not self.cached), edges.weight
+        if degree is not None:
+            self._check_degree(degree, num_targets)
+            rows, degree = _enter(source, layout), layout.enter(degree)
+            out = self.convolve(rows, degree, self.neighbourhood(rows, layout, edge_weight, degree), activation)
+            return layout.leave(out)
+        rows, sums = self._constant_part(source, layout, edge_weight) or (_enter(source, layout), None)
+        if sums is None and edge_weight is not None:
+            sums = self.neighbourhood(rows, layout, edge_weight)
+        return layout.leave(self.convolve(rows, layout, sums, activation))
 
-    def _layout_of(self, given: Tensor, edges: Edges, num_nodes: int) -> DegreeLayout:
-        """The layout of the edges, built when they come for the first time; if ``cached``, without comparing them."""
-        if not self.cached:
-            return layout_of(given, edges.pairs, num_nodes, self.tasks.by)
-        inside = given.as_tensor() if isinstance(given, EdgeIndex) else None  # it counts changes on its own
-        layout = self._layouts.get([given, inside], lambda: layout_of(given, edges.pairs, num_nodes, self.tasks.by))
-        assert layout is not None
-        return layout
-
-    def _forward_layout(
-        self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None, degree: Tensor | None
-    ) -> Tensor:
-        """:meth:`forward` with a layout; rows of ``x`` are in the caller's order."""
-        if x.size(0) != layout.num_nodes:
-            raise DemonetError(f"{x.size(0)} rows of features for a layout of {layout.num_nodes} nodes")
-        if degree is None:
-            rows, sums = self._constant_part(x, layout, edge_weight) or (_enter(x, layout), None)
-            return layout.leave(self.forward_sorted(rows, layout, edge_weight, self._activation, neighbourhood=sums))
-        check_length("degrees", "node", degree, layout.num_nodes, dim=2 if self.tasks.by == "pair" else 1)
-        self.tasks.see(degree)
-        out = self.forward_degrees(_enter(x, layout), layout, edge_weight, layout.enter(degree))
-        return layout.leave(activate(out, self._activation))
-
-    def _by_row(self, a: Tensor, degree: Tensor) -> Tensor:
-        return self.weights.by_sparse(a, degree) if is_sparse(a) else self.weights.by_row(a, degree)
+    def _check_degree(self, degree: Tensor, count: int) -> None:
+        check_length("degrees", "node", degree, count, dim=2 if self.tasks.by == "pair" else 1)
 
     def _constant_part(
         self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None
@@ -277,92 +259,80 @@ class DEMOConv(MessagePassing):
         """The message of a neighbour, for explainers."""
         return x_j if edge_weight is None else edge_weight.view(-1, 1) * x_j
 
-    @property
-    def _activation(self) -> str:
-        return self.act or "none"
+    # ------------------------------------- rows in degree order, or with their degrees: what forward and models call
 
-    def _combine(self, x: Tensor | None, neighbours: Tensor, num_rows: int) -> Tensor:
-        r""":math:`W_0 x_v \circ` the neighbourhood half, with dropout on both and the bias last."""
-        if x is None:
-            half = neighbours.new_zeros(num_rows, self.seed.out_channels)
-        elif is_sparse(x):
-            half = sparse_linear(x, self.seed.weight.t(), self._columns)
+    def convolve(
+        self,
+        x: Tensor | None,
+        graph: DegreeLayout | Tensor,
+        neighbourhood: Tensor | None = None,
+        activation: str = "none",
+    ) -> Tensor:
+        r"""Eq. 5 with an activation, :math:`\sigma(W_0 x_v \circ \hat W_{\deg(v)} a_v)`, for rows that are prepared.
+
+        Training and evaluation, whole graphs, blocks of their rows, sampled neighbourhoods and parts of a graph in
+        several processes all end here.
+
+        Args:
+            x: ``[n, in_channels]`` rows; None is zero.
+            graph: The layout whose order they have; or ``[n]`` (``[n, 2]`` for pairs) their degrees, in any order.
+            neighbourhood: :meth:`neighbourhood` of the rows; with a layout None, to sum over its lists here.
+            activation: ``"none"``, ``"elu"`` or ``"relu"``.
+        """
+        layout, degree = (graph, graph.key) if isinstance(graph, DegreeLayout) else (None, graph)
+        self.tasks.see(degree if layout is None else layout.degrees)
+        sparse = x is not None and is_sparse(x)
+        if layout is not None and x is not None:
+            self._check_layout(x, layout)
+            matrices = None
+            if not sparse and not (self.drop.active and backend.exporting()):
+                matrices = self.weights.for_groups(layout)
+            if neighbourhood is None and (matrices is None or x.dtype == torch.float16):
+                neighbourhood = self.neighbourhood(x, layout)
+            if matrices is not None:
+                weights = Weights(self.seed.weight.t(), matrices, self.bias)
+                widths = (self.seed.out_channels, self.weights.width)
+                noise = self.drop.noise(x.size(0), widths, x) if self.drop.active else None
+                return conv(x, neighbourhood, weights, layout, self.options(activation), noise)
+        assert neighbourhood is not None
+        if layout is None or is_sparse(neighbourhood):
+            half = self.weights.by_folded(neighbourhood, degree)
         else:
-            half = self.seed(x)
-        half, neighbours = self.drop.halves(half, neighbours)
-        out = torch.cat([half, neighbours], dim=1) if self.combine == "concat" else half + neighbours
-        return out if self.bias is None else out + self.bias
+            half = self.weights.by_group(neighbourhood, layout)
+        if x is None:
+            own = half.new_zeros(half.size(0), self.seed.out_channels)
+        else:
+            own = sparse_linear(x, self.seed.weight.t(), self._columns) if sparse else self.seed(x)
+        own, half = self.drop.halves(own, half)
+        out = torch.cat([own, half], dim=1) if self.combine == "concat" else own + half
+        return activate(out if self.bias is None else out + self.bias, activation)
 
-    # ------------------------------------------------------------- rows in degree order: what the models call
-
-    def forward_sorted(
+    def neighbourhood(
         self,
         x: Tensor,
-        layout: DegreeLayout,
+        graph: DegreeLayout | tuple[Tensor, ...],
         edge_weight: Tensor | None = None,
-        activation: str = "none",
-        *,
-        neighbourhood: Tensor | None = None,
+        degree: Tensor | None = None,
+        scale: Tensor | None = None,
     ) -> Tensor:
-        """The layer and an activation on rows in degree order.
-
-        Args:
-            x: ``[n, in_channels]`` rows in degree order.
-            layout: The graph.
-            edge_weight: ``[m]`` weights in the sum, in the order of the ``edge_index``.
-            activation: ``"none"``, ``"elu"`` or ``"relu"``.
-            neighbourhood: :meth:`neighbourhood` of ``x``, where it is known.
-        """
-        self._check_layout(x, layout)
-        self.tasks.see(layout.degrees)
-        matrices = None
-        if not is_sparse(x) and not (self.drop.active and backend.exporting()):
-            matrices = self.weights.for_groups(layout)
-        if neighbourhood is None and (matrices is None or edge_weight is not None or x.dtype == torch.float16):
-            neighbourhood = self.neighbourhood(x, layout, edge_weight)
-        if matrices is None:
-            assert neighbourhood is not None
-            if is_sparse(neighbourhood):
-                half = self.weights.by_sparse(neighbourhood, layout.key)
-            else:
-                half = self.weights.by_group(neighbourhood, layout)
-            return activate(self._combine(x, half, x.size(0)), activation)
-        weights = Weights(self.seed.weight.t(), matrices, self.bias)
-        noise = None
-        if self.drop.active:
-            noise = self.drop.noise(x.size(0), (self.seed.out_channels, self.weights.width), x)
-        return conv(x, neighbourhood, weights, layout, self.options(activation), noise)
-
-    def forward_degrees(self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None, degree: Tensor) -> Tensor:
-        """The layer on rows in degree order, with other degrees than those of the layout, in the same order."""
-        self._check_layout(x, layout)
-        a = self._aggregate_sorted(x, layout, edge_weight)
-        return self._combine(x, self._by_row(a, degree), x.size(0))
-
-    def forward_block(self, x: Tensor, block: Block, neighbourhood: Tensor | None = None) -> Tensor:
-        """The layer on some targets.
-
-        Args:
-            x: ``[rows, in_channels]`` the rows that are read.
-            block: The targets among them, their neighbours and true degrees.
-            neighbourhood: ``[targets, in_channels]`` :meth:`neighbourhood` of the targets, where it is known.
-        """
-        targets = x if block.targets == slice(0, x.size(0)) else x[block.targets]
-        if neighbourhood is not None:
-            half = self.weights.by_folded(neighbourhood, block.degree)
-        else:
-            assert block.pointer is not None
-            assert block.neighbours is not None
-            a = aggregate(x, (block.pointer, block.neighbours), block.weight)
-            half = self.weights.by_row(a if block.scale is None else a * block.scale[:, None], block.degree)
-        return self._combine(targets, half, targets.size(0))
-
-    def neighbourhood(self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None = None) -> Tensor:
         r"""The aggregated neighbourhood :math:`a_v` of every row, hashed where the scheme does that first.
 
-        It is the part of :meth:`forward_sorted` without parameters: for constant ``x`` it is computed once.
+        It is the part of the layer without parameters: for constant ``x`` it is computed once.
+
+        Args:
+            x: ``[n, in_channels]`` the rows that are read, in degree order.
+            graph: The layout; or pointer and neighbours of some targets.
+            edge_weight: ``[m]`` weights in the sum, in the order of the ``edge_index``; for lists, in theirs.
+            degree: The degrees of the targets, where they are not those of the layout.
+            scale: ``[targets]`` what the sums are multiplied by, in the place of ``aggr``.
         """
-        return self.weights.fold(self._aggregate_sorted(x, layout, edge_weight), layout)
+        if isinstance(graph, DegreeLayout):
+            degree = graph.key if degree is None else degree
+            if edge_weight is not None:
+                check_length("edge weights", "edge", edge_weight, graph.num_edges)
+                edge_weight = graph.edges_enter(edge_weight)
+        assert degree is not None
+        return self.weights.fold(self._summed(x, graph, edge_weight, scale), degree)
 
     def options(self, activation: str = "none") -> Options:
         """The options of this layer's operators."""
@@ -379,14 +349,10 @@ class DEMOConv(MessagePassing):
         else:
             self.weights.remove_term(term)
 
-    def _aggregate_sorted(self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None) -> Tensor:
-        if edge_weight is not None:
-            check_length("edge weights", "edge", edge_weight, layout.num_edges)
-            edge_weight = layout.edges_enter(edge_weight)
-        return self._summed(x, layout, edge_weight)
-
-    def _summed(self, x: Tensor, lists: Any, weight: Tensor | None) -> Tensor:
+    def _summed(self, x: Tensor, lists: Any, weight: Tensor | None, scale: Tensor | None = None) -> Tensor:
         """The scaled sums over neighbours. Half precision ends at 65504, so those sums are made in single precision."""
+        if scale is not None:
+            return aggregate(x, lists, weight) * scale[:, None]
         summed = sparse_aggregate if is_sparse(x) else aggregate
         if x.dtype != torch.float16:
             return summed(x, lists, weight, aggr=self.aggr)

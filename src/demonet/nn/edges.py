@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import torch
 from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
 from torch_geometric import EdgeIndex
 from torch_geometric.utils import is_torch_sparse_tensor
 
 from demonet.checks import check_edge_index
-from demonet.degree.keep import lasting
+from demonet.degree.count import By
+from demonet.degree.keep import changes, lasting
+from demonet.degree.layout import DegreeLayout
 from demonet.errors import DemonetError
 from demonet.ops import backend, neighbour_lists
 from demonet.ops.reference import owner
+
+
+class _Sorted(NamedTuple):
+    """Edges that were sorted, their changes so far, and their layouts by number of nodes, degree and flow."""
+
+    counts: list[tuple[int, int] | None]
+    edges: Tensor
+    layouts: dict[tuple[int, By, bool], DegreeLayout]
+
+
+_LAYOUTS: Any = WeakTensorKeyDictionary()  # by the tensor that was given, as long as it lives
 
 
 class Edges:
@@ -32,7 +48,7 @@ class Edges:
     """
 
     def __init__(self, given: Tensor, weight: Tensor | None, size: tuple[int, int], flow: str) -> None:
-        self._size, self._forward = size, flow == "source_to_target"
+        self._given, self._size, self._forward = given, size, flow == "source_to_target"
         self._csr = self._sorted = None
         self.weight = weight
         if is_torch_sparse_tensor(given):
@@ -57,6 +73,31 @@ class Edges:
     def pairs(self) -> Tensor:
         """``[2, m]`` sources and targets."""
         return self.index if self._forward else self.index.flip(0)
+
+    def layout(self, by: By, *, compare: bool) -> DegreeLayout:
+        """The layout of edges between nodes of one set, sorted when they come for the first time: all layers share it.
+
+        They are the same if the tensor is, and torch has counted no change of it. In main memory NumPy may have changed
+        them as well.
+
+        Args:
+            by: Which degree decides the task.
+            compare: Whether to compare edges in main memory number by number: a hundredth of sorting them.
+        """
+        inside = [self.index] if isinstance(self._given, EdgeIndex) else []  # it counts changes on its own
+        counts = [changes(tensor) for tensor in (self._given, *inside)]
+        known = _LAYOUTS.get(self._given)
+        same = known is not None and known.counts == counts
+        if same and (None in counts or (compare and self.index.device.type == "cpu")):
+            same = torch.equal(known.edges, self.index)
+        if not same:
+            with lasting():
+                known = _LAYOUTS[self._given] = _Sorted(counts, self.index.clone(), {})
+        key = self._size[1], by, self._forward
+        if key not in known.layouts:
+            known.layouts[key] = DegreeLayout.from_edge_index(self.pairs, self._size[1], by=by)
+        layout: DegreeLayout = known.layouts[key]
+        return layout
 
     def lists(self) -> tuple[Tensor, Tensor, Tensor | None]:
         """Where the list of each target begins, the sources, and the weights, list after list."""

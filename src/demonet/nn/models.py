@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self, cast
@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from demonet.degree.count import count_degree
+from demonet.degree.keep import Memo
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError
@@ -24,23 +25,25 @@ from demonet.nn.fused import deep_levels, stack_loss
 from demonet.nn.prepared import GraphInput, LayerInput, layer_input, prepare
 from demonet.ops import ReadOut, linear_cross_entropy, read_out
 from demonet.ops.reference import activate
-from demonet.ops.sparse import SortedColumns, is_sparse, sparse_linear
+from demonet.ops.sparse import is_sparse, sparse_linear
 
 Graph = Tensor | DegreeLayout | None
 
 
 def _convolve(conv: DEMOConv, h: Tensor, given: LayerInput, activation: str = "none", *, number: int) -> Tensor:
     """One convolution and an activation; for the first one of a model, sums over neighbours may be precomputed."""
-    neighbourhood = given.neighbourhood if number == 0 else None
+    sums = given.neighbourhood if number == 0 else None
     if isinstance(given.graph, tuple):
-        return activate(conv.forward_block(h, given.graph[number], neighbourhood), activation)
+        block = given.graph[number]
+        targets = h if block.targets == slice(0, h.size(0)) else h[block.targets]
+        sums = conv.neighbourhood(h, block.lists, block.weight, block.degree, block.scale) if sums is None else sums
+        return conv.convolve(targets, block.degree, sums, activation)
     if not isinstance(given.graph, DegreeLayout):
         return activate(conv(h, given.graph, given.edge_weight, given.degree), activation)
-    if given.degree is not None:
-        return activate(conv.forward_degrees(h, given.graph, given.edge_weight, given.degree), activation)
-    if given.fill is not None and neighbourhood is None:
-        neighbourhood = conv.neighbourhood(given.fill(h), given.graph, given.edge_weight)
-    return conv.forward_sorted(h, given.graph, given.edge_weight, activation, neighbourhood=neighbourhood)
+    if sums is None and any(part is not None for part in (given.fill, given.edge_weight, given.degree)):
+        rows = h if given.fill is None else given.fill(h)
+        sums = conv.neighbourhood(rows, given.graph, given.edge_weight, given.degree)
+    return conv.convolve(h, given.graph if given.degree is None else given.degree, sums, activation)
 
 
 class Stem(nn.Module):
@@ -49,7 +52,8 @@ class Stem(nn.Module):
     def __init__(self, in_channels: int, config: ModelConfig) -> None:
         super().__init__()
         self.linear, self.drop = nn.Linear(in_channels, config.hidden), Dropout(config.dropout)
-        self.drop_entries, self._columns = Dropout(config.input_dropout), SortedColumns()
+        self.drop_entries = Dropout(config.input_dropout)
+        self._columns: Memo[Sequence[Tensor]] = Memo()
 
     def forward(self, x: Tensor) -> Tensor:
         """``[n, hidden]``."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch import Tensor
 
-from demonet.degree.keep import lasting
+from demonet.degree.keep import Memo
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.lists import ranges
 from demonet.errors import DemonetError
@@ -24,42 +24,27 @@ def is_sparse(x: Tensor) -> bool:
     return x.layout in (torch.sparse_csr, torch.sparse_coo, torch.sparse_csc)
 
 
-class SortedColumns:
-    """The entries of sparse rows sorted by column, along which gradients flow; cached for the last rows seen."""
-
-    def __init__(self) -> None:
-        self._rows: Tensor | None = None
-        self._lists: Sequence[Tensor] | None = None
-
-    def lists(self, x: Tensor) -> Sequence[Tensor]:
-        """``pointer``, ``rows`` and ``entry`` of every column of a CSR tensor."""
-        if self._lists is None or self._rows is not x:
-            with lasting():
-                self._rows, self._lists = x, reversed_lists(x.crow_indices(), x.col_indices(), x.size(0), x.size(1))
-        return self._lists
-
-    def __deepcopy__(self, memo: dict[int, object]) -> SortedColumns:
-        return SortedColumns()  # a copy of a layer needs no copy of the features
-
-
 def sparse_linear(
-    x: Tensor, matrix: Tensor, columns: SortedColumns | None = None, drop: Callable[[Tensor], Tensor] | None = None
+    x: Tensor,
+    matrix: Tensor,
+    columns: Memo[Sequence[Tensor]] | None = None,
+    drop: Callable[[Tensor], Tensor] | None = None,
 ) -> Tensor:
     """``x @ matrix`` for sparse x: row by row a weighted sum of rows of the matrix, which is ``aggregate`` again.
 
     Args:
         x: ``[n, F]`` sparse rows.
         matrix: ``[F, width]``.
-        columns: Cache of the sorted columns, for the next call with the same rows.
+        columns: Keeps the entries sorted by column, along which gradients flow, for the next call with the same rows.
         drop: Applied to the entries of x, as dropout is.
     """
     csr = x if x.layout == torch.sparse_csr else x.to_sparse_csr()
     values = csr.values().to(matrix.dtype)
     values = values if drop is None else drop(values)
-    back: Sequence[Tensor] = []
+    back: Sequence[Tensor] | None = None
     if columns is not None and csr is x and matrix.requires_grad and not backend.tracing():
-        back = columns.lists(x)
-    return ops.aggregate(matrix.contiguous(), csr.crow_indices(), csr.col_indices(), values, "sum", back, [])
+        back = columns.get([x], lambda: reversed_lists(x.crow_indices(), x.col_indices(), x.size(0), x.size(1)))
+    return ops.aggregate(matrix.contiguous(), csr.crow_indices(), csr.col_indices(), values, "sum", back or [], [])
 
 
 def sparse_rows(x: Tensor, index: Tensor | None) -> Tensor:

@@ -14,19 +14,19 @@ there is a faster way. The steps are in ``docs/extending/scheme.md``.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter, is_lazy
 
-from demonet.degree.keep import lasting
+from demonet.degree.keep import Memo, lasting
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError
 from demonet.ops import backend
-from demonet.ops.sparse import SortedColumns, dense_blocks, is_sparse, sparse_linear
+from demonet.ops.sparse import dense_blocks, is_sparse, sparse_linear
 
 T = TypeVar("T")
 SCHEMES: dict[str, type[DegreeWeights]] = {}
@@ -71,7 +71,9 @@ class DegreeWeights(nn.Module):
         self.in_channels, self.width, self.tasks = in_channels, width, tasks
         self._counts: dict[str, tuple[int, ...]] = {}
         self._cache: dict[str, tuple[Any, ...]] = {}
-        self._columns, self._spread_rows = SortedColumns(), _SpreadRows()
+        self._columns: Memo[Sequence[Tensor]] = Memo()
+        self._spread_rows: Memo[Tensor] = Memo()
+        self._spread_columns: Memo[Sequence[Tensor]] = Memo()
 
     def matrices(self, degree: Tensor) -> Tensor:
         """``[len(degree), in_channels, width]``: the matrix that nodes of each degree use.
@@ -97,14 +99,14 @@ class DegreeWeights(nn.Module):
         return torch.cat([self.by_row(block, degree[place]) for place, block in dense_blocks(a)])
 
     def by_folded(self, a: Tensor, degree: Tensor) -> Tensor:
-        """:meth:`by_row` for what :meth:`fold` returned, dense or sparse."""
+        """:meth:`by_row` for what :meth:`fold` returned, dense or sparse, in any order."""
         return self.by_sparse(a, degree) if is_sparse(a) else self.by_row(a, degree)
 
     def for_groups(self, layout: DegreeLayout) -> Tensor | None:
         """``[groups, in_channels, width]``: the matrix of every group; None where :meth:`by_group` is cheaper."""
         return None
 
-    def fold(self, a: Tensor, layout: DegreeLayout) -> Tensor:
+    def fold(self, a: Tensor, degree: Tensor) -> Tensor:
         """The part of the work on ``a`` that needs no parameter; for a constant input it is done once."""
         return a
 
@@ -179,8 +181,9 @@ class DegreeWeights(nn.Module):
         """
         if backend.tracing():
             return sparse_linear(spread(a, degree), stacked)
-        rows = self._spread_rows.get(a, degree, self.tasks.max_degree, spread)
-        return sparse_linear(rows, stacked, self._spread_rows.columns)
+        rows = self._spread_rows.get([a, degree], lambda: spread(a, degree), facts=self.tasks.max_degree)
+        assert rows is not None
+        return sparse_linear(rows, stacked, self._spread_columns)
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         """An open parameter is saved as such: it has no values yet."""
@@ -199,25 +202,6 @@ class DegreeWeights(nn.Module):
     def extra_repr(self) -> str:
         """Arguments shown by ``print``."""
         return f"{self.in_channels}, {self.width}"
-
-
-class _SpreadRows:
-    """Sparse rows in the columns of the matrices that they read, kept for the rows that came last."""
-
-    def __init__(self) -> None:
-        self._known: tuple[Tensor, Tensor, int, Tensor] | None = None
-        self.columns = SortedColumns()
-
-    def get(self, a: Tensor, degree: Tensor, most: int, make: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-        """``make(a, degree)``; ``most`` is the largest degree of the tasks."""
-        known = self._known
-        if known is None or known[0] is not a or known[1] is not degree or known[2] != most:
-            with lasting():
-                self._known = known = (a, degree, most, make(a, degree))
-        return known[3]
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> _SpreadRows:
-        return _SpreadRows()  # a copy of a layer needs no copy of the features
 
 
 def _same(known: Tensor, degree: Tensor) -> bool:

@@ -87,11 +87,11 @@ class HashedWeights(DegreeWeights):
             out = out + hash_map(block, *own, self.hash_size)
         return out
 
-    def fold(self, a: Tensor, layout: DegreeLayout) -> Tensor:
+    def fold(self, a: Tensor, degree: Tensor) -> Tensor:
         r""":math:`\phi_g(a) + \phi_d(a)` where that is shorter than ``a``."""
         if self.folds and is_sparse(a):
-            return torch.cat([self._hash(block, layout.key[place]) for place, block in dense_blocks(a)])
-        return self._hash(a, layout.key) if self.folds else a
+            return torch.cat([self._hash(block, degree[place]) for place, block in dense_blocks(a)])
+        return self._hash(a, degree) if self.folds else a
 
     def for_groups(self, layout: DegreeLayout) -> Tensor | None:
         """The matrices, where the aggregate is not hashed and degrees have enough rows, or all of them are small."""
@@ -136,7 +136,7 @@ class HashedWeights(DegreeWeights):
 
     def by_group(self, a: Tensor, layout: DegreeLayout) -> Tensor:
         """The hashed aggregate times W."""
-        return a @ self.weight if self.folds else self.by_row(a, layout.key)
+        return self.by_folded(a, layout.key)
 
     def by_folded(self, a: Tensor, degree: Tensor) -> Tensor:
         """The hashed aggregate times W."""
