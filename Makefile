@@ -9,13 +9,17 @@ ifneq ($(wildcard ../shared/data),)
 export DEMONET_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test lint types docs check results bench processes hostile soak clean
+.PHONY: demo test test-all lint types docs check results bench processes hostile soak clean
 demo: $(READY)
 	$(BIN)/demonet demo
 
 # Two workers with one thread each: faster than one worker with two, and the same bits however many cores there are.
 test: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --durations=15 -m "not long" $(ARGS)
+
+# The rest: browsers, hostile files, walks, guides, notebooks, the study, processes, compilers and interpreters.
+test-all: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --durations=15 -m long $(ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -28,7 +32,7 @@ types: $(READY)
 docs: $(READY)
 	$(BIN)/mkdocs build --strict --site-dir build/site
 
-check: lint types docs test
+check: lint types docs test test-all
 
 # Every table and figure of the paper, beside what it prints: days on two cores. Stop when you like, it goes on later.
 results: $(READY)

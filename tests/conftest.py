@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 import torch
@@ -23,6 +24,28 @@ from demonet.ops import backend
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# What `make test` leaves to `make test-all`, by the path below tests/: other processes, browsers, compilers and
+# interpreters, the study of the paper, documents that are run, and the long way through what shorter tests hold as well.
+LONG = (
+    "distributed/",
+    "hostile/",
+    "study/",
+    "walks/",
+    "cli/test_demo.py",
+    "estimators/test_onnx.py",
+    "estimators/test_sklearn_checks.py",
+    "nn/test_conv_tracing.py",
+    "nn/test_models_tracing.py",
+    "ops/test_compiled.py",
+    "ops/test_kernels.py",
+    "ops/test_triton.py",
+    "runs/test_compare.py",
+    "runs/test_interruption.py",
+    "test_docs.py",
+    "test_examples.py",
+    "test_guides.py",
+)
 
 ARGS = [
     "--no-sandbox",
@@ -41,6 +64,15 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("demonet")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is long, and whatever opens a browser."""
+    tests = Path(__file__).parent
+    for item in items:
+        below = item.path.relative_to(tests).as_posix()
+        if below.startswith(LONG) or item.get_closest_marker("browser"):
+            item.add_marker("long")
 
 
 @pytest.fixture
