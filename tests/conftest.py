@@ -26,7 +26,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What `make test` leaves to `make test-all`, by the path below tests/: other processes, browsers, compilers and
-# interpreters, the study of the paper, documents that are run, and the long way through what shorter tests hold as well.
+# interpreters, the study of the paper, documents that are run, and the long way where a shorter test holds the same.
 LONG = (
     "distributed/",
     "hostile/",

@@ -7,7 +7,6 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
-from demonet.runs.settings import Reading
 from sklearn.neighbors import KNeighborsClassifier
 from tests.runs.files import FILES, fit, page, roles, write_problem, write_table
 
@@ -16,6 +15,7 @@ from demonet.data import Split
 from demonet.ensemble.machines import MachineMember
 from demonet.ensemble.nodes import NodeForest, NodeKernel
 from demonet.kernels import DegreeEffect
+from demonet.options import Reading
 from demonet.report.page import write
 from demonet.report.run import run_page
 from demonet.runs import RunProgress, Settings, embed_run, fit_run, load_run, predict_run
