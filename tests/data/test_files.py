@@ -186,7 +186,8 @@ def test_columns_by_name_and_place(write, refuses):
 def test_quotes_blanks_and_signs(write):
     data = read_graph(write("e.csv", '"New York", Paris\n"a, b",Paris\n'))
     assert ids_of(data) == ["New York", "Paris", "a, b"]
-    assert ids_of(read_graph(write("e.txt", "-5 3\n3 007\n"))) == [-5, 3, 7]
+    assert ids_of(read_graph(write("e.txt", "-5 3\n3 007\n"))) == ["-5", "007", "3"]
+    assert ids_of(read_graph(write("e.txt", "-5 3\n3 007\n"), ids="int")) == [-5, 3, 7]
     assert ids_of(read_graph(write("e.txt", "5 3\n3 007\n"), ids="str")) == ["007", "3", "5"]
     big = 2**63
     assert ids_of(read_graph(write("e.txt", f"1 {big}\n"))) == ["1", str(big)]

@@ -226,3 +226,24 @@ def test_another_direction_than_that_of_training_is_told(drawn, use):
         with warnings.catch_warnings():
             warnings.simplefilter("error", DemonetWarning)
             use(drawn / run, drawn / "directed.graphml", directed=run == "directed")
+
+
+def test_ids_and_classes_keep_their_form_through_a_run(tmp_path):
+    """00001 came back as 1, and the classes 01 and 1 were one."""
+    edges, kinds = roles()
+    form = {node: f"{number:05d}" for number, node in enumerate(kinds)}
+    classes = {"corner": "01", "foot": "1", "ring": "2"}
+    file = write_table(tmp_path / "edges.csv", ("source", "target"), [(form[u], form[v]) for u, v in edges])
+    labels = [(form[node], classes[kind]) for node, kind in kinds.items()]
+    with pytest.warns(DemonetWarning, match="'1' and '01'"):
+        run = fit_run(
+            file, write_table(tmp_path / "labels.csv", ("node", "label"), labels), out=tmp_path / "run", settings=FAST
+        )
+    assert run.class_names == ["01", "1", "2"]
+    inputs, names, _ = predict_run(tmp_path / "run", file)
+    assert names == run.class_names
+    _, embedding = embed_run(tmp_path / "run", file)
+    write_embeddings(tmp_path / "run.csv", "node", inputs.ids, embedding)
+    for table in (tmp_path / "run" / "predictions.csv", tmp_path / "run.csv"):
+        with table.open(newline="") as rows:
+            assert sorted(row["node"] for row in csv.DictReader(rows)) == sorted(form.values())

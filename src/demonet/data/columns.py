@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -201,6 +201,7 @@ class Attributes:
         named: Whether the names are those of the table, and not made up.
         file: The file, for messages.
         line: Gives the line of a row, for messages.
+        text: Gives a column as it is written: its type may be recognised, so that ``01`` is 1. Default: cast to text.
     """
 
     def __init__(
@@ -211,8 +212,10 @@ class Attributes:
         named: bool = True,
         file: Path | None = None,
         line: Callable[[int], int | None] | None = None,
+        text: Callable[[int], list[str | None]] | None = None,
     ) -> None:
         self.names, self.columns, self.named, self.file, self._line = list(names), list(columns), named, file, line
+        self._text = text
         self.rows = len(columns[0]) if columns else 0
         self._parsed: dict[int, _Parsed] = {}
 
@@ -223,16 +226,18 @@ class Attributes:
     def parse(self, place: int) -> _Parsed:
         """The values of a column; parsed once."""
         if place not in self._parsed:
-            self._parsed[place] = _Parsed(self.columns[place])
+            text = None if self._text is None else partial(self._text, place)
+            self._parsed[place] = _Parsed(self.columns[place], text)
         return self._parsed[place]
 
 
 class _Parsed:
     """The values of an Arrow column: numbers, dates or texts."""
 
-    def __init__(self, column: Any) -> None:
+    def __init__(self, column: Any, text: Callable[[], list[str | None]] | None = None) -> None:
         import pyarrow as pa
 
+        self._text = text
         kind = column.type
         if pa.types.is_dictionary(kind):
             column, kind = column.cast(kind.value_type), kind.value_type
@@ -275,8 +280,8 @@ class _Parsed:
         if self._texts is None:
             import pyarrow as pa
 
-            values = self._column.cast(pa.string()).to_pylist()
-            self._texts = [None if is_missing(text) else text.strip() for text in values]
+            values = self._column.cast(pa.string()).to_pylist() if self._text is None else self._text()
+            self._texts = [None if text is None or is_missing(text) else text.strip() for text in values]
         return self._texts
 
     def numbers(self, refuse: Callable[[int, str], None] | None) -> NDArray[np.float64]:

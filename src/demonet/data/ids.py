@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 
 _NUMERIC = re.compile(r"\s*[+-]?[\d.,]+(e[+-]?\d+)?\s*", re.IGNORECASE)
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+_INTEGER = re.compile(r"[+-]?(0x[0-9a-f]{1,40}|[0-9]{1,40})", re.ASCII | re.IGNORECASE)
 # Words for a missing value, in any case: what R, pandas, SQL and spreadsheets write.
 MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none"})
 
@@ -60,6 +60,43 @@ class LabelTable:
 def id_at(ids: Ids, row: int) -> int | str:
     """One id, as the user would write it."""
     return str(ids.names[ids.codes[row]]) if isinstance(ids, Coded) else int(ids[row])
+
+
+def number_value(text: str) -> int | None:
+    """The integer that a text stands for, in any form.
+
+    >>> number_value("007"), number_value("-0"), number_value("0x10"), number_value("seven")
+    (7, 0, 16, None)
+    """
+    return int(text, 16 if "x" in text.lower() else 10) if _INTEGER.fullmatch(text) else None
+
+
+def as_integer(text: str) -> int | None:
+    """The int64 that is written in this way; None for other forms, such as ``007``.
+
+    >>> as_integer("7"), as_integer("-10"), as_integer("007"), as_integer("0x10"), as_integer("-0")
+    (7, -10, None, None, None)
+    """
+    value = number_value(text)
+    return value if value is not None and str(value) == text and -(2**63) <= value < 2**63 else None
+
+
+def warn_of_forms(names: Iterable[Any], what: str, **where: Any) -> None:
+    """Warn of names that differ only in the form of an integer, such as ``007`` and ``7``, which are kept apart."""
+    names = list(names)
+    others = [name for name in names if isinstance(name, str) and name[:1] in "+-0" and number_value(name) is not None]
+    if not others:
+        return
+    known, first, pairs = set(names), dict[int, str](), []
+    for name in others:
+        value = number_value(name)
+        assert value is not None
+        same = str(value) if str(value) in known else first.setdefault(value, name)
+        if same != name:
+            pairs.append(f"{same!r} and {name!r}")
+    if pairs:
+        rest = f" ({len(pairs)} such pairs)" if len(pairs) > 1 else ""
+        warn(DemonetWarning(f"{what} {pairs[0]} differ only in form and are kept apart{rest}", **where))
 
 
 def as_attribute(ids: np.ndarray) -> Tensor | list[str]:
@@ -139,7 +176,7 @@ def make_ids(values: Iterable[Any], kind: str = "auto") -> Ids:
     distinct = len(dict.fromkeys(values))
     if len(names) < distinct:
         raise DemonetError(f"{distinct - len(names)} ids differ only in their type, such as 1 and '1'")
-    strangers = [name for name in names if not _INTEGER.fullmatch(name)]
+    strangers = [name for name in names if as_integer(name) is None]
     if kind != "str" and not strangers:
         return np.array([int(name) for name in names], dtype=np.int64)[codes]
     if kind == "int":
@@ -170,9 +207,11 @@ class Numbering:
             known = np.fromiter((self._numbers.get(name, -1) for name in coded.names), np.int64, len(coded.names))
             return known[coded.codes] if len(coded) else np.empty(0, np.int64)
         if isinstance(ids, Coded):
-            integers = np.array([_INTEGER.fullmatch(name) is not None for name in ids.names], dtype=bool)
+            found = [as_integer(name) for name in ids.names]
             numbers = np.full(len(ids.names), -1)
-            numbers[integers] = self.find(np.array([int(name) for name in ids.names[integers]], dtype=np.int64))
+            numbers[[value is not None for value in found]] = self.find(
+                np.array([value for value in found if value is not None], dtype=np.int64)
+            )
             return numbers[ids.codes]
         if not self.node_ids.size:
             return np.full(len(ids), -1)

@@ -18,15 +18,17 @@ from demonet.data.ids import (
     Ids,
     LabelTable,
     Numbering,
+    as_integer,
     encode_classes,
     id_at,
     is_missing,
     make_ids,
     warn_of_codes,
+    warn_of_forms,
     without_missing,
 )
 from demonet.data.readers import format_of
-from demonet.data.readers.tables import Column, Kind, Table, id_place, is_integer, is_number, place_of
+from demonet.data.readers.tables import Column, Kind, Table, id_place, is_number, place_of
 from demonet.errors import DemonetError, DemonetWarning, warn
 
 
@@ -77,7 +79,7 @@ class Labelled:
         ids, *columns = table.columns([at, *places], kinds)
         columns = [_with_points(column) for column in columns]
         labels = columns[0]
-        if all(is_missing(label) or is_integer(label) for label in labels):
+        if all(is_missing(label) or as_integer(label) is not None for label in labels):
             labels = [label if is_missing(label) else int(label) for label in labels]
         names = None if table.names is None else [table.names[place] for place in places]
         return cls(ids, labels, table, columns, names)
@@ -95,7 +97,9 @@ class Labelled:
         """The class index of each node, -1 for unlabelled, and the class names in order."""
         codes, names = encode_classes(self.labels)
         if len(self.columns) < 2:  # in several columns of 0 and 1, -1 is unknown
-            warn_of_codes(names, **({} if self.table is None else {"file": self.table.file}))
+            where = {} if self.table is None else {"file": self.table.file}
+            warn_of_codes(names, **where)
+            warn_of_forms(names, "labels", **where)
         rows = np.flatnonzero(codes >= 0)
         numbers, codes = numbering.find(self.ids)[rows], codes[rows]
         y = np.full(numbering.node_ids.size, -1, dtype=np.int64)
@@ -241,7 +245,14 @@ def read_features(table: Table, kind: str, options: TableOptions, learned: Colum
     _check_width(table, places, "features")
     (ids,) = table.columns([at], ["str id" if kind == "str" else "id"])
     names = [f"column {place + 1}" if table.names is None else table.names[place] for place in places]
-    given = Attributes(names, table.values(places), named=table.names is not None, file=table.file, line=table.line)
+    given = Attributes(
+        names,
+        table.values(places),
+        named=table.names is not None,
+        file=table.file,
+        line=table.line,
+        text=lambda place: table.columns([places[place]], ["text"])[0],
+    )
     columns = learned or Columns.learn(given)
     return Featured(ids, columns.encode(given), table, columns=columns)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -32,6 +33,8 @@ from demonet.data.ids import (
     make_ids,
     number_ends,
     number_listed,
+    number_value,
+    warn_of_forms,
 )
 from demonet.data.node_data import (
     Featured,
@@ -160,7 +163,8 @@ def read_graph(
             without a header. ``False`` reads no weights. Weights that are all 1 are left out.
         directed: Whether edges are directed. Default: what the source says, otherwise undirected.
         self_loops: ``"drop"`` with a warning, or ``"keep"``; a self-loop counts once in the degree.
-        ids: ``"auto"`` (integers if all ids are, otherwise strings), ``"int"`` or ``"str"``.
+        ids: ``"auto"`` (integers if all ids are written as integers are, otherwise strings, so that ``007`` is not
+            ``7``), ``"int"`` (numbers: ``007`` is 7) or ``"str"``.
         header: Whether a text file of edges starts with column names. Default: guessed.
         matrix: The variable with the adjacency matrix, in a ``.mat`` file with several.
         add_isolated: Add ids that occur only in ``labels`` or ``features`` as isolated nodes. By default they are an
@@ -397,6 +401,8 @@ def _build(listing: Listing, labels: Any, features: Any, options: ReadOptions, f
     for given in (labelled, featured):
         if given is not None:
             numbering = _add_unknown(given, numbering, options.add_isolated)
+    if numbering.kind == "str":
+        warn_of_forms(numbering.node_ids, "ids", file=listing.file)
     data = Data(num_nodes=numbering.node_ids.size, node_ids=as_attribute(numbering.node_ids))
     weights = listing.weight if options.weight is not False else None
     directed = bool(listing.directed if options.directed is None else options.directed)
@@ -568,6 +574,9 @@ def _add_unknown(given: Labelled | Featured, numbering: Numbering, add_isolated:
         problem = f"id {id_at(given.ids, row)!r} is in no edge ({unknown.size} in total)"
         first = row == 0 and given.table is not None and given.table.names is None
         name = id_at(given.ids, row)
+        if (value := number_value(str(name))) is not None:
+            same = (str(known) for known in numbering.node_ids.tolist() if number_value(str(known)) == value)
+            problem += "".join(f", but {other!r} is" for other in islice(same, 1))
         header, column = ("{id_column} reads the line as a header; ", {"id_column": name}) if first else ("", {})
         hint = Hint(header + "{add_isolated} adds them as isolated nodes", **column, add_isolated=True)
         raise DemonetError(problem, **given.where(row), hint=hint)
@@ -600,6 +609,9 @@ def _collect(table: Table, labels: Any, graph: Column, options: ReadOptions, fil
     graphs, graph_of, _ = number_ends(graph_ids, graph_ids)
     nodes, source_of, target_of = number_ends(heads, tails)
     n = nodes.node_ids.size
+    for numbering, what in ((graphs, "graphs"), (nodes, "ids")):
+        if numbering.kind == "str":
+            warn_of_forms(numbering.node_ids, what, file=table.file)
     graph_labels, label_table, label_name = _graph_labels(labels, graphs, files, options)
     pairs = np.concatenate([graph_of * n + source_of, graph_of * n + target_of])
     distinct, numbers = np.unique(pairs, return_inverse=True)

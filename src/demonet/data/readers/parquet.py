@@ -96,11 +96,20 @@ class FrameTable(_ArrowColumns):
 
     def __init__(self, frame: Any, index: bool = False) -> None:
         frame = frame.collect() if hasattr(frame, "collect") else frame  # a lazy frame
+        self._mixed: dict[str, str] = {}
         if hasattr(frame, "iloc"):
-            frame = _plain_pandas(frame, index)
+            frame, self._mixed = _plain_pandas(frame, index)
         self._table = _to_arrow(frame)
         self.names = [str(name) for name in self._table.column_names]
         self.width = len(self.names)
+
+    def columns(self, places: Sequence[int], kinds: Sequence[Kind]) -> list[Any]:
+        """The columns at these positions; ids and labels that differ only in their type are an error."""
+        for place, kind in zip(places, kinds, strict=True):
+            name = (self.names or [])[place]
+            if kind != "number" and (texts := self._mixed.get(name)):
+                raise DemonetError(f"values that differ only in their type, such as {texts}, in column {name!r}")
+        return super().columns(places, kinds)
 
     def _column(self, place: int) -> Any:
         return self._table.column(place)
@@ -129,8 +138,11 @@ def _to_arrow(frame: Any) -> Any:
         raise DemonetError(f"a {type(frame).__name__} cannot be read as a table: {error}") from None
 
 
-def _plain_pandas(frame: Any, index: bool) -> Any:
-    """A pandas frame with names of type str, without mixed columns, and with its index as the first column."""
+def _plain_pandas(frame: Any, index: bool) -> tuple[Any, dict[str, str]]:
+    """A pandas frame with names of type str, without mixed columns, and with its index as the first column.
+
+    Also, for each mixed column with two values of the same text, such as 1 and '1', these values.
+    """
     frame = frame.copy(deep=False)
     frame.columns = [str(name) for name in frame.columns]
     if len(set(frame.columns)) < len(frame.columns):
@@ -138,8 +150,13 @@ def _plain_pandas(frame: Any, index: bool) -> Any:
     usual = any(name.lower() in ("node", "node_id", "id") for name in frame.columns)
     if index and not usual:
         frame.insert(0, "node" if frame.index.name is None else str(frame.index.name), frame.index)
+    mixed = {}
     for name in frame.columns:
         values = frame[name].tolist() if frame[name].dtype == object else []
         if len({type(value) for value in values if isinstance(value, str | int | float | bool)}) > 1:
+            texts = {value for value in values if isinstance(value, str)}
+            same = next((value for value in values if not isinstance(value, str) and str(value) in texts), None)
+            if same is not None:
+                mixed[name] = f"{same!r} and '{same}'"
             frame[name] = [None if is_missing(value) else str(value) for value in values]
-    return frame
+    return frame, mixed

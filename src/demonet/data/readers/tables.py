@@ -72,6 +72,8 @@ def convert(column: Any, kind: Kind, file: Path | None) -> Any:
             return pc.utf8_trim_whitespace(column.cast(pa.large_string())).to_pylist()
         if kind == "number":
             return column.cast(pa.float64()).to_numpy()
+        if kind == "id" and _is_string(column.type) and (numbers := _as_integers(column)) is not None:
+            return numbers
         if pa.types.is_integer(column.type) and kind != "str id":
             return column.cast(pa.int64()).to_numpy()
         if kind == "int id" or not (pa.types.is_integer(column.type) or _is_string(column.type)):
@@ -79,6 +81,22 @@ def convert(column: Any, kind: Kind, file: Path | None) -> Any:
         return column.cast(pa.string()).dictionary_encode()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise DemonetError(f"a column cannot be read: {error}", file=file) from None
+
+
+def _as_integers(column: Any) -> np.ndarray | None:
+    """Texts as int64; None if one is not an integer as ``str`` writes it: ``seven``, ``007``, ``0x10``, ``-0``."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = pc.utf8_trim_whitespace(column)
+    zero = pc.and_(pc.starts_with(column, "0"), pc.greater(pc.binary_length(column), 1))
+    try:
+        numbers = column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return None
+    if pc.any(pc.or_(zero, pc.starts_with(column, "-0"))).as_py():
+        return None
+    return numbers.to_numpy()
 
 
 def join_strings(columns: list[Any]) -> list[Any]:

@@ -123,11 +123,9 @@ class TextTable:
         import pyarrow as pa
 
         reason = ""
-        id_types = (pa.int64(), pa.string()) if "id" in kinds else (pa.string(),)
-        decimals = ".," if "number" in kinds and self._delimiter not in " ," else "."
-        for id_type, decimal in ((id_type, decimal) for id_type in id_types for decimal in decimals):
-            fixed = {"number": pa.float64(), "text": pa.string(), "str id": pa.string(), "int id": pa.int64()}
-            types = {str(place): fixed.get(kind, id_type) for place, kind in zip(places, kinds, strict=True)}
+        fixed = {"number": pa.float64(), "int id": pa.int64()}
+        types = {str(place): fixed.get(kind, pa.string()) for place, kind in zip(places, kinds, strict=True)}
+        for decimal in ".," if "number" in kinds and self._delimiter not in " ," else ".":
             try:
                 return self._parse(types, [""], decimal)
             except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:
