@@ -22,13 +22,13 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from demonet.data.features import FeatureMap
 from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GINConv, global_add_pool
 
 from demonet.data import load
-from demonet.data.features import FeatureMap
 from demonet.data.splits import thirds
 from demonet.degree.count import count_degree
 from demonet.nn.models import GraphDEMONet

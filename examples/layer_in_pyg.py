@@ -5,9 +5,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from demonet import DegreeLayout, DEMOConv
-from demonet.data import FeatureMap
 from demonet.data.splits import thirds
 from demonet.data.synthetic import role_graph
+from demonet.features import FeatureMap
 
 
 class Net(nn.Module):

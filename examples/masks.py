@@ -5,8 +5,9 @@ import torch.nn.functional as F
 from torch_geometric.utils import index_to_mask
 
 from demonet import DEMONet, DEMONetClassifier
-from demonet.data import FeatureMap, thirds
+from demonet.data import thirds
 from demonet.data.synthetic import role_graph
+from demonet.features import FeatureMap
 
 
 class Evaluator:

@@ -7,9 +7,10 @@ from torch_geometric.loader import NeighborLoader
 from torch_geometric.typing import WITH_PYG_LIB, WITH_TORCH_SPARSE
 
 from demonet import DegreeTasks, DEMOConv
-from demonet.data import FeatureMap, thirds
+from demonet.data import thirds
 from demonet.data.synthetic import role_graph
 from demonet.degree import count_degree
+from demonet.features import FeatureMap
 
 
 class Net(nn.Module):

@@ -29,7 +29,7 @@ LEVEL = {
         "sealed": 0,
         "arrayfolder": 1,
     },
-    **{"degree": 1, "data": 2, "ops": 3, "nn": 4, "kernels": 5, "train": 5, "transforms": 5},
+    **{"degree": 1, "data": 2, "features": 3, "ops": 3, "nn": 4, "kernels": 5, "train": 5, "transforms": 5},
     **{"baselines": 6, "distributed": 6, "ensemble": 7, "estimators": 8, "runs": 9, "report": 10, "cli": 11},
 }
 # The same inside the study, which imports anything from the library.

@@ -5,7 +5,7 @@ import torch
 
 from demonet.checks import check_node_count
 from demonet.data import Split, check_edge_index, check_features, check_labels, check_split
-from demonet.data.features import to_scipy, to_torch
+from demonet.data.rows import to_scipy, to_torch
 
 EDGES = torch.tensor([[0, 1, 2], [1, 2, 0]])
 

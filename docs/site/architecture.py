@@ -10,8 +10,8 @@ IMAGE = Path(__file__).parent.parent / "images" / "architecture.svg"
 ROWS = [
     [("errors, atomic, checks, tensorfile, configfile, sealed, arrayfolder", "errors, safe files, input rules")],
     [("degree", "layout, tasks, counting")],
-    [("data", "readers, features, splits")],
-    [("ops", "kernels and their choice")],
+    [("data", "readers, columns, splits")],
+    [("features", "a graph as numbers"), ("ops", "kernels and their choice")],
     [("nn", "layer, schemes, models")],
     [("train", "objective, loop, presets"), ("kernels", "WL kernels, closed form"), ("transforms", "for PyG loaders")],
     [("baselines", "compared systems"), ("distributed", "parts, processes")],

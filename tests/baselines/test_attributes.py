@@ -13,7 +13,7 @@ from demonet import DemonetError, baselines
 from demonet.baselines.attributes import graph_attributes, kind_of, node_attributes
 from demonet.baselines.selection import select
 from demonet.baselines.simple import _DistinctSVC
-from demonet.data.features import to_scipy, to_torch
+from demonet.data.rows import to_scipy, to_torch
 from demonet.data.splits import Split, thirds
 from demonet.data.synthetic import role_graph, small_graphs
 

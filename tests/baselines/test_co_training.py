@@ -9,9 +9,9 @@ from torch_geometric.data import Data
 
 from demonet import DemonetError, baselines
 from demonet.baselines.co_training import absorbing_walks, labels_per_class, most_confident
-from demonet.data.features import adjacency
 from demonet.data.splits import Split
 from demonet.data.synthetic import barbell, role_graph
+from demonet.features.graph import adjacency
 from demonet.train import TrainConfig
 
 

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from demonet import DemonetError
 from demonet.baselines import graphwave
 from demonet.baselines.graphwave import GraphWave, chebyshev, heat_blocks, heat_exact, laplacian
-from demonet.baselines.structural import simple_adjacency
+from demonet.features.graph import simple_adjacency
 
 
 def data(graph):

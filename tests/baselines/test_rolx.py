@@ -21,8 +21,8 @@ from demonet.baselines.rolx import (
     recursive_features,
     refex,
 )
-from demonet.baselines.structural import simple_adjacency
 from demonet.data.synthetic import barbell, role_graph
+from demonet.features.graph import simple_adjacency
 
 
 def data(n, edges):

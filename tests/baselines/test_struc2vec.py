@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from demonet import DemonetError
 from demonet.baselines import struc2vec as struc2vec_file
 from demonet.baselines.struc2vec import Struc2vec, layered, rings, walk, warping
-from demonet.baselines.structural import simple_adjacency
+from demonet.features.graph import simple_adjacency
 
 
 def data(n, edges):

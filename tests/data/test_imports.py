@@ -11,7 +11,8 @@ import sys
 for name in {LATER}:
     sys.modules[name] = None  # an import of it fails
 import demonet.data, demonet.data.synthetic, demonet.data.load
-from demonet.data import FeatureMap, read_graph
+from demonet.data import read_graph
+from demonet.features import FeatureMap
 from demonet.data.synthetic import role_graph
 import networkx
 data = read_graph(networkx.karate_club_graph(), labels="club")

@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from demonet import DemonetError, DemonetWarning
-from demonet.data import FeatureMap, ids_of, read_graph, read_graphs
+from demonet.data import ids_of, read_graph, read_graphs
 from demonet.data.columns import Columns, column_kinds, fitting_features, matrix_kind
 from demonet.data.ids import is_missing
+from demonet.features import FeatureMap
 
 PATH = "source,target\na,b\nb,c\nc,d\n"
 

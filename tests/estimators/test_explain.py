@@ -10,9 +10,9 @@ from tests.estimators.problems import QUICK, club, roles, words
 from torch_geometric.utils import k_hop_subgraph
 
 from demonet import DEMOConv, DEMONetClassifier, DemonetError
-from demonet.data.features import NUM_RADIAL, STRUCTURE_NAMES
 from demonet.estimators import Explanation
 from demonet.estimators.explain import _surroundings
+from demonet.features.blocks import NUM_RADIAL, STRUCTURE_NAMES
 
 CASES = {
     "default": (roles, {}),

@@ -14,8 +14,9 @@ from sklearn.pipeline import make_pipeline
 from tests.estimators.problems import QUICK, club, roles, words
 
 from demonet import DEMONetClassifier, DemonetError
-from demonet.data import FeatureMap, read_graph
+from demonet.data import read_graph
 from demonet.data.synthetic import role_graph
+from demonet.features import FeatureMap
 from demonet.train import preset, train_nodes
 
 

@@ -6,12 +6,13 @@ import pytest
 import torch
 
 from demonet import DEMONetClassifier
-from demonet.data import FeatureMap
-from demonet.data import features as feature_blocks
+from demonet.data.rows import to_scipy
 from demonet.data.synthetic import power_law
 from demonet.degree.count import count_degree
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
+from demonet.features import FeatureMap
+from demonet.features import blocks as feature_blocks
 from demonet.nn.models import NodeDEMONet
 from demonet.ops import sparse as sparse_ops
 from demonet.ops.sparse import is_sparse, sparse_aggregate
@@ -53,7 +54,7 @@ def test_dense_columns_beside_one_hot_degrees_keep_their_values(large, monkeypat
 def test_dense_rows_as_a_sparse_array(shape, kept):
     x = torch.rand(shape, generator=torch.Generator().manual_seed(0))
     x = torch.where(x < kept, x, 0.0)
-    found = feature_blocks.to_scipy(x)
+    found = to_scipy(x)
     assert found.shape == shape
     assert torch.equal(torch.from_numpy(found.toarray()), x)
 

@@ -11,9 +11,9 @@ import torch
 from torch_geometric.data import Data
 
 from demonet import DEMONetClassifier, DemonetError, DEMONetRegressor, DemonetWarning
-from demonet.data import FeatureMap
 from demonet.data.splits import Split, fractions
 from demonet.data.synthetic import role_graph
+from demonet.features import FeatureMap
 from demonet.nn.blocks import NeighbourSampler, NodeBatch, WholeGraph
 from demonet.train import batches, preset
 from demonet.train.batches import NodeBatchProblem, decide_batches

@@ -20,10 +20,13 @@ from torch_geometric.data import Data
 from demonet.baselines.base import Baseline, Items, Settings, register
 from demonet.baselines.selection import Rows, logistic
 from demonet.data.columns import MatrixKind, matrix_kind
-from demonet.data.features import BLOCK_ROWS, FeatureMap, adjacency, to_scipy
+from demonet.data.rows import to_rows
 from demonet.data.splits import Split
-from demonet.data.terms import document_weights, term_rows
 from demonet.errors import DemonetError
+from demonet.features import FeatureMap
+from demonet.features.blocks import BLOCK_ROWS
+from demonet.features.graph import adjacency
+from demonet.features.terms import document_weights, term_rows
 
 _SCALES = (0.0, 0.25, 0.5, 1.0, 2.0)
 _DEFAULT_SCALE = 0.5
@@ -112,7 +115,7 @@ def node_attributes(data: Data, nodes: Rows | None = None) -> Rows:
     kind, chosen = kind_of([data]), slice(None) if nodes is None else nodes
     x = FeatureMap("attributes").fit_transform(data)
     if kind != "numbers" or x.layout == torch.sparse_csr:
-        rows = to_scipy(x).astype(np.float64) if x.layout == torch.sparse_csr else x.double().cpu().numpy()
+        rows = to_rows(x)
         if kind != "numbers":
             return term_rows(rows, document_weights(rows, kind), kind)[chosen]
         return sparse.csr_array(StandardScaler(with_mean=False).fit_transform(rows))[chosen]

@@ -22,9 +22,9 @@ from torch_geometric.data import Data
 from demonet.baselines.base import Items, at_least, register
 from demonet.baselines.convolutional import GCN
 from demonet.baselines.network import LayerSettings
-from demonet.data.features import adjacency
 from demonet.data.splits import Split
 from demonet.errors import DemonetError
+from demonet.features.graph import adjacency
 
 NO_CLASS = -1
 _LAYERS = 2  # of the GCN

@@ -13,7 +13,7 @@ from torch_geometric.data import Batch, Data
 
 from demonet.baselines.base import at_least, register
 from demonet.baselines.network import Classifier, Network, NetworkSettings
-from demonet.data.features import adjacency
+from demonet.features.graph import adjacency
 from demonet.train.config import TrainConfig
 
 _INITIAL_STD = 0.1  # of the diffusion weights

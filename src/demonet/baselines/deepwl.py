@@ -17,9 +17,9 @@ from sklearn.utils._param_validation import Interval
 from demonet.baselines.base import at_least, register
 from demonet.baselines.kernel import KernelSettings, KernelSVM
 from demonet.errors import DemonetError
+from demonet.features.union import Float, GraphUnion
 from demonet.kernels import WLSubtreeKernel
 from demonet.kernels.base import Expansion, GraphKernel
-from demonet.kernels.graph_union import Float, GraphUnion
 
 _POSITIVE = Interval(Integral, 1, None, closed="left")
 

@@ -31,8 +31,8 @@ from torch_geometric.data import Data
 
 from demonet.baselines.base import Settings, at_least, register
 from demonet.baselines.embedding import Embedding, Float
-from demonet.baselines.structural import simple_adjacency
 from demonet.errors import DemonetError
+from demonet.features.graph import simple_adjacency
 
 _CELLS = 4_000_000  # entries of each dense block: 32 MB
 

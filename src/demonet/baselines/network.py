@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 
 from demonet.baselines.base import Baseline, Items, Settings, at_least
-from demonet.data.features import FeatureMap
 from demonet.data.splits import Split
 from demonet.errors import DemonetError
+from demonet.features import FeatureMap
 from demonet.train.config import TrainConfig
 from demonet.train.loop import History, fit, fit_epochs
 from demonet.train.problem import GraphProblem, NodeProblem, collated
@@ -72,7 +72,7 @@ class Network(Baseline):
     ``chosen`` is the number of epochs after which it was best on validation.
 
     Args:
-        features: A specification for :class:`~demonet.data.FeatureMap`. By default the attributes, or the one-hot
+        features: A specification for :class:`~demonet.features.FeatureMap`. By default the attributes, or the one-hot
             degree where there are none.
         changes: Settings that differ from ``defaults``, such as ``train`` or ``hidden``.
     """

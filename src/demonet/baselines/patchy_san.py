@@ -18,8 +18,8 @@ from torch_geometric.data import Data
 
 from demonet.baselines.base import at_least, register
 from demonet.baselines.network import Classifier, LayerSettings, Network
-from demonet.data.features import adjacency
 from demonet.errors import DemonetError
+from demonet.features.graph import adjacency
 from demonet.train.config import TrainConfig
 
 

@@ -22,8 +22,9 @@ from torch_geometric.data import Data
 
 from demonet.baselines.base import Settings, at_least, register
 from demonet.baselines.embedding import Embedding, Float
-from demonet.baselines.structural import simple_adjacency, two_steps
 from demonet.errors import DemonetError
+from demonet.features.graph import simple_adjacency
+from demonet.features.structure import triangle_counts
 
 Int = NDArray[np.int64]
 
@@ -113,7 +114,7 @@ class RolX(Embedding):
 def local_features(adjacency: sparse.csr_array) -> Float:
     """``[nodes, 3]`` degree, edges inside the egonet (the node and its neighbours), edges that leave it."""
     degree = np.diff(adjacency.indptr).astype(np.float64)
-    triangles, _ = two_steps(adjacency)
+    triangles = triangle_counts(adjacency)
     # Of the edges at the neighbours, one leads back to the node and two per triangle stay inside the egonet.
     return np.column_stack([degree, degree + triangles, adjacency @ degree - degree - 2 * triangles])
 

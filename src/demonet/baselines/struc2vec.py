@@ -32,8 +32,8 @@ from torch_geometric.data import Data
 
 from demonet.baselines.base import Settings, at_least, register
 from demonet.baselines.embedding import Embedding, Float
-from demonet.baselines.structural import simple_adjacency
 from demonet.errors import DemonetError
+from demonet.features.graph import simple_adjacency
 
 Int = NDArray[np.int64]
 

@@ -1,4 +1,4 @@
-"""Reading graphs from files, Python objects or by name, as checked ``torch_geometric`` Data; features and splits.
+"""Reading graphs from files, Python objects or by name, as checked ``torch_geometric`` Data; splits.
 
 Public: the names below, and ``demonet.data.synthetic``.
 """
@@ -9,7 +9,6 @@ from demonet.checks import check_edge_index, check_features, check_labels, check
 from demonet.data.catalog import CATALOG
 from demonet.data.columns import Columns
 from demonet.data.edges import simple_edges
-from demonet.data.features import FeatureMap
 from demonet.data.graph_set import GraphSet
 from demonet.data.ids import ids_of
 from demonet.data.load import load
@@ -19,7 +18,6 @@ from demonet.data.splits import Split, fractions, k_fold, nested_k_fold, thirds,
 __all__ = [
     "CATALOG",
     "Columns",
-    "FeatureMap",
     "GraphSet",
     "Split",
     "check_edge_index",

@@ -441,7 +441,7 @@ def fitting_features(spec: str, graphs: Sequence[Data]) -> str:
     """The blocks of a preset for these attributes: tf-idf is for counts alone, other columns are treated by their kind.
 
     Args:
-        spec: Names of blocks, see :class:`~demonet.data.FeatureMap`.
+        spec: Names of blocks, see :class:`~demonet.features.FeatureMap`.
         graphs: The graphs, with attributes or without.
     """
     if matrix_kind(graphs) != "numbers":

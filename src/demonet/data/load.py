@@ -11,9 +11,9 @@ from torch_geometric.data import Data
 
 from demonet.data import catalog, download
 from demonet.data.catalog import Statistics
-from demonet.data.features import degree
 from demonet.data.graph_set import GraphSet
 from demonet.data.read import read_graph, read_graphs
+from demonet.degree.count import count_degree
 from demonet.options import SelfLoops
 
 
@@ -43,11 +43,11 @@ def load(name: str, *, self_loops: SelfLoops = "drop") -> Data | GraphSet:
 
 def _with_degree_quartiles(data: Data) -> Data:
     """Four classes by degree; each cut point is the largest degree of its class."""
-    degrees = degree(data).numpy()
-    cuts = np.unique(np.quantile(degrees, [0.25, 0.5, 0.75], method="inverted_cdf")).astype(int).tolist()
-    data.y = torch.from_numpy(np.searchsorted(cuts, degrees, side="left"))
-    firsts = [int(degrees.min()), *(cut + 1 for cut in cuts)]
-    lasts = [*cuts, int(degrees.max())]
+    every = degrees(data).numpy()
+    cuts = np.unique(np.quantile(every, [0.25, 0.5, 0.75], method="inverted_cdf")).astype(int).tolist()
+    data.y = torch.from_numpy(np.searchsorted(cuts, every, side="left"))
+    firsts = [int(every.min()), *(cut + 1 for cut in cuts)]
+    lasts = [*cuts, int(every.max())]
     data.class_names = [f"degree {low} to {high}" for low, high in zip(firsts, lasts, strict=True)]
     data.degree_cuts = cuts
     return data
@@ -55,7 +55,7 @@ def _with_degree_quartiles(data: Data) -> Data:
 
 def degrees(data: Data | Sequence[Data]) -> Tensor:
     """The degrees of all nodes, graph by graph."""
-    return torch.cat([degree(graph) for graph in _graphs(data)])
+    return torch.cat([count_degree(graph.edge_index.cpu(), int(graph.num_nodes)) for graph in _graphs(data)])
 
 
 def measure(data: Data | GraphSet) -> Statistics:

@@ -13,7 +13,6 @@ from scipy import sparse
 from torch import Tensor
 
 from demonet.data.columns import Attributes, Columns, as_number
-from demonet.data.features import to_torch
 from demonet.data.ids import (
     Ids,
     LabelTable,
@@ -29,6 +28,7 @@ from demonet.data.ids import (
 )
 from demonet.data.readers import format_of
 from demonet.data.readers.tables import Column, Kind, Table, id_place, is_number, place_of
+from demonet.data.rows import to_torch
 from demonet.errors import DemonetError, DemonetWarning, warn
 
 

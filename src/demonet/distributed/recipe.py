@@ -10,7 +10,6 @@ from typing import Protocol
 from torch import Tensor
 from torch_geometric.data import Data
 
-from demonet.data.features import FeatureMap
 from demonet.data.splits import Split
 from demonet.degree.count import count_degree
 from demonet.distributed.partition import assign, cut
@@ -18,6 +17,7 @@ from demonet.distributed.store import Store
 from demonet.distributed.training import Share, deal
 from demonet.distributed.worker import Outcome, Training
 from demonet.errors import DemonetError, Hint
+from demonet.features import FeatureMap
 from demonet.train.checkpoint import digest
 from demonet.train.loop import Epoch
 from demonet.train.objective import Objective

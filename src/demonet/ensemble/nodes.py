@@ -14,12 +14,13 @@ from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from demonet.data.rows import Rows
 from demonet.ensemble.forest import ForestMember, dense
 from demonet.ensemble.member import Labelled, Member, seed_of, some_of
 from demonet.ensemble.ridge import RidgeMember, cumulative_logit, fit_cumulative
 from demonet.ensemble.selection import log_losses
-from demonet.ensemble.structure import neighbour_mean
-from demonet.ensemble.views import LARGE, WIDE, Float, Int, NodeView, Rows, View
+from demonet.ensemble.views import LARGE, WIDE, Float, Int, NodeView, View
+from demonet.features.graph import neighbour_mean
 
 LENGTHS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 DEGREE_LENGTH = 0.3  # of the degree term beside another one, in deviations of log-degree

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from demonet.data.rows import Rows
 from demonet.ensemble.member import Labelled, Member
 from demonet.ensemble.nodes import LinearMember
 from demonet.ensemble.selection import log_losses
-from demonet.ensemble.views import Float, Int, NodeView, Rows, View
+from demonet.ensemble.views import Float, Int, NodeView, View
 
 STEPS = 30  # of a random walk, after which its restarts have forgotten nearly everything
 RESTARTS = (0.05, 0.15, 0.4, 0.8)

@@ -24,26 +24,20 @@ from torch_geometric.data import Data
 
 from demonet.data.columns import matrix_kind
 from demonet.data.ids import Numbering, make_ids
-from demonet.data.terms import document_weights, term_rows
+from demonet.data.rows import Rows, to_rows
 from demonet.degree.count import count_degree
-from demonet.ensemble.structure import (
-    affordable_groups,
-    neighbour_mean,
-    simple_adjacency,
-    structural_features,
-    triangle_counts,
-)
 from demonet.errors import DemonetError
+from demonet.features.graph import neighbour_mean, simple_adjacency
+from demonet.features.structure import GROUPS, Surroundings, affordable_groups, radial, settled, triangle_counts
+from demonet.features.terms import document_weights, term_rows
 from demonet.kernels.nodes import NodeInputs
 from demonet.kernels.nodes import NodeView as KernelView
 from demonet.tensorfile import pack_texts, unpack_texts
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
-Rows = Any  # [items, columns]: a float64 array, or a SciPy CSR array where most values are zero
 State = tuple[dict[str, Any], dict[str, NDArray[Any]]]
 
-RADIAL = 12  # radial functions over log-degree
 RANKS = 101  # quantiles kept of each structural feature
 QUANTILE_ITEMS = 200_000  # nodes that they are taken from, evenly, where there are more
 ROUNDS = 3  # of Weisfeiler-Lehman refinement, at most
@@ -116,7 +110,7 @@ class NodeView:
     @cached_property
     def own(self) -> Rows:
         """``[n, columns]`` attributes: tf-idf rows of unit length for words, standardised otherwise."""
-        rows = _rows(self.data)
+        rows = to_rows(self.data.x)
         if self.facts["attributes"] == "numbers":
             if isinstance(rows, np.ndarray):
                 return np.clip(self._standardised(self._even(rows), "attributes"), -8.0, 8.0)
@@ -255,7 +249,7 @@ class NodeView:
         self.facts["radial_scale"] = float(np.sqrt(self._raw_radial().var(0).sum())) or 1.0
         if self.data.x is None or self.data.x.size(1) == 0:
             return
-        rows = _rows(self.data)
+        rows = to_rows(self.data.x)
         found = matrix_kind([self.data])
         kind = "numbers" if found == "numbers" else "counts"
         self.facts |= {"attributes": kind, "columns": int(rows.shape[1])}
@@ -292,12 +286,11 @@ class NodeView:
 
     @cached_property
     def _raw_structure(self) -> Float:
-        return structural_features(self.adjacency, self.facts["groups"])
+        names = [name for group in self.facts["groups"] for name in GROUPS[group]]
+        return settled(Surroundings(self.adjacency).columns(names))
 
     def _raw_radial(self) -> Float:
-        centre = np.linspace(0, self.facts["largest"], RADIAL)
-        own = np.exp(-0.5 * ((self.raw_log_degree[:, None] - centre) / (centre[1] or 1.0)) ** 2)
-        first = neighbour_mean(self.adjacency, own)
+        first = neighbour_mean(self.adjacency, radial(self.raw_log_degree, self.facts["largest"]))
         return np.hstack([first, neighbour_mean(self.adjacency, first)])
 
     def _learn_scale(self, rows: Float, name: str) -> None:
@@ -346,9 +339,7 @@ class GraphView:
     @cached_property
     def adjacency(self) -> sparse.csr_array:
         """Of the disjoint union of the graphs."""
-        first = np.cumsum(self.sizes) - self.sizes
-        edges = [graph.edge_index.cpu() + int(start) for graph, start in zip(self.data, first, strict=True)]
-        return simple_adjacency(Data(edge_index=torch.cat(edges, 1), num_nodes=int(self.sizes.sum())))
+        return simple_adjacency(self.data)
 
     @cached_property
     def degree(self) -> Int:
@@ -479,17 +470,6 @@ def heavy_tails(rows: Float) -> NDArray[np.bool_]:
     found: NDArray[np.bool_] = kurtosis > TAILS
     found[found] = [len(np.unique(column)) > FEW_VALUES for column in rows[:, found].T]
     return found
-
-
-def _rows(data: Data) -> Rows:
-    x = data.x.detach().cpu()
-    if x.layout == torch.strided:
-        return x.double().numpy()
-    x = x.to_sparse_csr() if x.layout != torch.sparse_csr else x
-    parts = x.values().double().numpy(), x.col_indices().numpy(), x.crow_indices().numpy()
-    rows = sparse.csr_array(parts, shape=tuple(x.shape))
-    rows.eliminate_zeros()
-    return rows
 
 
 def _mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -18,11 +18,12 @@ from torch_geometric.data import Data
 from torch_geometric.explain import Explainer, GNNExplainer
 from torch_geometric.utils import k_hop_subgraph
 
-from demonet.data.features import STRUCTURE_NAMES, FeatureMap
 from demonet.data.ids import ids_of
 from demonet.degree.count import count_degree
 from demonet.errors import DemonetError
 from demonet.estimators.targets import Array
+from demonet.features import FeatureMap
+from demonet.features.blocks import STRUCTURE_NAMES
 from demonet.nn.conv import DEMOConv
 from demonet.nn.models import NodeDEMONet
 from demonet.nn.weights import DegreeWeights

@@ -222,7 +222,7 @@ class DEMONetGraphClassifier(Classification, GraphEstimator):
             model and training together.
         scheme: ``"weight"``, ``"hash"``, ``"smooth"`` or another registered scheme; None for the preset's value,
             also in the next five.
-        features: The node features, see :class:`~demonet.data.FeatureMap`.
+        features: The node features, see :class:`~demonet.features.FeatureMap`.
         hidden: Width of the hidden layers.
         lr: Learning rate.
         epochs: The maximum number of epochs.

@@ -15,12 +15,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet.data.columns import Columns
-from demonet.data.features import FeatureMap
 from demonet.data.splits import Split
 from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError, DemonetWarning
 from demonet.estimators.closed_form import MODELS, ClosedForm
 from demonet.estimators.targets import Array, class_state, classes_from_state
+from demonet.features import FeatureMap
 from demonet.nn.config import ModelConfig
 from demonet.nn.models import DegreeNetwork, GraphDEMONet, NodeDEMONet
 from demonet.tensorfile import read_tensors, write_tensors

@@ -20,9 +20,9 @@ from torch import Tensor, nn
 from torch.export import Dim
 
 from demonet.atomic import check_file, replacing
-from demonet.data.features import FeatureMap
 from demonet.errors import DemonetError
 from demonet.estimators.targets import Array
+from demonet.features import FeatureMap
 from demonet.nn.hashing import mixed
 from demonet.nn.models import DegreeNetwork
 from demonet.train.objective import Objective

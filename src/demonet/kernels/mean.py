@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from demonet.features.union import Float, GraphUnion, sum_rows
 from demonet.kernels.base import Expansion
-from demonet.kernels.graph_union import Float, GraphUnion, sum_rows
 from demonet.kernels.representations import RepresentationKernel
 
 

@@ -31,18 +31,27 @@ from torch_geometric.data import Data
 
 from demonet.checks import check_edge_index, check_features
 from demonet.data.columns import matrix_kind
-from demonet.data.features import closed_walks
-from demonet.data.terms import document_weights, term_rows
+from demonet.data.rows import Rows, pack, to_rows, to_torch, unpack
 from demonet.errors import DemonetError
+from demonet.features.graph import adjacency as adjacency_of
+from demonet.features.graph import degree as degree_of
+from demonet.features.structure import GivenSurroundings, radial, settled
+from demonet.features.terms import document_weights, term_rows
 from demonet.nn.hashing import hash_functions
 
 Scheme = Literal["smooth", "weight", "hash"]
-Rows = Any  # a float array [n, columns], or a scipy CSR array where most entries are zero
 Array = NDArray[Any]
 
 SCHEMES = ("smooth", "weight", "hash")
+DESCRIPTORS = (
+    "log-degree",
+    *(f"log-degree of neighbours, {what}" for what in ("mean", "deviation", "minimum", "maximum", "two hops")),
+    "mean of neighbours' deviation",
+    "log-degree of neighbours, three hops",
+    "walks of two steps",
+    "closed triangles",
+)
 HASH_COLUMNS = 256  # over which the share of collisions is counted
-NUM_RADIAL = 12
 MAX_PRODUCTS = 2e8  # multiplications for the second hop and for triangles; beyond, they are left out
 QUANTILES = 512
 ADDITIVE_WIDTH = 0.2  # in deviations of a descriptor's ranks
@@ -205,29 +214,16 @@ class NodeView:
 
     def state(self) -> dict[str, Tensor]:
         """Plain arrays."""
-        blocks = {"own": self.own, **{f"near{i}": a for i, a in enumerate(self.near)}}
-        arrays = {"degree": self.degree, "task": self.task, "structure": self.structure}
-        for name, block in blocks.items():
-            if is_sparse(block):
-                parts = {"data": block.data, "indices": block.indices, "indptr": block.indptr, "shape": block.shape}
-                arrays |= {f"{name}.{part}": np.asarray(value) for part, value in parts.items()}
-            else:
-                arrays[name] = block
-        return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
+        rows = {"own": self.own, "degree": self.degree, "task": self.task, "structure": self.structure}
+        rows |= {f"near{i}": near for i, near in enumerate(self.near)}
+        return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in pack(rows).items()}
 
     @classmethod
     def from_state(cls, arrays: Mapping[str, Tensor]) -> NodeView:
         """The view that gave these arrays."""
-
-        def block(name: str) -> Rows:
-            if name in arrays:
-                return arrays[name].numpy()
-            parts = tuple(arrays[f"{name}.{part}"].numpy() for part in ("data", "indices", "indptr"))
-            return sparse.csr_array(parts, shape=tuple(arrays[f"{name}.shape"].tolist()))
-
-        hops = {name.partition(".")[0] for name in arrays if name.startswith("near")}
-        near = tuple(block(f"near{i}") for i in range(len(hops)))
-        return cls(block("own"), near, *(arrays[name].numpy() for name in ("degree", "task", "structure")))
+        rows = unpack({name: array.numpy() for name, array in arrays.items()})
+        near = tuple(rows.pop(f"near{i}") for i in range(len(rows) - 4))
+        return cls(near=near, **rows)
 
 
 class NodePair:
@@ -346,7 +342,7 @@ def products(left: Rows, right: Rows, dtype: torch.dtype, device: torch.device |
     step = max(1, ENTRIES // max(1, right.shape[1]))
     columns = (_dense_block(right, i, step, dtype, device).T for i in range(0, right.shape[0], step))
     if left.nnz <= DENSE * left.shape[0] * left.shape[1]:
-        a = csr_tensor(left, dtype, device)
+        a = to_torch(left, dtype).to(device)
         return torch.cat([a @ column for column in columns], 1)
     out = torch.empty(left.shape[0], right.shape[0], dtype=dtype, device=device)
     for place, column in zip(out.split(step, 1), columns, strict=True):
@@ -358,14 +354,6 @@ def products(left: Rows, right: Rows, dtype: torch.dtype, device: torch.device |
 def is_sparse(rows: Rows) -> bool:
     """Whether rows are a SciPy sparse array."""
     return bool(sparse.issparse(rows))
-
-
-def csr_tensor(rows: Rows, dtype: torch.dtype, device: torch.device | str) -> Tensor:
-    """A SciPy array as a ``torch.sparse_csr`` tensor."""
-    rows = sparse.csr_array(rows)
-    start, column = (torch.from_numpy(part.astype(np.int64)) for part in (rows.indptr, rows.indices))
-    values = torch.from_numpy(rows.data).to(dtype)
-    return torch.sparse_csr_tensor(start, column, values, size=rows.shape, check_invariants=False).to(device)
 
 
 def _dense(array: Array, dtype: torch.dtype, device: torch.device | str) -> Tensor:
@@ -413,17 +401,16 @@ class NodeInputs:
     def fit(self, data: Data) -> Self:
         """Learn from the training graph."""
         _check(data)
-        adjacency = adjacency_of(data)
-        degree = _degree(data)
+        adjacency, degree = adjacency_of(data, dtype=np.float64), degree_of(data).numpy()
         kind = "degree" if data.x is None or data.x.size(1) == 0 else matrix_kind([data])
         self.info = {"hops": self.hops, "kind": kind, "columns": 0 if data.x is None else int(data.x.size(1))}
         self.info["max_degree"] = int(degree.max(initial=1))
         walks = float((degree.astype(np.float64) ** 2).sum())
         self.info["triangles"] = walks <= MAX_PRODUCTS
         if kind in ("counts", "weights"):
-            self.arrays["idf"] = document_weights(_attributes(data), kind)
+            self.arrays["idf"] = document_weights(to_rows(data.x), kind)
         elif self.info["kind"] == "numbers":
-            x = _attributes(data)
+            x = to_rows(data.x)
             x = x.toarray() if is_sparse(x) else x
             deviation = x.std(axis=0)
             self.arrays |= {"mean": x.mean(axis=0), "scale": np.where(deviation > 0, deviation, 1.0)}
@@ -443,7 +430,7 @@ class NodeInputs:
             raise DemonetError(f"a graph with {data.x.size(1)} attributes, where training had {self.info['columns']}")
         if (data.x is None) != (self.info["columns"] == 0):
             raise DemonetError("attributes in training or in this graph, but not in both", hint="give x to both")
-        adjacency, degree = adjacency_of(data), _degree(data)
+        adjacency, degree = adjacency_of(data, dtype=np.float64), degree_of(data).numpy()
         own = self._own(data, degree)
         near = [unit(adjacency @ own)]
         if self.info["kind"] == "numbers":  # a column of ones: unit length would lose how large the numbers are
@@ -460,32 +447,16 @@ class NodeInputs:
     def _own(self, data: Data, degree: Array) -> Rows:
         kind = self.info["kind"]
         if kind == "degree":
-            centres = np.linspace(0, np.log1p(self.info["max_degree"]), NUM_RADIAL)
-            return unit(np.exp(-0.5 * ((np.log1p(degree)[:, None] - centres) / centres[1]) ** 2))
-        x = _attributes(data)
+            return unit(radial(np.log1p(degree), np.log1p(self.info["max_degree"])))
+        x = to_rows(data.x)
         if kind == "numbers":
             x = x.toarray() if is_sparse(x) else x
             return (x - self.arrays["mean"]) / (self.arrays["scale"] * math.sqrt(x.shape[1]))
         return term_rows(x, self.arrays["idf"], kind) if kind in ("counts", "weights") else unit(x)
 
     def _descriptors(self, adjacency: sparse.csr_array, degree: Array) -> Array:
-        t = np.log1p(degree)
-        pattern = adjacency.copy()
-        pattern.data = np.ones_like(pattern.data)
-        count = np.maximum(degree, 1)
-        mean = pattern @ t / count
-        second = pattern @ mean / count
-        spread = np.sqrt(np.maximum(pattern @ t**2 / count - mean**2, 0))
-        columns = [t, mean, spread, *(over_neighbours(f, pattern, t) for f in (np.minimum, np.maximum))]
-        columns += [
-            second,
-            pattern @ spread / count,
-            pattern @ second / count,
-            np.log1p(pattern @ degree.astype(float)),
-        ]
-        if self.info["triangles"]:
-            columns.append(closed_walks(pattern) / np.maximum(degree * (degree - 1), 1))
-        return settled(np.stack(columns, 1))
+        names = DESCRIPTORS if self.info["triangles"] else DESCRIPTORS[:-1]
+        return settled(GivenSurroundings(adjacency, degree).columns(names))
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """All that was learned: a part for JSON and a part for safetensors."""
@@ -499,50 +470,15 @@ class NodeInputs:
         return inputs
 
 
-def adjacency_of(data: Data) -> sparse.csr_array:
-    """Row v holds the edges that point at v, with their weights where the graph has some."""
-    source, target = data.edge_index.cpu().numpy()
-    weight = data.get("edge_weight")
-    values = np.ones(source.size) if weight is None else weight.cpu().numpy().astype(np.float64)
-    n = int(data.num_nodes)
-    return sparse.csr_array((values, (target, source)), shape=(n, n))
-
-
 def unit(rows: Rows) -> Rows:
     """Rows of length one; a row of zeros stays."""
     return normalize(sparse.csr_array(rows) if is_sparse(rows) else rows)
-
-
-def _degree(data: Data) -> Array:
-    return torch.bincount(data.edge_index[1].cpu(), minlength=int(data.num_nodes)).numpy()
-
-
-def _attributes(data: Data) -> Rows:
-    x = data.x.detach().cpu()
-    if x.layout == torch.strided:
-        return x.double().numpy()
-    parts = x.values().double().numpy(), x.col_indices().numpy(), x.crow_indices().numpy()
-    return sparse.csr_array(parts, shape=tuple(x.shape))
 
 
 def _check(data: Data) -> None:
     check_edge_index(data.edge_index, int(data.num_nodes))
     if data.x is not None:
         check_features(data.x, int(data.num_nodes))
-
-
-def over_neighbours(reduce: np.ufunc, adjacency: sparse.csr_array, value: Array) -> Array:
-    """The reduction of a value over each node's neighbours; 0 where there are none."""
-    result = np.zeros(len(value))
-    some = np.flatnonzero(np.diff(adjacency.indptr))
-    if some.size:
-        result[some] = reduce.reduceat(value[adjacency.indices], adjacency.indptr[some])
-    return result
-
-
-def settled(values: Array) -> Array:
-    """Values to six decimals: a sum in another order of edges is the same value, and a deviation of 1e-8 is none."""
-    return np.round(values, 6)
 
 
 def ranks(column: Array) -> tuple[Array, Array]:

@@ -21,16 +21,16 @@ from scipy import sparse
 from torch import Tensor
 from torch_geometric.data import Data
 
+from demonet.data.rows import Rows
 from demonet.errors import DemonetError
+from demonet.features.structure import settled
 from demonet.kernels.nodes import (
     Array,
     NodeInputs,
     NodeSetting,
     NodeView,
-    Rows,
     products,
     ranks,
-    settled,
     squares,
     total,
 )

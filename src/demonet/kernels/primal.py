@@ -15,8 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from demonet.data.rows import to_torch
 from demonet.errors import DemonetError
-from demonet.kernels.nodes import Array, NodeSetting, NodeView, csr_tensor, is_sparse, structural
+from demonet.kernels.nodes import Array, NodeSetting, NodeView, is_sparse, structural
 
 LANDMARKS = 300  # of the structural term
 COLUMNS = 3000  # up to which the normal equations are solved as they are; beyond, by conjugate gradients
@@ -153,7 +154,7 @@ class _Features:
         width = rows.shape[1]
         if is_sparse(rows):
             scaled = rows * variance**0.5
-            block = csr_tensor(scaled, dtype, device), csr_tensor(scaled.T, dtype, device)
+            block = to_torch(scaled, dtype).to(device), to_torch(scaled.T, dtype).to(device)
         else:
             dense = torch.as_tensor(rows).to(device, dtype) * variance**0.5
             block = dense, dense.T

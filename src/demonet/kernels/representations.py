@@ -12,8 +12,8 @@ from scipy import sparse
 from torch_geometric.data import Data
 
 from demonet.errors import DemonetError
+from demonet.features.union import Float, GraphUnion, numeric
 from demonet.kernels.base import Expansion, GraphKernel
-from demonet.kernels.graph_union import Float, GraphUnion, numeric
 
 Representations = Callable[[Data], Sequence[torch.Tensor]]
 

@@ -20,8 +20,8 @@ from scipy import sparse
 from torch_geometric.data import Data
 
 from demonet.errors import DemonetError
+from demonet.features.union import Float, GraphUnion, Int
 from demonet.kernels.base import Expansion, GraphKernel
-from demonet.kernels.graph_union import Float, GraphUnion, Int
 
 Rows = NDArray[np.void]
 

@@ -20,10 +20,11 @@ from demonet import baselines
 from demonet.baselines.base import labels
 from demonet.baselines.network import Network
 from demonet.baselines.selection import logistic, select
-from demonet.data.features import FeatureMap, adjacency
 from demonet.data.splits import Split, half, thirds
 from demonet.data.synthetic import flip_graph, mirrored_karate, role_graph, small_graphs
 from demonet.degree.count import count_degree
+from demonet.features import FeatureMap
+from demonet.features.graph import adjacency
 from demonet.kernels import KernelMachine
 from demonet.runs.statistics import spread
 from demonet.train import History, TrainConfig, family_of, preset, train_graphs, train_nodes

@@ -12,13 +12,13 @@ import torch
 from torch_geometric.data import Data
 
 from demonet.checks import check_split, labelled
-from demonet.data.features import DegreeOneHot
 from demonet.data.load import degrees
 from demonet.data.readers.base import InputFiles
 from demonet.data.splits import Split, fractions
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.estimators.checked import Estimator, estimator_class
 from demonet.estimators.targets import WEIGHTED
+from demonet.features.blocks import DegreeOneHot
 from demonet.options import Reading, Settings
 from demonet.runs.inputs import Inputs, read_inputs
 from demonet.runs.models import decide_model, model_options

@@ -24,7 +24,7 @@ class Preset:
         family: ``"nodes"`` (without attributes), ``"attributes"`` (nodes with attributes), ``"graphs"``.
         self_loops: Whether self-loops are dropped or kept when data is read:
             ``load(name, self_loops=preset.self_loops)``. Training takes the graph as it is.
-        features: The node features, see :class:`~demonet.data.FeatureMap`.
+        features: The node features, see :class:`~demonet.features.FeatureMap`.
         tasks: ``"exact"``, ``"log2"`` or ``"quantiles:K"``.
         model: The architecture.
         train: Optimizer and early stopping.

@@ -12,9 +12,9 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from demonet.checks import check_edge_index, check_split
-from demonet.data.features import FeatureMap
 from demonet.data.splits import Split
 from demonet.degree.count import count_degree
+from demonet.features import FeatureMap
 from demonet.nn.blocks import NeighbourSampler, WholeGraph
 from demonet.nn.models import DegreeNetwork, GraphDEMONet, NodeDEMONet
 from demonet.nn.prepared import GraphUnion

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from demonet.data import FeatureMap, load, synthetic
+from demonet.data import load, synthetic
 from demonet.degree.count import count_degree
 from demonet.errors import DemonetError
+from demonet.features import FeatureMap
 
 WIDTH, CLASSES = 64, 16
 KINDS = ("uniform", "pairs", "power-law", "degrees")

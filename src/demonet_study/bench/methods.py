@@ -30,10 +30,10 @@ from torch_geometric.nn import GATConv, GCNConv, GINConv, GraphConv, MFConv, PNA
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import to_torch_csr_tensor
 
-from demonet.data.features import FeatureMap
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError
+from demonet.features import FeatureMap
 from demonet.nn.config import ModelConfig
 from demonet.nn.conv import DEMOConv, Scheme
 from demonet.nn.models import NodeDEMONet

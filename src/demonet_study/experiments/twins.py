@@ -27,10 +27,10 @@ from demonet import baselines
 from demonet.baselines.embedding import Embedding
 from demonet.baselines.network import Network
 from demonet.baselines.ours import OURS
-from demonet.data.features import FeatureMap
 from demonet.data.splits import Split, half
 from demonet.data.synthetic import barbell, cycle, mirrored_karate
 from demonet.errors import DemonetError
+from demonet.features import FeatureMap
 from demonet.kernels import wl_colours
 from demonet.runs.measure import Meter
 from demonet.train.recipes import node_model, train_nodes
@@ -48,9 +48,9 @@ ONE_HOT_NODES = "identity"  # features: the identity matrix, as in GCN's paper w
 def measure_twins(job: Job, device: str = "cpu") -> Outcome:
     """Run ``seed`` of a cell, on the CPU.
 
-    Options are ``features``, a name of :class:`~demonet.data.FeatureMap` or ``"identity"``, and ``trained``. The value
-    is the mean distance of twins divided by that of all pairs. The extra values are the other distances, the role of
-    every node, its first two principal components and, for a trained network, the accuracy.
+    Options are ``features``, a name of :class:`~demonet.features.FeatureMap` or ``"identity"``, and ``trained``. The
+    value is the mean distance of twins divided by that of all pairs. The extra values are the other distances, the role
+    of every node, its first two principal components and, for a trained network, the accuracy.
     """
     meter = Meter()
     data = graph_of(job.cell.dataset)

@@ -136,7 +136,9 @@ LIBRARIES = ("torch", "torch_geometric", "numpy", "scipy", "scikit-learn", "netw
 SOURCE = Path(demonet.__file__).parents[1]  # the folder of both packages
 PROJECT = ("demonet", "demonet_study")
 # Packages whose every file counts, because methods are imported by name.
-PACKAGES = tuple(f"demonet/{name}" for name in ("data", "degree", "ops", "nn", "kernels", "train", "baselines"))
+PACKAGES = tuple(
+    f"demonet/{name}" for name in ("data", "degree", "features", "ops", "nn", "kernels", "train", "baselines")
+)
 # Besides these, the module of the kind counts, with all its imports; but not the ledger, which only stores runs.
 _NOT_COUNTED = "demonet_study/ledger/"
 

@@ -28,9 +28,10 @@ from demonet.baselines.base import labels
 from demonet.baselines.embedding import Embedding, Float, classify
 from demonet.baselines.graphwave import GraphWave, heat_exact, laplacian
 from demonet.baselines.rolx import recursive_features
-from demonet.baselines.structural import simple_adjacency, two_steps
 from demonet.data import load
 from demonet.data.splits import fractions
+from demonet.features.graph import simple_adjacency
+from demonet.features.structure import triangle_counts
 from demonet_study.experiments.published.results import PublishedResult
 
 SCALES = (19.0, 20.0)
@@ -110,7 +111,7 @@ def quarters(adjacency: sparse.csr_array) -> Float:
 def _local(adjacency: sparse.csr_array) -> Float:
     """Edges inside the egonet, edges of its nodes, the two shares of these, degree and clustering coefficient."""
     degree = np.diff(adjacency.indptr).astype(np.float64)
-    triangles, _ = two_steps(adjacency)
+    triangles = triangle_counts(adjacency)
     inside, every = degree + triangles, adjacency @ degree + degree
     share = inside / np.maximum(every, 1)
     clustering = 2 * triangles / np.maximum(degree * (degree - 1), 1)

@@ -10,8 +10,8 @@ from scipy import sparse
 from scipy.linalg import expm
 
 from demonet.baselines.graphwave import laplacian
-from demonet.baselines.structural import simple_adjacency
 from demonet.data.synthetic import role_graph
+from demonet.features.graph import simple_adjacency
 from demonet_study.experiments.published import embeddings
 from demonet_study.experiments.published.embeddings import (
     PRINTED,

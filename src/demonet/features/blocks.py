@@ -9,7 +9,6 @@ seen in training.
 from __future__ import annotations
 
 import hashlib
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
@@ -23,15 +22,16 @@ from torch_geometric.data import Data
 
 from demonet.checks import check_features
 from demonet.data.columns import column_kinds, matrix_kind
-from demonet.data.terms import document_weights
-from demonet.degree.count import count_degree
+from demonet.data.rows import to_scipy, to_torch
 from demonet.errors import DemonetError
+from demonet.features.graph import adjacency, degree
+from demonet.features.structure import GivenSurroundings
+from demonet.features.terms import document_weights
 
 Features = Tensor | sparse.csr_array
 NUM_RADIAL = 12
 STRUCTURE_SCALE = 0.3
 MOST_WALKS = 1e8  # walks of two steps up to which triangles are counted
-WALKS_AT_ONCE = 1e7  # of which so many are in memory
 NEIGHBOUR_SHARE = 0.5  # the scale of the neighbour block relative to a node's own tf-idf
 LARGE = 20_000  # nodes from which on one-hot degrees may be stored as sparse rows
 BLOCK_ROWS = 2**17  # rows of dense attributes that are converted at a time
@@ -352,24 +352,10 @@ class Structure(DegreeRadial):
         return STRUCTURE_SCALE * torch.cat([super().transform(data), numbers], 1)
 
     def _raw(self, data: Data) -> np.ndarray:
-        around = adjacency(data, weighted=False)
-        around.sum_duplicates()
-        degrees = np.diff(around.indptr)
-        own, share = np.log1p(degrees), 1 / np.maximum(degrees, 1)
-        mean = share * (around @ own)
-        deviation = np.sqrt(np.maximum(share * (around @ own**2) - mean**2, 0))
-        some = degrees > 0
-        least, most = np.zeros(len(own)), np.zeros(len(own))
-        if some.any():
-            least[some], most[some] = (
-                extreme.reduceat(own[around.indices], around.indptr[:-1][some]) for extreme in (np.minimum, np.maximum)
-            )
-        triangles = np.zeros(len(own))
-        if self.info["triangles"]:
-            triangles = closed_walks(around) / 2
-        closed = triangles / np.maximum(degrees * (degrees - 1) / 2, 1)
-        two_hops = share * (around @ mean)
-        return np.column_stack([own, mean, deviation, least, most, two_hops, np.log1p(triangles), closed])
+        around = GivenSurroundings(adjacency(data, weighted=False), degree(data).numpy())
+        if not self.info["triangles"]:
+            around.triangles = np.zeros(len(around.degree))
+        return around.columns(STRUCTURE_NAMES)
 
 
 BLOCKS: dict[str, type[Block]] = {
@@ -488,35 +474,6 @@ class FeatureMap:
         return f"FeatureMap({self.spec!r}{f', {self.num_features} features' if self._fitted else ''})"
 
 
-def degree(data: Data) -> Tensor:
-    """The number of edges that point at each node, on the CPU."""
-    return count_degree(data.edge_index.cpu(), int(data.num_nodes))
-
-
-def adjacency(data: Data, weighted: bool = True) -> sparse.csr_array:
-    """Row v has the edges that point at v, with their weights if the graph has weights."""
-    source, target = data.edge_index.cpu().numpy()
-    weight = data.get("edge_weight") if weighted else None
-    values = np.ones(source.size, np.float32) if weight is None else weight.cpu().numpy().astype(np.float32)
-    n = int(data.num_nodes)
-    return sparse.csr_array((values, (target, source)), shape=(n, n))
-
-
-def closed_walks(matrix: sparse.csr_array) -> np.ndarray:
-    r"""``[n]`` for each row the sum of :math:`A^2 \circ A`: of a simple graph, twice the triangles of each node.
-
-    Rows are taken in blocks: the square of a sparse matrix with a hub is not sparse.
-    """
-    walks = np.concatenate([[0], np.cumsum(matrix @ np.diff(matrix.indptr).astype(np.float64))])
-    found, start = np.zeros(matrix.shape[0], matrix.dtype), 0
-    while start < matrix.shape[0]:
-        stop = max(start + 1, int(np.searchsorted(walks, walks[start] + WALKS_AT_ONCE, side="right")) - 1)
-        rows = matrix[start:stop]
-        found[start:stop] = np.asarray((rows @ matrix).multiply(rows).sum(1)).ravel()
-        start = stop
-    return found
-
-
 def _attribute_rows(graphs: Sequence[Data]) -> Iterator[sparse.csr_array]:
     """The attributes of all nodes in blocks: all at once, sparse rows would take many times the memory."""
     waiting: list[sparse.csr_array] = []
@@ -528,34 +485,6 @@ def _attribute_rows(graphs: Sequence[Data]) -> Iterator[sparse.csr_array]:
             yield from (to_scipy(x[start : start + BLOCK_ROWS]) for start in range(0, x.size(0), BLOCK_ROWS))
     if waiting:
         yield sparse.vstack(waiting)
-
-
-def to_scipy(x: Tensor) -> sparse.csr_array:
-    """A dense or CSR tensor as a SciPy CSR array of float32."""
-    x = x.detach().cpu()
-    if x.layout != torch.sparse_csr:
-        rows, width = x.shape
-        if not width or 2 * int(x.count_nonzero()) < x.numel():
-            return sparse.csr_array(x.numpy().astype(np.float32))
-        column, start = np.tile(np.arange(width, dtype=np.int32), rows), np.arange(0, rows * width + 1, width)
-        return sparse.csr_array((x.numpy().astype(np.float32).ravel(), column, start), shape=(rows, width))
-    parts = x.values().numpy().astype(np.float32), x.col_indices().numpy(), x.crow_indices().numpy()
-    return sparse.csr_array(parts, shape=(x.size(0), x.size(1)))
-
-
-def to_torch(matrix: sparse.csr_array) -> Tensor:
-    """A SciPy sparse matrix as a float32 ``torch.sparse_csr`` tensor with sorted, distinct columns."""
-    matrix = sparse.csr_array(matrix)
-    matrix.sum_duplicates()
-    with warnings.catch_warnings():  # torch warns once that its CSR layout is in beta
-        warnings.filterwarnings("ignore", message=".*Sparse CSR tensor support is in beta state")
-        return torch.sparse_csr_tensor(
-            torch.from_numpy(matrix.indptr.astype(np.int64)),
-            torch.from_numpy(matrix.indices.astype(np.int64)),
-            torch.from_numpy(matrix.data.astype(np.float32)),
-            size=tuple(int(side) for side in matrix.shape),
-            check_invariants=False,  # SciPy has built them
-        )
 
 
 def _fingerprint(data: Data) -> str:

@@ -14,10 +14,11 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from torch_geometric.data import Data
 from torch_geometric.utils import to_networkx
 
-from demonet.data import FeatureMap
-from demonet.data import features as feature_blocks
-from demonet.data.features import BLOCKS, to_torch
+from demonet.data.rows import to_torch
 from demonet.data.synthetic import cycle, power_law, role_graph, small_graphs
+from demonet.features import FeatureMap, structure
+from demonet.features.blocks import BLOCKS
+from demonet.features.graph import adjacency
 
 STAR = Data(edge_index=torch.tensor([[0, 0, 0, 1, 2, 3], [1, 2, 3, 0, 0, 0]]), num_nodes=5)  # node 4 is isolated
 
@@ -47,10 +48,10 @@ def test_one_hot_has_the_distinct_degrees_and_one_more():
 
 @pytest.mark.parametrize("at_once", [1, 50, 1e7])
 def test_closed_walks_in_blocks_are_twice_the_triangles(monkeypatch, at_once):
-    monkeypatch.setattr(feature_blocks, "WALKS_AT_ONCE", at_once)
+    monkeypatch.setattr(structure, "WALKS_AT_ONCE", at_once)
     graph = power_law(60, 300, hub=20, seed=0)
     expected = nx.triangles(to_networkx(graph, to_undirected=True))
-    found = feature_blocks.closed_walks(feature_blocks.adjacency(graph))
+    found = structure.closed_walks(adjacency(graph))
     assert found.tolist() == [2 * expected[node] for node in range(60)]
 
 

@@ -14,9 +14,10 @@ from torch_geometric.transforms import NormalizeFeatures
 from demonet.baselines.attributes import node_attributes
 from demonet.data import read_graph
 from demonet.data.columns import matrix_kind
-from demonet.data.features import FeatureMap, to_scipy, to_torch
-from demonet.data.terms import document_weights, term_rows
+from demonet.data.rows import to_scipy, to_torch
 from demonet.ensemble.views import NodeView
+from demonet.features import FeatureMap
+from demonet.features.terms import document_weights, term_rows
 from demonet.kernels.nodes import NodeInputs
 
 NODES, WORDS = 60, 50

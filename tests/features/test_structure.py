@@ -11,20 +11,21 @@ from tests.ensemble.problems import graph_set, roles
 from torch_geometric.data import Data
 
 from demonet.data.synthetic import power_law, uniform_random
-from demonet.ensemble import structure
-from demonet.ensemble.structure import (
-    HEAT_TIMES,
-    affordable_groups,
-    heat_signatures,
-    neighbour_mean,
-    pagerank,
-    path_centralities,
-    simple_adjacency,
-    structural_features,
-    triangle_counts,
-)
 from demonet.ensemble.views import GraphView, NodeView
 from demonet.errors import DemonetError
+from demonet.features import structure
+from demonet.features.graph import neighbour_mean, simple_adjacency
+from demonet.features.structure import (
+    COLUMNS,
+    GROUPS,
+    HEAT_TIMES,
+    Surroundings,
+    affordable_groups,
+    heat_signatures,
+    pagerank,
+    path_centralities,
+    triangle_counts,
+)
 from demonet.kernels import WLSubtreeKernel
 
 
@@ -55,7 +56,7 @@ def test_heat_signatures_are_the_diagonal_of_the_heat_kernel(graph):
 
 @pytest.mark.parametrize("pairs", [3, 10**6])
 def test_triangles_are_networkx(graph, monkeypatch, pairs):
-    monkeypatch.setattr(structure, "PAIRS", pairs)
+    monkeypatch.setattr(structure, "WALKS_AT_ONCE", pairs)
     for known in (graph[1], nx.star_graph(20), nx.complete_graph(7), nx.karate_club_graph(), nx.empty_graph(3)):
         adjacency = nx.to_scipy_sparse_array(known, weight=None, format="csr", dtype=float)
         np.testing.assert_array_equal(triangle_counts(adjacency), list(nx.triangles(known).values()))
@@ -86,7 +87,7 @@ def test_descriptors_of_graphs_are_networkx():
 
 
 def test_triangle_features(graph):
-    clustering = structural_features(simple_adjacency(graph[0]), ["triangles"])[:, 0]
+    clustering = Surroundings(simple_adjacency(graph[0])).columns(["closed triangles"])[:, 0]
     np.testing.assert_allclose(clustering, list(nx.clustering(graph[1]).values()))
 
 
@@ -95,7 +96,8 @@ def test_every_feature_is_finite_on_odd_graphs():
     star = Data(edge_index=torch.tensor([[0, 0, 0], [1, 2, 2]]), num_nodes=5)  # one-way, doubled, isolated nodes
     for data in (nothing, star):
         adjacency = simple_adjacency(data)
-        assert np.isfinite(structural_features(adjacency, affordable_groups(adjacency))).all()
+        assert affordable_groups(adjacency) == list(GROUPS)
+        assert np.isfinite(Surroundings(adjacency).columns(COLUMNS)).all()
 
 
 def test_neighbour_mean_of_a_node_without_neighbours_is_zero():
