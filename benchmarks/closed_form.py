@@ -24,7 +24,6 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from demonet.baselines import get
 from demonet.data import load
 from demonet.data.splits import Split
 from demonet.data.synthetic import flip_graph, power_law, role_graph, small_graphs
@@ -32,6 +31,7 @@ from demonet.degree.count import count_degree
 from demonet.errors import DemonetWarning
 from demonet.kernels import KernelMachine
 from demonet.kernels.machine import log_loss
+from demonet.methods import get
 from demonet_study.protocol import split_by
 
 FIRST_SEED = 5_000

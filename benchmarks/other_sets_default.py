@@ -24,8 +24,8 @@ import public_sets
 import torch
 from torch_geometric.data import Data
 
-from demonet.baselines import get
 from demonet.ensemble import Ensemble
+from demonet.methods import get
 
 COLUMNS = ["set", "split", "method", "accuracy", "seconds", "command"]
 AUTO = "demonet-auto"

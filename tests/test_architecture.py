@@ -30,7 +30,7 @@ LEVEL = {
         "arrayfolder": 1,
     },
     **{"degree": 1, "data": 2, "features": 3, "ops": 3, "nn": 4, "kernels": 5, "train": 5, "transforms": 5},
-    **{"baselines": 6, "distributed": 6, "ensemble": 7, "estimators": 8, "runs": 9, "report": 10, "cli": 11},
+    **{"distributed": 6, "ensemble": 7, "estimators": 8, "methods": 8, "runs": 9, "report": 10, "cli": 11},
 }
 # The same inside the study, which imports anything from the library.
 STUDY_LEVEL = {"protocol": 0, "ledger": 0, "bench": 1, "experiments": 2, "report": 3, "cli": 4}

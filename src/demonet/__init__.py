@@ -27,7 +27,7 @@ _LAZY = {
     "nn": ("DEMOConv", "DEMONet", "DegreePooling", "GraphDEMONet", "ModelConfig", "NodeDEMONet"),
     "ops": ("backend",),
 }
-_SUBPACKAGES = (*_LAZY, "baselines", "data", "ensemble", "runs", "train", "transforms")
+_SUBPACKAGES = (*_LAZY, "methods", "data", "ensemble", "runs", "train", "transforms")
 
 __all__ = [
     "AddDegreeLayout",

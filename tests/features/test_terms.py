@@ -11,7 +11,6 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from torch_geometric.data import Data
 from torch_geometric.transforms import NormalizeFeatures
 
-from demonet.baselines.attributes import node_attributes
 from demonet.data import read_graph
 from demonet.data.columns import matrix_kind
 from demonet.data.rows import to_scipy, to_torch
@@ -19,6 +18,7 @@ from demonet.ensemble.views import NodeView
 from demonet.features import FeatureMap
 from demonet.features.terms import document_weights, term_rows
 from demonet.kernels.nodes import NodeInputs
+from demonet.methods.attributes import node_attributes
 
 NODES, WORDS = 60, 50
 

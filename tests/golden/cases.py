@@ -29,14 +29,14 @@ from demonet import (
     DEMONetRegressor,
     MeanWLKernel,
     WLSubtreeKernel,
-    baselines,
+    methods,
 )
-from demonet.baselines.network import Network
 from demonet.data.splits import Split
 from demonet.data.synthetic import power_law, small_graphs
 from demonet.degree.count import count_degree
 from demonet.ensemble import Ensemble
 from demonet.errors import DemonetWarning
+from demonet.methods.network import Network
 from demonet.report.page import Facts
 from demonet.report.run import run_page
 from demonet.runs import Run, Settings, fit_run
@@ -155,7 +155,7 @@ def training(name: str, family: str, **model: Any) -> dict[str, Any]:
 
 def baseline(name: str, items: str) -> dict[str, Any]:
     """The classes that a baseline predicts."""
-    kind = baselines.get(name)
+    kind = methods.get(name)
     data, count = (nodes(), NODES) if items == "nodes" else (graphs(), GRAPHS)
     options: dict[str, Any] = {"train": replace(kind.defaults.train, epochs=10)} if issubclass(kind, Network) else {}
     options |= QUICK.get(name, {})
@@ -231,8 +231,8 @@ def _cases() -> dict[str, Case]:
             found[f"steps {scheme} {aggr}"] = Case(
                 partial(training, "paper", "nodes", scheme=scheme, aggr=aggr), TRAINED
             )
-    for name in baselines.names():
-        for items in baselines.get(name).kinds:
+    for name in methods.names():
+        for items in methods.get(name).kinds:
             if (name, items) not in LEFT_OUT:
                 found[f"baseline {name} {items}"] = Case(partial(baseline, name, items), TRAINED, 0.9)
     for kernel in (DegreeWLKernel(), MeanWLKernel(), WLSubtreeKernel()):

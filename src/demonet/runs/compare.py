@@ -25,11 +25,11 @@ from typing import Any, Literal, NamedTuple
 
 import demonet
 from demonet.atomic import PART, replacing
-from demonet.baselines import names as baseline_names
-from demonet.baselines.ours import OURS
 from demonet.checks import check_jobs
 from demonet.ensemble import EFFORTS
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
+from demonet.methods import names as baseline_names
+from demonet.methods.ours import OURS
 from demonet.options import MOST_SPLITS, Reading, Settings
 from demonet.runs.competitors import ALWAYS, AUTO, KERNEL, Competitor, Size, cost, group_of, methods_for
 from demonet.runs.measure import Meter

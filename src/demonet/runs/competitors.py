@@ -16,15 +16,15 @@ import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from demonet import baselines
-from demonet.baselines.attributes import kind_of
-from demonet.baselines.embedding import Embedding
-from demonet.baselines.kernel import KernelMethod
-from demonet.baselines.network import Network
-from demonet.baselines.ours import OURS, applies
+from demonet import methods
 from demonet.data.splits import Split
 from demonet.ensemble import Ensemble
 from demonet.kernels import KernelMachine
+from demonet.methods.attributes import kind_of
+from demonet.methods.embedding import Embedding
+from demonet.methods.kernel import KernelMethod
+from demonet.methods.network import Network
+from demonet.methods.ours import OURS, applies
 from demonet.options import Effort
 from demonet.runs.inputs import Inputs
 from demonet.train.presets import preset
@@ -126,7 +126,7 @@ def cost(name: str, size: Size, epochs: int) -> float:
 def methods_for(inputs: Inputs) -> list[str]:
     """Every method of the package that applies, ours first."""
     family = family_of(inputs.data)
-    names = [AUTO, KERNEL, *OURS, *baselines.names()]
+    names = [AUTO, KERNEL, *OURS, *methods.names()]
     without = inputs.graphs[0].x is None
     return [
         name
@@ -139,7 +139,7 @@ def group_of(name: str) -> str:
     """The group of a method in the leaderboard."""
     if name.startswith("demonet-"):
         return "DEMO-Net"
-    found = baselines.get(name)
+    found = methods.get(name)
     for kind, group in ((Network, "network"), (Embedding, "structural embedding"), (KernelMethod, "kernel")):
         if issubclass(found, kind):
             return group
@@ -195,7 +195,7 @@ class Competitor:
             return cast(Int, trained.model.eval()(*trained.inputs).argmax(1).numpy())
 
     def _baseline(self, name: str, split: Split, seed: int) -> Int:
-        found = baselines.get(name)
+        found = methods.get(name)
         options: dict[str, Any] = {}
         if issubclass(found, Network):
             train = found.defaults.train

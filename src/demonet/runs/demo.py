@@ -16,16 +16,16 @@ from sklearn.neural_network import MLPClassifier
 from torch import Tensor
 from torch_geometric.data import Data
 
-from demonet import baselines
-from demonet.baselines.base import labels
-from demonet.baselines.network import Network
-from demonet.baselines.selection import logistic, select
+from demonet import methods
 from demonet.data.splits import Split, half, thirds
 from demonet.data.synthetic import flip_graph, mirrored_karate, role_graph, small_graphs
 from demonet.degree.count import count_degree
 from demonet.features import FeatureMap
 from demonet.features.graph import adjacency
 from demonet.kernels import KernelMachine
+from demonet.methods.base import labels
+from demonet.methods.network import Network
+from demonet.methods.selection import logistic, select
 from demonet.runs.statistics import spread
 from demonet.train import History, TrainConfig, family_of, preset, train_graphs, train_nodes
 
@@ -127,7 +127,7 @@ def _one(method: str, data: Data | Sequence[Data], y: Tensor, split: Split, seed
     scheme = method.removeprefix("demonet-")
     if scheme == method:
         options: dict[str, Any] = {"features": FEATURES, "train": _training(data)} if method == "gcn" else {}
-        baseline = baselines.get(method)(**options).fit(data, split, seed)
+        baseline = methods.get(method)(**options).fit(data, split, seed)
         return baseline.score(split.test, y), baseline.history if isinstance(baseline, Network) else None
     base = preset("default", family_of(data))
     chosen = replace(base, features=FEATURES, model=replace(base.model, scheme=scheme), train=_training(data))
@@ -212,7 +212,7 @@ def _network(method: str, data: Data, split: Split, seed: int) -> tuple[Tensor, 
     name, _, degree = method.partition(" + ")
     features = "standardised+degree-rbf" if degree else "standardised"
     options: dict[str, Any] = {"features": features, "train": _training(data)}
-    baseline = cast(Network, baselines.get(name)(**options).fit(data, split, seed))
+    baseline = cast(Network, methods.get(name)(**options).fit(data, split, seed))
     return baseline.predict(), baseline.history
 
 

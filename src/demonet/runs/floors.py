@@ -18,10 +18,10 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from torch_geometric.data import Data
 
-from demonet.baselines.attributes import graph_attributes, node_attributes
-from demonet.baselines.selection import int32_indices
-from demonet.baselines.simple import degree_rows
 from demonet.data.splits import Split
+from demonet.methods.attributes import graph_attributes, node_attributes
+from demonet.methods.selection import int32_indices
+from demonet.methods.simple import degree_rows
 from demonet.runs.evaluate import value_of
 from demonet.runs.inputs import Inputs
 from demonet.train.metrics import Metric

@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
-from demonet.baselines.base import Items, labels
 from demonet.data.splits import Split
+from demonet.methods.base import Items, labels
 from demonet.runs.measure import Meter
 from demonet_study.experiments.methods import Fit, Method, method
 from demonet_study.ledger.job import Cell, Job, Outcome

@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from demonet.baselines.base import Items, labels
-from demonet.baselines.network import Network
 from demonet.data.splits import Split
 from demonet.ensemble import EFFORTS, Ensemble
 from demonet.errors import DemonetError
 from demonet.kernels import KernelMachine
 from demonet.kernels.machine import inputs_for
+from demonet.methods.base import Items, labels
+from demonet.methods.network import Network
 from demonet.runs.measure import Meter
 from demonet_study.experiments.methods import BaselineMethod, load_quietly, method
 from demonet_study.ledger.job import Cell, Job, Outcome
@@ -78,7 +78,7 @@ class RuleMethod(ABC):
 
 
 class AnyBaseline(RuleMethod):
-    """A baseline of :mod:`demonet.baselines`; ``options`` are changes to its settings."""
+    """A baseline of :mod:`demonet.methods`; ``options`` are changes to its settings."""
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         self._method = cast(BaselineMethod, method(name, options=options))

@@ -13,15 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from demonet import baselines
-from demonet.baselines.base import Baseline, Items, labels
-from demonet.baselines.embedding import Embedding
-from demonet.baselines.network import Network
-from demonet.baselines.ours import OURS
+from demonet import methods
 from demonet.data import load
 from demonet.data.catalog import find
 from demonet.data.splits import Split
 from demonet.errors import DemonetError, DemonetWarning
+from demonet.methods.base import Items, labels
+from demonet.methods.base import Method as Registered
+from demonet.methods.embedding import Embedding
+from demonet.methods.network import Network
+from demonet.methods.ours import OURS
 from demonet.train import TrainConfig, family_of, train_graphs, train_nodes
 from demonet.train import preset as find_preset
 from demonet.train.presets import Family, Preset
@@ -56,10 +57,10 @@ class BaselineMethod(Method):
     """A baseline; ``options`` are changes to its settings."""
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
-        self._class, self._options = baselines.get(name), dict(options)
+        self._class, self._options = methods.get(name), dict(options)
         self.make()  # fails early on a wrong setting
 
-    def make(self) -> Baseline:
+    def make(self) -> Registered:
         """The baseline, unfitted."""
         options: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in self._options.items()}
         if "train" in options and issubclass(self._class, Network):
@@ -152,11 +153,11 @@ def method(name: str, preset: str = "", options: Mapping[str, Any] | None = None
     """
     if name in OURS:
         return DemoNet(name, preset, options or {})
-    if name not in baselines.names():
-        raise DemonetError(f"unknown method {name!r}", hint=f"expected one of {', '.join([*OURS, *baselines.names()])}")
+    if name not in methods.names():
+        raise DemonetError(f"unknown method {name!r}", hint=f"expected one of {', '.join([*OURS, *methods.names()])}")
     if preset:
         raise DemonetError(f"{name} with preset {preset!r}", hint="baselines have no presets")
-    found = EmbeddingMethod if issubclass(baselines.get(name), Embedding) else BaselineMethod
+    found = EmbeddingMethod if issubclass(methods.get(name), Embedding) else BaselineMethod
     return found(name, options or {})
 
 

@@ -23,15 +23,15 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import to_networkx
 
-from demonet import baselines
-from demonet.baselines.embedding import Embedding
-from demonet.baselines.network import Network
-from demonet.baselines.ours import OURS
+from demonet import methods
 from demonet.data.splits import Split, half
 from demonet.data.synthetic import barbell, cycle, mirrored_karate
 from demonet.errors import DemonetError
 from demonet.features import FeatureMap
 from demonet.kernels import wl_colours
+from demonet.methods.embedding import Embedding
+from demonet.methods.network import Network
+from demonet.methods.ours import OURS
 from demonet.runs.measure import Meter
 from demonet.train.recipes import node_model, train_nodes
 from demonet_study.experiments.methods import DemoNet
@@ -105,7 +105,7 @@ def _ours(
 def _baseline(
     name: str, data: Data, split: Split, seed: int, features: str | None, trained: bool
 ) -> tuple[Tensor, float | None]:
-    found = baselines.get(name)
+    found = methods.get(name)
     if issubclass(found, Embedding):
         return torch.from_numpy(found().embed(data, seed)), None
     if not issubclass(found, Network):

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from demonet.baselines.ours import applies
 from demonet.data.catalog import find
+from demonet.methods.ours import applies
 from demonet.runs.statistics import Difference, holm, paired
 from demonet_study.experiments.default import ARMS, GENERATED, KERNEL
 from demonet_study.experiments.methods import family_in_catalog

@@ -9,9 +9,9 @@ import torch
 from tests.study.experiments.tiny import tiny, tiny_sets  # noqa: F401  (a fixture)
 
 from demonet import DemonetError
-from demonet.baselines.base import labels
-from demonet.baselines.graphwave import GraphWave
-from demonet.baselines.ours import applies
+from demonet.methods.base import labels
+from demonet.methods.graphwave import GraphWave
+from demonet.methods.ours import applies
 from demonet.runs.measure import Meter
 from demonet.sealed import canonical
 from demonet_study.experiments import accuracy as runs

@@ -8,9 +8,9 @@ import math
 import pytest
 import torch
 
-from demonet.baselines.convolutional import GCN
 from demonet.data.splits import half
 from demonet.errors import DemonetError
+from demonet.methods.convolutional import GCN
 from demonet.sealed import canonical
 from demonet_study.experiments.twins import graph_of, measure_twins
 from demonet_study.ledger.job import Cell, Job, Result, Stamp

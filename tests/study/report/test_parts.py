@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from demonet import baselines
-from demonet.baselines.ours import OURS, applies
+from demonet import methods
 from demonet.data.catalog import CATALOG, find
+from demonet.methods.ours import OURS, applies
 from demonet.report.chart import Axis, Chart, Panel, Series
 from demonet.report.page import Text
 from demonet.sealed import canonical
@@ -42,7 +42,7 @@ def test_cells_are_there_once_and_name_what_exists(part, quick):
     for cell in found:
         assert cell.kind == "accuracy"
         assert cell.dataset in CATALOG
-        assert cell.method in [*OURS, *baselines.names()]
+        assert cell.method in [*OURS, *methods.names()]
         assert applies(cell.method, family_in_catalog(cell.dataset))
         assert cell.options == canonical(json.loads(cell.options))
         assert cell.split == find(cell.dataset).protocol or train_share(cell.split) or folds_of(cell.split)
@@ -111,7 +111,7 @@ def test_what_two_parts_share_is_one_cell():
         assert {entry.cell for entry in same} <= tables
     shared = [cell for cell in cells("comparison") if cell in tables]
     assert len(shared) > 30
-    left_out = {*OURS, *baselines.names()} - {cell.method for cell in cells("comparison")}
+    left_out = {*OURS, *methods.names()} - {cell.method for cell in cells("comparison")}
     assert left_out == {"attribute-neighbour-lr", "attribute-adjacency-lr"}  # neither set has nodes with attributes
 
 

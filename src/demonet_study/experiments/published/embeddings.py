@@ -23,15 +23,15 @@ from sklearn.multiclass import OneVsRestClassifier
 from torch import Tensor
 from torch_geometric.data import Data
 
-from demonet import baselines
-from demonet.baselines.base import labels
-from demonet.baselines.embedding import Embedding, Float, classify
-from demonet.baselines.graphwave import GraphWave, heat_exact, laplacian
-from demonet.baselines.rolx import recursive_features
+from demonet import methods
 from demonet.data import load
 from demonet.data.splits import fractions
 from demonet.features.graph import simple_adjacency
 from demonet.features.structure import triangle_counts
+from demonet.methods.base import labels
+from demonet.methods.embedding import Embedding, Float, classify
+from demonet.methods.graphwave import GraphWave, heat_exact, laplacian
+from demonet.methods.rolx import recursive_features
 from demonet_study.experiments.published.results import PublishedResult
 
 SCALES = (19.0, 20.0)
@@ -57,7 +57,7 @@ def their_embedding(method: str, data: Data) -> Float:
         return np.hstack([GraphWave().characteristic(kernel) for kernel in kernels])
     if method == "rolx":
         return factored(quarters(adjacency), seed=0)
-    return cast(Embedding, baselines.get(method)()).embed(data, seed=0)
+    return cast(Embedding, methods.get(method)()).embed(data, seed=0)
 
 
 def weighed(z: Float, y: Tensor, seed: int, share: float = 0.7) -> float:
@@ -72,7 +72,7 @@ def our_way(method: str, dataset: str, _piece: int, runs: int = RUNS) -> list[fl
     """Our baselines on one embedding: columns scaled, and C = 1 because there is no validation part."""
     data = cast(Data, load(dataset))
     y = labels(data)
-    z = cast(Embedding, baselines.get(method)()).embed(data, seed=0)
+    z = cast(Embedding, methods.get(method)()).embed(data, seed=0)
     splits = [fractions(y, (0.7, 0.0, 0.3), seed) for seed in range(runs)]
     return [float((classify(z, y, split)[split.test] == y[split.test]).double().mean()) for split in splits]
 

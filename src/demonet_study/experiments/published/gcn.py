@@ -21,11 +21,11 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.utils import add_self_loops, degree
 
-from demonet.baselines.base import labels
-from demonet.baselines.convolutional import GCN
-from demonet.baselines.layers import Product
 from demonet.data import load
 from demonet.data.splits import Split
+from demonet.methods.base import labels
+from demonet.methods.convolutional import GCN
+from demonet.methods.layers import Product
 from demonet_study.experiments.published.results import PublishedResult
 
 RUNS = 10

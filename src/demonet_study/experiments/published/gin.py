@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from demonet.baselines.base import labels
-from demonet.baselines.gin import GIN
 from demonet.data import load
 from demonet.data.splits import Split, k_fold, nested_k_fold
+from demonet.methods.base import labels
+from demonet.methods.gin import GIN
 from demonet_study.experiments.published.results import PublishedResult
 
 FOLDS = 10

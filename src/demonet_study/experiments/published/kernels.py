@@ -9,11 +9,11 @@ from itertools import product
 import numpy as np
 from sklearn.svm import SVC
 
-from demonet.baselines.base import labels
-from demonet.baselines.wl import WL
 from demonet.data import load
 from demonet.data.splits import k_fold
 from demonet.kernels import WLSubtreeKernel
+from demonet.methods.base import labels
+from demonet.methods.wl import WL
 from demonet_study.experiments.published.results import PublishedResult
 
 FOLDS = 10

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from demonet import baselines
-from demonet.baselines.ours import OURS
+from demonet import methods
+from demonet.methods.ours import OURS
 from demonet_study.report.grid import Layout
 from demonet_study.report.parts.nodes import PAPER_RUNS, table
 from demonet_study.report.parts.part import Part
@@ -11,7 +11,7 @@ from demonet_study.report.parts.part import Part
 SETS = ("brazil", "MUTAG")
 # Method and preset, in the order of the table.
 METHODS = (
-    *((name, "") for name in baselines.names()),
+    *((name, "") for name in methods.names()),
     *((name, "paper") for name in OURS if name != "demonet-default"),
     ("demonet-hash", "authors"),
     ("demonet-weight", "authors"),

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from demonet.baselines.ours import applies
 from demonet.data.catalog import find
+from demonet.methods.ours import applies
 from demonet.report.page import Section, Table, Text
 from demonet.report.table_cells import Beside, Column
 from demonet.report.table_cells import Cell as TableCell

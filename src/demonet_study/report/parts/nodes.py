@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from demonet.baselines.ours import applies
 from demonet.data.catalog import find
+from demonet.methods.ours import applies
 from demonet.report.chart import Chart
 from demonet.report.page import Section
 from demonet_study.experiments.methods import family_in_catalog

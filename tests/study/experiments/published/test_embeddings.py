@@ -9,9 +9,9 @@ import torch
 from scipy import sparse
 from scipy.linalg import expm
 
-from demonet.baselines.graphwave import laplacian
 from demonet.data.synthetic import role_graph
 from demonet.features.graph import simple_adjacency
+from demonet.methods.graphwave import laplacian
 from demonet_study.experiments.published import embeddings
 from demonet_study.experiments.published.embeddings import (
     PRINTED,

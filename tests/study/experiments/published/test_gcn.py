@@ -46,7 +46,7 @@ def test_against_dense_matrices():
 
 
 def present_values(x):
-    from demonet.baselines.layers import Product
+    from demonet.methods.layers import Product
 
     return Product.of(x.to_sparse_csr())
 

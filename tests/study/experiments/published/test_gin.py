@@ -9,7 +9,7 @@ import torch
 from tests.kernels.graphs import path, star
 from torch_geometric.data import Data
 
-from demonet.baselines.gin import GIN
+from demonet.methods.gin import GIN
 from demonet.train.config import TrainConfig
 from demonet_study.experiments.published import gin
 

@@ -11,7 +11,7 @@ from tests.pages import ROOT
 from tests.study.experiments.published.far import accuracy
 from tests.study.ledger.fakes import FORK
 
-from demonet import baselines
+from demonet import methods
 from demonet.errors import DemonetError
 from demonet.runs import workers
 from demonet_study.experiments.published import __main__ as script
@@ -119,7 +119,7 @@ def test_no_row_is_of_a_result_that_is_gone():
 
 def test_every_result_is_of_a_method_that_is_here():
     found = all_results()
-    assert {one.method for one in found} <= set(baselines.names())
+    assert {one.method for one in found} <= set(methods.names())
     assert len({one.key for one in found}) == len(found)
     assert all(0 < one.published < 1 for one in found)
     assert next(one for one in found if (one.method, one.dataset) == ("gin", "MUTAG")).published == 0.894

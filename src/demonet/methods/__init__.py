@@ -1,0 +1,60 @@
+"""Methods that DEMO-Net is compared with: published systems and simple baselines, with one interface.
+
+Public:
+
+- :func:`names` lists the baselines in the order of the tables.
+- :func:`get` returns the class of a name. ``get(name)().fit(data, split, seed)`` trains it. The class also carries
+  its description (the docstring), ``kinds``, its default settings (``defaults``) and their citation
+  (``defaults.source``).
+- :class:`Method` and :class:`Settings` are the base classes, :func:`register` the decorator that adds a baseline.
+
+To add a baseline, write a module with a subclass of :class:`Method` under ``@register`` and add the name of the
+module to ``_MODULES`` below. ``docs/extending/method.md`` shows each step.
+
+Modules shared by several baselines: ``base`` (interface, settings, registry), ``selection`` (choosing a scikit-learn
+model on the validation part), ``network`` and ``layers`` (neural networks), ``embedding`` (unsupervised embeddings of
+nodes), ``kernel`` (graph kernels).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from demonet.errors import DemonetError
+from demonet.methods.base import REGISTRY, Method, Settings, register
+
+__all__ = ["Method", "Settings", "get", "names", "register"]
+
+# In the order of the tables; a module with several baselines registers them in that order, too.
+_MODULES = (
+    "simple",
+    "structural",
+    "attributes",
+    "wl_histogram",
+    "convolutional",
+    "co_training",
+    "gin",
+    "pna",
+    "rolx",
+    "struc2vec",
+    "graphwave",
+    "dcnn",
+    "patchy_san",
+    "diffpool",
+    "deepwl",
+    "wl",
+)
+for _module in _MODULES:  # imported now, so that the registry has this order whatever is imported next
+    import_module(f"{__name__}.{_module}")
+
+
+def names() -> list[str]:
+    """The names of all registered baselines, in the order of the tables."""
+    return list(REGISTRY)
+
+
+def get(name: str) -> type[Method]:
+    """The baseline with this name."""
+    if name not in REGISTRY:
+        raise DemonetError(f"unknown baseline {name!r}", hint=f"available: {', '.join(REGISTRY)}")
+    return REGISTRY[name]

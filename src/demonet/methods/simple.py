@@ -1,0 +1,104 @@
+r"""``majority``, ``degree-knn`` and ``degree-svm``: simple baselines that see no more than the degree.
+
+They show how much of a task the class frequencies and the degree decide. A node is described by
+:math:`\log(1 + deg(v))`, a graph by the share of its nodes at each degree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC
+from torch import Tensor
+from torch_geometric.data import Data
+
+from demonet.data.splits import Split
+from demonet.degree.count import count_degree
+from demonet.methods.base import Items, Method, Settings, register
+from demonet.methods.selection import select
+
+_NEIGHBOURS = (1, 3, 5, 9, 15)
+_STRENGTHS = (1.0, 10.0, 100.0, 1000.0)  # C of the support vector machine
+_GAMMAS = (0.1, 1.0, 10.0)  # of its kernel exp(-gamma * distance ** 2)
+
+
+@register
+class Majority(Method):
+    """Predicts the most frequent class of the training part for every item."""
+
+    name = "majority"
+    defaults = Settings("simple baseline of this project")
+
+    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Tensor:
+        return torch.full_like(y, int(torch.bincount(y[split.train]).argmax()))
+
+
+@register
+class DegreeKNN(Method):
+    """Nearest neighbours by degree; 1, 3, 5, 9 or 15 neighbours, selected on validation."""
+
+    name = "degree-knn"
+    defaults = Settings("simple baseline of this project")
+
+    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Tensor:
+        x = degree_rows(data)
+        models = [_DistinctKNN(k) for k in _NEIGHBOURS if k <= split.train.numel()]
+        selected = select(models, x, y, split, default=models[0], kept=self.chosen)
+        self.chosen = selected.model
+        return selected.predict(x)
+
+
+@register
+class DegreeSVM(Method):
+    """Support vector machine with an RBF kernel on the degree; C and gamma are selected on validation."""
+
+    name = "degree-svm"
+    defaults = Settings("simple baseline of this project")
+
+    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Tensor:
+        x = degree_rows(data)
+        models = [_DistinctSVC(C=strength, gamma=gamma) for strength in _STRENGTHS for gamma in _GAMMAS]
+        selected = select(models, x, y, split, default=_DistinctSVC(C=10.0, gamma=1.0), kept=self.chosen)
+        self.chosen = selected.model
+        return selected.predict(x)
+
+
+class _Distinct:
+    """Predicts each distinct row once: all nodes of one degree get the same answer."""
+
+    def predict(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
+        distinct, inverse = np.unique(X, axis=0, return_inverse=True)
+        found: NDArray[np.int64] = super().predict(distinct)[inverse]  # type: ignore[misc]
+        return found
+
+
+class _DistinctKNN(_Distinct, KNeighborsClassifier):
+    pass
+
+
+class _DistinctSVC(_Distinct, SVC):
+    """Fits equal rows of one class as one weighted row: the same classifier, at the cost of the distinct rows."""
+
+    def fit(self, X: NDArray[np.float64], y: NDArray[np.int64]) -> Self:
+        distinct, weight = np.unique(np.column_stack([X, y]), axis=0, return_counts=True)
+        return super().fit(distinct[:, :-1], distinct[:, -1].astype(np.int64), sample_weight=weight)
+
+
+def degree_rows(data: Items) -> NDArray[np.float64]:
+    """The rows that these baselines see: the logarithm of a node's degree, or a graph's shares of degrees."""
+    if isinstance(data, Data):
+        degree = count_degree(data.edge_index, int(data.num_nodes or 0))
+        return torch.log1p(degree.double()).cpu().numpy()[:, None]
+    return _degree_shares(data)
+
+
+def _degree_shares(graphs: Sequence[Data]) -> NDArray[np.float64]:
+    """``[graphs, largest degree + 1]`` the share of a graph's nodes at each degree."""
+    degrees = [count_degree(graph.edge_index, int(graph.num_nodes or 0)).cpu().numpy() for graph in graphs]
+    width = max((int(degree.max()) for degree in degrees if degree.size), default=0) + 1
+    return np.stack([np.bincount(degree, minlength=width) / max(1, degree.size) for degree in degrees])

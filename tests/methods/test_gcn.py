@@ -1,0 +1,110 @@
+"""The GCN of Kipf and Welling against its equation, and on an easy problem."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tests.reference.graphs import drawn_by_seed, features
+from torch_geometric.data import Data
+
+from demonet.data.splits import Split, thirds
+from demonet.data.synthetic import mirrored_karate, role_graph, small_graphs
+from demonet.methods.convolutional import GCN
+from demonet.methods.layers import Product, gcn_product
+from demonet.train import TrainConfig
+
+QUICK = TrainConfig(lr=0.01, epochs=10)
+
+
+def normalised(edge_index, n):
+    """D^-1/2 (A + I) D^-1/2, entry by entry."""
+    matrix = torch.eye(n, dtype=torch.float64)
+    for source, target in edge_index.t().tolist():
+        matrix[target, source] += 1
+    degree = matrix.sum(1)
+    return torch.diag(degree**-0.5) @ matrix @ torch.diag(degree**-0.5)
+
+
+def dense(network, x, edge_index):
+    """relu(Â X W1 + b1), then Â H W2 + b2."""
+    a = normalised(edge_index, x.size(0))
+    h = torch.relu(a @ x @ network.first.lin.weight.T + network.first.bias)
+    return a @ h @ network.second.lin.weight.T + network.second.bias
+
+
+@pytest.fixture
+def graph():
+    edge_index, n = drawn_by_seed(12, 20, 4)
+    simple = edge_index[:, edge_index[0] != edge_index[1]].unique(dim=1)
+    return simple, n
+
+
+def test_nodes_against_the_equation(graph):
+    edge_index, n = graph
+    network = GCN()._build(3, 4, [], graphs=False).double().eval()
+    for bias in (network.first.bias, network.second.bias):
+        torch.nn.init.normal_(bias)
+    x = features(n, 3, 0)
+    arcs = gcn_product(edge_index, n, torch.float64)
+    torch.testing.assert_close(network(x, arcs), dense(network, x, edge_index))
+    torch.testing.assert_close(network(Product.of(x.to_sparse_csr()), arcs), dense(network, x, edge_index))
+
+
+def test_graphs_against_the_equation(graph):
+    edge_index, n = graph
+    network = GCN()._build(3, 4, [], graphs=True).double().eval()
+    x, two = features(n, 3, 0), features(2, 3, 1)
+    alone = torch.relu(dense(network, x, edge_index)).mean(0)
+    empty = torch.relu(dense(network, two, edge_index[:, :0])).mean(0)
+    batch = torch.tensor([0] * n + [1] * 2)
+    found = network(torch.cat([x, two]), gcn_product(edge_index, n + 2, torch.float64), batch, 2)
+    torch.testing.assert_close(found, network.head(torch.stack([alone, empty])))
+
+
+@pytest.mark.parametrize("kind", ["nodes", "graphs"])
+def test_the_same_seed_gives_the_same_run(kind):
+    items = role_graph(0, motifs=8) if kind == "nodes" else small_graphs(15)
+    y = items.y if kind == "nodes" else torch.cat([graph.y for graph in items])
+    split = thirds(y, 0, stratified=True)
+    torch.manual_seed(5)
+    one = GCN(train=QUICK).fit(items, split, seed=3)
+    torch.manual_seed(6)
+    two, other = GCN(train=QUICK).fit(items, split, seed=3), GCN(train=QUICK).fit(items, split, seed=4)
+    assert one.history.train_loss == two.history.train_loss != other.history.train_loss
+    assert torch.equal(one.predict(), two.predict())
+
+
+def test_it_learns_an_easy_problem():
+    """Two communities with an attribute that says which, for most nodes: neighbours correct the rest."""
+    generator = torch.Generator().manual_seed(0)
+    y = torch.arange(60) % 2
+    pairs = torch.cartesian_prod(torch.arange(60), torch.arange(60))
+    chance = torch.where(y[pairs[:, 0]] == y[pairs[:, 1]], 0.3, 0.02)
+    arcs = pairs[(torch.rand(len(pairs), generator=generator) < chance) & (pairs[:, 0] < pairs[:, 1])].t()
+    said = torch.where(torch.rand(60, generator=generator) < 0.8, y, 1 - y)
+    data = Data(x=torch.eye(2)[said], edge_index=torch.cat([arcs, arcs.flip(0)], 1), y=y, num_nodes=60)
+    split = thirds(y, 0, stratified=True)
+    found = GCN(train=TrainConfig(lr=0.01, epochs=100)).fit(data, split)
+    assert found.score(split.test, y) > float((said == y)[split.test].double().mean())
+    assert found.score(split.test, y) >= 0.9
+
+
+def test_sparse_attributes():
+    data = role_graph(0, motifs=8)
+    data.x = torch.eye(12)[data.y].to_sparse_csr()
+    split = thirds(data.y, 0, stratified=True)
+    sparse = GCN(train=QUICK, dropout=0.0).fit(data, split)  # dropout draws a number for each entry that is there
+    data.x = data.x.to_dense()
+    dense = GCN(train=QUICK, dropout=0.0).fit(data, split)
+    assert dense.history.train_loss == pytest.approx(sparse.history.train_loss, rel=1e-5)
+
+
+def test_mirrored_nodes_are_not_put_together():
+    """Taught the places in one copy of the club, it does not find them in the other: it knows neighbours by name."""
+    data = mirrored_karate()
+    split = Split("first copy", 0, torch.arange(34), torch.arange(34, 51), torch.arange(51, 68))
+    found = GCN(features="adjacency", train=TrainConfig(lr=0.01, epochs=200, patience=200)).fit(data, split)
+    h = found.embeddings()
+    nearest = torch.cdist(h, h).fill_diagonal_(torch.inf).argmin(1)
+    assert (nearest == data.mirror).double().mean() < 0.1
+    assert found.history.train_loss[-1] < 0.7 * found.history.train_loss[0]

@@ -1,0 +1,261 @@
+"""Kernel machines and histograms of sub-structures: against GraKeL, by hand, and where they are easy to get wrong."""
+
+from __future__ import annotations
+
+import sys
+
+import grakel
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.kernels.graphs import drawn_graphs, graph, lists_of, path, permuted, star
+from torch_geometric.data import Data
+
+from demonet import DemonetError, methods
+from demonet.data.splits import Split, thirds
+from demonet.data.synthetic import small_graphs
+from demonet.kernels import WLSubtreeKernel
+from demonet.methods.deepwl import DeepWLKernel, sentences
+
+METHODS = ["wl-lr", "wl-rf", "wl-1nn", "deepwl", "wl", "degree-wl"]
+MACHINES = ["deepwl", "wl", "degree-wl"]
+QUICK = {"deepwl": {"dimensions": (5,), "windows": (5,)}, "wl-rf": {"trees": 10}}
+
+
+def made(name, **changes):
+    """The method, deepwl with a grid of one, the forest with few trees."""
+    return methods.get(name)(**QUICK.get(name, {}), **changes)
+
+
+def labelled(graphs, classes):
+    return [
+        Data(x=one.x, edge_index=one.edge_index, num_nodes=one.num_nodes, y=torch.tensor([label]))
+        for one, label in zip(graphs, classes, strict=True)
+    ]
+
+
+def to_grakel(data):
+    arcs = {v: {} for v in range(data.num_nodes)}
+    for u, v in data.edge_index.T.tolist():
+        arcs[u][v] = 1.0
+    return grakel.Graph(arcs, node_labels={v: tuple(row) for v, row in enumerate(data.x.tolist())})
+
+
+@pytest.fixture(scope="module")
+def families():
+    """Paths against stars, with one label for all nodes: small, medium, large of each, twice."""
+    graphs = [make(size, x=[[1.0]] * (size + extra)) for size in range(3, 9) for make, extra in ((path, 0), (star, 1))]
+    return labelled(graphs, [0, 1] * 6)
+
+
+SPLIT = Split("by size", 0, [0, 1, 4, 5], [2, 3, 6, 7], [8, 9, 10, 11])
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_paths_and_stars(families, name):
+    """Larger graphs than any in training, of which most colours are known: all six tell the families apart."""
+    found = made(name).fit(families, SPLIT, seed=0)
+    assert found.predict().tolist() == [0, 1] * 6
+    assert found.score(SPLIT.test, torch.tensor([0, 1] * 6)) == 1.0
+    assert found.embeddings().shape == (12, found.kernel.features_.shape[1])
+
+
+@pytest.mark.parametrize("h", [1, 2, 4])
+def test_wl_is_grakels_matrix_to_the_last_integer(h):
+    """Training graphs fit, everyone is compared with them; the baseline's rows are that matrix in other units."""
+    graphs = small_graphs(15, seed=3)
+    for number, one in enumerate(graphs):
+        one.x = torch.eye(3)[torch.arange(one.num_nodes) * (number + 2) % 3]
+    y = torch.cat([one.y for one in graphs])
+    split = thirds(y, 0, stratified=True)
+    method = methods.get("wl")(rounds=(h,), normalize=(False,)).fit(graphs, split)
+    seen = [graphs[i] for i in split.train.tolist()]
+    theirs = grakel.WeisfeilerLehman(n_iter=h, base_graph_kernel=grakel.VertexHistogram)
+    fitted = theirs.fit_transform([to_grakel(one) for one in seen])
+    everyone = theirs.transform([to_grakel(one) for one in graphs])
+    np.testing.assert_array_equal(method.kernel.transform(graphs), everyone)
+    np.testing.assert_array_equal(everyone[split.train], fitted)
+    rows = method._rows(method.kernel, list(graphs), split)
+    np.testing.assert_allclose(rows * np.trace(fitted) / len(seen), everyone, rtol=1e-12)
+    # A machine that was given GraKeL's matrix, and C in its units, says the same of everyone.
+    machine = type(method.model)(C=method.model.C * len(seen) / np.trace(fitted), kernel="precomputed")
+    theirs_say = machine.fit(fitted, y[split.train].numpy()).predict(everyone)
+    assert method.predict().tolist() == theirs_say.tolist()
+
+
+class Identity(DeepWLKernel):
+    """Every sub-structure is like itself alone."""
+
+    def _embed(self, counts):
+        return np.eye(counts.shape[1])
+
+
+@settings(max_examples=30)
+@given(
+    fitted=lists_of(drawn_graphs(min_nodes=1)),
+    others=lists_of(drawn_graphs(min_nodes=1, values=(0.0, 2.0))),
+    h=st.integers(0, 3),
+)
+def test_deepwl_without_similarities_is_wl(fitted, others, h):
+    plain, deep = WLSubtreeKernel(h), Identity(h)
+    np.testing.assert_array_equal(deep.fit_transform(fitted), plain.fit_transform(fitted))
+    np.testing.assert_array_equal(deep.transform(others), plain.transform(others))
+
+
+@settings(max_examples=15)
+@given(fitted=lists_of(drawn_graphs()), seed=st.integers(0, 1000))
+def test_deepwl_weighs_pairs_of_colours_by_the_products_of_their_vectors(fitted, seed):
+    kernel = DeepWLKernel(2, dimensions=4, epochs=2, seed=seed).fit(fitted)
+    counts = WLSubtreeKernel(2).fit(fitted).features_.toarray()
+    m = kernel.vectors_ @ kernel.vectors_.T
+    np.testing.assert_allclose(kernel.transform(fitted), counts @ m @ counts.T, atol=1e-12)
+
+
+class ByHand(DeepWLKernel):
+    """The hub's and the leaves' colours are alike by a half; the first colour is like itself only."""
+
+    def _embed(self, counts):
+        assert counts.toarray().tolist() == [[2, 2, 0], [3, 2, 1]]
+        return np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.5, 0.75**0.5]])
+
+
+def test_deepwl_by_hand():
+    """An edge and a path of three. Round 0: 2 and 3 nodes of one colour; round 1: 2 leaves, and 2 leaves and a hub.
+
+    K = 2*2 + 2*2 = 8 for the edge alone, 2*3 + 2*2 + 2*1/2 = 11 between, 3*3 + 2*2 + 1 + 2 * 2*1/2 = 16 for the path.
+    """
+    pair = [path(2), path(3)]
+    np.testing.assert_allclose(ByHand(1).fit_transform(pair), [[8, 11], [11, 16]], atol=1e-12)
+    across = 11 / (8 * 16) ** 0.5
+    np.testing.assert_allclose(ByHand(1, normalize=True).fit_transform(pair), [[1, across], [across, 1]], atol=1e-12)
+    # A star of three leaves has 4 nodes and 3 leaves that are known, and a hub that is not.
+    np.testing.assert_allclose(ByHand(1).fit(pair).transform([star(3)]), [[2 * 4 + 2 * 3, 3 * 4 + 2 * 3 + 3 / 2]])
+
+
+def test_deepwl_with_vectors_from_before():
+    graphs = small_graphs(10, seed=1)
+    learned = DeepWLKernel(1, seed=3).fit(graphs)
+    given = DeepWLKernel(1, vectors=learned.vectors_).fit(graphs)
+    np.testing.assert_array_equal(given.transform(graphs), learned.transform(graphs))
+    with pytest.raises(DemonetError, match=r"\(2, 2\).*3"):
+        DeepWLKernel(1, vectors=np.eye(2)).fit([path(2), path(3)])
+
+
+def test_deepwl_reads_colours_round_by_round():
+    counts = WLSubtreeKernel(1).fit([path(2), path(3)]).features_
+    assert list(sentences(counts)) == [["0", "0", "1", "1"], ["0", "0", "0", "1", "1", "2"]]
+
+
+def test_deepwl_finds_what_occurs_together():
+    """Rings with red and green nodes, rings with blue and yellow ones: red is more like green than like blue."""
+    rings = []
+    for number in range(20):
+        colour = [2 * (number % 2) + (v + number // 2) % 2 for v in range(6)]
+        rings.append(graph(6, [(v, (v + 1) % 6) for v in range(6)], torch.eye(4)[colour]))
+    vectors = DeepWLKernel(0, dimensions=8, epochs=100).fit(rings).vectors_
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosine = vectors @ vectors.T
+    # Colours are numbered by the bytes of their rows: yellow, blue, green, red.
+    together, apart = [cosine[0, 1], cosine[2, 3]], [cosine[0, 2], cosine[0, 3], cosine[1, 2], cosine[1, 3]]
+    assert min(together) > max(apart) + 0.2
+
+
+def test_the_same_seed_gives_the_same_vectors():
+    graphs = small_graphs(10, seed=1)
+    one, same, other = (DeepWLKernel(2, seed=seed).fit(graphs).vectors_ for seed in (5, 5, 6))
+    np.testing.assert_array_equal(one, same)
+    assert not np.allclose(one, other)
+
+
+def test_the_nearest_neighbour_finds_a_duplicate(families):
+    """A test graph that is a training graph with its nodes in another order gets that graph's class, whatever it is."""
+    twin = labelled([permuted(families[5], [4, 0, 2, 5, 1, 3])], [0])
+    split = Split("s", 0, [0, 1, 4, 5], [2, 3], [12])
+    odd = [*families[:5], *labelled([families[5]], [0]), *families[6:], *twin]  # a star in the class of paths
+    assert methods.get("wl-1nn")().fit(odd, split).predict()[12] == 0
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_order_of_nodes_does_not_matter(name):
+    graphs = small_graphs(15, seed=2)
+    y = torch.cat([one.y for one in graphs])
+    split = thirds(y, 1, stratified=True)
+    generator = torch.Generator().manual_seed(0)
+    moved = []
+    for one in graphs:
+        one.x = torch.ones(one.num_nodes, 1)
+        moved.append(permuted(one, torch.randperm(one.num_nodes, generator=generator)))
+        moved[-1].y = one.y
+    ours, theirs = (made(name).fit(items, split, seed=3) for items in (list(graphs), moved))
+    assert torch.equal(ours.predict(), theirs.predict())
+    torch.testing.assert_close(ours.embeddings(), theirs.embeddings(), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_what_training_never_saw(families, name):
+    """A test graph of labels that no training graph has, and one without edges, get a class and change no other."""
+    strange = labelled([path(4, x=[[7.0]] * 4), graph(2, x=[[1.0], [3.0]])], [0, 1])
+    split = Split("s", 0, SPLIT.train, SPLIT.val, [8, 9, 10, 11, 12, 13])
+    without, beside = made(name).fit(families, SPLIT), made(name).fit([*families, *strange], split)
+    assert beside.predict()[:12].tolist() == without.predict().tolist()
+    assert set(beside.predict().tolist()) <= {0, 1}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_validation_chooses_and_test_labels_do_not(families, name):
+    split = Split("s", 0, [0, 1, 4, 5], [2, 3], [6, 7, 8, 9, 10, 11])
+    honest = made(name).fit(families, split).predict()
+    turned = labelled(families, [0, 1, 0, 1, 0, 1, 1, 0, 1, 0, 1, 0])
+    assert torch.equal(made(name).fit(turned, split).predict(), honest)
+    bare = Split("s", 0, split.train, [], split.test)
+    assert made(name).fit(families, bare).predict().shape == (12,)
+
+
+def test_rounds_are_chosen_on_validation():
+    """A path and a star of four nodes are alike without a round, and not after one."""
+    graphs = labelled([path(4), star(3)] * 3, [0, 1] * 3)
+    split = Split("s", 0, [0, 1], [2, 3], [4, 5])
+    for name in ("wl", "wl-1nn", "wl-lr"):
+        assert made(name).fit(graphs, split).kernel.n_iter == 1
+    assert made("wl", rounds=(0, 3)).fit(graphs, split).kernel.n_iter == 3
+    assert made("degree-wl").fit(graphs, split).kernel.n_iter == 0  # degrees are all that it needs
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_single_class(name):
+    graphs = labelled([path(3), path(4), star(3)], [0, 0, 0])
+    assert made(name).fit(graphs, Split("s", 0, [0], [1], [2])).predict().tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_bad_settings(name, families):
+    with pytest.raises(DemonetError, match=f"^{name} .*'height'.*rounds, untuned"):
+        made(name, height=3)
+    with pytest.raises(DemonetError, match="rounds"):
+        made(name, rounds=())
+    with pytest.raises(DemonetError, match=r"rounds .*0.*-1"):
+        made(name, rounds=(-1,))
+    with pytest.raises(DemonetError, match=rf"^{name} .*nodes"):
+        made(name).fit(Data(edge_index=families[0].edge_index, num_nodes=3, y=torch.tensor([0, 1, 0])), SPLIT)
+
+
+def test_bad_settings_of_machines():
+    for name in MACHINES:
+        with pytest.raises(DemonetError, match=r"C .*0\.0"):
+            made(name, strengths=(0.0,))
+    with pytest.raises(DemonetError, match=r"trees .*0"):
+        methods.get("wl-rf")(trees=0)
+    with pytest.raises(DemonetError, match=r"dimensions .*0"):
+        methods.get("deepwl")(dimensions=(0,))
+    with pytest.raises(DemonetError, match=r"windows .*0"):
+        methods.get("deepwl")(windows=(0,))
+    with pytest.raises(DemonetError, match=r"'dimensions'.*DeepWLKernel.*0"):
+        DeepWLKernel(dimensions=0).fit([path(2)])
+
+
+def test_without_gensim(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gensim.models", None)
+    with pytest.raises(DemonetError, match=r"deepwl.*gensim.*demonet\[baselines\]"):
+        DeepWLKernel().fit([path(2)])

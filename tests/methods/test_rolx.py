@@ -1,0 +1,148 @@
+"""ReFeX features worked out by hand, the description length, and roles that are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.reference.graphs import from_arcs
+from torch_geometric.data import Data
+
+from demonet import DemonetError
+from demonet.data.synthetic import barbell, role_graph
+from demonet.features.graph import simple_adjacency
+from demonet.methods.rolx import (
+    RolX,
+    bins,
+    description_length,
+    distinct,
+    divergence,
+    huffman,
+    lloyd_max,
+    local_features,
+    quantised,
+    recursive_features,
+    refex,
+)
+
+
+def data(n, edges):
+    graph = from_arcs(n, edges, undirected=True)
+    return Data(edge_index=graph.edge_index, num_nodes=n)
+
+
+# A triangle 0 1 2, a tail 2 - 3 - 4, and node 5 alone.
+TAILED = data(6, [(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)])
+
+
+def test_local_features_by_hand():
+    """Egonet of 2: itself, 0, 1, 3 with edges 20 21 23 01; only 34 leaves it."""
+    expected = [[2, 3, 1], [2, 3, 1], [3, 4, 1], [2, 2, 2], [1, 1, 1], [0, 0, 0]]
+    assert local_features(simple_adjacency(TAILED)).tolist() == expected
+
+
+def test_recursive_features_by_hand():
+    """Sums of the neighbours' degrees, then means: node 2 has neighbours of degree 2, 2, 2."""
+    degree = np.array([[2.0], [2], [3], [2], [1], [0]])
+    found = recursive_features(simple_adjacency(TAILED), degree)
+    assert found.tolist() == [[5, 2.5], [5, 2.5], [6, 2], [4, 2], [2, 2], [0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([1, 2, 3, 4, 5, 6, 7, 8], [0, 0, 0, 0, 1, 1, 2, 3]),  # 4 of 8, 2 of 4, 1 of 2, 1
+        ([8, 7, 6, 5, 4, 3, 2, 1], [3, 2, 1, 1, 0, 0, 0, 0]),
+        ([1, 1, 1, 1, 1, 1, 2, 3], [0, 0, 0, 0, 0, 0, 1, 2]),  # six tie for four places; 1 of 2, 1
+        ([0, 0, 0, 0], [0, 0, 0, 0]),
+        ([5], [0]),
+    ],
+)
+def test_bins_by_hand(values, expected):
+    assert bins(np.array(values, dtype=float)[:, None], 0.5).ravel().tolist() == expected
+
+
+def test_features_that_never_differ_by_more_are_one():
+    """Columns 0 and 1 differ by at most 1, so do 1 and 2: a chain; column 3 stands alone."""
+    binned = np.array([[0, 1, 1, 5], [0, 0, 1, 0], [2, 2, 3, 0]])
+    assert distinct(binned, 0).tolist() == [0, 1, 2, 3]
+    assert distinct(binned, 1).tolist() == [0, 3]
+    assert distinct(binned, 9).tolist() == [0]
+    assert distinct(binned, 9, settled=2).tolist() == [0, 1]
+
+
+def test_recursion_keeps_the_simplest_of_equal_features():
+    """On a cycle every feature is the same for all nodes: the degree is left."""
+    ring = data(5, [(i, (i + 1) % 5) for i in range(5)])
+    x, binned = refex(simple_adjacency(ring))
+    assert x.tolist() == [[2.0]] * 5
+    assert binned.tolist() == [[0]] * 5
+
+
+def test_recursion_ends_and_its_features_are_distinct():
+    adjacency = simple_adjacency(barbell(8, 6))
+    x, binned = refex(adjacency)
+    assert x.shape[1] == refex(adjacency, rounds=50)[0].shape[1] > refex(adjacency, rounds=0)[0].shape[1]
+    assert len({tuple(column) for column in binned.T}) == x.shape[1]
+
+
+def test_description_by_hand():
+    """Levels 0 and 1 of G, one level of F, and an exact product: eight bits for G, none for F, none for errors."""
+    G = np.array([[0.0, 1], [1, 0], [1, 1], [0, 1]])
+    F = np.ones((2, 3))
+    assert quantised(F, 1)[1] == 0.0
+    assert description_length(G @ F, G, F, bits=1) == pytest.approx(8.0)
+    assert divergence(np.array([[2.0, 0.0]]), np.array([[1.0, 1.0]])) == pytest.approx(2.0)
+    assert huffman(np.array([1, 1, 2])) == 6.0
+
+
+def test_levels_are_the_means_of_what_is_nearest():
+    values = np.array([0.0, 5.2, 0.2, 0.1, 5.0, 5.1, 5.1])
+    level, levels = lloyd_max(values, 2)
+    assert levels == pytest.approx([0.1, 5.1])
+    assert level.tolist() == [0, 1, 0, 0, 1, 1, 1]
+    assert np.abs(values - quantised(values, 6)[0]).max() == pytest.approx(0)
+
+
+def test_the_number_of_roles_is_that_of_the_shortest_description():
+    """Neither one role nor as many as there may be: errors cost more before, the roles themselves after."""
+    model = RolX()
+    z = model.embed(role_graph(0))
+    assert z.shape[1] == min(model.lengths, key=model.lengths.get)
+    assert 2 < z.shape[1] < 10
+    assert (z >= 0).all()
+
+
+def test_one_role_where_all_nodes_are_alike():
+    assert RolX().embed(data(7, [(i, (i + 1) % 7) for i in range(7)])).shape == (7, 1)
+
+
+def test_roles_of_a_star_forest():
+    """Hubs and leaves of equal stars: two kinds of node, and so two kinds of rows."""
+    edges = [(6 * star, 6 * star + leaf) for star in range(8) for leaf in range(1, 6)]
+    z = RolX(roles=2).embed(data(48, edges))
+    z /= z.sum(1, keepdims=True)
+    hub, leaf = z[0], z[1]
+    np.testing.assert_allclose(z.reshape(8, 6, 2), np.tile(np.stack([hub, *[leaf] * 5]), (8, 1, 1)), atol=1e-6)
+    assert np.abs(hub - leaf).max() > 0.5  # of 1, which rows sum to
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"roles": 0}, r"roles .*0"),
+        ({"most_roles": 0}, r"most.roles .*0"),
+        ({"share": 1.0}, "share .*1.0"),
+        ({"bits": ()}, "bits"),
+        ({"bits": (1, 0)}, r"bits .*0"),
+        ({"rounds": -1}, r"rounds .*-1"),
+        ({"role": 3}, "^rolx .*'role'.*roles"),
+    ],
+)
+def test_bad_settings(changes, message):
+    with pytest.raises(DemonetError, match=message):
+        RolX(**changes)
+
+
+def test_more_roles_than_features_are_refused():
+    with pytest.raises(DemonetError, match=r"roles=9.*6"):
+        RolX(roles=9).embed(TAILED)
