@@ -30,7 +30,16 @@ LEVEL = {
         "arrayfolder": 1,
     },
     **{"degree": 1, "data": 2, "features": 3, "ops": 3, "nn": 4, "kernels": 5, "train": 5, "transforms": 5},
-    **{"distributed": 6, "ensemble": 7, "estimators": 8, "methods": 8, "runs": 9, "report": 10, "cli": 11},
+    **{
+        "closedform": 6,
+        "distributed": 6,
+        "ensemble": 7,
+        "estimators": 8,
+        "methods": 8,
+        "runs": 9,
+        "report": 10,
+        "cli": 11,
+    },
 }
 # The same inside the study, which imports anything from the library.
 STUDY_LEVEL = {"protocol": 0, "ledger": 0, "bench": 1, "experiments": 2, "report": 3, "cli": 4}
@@ -107,8 +116,8 @@ def test_the_check_finds_an_import_from_a_higher_level(tmp_path):
     assert may_import(("demonet", "train"), ("demonet", "nn"))
 
 
-LIGHT = "demonet, demonet.data, demonet.degree, demonet.ops, demonet.nn, demonet.kernels, demonet.train"
-LIGHT += ", demonet_study.bench"
+LIGHT = "demonet, demonet.data, demonet.degree, demonet.features, demonet.ops, demonet.nn, demonet.kernels"
+LIGHT += ", demonet.closedform, demonet.train, demonet_study.bench"
 HEAVY = ["typer", "rich", "plotly", "pooch", "pyarrow", "platformdirs", "filelock", "pandas", "playwright"]
 # PyTorch Geometric cannot do without jinja2, so that one is watched: only what this package asks for counts.
 ALONE = f"""

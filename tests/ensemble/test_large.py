@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 
+from demonet.closedform import NodeSetting
+from demonet.closedform import nodes as kernel_nodes
 from demonet.data.synthetic import power_law
 from demonet.ensemble import Ensemble, machines, member, nodes, views
 from demonet.ensemble.forest import predict_trees
 from demonet.ensemble.member import Labelled, some_of
 from demonet.ensemble.portfolio import MOST_SECONDS, portfolio
 from demonet.ensemble.views import view_of
-from demonet.kernels import NodeSetting
-from demonet.kernels import nodes as kernel_nodes
 
 ensembles, portfolios = (sys.modules[f"demonet.ensemble.{name}"] for name in ("ensemble", "portfolio"))
 

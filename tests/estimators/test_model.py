@@ -14,10 +14,10 @@ from tests.estimators.problems import QUICK, club, families, roles, words
 from torch_geometric.data import Data
 
 from demonet import DEMONetClassifier, DemonetError, DEMONetGraphClassifier, DEMONetGraphRegressor, DEMONetRegressor
+from demonet.closedform import KernelMachine
+from demonet.closedform.nodes import NodeInputs
 from demonet.data.splits import fractions
 from demonet.errors import DemonetWarning
-from demonet.kernels import KernelMachine
-from demonet.kernels.nodes import NodeInputs
 from demonet.tensorfile import read_tensors, write_tensors
 
 KERNEL, AUTO = {"model": "kernel"}, {"model": "auto", "effort": "quick"}

@@ -11,10 +11,10 @@ from sklearn.neighbors import KNeighborsClassifier
 from tests.runs.files import FILES, fit, page, roles, write_problem, write_table
 
 from demonet import DEMONetClassifier, DemonetError
+from demonet.closedform import DegreeEffect
 from demonet.data import Split
 from demonet.ensemble.machines import MachineMember
 from demonet.ensemble.nodes import NodeForest, NodeKernel
-from demonet.kernels import DegreeEffect
 from demonet.options import Reading
 from demonet.report.page import write
 from demonet.report.run import run_page

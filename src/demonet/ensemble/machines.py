@@ -1,4 +1,4 @@
-"""The closed-form kernel machine of :mod:`demonet.kernels` as a member, for nodes and for graphs."""
+"""The closed-form kernel machine of :mod:`demonet.closedform` as a member, for nodes and for graphs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from demonet.closedform import GraphSetting, KernelMachine, NodeSetting
+from demonet.closedform.nodes import NodeInputs
 from demonet.ensemble.member import Labelled, Member, some_of
 from demonet.ensemble.views import LARGE, Float, GraphView, NodeView, View
-from demonet.kernels import GraphSetting, KernelMachine, NodeSetting
-from demonet.kernels.nodes import NodeInputs
 
 DUAL = 5000  # labelled items up to which the machine solves for one coefficient an item
 ROWS = 100_000  # training nodes of a large graph that it is fitted on, at most
@@ -29,7 +29,7 @@ class MachineMember(Member):
 
     @property
     def search(self) -> dict[str, Any]:
-        """What a :class:`~demonet.kernels.KernelMachine` is told about the search."""
+        """What a :class:`~demonet.closedform.KernelMachine` is told about the search."""
         screen = COARSE_SCREEN if self.options.get("coarse") else SCREEN
         return {"members": self.options["settings"], "screen": screen}
 

@@ -22,6 +22,8 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.preprocessing import normalize
 from torch_geometric.data import Data
 
+from demonet.closedform.nodes import NodeInputs
+from demonet.closedform.nodes import NodeView as KernelView
 from demonet.data.columns import matrix_kind
 from demonet.data.ids import Numbering, make_ids
 from demonet.data.rows import Rows, to_rows
@@ -30,8 +32,6 @@ from demonet.errors import DemonetError
 from demonet.features.graph import neighbour_mean, simple_adjacency
 from demonet.features.structure import GROUPS, Surroundings, affordable_groups, radial, settled, triangle_counts
 from demonet.features.terms import document_weights, term_rows
-from demonet.kernels.nodes import NodeInputs
-from demonet.kernels.nodes import NodeView as KernelView
 from demonet.tensorfile import pack_texts, unpack_texts
 
 Float = NDArray[np.float64]

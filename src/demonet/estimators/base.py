@@ -22,6 +22,7 @@ from torch_geometric.data import Data
 
 from demonet import options
 from demonet.checks import check_split, labelled
+from demonet.closedform import DegreeEffect
 from demonet.data.columns import Columns, fitting_features
 from demonet.data.splits import Split, fractions
 from demonet.ensemble import Progress as Candidate
@@ -39,7 +40,6 @@ from demonet.estimators.closed_form import (
 from demonet.estimators.model_file import SavedModel, load_model, save_model
 from demonet.estimators.targets import Array, Targets
 from demonet.features import FeatureMap
-from demonet.kernels import DegreeEffect
 from demonet.nn.weights import SCHEMES
 from demonet.train.finite import check_outputs
 from demonet.train.loop import Epoch, History

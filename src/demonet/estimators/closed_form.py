@@ -20,6 +20,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet.checks import labelled
+from demonet.closedform import DegreeEffect, KernelMachine
 from demonet.data.ids import ids_of
 from demonet.data.splits import Split
 from demonet.degree.count import count_degree
@@ -28,7 +29,6 @@ from demonet.ensemble.machines import MachineMember
 from demonet.errors import DemonetError, DemonetWarning
 from demonet.estimators.explain import Explanation, ScoreParts
 from demonet.estimators.targets import Array, Targets
-from demonet.kernels import DegreeEffect, KernelMachine
 
 NETWORK_ONLY: tuple[str, ...] = ("preset", "scheme", "features", "hidden", "lr", "epochs", "patience", "class_weight")
 NETWORK_ONLY += ("loss", "batch_size", "neighbours")
@@ -127,7 +127,7 @@ class KernelModel(ClosedForm):
     """A kernel machine, fitted on all labelled items.
 
     Attributes:
-        machine: The :class:`~demonet.kernels.KernelMachine`.
+        machine: The :class:`~demonet.closedform.KernelMachine`.
     """
 
     name = "kernel"

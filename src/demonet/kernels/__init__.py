@@ -1,6 +1,6 @@
-"""Graph kernels of the paper, and DEMO-Net in closed form: ridge regression on a degree-specific kernel.
+"""Graph kernels of the paper.
 
-The graph kernels have scikit-learn's interface, from a list of graphs to a Gram matrix:
+They have scikit-learn's interface, from a list of graphs to a Gram matrix:
 
 ============================  ============  ==============================================================
 :class:`DegreeWLKernel`       Eq. 13-15     compares nodes of equal degree
@@ -13,9 +13,7 @@ which applies an activation to Eq. 13 and defines no other kernel, is not counte
 
 :func:`wl_colours` returns the colours of nodes, :func:`wl_classes` the classes of graphs that they cannot distinguish.
 
-The closed form: :class:`KernelMachine` is fitted on nodes or graphs; :class:`NodeSetting` and :class:`GraphSetting` are
-the settings of its kernel, :func:`kappa` is the kernel of two degrees, :class:`DegreeEffect` says what the
-degree-specific term is worth. The names listed in ``__all__`` are public; the modules are not.
+The names listed in ``__all__`` are public; the modules are not.
 
 >>> import torch
 >>> from torch_geometric.data import Data
@@ -29,21 +27,13 @@ array([[ 8., 10.],
 """
 
 from demonet.kernels.degree import DegreeWLKernel
-from demonet.kernels.machine import DegreeEffect, KernelMachine
 from demonet.kernels.mean import MeanWLKernel
-from demonet.kernels.nodes import NodeSetting, kappa
-from demonet.kernels.pooled import GraphSetting
 from demonet.kernels.subtree import WLSubtreeKernel, wl_classes, wl_colours
 
 __all__ = [
-    "DegreeEffect",
     "DegreeWLKernel",
-    "GraphSetting",
-    "KernelMachine",
     "MeanWLKernel",
-    "NodeSetting",
     "WLSubtreeKernel",
-    "kappa",
     "wl_classes",
     "wl_colours",
 ]

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from demonet import methods
+from demonet.closedform import KernelMachine
 from demonet.data.splits import Split
 from demonet.ensemble import Ensemble
-from demonet.kernels import KernelMachine
 from demonet.methods.attributes import kind_of
 from demonet.methods.embedding import Embedding
 from demonet.methods.kernel import KernelMethod

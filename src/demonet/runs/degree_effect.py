@@ -6,9 +6,9 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from demonet.closedform import DegreeEffect
 from demonet.estimators.checked import Estimator
 from demonet.estimators.closed_form import EnsembleModel
-from demonet.kernels import DegreeEffect
 from demonet.runs.evaluate import shown
 
 # Seconds that the diagnosis may take by the estimate of the kernel machine; it costs about two more fits.

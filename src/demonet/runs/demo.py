@@ -17,12 +17,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet import methods
+from demonet.closedform import KernelMachine
 from demonet.data.splits import Split, half, thirds
 from demonet.data.synthetic import flip_graph, mirrored_karate, role_graph, small_graphs
 from demonet.degree.count import count_degree
 from demonet.features import FeatureMap
 from demonet.features.graph import adjacency
-from demonet.kernels import KernelMachine
 from demonet.methods.base import labels
 from demonet.methods.network import Network
 from demonet.methods.selection import logistic, select

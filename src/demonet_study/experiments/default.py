@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
+from demonet.closedform import KernelMachine
+from demonet.closedform.machine import inputs_for
 from demonet.data.splits import Split
 from demonet.ensemble import EFFORTS, Ensemble
 from demonet.errors import DemonetError
-from demonet.kernels import KernelMachine
-from demonet.kernels.machine import inputs_for
 from demonet.methods.base import Items, labels
 from demonet.methods.network import Network
 from demonet.runs.measure import Meter

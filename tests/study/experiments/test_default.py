@@ -11,10 +11,10 @@ import torch
 from tests.study.experiments.tiny import tiny, tiny_sets  # noqa: F401  (a fixture)
 
 from demonet import DemonetError
+from demonet.closedform import KernelMachine
 from demonet.data.splits import thirds
 from demonet.data.synthetic import role_graph
 from demonet.ensemble import Ensemble
-from demonet.kernels import KernelMachine
 from demonet.methods.base import labels
 from demonet.sealed import canonical
 from demonet_study.experiments import default as runs

@@ -14,7 +14,7 @@ from scipy import sparse
 from tests.kernels.graphs import drawn_graphs, graph, path, permuted, star
 from torch_geometric.data import Data
 
-from demonet.kernels.nodes import NodeInputs, NodeSetting, NodeView, kappa, products
+from demonet.closedform.nodes import NodeInputs, NodeSetting, NodeView, kappa, products
 from demonet.nn.hashing import hash_functions
 
 FULL = NodeSetting(
@@ -159,10 +159,10 @@ def test_products_agree_whichever_way_they_are_computed(monkeypatch):
     left, right = (sparse.random_array((n, 40), density=0.2, rng=rng).tocsr() for n in (7, 5))
     expected = (left @ right.T).toarray()
     np.testing.assert_allclose(products(left, right, torch.float64, "cpu"), expected)
-    monkeypatch.setattr("demonet.kernels.nodes._multiplications", lambda *_: 1e9)
+    monkeypatch.setattr("demonet.closedform.nodes._multiplications", lambda *_: 1e9)
     for dense, entries in ((0.1, 2**26), (0.1, 120), (0.5, 2**26), (0.5, 120)):  # dense blocks, or a sparse left side
-        monkeypatch.setattr("demonet.kernels.nodes.DENSE", dense)
-        monkeypatch.setattr("demonet.kernels.nodes.ENTRIES", entries)
+        monkeypatch.setattr("demonet.closedform.nodes.DENSE", dense)
+        monkeypatch.setattr("demonet.closedform.nodes.ENTRIES", entries)
         np.testing.assert_allclose(products(left, right, torch.float64, "cpu"), expected)
     np.testing.assert_allclose(products(left.toarray(), right.toarray(), torch.float64, "cpu"), expected)
 
@@ -173,7 +173,7 @@ def test_the_additive_kernel_that_is_kept_serves_every_setting(monkeypatch):
     kept = view.pair(view, torch.float64, "cpu")
     settings = [replace(FULL, additive=a, structure=s) for a in (0.5, 3.0, 0.0) for s in (0.6, 0.0)]
     found = [kept.gram(setting).numpy() for setting in settings]
-    monkeypatch.setattr("demonet.kernels.nodes.KEPT", 0)
+    monkeypatch.setattr("demonet.closedform.nodes.KEPT", 0)
     for setting, matrix in zip(settings, found, strict=True):
         np.testing.assert_allclose(matrix, gram(view, view, setting))
 

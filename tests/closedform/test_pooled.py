@@ -10,11 +10,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.closedform.test_nodes import shared_of
 from tests.kernels.graphs import drawn_graphs, graph, lists_of, path, permuted, star
-from tests.kernels.test_nodes import shared_of
 
+from demonet.closedform.pooled import GraphInputs, GraphSetting
 from demonet.kernels import DegreeWLKernel, wl_colours
-from demonet.kernels.pooled import GraphInputs, GraphSetting
 
 POOLED = GraphSetting(seed=0.7, shared=0.3, degree=0.4, bias=0.2, pooling=0.6, wl=0.0, structure=0.0, constant=0.0)
 BESIDE = GraphSetting(pooled=0.0, wl=0.8, rounds=2, reach=0.7, structure=0.5, constant=0.3)

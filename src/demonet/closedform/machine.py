@@ -21,11 +21,11 @@ from scipy.special import expit, log_softmax, ndtri
 from torch import Tensor
 from torch_geometric.data import Data
 
+from demonet.closedform.nodes import Array, NodeInputs, NodeSetting, NodeView
+from demonet.closedform.pooled import GraphInputs, GraphSetting
+from demonet.closedform.primal import PrimalRidge
+from demonet.closedform.sharing import degree_sharing, some_degrees
 from demonet.errors import DemonetError
-from demonet.kernels.nodes import Array, NodeInputs, NodeSetting, NodeView
-from demonet.kernels.pooled import GraphInputs, GraphSetting
-from demonet.kernels.primal import PrimalRidge
-from demonet.kernels.sharing import degree_sharing, some_degrees
 
 Task = Literal["auto", "classes", "ordinal", "regression"]
 TASKS = ("auto", "classes", "ordinal", "regression")
@@ -140,7 +140,7 @@ class DegreeEffect:
     ``accuracy`` and ``loss`` (log-loss; for numbers, R² and squared error) have the keys ``degree``, ``none`` (s_d = 0)
     and ``shuffled`` (degrees permuted among nodes); ``gain`` has for each of the two others the paired difference
     of accuracy and of loss, each with its 95 % interval: (mean, low, high). ``sharing`` is what the machine has
-    learned: :func:`~demonet.kernels.sharing.degree_sharing` of ``degrees``.
+    learned: :func:`~demonet.closedform.sharing.degree_sharing` of ``degrees``.
     """
 
     accuracy: dict[str, float]

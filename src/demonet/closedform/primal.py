@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from demonet.closedform.nodes import Array, NodeSetting, NodeView, is_sparse, structural
 from demonet.data.rows import to_torch
 from demonet.errors import DemonetError
-from demonet.kernels.nodes import Array, NodeSetting, NodeView, is_sparse, structural
 
 LANDMARKS = 300  # of the structural term
 COLUMNS = 3000  # up to which the normal equations are solved as they are; beyond, by conjugate gradients

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from demonet.kernels.nodes import Array, NodeSetting
-from demonet.kernels.pooled import GraphSetting
+from demonet.closedform.nodes import Array, NodeSetting
+from demonet.closedform.pooled import GraphSetting
 
 MOST_DEGREES = 40
 

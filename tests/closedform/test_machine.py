@@ -12,10 +12,10 @@ from safetensors.torch import load as load_arrays
 from safetensors.torch import save as save_arrays
 from tests.kernels.graphs import graph, star
 
+from demonet.closedform.machine import KernelMachine, Link, ridge, ridge_path
+from demonet.closedform.nodes import NodeInputs, NodeSetting
+from demonet.closedform.primal import PrimalRidge
 from demonet.data.synthetic import small_graphs
-from demonet.kernels.machine import KernelMachine, Link, ridge, ridge_path
-from demonet.kernels.nodes import NodeInputs, NodeSetting
-from demonet.kernels.primal import PrimalRidge
 
 EXACT = {"dtype": torch.float64}
 LINEAR = NodeSetting(seed=0.6, shared=0.4, degree=0.5, bias=0.2, hop=0.5)
@@ -75,8 +75,8 @@ def test_a_machine_reports_the_predictions_of_machines_without_the_item():
 @pytest.mark.parametrize("counts", [False, True])
 @pytest.mark.parametrize("columns", [0, 3000])
 def test_primal_and_dual_are_equal(scheme, counts, columns, monkeypatch):
-    monkeypatch.setattr("demonet.kernels.primal.RANK", 1e-13)
-    monkeypatch.setattr("demonet.kernels.primal.COLUMNS", columns)
+    monkeypatch.setattr("demonet.closedform.primal.RANK", 1e-13)
+    monkeypatch.setattr("demonet.closedform.primal.COLUMNS", columns)
     data, other = random_graph(40), star(60, np.random.default_rng(1).normal(size=(61, 3)))
     if counts:
         data.x, other.x = (torch.poisson(d.x.abs(), generator=torch.Generator().manual_seed(0)) for d in (data, other))
@@ -99,11 +99,11 @@ def test_many_nodes_in_blocks_have_the_same_predictions(monkeypatch):
     machine.fit(data, np.arange(60), flipped(data))
     assert machine.primal_
     expected = machine.decision_function(other)
-    monkeypatch.setattr("demonet.kernels.machine.BLOCK", 7)
+    monkeypatch.setattr("demonet.closedform.machine.BLOCK", 7)
     np.testing.assert_allclose(machine.decision_function(other), expected, atol=1e-9)
     distinct = len(np.unique(np.concatenate([_degrees(data), _degrees(other)])))
-    monkeypatch.setattr("demonet.kernels.machine.BLOCK", 20_000)
-    monkeypatch.setattr("demonet.kernels.primal.MANY", distinct + 1)  # once for each degree
+    monkeypatch.setattr("demonet.closedform.machine.BLOCK", 20_000)
+    monkeypatch.setattr("demonet.closedform.primal.MANY", distinct + 1)  # once for each degree
     np.testing.assert_allclose(machine.decision_function(other), expected, atol=1e-9)
 
 

@@ -21,10 +21,7 @@ from scipy import sparse
 from torch import Tensor
 from torch_geometric.data import Data
 
-from demonet.data.rows import Rows
-from demonet.errors import DemonetError
-from demonet.features.structure import settled
-from demonet.kernels.nodes import (
+from demonet.closedform.nodes import (
     Array,
     NodeInputs,
     NodeSetting,
@@ -34,6 +31,9 @@ from demonet.kernels.nodes import (
     squares,
     total,
 )
+from demonet.data.rows import Rows
+from demonet.errors import DemonetError
+from demonet.features.structure import settled
 from demonet.kernels.subtree import WLSubtreeKernel
 
 ROUNDS = 3
@@ -288,7 +288,7 @@ def pooled_norms(view: GraphView, block: str, table: Table) -> Array:
 class GraphInputs:
     """Preprocessing of graphs, learned from the training graphs and applied to any others.
 
-    Nodes as :class:`~demonet.kernels.nodes.NodeInputs` describes them; WL colours start from the rows of ``data.x``
+    Nodes as :class:`~demonet.closedform.nodes.NodeInputs` describes them; WL colours start from the rows of ``data.x``
     where these are labels or counts. Graph descriptors: nodes, edges, mean and deviation of the log-degree, mean
     squared degree, shares of nodes of degree 0, 1 and above 3, mean clustering; each replaced by its rank.
     """
