@@ -12,9 +12,11 @@ from safetensors.torch import load as load_arrays
 from safetensors.torch import save as save_arrays
 from tests.kernels.graphs import graph, star
 
-from demonet.closedform.machine import KernelMachine, Link, ridge, ridge_path
+from demonet.closedform.link import Link
+from demonet.closedform.machine import KernelMachine
 from demonet.closedform.nodes import NodeInputs, NodeSetting
 from demonet.closedform.primal import PrimalRidge
+from demonet.closedform.ridge import ridge, solve
 from demonet.data.synthetic import small_graphs
 
 EXACT = {"dtype": torch.float64}
@@ -44,19 +46,29 @@ def stored(machine):
     return KernelMachine.from_state(json.loads(json.dumps(info)), arrays)
 
 
-def test_leave_one_out_is_what_leaving_one_out_gives():
+def test_outputs_for_unseen_items():
+    """Each training item by a regression without it, validation items by the regression on all training items."""
     rng = np.random.default_rng(0)
-    x = torch.from_numpy(rng.normal(size=(12, 4)))
-    gram, targets = x @ x.T + 1, torch.from_numpy(rng.normal(size=(12, 2)))
-    noise = 0.3 * float(gram.diagonal().mean())
-    path = ridge_path(gram, targets, np.array([0.3, 1.0]), cross=gram[:3])
-    alpha, left_out = ridge(gram, targets, noise)
-    for i in range(12):
+    x = torch.from_numpy(rng.normal(size=(15, 4)))
+    gram, targets = x @ x.T + 1, torch.from_numpy(rng.normal(size=(15, 2)))
+    solution = solve(gram[:12, :12], targets, [0.3], gram[12:, :12])
+    alpha, left_out = ridge(gram[:12, :12], targets[:12], 0.3)
+    for i in range(15):
         rest = [j for j in range(12) if j != i]
-        without, _ = ridge(gram[rest][:, rest], targets[rest], noise)
-        np.testing.assert_allclose(left_out[i], gram[i, rest] @ without)
-    np.testing.assert_allclose(path.left_out[0], left_out)
-    np.testing.assert_allclose(path.other[0], gram[:3] @ alpha)
+        without, _ = ridge(gram[rest][:, rest], targets[rest], 0.3)
+        np.testing.assert_allclose(solution.unseen[i], gram[i, rest] @ without)
+    np.testing.assert_allclose(left_out, solution.unseen[:12])
+    np.testing.assert_allclose(solution.alpha, alpha)
+    assert solution.error == pytest.approx(float((solution.unseen - targets).square().mean()))
+
+
+def test_noise_is_judged_on_validation_items_too():
+    rng = np.random.default_rng(2)
+    x = torch.from_numpy(rng.normal(size=(40, 2)))
+    gram, targets = torch.exp(-torch.cdist(x, x).square()), torch.from_numpy(rng.normal(size=(40, 1)))
+    noises = (0.01, 0.1, 1.0, 10.0)
+    each = [solve(gram[:20, :20], targets, [noise], gram[20:, :20]).error for noise in noises]
+    assert solve(gram[:20, :20], targets, noises, gram[20:, :20]).noise == noises[int(np.argmin(each))]
 
 
 def test_a_machine_reports_the_predictions_of_machines_without_the_item():

@@ -12,13 +12,14 @@ from sklearn.linear_model import LogisticRegression
 from tests.ensemble.problems import graph_set, labelled_of, roles
 from torch_geometric.data import Data
 
+from demonet.closedform.link import Link
 from demonet.ensemble import Labelled, Member, portfolio
 from demonet.ensemble.forest import predict_trees, tree_arrays
 from demonet.ensemble.graphs import intersection, l1_distances
 from demonet.ensemble.machines import MachineMember
 from demonet.ensemble.networks import NetworkMember
-from demonet.ensemble.nodes import LinearMember, NodeForest, NodeKernel, OwnLinear, classes_by_degree
-from demonet.ensemble.ridge import RidgeMember, cumulative_logit, fit_cumulative, normal_scores, solve
+from demonet.ensemble.nodes import LinearMember, NodeForest, NodeKernel, OrderedLogit, OwnLinear, classes_by_degree
+from demonet.ensemble.ridge import RidgeMember, fit_ordered, normal_scores, ordered_link
 from demonet.ensemble.selection import log_losses
 from demonet.ensemble.views import GraphView, NodeView, heavy_tails, view_of
 from demonet.errors import DemonetError
@@ -153,30 +154,6 @@ def test_trees_as_arrays_predict_what_scikit_learn_does(make):
     assert not found[:, [1, 3]].any()
 
 
-def test_ridge_outputs_for_unseen_items():
-    """Each training item by a regression without it, validation items by the regression on all training items."""
-    generator = np.random.default_rng(1)
-    x, target = generator.normal(size=(21, 3)), generator.normal(size=(21, 2))
-    gram = np.exp(-((x[:, None] - x) ** 2).sum(-1))
-    solution = solve(gram[:15, :15], target, gram[15:, :15], (0.3,))
-    for i in range(21):
-        rest = np.flatnonzero(np.arange(15) != i)
-        alpha = np.linalg.solve(gram[np.ix_(rest, rest)] + 0.3 * np.eye(len(rest)), target[rest])
-        np.testing.assert_allclose(solution.unseen[i], gram[i, rest] @ alpha)
-    assert solution.error == pytest.approx(((solution.unseen - target) ** 2).mean())
-
-
-def test_ridge_noise_is_judged_on_validation_items_too():
-    generator = np.random.default_rng(2)
-    x = generator.normal(size=(40, 2))
-    gram = np.exp(-((x[:, None] - x) ** 2).sum(-1))
-    target = generator.normal(size=(40, 1))
-    noises = (0.01, 0.1, 1.0, 10.0)
-    each = [solve(gram[:20, :20], target, gram[20:, :20], (noise,)) for noise in noises]
-    best = solve(gram[:20, :20], target, gram[20:, :20], noises)
-    assert best.noise == noises[int(np.argmin([((s.unseen - target) ** 2).mean() for s in each]))]
-
-
 def test_normal_scores_have_mean_zero_and_grow():
     count = np.array([3.0, 10.0, 4.0])
     score = normal_scores(count)
@@ -184,14 +161,17 @@ def test_normal_scores_have_mean_zero_and_grow():
     assert score @ count == pytest.approx(0, abs=1e-9)
 
 
-def test_cumulative_logit_recovers_its_parameters():
+def test_an_ordered_link_recovers_its_parameters():
     generator = np.random.default_rng(0)
-    value = generator.normal(size=4000)
-    true = cumulative_logit(value, 2.0, np.array([-1.0, 0.5]))
-    y = (generator.random(4000)[:, None] > np.cumsum(true, 1)).sum(1)
-    slope, cuts = fit_cumulative(value, y, 3)
-    assert slope == pytest.approx(2.0, abs=0.2)
-    np.testing.assert_allclose(cuts, [-1.0, 0.5], atol=0.15)
+    value, order = generator.normal(size=4000), np.array([2, 0, 1])
+    true = Link(2.0, (-0.5, 0.25), (0, 1, 2)).log_probabilities(value[:, None])
+    place = (generator.random(4000)[:, None] > np.cumsum(np.exp(true), 1)).sum(1)
+    member = OrderedLogit("ordered")
+    fit_ordered(member, value, place, order)
+    assert member.facts["slope"] == pytest.approx(2.0, abs=0.2)
+    np.testing.assert_allclose(member.arrays["cuts"], [-1.0, 0.5], atol=0.15)
+    found = np.exp(ordered_link(member).log_probabilities(value[:, None]))
+    np.testing.assert_allclose(found[:, order], np.exp(true), atol=0.05)
 
 
 def test_classes_are_ordered_by_mean_log_degree():

@@ -12,125 +12,29 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
-from scipy.optimize import minimize, minimize_scalar
-from scipy.special import expit, log_softmax, ndtri
+from scipy.special import ndtri
 from torch import Tensor
 from torch_geometric.data import Data
 
+from demonet.closedform.link import SCALES, Link, log_loss
 from demonet.closedform.nodes import Array, NodeInputs, NodeSetting, NodeView
 from demonet.closedform.pooled import GraphInputs, GraphSetting
 from demonet.closedform.primal import PrimalRidge
+from demonet.closedform.ridge import Solution, ridge, solve
 from demonet.closedform.sharing import degree_sharing, some_degrees
 from demonet.errors import DemonetError
 
 Task = Literal["auto", "classes", "ordinal", "regression"]
 TASKS = ("auto", "classes", "ordinal", "regression")
 NOISES = np.geomspace(1e-3, 10, 17)  # of the mean self-kernel
-SCALES = np.geomspace(0.3, 100, 30)  # of the softmax
 FACTS = ("num_classes", "ranks", "mean", "deviation")
 COST = 40_000  # members times training items: with more items, fewer settings are averaged
 DUAL = 15_000  # labelled items up to which the Gram matrix is solved
 BLOCK = 20_000  # items whose explicit features are in memory at once
-
-
-class Path(NamedTuple):
-    """Ridge solutions over a grid of noises: ``left_out`` ``[noises, n, C]`` and ``other`` ``[noises, m, C]``."""
-
-    noises: Array
-    left_out: Tensor
-    other: Tensor | None
-
-
-def ridge_path(gram: Tensor, targets: Tensor, noises: Array, cross: Tensor | None = None) -> Path:
-    """Leave-one-out predictions, and those of other items, for every noise, through one eigendecomposition.
-
-    Args:
-        gram: ``[n, n]``.
-        targets: ``[n, C]``.
-        noises: Multiples of the mean of the diagonal of ``gram``.
-        cross: ``[m, n]`` the kernel between other items and these.
-    """
-    noises = np.maximum(noises * float(gram.diagonal().mean()), least_noise(gram))
-    values, vectors = torch.linalg.eigh(gram)
-    values = values.clamp(min=0)
-    turned, squares = vectors.T @ targets, vectors.square()
-    shrink = 1 / (values + torch.as_tensor(noises).to(values)[:, None])  # [noises, n]
-    shrunk = (shrink.T[:, :, None] * turned[:, None]).flatten(1)  # all noises side by side: one product for them all
-
-    def apart(columns: Tensor) -> Tensor:
-        return columns.unflatten(1, (len(noises), -1)).transpose(0, 1)
-
-    alpha = vectors @ shrunk
-    left_out = targets - apart(alpha) / (shrink @ squares.T)[..., None]
-    return Path(noises, left_out, None if cross is None else apart(cross @ alpha))
-
-
-def least_noise(gram: Tensor) -> float:
-    """The noise under which rounding would decide: the largest eigenvalue can be n times the mean of the diagonal."""
-    return 8 * torch.finfo(gram.dtype).eps * len(gram) * float(gram.diagonal().mean())
-
-
-def ridge(gram: Tensor, targets: Tensor, noise: float) -> tuple[Tensor, Tensor]:
-    """Dual coefficients and leave-one-out predictions, each ``[n, C]``."""
-    identity = torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
-    inverse = torch.cholesky_inverse(torch.linalg.cholesky(gram + max(noise, least_noise(gram)) * identity))
-    alpha = inverse @ targets
-    return alpha, targets - alpha / inverse.diagonal()[:, None]
-
-
-class Link(NamedTuple):
-    """From predictions to probabilities: softmax of ``scale * f``, or a cumulative logit with ``cuts`` on one column.
-
-    Ordinal: ``P(y > j) = sigmoid(scale * (f - cuts[j]))``. The rank of class c is ``order[c]``.
-    """
-
-    scale: float
-    cuts: tuple[float, ...] = ()
-    order: tuple[int, ...] = ()
-
-    def log_probabilities(self, f: Array) -> Array:
-        """``[n, C]``."""
-        if not self.cuts:
-            return log_softmax(self.scale * f, axis=1)
-        above = expit(self.scale * (f - np.array(self.cuts)))
-        above = np.column_stack([np.ones(len(f)), above, np.zeros(len(f))])
-        p = np.maximum(above[:, :-1] - above[:, 1:], 1e-9)
-        return np.log(p / p.sum(axis=1, keepdims=True))[:, list(self.order)]
-
-    @classmethod
-    def fit(cls, f: Array, y: Array, order: Sequence[int] = ()) -> Link:
-        """The link of least log-loss on predictions that have not seen their own label."""
-        if not order:
-
-            def loss(log_scale: float) -> float:
-                return log_loss(cls(math.exp(log_scale)).log_probabilities(f), y)
-
-            bounds = (math.log(SCALES[0]), math.log(SCALES[-1]))
-            return cls(float(math.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x)))
-        rank = np.array(order)[y]
-
-        def unpack(p: Array) -> Link:
-            cuts = np.cumsum([p[1], *np.exp(p[2:])])
-            return cls(float(np.exp(p[0])), tuple(cuts.tolist()), tuple(order))
-
-        # Weak priors keep the cuts apart and finite where a class is rare or perfectly separated.
-        def objective(p: Array) -> float:
-            prior = 0.5 * (p[0] ** 2 / 4 + (p[2:] ** 2).sum() / 4)
-            return len(y) * log_loss(unpack(p).log_probabilities(f), y) + prior
-
-        shares = np.cumsum(np.bincount(rank, minlength=len(order)))[:-1] / len(rank)
-        cuts = ndtri(np.clip(shares, 0.01, 0.99))
-        start = np.array([1.0, cuts[0], *np.log(np.maximum(np.diff(cuts), 1e-2))])
-        return unpack(minimize(objective, start, method="BFGS").x)
-
-
-def log_loss(log_probabilities: Array, y: Array) -> float:
-    """Mean negative log-probability of the classes."""
-    return float(-log_probabilities[np.arange(len(y)), y].mean())
 
 
 @dataclass(frozen=True)
@@ -227,7 +131,9 @@ class KernelMachine:
 
         def evaluate(setting: Any) -> tuple[float, float, Array]:
             kernel = None if cross is None else cross.gram(setting)
-            return self._best(ridge_path(pair.gram(setting), self._encode(y[rows]), NOISES, kernel), labels)
+            gram = pair.gram(setting)
+            noises = NOISES * float(gram.diagonal().mean())
+            return self._judged(solve(gram, self._encode(labels), noises.tolist(), kernel), labels)
 
         def score(setting: Any) -> float:
             setting = setting.canonical()
@@ -296,17 +202,14 @@ class KernelMachine:
             self.primal_ = [model.fit(train, targets) for model in models]
             self.left_out_, self.y_ = self.decision_of(val), self.y_[len(train) :]
 
-    def _best(self, path: Path, labels: Array) -> tuple[float, float, Array]:
-        """Score, noise and out-of-sample predictions at the noise of least squared error."""
-        f = path.left_out if path.other is None else torch.cat([path.left_out, path.other], 1)
-        errors = (f - self._encode(labels)).square().mean((1, 2))
-        best = int(errors.argmin())
-        out = f[best].double().cpu().numpy()
+    def _judged(self, solution: Solution, labels: Array) -> tuple[float, float, Array]:
+        """Score, noise and out-of-sample predictions."""
+        out = solution.unseen.double().cpu().numpy()
         if self.task_ != "classes":
-            return float(errors[best]), float(path.noises[best]), out
+            return solution.error, solution.noise, out
         scaled = torch.log_softmax(torch.as_tensor(SCALES[:, None, None] * out), -1)
         losses = -scaled[:, torch.arange(len(labels)), torch.from_numpy(labels)].mean(1)
-        return float(losses.min()), float(path.noises[best]), out
+        return float(losses.min()), solution.noise, out
 
     def _code(self, train: Any, y: Array, task: Task) -> None:
         """Learn how targets are coded."""

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from demonet.ensemble.forest import ForestMember, dense
 from demonet.ensemble.member import Labelled, Member
-from demonet.ensemble.ridge import RidgeMember, pack, take, unpack
+from demonet.ensemble.ridge import RidgeMember, packed, take, unpacked
 from demonet.ensemble.views import ROUNDS, Float, Int, View
 
 WIDTHS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # of the Laplacian kernel, in mean distances
@@ -94,7 +94,7 @@ class WLNeighbour(_Histograms, Member):
     def _fit(self, view: View, labelled: Labelled, chosen: dict[str, Any] | None) -> None:
         self.learn_colours(view, labelled.train)
         rows = take(self.rows(view), labelled.train)
-        self.arrays |= {"target": labelled.one_hot(), "prior": labelled.prior(), **pack(rows)}
+        self.arrays |= {"target": labelled.one_hot(), "prior": labelled.prior(), **packed(rows)}
         distance = list(l1_distances(rows, rows))[1]
         np.fill_diagonal(distance, np.inf)
         right = (self._vote(distance) * labelled.one_hot()).sum()
@@ -106,7 +106,7 @@ class WLNeighbour(_Histograms, Member):
 
     def predict_proba(self, view: View) -> Float:
         """The vote, and the shares of classes."""
-        vote = self._vote(list(l1_distances(self.rows(view), unpack(self.arrays)))[1])
+        vote = self._vote(list(l1_distances(self.rows(view), unpacked(self.arrays)))[1])
         return self.facts["trust"] * vote + (1 - self.facts["trust"]) * self.arrays["prior"]
 
     def cost(self, view: View, num_train: int) -> float:

@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from demonet.data.rows import Rows
 from demonet.ensemble.forest import ForestMember, dense
 from demonet.ensemble.member import Labelled, Member, seed_of, some_of
-from demonet.ensemble.ridge import RidgeMember, cumulative_logit, fit_cumulative
+from demonet.ensemble.ridge import RidgeMember, fit_ordered, ordered_link
 from demonet.ensemble.selection import log_losses
 from demonet.ensemble.views import LARGE, WIDE, Float, Int, NodeView, View
 from demonet.features.graph import neighbour_mean
@@ -105,17 +105,13 @@ class OrderedLogit(Member):
     kind = "linear"
 
     def _fit(self, view: View, labelled: Labelled, chosen: dict[str, Any] | None) -> None:
-        self.arrays["order"] = classes_by_degree(view, labelled)[0]
-        place = np.argsort(self.arrays["order"])[labelled.y[labelled.train]]
-        value = view.log_degree[labelled.train, 0]
-        self.facts["slope"], self.arrays["cuts"] = fit_cumulative(value, place, labelled.classes)
+        order = classes_by_degree(view, labelled)[0]
+        place = np.argsort(order)[labelled.y[labelled.train]]
+        fit_ordered(self, view.log_degree[labelled.train, 0], place, order)
 
     def predict_proba(self, view: View) -> Float:
         """The cumulative logit."""
-        ordered = cumulative_logit(view.log_degree[:, 0], self.facts["slope"], self.arrays["cuts"])
-        result = np.empty_like(ordered)
-        result[:, self.arrays["order"]] = ordered / ordered.sum(1, keepdims=True)
-        return result
+        return np.exp(ordered_link(self).log_probabilities(view.log_degree))
 
     def cost(self, view: View, num_train: int) -> float:
         """One small optimisation."""

@@ -1,7 +1,5 @@
 r"""Kernel ridge regression on class targets, settings by closed-form leave-one-out, and probabilities from its outputs.
 
-With :math:`G = (K + \sigma I)^{-1}` and :math:`\alpha = G (Y - \mu)` the residual of an item that is left out is
-:math:`\alpha_i / G_{ii}`, so one eigendecomposition of K gives all of them for every noise :math:`\sigma`.
 Validation items are judged beside those that are left out: with few labels, twice as many to choose by.
 Targets are one column a class; or, for ordered classes, one column of normal scores. Outputs become probabilities by a
 softmax or a cumulative logit whose few parameters are fitted to these outputs.
@@ -10,14 +8,18 @@ softmax or a cumulative logit whose few parameters are fitted to these outputs.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
-from scipy import linalg, optimize, sparse, stats
+from scipy import linalg, stats
 from scipy.special import softmax
 
+from demonet.closedform.link import Link
+from demonet.closedform.ridge import solve
+from demonet.data.rows import pack, unpack
 from demonet.ensemble.member import Labelled, Member, seed_of
 from demonet.ensemble.selection import log_losses
 from demonet.ensemble.views import Float, Int, View
@@ -26,39 +28,6 @@ NOISES = tuple(0.02 * 10 ** (2 * i / 6) for i in range(7))  # .02 to 2
 DUAL_ROWS, TUNING_ROWS = 3000, 1000  # training items a kernel member is fitted on, and its settings chosen on, at most
 COARSE_ROWS, COARSE_TUNING = 1000, 400  # the same with the option ``coarse``
 SHARPNESS = np.geomspace(0.5, 60.0, 40)
-
-
-class Solution(NamedTuple):
-    """A ridge regression at its best noise: dual coefficients, outputs for unseen items and their squared error."""
-
-    noise: float
-    alpha: Float
-    unseen: Float
-    error: float
-
-
-def solve(gram: Float, target: Float, cross: Float, noises: Sequence[float] = NOISES) -> Solution:
-    """The noise of least squared error for one kernel, over training items that are left out and validation items.
-
-    Args:
-        gram: ``[n, n]``, symmetric and positive semidefinite.
-        target: ``[n + m, columns]``, of training and of validation items.
-        cross: ``[m, n]``, of validation and training items; m may be 0.
-        noises: What to choose from.
-    """
-    known, others = target[: len(gram)], target[len(gram) :]
-    value, vector = linalg.eigh(gram, check_finite=False)
-    value, rotated = np.maximum(value, 0.0), vector.T @ known
-    best: Solution | None = None
-    for noise in noises:
-        alpha = vector @ (rotated / (value + noise)[:, None])
-        residual = alpha / (vector**2 @ (1 / (value + noise)))[:, None]
-        residual = np.concatenate([residual, others - cross @ alpha])
-        error = float((residual**2).mean())
-        if best is None or error < best.error - 1e-12:
-            best = Solution(noise, alpha, target - residual, error)
-    assert best is not None
-    return best
 
 
 def fit_sharpness(output: Float, y: Int) -> float:
@@ -73,27 +42,25 @@ def normal_scores(count: NDArray[Any]) -> Float:
     return np.diff(-edge) / np.maximum(share, 1e-12)
 
 
-def cumulative_logit(output: Float, slope: float, cuts: Float) -> Float:
-    """``[n, len(cuts) + 1]``: P(class <= k) is the logistic function of ``cuts[k] - slope * output``."""
-    below = 1 / (1 + np.exp(np.clip(slope * output[:, None] - cuts, -50, 50)))
-    return np.maximum(np.diff(below, axis=1, prepend=0.0, append=1.0), 1e-9)
+def fit_ordered(member: Member, output: Float, place: Int, order: Int) -> None:
+    """Fit the link of a member with ordered classes, with a weak pull towards a slope of 3, and keep it.
+
+    Args:
+        member: It has :meth:`ordered_link` then.
+        output: ``[n]`` one number an item.
+        place: ``[n]`` the rank of its class.
+        order: The classes in order.
+    """
+    rank = np.argsort(order)
+    link = Link.fit(output[:, None], order[place], tuple(rank.tolist()), slope=3.0, spread=1.0, gap=np.inf)
+    member.facts["slope"] = link.scale
+    member.arrays |= {"order": order, "cuts": link.scale * np.array(link.cuts)}
 
 
-def fit_cumulative(output: Float, y: Int, classes: int) -> tuple[float, Float]:
-    """Slope and cuts of :func:`cumulative_logit` by maximum likelihood, with a weak pull towards a slope of 3."""
-    below = np.cumsum(np.bincount(y, minlength=classes) + 0.5)[:-1] / (len(y) + 0.5 * classes)
-    start = 2.0 * np.log(below / (1 - below))
-    steps = np.log(np.maximum(np.diff(start), 1e-3))
-
-    def unpack(z: Float) -> tuple[float, Float]:
-        return float(np.exp(z[0])), z[1] + np.concatenate([[0.0], np.cumsum(np.exp(z[2:]))])
-
-    def loss(z: Float) -> float:
-        slope, cuts = unpack(z)
-        return float(log_losses(cumulative_logit(output, slope, cuts), y).sum() + 0.5 * (z[0] - np.log(3)) ** 2)
-
-    found = optimize.minimize(loss, np.concatenate([[np.log(3)], start[:1], steps]), method="L-BFGS-B")
-    return unpack(found.x)
+def ordered_link(member: Member) -> Link:
+    """The link that :func:`fit_ordered` kept."""
+    slope, rank = member.facts["slope"], np.argsort(member.arrays["order"])
+    return Link(slope, tuple(member.arrays["cuts"] / slope), tuple(rank.tolist()))
 
 
 class RidgeMember(Member):
@@ -139,7 +106,6 @@ class RidgeMember(Member):
             order = self.order(view, labelled)
             place = np.argsort(order)[y]
             score = normal_scores(np.bincount(place[train], minlength=labelled.classes) + 1e-9)[:, None]
-            self.arrays["order"] = order
         else:
             place, score = y, np.eye(labelled.classes)
         target = score[place[train]]
@@ -153,15 +119,15 @@ class RidgeMember(Member):
         tuning, others = take(rows, few), take(every, val)
         judges = np.concatenate([train[few], val])
         grams = zip(self.grams(tuning, tuning, settings), self.grams(others, tuning, settings), strict=True)
-        tried = [solve(gram, score[place[judges]] - mean, cross) for gram, cross in grams]
+        wanted = torch.from_numpy(score[place[judges]] - mean)
+        tried = [solve(torch.from_numpy(gram), wanted, NOISES, torch.from_numpy(cross)) for gram, cross in grams]
         best = int(np.argmin([solution.error for solution in tried]))
         solution, setting = tried[best], settings[best]
+        unseen, alpha = solution.unseen.numpy(), solution.alpha.numpy()
         if self.options.get("ordinal"):
-            slope, cuts = fit_cumulative(solution.unseen[:, 0], place[judges], labelled.classes)
-            self.facts["slope"], self.arrays["cuts"] = slope, cuts
+            fit_ordered(self, unseen[:, 0], place[judges], order)
         else:
-            self.facts["sharpness"] = fit_sharpness(solution.unseen + mean, y[judges])
-        alpha = solution.alpha
+            self.facts["sharpness"] = fit_sharpness(unseen + mean, y[judges])
         if len(few) < len(train):
             gram = next(self.grams(rows, rows, [setting]))
             gram[np.diag_indices_from(gram)] += solution.noise
@@ -169,7 +135,7 @@ class RidgeMember(Member):
         self.facts |= {"setting": setting, "noise": solution.noise}
         if self.options.get("coarse"):
             self.facts["chosen"] = {"setting": setting}
-        self.arrays |= {"alpha": alpha, "mean": mean, **pack(rows)}
+        self.arrays |= {"alpha": alpha, "mean": mean, **packed(rows)}
 
     def predict_proba(self, view: View) -> Float:
         """The regression's outputs through the fitted link."""
@@ -177,19 +143,15 @@ class RidgeMember(Member):
 
     def probabilities(self, rows: dict[str, Any]) -> Float:
         """Probabilities of items by their rows."""
-        fitted, alpha, count = unpack(self.arrays), self.arrays["alpha"], next(iter(rows.values())).shape[0]
+        fitted, alpha, count = unpacked(self.arrays), self.arrays["alpha"], next(iter(rows.values())).shape[0]
         output = np.empty((count, alpha.shape[1]))
         step = max(1, self.entries // len(alpha))
         for start in range(0, count, step):
             block = slice(start, start + step)
             output[block] = next(self.grams(take(rows, block), fitted, [self.facts["setting"]])) @ alpha
         output += self.arrays["mean"]
-        if not self.options.get("ordinal"):
-            return softmax(self.facts["sharpness"] * output, axis=1)
-        ordered = cumulative_logit(output[:, 0], self.facts["slope"], self.arrays["cuts"])
-        result = np.empty_like(ordered)
-        result[:, self.arrays["order"]] = ordered / ordered.sum(1, keepdims=True)
-        return result
+        link = ordered_link(self) if self.options.get("ordinal") else Link(self.facts["sharpness"])
+        return np.exp(link.log_probabilities(output))
 
     def cost(self, view: View, num_train: int) -> float:
         """Eigendecompositions of the tuning rows, and kernels with all items."""
@@ -211,27 +173,11 @@ def take(rows: dict[str, Any], index: Int | slice) -> dict[str, Any]:
     return {name: value[index] for name, value in rows.items()}
 
 
-def pack(rows: dict[str, Any]) -> dict[str, Any]:
-    """Rows as plain arrays; a CSR array as its three parts and its width."""
-    packed: dict[str, Any] = {}
-    for name, value in rows.items():
-        if isinstance(value, np.ndarray):
-            packed[f"rows.{name}"] = value
-            continue
-        for part in ("data", "indices", "indptr"):
-            packed[f"rows.{name}.{part}"] = getattr(value, part)
-        packed[f"rows.{name}.shape"] = np.array(value.shape)
-    return packed
+def packed(rows: dict[str, Any]) -> dict[str, Any]:
+    """Rows as plain arrays of a member."""
+    return {f"rows.{name}": part for name, part in pack(rows).items()}
 
 
-def unpack(arrays: dict[str, Any]) -> dict[str, Any]:
-    """The rows that :func:`pack` took apart."""
-    rows: dict[str, Any] = {}
-    for name in {key.split(".")[1] for key in arrays if key.startswith("rows.")}:
-        if f"rows.{name}" in arrays:
-            rows[name] = arrays[f"rows.{name}"]
-        else:
-            parts = tuple(arrays[f"rows.{name}.{part}"] for part in ("data", "indices", "indptr"))
-            height, width = arrays[f"rows.{name}.shape"]
-            rows[name] = sparse.csr_array(parts, shape=(int(height), int(width)))
-    return rows
+def unpacked(arrays: dict[str, Any]) -> dict[str, Any]:
+    """The rows that :func:`packed` put into a member's arrays."""
+    return unpack({name.removeprefix("rows."): part for name, part in arrays.items() if name.startswith("rows.")})

@@ -1,0 +1,76 @@
+"""From the outputs of a ridge regression to probabilities of classes, which may be ordered."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import expit, log_softmax, ndtri
+
+Array = NDArray[Any]
+SCALES = np.geomspace(0.3, 100, 30)  # of the softmax
+
+
+class Link(NamedTuple):
+    """From predictions to probabilities: softmax of ``scale * f``, or a cumulative logit with ``cuts`` on one column.
+
+    Ordinal: ``P(y > j) = sigmoid(scale * (f - cuts[j]))``. The rank of class c is ``order[c]``.
+    """
+
+    scale: float
+    cuts: tuple[float, ...] = ()
+    order: tuple[int, ...] = ()
+
+    def log_probabilities(self, f: Array) -> Array:
+        """``[n, C]``."""
+        if not self.cuts:
+            return log_softmax(self.scale * f, axis=1)
+        above = expit(self.scale * (f - np.array(self.cuts)))
+        above = np.column_stack([np.ones(len(f)), above, np.zeros(len(f))])
+        p = np.maximum(above[:, :-1] - above[:, 1:], 1e-9)
+        return np.log(p / p.sum(axis=1, keepdims=True))[:, list(self.order)]
+
+    @classmethod
+    def fit(
+        cls, f: Array, y: Array, order: Sequence[int] = (), *, slope: float = 1.0, spread: float = 4.0, gap: float = 4.0
+    ) -> Link:
+        """The link of least log-loss on predictions that have not seen their own label.
+
+        Args:
+            f: ``[n, C]``; one column for ordered classes.
+            y: ``[n]`` classes.
+            order: The rank of each ordered class.
+            slope, spread: Median of the prior of ``scale``, and the variance of its logarithm; for ordered classes.
+            gap: The variance of the logarithm of the distance of cuts.
+        """
+        if not order:
+
+            def loss(log_scale: float) -> float:
+                return log_loss(cls(math.exp(log_scale)).log_probabilities(f), y)
+
+            bounds = (math.log(SCALES[0]), math.log(SCALES[-1]))
+            return cls(float(math.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x)))
+        rank = np.array(order)[y]
+
+        def unpack(p: Array) -> Link:
+            cuts = np.cumsum([p[1], *np.exp(p[2:])])
+            return cls(float(np.exp(p[0])), tuple(cuts.tolist()), tuple(order))
+
+        # Weak priors keep the cuts apart and finite where a class is rare or perfectly separated.
+        def objective(p: Array) -> float:
+            prior = 0.5 * ((p[0] - math.log(slope)) ** 2 / spread + (p[2:] ** 2).sum() / gap)
+            return len(y) * log_loss(unpack(p).log_probabilities(f), y) + prior
+
+        shares = np.cumsum(np.bincount(rank, minlength=len(order)))[:-1] / len(rank)
+        cuts = ndtri(np.clip(shares, 0.01, 0.99))
+        start = np.array([1.0, cuts[0], *np.log(np.maximum(np.diff(cuts), 1e-2))])
+        return unpack(minimize(objective, start, method="BFGS").x)
+
+
+def log_loss(log_probabilities: Array, y: Array) -> float:
+    """Mean negative log-probability of the classes."""
+    return float(-log_probabilities[np.arange(len(y)), y].mean())
