@@ -14,7 +14,7 @@ from scipy import sparse
 from tests.kernels.graphs import drawn_graphs, graph, path, permuted, star
 from torch_geometric.data import Data
 
-from demonet.closedform.nodes import NodeInputs, NodeSetting, NodeView, kappa, products
+from demonet.closedform.nodes import NodeInputs, NodeRows, NodeSetting, kappa, products
 from demonet.nn.hashing import hash_functions
 
 FULL = NodeSetting(
@@ -193,7 +193,7 @@ def test_views_and_inputs_survive_a_round_trip():
         data = graph(6, [(0, 1), (0, 2), (3, 4)], x)
         inputs = NodeInputs().fit(data)
         view = NodeInputs.from_state(*inputs.state()).transform(data)
-        back = NodeView.from_state(view.state())
+        back = NodeRows.from_state(view.state())
         np.testing.assert_array_equal(gram(back, view, FULL), gram(inputs.transform(data), view, FULL))
 
 

@@ -22,8 +22,8 @@ from torch_geometric.data import Data
 from demonet.data.splits import Split
 from demonet.ensemble import Ensemble
 from demonet.ensemble.transductive import AdjacencyLinear, Propagation
-from demonet.ensemble.views import NodeView
 from demonet.errors import DemonetError, DemonetWarning
+from demonet.features.views import NodeView
 
 
 def forest() -> nx.Graph:

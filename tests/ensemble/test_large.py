@@ -15,7 +15,7 @@ from demonet.ensemble import Ensemble, machines, member, nodes, views
 from demonet.ensemble.forest import predict_trees
 from demonet.ensemble.member import Labelled, some_of
 from demonet.ensemble.portfolio import MOST_SECONDS, portfolio
-from demonet.ensemble.views import view_of
+from demonet.features.views import view_of
 
 ensembles, portfolios = (sys.modules[f"demonet.ensemble.{name}"] for name in ("ensemble", "portfolio"))
 

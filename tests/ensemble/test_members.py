@@ -16,13 +16,13 @@ from demonet.closedform.link import Link
 from demonet.ensemble import Labelled, Member, portfolio
 from demonet.ensemble.forest import predict_trees, tree_arrays
 from demonet.ensemble.graphs import intersection, l1_distances
-from demonet.ensemble.machines import MachineMember
+from demonet.ensemble.machines import MachineMember, kernel_inputs
 from demonet.ensemble.networks import NetworkMember
 from demonet.ensemble.nodes import LinearMember, NodeForest, NodeKernel, OrderedLogit, OwnLinear, classes_by_degree
 from demonet.ensemble.ridge import RidgeMember, fit_ordered, normal_scores, ordered_link
 from demonet.ensemble.selection import log_losses
-from demonet.ensemble.views import GraphView, NodeView, heavy_tails, view_of
 from demonet.errors import DemonetError
+from demonet.features.views import GraphView, NodeView, heavy_tails, view_of
 
 
 def small(member: Member) -> Member:
@@ -110,7 +110,7 @@ def test_a_machine_predicts_the_same_with_inputs_that_the_view_keeps_and_without
     state = view.facts, view.arrays
     np.testing.assert_array_equal(member.predict_proba(view), member.predict_proba(NodeView(data, state)))
     elsewhere = NodeView(other)
-    elsewhere.kernel_inputs  # noqa: B018 - inputs that were learned from another graph are not these
+    kernel_inputs(elsewhere)  # inputs that were learned from another graph are not these
     np.testing.assert_array_equal(member.predict_proba(elsewhere), member.predict_proba(NodeView(other, state)))
 
 

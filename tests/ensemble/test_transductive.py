@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from demonet.ensemble.nodes import DiffusedLinear, smoothed
 from demonet.ensemble.transductive import STEPS, AdjacencyLinear, Propagation, walk
-from demonet.ensemble.views import NodeView
+from demonet.features.views import NodeView
 
 
 def two_blocks(seed: int = 0, n: int = 120, *, within: float = 0.15, between: float = 0.01) -> Data:

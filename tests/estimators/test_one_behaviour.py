@@ -9,8 +9,8 @@ from tests.runs.files import roles, write_table
 
 from demonet import DEMONetClassifier, DEMONetGraphClassifier
 from demonet.data import Split, read_graphs
-from demonet.ensemble.views import view_of
 from demonet.estimators.checked import load_checked
+from demonet.features.views import view_of
 from demonet.runs import Reading, Settings, fit_run
 from demonet.runs.inputs import read_inputs
 

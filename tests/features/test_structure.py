@@ -11,7 +11,6 @@ from tests.ensemble.problems import graph_set, roles
 from torch_geometric.data import Data
 
 from demonet.data.synthetic import power_law, uniform_random
-from demonet.ensemble.views import GraphView, NodeView
 from demonet.errors import DemonetError
 from demonet.features import structure
 from demonet.features.graph import neighbour_mean, simple_adjacency
@@ -26,6 +25,7 @@ from demonet.features.structure import (
     path_centralities,
     triangle_counts,
 )
+from demonet.features.views import GraphView, NodeView
 from demonet.kernels import WLSubtreeKernel
 
 

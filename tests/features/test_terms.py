@@ -15,9 +15,9 @@ from demonet.closedform.nodes import NodeInputs
 from demonet.data import read_graph
 from demonet.data.columns import matrix_kind
 from demonet.data.rows import to_scipy, to_torch
-from demonet.ensemble.views import NodeView
 from demonet.features import FeatureMap
 from demonet.features.terms import document_weights, term_rows
+from demonet.features.views import NodeView
 from demonet.methods.attributes import node_attributes
 
 NODES, WORDS = 60, 50

@@ -21,7 +21,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet.closedform.link import SCALES, Link, log_loss
-from demonet.closedform.nodes import Array, NodeInputs, NodeSetting, NodeView
+from demonet.closedform.nodes import Array, NodeInputs, NodeRows, NodeSetting
 from demonet.closedform.pooled import GraphInputs, GraphSetting
 from demonet.closedform.primal import PrimalRidge
 from demonet.closedform.ridge import Solution, ridge, solve
@@ -188,7 +188,7 @@ class KernelMachine:
             self.left_out_ = np.concatenate([np.mean(left_out, axis=0), *others])
         return None
 
-    def _solve_primal(self, train: NodeView, targets: Tensor, val: NodeView | None) -> None:
+    def _solve_primal(self, train: NodeRows, targets: Tensor, val: NodeRows | None) -> None:
         """Leave-one-out has no closed form here: without validation items, a tenth is held out to fit the link."""
         models = [PrimalRidge(setting, noise, self.dtype, self.device) for setting, noise in self.members_]
         if val is None:
@@ -391,7 +391,7 @@ class KernelMachine:
         if info["graphs"]:
             machine.train_ = machine.inputs_.transform(machine.inputs_.graphs)
         elif not info["primal"]:
-            machine.train_ = NodeView.from_state(under("train."))
+            machine.train_ = NodeRows.from_state(under("train."))
         return machine
 
 

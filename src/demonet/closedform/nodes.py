@@ -8,7 +8,7 @@ the entries of its maps, is a Gaussian process with covariance
         + s_b\, \kappa(d_u, d_v) + s_r\, \rho(u, v) + s_c
 
 where :math:`\kappa` is the scheme, :math:`\rho` a radial kernel of structural descriptors and :math:`s_c` a constant.
-:class:`NodeInputs` learns the preprocessing, :class:`NodeView` holds the inputs of some nodes, :class:`NodePair` gives
+:class:`NodeInputs` learns the preprocessing, :class:`NodeRows` holds the inputs of some nodes, :class:`NodePair` gives
 the kernel between two views under any :class:`NodeSetting`. The nodes of another graph, with degrees never seen, are
 another view.
 """
@@ -150,7 +150,7 @@ class NodeSetting:
 
 
 @dataclass(frozen=True, eq=False)
-class NodeView:
+class NodeRows:
     """The inputs of n nodes, on the CPU.
 
     Attributes:
@@ -170,17 +170,17 @@ class NodeView:
     def __len__(self) -> int:
         return len(self.degree)
 
-    def take(self, rows: Array) -> NodeView:
+    def take(self, rows: Array) -> NodeRows:
         """The view of some of the nodes."""
-        return NodeView(
+        return NodeRows(
             self.own[rows], tuple(a[rows] for a in self.near), self.degree[rows], self.task[rows], self.structure[rows]
         )
 
-    def shuffled(self, seed: int) -> NodeView:
+    def shuffled(self, seed: int) -> NodeRows:
         """The degree-specific map reads the degree of a random other node; all else stays."""
         return replace(self, task=np.random.default_rng(seed).permutation(self.task))
 
-    def pair(self, other: NodeView, dtype: torch.dtype, device: torch.device | str) -> NodePair:
+    def pair(self, other: NodeRows, dtype: torch.dtype, device: torch.device | str) -> NodePair:
         """The kernels between these nodes and others."""
         return NodePair(self, other, dtype, device)
 
@@ -219,7 +219,7 @@ class NodeView:
         return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in pack(rows).items()}
 
     @classmethod
-    def from_state(cls, arrays: Mapping[str, Tensor]) -> NodeView:
+    def from_state(cls, arrays: Mapping[str, Tensor]) -> NodeRows:
         """The view that gave these arrays."""
         rows = unpack({name: array.numpy() for name, array in arrays.items()})
         near = tuple(rows.pop(f"near{i}") for i in range(len(rows) - 4))
@@ -234,7 +234,7 @@ class NodePair:
         dtype, device: Of the Gram matrices.
     """
 
-    def __init__(self, left: NodeView, right: NodeView, dtype: torch.dtype, device: torch.device | str) -> None:
+    def __init__(self, left: NodeRows, right: NodeRows, dtype: torch.dtype, device: torch.device | str) -> None:
         self.left, self.right, self.dtype, self.device = left, right, dtype, device
         self._near: dict[int, Tensor] = {}
         self._additive: Tensor | None = None
@@ -320,7 +320,7 @@ def total(terms: Iterable[tuple[str, Tensor]]) -> Tensor:
     return out
 
 
-def self_kernel(view: NodeView, s: NodeSetting) -> Array:
+def self_kernel(view: NodeRows, s: NodeSetting) -> Array:
     """The seed, shared and degree terms of ``k(u, u)`` of each node."""
     near = squares(view.near[0])
     if s.hop and len(view.near) > 1:
@@ -423,7 +423,7 @@ class NodeInputs:
             self.arrays[f"rank{i}"] = np.stack(ranks(column))
         return self
 
-    def transform(self, data: Data) -> NodeView:
+    def transform(self, data: Data) -> NodeRows:
         """The inputs of every node of a graph."""
         _check(data)
         if data.x is not None and self.info["columns"] and data.x.size(1) != self.info["columns"]:
@@ -442,7 +442,7 @@ class NodeInputs:
             for i, column in enumerate(self._descriptors(adjacency, degree).T)
         ]
         structure = math.sqrt(12) * (np.stack(columns, 1) - 0.5)
-        return NodeView(own, tuple(near), degree, degree, structure)
+        return NodeRows(own, tuple(near), degree, degree, structure)
 
     def _own(self, data: Data, degree: Array) -> Rows:
         kind = self.info["kind"]

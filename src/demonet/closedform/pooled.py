@@ -24,8 +24,8 @@ from torch_geometric.data import Data
 from demonet.closedform.nodes import (
     Array,
     NodeInputs,
+    NodeRows,
     NodeSetting,
-    NodeView,
     products,
     ranks,
     squares,
@@ -34,6 +34,7 @@ from demonet.closedform.nodes import (
 from demonet.data.rows import Rows
 from demonet.errors import DemonetError
 from demonet.features.structure import settled
+from demonet.features.union import GraphUnion
 from demonet.kernels.subtree import WLSubtreeKernel
 
 ROUNDS = 3
@@ -91,7 +92,7 @@ class Cells(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class GraphView:
+class GraphRows:
     """The inputs of some graphs.
 
     Attributes:
@@ -103,7 +104,7 @@ class GraphView:
         structure: ``[graphs, p]`` ranks of the graph descriptors.
     """
 
-    nodes: NodeView
+    nodes: NodeRows
     owner: Array
     histograms: tuple[Rows, ...]
     totals: Array
@@ -112,7 +113,7 @@ class GraphView:
     def __len__(self) -> int:
         return len(self.totals)
 
-    def take(self, rows: Array) -> GraphView:
+    def take(self, rows: Array) -> GraphRows:
         """The view of some of the graphs."""
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         order = np.argsort(self.owner, kind="stable")
@@ -121,13 +122,13 @@ class GraphView:
         owner = np.repeat(np.arange(len(rows)), sizes)
         index = order[np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes) + np.repeat(first, sizes)]
         histograms = tuple(level[rows] for level in self.histograms)
-        return GraphView(self.nodes.take(index), owner, histograms, self.totals[rows], self.structure[rows])
+        return GraphRows(self.nodes.take(index), owner, histograms, self.totals[rows], self.structure[rows])
 
-    def shuffled(self, seed: int) -> GraphView:
+    def shuffled(self, seed: int) -> GraphRows:
         """The degree-specific maps read the degrees of random other nodes; all else stays."""
-        return GraphView(self.nodes.shuffled(seed), self.owner, self.histograms, self.totals, self.structure)
+        return GraphRows(self.nodes.shuffled(seed), self.owner, self.histograms, self.totals, self.structure)
 
-    def pair(self, other: GraphView, dtype: torch.dtype, device: torch.device | str) -> GraphPair:
+    def pair(self, other: GraphRows, dtype: torch.dtype, device: torch.device | str) -> GraphPair:
         """The kernels between these graphs and others."""
         return GraphPair(self, other, dtype, device)
 
@@ -171,7 +172,7 @@ class GraphView:
 class GraphPair:
     """Kernels between two views of graphs; products that settings share are computed once."""
 
-    def __init__(self, left: GraphView, right: GraphView, dtype: torch.dtype, device: torch.device | str) -> None:
+    def __init__(self, left: GraphRows, right: GraphRows, dtype: torch.dtype, device: torch.device | str) -> None:
         self.left, self.right, self.dtype, self.device = left, right, dtype, device
         self._kept: dict[Any, Any] = {}
 
@@ -213,7 +214,7 @@ class GraphPair:
             terms[name] = variance * self._kept[key]
         return terms
 
-    def _self_kernels(self, view: GraphView, s: GraphSetting) -> Tensor:
+    def _self_kernels(self, view: GraphRows, s: GraphSetting) -> Tensor:
         total = torch.zeros(len(view), dtype=self.dtype, device=self.device)
         for name, (variance, table, block) in _tables(s).items():
             if variance:
@@ -268,7 +269,7 @@ def degree_factors(table: Table, degrees: Tensor) -> Array:
 
 
 def pooled_products(
-    left: GraphView, right: GraphView, block: str, table: Table, dtype: torch.dtype, device: torch.device | str
+    left: GraphRows, right: GraphRows, block: str, table: Table, dtype: torch.dtype, device: torch.device | str
 ) -> Tensor:
     """``[left, right]``: the sum over nodes of both graphs of ``table(degrees)`` times the product of their rows."""
     degrees = torch.unique(torch.cat([left.cells.degree, right.cells.degree]))
@@ -278,7 +279,7 @@ def pooled_products(
     return sum((products(a, b, dtype, device) for a, b in sides), start=zero)
 
 
-def pooled_norms(view: GraphView, block: str, table: Table) -> Array:
+def pooled_norms(view: GraphRows, block: str, table: Table) -> Array:
     """``[graphs]``: the same of every graph with itself."""
     degrees = torch.unique(view.cells.degree)
     features = view.features(block, degrees, degree_factors(table, degrees))
@@ -300,42 +301,42 @@ class GraphInputs:
         """Learn from the training graphs."""
         graphs = list(graphs)
         self.graphs = [Data(x=graph.x, edge_index=graph.edge_index, num_nodes=graph.num_nodes) for graph in graphs]
-        whole, owner = union(self.graphs)
+        union = GraphUnion.of(self.graphs)
+        whole = union.whole
         view = self.nodes.fit(whole).transform(whole)
-        self.ranks = [np.stack(ranks(column)) for column in self._descriptors(view, whole, owner, len(graphs)).T]
+        self.ranks = [np.stack(ranks(column)) for column in self._descriptors(view, union).T]
         self.wl = WLSubtreeKernel(n_iter=ROUNDS).fit(self._coloured(self.graphs))
         self.caps = np.asarray(self.wl.features_.max(axis=0).todense()).ravel().astype(np.int64)
         return self
 
-    def transform(self, graphs: Iterable[Data]) -> GraphView:
+    def transform(self, graphs: Iterable[Data]) -> GraphRows:
         """The inputs of every graph."""
         graphs = list(graphs)
-        whole, owner = union(graphs)
-        view = self.nodes.transform(whole)
-        totals = np.bincount(owner, minlength=len(graphs))
+        union = GraphUnion.of(graphs)
+        view, totals = self.nodes.transform(union.whole), np.array(union.sizes, np.float64)
         counts = sparse.csr_array(self.wl.features(self._coloured(graphs)))
         histograms, start = [], 0
         for index in self.wl.indexes_:
             stop = start + index.size
             histograms.append(_unary(sparse.csr_array(counts[:, start:stop]), self.caps[start:stop]))
             start = stop
-        descriptors = self._descriptors(view, whole, owner, len(graphs)).T
+        descriptors = self._descriptors(view, union).T
         columns = [np.interp(column, *rank) for column, rank in zip(descriptors, self.ranks, strict=True)]
         structure = np.sqrt(12) * (np.stack(columns, 1) - 0.5)
-        return GraphView(view, owner, tuple(histograms), totals.astype(np.float64), structure)
+        return GraphRows(view, union.graph, tuple(histograms), totals, structure)
 
     def _coloured(self, graphs: list[Data]) -> list[Data]:
         if self.nodes.info["kind"] in ("labels", "counts"):
             return graphs
         return [Data(edge_index=graph.edge_index, num_nodes=graph.num_nodes) for graph in graphs]
 
-    def _descriptors(self, view: NodeView, whole: Data, owner: Array, num_graphs: int) -> Array:
-        nodes = np.maximum(np.bincount(owner, minlength=num_graphs), 1)
+    def _descriptors(self, view: NodeRows, union: GraphUnion) -> Array:
+        nodes = np.maximum(union.sizes, 1)
         degree, t = view.degree.astype(np.float64), view.mean_log_degree()
         clustering = view.structure[:, -1]
 
         def mean(value: Array) -> Array:
-            return np.bincount(owner, value, minlength=num_graphs) / nodes
+            return np.bincount(union.graph, value, minlength=len(nodes)) / nodes
 
         spread = np.sqrt(np.maximum(mean(t**2) - mean(t) ** 2, 0))
         edges = np.log1p(mean(degree) * nodes)
@@ -345,8 +346,9 @@ class GraphInputs:
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """The training graphs, from which everything is learned again."""
-        whole, owner = union(self.graphs)
-        arrays = {"edge_index": whole.edge_index, "owner": torch.from_numpy(owner)}
+        union = GraphUnion.of(self.graphs)
+        whole = union.whole
+        arrays = {"edge_index": whole.edge_index, "owner": torch.from_numpy(union.graph)}
         if whole.x is not None:
             arrays["x"] = whole.x
         return {"graphs": len(self.graphs)}, arrays
@@ -363,21 +365,6 @@ class GraphInputs:
             edges = arrays["edge_index"][:, edge_owner == i] - start
             graphs.append(Data(x=x, edge_index=edges, num_nodes=size))
         return cls().fit(graphs)
-
-
-def union(graphs: list[Data]) -> tuple[Data, Array]:
-    """The disjoint union of graphs as one graph, and which graph each node belongs to."""
-    if not graphs:
-        raise DemonetError("the list of graphs is empty")
-    sizes = np.array([int(graph.num_nodes) for graph in graphs])
-    first = np.cumsum(sizes) - sizes
-    edges = [graph.edge_index.cpu() + int(start) for graph, start in zip(graphs, first, strict=True)]
-    given = [graph.x is not None for graph in graphs]
-    if any(given) and not all(given):
-        raise DemonetError(f"graph {given.index(False)} has no x, others have", hint="give x to all graphs or to none")
-    x = torch.cat([graph.x.cpu() for graph in graphs]) if all(given) else None
-    whole = Data(x=x, edge_index=torch.cat(edges, 1), num_nodes=int(sizes.sum()))
-    return whole, np.repeat(np.arange(len(graphs)), sizes)
 
 
 def _unary(counts: sparse.csr_array, caps: Array) -> sparse.csr_array:

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from demonet.closedform.nodes import Array, NodeSetting, NodeView, is_sparse, structural
+from demonet.closedform.nodes import Array, NodeRows, NodeSetting, is_sparse, structural
 from demonet.data.rows import to_torch
 from demonet.errors import DemonetError
 
@@ -51,7 +51,7 @@ class PrimalRidge:
         self.tolerance, self.steps = tolerance, steps
         self.arrays: dict[str, Tensor] = {}
 
-    def fit(self, view: NodeView, targets: Tensor) -> Self:
+    def fit(self, view: NodeRows, targets: Tensor) -> Self:
         """Solve ``(Phi' Phi + noise I) W = Phi' Y``."""
         degrees = torch.from_numpy(np.unique(view.task))
         s = self.setting
@@ -78,7 +78,7 @@ class PrimalRidge:
             )
         return self
 
-    def _normal_equations(self, view: NodeView, targets: Tensor, size: int) -> Tensor:
+    def _normal_equations(self, view: NodeRows, targets: Tensor, size: int) -> Tensor:
         """The same by a Cholesky factor, the products added up over blocks of rows in float64."""
         left = self.noise * torch.eye(size, dtype=torch.float64, device=self.device)
         right = torch.zeros(size, targets.size(1), dtype=torch.float64, device=self.device)
@@ -90,11 +90,11 @@ class PrimalRidge:
             right += (phi.T @ targets[start : start + step]).double()
         return torch.cholesky_solve(right, torch.linalg.cholesky(left)).to(self.dtype).contiguous()
 
-    def predict(self, view: NodeView) -> Tensor:
+    def predict(self, view: NodeRows) -> Tensor:
         """``[n, C]``."""
         return _Features(self, view).times(self.arrays["weight"])
 
-    def shares(self, view: NodeView) -> dict[str, Tensor]:
+    def shares(self, view: NodeRows) -> dict[str, Tensor]:
         """The prediction term by term; they add up to it."""
         features, weight = _Features(self, view), self.arrays["weight"]
         total = {}
@@ -130,7 +130,7 @@ class PrimalRidge:
 class _Features:
     """The matrix Phi of a view as an operator: products with it and with its transpose, never written out."""
 
-    def __init__(self, model: PrimalRidge, view: NodeView) -> None:
+    def __init__(self, model: PrimalRidge, view: NodeRows) -> None:
         s, self.model = model.setting, model
         self.blocks: list[tuple[Any, Any, Tensor | None]] = []  # rows, their transpose, columns that multiply them
         self.parts: dict[str, Any] = {}

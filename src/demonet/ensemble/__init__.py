@@ -8,16 +8,13 @@ from demonet.ensemble.ensemble import Candidate, Ensemble, Progress
 from demonet.ensemble.member import Labelled, Member
 from demonet.ensemble.portfolio import EFFORTS, portfolio
 from demonet.ensemble.selection import ensemble_weights, greedy_weights
-from demonet.ensemble.views import GraphView, NodeView
 
 __all__ = [
     "EFFORTS",
     "Candidate",
     "Ensemble",
-    "GraphView",
     "Labelled",
     "Member",
-    "NodeView",
     "Progress",
     "ensemble_weights",
     "greedy_weights",

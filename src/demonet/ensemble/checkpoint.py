@@ -12,8 +12,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet.ensemble.member import Labelled, Member
-from demonet.ensemble.views import Float
 from demonet.errors import DemonetError
+from demonet.features.views import Float
 from demonet.tensorfile import read_tensors, write_tensors
 from demonet.train.checkpoint import digest
 

@@ -23,8 +23,8 @@ from demonet.ensemble.member import Labelled, Member
 from demonet.ensemble.portfolio import EFFORTS, FOLDS, MOST_SECONDS, portfolio
 from demonet.ensemble.selection import Score, ensemble_weights, log_losses, soften
 from demonet.ensemble.transductive import Transductive
-from demonet.ensemble.views import LARGE, Float, Int, View, view_of
 from demonet.errors import DemonetError, DemonetWarning, warn
+from demonet.features.views import LARGE, Float, Int, View, view_of
 from demonet.options import Effort
 from demonet.train.batches import USABLE, available_bytes
 from demonet.train.finite import check_outputs

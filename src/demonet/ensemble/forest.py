@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 from demonet.ensemble.member import Labelled, Member, seed_of
-from demonet.ensemble.views import Float, View
+from demonet.features.views import Float, View
 
 FOREST_ROWS = 20_000  # training items a tree is grown on, at most
 BLOCK = 16_384

@@ -11,7 +11,7 @@ from scipy import sparse
 from demonet.ensemble.forest import ForestMember, dense
 from demonet.ensemble.member import Labelled, Member
 from demonet.ensemble.ridge import RidgeMember, packed, take, unpacked
-from demonet.ensemble.views import ROUNDS, Float, Int, View
+from demonet.features.views import ROUNDS, Float, Int, View
 
 WIDTHS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # of the Laplacian kernel, in mean distances
 COLUMNS = 2000  # colours that a forest reads, at most

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from demonet.closedform import GraphSetting, KernelMachine, NodeSetting
-from demonet.closedform.nodes import NodeInputs
+from demonet.closedform.nodes import NodeInputs, NodeRows
 from demonet.ensemble.member import Labelled, Member, some_of
-from demonet.ensemble.views import LARGE, Float, GraphView, NodeView, View
+from demonet.features.views import LARGE, Float, GraphView, NodeView, View
 
 DUAL = 5000  # labelled items up to which the machine solves for one coefficient an item
 ROWS = 100_000  # training nodes of a large graph that it is fitted on, at most
@@ -45,7 +45,7 @@ class MachineMember(Member):
         val = labelled.val[np.isin(labelled.y[labelled.val], seen)]
         val_y = np.searchsorted(seen, labelled.y[val])
         if isinstance(view, NodeView) and view.num_items < LARGE:  # the same inputs for all machines and folds
-            machine.inputs_, every = view.kernel_inputs
+            machine.inputs_, every = kernel_inputs(view)
             judges = (every.take(val), val_y) if len(val) else (None, None)
             machine.fit_views(every.take(train), y, *judges)
         else:
@@ -57,7 +57,7 @@ class MachineMember(Member):
     def predict_proba(self, view: View) -> Float:
         """The machine's probabilities; 0 for classes that it did not see."""
         result = np.zeros((view.num_items, self.facts["classes"]))
-        machine, kept = self.machine(), vars(view).get("kernel_inputs")
+        machine, kept = self.machine(), view.kept.get("machine")
         known = kept is not None and _same(kept[0], machine.inputs_)
         f = machine.decision_of(kept[1]) if kept and known else machine.decision_function(view.data)
         result[:, self.arrays["seen"]] = np.exp(machine.link_.log_probabilities(f))
@@ -85,6 +85,14 @@ class MachineMember(Member):
         items = view.sizes.sum() if isinstance(view, GraphView) else view.num_items
         width = max(12, view.facts["columns"])
         return super().memory(view, num_train) + 8.0 * 7 * float(items) * width + 24.0 * min(num_train, DUAL) ** 2
+
+
+def kernel_inputs(view: NodeView) -> tuple[NodeInputs, NodeRows]:
+    """The preprocessing of a kernel machine, learned from this graph, and all nodes under it."""
+    if "machine" not in view.kept:
+        inputs = NodeInputs().fit(view.data)
+        view.kept["machine"] = inputs, inputs.transform(view.data)
+    return view.kept["machine"]
 
 
 def _same(left: NodeInputs, right: NodeInputs) -> bool:

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from demonet.ensemble.views import LARGE, Float, Int, State, View
 from demonet.errors import DemonetError
+from demonet.features.views import LARGE, Float, Int, State, View
 
 
 @dataclass(frozen=True, eq=False)

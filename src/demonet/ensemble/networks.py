@@ -15,8 +15,8 @@ from demonet.data.splits import Split
 from demonet.degree.count import count_degree
 from demonet.degree.tasks import DegreeTasks
 from demonet.ensemble.member import Labelled, Member, seed_of
-from demonet.ensemble.views import LARGE, Float, GraphView, NodeView, View
 from demonet.features import FeatureMap
+from demonet.features.views import LARGE, Float, GraphView, NodeView, View
 from demonet.nn.models import DegreeNetwork, GraphDEMONet, NodeDEMONet
 from demonet.nn.prepared import GraphUnion
 from demonet.train import GraphProblem, NodeProblem, Preset, fit_together, preset

@@ -19,8 +19,8 @@ from demonet.ensemble.forest import ForestMember, dense
 from demonet.ensemble.member import Labelled, Member, seed_of, some_of
 from demonet.ensemble.ridge import RidgeMember, fit_ordered, ordered_link
 from demonet.ensemble.selection import log_losses
-from demonet.ensemble.views import LARGE, WIDE, Float, Int, NodeView, View
 from demonet.features.graph import neighbour_mean
+from demonet.features.views import LARGE, WIDE, Float, Int, NodeView, View
 
 LENGTHS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 DEGREE_LENGTH = 0.3  # of the degree term beside another one, in deviations of log-degree

@@ -20,7 +20,7 @@ from demonet.ensemble.nodes import (
     classes_by_degree,
 )
 from demonet.ensemble.transductive import AdjacencyLinear, Propagation
-from demonet.ensemble.views import LARGE, GraphView, NodeView, View
+from demonet.features.views import LARGE, GraphView, NodeView, View
 from demonet.options import Effort
 from demonet.train import preset
 

@@ -22,7 +22,7 @@ from demonet.closedform.ridge import solve
 from demonet.data.rows import pack, unpack
 from demonet.ensemble.member import Labelled, Member, seed_of
 from demonet.ensemble.selection import log_losses
-from demonet.ensemble.views import Float, Int, View
+from demonet.features.views import Float, Int, View
 
 NOISES = tuple(0.02 * 10 ** (2 * i / 6) for i in range(7))  # .02 to 2
 DUAL_ROWS, TUNING_ROWS = 3000, 1000  # training items a kernel member is fitted on, and its settings chosen on, at most

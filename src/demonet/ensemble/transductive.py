@@ -15,7 +15,7 @@ from demonet.data.rows import Rows
 from demonet.ensemble.member import Labelled, Member
 from demonet.ensemble.nodes import LinearMember
 from demonet.ensemble.selection import log_losses
-from demonet.ensemble.views import Float, Int, NodeView, View
+from demonet.features.views import Float, Int, NodeView, View
 
 STEPS = 30  # of a random walk, after which its restarts have forgotten nearly everything
 RESTARTS = (0.05, 0.15, 0.4, 0.8)
@@ -105,7 +105,7 @@ class AdjacencyLinear(Transductive, LinearMember):
     """Logistic regression on who a node's neighbours are: its row of the adjacency matrix, and a node's attributes.
 
     Columns are the leading eigenvectors of the normalised adjacency matrix beside the rows themselves, all of unit
-    length. The eigenvectors are kept, see :meth:`~demonet.ensemble.views.NodeView.spectral_rows`.
+    length. The eigenvectors are kept, see :meth:`~demonet.features.views.NodeView.spectral_rows`.
     """
 
     def _fit(self, view: View, labelled: Labelled, chosen: dict[str, Any] | None) -> None:

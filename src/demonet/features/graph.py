@@ -31,9 +31,9 @@ def adjacency(data: Data, weighted: bool = True, dtype: type = np.float32) -> sp
     return sparse.csr_array((values, (target, source)), shape=(n, n))
 
 
-def simple_adjacency(data: Data | Sequence[Data]) -> sparse.csr_array:
+def simple_adjacency(data: Data | Sequence[Data] | GraphUnion) -> sparse.csr_array:
     """Symmetric 0/1 adjacency matrix of a graph, or of the disjoint union of graphs, without loops and directions."""
-    union = GraphUnion.of([data] if isinstance(data, Data) else data)
+    union = data if isinstance(data, GraphUnion) else GraphUnion.of([data] if isinstance(data, Data) else data)
     kept, n = union.source != union.target, union.num_nodes
     matrix = sparse.csr_array((np.ones(kept.sum()), (union.target[kept], union.source[kept])), shape=(n, n))
     matrix = sparse.csr_array(matrix + matrix.T)

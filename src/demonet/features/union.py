@@ -1,4 +1,4 @@
-"""A list of graphs as one disjoint union, so that the kernels work on whole arrays."""
+"""A list of graphs as one disjoint union, so that sums over nodes and edges work on whole arrays."""
 
 from __future__ import annotations
 
@@ -64,6 +64,16 @@ class GraphUnion:
     def with_x(self) -> bool:
         """Whether the graphs have attributes."""
         return any(data.x is not None for data in self.graphs)
+
+    @property
+    def whole(self) -> Data:
+        """All graphs as one."""
+        for position, data in enumerate(self.graphs):
+            if self.with_x and data.x is None:
+                raise _missing_x(position)
+        x = torch.cat([data.x.cpu() for data in self.graphs]) if self.with_x else None
+        edge_index = torch.from_numpy(np.stack([self.source, self.target]))
+        return Data(x=x, edge_index=edge_index, num_nodes=self.num_nodes)
 
     def attributes(self, width: int | None = None) -> Float:
         """``[nodes, width]`` the rows ``x`` of all nodes; one column of ones where no graph has ``x``.
@@ -148,8 +158,12 @@ def _edges(data: Data, position: int, num_nodes: int) -> Int:
 
 def _attributes(data: Data, position: int, num_nodes: int) -> Float:
     if data.x is None:
-        raise DemonetError(f"graph {position} has no x, but others do", hint="give x to all graphs or to none")
+        raise _missing_x(position)
     return numeric(data.x, f"graph {position}: x", num_nodes)
+
+
+def _missing_x(position: int) -> DemonetError:
+    return DemonetError(f"graph {position} has no x, but others do", hint="give x to all graphs or to none")
 
 
 def _kind(value: object) -> str:

@@ -1,7 +1,7 @@
-"""What members read of a graph, or of a list of graphs: computed once, when first asked for, and shared by all.
+"""What models read of a graph, or of a list of graphs: computed once, when first asked for, and shared by all.
 
 A view that is made from data alone learns its scales from that data; one that is made with the state of another view
-reuses them. So a member that was fitted on one view predicts on any other with the same state.
+reuses them. So a model that was fitted on one view predicts on any other with the same state.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.preprocessing import normalize
 from torch_geometric.data import Data
 
-from demonet.closedform.nodes import NodeInputs
-from demonet.closedform.nodes import NodeView as KernelView
 from demonet.data.columns import matrix_kind
 from demonet.data.ids import Numbering, make_ids
 from demonet.data.rows import Rows, to_rows
@@ -32,6 +30,7 @@ from demonet.errors import DemonetError
 from demonet.features.graph import neighbour_mean, simple_adjacency
 from demonet.features.structure import GROUPS, Surroundings, affordable_groups, radial, settled, triangle_counts
 from demonet.features.terms import document_weights, term_rows
+from demonet.features.union import GraphUnion, sum_rows
 from demonet.tensorfile import pack_texts, unpack_texts
 
 Float = NDArray[np.float64]
@@ -68,6 +67,7 @@ class NodeView:
         self.num_items = int(data.num_nodes or 0)
         self.facts: dict[str, Any] = {}
         self.arrays: dict[str, NDArray[Any]] = {}
+        self.kept: dict[str, Any] = {}  # what others derive from this graph, by name
         if state is None:
             self._learn()
         else:
@@ -233,12 +233,6 @@ class NodeView:
     def _root_scale(self, mean_degree: float) -> Float:
         return 1 / np.sqrt(np.maximum(np.diff(self.adjacency.indptr) + mean_degree, 1e-9))
 
-    @cached_property
-    def kernel_inputs(self) -> tuple[NodeInputs, KernelView]:
-        """The preprocessing of a kernel machine, learned from this graph, and all nodes under it."""
-        inputs = NodeInputs().fit(self.data)
-        return inputs, inputs.transform(self.data)
-
     def _learn(self) -> None:
         self.facts = {"groups": affordable_groups(self.adjacency), "attributes": None, "columns": 0}
         self._learn_scale(self.raw_log_degree[:, None], "degree")
@@ -317,8 +311,10 @@ class GraphView:
     def __init__(self, data: Sequence[Data], state: State | None = None) -> None:
         self.data = list(data)
         self.num_items = len(self.data)
-        self.sizes = np.array([int(graph.num_nodes or 0) for graph in self.data])
+        self.union = GraphUnion.of(self.data)
+        self.sizes, self.graph = np.array(self.union.sizes), self.union.graph
         self.arrays: dict[str, NDArray[Any]] = {}
+        self.kept: dict[str, Any] = {}
         self.facts: dict[str, Any] = {"columns": 0, "label": "degree"} if state is None else dict(state[0])
         if state is None and all(graph.x is not None for graph in self.data):
             self.facts["columns"] = int(self.data[0].x.size(1))
@@ -332,14 +328,9 @@ class GraphView:
                 )
 
     @cached_property
-    def graph(self) -> Int:
-        """The graph of each node."""
-        return np.repeat(np.arange(self.num_items), self.sizes)
-
-    @cached_property
     def adjacency(self) -> sparse.csr_array:
         """Of the disjoint union of the graphs."""
-        return simple_adjacency(self.data)
+        return simple_adjacency(self.union)
 
     @cached_property
     def degree(self) -> Int:
@@ -421,10 +412,7 @@ class GraphView:
         return np.column_stack(columns)
 
     def _sum(self, value: Float) -> Float:
-        member = sparse.csr_array(
-            (np.ones(len(self.graph)), (self.graph, np.arange(len(self.graph)))), (self.num_items, len(self.graph))
-        )
-        return np.asarray(member @ value)
+        return sum_rows(value, self.graph, self.num_items)
 
 
 def _ids(data: Data) -> NDArray[Any]:
