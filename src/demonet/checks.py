@@ -126,17 +126,6 @@ def check_features(x: Tensor, num_nodes: int, *, file: str | Path | None = None)
     raise DemonetError(f"feature {value} in row {row}, column {column}", file=file, hint="features must be finite")
 
 
-def check_sides(source: Tensor, target: Tensor | None, size: tuple[int, int] | None) -> None:
-    """Check the shape and type of a layer's features, and their number of rows against ``size``."""
-    for side, rows in enumerate((source, target)):
-        if rows is None:
-            continue
-        if rows.dim() != 2 or not rows.is_floating_point():
-            raise DemonetError(f"features are {list(rows.shape)} of {rows.dtype}, not real numbers [nodes, columns]")
-        if size is not None and rows.size(0) != size[side]:
-            raise DemonetError(f"{rows.size(0)} rows of features for size={tuple(size)}")
-
-
 def check_labels(y: Tensor, num_items: int, num_classes: int | None = None, *, file: str | Path | None = None) -> None:
     """Check that labels are an int64 vector of classes counted from 0, with -1 for unlabelled items."""
     if not isinstance(y, Tensor) or y.dim() != 1 or y.dtype != torch.int64:

@@ -56,7 +56,7 @@ def test_a_batch_without_sampling_is_exact(scheme, kind, weighted):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_some_nodes_are_evaluated_exactly_from_what_their_layers_read(kind, weighted, monkeypatch):
     """However few neighbours are drawn in training, and in blocks of rows of any size."""
-    monkeypatch.setattr(blocks, "MUCH", 1.0)
+    monkeypatch.setattr(blocks, "WHOLE_SHARE", 1.0)
     model = network("weight", **MODELS[kind])
     weight = torch.rand(EDGES.size(1), generator=torch.Generator().manual_seed(1)) if weighted else None
     graph = model.prepare(X, EDGES, edge_weight=weight)

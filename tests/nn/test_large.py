@@ -15,7 +15,8 @@ from demonet.features import FeatureMap
 from demonet.features import blocks as feature_blocks
 from demonet.nn.models import NodeDEMONet
 from demonet.ops import sparse as sparse_ops
-from demonet.ops.sparse import is_sparse, sparse_aggregate
+from demonet.ops.backend import is_sparse
+from demonet.ops.sparse import sparse_aggregate
 
 GRAPH = power_law(400, 1200, hub=60, seed=1)
 DEGREE = count_degree(GRAPH.edge_index, 400)

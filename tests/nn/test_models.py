@@ -333,7 +333,7 @@ def test_a_configuration_of_before_still_loads():
 
 
 @pytest.mark.parametrize("preset_name", ["default", "strong"])
-@pytest.mark.parametrize("hidden", [8, 5])  # with 8, the noise of both layers is drawn at once
+@pytest.mark.parametrize("hidden", [8, 5])
 def test_one_function_or_layer_by_layer(monkeypatch, preset_name, hidden):
     """While a graph model trains: the same numbers are drawn, statistics kept and derivatives found."""
     some = [drawn_by_seed(9, 12, seed) for seed in range(3)]

@@ -147,7 +147,7 @@ def test_without_a_grouped_product_groups_go_one_by_one(monkeypatch, override, d
     offsets, task = torch.tensor([0, 2, 5, 9]), torch.tensor(task)
     grouped = cpu.degree_linear(x, weight, offsets, task), cpu.degree_outer(x, x, offsets, task, 3)
     if dtypes:
-        monkeypatch.setattr("demonet.ops.cpu_products.GROUPED_DTYPES", ())
+        monkeypatch.setattr("demonet.ops.cpu.GROUPED_DTYPES", ())
     else:
         override(padded_entries=0)
     looped = cpu.degree_linear(x, weight, offsets, task), cpu.degree_outer(x, x, offsets, task, 3)

@@ -14,8 +14,7 @@ from tests.reference.graphs import drawn_by_seed
 from demonet import backend
 from demonet.degree import DegreeLayout
 from demonet.ops.graph import Graph
-from demonet.ops.schedule.buffers import Buffers
-from demonet.ops.schedule.cpu import cut_blocks, cut_pieces
+from demonet.ops.schedule.cpu import Buffers, cut_blocks, cut_pieces
 
 LEAST = backend.current().buffer_bytes
 

@@ -15,7 +15,8 @@ from demonet.degree import DegreeLayout
 from demonet.degree.keep import Memo
 from demonet.errors import DemonetError
 from demonet.ops import aggregate, sparse
-from demonet.ops.sparse import is_sparse, sparse_aggregate, sparse_linear, sparse_rows
+from demonet.ops.backend import is_sparse
+from demonet.ops.sparse import sparse_aggregate, sparse_linear, sparse_rows
 
 
 def half_empty(rows, width, seed):

@@ -11,7 +11,7 @@ from torch import Tensor
 from demonet.degree.layout import DegreeLayout
 from demonet.distributed.partition import Part
 from demonet.distributed.shared import SharedRows
-from demonet.ops.schedule.buffers import Buffers
+from demonet.ops.schedule.cpu import Buffers
 
 
 def world() -> int:

@@ -16,7 +16,7 @@ from demonet.nn.dropout import Dropout, noise_of
 from demonet.nn.hashing import mix
 from demonet.nn.models import NodeDEMONet
 from demonet.nn.prepared import GraphInput
-from demonet.ops.sparse import is_sparse
+from demonet.ops.backend import is_sparse
 
 _STEP = 0x1E3779B97F4A7C15
 _WORDS = 2**14  # 64-bit numbers that are mixed at a time, so that they stay in the cache

@@ -27,7 +27,8 @@ from demonet.features.blocks import STRUCTURE_NAMES
 from demonet.nn.conv import DEMOConv
 from demonet.nn.models import NodeDEMONet
 from demonet.nn.weights import DegreeWeights
-from demonet.ops.sparse import is_sparse, sparse_rows
+from demonet.ops.backend import is_sparse
+from demonet.ops.sparse import sparse_rows
 from demonet.train.objective import Objective, Regress
 
 

@@ -18,7 +18,7 @@ class After(nn.Sequential):
     """
 
     def forward(self, y: Tensor) -> Tensor:
-        """All of them."""
+        """Apply them, as one function where there is a kernel."""
         fused = self.fused()
         if fused is None or not applies(y, fused[1]):
             return super().forward(y)

@@ -25,13 +25,13 @@ from torch import Tensor
 from demonet.degree.lists import ranges
 from demonet.errors import DemonetError
 from demonet.nn.prepared import GraphInput, take_rows
-from demonet.ops.sparse import is_sparse
+from demonet.ops.backend import is_sparse
 
 if TYPE_CHECKING:
     from demonet.nn.models import NodeDEMONet
 
 ROWS = 65_536  # of a whole graph that are computed at once
-MUCH = 0.25  # share of its rows from which on some nodes are evaluated with all of them
+WHOLE_SHARE = 0.25  # a batch of nodes that reads more than this share of the rows is evaluated with the whole graph
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +181,7 @@ class NeighbourSampler:
 
     def evaluation(self, nodes: Tensor) -> NodeBatch | WholeGraph:
         """What gives distinct nodes their exact scores: all that the layers read, or the graph where that is much."""
-        exact, most = copy.copy(self), self.graph.layout.num_nodes * MUCH
+        exact, most = copy.copy(self), self.graph.layout.num_nodes * WHOLE_SHARE
         exact.neighbours = None
         return exact._batch(nodes, None, most) or WholeGraph(self.graph)
 

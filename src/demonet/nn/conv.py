@@ -11,7 +11,6 @@ from torch.nn.parameter import UninitializedParameter
 from torch_geometric.nn import MessagePassing
 from torch_geometric.nn.dense.linear import Linear
 
-from demonet.checks import check_sides
 from demonet.degree.count import count_degree
 from demonet.degree.keep import Memo, lasting
 from demonet.degree.layout import DegreeLayout
@@ -22,8 +21,9 @@ from demonet.nn.edges import Edges, check_length
 from demonet.nn.weights import make_weights
 from demonet.nn.weights.base import set_to_zero
 from demonet.ops import Options, Weights, aggregate, backend, conv
+from demonet.ops.backend import is_sparse
 from demonet.ops.reference import activate, aggregate_scale
-from demonet.ops.sparse import is_sparse, sparse_aggregate, sparse_linear, sparse_rows
+from demonet.ops.sparse import sparse_aggregate, sparse_linear, sparse_rows
 
 Scheme = str  # a name in demonet.nn.weights.SCHEMES
 Features = Tensor | tuple[Tensor, Tensor | None]
@@ -187,7 +187,7 @@ class DEMOConv(MessagePassing):
             size: ``(n_source, n_target)``; read from ``x`` if not given.
         """
         source, target = x if isinstance(x, (tuple, list)) else (x, x)
-        check_sides(source, target, size)
+        _check_sides(source, target, size)
         self._materialize(source, target)
         activation = self.act or "none"
         if isinstance(edge_index, DegreeLayout):
@@ -280,7 +280,8 @@ class DEMOConv(MessagePassing):
             activation: ``"none"``, ``"elu"`` or ``"relu"``.
         """
         layout, degree = (graph, graph.key) if isinstance(graph, DegreeLayout) else (None, graph)
-        self.tasks.see(degree if layout is None else layout.degrees)
+        if self.tasks.is_open:
+            self.tasks.see(degree if layout is None else layout.degrees)
         sparse = x is not None and is_sparse(x)
         if layout is not None and x is not None:
             self._check_layout(x, layout)
@@ -327,6 +328,7 @@ class DEMOConv(MessagePassing):
             scale: ``[targets]`` what the sums are multiplied by, in the place of ``aggr``.
         """
         if isinstance(graph, DegreeLayout):
+            self._check_layout(x, graph)
             degree = graph.key if degree is None else degree
             if edge_weight is not None:
                 check_length("edge weights", "edge", edge_weight, graph.num_edges)
@@ -406,3 +408,14 @@ class DEMOConv(MessagePassing):
 def _enter(x: Tensor, layout: DegreeLayout) -> Tensor:
     """Dense or sparse rows in degree order."""
     return sparse_rows(x, layout.order) if is_sparse(x) else layout.enter(x)
+
+
+def _check_sides(source: Tensor, target: Tensor | None, size: tuple[int, int] | None) -> None:
+    """Check the shape and type of a layer's features, and their number of rows against ``size``."""
+    for side, rows in enumerate((source, target)):
+        if rows is None:
+            continue
+        if rows.dim() != 2 or not rows.is_floating_point():
+            raise DemonetError(f"features are {list(rows.shape)} of {rows.dtype}, not real numbers [nodes, columns]")
+        if size is not None and rows.size(0) != size[side]:
+            raise DemonetError(f"{rows.size(0)} rows of features for size={tuple(size)}")

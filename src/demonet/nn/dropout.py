@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from demonet.ops import backend, gpu, reference
 from demonet.ops.library import library, ops
 from demonet.ops.noise import Noise, draw_key
-from demonet.ops.schedule.buffers import Buffers
+from demonet.ops.schedule.cpu import Buffers
 
 
 def draw_noise(
@@ -58,17 +58,6 @@ def _factors(bits: Tensor, p: float, out: Tensor) -> Tensor:
 def _chances(p: float) -> int:
     """How many of the 2**16 values keep an entry."""
     return max(round((1 - p) * 2**16), 1)
-
-
-def draw_noises(drops: Sequence[Dropout], rows: int, widths: Sequence[int], like: Tensor) -> list[Noise | None]:
-    """The noise of several layers, one after the other; drawn at once where that gives the same numbers."""
-    sizes = [rows * width for width in widths]
-    alike = all(drop.active and drop.p == drops[0].p and drop.source is None for drop in drops)
-    if not alike or any(size % 4 for size in sizes) or backend.tracing() or like.device.type != "cpu":
-        each = zip(drops, widths, strict=True)
-        return [drop.noise(rows, (width, 0), like) if drop.active else None for drop, width in each]
-    together = drops[0].noise(1, (sum(sizes), 0), like)
-    return [together._replace(values=values) for values in together.values.split_with_sizes(sizes)]
 
 
 class _Drop(torch.autograd.Function):

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from demonet.degree.layout import DegreeLayout
 from demonet.nn.after import count_batch
-from demonet.nn.dropout import draw_noises
 from demonet.nn.prepared import GraphInput, LayerInput
 from demonet.ops import Weights, backend, deep, stack
 from demonet.ops.graph import Graph
@@ -44,10 +43,10 @@ def deep_levels(model: DegreeNetwork, h: Tensor, given: LayerInput) -> Sequence[
     matrices = [conv.weights.for_groups(layout) for conv in convs]
     if not all(own is not None and conv.keep_sums for conv, own in zip(convs, matrices, strict=True)):
         return None
-    drops, width = [drop for _, _, drop in parts], model.config.hidden
-    layers, noises = [], draw_noises(drops, h.size(0), [width] * len(convs), h)
-    for conv, own, (norm, refine, _), noise in zip(convs, matrices, parts, noises, strict=True):
+    layers = []
+    for conv, own, (norm, refine, drop) in zip(convs, matrices, parts, strict=True):
         assert own is not None
+        noise = drop.noise(h.size(0), (model.config.hidden, 0), h) if drop.active else None
         weights = Weights(conv.seed.weight.t(), own, conv.bias)
         layers.append(deep.DeepLayer(weights, refine, count_batch(norm), noise))
     return deep.levels(deep.Deep(layers, Graph.of(layout), convs[0].options()), h, given.neighbourhood)

@@ -24,8 +24,9 @@ from demonet.nn.dropout import Dropout
 from demonet.nn.fused import deep_levels, stack_loss
 from demonet.nn.prepared import GraphInput, LayerInput, layer_input, prepare
 from demonet.ops import ReadOut, linear_cross_entropy, read_out
+from demonet.ops.backend import is_sparse
 from demonet.ops.reference import activate
-from demonet.ops.sparse import is_sparse, sparse_linear
+from demonet.ops.sparse import sparse_linear
 
 Graph = Tensor | DegreeLayout | None
 

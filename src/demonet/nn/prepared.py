@@ -17,7 +17,8 @@ from demonet.degree.union import LayoutUnion
 from demonet.errors import DemonetError
 from demonet.nn.conv import DEMOConv
 from demonet.ops import backend
-from demonet.ops.sparse import is_sparse, sparse_rows
+from demonet.ops.backend import is_sparse
+from demonet.ops.sparse import sparse_rows
 
 AHEAD = 32  # batches of small graphs that are assembled at a time
 

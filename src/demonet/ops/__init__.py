@@ -13,10 +13,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from demonet.degree.layout import DegreeLayout
-from demonet.degree.permute import select_by
+from demonet.degree.layout import DegreeLayout, select_by
 from demonet.ops import backend, library, reference
-from demonet.ops.graph import Graph, Options, Weights, tables_of, tensors_of
+from demonet.ops.graph import Graph, Options, Weights, tensors_of, tiles_for
 from demonet.ops.library import Conv, Grouped, LinearCrossEntropy, ops
 from demonet.ops.noise import Noise
 from demonet.ops.readout import ReadOut, read_out
@@ -78,7 +77,7 @@ def aggregate(
     """
     if isinstance(lists, DegreeLayout):
         back = [lists.back_pointer, lists.back_neighbours, lists.back_entry]
-        return library.aggregate(x, lists.pointer, lists.neighbours, weight, aggr, back, tables_of(lists, x)[:12])
+        return library.aggregate(x, lists.pointer, lists.neighbours, weight, aggr, back, tiles_for(lists, x))
     return library.aggregate(x, *lists[:2], weight, aggr, [*lists[2:]], [])
 
 

@@ -184,6 +184,11 @@ def family(x: Tensor) -> Family:
     return "cpu" if path == "cpu" and in_memory else "reference"
 
 
+def is_sparse(x: Tensor) -> bool:
+    """Whether x is a ``torch.sparse`` tensor; rows are then read as CSR."""
+    return x.layout in (torch.sparse_csr, torch.sparse_coo, torch.sparse_csc)
+
+
 def tracing() -> bool:
     """Whether ``torch.compile`` or ``torch.export`` is recording: values cannot be read, and must not be cached."""
     return torch.compiler.is_compiling()

@@ -13,8 +13,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from demonet.degree.keep import lasting
 from demonet.degree.layout import DegreeLayout
 from demonet.ops import backend
-from demonet.ops.schedule.buffers import Buffers
-from demonet.ops.schedule.cpu import Blocks, Piece, cut_blocks, cut_pieces
+from demonet.ops.schedule.cpu import Blocks, Buffers, Piece, cut_blocks, cut_pieces
 from demonet.ops.schedule.gpu import Groups, Tiles, cut_groups, cut_lists
 
 T = TypeVar("T")
@@ -58,6 +57,24 @@ class Weights(NamedTuple):
         return (y, y) if combine == "add" else (y[:, : self.seed.size(1)], y[:, self.seed.size(1) :])
 
 
+class BothTiles(NamedTuple):
+    """The tiles of lists and of the reversed lists; as plain tensors, one after the other, in ``torch.library``."""
+
+    forth: Tiles
+    back: Tiles
+
+    @classmethod
+    def of(cls, tensors: Sequence[Tensor]) -> BothTiles:
+        """Read from plain tensors."""
+        count = len(Tiles._fields)
+        return cls(Tiles(*tensors[:count]), Tiles(*tensors[count : 2 * count]))
+
+    @property
+    def reversed(self) -> list[Tensor]:
+        """Plain tensors for the sum along the reversed edges."""
+        return [*self.back, *self.forth]
+
+
 class Graph:
     """Rows in groups of one degree and their neighbour lists, with the schedules of the kernels.
 
@@ -80,8 +97,9 @@ class Graph:
         self.back_pointer, self.back_neighbours = back_pointer, back_neighbours
         self._settings = backend.current()
         self._made = _made_for(offsets, pointer)
+        self._tables = tables
         if tables:
-            given = Tiles(*tables[:6]), Tiles(*tables[6:12]), Groups(*tables[12:])
+            given = *BothTiles.of(tables), Groups(*tables[2 * len(Tiles._fields) :])
             self._made.update(zip(("tiles", "back_tiles", "groups"), given, strict=True))
 
     @classmethod
@@ -95,6 +113,11 @@ class Graph:
     def once(self, name: str, make: Callable[[], T]) -> T:
         """What a kernel derives from the graph, made when it is asked for first."""
         return _once(self._made, name, make)
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """What it was made of, to pass through ``torch.library``."""
+        return [self.offsets, *self.lists, *self.back, *self._tables]
 
     @property
     def lists(self) -> tuple[Tensor, Tensor]:
@@ -138,11 +161,6 @@ class Graph:
         """Memory for large results, the same in every epoch."""
         return self.once("buffers", Buffers)
 
-    @property
-    def tables(self) -> list[Tensor]:
-        """The schedules for Triton kernels as plain tensors, to pass through ``torch.library``."""
-        return [*self.tiles, *self.back_tiles, *self.groups]
-
 
 # Schedules by the offsets of a graph. They are found again where only tensors are passed on, as in compiled code.
 _SCHEDULES: Any = WeakTensorKeyDictionary()
@@ -177,14 +195,21 @@ def buffers_of(pointer: Tensor) -> Buffers:
 
 def tensors_of(layout: DegreeLayout, x: Tensor) -> list[Tensor]:
     """The arguments of :class:`Graph` for operators on ``x``, with schedules where Triton kernels will read them."""
-    return [*_lists(layout), *tables_of(layout, x)]
+    graph = _scheduled(layout, x)
+    return [*_lists(layout), *([] if graph is None else [*graph.tiles, *graph.back_tiles, *graph.groups])]
 
 
-def tables_of(layout: DegreeLayout, x: Tensor) -> list[Tensor]:
-    """:attr:`Graph.tables` where Triton kernels run on ``x``; none while tracing, unless they are already there."""
+def tiles_for(layout: DegreeLayout, x: Tensor) -> list[Tensor]:
+    """:class:`BothTiles` as plain tensors, where Triton kernels run on ``x``."""
+    graph = _scheduled(layout, x)
+    return [] if graph is None else [*graph.tiles, *graph.back_tiles]
+
+
+def _scheduled(layout: DegreeLayout, x: Tensor) -> Graph | None:
+    """The graph where Triton kernels run on ``x``; while tracing only if it is already there."""
     if backend.family(x) != "triton" or (backend.tracing() and "graph" not in layout.cache):
-        return []
-    return Graph.of(layout).tables
+        return None
+    return Graph.of(layout)
 
 
 def _lists(layout: DegreeLayout) -> Sequence[Tensor]:

@@ -16,10 +16,9 @@ from torch import Tensor
 from demonet.checks import check_edge_index
 from demonet.degree.lists import neighbour_lists
 from demonet.ops import backend, cpu, gpu, reference
-from demonet.ops.cpu_products import group_multiply, group_outer
-from demonet.ops.graph import Graph, Options, Weights, buffers_of, tiles_of
+from demonet.ops.cpu import group_multiply, group_outer
+from demonet.ops.graph import BothTiles, Graph, Options, Weights, buffers_of, tiles_of
 from demonet.ops.noise import Noise
-from demonet.ops.schedule.gpu import Tiles
 
 _WEIGHTS = "Tensor seed, Tensor matrices"
 _OPTIONS = "str aggr, str combine, str activation, bool keep"
@@ -61,60 +60,77 @@ def _neighbour_lists(edge_index: Tensor, sources: int, targets: int) -> tuple[Te
 
 
 def _aggregate(
-    x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, aggr: str, back: Any, tiles: list[Tensor]
+    x: Tensor,
+    pointer: Tensor,
+    neighbours: Tensor,
+    weight: Tensor | None,
+    aggr: str,
+    back: Sequence[Tensor] = (),
+    tiles: Sequence[Tensor] = (),
+    *,
+    reuse: bool = False,
 ) -> Tensor:
+    """The kernel; with ``reuse`` for training, where the memory of the sums is kept for the next epoch on a CPU."""
     if backend.family(x) == "triton":
-        return gpu.aggregate(x, pointer, neighbours, weight, aggr, Tiles(*tiles[:6]) if tiles else tiles_of(pointer))
+        given = BothTiles.of(tiles).forth if tiles else tiles_of(pointer)
+        return gpu.aggregate(x, pointer, neighbours, weight, aggr, given)
+    if reuse and pointer.numel() > backend.current().piece_graph_rows and backend.family(x) == "cpu":
+        return cpu.aggregate(x, pointer, neighbours, weight, aggr, buffers_of(pointer))
     out: Tensor = kernel_of("aggregate", x)(x, pointer, neighbours, weight, aggr)
     return out
 
 
 def _conv(
-    x: Tensor,
-    a: Tensor | None,
-    seed: Tensor,
-    matrices: Tensor,
-    bias: Tensor | None,
-    graph: list[Tensor],
-    noise: Tensor | None,
-    p: float,
-    *options: Any,
+    x: Tensor, a: Any, seed: Tensor, matrices: Tensor, bias: Any, graph: Any, noise: Any, p: float, *options: Any
 ) -> tuple[Tensor, Tensor]:
-    given = Weights(seed, matrices, bias), Graph(*graph), Options(*options)
-    out, sums = kernel_of("conv", x)(x, a, *given, _noise(noise, p))
-    return out, sums if a is None and given[2].keep else x.new_empty(0, x.size(1))
+    weights, given = Weights(seed, matrices, bias), Options(*options)
+    out, sums = kernel_of("conv", x)(x, a, weights, Graph(*graph), given, _noise(noise, p))
+    return out, sums if a is None and given.keep else x.new_empty(0, x.size(1))
 
 
 def _conv_backward(
+    grad: Tensor, out: Tensor, x: Tensor, a: Tensor, seed: Tensor, matrices: Tensor, graph: Any, *rest: Any
+) -> Sequence[Tensor]:
+    noise, p, *options, needs, known = rest
+    given = Weights(seed, matrices), Graph(*graph), Options(*options), _noise(noise, p)
+    return _conv_gradients(grad, out, x, a, *given, needs, known=known)
+
+
+def _conv_gradients(
     grad: Tensor,
     out: Tensor,
     x: Tensor,
-    a: Tensor,
-    seed: Tensor,
-    matrices: Tensor,
-    graph: list[Tensor],
-    noise: Tensor | None,
-    p: float,
-    *rest: Any,
-) -> list[Tensor]:
-    *options, needs, known = rest
-    given = Weights(seed, matrices), Graph(*graph), Options(*options)
-    if a.size(0) != x.size(0):  # not kept
-        a = _aggregate(x, *given[1].lists, None, given[2].aggr, [], graph[5:])
+    sums: Tensor | None,
+    weights: Weights,
+    graph: Graph,
+    options: Options,
+    noise: Noise | None,
+    needs: Sequence[bool],
+    *,
+    known: bool,
+) -> Sequence[Tensor]:
+    """The kernel of a convolution's derivatives; sums that were not kept are computed again."""
+    if sums is None or sums.size(0) != x.size(0):
+        tiles = graph.tiles if backend.family(x) == "triton" else ()
+        sums = _aggregate(x, *graph.lists, None, options.aggr, tiles=[*tiles, *tiles])
+    kernel, given = kernel_of("conv_backward", x), (grad, out, x, sums, weights, graph, options)
     if backend.family(x) == "reference":
-        found = reference.conv_backward(grad, out, x, a, *given, known=known, noise=_noise(noise, p))
-        return [x.new_empty(0) if by is None else by for by in found]
-    kernel = kernel_of("conv_backward", x)
-    gradients: list[Tensor] = kernel(grad, out, x, a, *given, needs, known=known, noise=_noise(noise, p))
-    return gradients
+        return [x.new_empty(0) if by is None else by for by in kernel(*given, known=known, noise=noise)]
+    found: Sequence[Tensor] = kernel(*given, needs, known=known, noise=noise)
+    return found
 
 
 def _noise(values: Tensor | None, p: float) -> Noise | None:
     return None if values is None else Noise(values, p)
 
 
+def _cross_entropy_backward(grad: Tensor, h: Tensor, *rest: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    found: tuple[Tensor, Tensor, Tensor] = kernel_of("linear_cross_entropy_backward", h)(grad, h, *rest)
+    return found
+
+
 def _dispatched(name: str) -> Callable[..., Any]:
-    return lambda *args: kernel_of(name, args[1] if name.endswith("entropy_backward") else args[0])(*args)
+    return lambda x, *rest: kernel_of(name, x)(x, *rest)
 
 
 _IMPLEMENTATIONS: dict[str, Callable[..., Any]] = {
@@ -122,25 +138,16 @@ _IMPLEMENTATIONS: dict[str, Callable[..., Any]] = {
     "aggregate": _aggregate,
     "conv": _conv,
     "conv_backward": _conv_backward,
+    "linear_cross_entropy_backward": _cross_entropy_backward,
 }
 
 # ----------------------------------------------------------------------------------------------- shapes for tracing
 
 
-def _conv_shapes(
-    x: Tensor,
-    a: Tensor | None,
-    seed: Tensor,
-    matrices: Tensor,
-    bias: Any,
-    graph: Any,
-    noise: Any,
-    p: Any,
-    *options: Any,
-) -> tuple[Tensor, Tensor]:
-    given = Options(*options)
-    width = Weights(seed, matrices).width(given.combine)
-    return x.new_empty(x.size(0), width), x.new_empty(x.size(0) if a is None and given.keep else 0, x.size(1))
+def _conv_shapes(x: Tensor, a: Tensor | None, seed: Tensor, matrices: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
+    *_, combine, _, keep = rest
+    width = Weights(seed, matrices).width(combine)
+    return x.new_empty(x.size(0), width), x.new_empty(x.size(0) if a is None and keep else 0, x.size(1))
 
 
 def _conv_backward_shapes(
@@ -174,6 +181,13 @@ for _name, _shape in _SHAPES.items():
 
 
 # ------------------------------------------------------------------------------------------------------ derivatives
+#
+# Every operator has one function that saves what its derivatives need, and one that computes them. Both serve the
+# operator in ``torch.ops``, which is called where something traces, and an autograd function around the kernels.
+
+
+def _save_tensors(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*(given for given in inputs if isinstance(given, Tensor)))
 
 
 def _aggregate_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -182,9 +196,8 @@ def _aggregate_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> Non
     ctx.save_for_backward(x if weight is not None else None, pointer, neighbours, weight, *back, *tiles)
 
 
-def _aggregate_backward(ctx: Any, grad: Tensor, kernel: Callable[..., Tensor] | None = None) -> tuple[Any, ...]:
+def _aggregate_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     """By x: the same sum along the reversed edges. By the weights: a product along every edge."""
-    kernel = kernel or aggregate
     x, pointer, neighbours, weight, *rest = ctx.saved_tensors
     back, tiles = rest[: ctx.back], rest[ctx.back :]
     scale = reference.aggregate_scale(pointer, ctx.aggr, grad.dtype)
@@ -195,7 +208,8 @@ def _aggregate_backward(ctx: Any, grad: Tensor, kernel: Callable[..., Tensor] | 
         if len(back) < (2 if weight is None else 3):  # the reversed edges are not sorted yet
             back, tiles = reversed_lists(pointer, neighbours, grad.size(0), ctx.rows), []
         back_weight = None if weight is None else weight[back[2]]
-        by_x = kernel(grad, *back[:2], back_weight, "sum", [pointer, neighbours], [*tiles[6:], *tiles[:6]])
+        tiles = BothTiles.of(tiles).reversed if tiles else []
+        by_x = aggregate(grad, *back[:2], back_weight, "sum", [pointer, neighbours], tiles, reuse=True)
     if weight is not None and ctx.needs_input_grad[3]:
         by_weight = ops.edge_product(x, grad, pointer, neighbours).to(weight.dtype)
     return by_x, None, None, by_weight, None, [None] * ctx.back, [None] * ctx.tiles
@@ -246,7 +260,35 @@ def _degree_pool_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     return grad[cell], None, None, None
 
 
-def conv_backward_twice(
+def _conv_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    x, a, seed, matrices, _, tensors, noise, p, *options = inputs
+    out, sums = output
+    ctx.set_materialize_grads(False)  # the sums are not differentiated: no zeros of their size
+    ctx.save_for_backward(out, x, sums if a is None else a, seed, matrices)
+    ctx.graph, ctx.options, ctx.noise = Graph(*tensors), Options(*options), _noise(noise, p)
+    ctx.known, ctx.sums, ctx.rest = a is not None, None, ([None] * len(tensors), *[None] * 6)
+
+
+def _conv_derivatives(ctx: Any, grad: Tensor, _by_sums: None = None) -> tuple[Any, ...]:
+    """By x, a, the seed map, the matrices and the bias."""
+    out, x, a, seed, matrices = ctx.saved_tensors
+    needs, weights, grad = ctx.needs_input_grad[:5], Weights(seed, matrices), grad.contiguous()
+    graph, options, noise = ctx.graph, ctx.options, ctx.noise
+    sums = a if ctx.sums is None else ctx.sums
+    found: Sequence[Tensor | None]
+    if torch.is_grad_enabled():
+        found = _conv_again(grad, out, x, a if ctx.known else None, weights, graph, options, noise)
+    elif backend.eager(grad, x):
+        found = _conv_gradients(grad, out, x, sums, weights, graph, options, noise, needs, known=ctx.known)
+    else:
+        values, p = (None, 0.0) if noise is None else noise[:2]
+        kept = x.new_empty(0, x.size(1)) if sums is None else sums
+        given = (seed, matrices, graph.tensors, values, p, *options)
+        found = ops.conv_backward(grad, out, x, kept, *given, needs, known=ctx.known)
+    return (*[by if need else None for by, need in zip(found, needs, strict=True)], *ctx.rest)
+
+
+def _conv_again(
     grad: Tensor,
     out: Tensor,
     x: Tensor,
@@ -254,47 +296,27 @@ def conv_backward_twice(
     weights: Weights,
     graph: Graph,
     options: Options,
-    noise: Noise | None = None,
+    noise: Noise | None,
 ) -> Sequence[Tensor | None]:
     """Derivatives of a convolution made of operators that have derivatives themselves; ``a`` where it was given."""
-    sums = partial(ops.aggregate, tiles=[])
-    forth, back = [*graph.lists], [*graph.back]
+    sums, forth, back = partial(ops.aggregate, tiles=[]), [*graph.lists], [*graph.back]
     given = a if a is not None else sums(x, *forth, None, options.aggr, back)
     kernels = reference.Kernels(partial(sums, back=forth), ops.degree_linear, ops.degree_outer)
-    known = a is not None
-    return reference.conv_backward(
-        grad, out, x, given, weights, graph, options, known=known, kernels=kernels, noise=noise
-    )
+    how: Any = {"known": a is not None, "kernels": kernels, "noise": noise}
+    return reference.conv_backward(grad, out, x, given, weights, graph, options, **how)
 
 
-def _conv_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    x, a, seed, matrices, bias, graph, noise, ctx.p, *options = inputs
-    out, sums = output
-    ctx.options, ctx.known, ctx.bias, ctx.tensors = Options(*options), a is not None, bias is not None, len(graph)
-    ctx.set_materialize_grads(False)  # the sums are not differentiated: no zeros of their size
-    ctx.save_for_backward(out, x, sums if a is None else a, seed, matrices, noise, *graph)
-
-
-def _conv_gradient(ctx: Any, grad: Tensor, _by_sums: None) -> tuple[Any, ...]:
-    out, x, a, seed, matrices, noise, *graph = ctx.saved_tensors
+def _cross_entropy_derivatives(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    h, weight, bias, *rest = ctx.saved_tensors
     found: Sequence[Tensor | None]
-    if torch.is_grad_enabled():
-        given = (Weights(seed, matrices), Graph(*graph), ctx.options)
-        found = conv_backward_twice(grad, out, x, a if ctx.known else None, *given, _noise(noise, ctx.p))
+    if not backend.eager(h, weight, bias):
+        found = ops.linear_cross_entropy_backward(grad, h, weight, bias, *rest)
+    elif torch.is_grad_enabled():
+        loss = reference.linear_cross_entropy(h, weight, bias, *rest)
+        found = reference.derivatives([loss], [h, weight, bias], [grad])
     else:
-        needs = [*ctx.needs_input_grad[:4], ctx.bias and ctx.needs_input_grad[4]]
-        given = (seed, matrices, graph, noise, ctx.p, *ctx.options)
-        found = ops.conv_backward(grad.contiguous(), out, x, a, *given, needs, known=ctx.known)
-    wanted = [by if need else None for by, need in zip(found, ctx.needs_input_grad[:5], strict=True)]
-    return (*wanted, [None] * ctx.tensors, *[None] * 6)
-
-
-def _linear_cross_entropy_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-    return (*ops.linear_cross_entropy_backward(grad, *ctx.saved_tensors), None, None)
-
-
-def _save_tensors(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    ctx.save_for_backward(*(given for given in inputs if isinstance(given, Tensor)))
+        found = _cross_entropy_backward(grad, h, weight, bias, *rest)
+    return *found, None, None
 
 
 for _name, _backward, _context in (
@@ -303,12 +325,10 @@ for _name, _backward, _context in (
     ("degree_linear", _degree_linear_backward, _save_tensors),
     ("degree_outer", _degree_outer_backward, _save_tensors),
     ("degree_pool", _degree_pool_backward, _degree_pool_context),
-    ("conv", _conv_gradient, _conv_context),
-    ("linear_cross_entropy", _linear_cross_entropy_backward, _save_tensors),
+    ("conv", _conv_derivatives, _conv_context),
+    ("linear_cross_entropy", _cross_entropy_derivatives, _save_tensors),
 ):
     torch.library.register_autograd(f"demonet::{_name}", _backward, setup_context=_context, lib=library)
-
-# --------------------------------------------- kernels as plain autograd functions, see demonet.ops.backend.direct
 
 
 class Conv(torch.autograd.Function):
@@ -328,53 +348,36 @@ class Conv(torch.autograd.Function):
     ) -> Tensor:
         """The convolution."""
         out, sums = kernel_of("conv", x)(x, a, Weights(seed, matrices, bias), graph, options, noise)
-        ctx.graph, ctx.options, ctx.noise = graph, options, noise
+        ctx.graph, ctx.options, ctx.noise, ctx.known, ctx.rest = (
+            graph,
+            options,
+            noise,
+            a is not None,
+            (None, None, None),
+        )
         ctx.sums = sums if a is None and options.keep else None  # neither input nor output, so not saved below
         ctx.save_for_backward(out, x, a, seed, matrices)
         kept: Tensor = out
         return kept
 
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        """Its derivatives."""
-        out, x, a, seed, matrices = ctx.saved_tensors
-        graph, options, needs = ctx.graph, ctx.options, ctx.needs_input_grad[:5]
-        grad, weights = grad.contiguous(), Weights(seed, matrices)
-        found: Sequence[Tensor | None]
-        if torch.is_grad_enabled():
-            found = conv_backward_twice(grad, out, x, a, weights, graph, options, ctx.noise)
-        else:
-            sums = ctx.sums if a is None else a
-            if sums is None:
-                tiles = list(graph.tiles) if backend.family(x) == "triton" else []
-                sums = _aggregate(x, graph.pointer, graph.neighbours, None, options.aggr, [], tiles)
-            given = (grad, out, x, sums, weights, graph, options, needs)
-            found = kernel_of("conv_backward", x)(*given, known=a is not None, noise=ctx.noise)
-        return (*[by if need else None for by, need in zip(found, needs, strict=True)], None, None, None)
+    backward = staticmethod(_conv_derivatives)
 
 
 class _Aggregate(torch.autograd.Function):
     @staticmethod
     def forward(*given: Any) -> Tensor:
-        return _aggregate_again(*given)
+        return _aggregate(*given, reuse=True)
 
     setup_context = staticmethod(_aggregate_context)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        kernel = None if torch.is_grad_enabled() else _aggregate_again
-        return *_aggregate_backward(ctx, grad, kernel)[:5], None, None
+        return *_aggregate_backward(ctx, grad)[:5], None, None
 
 
-def _aggregate_again(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, *rest: Any) -> Tensor:
-    """The operator in training: the same lists are summed in every epoch, so the memory of the sums is kept."""
-    if backend.family(x) != "cpu":
-        return _aggregate(x, pointer, neighbours, weight, *rest)
-    buffers = buffers_of(pointer) if pointer.numel() > backend.current().piece_graph_rows else None
-    return cpu.aggregate(x, pointer, neighbours, weight, rest[0], buffers)
-
-
-def aggregate(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, *rest: Any) -> Tensor:
+def aggregate(
+    x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, *rest: Any, reuse: bool = False
+) -> Tensor:
     """The operator ``aggregate``, by the shortest way."""
     tensors = (x,) if weight is None else (x, weight)
     if not backend.eager(*tensors):
@@ -382,7 +385,7 @@ def aggregate(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | N
     elif torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
         found = _Aggregate.apply(x, pointer, neighbours, weight, *rest)
     else:
-        found = _aggregate(x, pointer, neighbours, weight, *rest)
+        found = _aggregate(x, pointer, neighbours, weight, *rest, reuse=reuse)
     return found
 
 
@@ -396,37 +399,29 @@ class LinearCrossEntropy(torch.autograd.Function):
         loss: Tensor = kernel_of("linear_cross_entropy", h)(h, weight, bias, target, share)
         return loss
 
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        """Its derivatives."""
-        h, weight, bias, *rest = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            loss = reference.linear_cross_entropy(h, weight, bias, *rest)
-            return *reference.derivatives([loss], [h, weight, bias], [grad]), None, None
-        return *kernel_of("linear_cross_entropy_backward", h)(grad, h, weight, bias, *rest), None, None
+    backward = staticmethod(_cross_entropy_derivatives)
 
 
 class Grouped(torch.autograd.Function):
-    """:func:`demonet.ops.grouped`."""
+    """:func:`demonet.ops.grouped`: ``degree_linear`` where every group is a task of its own, cut once on a CPU."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, matrices: Tensor, graph: Graph) -> Tensor:
         """The products."""
         ctx.graph = graph
-        ctx.save_for_backward(x, matrices)
+        ctx.save_for_backward(x, matrices, graph.offsets, torch.arange(matrices.size(0)))
         return group_multiply(x, matrices, graph.blocks, x.new_empty(x.size(0), matrices.size(2)))
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         """Their derivatives."""
-        (x, matrices), graph = ctx.saved_tensors, ctx.graph
-        by_x = by_matrices = None
         if torch.is_grad_enabled():
-            group = torch.arange(matrices.size(0))
-            by_x = ops.degree_linear(grad, matrices.transpose(1, 2), graph.offsets, group)
-            return by_x, ops.degree_outer(x, grad, graph.offsets, group, matrices.size(0)), None
+            return _degree_linear_backward(ctx, grad)[:3]
+        x, matrices, *_ = ctx.saved_tensors
+        by_x = by_matrices = None
         if ctx.needs_input_grad[0]:
-            by_x = group_multiply(grad, matrices.transpose(1, 2), graph.blocks, torch.empty_like(x))
+            by_x = group_multiply(grad, matrices.transpose(1, 2), ctx.graph.blocks, torch.empty_like(x))
         if ctx.needs_input_grad[1]:
-            by_matrices = group_outer(x, grad, graph.blocks, graph.buffers.empty(tuple(matrices.shape), x))
+            out = ctx.graph.buffers.empty(tuple(matrices.shape), x)
+            by_matrices = group_outer(x, grad, ctx.graph.blocks, out)
         return by_x, by_matrices, None

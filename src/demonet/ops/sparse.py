@@ -11,17 +11,12 @@ from demonet.degree.keep import Memo
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.lists import ranges
 from demonet.errors import DemonetError
-from demonet.ops import backend
-from demonet.ops.library import ops, reversed_lists
+from demonet.ops import backend, library
+from demonet.ops.library import reversed_lists
 from demonet.ops.reference import aggregate_scale
 
 SPARSE_ROWS = 20_000  # targets from which on sums over neighbours may stay sparse
 DENSE_ENTRIES = 2**24  # entries up to which they become dense nevertheless
-
-
-def is_sparse(x: Tensor) -> bool:
-    """Whether x is a ``torch.sparse`` tensor; rows are then read as CSR."""
-    return x.layout in (torch.sparse_csr, torch.sparse_coo, torch.sparse_csc)
 
 
 def sparse_linear(
@@ -44,7 +39,8 @@ def sparse_linear(
     back: Sequence[Tensor] | None = None
     if columns is not None and csr is x and matrix.requires_grad and not backend.tracing():
         back = columns.get([x], lambda: reversed_lists(x.crow_indices(), x.col_indices(), x.size(0), x.size(1)))
-    return ops.aggregate(matrix.contiguous(), csr.crow_indices(), csr.col_indices(), values, "sum", back or [], [])
+    lists = csr.crow_indices(), csr.col_indices()
+    return library.aggregate(matrix.contiguous(), *lists, values, "sum", [*(back or [])], [])
 
 
 def sparse_rows(x: Tensor, index: Tensor | None) -> Tensor:

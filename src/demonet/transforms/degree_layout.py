@@ -15,7 +15,8 @@ from torch_geometric.utils import select
 from demonet.degree.count import By, check_by
 from demonet.degree.layout import DegreeLayout
 from demonet.errors import DemonetError
-from demonet.ops.sparse import is_sparse, sparse_rows
+from demonet.ops.backend import is_sparse
+from demonet.ops.sparse import sparse_rows
 
 _OWN = ("edge_index", "layout", "degree_order", "degree_rank", "num_nodes")
 

@@ -26,7 +26,8 @@ from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError
 from demonet.ops import backend
-from demonet.ops.sparse import dense_blocks, is_sparse, sparse_linear
+from demonet.ops.backend import is_sparse
+from demonet.ops.sparse import dense_blocks, sparse_linear
 
 T = TypeVar("T")
 SCHEMES: dict[str, type[DegreeWeights]] = {}

@@ -10,8 +10,9 @@ from demonet.degree.tasks import DegreeTasks
 from demonet.nn.hashing import SHARED_KEY, hash_functions, hash_map
 from demonet.nn.weights.base import DegreeWeights, enough_rows, glorot_, register
 from demonet.ops import aggregate, backend, neighbour_lists
+from demonet.ops.backend import is_sparse
 from demonet.ops.library import reversed_lists
-from demonet.ops.sparse import dense_blocks, is_sparse
+from demonet.ops.sparse import dense_blocks
 
 
 @register("hash")
