@@ -10,16 +10,22 @@ from types import SimpleNamespace
 from typing import get_args
 
 import pytest
+from sklearn import metrics as sk
 from tests.runs.files import write_graphs, write_problem, write_tasks
 from typer.testing import CliRunner
 
-from demonet import cli
+from demonet import cli, methods
+from demonet.data.splits import thirds
+from demonet.data.synthetic import flip_graph
 from demonet.ensemble import EFFORTS
 from demonet.errors import DemonetError, DemonetWarning
-from demonet.runs import Reading, compare, competitors
+from demonet.methods.cost import Size
+from demonet.methods.simple import DegreeKNN
+from demonet.runs import Reading, compare
 from demonet.runs.compare import CompareProgress, Comparing, compare_run
 from demonet.runs.statistics import holm, paired
 from demonet.runs.workers import attempt
+from demonet.train.metrics import METRICS, metrics_for
 
 FEW = ("majority", "degree-knn", "structural-lr")
 
@@ -146,7 +152,7 @@ def test_a_kill_at_the_first_file_blocks_nothing(problem):
 
 
 def given_order(names):
-    return sorted(names, key=lambda name: competitors.COSTS.get(name, competitors.Cost()).fixed)
+    return sorted(names, key=lambda name: methods.get(name).cost.fixed)
 
 
 def test_other_files_or_settings_are_another_comparison(problem, refuses):
@@ -154,6 +160,7 @@ def test_other_files_or_settings_are_another_comparison(problem, refuses):
     refuses(lambda: run("majority", settings={"seed": 5}), "out", "overwrite")
     _, given = run("majority", settings={"seed": 5}, overwrite=True)
     assert len(given) == 3
+    assert run("majority", settings={"seed": 5})[1] == []
     lines = Path("labels.csv").read_text().splitlines()
     Path("labels.csv").write_text("\n".join([*lines[:-1], lines[-1].rsplit(",", 1)[0] + ",ring", ""]))
     refuses(lambda: run("majority", settings={"seed": 5}), "out")
@@ -181,14 +188,14 @@ def test_files_that_change_meanwhile_fail_the_cell(problem):
 
 
 def test_a_method_that_fails_is_a_row_with_its_reason(problem, monkeypatch):
-    predict = competitors.Competitor.predict
+    fit = DegreeKNN.fit
 
-    def failing(self, name, split, seed):
-        if name == "degree-knn" and seed == 1:
+    def failing(self, data, split, seed):
+        if seed == 1:
             raise DemonetError("no neighbours today", hint="try again")
-        return predict(self, name, split, seed)
+        return fit(self, data, split, seed)
 
-    monkeypatch.setattr(competitors.Competitor, "predict", failing)
+    monkeypatch.setattr(DegreeKNN, "fit", failing)
     seen = []
 
     class Listening(CompareProgress):
@@ -244,10 +251,10 @@ def asked():
 
 def test_a_small_graph_leaves_out_nothing_and_a_large_one_the_slow(problem):
     inputs = compare._plan.__wrapped__(asked()).inputs
-    names = competitors.methods_for(inputs)
-    small, large = competitors.Size.of(inputs), competitors.Size(100.0, 2000.0, 0.001, 16, 100.0)
-    assert [name for name in names if competitors.cost(name, small, 1000) > compare.MOST_SECONDS] == []
-    slow = {name for name in names if competitors.cost(name, large, 140) > compare.MOST_SECONDS}
+    names = compare.methods_for(inputs)
+    small, large = Size.of(inputs.graphs, 1000), Size(100.0, 2000.0, 0.001, 16, 100.0, 140)
+    assert [name for name in names if methods.get(name).cost(small) > compare.MOST_SECONDS] == []
+    slow = {name for name in names if methods.get(name).cost(large) > compare.MOST_SECONDS}
     assert {"struc2vec", "graphwave", "dcnn", "gat", "pna"} <= slow
     assert not {"majority", "degree-svm", "structural-rf", "gcn"} & slow
 
@@ -283,12 +290,12 @@ def test_methods_that_do_not_apply_are_refused(problem, refuses):
     refuses(lambda: run("gnc"), "gnc")
     assert not Path("out").exists()
     with_attributes = compare._plan.__wrapped__(asked().replace("null]", '"features.csv"]')).inputs
-    assert "attribute-lr" in competitors.methods_for(with_attributes)
+    assert "attribute-lr" in compare.methods_for(with_attributes)
 
 
 @pytest.mark.parametrize(
     "settings",
-    [{"splits": 1}, {"jobs": 0}, {"metric": "auc"}, {"effort": "huge"}, {"test": 0.0}, {"time_limit": 0.0}],
+    [{"splits": 1}, {"jobs": 0}, {"metric": "rmse"}, {"effort": "huge"}, {"test": 0.0}, {"time_limit": 0.0}],
 )
 def test_settings_that_cannot_be_are_refused(settings, refuses):
     refuses(lambda: Comparing(**settings))
@@ -308,6 +315,39 @@ def test_the_metric_ranks_without_computing_again(problem):
     }
     assert majority["balanced"].mean == pytest.approx(1 / 3)  # one of three classes is always right
     assert majority["accuracy"].mean > 0.4
+
+
+@pytest.mark.parametrize("positive", [0, 1])
+def test_metrics_of_probabilities_are_those_of_scikit_learn(positive):
+    data = flip_graph(0, num_nodes=200)
+    split = thirds(data.y, 0, stratified=True)
+    fitted = methods.get("structural-lr")().fit(data, split)
+    metrics = {name: METRICS[name].of_class(positive, positive) for name in metrics_for("classify")}
+    found = compare.measured(fitted, data.y, split.test, metrics)
+    y, probability = data.y[split.test].numpy(), fitted.predict_proba()[split.test].numpy()
+    assert found["auc"] == pytest.approx(sk.roc_auc_score(y, probability[:, 1]))
+    assert found["average-precision"] == pytest.approx(
+        sk.average_precision_score(y == positive, probability[:, positive])
+    )
+    assert found["log-loss"] == pytest.approx(sk.log_loss(y, probability))
+    assert found["accuracy"] == fitted.score(split.test, data.y)
+
+
+def test_a_loss_ranks_the_smallest_first_and_a_class_can_be_the_positive_one(problem, refuses):
+    lines = Path("labels.csv").read_text().splitlines()
+    names = sorted({line.rsplit(",", 1)[1] for line in lines[1:]})
+    two = [line.replace(f",{names[2]}", f",{names[1]}") for line in lines]
+    Path("labels.csv").write_text("\n".join([*two, ""]))
+    board, _ = run(settings={"metric": "log-loss"})
+    means = [row.mean for row in board.rows]
+    assert means == sorted(means)
+    both = [run(settings={"metric": "average-precision", "positive": name})[0] for name in names[:2]]
+    assert [board.about["title"] for board in both] == [f"average precision of {name!r}" for name in names[:2]]
+    majority = [next(row.mean for row in board.rows if row.method == "majority") for board in both]
+    assert sum(majority) == pytest.approx(1.0)  # the share of each class
+    assert run(settings={"metric": "average-precision"})[1] == []  # nothing is computed again
+    refuses(lambda: run(settings={"metric": "average-precision", "positive": "sphere"}), "sphere")
+    refuses(lambda: run(settings={"metric": "accuracy", "positive": names[0]}), names[0])
 
 
 def test_the_command_in_processes_of_its_own(problem):
@@ -340,5 +380,5 @@ def test_an_interruption_is_no_traceback(problem, monkeypatch):
 
 def test_the_command_lists_what_the_packages_define():
     command = import_module("demonet.cli.compare")
-    assert get_args(command.Metric) == compare.METRIC_NAMES
+    assert list(get_args(command.Metric)) == metrics_for("classify")
     assert get_args(command.Effort) == tuple(EFFORTS)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from demonet.runs.compare import Leaderboard
 
 COMPARING, FOLDER = "Comparing", "Folder"
-Metric = Literal["accuracy", "balanced", "macro-f1"]  # demonet.runs.compare.METRIC_NAMES
+# demonet.train.metrics.metrics_for("classify")
+Metric = Literal["accuracy", "balanced", "macro-f1", "auc", "average-precision", "log-loss"]
 
 
 @with_options
@@ -42,6 +43,13 @@ def compare(
     val: Annotated[float, typer.Option(help="Share for choosing.", rich_help_panel=COMPARING)] = 0.2,
     test: Annotated[float, typer.Option(help="Share for the test.", rich_help_panel=COMPARING)] = 0.2,
     metric: Annotated[Metric, typer.Option(help="Ranks the methods.", rich_help_panel=COMPARING)] = "accuracy",
+    positive: Annotated[
+        str | None,
+        typer.Option(
+            help="The positive one of two classes, for average-precision. Default: the rarer.",
+            rich_help_panel=COMPARING,
+        ),
+    ] = None,
     effort: Annotated[Effort, typer.Option(help="Of demonet-auto.", rich_help_panel=COMPARING)] = "quick",
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Processes at once. Default: one per core.", rich_help_panel=COMPARING)
@@ -78,6 +86,7 @@ def compare(
         val=val,
         test=test,
         metric=metric,
+        positive=positive,
         effort=effort,
         jobs=jobs or os.cpu_count() or 1,
         time_limit=time_limit,

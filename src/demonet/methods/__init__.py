@@ -1,19 +1,19 @@
-"""Methods that DEMO-Net is compared with: published systems and simple baselines, with one interface.
+"""Methods on a split with one interface: DEMO-Net, simple baselines, and the systems that it is compared with.
 
 Public:
 
-- :func:`names` lists the baselines in the order of the tables.
+- :func:`names` lists the methods: DEMO-Net, then the others in the order of the tables.
 - :func:`get` returns the class of a name. ``get(name)().fit(data, split, seed)`` trains it. The class also carries
-  its description (the docstring), ``kinds``, its default settings (``defaults``) and their citation
-  (``defaults.source``).
-- :class:`Method` and :class:`Settings` are the base classes, :func:`register` the decorator that adds a baseline.
+  its description (the docstring), ``kinds``, ``group``, ``cost``, its default settings (``defaults``) and their
+  citation (``defaults.source``).
+- :class:`Method` and :class:`Settings` are the base classes, :func:`register` the decorator that adds a method.
 
-To add a baseline, write a module with a subclass of :class:`Method` under ``@register`` and add the name of the
-module to ``_MODULES`` below. ``docs/extending/method.md`` shows each step.
+To add a method, write a module with a subclass of :class:`Method` under ``@register`` and add the name of the module
+to ``_MODULES`` below. ``docs/extending/method.md`` shows each step.
 
-Modules shared by several baselines: ``base`` (interface, settings, registry), ``selection`` (choosing a scikit-learn
-model on the validation part), ``network`` and ``layers`` (neural networks), ``embedding`` (unsupervised embeddings of
-nodes), ``kernel`` (graph kernels).
+Modules shared by several methods: ``base`` (interface, settings, registry), ``cost``, ``selection`` (choosing a
+scikit-learn model on the validation part), ``network`` and ``layers`` (neural networks), ``embedding`` (unsupervised
+embeddings of nodes), ``kernel`` (graph kernels).
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ from __future__ import annotations
 from importlib import import_module
 
 from demonet.errors import DemonetError
-from demonet.methods.base import REGISTRY, Method, Settings, register
+from demonet.methods.base import REGISTRY, Conditions, Method, Settings, register
 
-__all__ = ["Method", "Settings", "get", "names", "register"]
+__all__ = ["Conditions", "Method", "Settings", "get", "names", "register"]
 
-# In the order of the tables; a module with several baselines registers them in that order, too.
+# In the order of the tables; a module with several methods registers them in that order, too.
 _MODULES = (
+    "auto",
+    "closed_form",
+    "demonet",
     "simple",
     "structural",
     "attributes",
@@ -49,12 +52,12 @@ for _module in _MODULES:  # imported now, so that the registry has this order wh
 
 
 def names() -> list[str]:
-    """The names of all registered baselines, in the order of the tables."""
+    """The names of all registered methods, DEMO-Net first, the others in the order of the tables."""
     return list(REGISTRY)
 
 
 def get(name: str) -> type[Method]:
-    """The baseline with this name."""
+    """The method with this name."""
     if name not in REGISTRY:
-        raise DemonetError(f"unknown baseline {name!r}", hint=f"available: {', '.join(REGISTRY)}")
+        raise DemonetError(f"unknown method {name!r}", hint=f"available: {', '.join(REGISTRY)}")
     return REGISTRY[name]

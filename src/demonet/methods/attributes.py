@@ -25,7 +25,7 @@ from demonet.features import FeatureMap
 from demonet.features.blocks import BLOCK_ROWS
 from demonet.features.graph import adjacency
 from demonet.features.terms import document_weights, term_rows
-from demonet.methods.base import Items, Method, Settings, register
+from demonet.methods.base import Items, Method, Predicted, Settings, register
 from demonet.methods.selection import Rows, logistic
 
 _SCALES = (0.0, 0.25, 0.5, 1.0, 2.0)
@@ -40,13 +40,14 @@ class AttributeLR(Method):
     """
 
     name = "attribute-lr"
+    needs_attributes = True
     defaults = Settings("simple baseline of this project")
 
-    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Tensor:
+    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Predicted:
         x = node_attributes(data) if isinstance(data, Data) else graph_attributes(data)
         selected = logistic(x, y, split, kept=self.chosen)
         self.chosen = selected.model
-        return selected.predict(x)
+        return selected.outputs(x)
 
 
 class _AttributesAndContext(Method):
@@ -59,6 +60,7 @@ class _AttributesAndContext(Method):
     """
 
     kinds = ("nodes",)
+    needs_attributes = True
     defaults = Settings("simple baseline of this project")
     scale: float
 
@@ -66,7 +68,7 @@ class _AttributesAndContext(Method):
     def _context(self, data: Data, attributes: Rows) -> Rows:
         """One row per node."""
 
-    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Tensor:
+    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Predicted:
         attributes = node_attributes(cast(Data, data))
         context = normalize(self._context(cast(Data, data), attributes))
         scales, kept, best = _SCALES if split.val.numel() else (_DEFAULT_SCALE,), None, -1.0
@@ -77,7 +79,7 @@ class _AttributesAndContext(Method):
             rows = sparse.hstack(parts, format="csr") if any(map(sparse.issparse, parts)) else np.hstack(parts)
             selected = logistic(rows, y, split, kept=kept)
             if selected.accuracy > best:
-                best, self.scale, prediction = selected.accuracy, scale, selected.predict(rows)
+                best, self.scale, prediction = selected.accuracy, scale, selected.outputs(rows)
                 self.chosen = scale, selected.model
         return prediction
 
@@ -141,5 +143,5 @@ def kind_of(graphs: Sequence[Data]) -> MatrixKind:
     """What the attributes are; it is an error if there are none."""
     kind = matrix_kind(graphs)
     if kind == "none":
-        raise DemonetError("this baseline needs node attributes, but x is None", hint="structural-lr needs none")
+        raise DemonetError("this method needs node attributes, but x is None", hint="structural-lr needs none")
     return kind

@@ -1,4 +1,4 @@
-"""The interface of a baseline, its settings, and the registry of baselines."""
+"""The interface of a method, its settings, and the registry of methods."""
 
 from __future__ import annotations
 
@@ -8,18 +8,24 @@ from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 
+import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet.checks import check_split
 from demonet.data.splits import Split
 from demonet.errors import DemonetError
+from demonet.methods.cost import Cost
+from demonet.train.loop import History
+from demonet.train.presets import Family
 from demonet.train.problem import labels
 
-__all__ = ["Items", "Kind", "Method", "Settings", "at_least", "labels", "register"]
+__all__ = ["Conditions", "Items", "Kind", "Method", "Predicted", "Settings", "at_least", "labels", "register"]
 
 Kind: TypeAlias = Literal["nodes", "graphs"]
 Items: TypeAlias = Data | Sequence[Data]
+Predicted: TypeAlias = tuple[Tensor, Tensor | None]
+"""``[items]`` classes, and ``[items, classes]`` probabilities or None."""
 
 
 def at_least(minimum: int, default: Any = MISSING) -> Any:
@@ -32,7 +38,7 @@ def at_least(minimum: int, default: Any = MISSING) -> Any:
 
 @dataclass(frozen=True)
 class Settings:
-    """The hyper-parameters of a baseline. Subclasses add fields; ``__post_init__`` may check more than a minimum.
+    """The hyper-parameters of a method. Subclasses add fields; ``__post_init__`` may check more than a minimum.
 
     Attributes:
         source: The publication or program that the values come from.
@@ -52,8 +58,27 @@ class Settings:
                     raise DemonetError(f"{name} must be an integer of at least {minimum}, got {number!r}")
 
 
+@dataclass(frozen=True)
+class Conditions:
+    """What a comparison asks of every method; each reads what concerns it.
+
+    Attributes:
+        family: The kind of problem.
+        epochs: The limit of epochs of every network.
+        effort: The effort of the ensemble.
+        standardise: Whether networks read standardised attributes, not the attributes as they are.
+        seed: Of what is computed once for all splits.
+    """
+
+    family: Family
+    epochs: int
+    effort: str = "quick"
+    standardise: bool = False
+    seed: int = 0
+
+
 class Method(ABC):
-    """A method to compare with: trained on the training part, tuned on the validation part, applied to all items.
+    """A method on a split: trained on the training part, tuned on the validation part, applied to all items.
 
     A subclass sets ``name`` and ``defaults``, and implements :meth:`_fit`.
 
@@ -63,17 +88,31 @@ class Method(ABC):
     Attributes:
         name: The name in the registry, the results and the tables.
         kinds: Whether it classifies the nodes of a graph, graphs, or both.
+        group: Its group in a leaderboard.
+        cost: The estimated processor seconds of a fit, ``cost(size)``.
+        at_any_size: Whether a comparison includes it whatever it costs.
+        beside_fit: Whether ``demonet fit`` measures it beside a classifier.
+        needs_attributes: Whether nodes must have attributes.
+        on_device: Whether it computes on the device that holds the data; others need data on the CPU.
         defaults: The settings that its paper suggests; ``defaults.source`` is the citation.
         settings: The settings of this object.
         chosen: What the validation part decided in :meth:`fit`, which :meth:`refit` keeps: a classifier with its
             settings, a number of epochs. None where nothing is to be decided.
+        history: The learning curves of a network; None for other methods.
     """
 
     name: ClassVar[str]
     kinds: ClassVar[tuple[Kind, ...]] = ("nodes", "graphs")
+    group: ClassVar[str] = "simple baseline"
+    cost: ClassVar[Cost] = Cost()
+    at_any_size: ClassVar[bool] = False
+    beside_fit: ClassVar[bool] = False
+    needs_attributes: ClassVar[bool] = False
+    on_device: ClassVar[bool] = False
     defaults: ClassVar[Settings]
     settings: Settings
     chosen: Any = None
+    history: History | None = None
 
     def __init__(self, **changes: Any) -> None:
         known = [field.name for field in fields(self.defaults) if field.name != "source"]
@@ -82,6 +121,17 @@ class Method(ABC):
                 hint = f"available settings: {', '.join(known)}" if known else f"{self.name} has no settings"
                 raise DemonetError(f"{self.name} has no setting {name!r}", hint=hint)
         self.settings = replace(self.defaults, **changes)
+
+    @classmethod
+    def under(cls, conditions: Conditions) -> Self:
+        """The method as a comparison fits it."""
+        return cls()
+
+    @classmethod
+    def applies(cls, family: Family, *, attributes: bool = True) -> bool:
+        """Whether the method applies to a family of problems, with or without attributes."""
+        kind: Kind = "graphs" if family == "graphs" else "nodes"
+        return kind in cls.kinds and (not cls.needs_attributes or (attributes and family != "nodes"))
 
     def fit(self, data: Items, split: Split, seed: int = 0) -> Self:
         """Train on ``split.train`` and tune on ``split.val``; ``split.test`` is never used.
@@ -97,7 +147,7 @@ class Method(ABC):
         y = labels(data)
         check_split(split, y)
         self.chosen = None
-        self._prediction = self._fit(data, y, split, seed)
+        self._predicted, self._classes = self._fit(data, y, split, seed), int(y.max()) + 1
         return self
 
     def refit(self, data: Items, split: Split, seed: int = 0) -> Self:
@@ -106,12 +156,12 @@ class Method(ABC):
         The arguments are those of :meth:`fit`, which must have been called.
         """
         again = copy.copy(self)
-        again._prediction = again._fit(data, labels(data), split.joined(), seed)
+        again._predicted = again._fit(data, labels(data), split.joined(), seed)
         return again
 
     @abstractmethod
-    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Tensor:
-        """Train, and return the predicted class of every item.
+    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Predicted:
+        """Train, and return the predicted class of every item with its probabilities, or None if it has none.
 
         Where ``chosen`` is None, choose by the validation part and store the choice there; otherwise keep to it.
 
@@ -124,10 +174,22 @@ class Method(ABC):
 
     def predict(self) -> Tensor:
         """``[items]`` the predicted class of every item that :meth:`fit` was given."""
-        return self._prediction
+        return self._predicted[0]
+
+    def predict_proba(self) -> Tensor:
+        """``[items, classes]`` probabilities of every item that :meth:`fit` was given.
+
+        A method without probabilities, such as a support vector machine, gives 1 to the class that it predicts.
+        """
+        classes, probability = self._predicted
+        return F.one_hot(classes, self._classes).double() if probability is None else probability
 
     def embeddings(self) -> Tensor:
-        """``[items, width]`` the representation of every item, for baselines that compute one."""
+        """``[items, width]`` the representation of every item, for methods that compute one."""
+        raise DemonetError(f"{self.name} has no embeddings")
+
+    def first_embeddings(self, data: Data, seed: int = 0) -> Tensor:
+        """``[nodes, width]`` the representation of every node before any label is seen, for methods that have one."""
         raise DemonetError(f"{self.name} has no embeddings")
 
     def score(self, items: Tensor, y: Tensor) -> float:
@@ -136,15 +198,15 @@ class Method(ABC):
 
 
 REGISTRY: dict[str, type[Method]] = {}
-B = TypeVar("B", bound=Method)
+M = TypeVar("M", bound=Method)
 
 
-def register(baseline: type[B]) -> type[B]:
-    """Class decorator that makes a baseline available by its name."""
-    known = REGISTRY.setdefault(baseline.name, baseline)
-    if known is not baseline:
+def register(method: type[M]) -> type[M]:
+    """Class decorator that makes a method available by its name."""
+    known = REGISTRY.setdefault(method.name, method)
+    if known is not method:
         raise DemonetError(
-            f"baseline name {baseline.name!r} is taken by {known.__module__}.{known.__qualname__}",
+            f"method name {method.name!r} is taken by {known.__module__}.{known.__qualname__}",
             hint="choose another name",
         )
-    return baseline
+    return method

@@ -22,8 +22,9 @@ from torch_geometric.data import Data
 from demonet.data.splits import Split
 from demonet.errors import DemonetError
 from demonet.features.graph import adjacency
-from demonet.methods.base import Items, at_least, register
+from demonet.methods.base import Items, Predicted, at_least, register
 from demonet.methods.convolutional import GCN
+from demonet.methods.cost import Cost
 from demonet.methods.network import LayerSettings
 
 NO_CLASS = -1
@@ -59,10 +60,11 @@ class _CoTrained(GCN):
     """
 
     kinds = ("nodes",)
+    cost = Cost(2.0, 0.1, nodes=0.1)
     defaults = CoTrainingSettings("Li et al., AAAI'18, section 5", GCN.defaults.train, hidden=16, dropout=0.5)
     settings: CoTrainingSettings
 
-    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Tensor:
+    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Predicted:
         first, second = self.chosen or (None, None)
         self.chosen = first
         super()._fit(data, y, split, seed)

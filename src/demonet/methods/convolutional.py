@@ -19,6 +19,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GATConv, global_mean_pool
 
 from demonet.methods.base import at_least, register
+from demonet.methods.cost import Cost
 from demonet.methods.layers import (
     LinearFirstCheb,
     LinearFirstSAGE,
@@ -41,6 +42,7 @@ class GCN(Network):
     """
 
     name = "gcn"
+    cost = Cost(1.0, 0.1)
     defaults = LayerSettings(
         "Kipf and Welling, ICLR'17, section 5.2", TrainConfig(lr=0.01, weight_decay=5e-4), hidden=16, dropout=0.5
     )
@@ -69,6 +71,7 @@ class GCNCheby(Network):
     """Two layers ``Σ_k T_k(L̂) X W_k`` for k from 0 to the order; graphs are read out by the mean of their nodes."""
 
     name = "gcn-cheby"
+    cost = Cost(2.0, 0.3)
     defaults = ChebSettings("Kipf and Welling, ICLR'17, section 6.2", GCN.defaults.train, hidden=16, dropout=0.5)
     settings: ChebSettings
 
@@ -86,6 +89,7 @@ class GraphSAGE(Network):
     """
 
     name = "sage"
+    cost = Cost(0.5, 0.2)
     defaults = DeepSettings(
         "Hamilton et al., NeurIPS'17, section 4; width as in the authors' supervised trainer",
         TrainConfig(lr=0.01, weight_decay=0.0),
@@ -136,6 +140,7 @@ class GAT(Network):
     """
 
     name = "gat"
+    cost = Cost(4.0, 0.4)
     defaults = GATSettings(
         "Veličković et al., ICLR'18, section 3.3, transductive",
         TrainConfig(lr=0.005, weight_decay=5e-4),

@@ -13,6 +13,7 @@ from torch_geometric.data import Batch, Data
 
 from demonet.features.graph import adjacency
 from demonet.methods.base import at_least, register
+from demonet.methods.cost import Cost
 from demonet.methods.network import Classifier, Network, NetworkSettings
 from demonet.train.config import TrainConfig
 
@@ -35,6 +36,7 @@ class DCNN(Network):
     """
 
     name = "dcnn"
+    cost = Cost(0.2, 0.02, nodes=0.1)
     defaults = DCNNSettings("Atwood and Towsley, NeurIPS'16, section 3", TrainConfig(lr=0.05, weight_decay=0.0))
     settings: DCNNSettings
 

@@ -19,6 +19,7 @@ from demonet.features.union import Float, GraphUnion
 from demonet.kernels import WLSubtreeKernel
 from demonet.kernels.base import Expansion, GraphKernel
 from demonet.methods.base import at_least, register
+from demonet.methods.cost import Cost
 from demonet.methods.kernel import KernelSettings, KernelSVM
 
 _POSITIVE = Interval(Integral, 1, None, closed="left")
@@ -151,6 +152,7 @@ class DeepWL(KernelSVM):
     """
 
     name = "deepwl"
+    cost = Cost(0.5, 0.2, graphs=2.0)
     defaults = DeepWLSettings("Yanardag and Vishwanathan, KDD'15, and the authors' program", rounds=(2,))
     settings: DeepWLSettings
 

@@ -15,6 +15,7 @@ from torch_geometric.nn import DenseSAGEConv, dense_diff_pool, global_max_pool
 
 from demonet.errors import DemonetError
 from demonet.methods.base import at_least, register
+from demonet.methods.cost import Cost
 from demonet.methods.layers import LinearFirstSAGE
 from demonet.methods.network import Classifier, DeepSettings, Network
 from demonet.train.config import TrainConfig
@@ -44,6 +45,7 @@ class DiffPool(Network):
     """
 
     name = "diffpool"
+    cost = Cost(2.0, 1.3, dense=2000.0)
     kinds = ("graphs",)
     defaults = DiffPoolSettings(
         "Ying et al., NeurIPS'18, section 4.1; width, rate and batches as in the authors' example for ENZYMES",

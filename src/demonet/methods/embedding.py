@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import time
 from abc import abstractmethod
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import torch
@@ -13,7 +15,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet.data.splits import Split
-from demonet.methods.base import Items, Method
+from demonet.methods.base import Conditions, Items, Method, Predicted
 from demonet.methods.selection import Selected, logistic
 
 Float = NDArray[np.float64]
@@ -22,37 +24,54 @@ Float = NDArray[np.float64]
 class Embedding(Method):
     """A method that uses neither labels nor attributes: one embedding serves every split of a graph.
 
-    Self-loops, directions and parallel edges are ignored.
+    The last embedding of every method is cached. Self-loops, directions and parallel edges are ignored.
 
-    Args:
-        changes: Settings that differ from ``defaults``, by name.
+    Attributes:
+        earlier: Processor seconds that the embedding took, if an earlier fit has computed it; otherwise 0.
     """
 
     kinds = ("nodes",)
+    group = "structural embedding"
+    earlier = 0.0
+    _seed: int | None = None
+    _cache: ClassVar[dict[str, tuple[Any, Float, float]]] = {}
 
-    def __init__(self, **changes: Any) -> None:
-        super().__init__(**changes)
-        self._given: Float | None = None
-
-    def given(self, z: Float) -> Self:
-        """Make :meth:`fit` use ``z``, an earlier result of :meth:`embed`, instead of computing it again."""
-        self._given = z
-        return self
+    @classmethod
+    def under(cls, conditions: Conditions) -> Self:
+        """With one embedding for all splits."""
+        made = cls()
+        made._seed = conditions.seed
+        return made
 
     @abstractmethod
     def embed(self, data: Data, seed: int = 0) -> Float:
         """``[nodes, width]``, the same for the same graph and seed."""
 
-    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Tensor:
-        z = self.embed(cast(Data, data), seed) if self._given is None else self._given
+    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Predicted:
+        z = self._embedded(cast(Data, data), seed if self._seed is None else self._seed)
         self._embeddings = torch.from_numpy(z)
         selected, x = classifier(z, y, split, self.chosen)
         self.chosen = selected.model
-        return selected.predict(x)
+        return selected.outputs(x)
+
+    def _embedded(self, data: Data, seed: int) -> Float:
+        edges = hashlib.sha256(data.edge_index.numpy().tobytes()).digest()
+        key, cached = (self.settings, data.num_nodes, edges, seed), self._cache.get(self.name)
+        if cached is not None and cached[0] == key:
+            z, self.earlier = cached[1:]
+            return z
+        start, self.earlier = time.process_time(), 0.0
+        z = self.embed(data, seed)
+        self._cache[self.name] = key, z, time.process_time() - start
+        return z
 
     def embeddings(self) -> Tensor:
         """``[nodes, width]`` the embedding that was classified."""
         return self._embeddings
+
+    def first_embeddings(self, data: Data, seed: int = 0) -> Tensor:
+        """``[nodes, width]`` the embedding."""
+        return torch.from_numpy(self.embed(data, seed))
 
 
 def classify(z: Float, y: Tensor, split: Split) -> Tensor:

@@ -8,6 +8,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GINConv, global_add_pool
 
 from demonet.methods.base import register
+from demonet.methods.cost import Cost
 from demonet.methods.network import Classifier, DeepSettings, Network
 from demonet.train.config import TrainConfig
 
@@ -21,6 +22,7 @@ class GIN(Network):
     """
 
     name = "gin"
+    cost = Cost(1.5, 0.2)
     defaults = DeepSettings(
         "Xu et al., ICLR'19, section 7",
         TrainConfig(lr=0.01, weight_decay=0.0, batch_size=32, halve_lr_every=50),

@@ -32,6 +32,7 @@ from torch_geometric.data import Data
 from demonet.errors import DemonetError
 from demonet.features.graph import simple_adjacency
 from demonet.methods.base import Settings, at_least, register
+from demonet.methods.cost import Cost
 from demonet.methods.embedding import Embedding, Float
 
 _CELLS = 4_000_000  # entries of each dense block: 32 MB
@@ -70,6 +71,7 @@ class GraphWave(Embedding):
     """Characteristic functions of heat wavelets, by Chebyshev polynomials or, with ``exact=True``, by eigenvectors."""
 
     name = "graphwave"
+    cost = Cost(0.2, product=0.035, nodes=0.3)
     defaults = GraphWaveSettings(
         "Donnat et al., KDD'18, sections 3 and 4; points, scales and order of the authors' program"
     )

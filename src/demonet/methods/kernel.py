@@ -1,4 +1,4 @@
-"""Base classes of baselines on graph kernels: fitted on the training graphs, selected on validation."""
+"""Base classes of methods on graph kernels: fitted on the training graphs, selected on validation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from demonet.data.splits import Split
 from demonet.errors import DemonetError
 from demonet.kernels import DegreeWLKernel, WLSubtreeKernel
 from demonet.kernels.base import GraphKernel
-from demonet.methods.base import Items, Method, Settings, at_least
+from demonet.methods.base import Items, Method, Predicted, Settings, at_least
 from demonet.methods.selection import Rows, Selected, select
 
 
@@ -67,6 +67,7 @@ class KernelMethod(Method):
     """
 
     kinds = ("graphs",)
+    group = "kernel"
     defaults: ClassVar[SubtreeSettings]
     settings: SubtreeSettings
     kernel: GraphKernel
@@ -92,7 +93,7 @@ class KernelMethod(Method):
         """The input of the classifier, one row per graph: by default the explicit features."""
         return kernel.features(graphs)
 
-    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Tensor:
+    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Predicted:
         graphs = list(data)
         training = [graphs[i] for i in split.train.tolist()]
         kernels, kept, best = self._kernels(seed) if split.val.numel() else [self._default_kernel(seed)], None, -1.0
@@ -103,7 +104,7 @@ class KernelMethod(Method):
             selected = self._classify(rows, y, split, seed, kept)
             if selected.accuracy > best:  # the first among equals
                 best, self.kernel, self.model = selected.accuracy, kernel, selected.model
-                prediction = selected.predict(rows)
+                prediction = selected.outputs(rows)
         self.chosen = self.kernel, self.model
         self._graphs = graphs
         return prediction

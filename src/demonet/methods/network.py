@@ -7,9 +7,9 @@ best weights restored. The learning rate and the batch size are those of each pa
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +18,7 @@ from torch_geometric.data import Batch, Data
 from demonet.data.splits import Split
 from demonet.errors import DemonetError
 from demonet.features import FeatureMap
-from demonet.methods.base import Items, Method, Settings, at_least
+from demonet.methods.base import Conditions, Items, Method, Predicted, Settings, at_least
 from demonet.train.config import TrainConfig
 from demonet.train.loop import History, fit, fit_epochs
 from demonet.train.problem import GraphProblem, NodeProblem, collated
@@ -74,16 +74,27 @@ class Network(Method):
     Args:
         features: A specification for :class:`~demonet.features.FeatureMap`. By default the attributes, or the one-hot
             degree where there are none.
-        changes: Settings that differ from ``defaults``, such as ``train`` or ``hidden``.
+        changes: Settings that differ from ``defaults``, such as ``hidden``; of ``train``, also some fields by name.
     """
 
+    group = "network"
+    on_device = True
     defaults: ClassVar[NetworkSettings]
     settings: NetworkSettings
+    history: History
 
     def __init__(self, features: str | None = None, **changes: Any) -> None:
+        if isinstance(changes.get("train"), Mapping):
+            changes["train"] = self.defaults.train.changed(**changes["train"])
         super().__init__(**changes)
         self.features = features
         self.history = History()
+
+    @classmethod
+    def under(cls, conditions: Conditions) -> Self:
+        """With the limit of epochs, and standardised attributes where asked for."""
+        epochs = min(conditions.epochs, cls.defaults.train.epochs)
+        return cls("standardised" if conditions.standardise else None, train={"epochs": epochs})
 
     @abstractmethod
     def _build(self, in_channels: int, num_classes: int, training: list[Data], *, graphs: bool) -> Classifier:
@@ -99,7 +110,7 @@ class Network(Method):
         """Applied to all graphs once, before batching."""
         return graphs
 
-    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Tensor:
+    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Predicted:
         config = replace(self.settings.train, seed=seed)
         ready, training = self._featured(data, split)
         model = self._initialised(training, y, seed, graphs=not isinstance(data, Data))
@@ -117,7 +128,7 @@ class Network(Method):
         else:
             self.history = fit_epochs(model, problem, replace(config, epochs=self.chosen))
         self._infer(model.eval(), batches)
-        return self._scores.argmax(1)
+        return self._scores.argmax(1), self._scores.double().softmax(1)
 
     def _initialised(self, training: list[Data], y: Tensor, seed: int, *, graphs: bool) -> Classifier:
         """The network with initial weights from the seed."""

@@ -19,6 +19,7 @@ from torch_geometric.data import Data
 from demonet.errors import DemonetError
 from demonet.features.graph import adjacency
 from demonet.methods.base import at_least, register
+from demonet.methods.cost import Cost
 from demonet.methods.network import Classifier, LayerSettings, Network
 from demonet.train.config import TrainConfig
 
@@ -53,6 +54,7 @@ class PatchySan(Network):
     """
 
     name = "patchy-san"
+    cost = Cost(0.5, 0.15)
     kinds = ("graphs",)
     defaults = PatchySettings(
         "Niepert et al., ICML'16, section 6.3",

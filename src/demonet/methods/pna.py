@@ -14,6 +14,7 @@ from torch_geometric.nn import PNAConv, global_add_pool
 from demonet.degree.count import count_degree
 from demonet.errors import DemonetError
 from demonet.methods.base import at_least, register
+from demonet.methods.cost import Cost
 from demonet.methods.network import Classifier, DeepSettings, Network
 from demonet.train.config import TrainConfig
 
@@ -41,6 +42,7 @@ class PNA(Network):
     """
 
     name = "pna"
+    cost = Cost(30.0, 5.0)
     defaults = PNASettings(
         "Corso et al., NeurIPS'20, and the authors' command for CIFAR10",
         TrainConfig(lr=0.001, weight_decay=3e-6, batch_size=128),

@@ -24,6 +24,7 @@ from demonet.errors import DemonetError
 from demonet.features.graph import simple_adjacency
 from demonet.features.structure import triangle_counts
 from demonet.methods.base import Settings, at_least, register
+from demonet.methods.cost import Cost
 from demonet.methods.embedding import Embedding, Float
 
 Int = NDArray[np.int64]
@@ -68,6 +69,7 @@ class RolX(Embedding):
     """
 
     name = "rolx"
+    cost = Cost(0.4, 0.1)
     defaults = RolXSettings(
         "Henderson et al., KDD'12 (roles) and KDD'11 (ReFeX, bins of one half); here a feature that was kept once "
         "stays, and both factors and their description use the Kullback-Leibler divergence"

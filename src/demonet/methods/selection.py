@@ -28,14 +28,24 @@ _MAX_ITER = 300
 
 @dataclass(frozen=True)
 class Selected:
-    """A fitted classifier and its accuracy on the validation part (0 where that part is empty)."""
+    """A fitted classifier, its accuracy on the validation part (0 where that part is empty), the number of classes."""
 
     model: Any
     accuracy: float
+    classes: int
 
     def predict(self, x: Rows) -> Tensor:
         """The class of each row."""
         return torch.from_numpy(np.asarray(self.model.predict(int32_indices(x))).astype(np.int64))
+
+    def outputs(self, x: Rows) -> tuple[Tensor, Tensor | None]:
+        """The class of each row, and ``[items, classes]`` probabilities where the classifier has them."""
+        if not hasattr(self.model, "predict_proba"):
+            return self.predict(x), None
+        known = self.model.predict_proba(int32_indices(x))
+        probability = np.zeros((len(known), self.classes))
+        probability[:, self.model.classes_] = known
+        return self.predict(x), torch.from_numpy(probability)
 
 
 def select(models: Sequence[Any], x: Rows, y: Tensor, split: Split, default: Any, kept: Any = None) -> Selected:
@@ -65,7 +75,7 @@ def select(models: Sequence[Any], x: Rows, y: Tensor, split: Split, default: Any
             model.fit(rows, y_train)
         accuracy = float(np.mean(model.predict(x[val]) == y_val)) if val.size else 0.0
         if best is None or accuracy > best.accuracy:
-            best = Selected(model, accuracy)
+            best = Selected(model, accuracy, int(y.max()) + 1)
     if best is None:
         raise ValueError("there is no model to select from")
     return best

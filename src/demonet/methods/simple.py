@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 
 from demonet.data.splits import Split
 from demonet.degree.count import count_degree
-from demonet.methods.base import Items, Method, Settings, register
+from demonet.methods.base import Items, Method, Predicted, Settings, register
 from demonet.methods.selection import select
 
 _NEIGHBOURS = (1, 3, 5, 9, 15)
@@ -34,8 +34,9 @@ class Majority(Method):
     name = "majority"
     defaults = Settings("simple baseline of this project")
 
-    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Tensor:
-        return torch.full_like(y, int(torch.bincount(y[split.train]).argmax()))
+    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Predicted:
+        share = torch.bincount(y[split.train], minlength=int(y.max()) + 1) / split.train.numel()
+        return torch.full_like(y, int(share.argmax())), share.double().expand(y.numel(), -1)
 
 
 @register
@@ -45,12 +46,12 @@ class DegreeKNN(Method):
     name = "degree-knn"
     defaults = Settings("simple baseline of this project")
 
-    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Tensor:
+    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Predicted:
         x = degree_rows(data)
         models = [_DistinctKNN(k) for k in _NEIGHBOURS if k <= split.train.numel()]
         selected = select(models, x, y, split, default=models[0], kept=self.chosen)
         self.chosen = selected.model
-        return selected.predict(x)
+        return selected.outputs(x)
 
 
 @register
@@ -60,12 +61,12 @@ class DegreeSVM(Method):
     name = "degree-svm"
     defaults = Settings("simple baseline of this project")
 
-    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Tensor:
+    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Predicted:
         x = degree_rows(data)
         models = [_DistinctSVC(C=strength, gamma=gamma) for strength in _STRENGTHS for gamma in _GAMMAS]
         selected = select(models, x, y, split, default=_DistinctSVC(C=10.0, gamma=1.0), kept=self.chosen)
         self.chosen = selected.model
-        return selected.predict(x)
+        return selected.outputs(x)
 
 
 class _Distinct:
@@ -78,7 +79,10 @@ class _Distinct:
 
 
 class _DistinctKNN(_Distinct, KNeighborsClassifier):
-    pass
+    def predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        distinct, inverse = np.unique(X, axis=0, return_inverse=True)
+        found: NDArray[np.float64] = super().predict_proba(distinct)[inverse]
+        return found
 
 
 class _DistinctSVC(_Distinct, SVC):

@@ -33,6 +33,7 @@ from torch_geometric.data import Data
 from demonet.errors import DemonetError
 from demonet.features.graph import simple_adjacency
 from demonet.methods.base import Settings, at_least, register
+from demonet.methods.cost import Cost
 from demonet.methods.embedding import Embedding, Float
 
 Int = NDArray[np.int64]
@@ -81,6 +82,7 @@ class Struc2vec(Embedding):
     """
 
     name = "struc2vec"
+    cost = Cost(1.5, nodes=22.0)
     defaults = Struc2vecSettings("Ribeiro et al., KDD'17, sections 3.5 and 4; chance to stay of the authors' program")
     settings: Struc2vecSettings
 

@@ -19,7 +19,8 @@ from torch_geometric.data import Data
 from demonet.data.splits import Split
 from demonet.features.graph import simple_adjacency
 from demonet.features.structure import Surroundings
-from demonet.methods.base import Items, Method, Settings, register
+from demonet.methods.base import Items, Method, Predicted, Settings, register
+from demonet.methods.cost import Cost
 from demonet.methods.selection import logistic, select
 
 Float = NDArray[np.float64]
@@ -41,12 +42,12 @@ class StructuralLR(Method):
     name = "structural-lr"
     defaults = Settings("simple baseline of this project")
 
-    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Tensor:
+    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Predicted:
         x = StandardScaler().fit_transform(structural_rows(data))
         x = StandardScaler().fit_transform(np.hstack([x, x**2]))
         selected = logistic(x, y, split, kept=self.chosen)
         self.chosen = selected.model
-        return selected.predict(x)
+        return selected.outputs(x)
 
 
 @register
@@ -54,14 +55,15 @@ class StructuralRF(Method):
     """Random forest of 200 trees on ten structural features; the size of leaves is selected on validation."""
 
     name = "structural-rf"
+    cost = Cost(1.5, 0.05)
     defaults = Settings("simple baseline of this project")
 
-    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Tensor:
+    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Predicted:
         x = structural_rows(data)
         models = [_forest(leaf, seed) for leaf in _LEAF_SIZES]
         selected = select(models, x, y, split, default=_forest(2, seed), kept=self.chosen)
         self.chosen = selected.model
-        return selected.predict(x)
+        return selected.outputs(x)
 
 
 def _forest(leaf: int, seed: int) -> RandomForestClassifier:

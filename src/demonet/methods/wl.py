@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from demonet.kernels import DegreeWLKernel, WLSubtreeKernel
 from demonet.methods.base import register
+from demonet.methods.cost import Cost
 from demonet.methods.kernel import KernelSettings, KernelSVM
 
 
@@ -18,6 +19,7 @@ class WL(KernelSVM):
     """
 
     name = "wl"
+    cost = Cost(0.2, 0.02, graphs=2.0)
     kernel_class = WLSubtreeKernel
     # Xu et al. have 1 to 6 rounds. With 0 rounds the kernel counts node labels, which is enough for several sets.
     defaults = KernelSettings(
@@ -37,5 +39,6 @@ class DegreeWL(KernelSVM):
     """
 
     name = "degree-wl"
+    cost = Cost(0.2, 0.02, graphs=2.0)
     kernel_class = DegreeWLKernel
     defaults = KernelSettings("this project: as the subtree kernel", rounds=(0, 1, 2, 3, 4, 5, 6))

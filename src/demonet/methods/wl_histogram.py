@@ -16,6 +16,7 @@ from torch import Tensor
 from demonet.data.splits import Split
 from demonet.kernels import WLSubtreeKernel
 from demonet.methods.base import at_least, register
+from demonet.methods.cost import Cost
 from demonet.methods.kernel import KernelMethod, SubtreeSettings
 from demonet.methods.selection import Rows, Selected, logistic, select
 
@@ -38,6 +39,7 @@ class WLLR(_WLHistogram):
     """Multinomial logistic regression on counts of colours; C is selected on validation."""
 
     name = "wl-lr"
+    cost = Cost(0.1, 0.03)
 
     def _classify(self, rows: Rows, y: Tensor, split: Split, seed: int, kept: Any) -> Selected:
         return logistic(rows, y, split, kept=kept)
@@ -55,6 +57,7 @@ class WLRF(_WLHistogram):
     """Random forest of 500 fully grown trees on counts of colours."""
 
     name = "wl-rf"
+    cost = Cost(1.0, 0.2)
     defaults = ForestSettings("Breiman, 2001, as in scikit-learn: fully grown trees", rounds=(0, 1, 2, 3))
     settings: ForestSettings
 
@@ -75,6 +78,7 @@ class WL1NN(_WLHistogram):
     """
 
     name = "wl-1nn"
+    cost = Cost(0.1, 0.01, graphs=1.0)
 
     def _classify(self, rows: Rows, y: Tensor, split: Split, seed: int, kept: Any) -> Selected:
         nearest = KNeighborsClassifier(1, metric="manhattan")

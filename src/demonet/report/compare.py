@@ -8,7 +8,6 @@ from demonet.report.figures import interval_bars
 from demonet.report.page import Facts, Figure, Page, Section, Table, Text
 from demonet.report.table_cells import Cell, Column
 from demonet.runs.compare import Leaderboard, Row
-from demonet.train.metrics import METRICS
 
 RULE = """Every method was fitted on the same training parts. Settings, epochs and weights were chosen on the same \
 validation parts, by the method's own rule. The test parts were used once.
@@ -22,11 +21,12 @@ new data."""
 def compare_page(board: Leaderboard) -> Page:
     """The page; its first sentence is the answer."""
     about, shown = board.about, [row for row in board.rows if row.mean is not None]
-    metric = METRICS[about["metric"]].title
+    metric, better = about["title"], about["larger_is_better"]
     missing = [row for row in board.rows if row.mean is None or row.reason]
     sections: list[Section] = [Text(verdict(board)), Text(RULE, title="How to read it")]
     if shown:
-        sections = [sections[0], _table(shown, metric), _bars(shown, metric), _by_time(shown, metric), sections[1]]
+        table = _table(shown, metric, larger_is_better=better)
+        sections = [sections[0], table, _bars(shown, metric), _by_time(shown, metric), sections[1]]
     if missing:
         rows: list[list[Cell]] = [[row.method, row.group, row.status, row.reason] for row in missing]
         caption = "--all brings methods that were left out by their cost, --methods those that are named."
@@ -49,13 +49,14 @@ def verdict(board: Leaderboard) -> str:
 
     Names the best method, those that are level with it, and the best simple baseline.
     """
-    best, metric = board.best, METRICS[board.about["metric"]].title
+    best, metric = board.best, board.about["title"]
     if best is None or best.mean is None:
         return "No method has been compared yet."
     level = [name for name in board.level if name != best.method]
     finished = "one split that is" if len(best.values) == 1 else f"{len(best.values)} splits that are"
     over = "" if best.status == "compared" else f" over the {finished} finished"
-    text = f"`{best.method}` has the highest mean {metric}{over}, {best.mean:.3f}."
+    highest = "highest" if board.about["larger_is_better"] else "lowest"
+    text = f"`{best.method}` has the {highest} mean {metric}{over}, {best.mean:.3f}."
     if level:
         named = ", ".join(f"`{name}`" for name in level[:6]) + (f" and {len(level) - 6} more" if len(level) > 6 else "")
         text += f" Not shown to differ from it: {named}."
@@ -65,12 +66,12 @@ def verdict(board: Leaderboard) -> str:
     return text
 
 
-def _table(rows: list[Row], metric: str) -> Section:
+def _table(rows: list[Row], metric: str, *, larger_is_better: bool) -> Section:
     alike = len({len(row.values) for row in rows}) == 1  # means over other splits do not compete for the best
     columns = [
         Column("method"),
         Column("group"),
-        Column(metric, best="max" if alike else None),
+        Column(metric, best=("max" if larger_is_better else "min") if alike else None),
         Column("95 % interval"),
         Column("from the best", signed=True),
         Column("its interval"),

@@ -17,29 +17,35 @@ import shutil
 import statistics
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
 import demonet
+from demonet import methods as registry
 from demonet.atomic import PART, replacing
 from demonet.checks import check_jobs
 from demonet.ensemble import EFFORTS
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
-from demonet.methods import names as baseline_names
-from demonet.methods.ours import OURS
+from demonet.methods.attributes import kind_of
+from demonet.methods.cost import Size
 from demonet.options import MOST_SPLITS, Reading, Settings
-from demonet.runs.competitors import ALWAYS, AUTO, KERNEL, Competitor, Size, cost, group_of, methods_for
+from demonet.runs.evaluate import value_of
+from demonet.runs.inputs import Inputs
 from demonet.runs.measure import Meter
 from demonet.runs.plan import Plan, make_plan
 from demonet.runs.statistics import holm, paired
 from demonet.runs.workers import Ended, Engine, LocalEngine
 from demonet.sealed import canonical, read_sealed, write_sealed
-from demonet.train.metrics import METRICS
+from demonet.train.metrics import METRICS, Metric, find_metric, metrics_for, positive_class
+from demonet.train.recipes import family_of
 
-METRIC_NAMES = ("accuracy", "balanced", "macro-f1")  # those of predicted classes, which every method has
 MOST_SECONDS = 60.0  # of one fit, by the estimate; a method that needs more is left out unless it is asked for
 CELLS, ABOUT, TABLE, PAGE = "cells", "compare.json", "leaderboard.csv", "report.html"
 Status = Literal["compared", "incomplete", "failed", "left out"]
@@ -56,6 +62,7 @@ class Comparing:
         seed: Seed of the first split and of the methods on it; split i has ``seed + i``.
         val, test: Shares of the labelled items for validation and test.
         metric: By which methods are ranked.
+        positive: The positive one of two classes, for a metric that has one; None for the rarer.
         effort: Of ``demonet-auto``.
         jobs: Processes that work at once.
         time_limit: Seconds after which nothing more is computed.
@@ -68,6 +75,7 @@ class Comparing:
     val: float = 0.2
     test: float = 0.2
     metric: str = "accuracy"
+    positive: str | None = None
     effort: str = "quick"
     jobs: int = 1
     time_limit: float | None = None
@@ -76,16 +84,14 @@ class Comparing:
         if not 2 <= self.splits <= MOST_SPLITS:
             raise DemonetError(f"{self.splits:,} splits", argument="splits", hint=f"2 to {MOST_SPLITS:,}")
         check_jobs(self.jobs)
-        if self.metric not in METRIC_NAMES:
-            hint = f"use {', '.join(METRIC_NAMES)}: most methods predict classes without probabilities"
-            raise DemonetError(f"{self.metric!r} cannot be compared", argument="metric", hint=hint)
+        find_metric(self.metric, "classify")
         if self.effort not in EFFORTS:
             raise DemonetError(f"{self.effort!r} is unknown", argument="effort", hint=f"use {', '.join(EFFORTS)}")
         if not self.test > 0:
             raise DemonetError("there is no test part", argument="test", hint="use a share above 0")
         if self.time_limit is not None and not self.time_limit > 0:
             raise DemonetError(f"{self.time_limit:g} seconds", argument="time_limit", hint="use a number above 0")
-        known = [AUTO, KERNEL, *OURS, *baseline_names()]
+        known = registry.names()
         for name in self.methods or ():
             if name not in known:
                 raise DemonetError(
@@ -137,7 +143,7 @@ class Leaderboard:
 
     @property
     def best(self) -> Row | None:
-        """The method with the largest mean, of those with the most finished splits."""
+        """The method with the best mean, of those with the most finished splits."""
         first = self.rows[0] if self.rows else None
         return first if first is not None and first.mean is not None else None
 
@@ -196,9 +202,10 @@ def compare_run(
         "reading": asdict(reading),
         "settings": {name: getattr(comparing, name) for name in ("splits", "seed", "val", "test", "effort")},
     }
+    _plan.cache_clear()  # the files may have changed since the last call
     plan = _plan(canonical(asked))
     progress.message(plan.description)
-    _check(plan, comparing)
+    ranked = _check(plan, comparing)
     about = _about(plan, asked, comparing)
     _open(out, about, overwrite=overwrite)
     (out / CELLS).mkdir(exist_ok=True)
@@ -209,18 +216,20 @@ def compare_run(
     found = {place: cell for place, cell in cells.items() if cell is not None}
     if found:
         progress.message(f"{len(found)} of {len(cells)} cells are finished")
-    size = Size.of(plan.inputs)
+    size = Size.of(plan.inputs.graphs, plan.epochs)
     todo = [place for place in cells if place not in found]
-    todo.sort(key=lambda place: (place[1], cost(place[0], size, plan.epochs)))  # every method once, then again
+    todo.sort(key=lambda place: (place[1], registry.get(place[0]).cost(size)))  # every method once, then again
     failed: dict[str, str] = {}
     if todo:
         made = (engine or _processes)(min(comparing.jobs, len(todo)))
         text = canonical(asked | {"checksums": plan.checksums})
-        for name, number, cell in _work(made, text, todo, failed, comparing, progress, len(cells)):
+        for name, number, cell in _work(made, text, todo, failed, comparing, ranked, progress, len(cells)):
             found[name, number] = cell
             _save(out, about, name, number, cell)
-    rows = _rows(wanted, found, failed, left_out, plan, comparing)
-    board = Leaderboard(rows, about | {"metric": comparing.metric, "splits": len(plan.splits)})
+    rows = _rows(wanted, found, failed, left_out, plan, ranked)
+    metric = _metrics(plan.inputs)[ranked]
+    told = {"metric": metric.name, "title": metric.title, "larger_is_better": metric.larger_is_better}
+    board = Leaderboard(rows, about | told | {"splits": len(plan.splits)})
     _write(out, board, page)
     return board
 
@@ -237,9 +246,32 @@ def _plan(asked: str) -> Plan:
 
 
 @lru_cache(maxsize=1)
-def _competitor(asked: str) -> Competitor:
+def _conditions(asked: str) -> registry.Conditions:
+    """The same for all methods; networks read attributes as they are where these are counts."""
     plan, settings = _plan(asked), json.loads(asked)["settings"]
-    return Competitor(plan.inputs, epochs=plan.epochs, effort=settings["effort"], seed=settings["seed"])
+    numbers = plan.inputs.graphs[0].x is not None and kind_of(plan.inputs.graphs) == "numbers"
+    family = family_of(plan.inputs.data)
+    return registry.Conditions(family, plan.epochs, settings["effort"], numbers, settings["seed"])
+
+
+def methods_for(inputs: Inputs) -> list[str]:
+    """Every registered method that applies."""
+    family, attributes = family_of(inputs.data), inputs.graphs[0].x is not None
+    return [name for name in registry.names() if registry.get(name).applies(family, attributes=attributes)]
+
+
+def _metrics(inputs: Inputs) -> dict[str, Metric]:
+    """Every metric of classes, by its key in a cell; one with a positive class, once for each of two classes."""
+    found = {name: METRICS[name] for name in metrics_for("classify")}
+    if len(inputs.names) == 2:
+        of_class = {
+            f"{name} {number}": metric.of_class(number, inputs.names[number])
+            for name, metric in found.items()
+            for number in (0, 1)
+            if metric.has_positive
+        }
+        return found | of_class
+    return found
 
 
 class Attempt(NamedTuple):
@@ -258,20 +290,32 @@ def perform(attempt: Attempt) -> dict[str, Any]:
         plan = _plan(asked)
     if plan.checksums != json.loads(asked)["checksums"]:
         raise DemonetError("the files have changed since the comparison was started")
-    competitor, split = _competitor(asked), plan.splits[attempt.number]
+    method, split = registry.get(attempt.method).under(_conditions(asked)), plan.splits[attempt.number]
+    data, y = plan.inputs.data, plan.inputs.data.y
     meter = Meter()
-    predicted = competitor.predict(attempt.method, split, plan.settings.seed + attempt.number)
+    fitted = method.fit(data if isinstance(data, Data) else list(data), split, plan.settings.seed + attempt.number)
     seconds, memory = meter.seconds, meter.peak_memory_mb
-    y, test, val = plan.inputs.data.y.numpy(), split.test.numpy(), split.val.numpy()
-    metrics = {name: METRICS[name].functions["classify"](y[test], predicted[test], None) for name in METRIC_NAMES}
-    validation = float((predicted[val] == y[val]).mean()) if val.size else None
     return {
-        "metrics": metrics,
+        "metrics": measured(fitted, y, split.test, _metrics(plan.inputs)),
         "split": split.hash,
-        "validation": validation,
+        "validation": fitted.score(split.val, y) if split.val.numel() else None,
         "seconds": round(seconds, 3),
         "peak_memory_mb": round(memory, 1),
     }
+
+
+def measured(
+    fitted: registry.Method, y: Tensor, items: Tensor, metrics: Mapping[str, Metric]
+) -> dict[str, float | None]:
+    """Metrics of a fitted method on some items; None where a metric is not defined."""
+    known, classes, probability = (each[items].numpy() for each in (y, fitted.predict(), fitted.predict_proba()))
+    found: dict[str, float | None] = {}
+    for key, metric in metrics.items():
+        if metric.uses == "predictions":
+            found[key] = metric.functions["classify"](known, classes, None)
+        else:
+            found[key] = value_of(metric, "classify", known, probability)
+    return found
 
 
 def _processes(jobs: int) -> Engine:
@@ -284,11 +328,12 @@ def _work(
     todo: list[tuple[str, int]],
     failed: dict[str, str],
     comparing: Comparing,
+    ranked: str,
     progress: CompareProgress,
     total: int,
 ) -> Iterable[tuple[str, int, dict[str, Any]]]:
     """Compute cells until all are done or time is up; the reason of a method that fails goes into ``failed``."""
-    limit, metric = comparing.time_limit, comparing.metric
+    limit, title = comparing.time_limit, METRICS[comparing.metric].title
     deadline = math.inf if limit is None else time.monotonic() + limit
     waiting, running, done = list(todo), 0, total - len(todo)
     try:
@@ -310,7 +355,8 @@ def _work(
                     waiting, done = [place for place in waiting if place[0] != name], done + len(dropped)
                     progress.cell(name, number, done, total, f"failed: {result}")
                     continue
-                progress.cell(name, number, done, total, f"{METRICS[metric].title} {result['metrics'][metric]:.3f}")
+                value = result["metrics"][ranked]
+                progress.cell(name, number, done, total, title + (" undefined" if value is None else f" {value:.3f}"))
                 yield name, number, result
     finally:
         engine.close()
@@ -324,7 +370,8 @@ def _result(ended: Ended) -> dict[str, Any] | str:
     return content
 
 
-def _check(plan: Plan, comparing: Comparing) -> None:
+def _check(plan: Plan, comparing: Comparing) -> str:
+    """The key of the metric that ranks; labels that are not classes, or methods that do not apply, are refused."""
     if plan.inputs.task != "classify":
         raise DemonetError(
             f"the labels are a problem of kind {plan.inputs.task!r}, and classes alone are compared",
@@ -337,14 +384,19 @@ def _check(plan: Plan, comparing: Comparing) -> None:
             what = f"{plan.inputs.kind} with attributes" if "attributes" in name else plan.inputs.kind
             hint = f"choose from {', '.join(fitting)}"
             raise DemonetError(f"{name} does not apply to these {what}", argument="methods", hint=hint)
+    y, names = plan.inputs.data.y, plan.inputs.names
+    counts = torch.bincount(y[y >= 0], minlength=len(names)).numpy()
+    positive = positive_class(comparing.metric, names, counts, comparing.positive)
+    return comparing.metric if positive is None else f"{comparing.metric} {positive}"
 
 
 def _left_out(plan: Plan, comparing: Comparing) -> dict[str, str]:
     """The methods that would take too long, with the reason."""
     if comparing.methods is not None or comparing.everything:
         return {}
-    size = Size.of(plan.inputs)
-    found = {name: cost(name, size, plan.epochs) for name in methods_for(plan.inputs) if name not in ALWAYS}
+    size = Size.of(plan.inputs.graphs, plan.epochs)
+    methods = [registry.get(name) for name in methods_for(plan.inputs)]
+    found = {method.name: method.cost(size) for method in methods if not method.at_any_size}
     return {name: f"about {seconds:,.0f} s for each split" for name, seconds in found.items() if seconds > MOST_SECONDS}
 
 
@@ -430,17 +482,22 @@ def _rows(
     failed: dict[str, str],
     left_out: dict[str, str],
     plan: Plan,
-    comparing: Comparing,
+    ranked: str,
 ) -> list[Row]:
-    split, splits = plan.splits[0], len(plan.splits)
+    split, splits, metric = plan.splits[0], len(plan.splits), _metrics(plan.inputs)[ranked]
+    sign, most_value = (1, 1.0) if metric.larger_is_better else (-1, math.inf)  # a loss has no upper limit
     ratio = split.test.numel() / max(1, split.train.numel() + split.val.numel())
     values = {
-        name: {number: cell["metrics"][comparing.metric] for (owner, number), cell in found.items() if owner == name}
+        name: {
+            number: cell["metrics"][ranked]
+            for (owner, number), cell in found.items()
+            if owner == name and cell["metrics"][ranked] is not None
+        }
         for name in wanted
     }
     means = {name: statistics.mean(runs.values()) for name, runs in values.items() if runs}
     most = max(map(len, values.values()), default=0)
-    best = max((name for name in means if len(values[name]) == most), key=means.__getitem__, default=None)
+    best = max((name for name in means if len(values[name]) == most), key=lambda name: sign * means[name], default=None)
     against = {}
     for name in means:
         if best is None or best == name:
@@ -451,9 +508,11 @@ def _rows(
     corrected = dict(zip(against, holm([one.p for one in against.values()]), strict=True))
     rows = []
     for name in wanted:
-        runs, group = dict(sorted(values[name].items())), group_of(name)
+        runs, group = dict(sorted(values[name].items())), registry.get(name).group
+        finished = sum(owner == name for owner, _ in found)
+        undefined = f"{metric.title} is not defined on {finished - len(runs)} splits" if finished > len(runs) else ""
         if not runs:
-            reason = left_out.get(name) or failed.get(name) or "not started within the time limit"
+            reason = left_out.get(name) or failed.get(name) or undefined or "not started within the time limit"
             status: Status = "failed" if name in failed else "left out"
             rows.append(Row(name, group, status, reason))
             continue
@@ -468,15 +527,15 @@ def _rows(
                 "compared" if len(runs) == splits else "incomplete",
                 ""
                 if len(runs) == splits
-                else failed.get(name, f"{len(runs)} of {splits} splits within the time limit"),
+                else failed.get(name) or undefined or f"{len(runs)} of {splits} splits within the time limit",
                 runs,
                 means[name],
                 statistics.stdev(numbers) if len(numbers) > 1 else None,
                 None if whole is None else max(0.0, whole.low),
-                None if whole is None else min(1.0, whole.high),
+                None if whole is None else min(most_value, whole.high),
                 None if gap is None else gap.mean,
-                None if gap is None else max(-1.0, gap.low),
-                None if gap is None else min(1.0, gap.high),
+                None if gap is None else max(-most_value, gap.low),
+                None if gap is None else min(most_value, gap.high),
                 corrected.get(name),
                 statistics.mean(cell["seconds"] for cell in cells),
                 max(cell["peak_memory_mb"] for cell in cells),
@@ -484,7 +543,7 @@ def _rows(
         )
     order = ("compared", "incomplete", "failed", "left out")
     return sorted(
-        rows, key=lambda row: (order.index(row.status), -len(row.values), -(row.mean or 0.0), row.seconds or 0.0)
+        rows, key=lambda row: (order.index(row.status), -len(row.values), -sign * (row.mean or 0.0), row.seconds or 0.0)
     )
 
 

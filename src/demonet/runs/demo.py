@@ -6,8 +6,8 @@ Every network has the same limit of epochs and the same patience, both large eno
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,10 +24,9 @@ from demonet.degree.count import count_degree
 from demonet.features import FeatureMap
 from demonet.features.graph import adjacency
 from demonet.methods.base import labels
-from demonet.methods.network import Network
 from demonet.methods.selection import logistic, select
 from demonet.runs.statistics import spread
-from demonet.train import History, TrainConfig, family_of, preset, train_graphs, train_nodes
+from demonet.train import History, family_of, preset
 
 SCHEMES = ("weight", "hash", "smooth")
 FEATURES = "degree-rbf+degree-onehot"  # there are no attributes: every network starts from the degree
@@ -124,23 +123,17 @@ def _compare(
 
 
 def _one(method: str, data: Data | Sequence[Data], y: Tensor, split: Split, seed: int) -> tuple[float, History | None]:
-    scheme = method.removeprefix("demonet-")
-    if scheme == method:
-        options: dict[str, Any] = {"features": FEATURES, "train": _training(data)} if method == "gcn" else {}
-        baseline = methods.get(method)(**options).fit(data, split, seed)
-        return baseline.score(split.test, y), baseline.history if isinstance(baseline, Network) else None
-    base = preset("default", family_of(data))
-    chosen = replace(base, features=FEATURES, model=replace(base.model, scheme=scheme), train=_training(data))
-    if isinstance(data, Data):
-        trained = train_nodes(data, split, chosen, seed=seed)
-    else:
-        trained = train_graphs(data, split, chosen, seed=seed)
-    return trained.test_metric, trained.history
+    options: dict[str, Any] = {"preset": "default"} if method.startswith("demonet-") else {}
+    if method != "degree-knn":
+        options |= {"features": FEATURES, "train": _training(data)}
+    fitted = methods.get(method)(**options).fit(data, split, seed)
+    return fitted.score(split.test, y), fitted.history
 
 
-def _training(data: Data | Sequence[Data]) -> TrainConfig:
+def _training(data: Data | Sequence[Data]) -> dict[str, Any]:
     """The training settings of every network: full batch, and early stopping that lets it train out."""
-    return replace(preset("default", family_of(data)).train, epochs=EPOCHS, patience=PATIENCE, batch_size=None)
+    default = asdict(preset("default", family_of(data)).train) | {"epochs": EPOCHS, "patience": PATIENCE}
+    return {name: value for name, value in default.items() if name not in ("seed", "batch_size")} | {"batch_size": None}
 
 
 def flip(splits: int = 3, seed: int = 0, on_step: Callable[[str], None] = lambda step: None) -> Flip:
@@ -202,31 +195,25 @@ def _tabular(method: str, data: Data, split: Split, seed: int) -> Tensor:
     return select(models, x, data.y, split, default=models[0]).predict(x)
 
 
-def _network(method: str, data: Data, split: Split, seed: int) -> tuple[Tensor, History]:
+def _network(method: str, data: Data, split: Split, seed: int) -> tuple[Tensor, History | None]:
     """The default network, or a GCN or GraphSAGE with or without the degree among its inputs."""
-    if method == "demonet-default":
-        chosen = replace(preset("default", "attributes"), features="standardised", train=_training(data))
-        trained = train_nodes(data, split, chosen, seed=seed)
-        with torch.no_grad():
-            return trained.model.eval()(*trained.inputs).argmax(1), trained.history
     name, _, degree = method.partition(" + ")
     features = "standardised+degree-rbf" if degree else "standardised"
     options: dict[str, Any] = {"features": features, "train": _training(data)}
-    baseline = cast(Network, methods.get(name)(**options).fit(data, split, seed))
-    return baseline.predict(), baseline.history
+    fitted = methods.get(name)(**options).fit(data, split, seed)
+    return fitted.predict(), fitted.history
 
 
 def mirror(seed: int = 0) -> Mirror:
     """Train on one copy of the karate club to tell its 34 members apart, and embed the other copy."""
     data = mirrored_karate()
-    base, n = preset("default", "nodes"), data.y.numel()
-    trained = train_nodes(data, half(data, seed), replace(base, train=replace(base.train, epochs=EPOCHS)), seed=seed)
-    with torch.no_grad():
-        embedding = trained.model.eval().embed(*trained.inputs).double()  # type: ignore[operator]
+    n, split = data.y.numel(), half(data, seed)
+    fitted = methods.get("demonet-default")(train={"epochs": EPOCHS}).fit(data, split, seed)
+    embedding = fitted.embeddings().double()
     centred = embedding - embedding.mean(0)
     distance = torch.cdist(centred, centred)
     nodes, others = torch.arange(n), ~torch.eye(n, dtype=torch.bool)
     others[nodes, data.mirror] = False
     xy = centred @ torch.linalg.svd(centred, full_matrices=False).Vh[:2].T  # the two principal components
     mirrored, other = float(distance[nodes, data.mirror].mean()), float(distance[others].mean())
-    return Mirror(data, xy, mirrored, other, trained.test_metric)
+    return Mirror(data, xy, mirrored, other, fitted.score(split.test, data.y))

@@ -1,5 +1,7 @@
 """Simple baselines (floors) on the same test items: no input, the degree alone, and the attributes alone.
 
+Besides these, which every task has, the registered methods that ask for it (``beside_fit``) are measured for classes.
+
 One rule for the model and its floors. *Strict*: fitted on the training part, settings chosen on validation. *Refit*:
 fitted again on training and validation items with these settings.
 """
@@ -18,6 +20,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from torch_geometric.data import Data
 
+from demonet import methods
 from demonet.data.splits import Split
 from demonet.methods.attributes import graph_attributes, node_attributes
 from demonet.methods.selection import int32_indices
@@ -25,6 +28,7 @@ from demonet.methods.simple import degree_rows
 from demonet.runs.evaluate import value_of
 from demonet.runs.inputs import Inputs
 from demonet.train.metrics import Metric
+from demonet.train.recipes import family_of
 
 Array = NDArray[Any]
 RULES = ("strict", "refit")
@@ -48,7 +52,7 @@ def floor_scores(inputs: Inputs, split: Split, metric: Metric) -> dict[str, dict
     used = np.sort(np.concatenate([part.numpy() for part in (split.train, split.val, split.test)]))
     train, val, test = (np.searchsorted(used, part.numpy()) for part in (split.train, split.val, split.test))
     y = inputs.data.y.numpy()[used]
-    for name, outputs in _floors(inputs, used, train, val, metric):
+    for name, outputs in _floors(inputs, split, used, train, val, metric):
         for rule, rows in zip(RULES, outputs, strict=True):
             value = value_of(metric, inputs.task, y[test], rows[test])
             if value is not None:
@@ -57,12 +61,13 @@ def floor_scores(inputs: Inputs, split: Split, metric: Metric) -> dict[str, dict
 
 
 def _floors(
-    inputs: Inputs, used: Array, train: Array, val: Array, metric: Metric
+    inputs: Inputs, split: Split, used: Array, train: Array, val: Array, metric: Metric
 ) -> Iterator[tuple[str, tuple[Array, Array]]]:
     """The strict and the refitted outputs of every floor: probabilities or values.
 
     Args:
         inputs: The targets, and the graph or graphs.
+        split: The parts.
         used: The items of the split; outputs are for these alone, and other arguments count among them.
         train, val: Training and validation items.
         metric: What validation chooses settings by.
@@ -92,6 +97,12 @@ def _floors(
             x = graph_attributes(inputs.data)[used]
         linear = [Ridge(1 / c) if regress else LogisticRegression(C=c, max_iter=300) for c in _STRENGTHS]
         yield "attribute-ridge" if regress else "attribute-lr", best(linear, int32_indices(x))
+    for method in map(methods.get, methods.names() if classes else ()):
+        if method.beside_fit and method.applies(family_of(inputs.data), attributes=inputs.graphs[0].x is not None):
+            items = inputs.data if isinstance(inputs.data, Data) else list(inputs.data)
+            fitted = method().fit(items, split)
+            strict, again = (one.predict_proba().numpy()[used] for one in (fitted, fitted.refit(items, split)))
+            yield method.name, (strict, again)
 
 
 def _of_classes(table: Array) -> Callable[[Any, Any, Array], Array]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
 
 from demonet.errors import DemonetError
 
@@ -46,6 +46,14 @@ class TrainConfig:
         (0.01, 0.0025)
         """
         return self.lr if self.halve_lr_every is None else self.lr * 0.5 ** (epoch // self.halve_lr_every)
+
+    def changed(self, **changes: Any) -> TrainConfig:
+        """The configuration with some fields changed; an unknown name, or the seed (of the run), is an error."""
+        known = [field.name for field in fields(self) if field.name != "seed"]
+        for name in changes:
+            if name not in known:
+                raise DemonetError(f"unknown training option {name!r}", hint=f"expected one of {', '.join(known)}")
+        return replace(self, **changes)
 
     def __post_init__(self) -> None:
         for name in ("epochs", "patience"):

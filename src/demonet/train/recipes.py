@@ -19,7 +19,7 @@ from demonet.nn.blocks import NeighbourSampler, WholeGraph
 from demonet.nn.models import DegreeNetwork, GraphDEMONet, NodeDEMONet
 from demonet.nn.prepared import GraphUnion
 from demonet.train.batches import NodeBatchProblem, decide_batches
-from demonet.train.loop import Epoch, History, fit
+from demonet.train.loop import Epoch, History, fit, fit_epochs
 from demonet.train.objective import Classify, Objective
 from demonet.train.presets import Family, Preset
 from demonet.train.problem import GraphProblem, NodeProblem, labels
@@ -65,6 +65,7 @@ def train_nodes(
     *,
     objective: Objective | None = None,
     seed: int = 0,
+    choose: bool = True,
     class_weight: Tensor | None = None,
     batch_size: int | None = None,
     neighbours: int | None = None,
@@ -83,6 +84,7 @@ def train_nodes(
         preset: Features, model and training.
         objective: The task and its metric; classification by accuracy if None.
         seed: Seed of the initial weights, hash functions and dropout.
+        choose: Whether validation chooses the epoch; if not, all epochs of the preset are trained.
         class_weight: ``[classes]`` the weight of a node of each class in the loss.
         batch_size: Training nodes of a batch. If None, all nodes are one batch, unless they do not fit into memory;
             8,192 where only ``neighbours`` is given.
@@ -99,10 +101,10 @@ def train_nodes(
     batches = decide_batches(model, graph, batch_size, neighbours)
     if batches is None:
         whole = NodeProblem((graph,), y, split, class_weight, objective)
-        return _train(model, features, preset, whole, (graph,), seed, on_epoch, checkpoint)
+        return _train(model, features, preset, whole, (graph,), seed, choose, on_epoch, checkpoint)
     sampler = NeighbourSampler(model, graph, batches.neighbours)
     problem = NodeBatchProblem(sampler, y, split, batches.size, class_weight, objective)
-    return _train(model, features, preset, problem, (WholeGraph(graph),), seed, on_epoch, checkpoint)
+    return _train(model, features, preset, problem, (WholeGraph(graph),), seed, choose, on_epoch, checkpoint)
 
 
 def node_model(data: Data, x: Tensor, preset: Preset, seed: int, outputs: int | None = None) -> NodeDEMONet:
@@ -121,6 +123,7 @@ def train_graphs(
     *,
     objective: Objective | None = None,
     seed: int = 0,
+    choose: bool = True,
     class_weight: Tensor | None = None,
     on_epoch: Callable[[Epoch], None] | None = None,
     checkpoint: str | Path | None = None,
@@ -145,7 +148,7 @@ def train_graphs(
     prepared = GraphUnion(inputs[0], [int(graph.num_nodes or 0) for graph in ready], edges)
     batch_size = preset.train.batch_size
     problem = GraphProblem(y, split, lambda each: zip(prepared.take(each)), batch_size, class_weight, objective)
-    return _train(model, features, preset, problem, inputs, seed, on_epoch, checkpoint)
+    return _train(model, features, preset, problem, inputs, seed, choose, on_epoch, checkpoint)
 
 
 def prepare_batch(model: DegreeNetwork, batch: Batch) -> tuple[Any, ...]:
@@ -176,11 +179,15 @@ def _train(
     problem: NodeProblem | NodeBatchProblem | GraphProblem,
     inputs: tuple[Any, ...],
     seed: int,
+    choose: bool,
     on_epoch: Callable[[Epoch], None] | None,
     checkpoint: str | Path | None,
 ) -> Trained:
     config = replace(preset.train, seed=seed)
-    history = fit(model, problem, config, on_epoch=on_epoch, checkpoint=checkpoint)
-    objective = problem.objective
+    if choose:
+        history = fit(model, problem, config, on_epoch=on_epoch, checkpoint=checkpoint)
+    else:
+        history = fit_epochs(model, problem, config)
+    objective, chosen = problem.objective, history.best_metric if choose else float("nan")
     tested = evaluate(model, problem.test, objective)[1] if problem.test.rows.numel() else float("nan")
-    return Trained(model, objective, features, preset, history, history.best_metric, tested, inputs)
+    return Trained(model, objective, features, preset, history, chosen, tested, inputs)

@@ -8,17 +8,18 @@ themselves (kernels, simple baselines) or have fixed settings.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from demonet.data.splits import Split
-from demonet.methods.base import Items, labels
+from demonet.methods.base import Items, Method, labels
+from demonet.methods.embedding import Embedding
 from demonet.runs.measure import Meter
-from demonet_study.experiments.methods import Fit, Method, method
+from demonet_study.experiments.methods import method, read
 from demonet_study.ledger.job import Cell, Job, Outcome
 from demonet_study.protocol import folds_of, split_by
 
@@ -41,18 +42,20 @@ def accuracy(job: Job, device: str = "cpu") -> Outcome:
     """
     meter, cell = Meter(), job.cell
     options = json.loads(cell.options)
-    plain = method(cell.method, cell.preset, options)
-    data = plain.read(cell.dataset, device)
-    split = split_by(cell.split, labels(data), job.seed)
+    data = read(method(cell.method, cell.preset, options), cell.dataset, device)
+    y = labels(data)
+    split = split_by(cell.split, y, job.seed)
     grid = GRIDS.get(cell.method, []) if folds_of(cell.split) else []
     chosen = _best(cell, options, grid, data, split, job.seed) if grid else {}
     done = _with(cell, options, chosen).fit(data, split, job.seed)
-    return Outcome(done.test, meter.seconds + done.earlier, meter.peak_memory_mb, _beside(done, split, chosen))
+    seconds = meter.seconds + (done.earlier if isinstance(done, Embedding) else 0.0)
+    return Outcome(done.score(split.test, y), seconds, meter.peak_memory_mb, _beside(done, y, split, chosen))
 
 
 def _best(cell: Cell, options: Options, grid: list[Options], data: Items, split: Split, seed: int) -> Options:
     blind = Split(split.name, split.seed, split.train, split.val, torch.empty(0, dtype=torch.int64))
-    return max(grid, key=lambda changes: _with(cell, options, changes).fit(data, blind, seed).validation)
+    y = labels(data)
+    return max(grid, key=lambda changes: _with(cell, options, changes).fit(data, blind, seed).score(split.val, y))
 
 
 def _with(cell: Cell, options: Options, changes: Options) -> Method:
@@ -73,7 +76,8 @@ def joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> Options:
     return both
 
 
-def _beside(done: Fit, split: Split, chosen: Options) -> dict[str, Any]:
-    validation = None if math.isnan(done.validation) else done.validation
-    found = {"validation": validation, "epochs": done.epochs, "split": split.hash, "chosen": chosen}
+def _beside(done: Method, y: Tensor, split: Split, chosen: Options) -> dict[str, Any]:
+    validation = done.score(split.val, y) if split.val.numel() else None
+    epochs = None if done.history is None else done.history.epochs
+    found = {"validation": validation, "epochs": epochs, "split": split.hash, "chosen": chosen}
     return {name: value for name, value in found.items() if value not in (None, {})}

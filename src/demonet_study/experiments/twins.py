@@ -19,22 +19,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.spatial.distance import pdist, squareform
-from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import to_networkx
 
-from demonet import methods
-from demonet.data.splits import Split, half
+from demonet.data.splits import half
 from demonet.data.synthetic import barbell, cycle, mirrored_karate
 from demonet.errors import DemonetError
-from demonet.features import FeatureMap
 from demonet.kernels import wl_colours
 from demonet.methods.embedding import Embedding
-from demonet.methods.network import Network
-from demonet.methods.ours import OURS
 from demonet.runs.measure import Meter
-from demonet.train.recipes import node_model, train_nodes
-from demonet_study.experiments.methods import DemoNet
+from demonet_study.experiments.methods import method
 from demonet_study.ledger.job import Cell, Job, Outcome
 
 Float = NDArray[np.float64]
@@ -80,41 +74,11 @@ def embed(cell: Cell, data: Data, seed: int) -> tuple[np.ndarray, float | None]:
         data, features = data.clone(), "attributes"
         data.x = torch.eye(int(data.num_nodes or 0))
     split = half(data, seed)
-    if cell.method in OURS:
-        z, accuracy = _ours(cell, data, split, seed, features, trained)
-    else:
-        z, accuracy = _baseline(cell.method, data, split, seed, features, trained)
-    return z.double().numpy(), accuracy
-
-
-def _ours(
-    cell: Cell, data: Data, split: Split, seed: int, features: str | None, trained: bool
-) -> tuple[Tensor, float | None]:
-    preset = DemoNet(cell.method, cell.preset, {"features": features} if features else {}).chosen("nodes")
-    if trained:
-        done = train_nodes(data, split, preset, seed=seed)
-        model, inputs, accuracy = done.model, done.inputs[0], done.test_metric
-    else:
-        x = FeatureMap(preset.features).fit_transform(data)
-        model, accuracy = node_model(data, x, preset, seed), None
-        inputs = model.prepare(x, data.edge_index)
-    with torch.no_grad():
-        return model.eval().embed(inputs), accuracy  # type: ignore[operator]
-
-
-def _baseline(
-    name: str, data: Data, split: Split, seed: int, features: str | None, trained: bool
-) -> tuple[Tensor, float | None]:
-    found = methods.get(name)
-    if issubclass(found, Embedding):
-        return torch.from_numpy(found().embed(data, seed)), None
-    if not issubclass(found, Network):
-        raise DemonetError(f"{name} has no embedding of nodes")
-    network = found(features)
-    if not trained:
-        return network.first_embeddings(data, seed), None
-    fitted = network.fit(data, split, seed)
-    return fitted.embeddings(), fitted.score(split.test, data.y)
+    made = method(cell.method, cell.preset, {"features": features} if features else {})
+    if not trained or isinstance(made, Embedding):
+        return made.first_embeddings(data, seed).double().numpy(), None
+    fitted = made.fit(data, split, seed)
+    return fitted.embeddings().double().numpy(), fitted.score(split.test, data.y)
 
 
 def orbits(data: Data) -> Int:

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
+from demonet import methods
 from demonet.data.catalog import find
-from demonet.methods.ours import applies
 from demonet.runs.statistics import Difference, holm, paired
 from demonet_study.experiments.default import ARMS, GENERATED, KERNEL
 from demonet_study.experiments.methods import family_in_catalog
@@ -224,13 +224,18 @@ def _of_claim(claim: Claim, rows: Sequence[ResultRow]) -> Iterator[Answer]:
             compared = {
                 name: _on_set(table, claim.splits(name), name, subject, rival)
                 for name in claim.sets
-                if all(applies(method.name, family_in_catalog(name)) for method in (subject, rival))
+                if all(_applies(method.name, name) for method in (subject, rival))
             }
             over_all.append(_answer(claim, subject, rival, ALL, compared, beside))
             compared |= {name: _on_set(table, claim.splits(name), name, subject, rival) for name in claim.generated}
             single += [_answer(claim, subject, rival, name, {name: one}, beside) for name, one in compared.items()]
         yield from _corrected(over_all)
         yield from _corrected(single)
+
+
+def _applies(method: str, dataset: str) -> bool:
+    known = KERNEL if method.startswith(KERNEL) else method  # an arm of the closed form is the same method
+    return methods.get(known).applies(family_in_catalog(dataset))
 
 
 def _on_set(

@@ -16,6 +16,7 @@ from demonet.data.splits import thirds
 from demonet.data.synthetic import role_graph
 from demonet.ensemble import Ensemble
 from demonet.methods.base import labels
+from demonet.methods.closed_form import Kernel
 from demonet.sealed import canonical
 from demonet_study.experiments import default as runs
 from demonet_study.experiments.default import rule_method
@@ -66,7 +67,7 @@ def test_the_ensemble_is_that_of_fit(monkeypatch):
     found, data = perform(job("brazil", "demonet-auto", QUICK)), tiny("brazil")
     ((split, options, fitted),) = made
     assert split == split_by("thirds", labels(data), 7001)
-    assert options == {"effort": "quick", "seed": 7001, "device": "cpu"}
+    assert options == {"effort": "quick", "seed": 7001, "device": "cpu", "refit": True}
     y, test = data.y.numpy(), split.test.numpy()
     for rule, proba, value in (
         ("strict", fitted.strict_proba, found.value),
@@ -102,8 +103,8 @@ def test_the_closed_form_and_its_arms(dataset):
 
 
 def test_degrees_are_shuffled_before_kappa_and_nowhere_else():
-    shuffled = runs.Kernel({"degree": "shuffled"})._view(tiny("brazil"), np.arange(10), 3)
-    plain = runs.Kernel({})._view(tiny("brazil"), np.arange(10), 3)
+    shuffled = Kernel(degree="shuffled")._view(tiny("brazil"), np.arange(10), 3)
+    plain = Kernel()._view(tiny("brazil"), np.arange(10), 3)
     assert np.array_equal(shuffled.degree, plain.degree)
     assert np.array_equal(shuffled.structure, plain.structure)
     assert sorted(shuffled.task) == sorted(plain.task)
@@ -168,7 +169,7 @@ def test_networks_use_the_device_and_others_do_not(monkeypatch):
             made.append(device)
             super().__init__(*arguments, **options)
 
-    monkeypatch.setattr(runs, "KernelMachine", Machine)
+    monkeypatch.setattr("demonet.methods.closed_form.KernelMachine", Machine)
     perform(job("brazil", "demonet-kernel"), "cuda")
     assert made == ["cuda", "cuda"]
 

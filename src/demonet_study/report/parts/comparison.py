@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from demonet import methods
-from demonet.methods.ours import OURS
 from demonet_study.report.grid import Layout
 from demonet_study.report.parts.nodes import PAPER_RUNS, table
 from demonet_study.report.parts.part import Part
@@ -11,8 +10,8 @@ from demonet_study.report.parts.part import Part
 SETS = ("brazil", "MUTAG")
 # Method and preset, in the order of the table.
 METHODS = (
-    *((name, "") for name in methods.names()),
-    *((name, "paper") for name in OURS if name != "demonet-default"),
+    *((name, "") for name in methods.names() if methods.get(name).group != "DEMO-Net"),
+    *((f"demonet-{name}", "paper") for name in ("hash", "weight", "smooth", "m-hash", "m-weight")),
     ("demonet-hash", "authors"),
     ("demonet-weight", "authors"),
     ("demonet-default", "default"),

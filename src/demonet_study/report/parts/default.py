@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from demonet import methods
 from demonet.data.catalog import find
-from demonet.methods.ours import applies
 from demonet.report.page import Section, Table, Text
 from demonet.report.table_cells import Beside, Column
 from demonet.report.table_cells import Cell as TableCell
@@ -78,7 +78,7 @@ def _simple(dataset: str, runs: int) -> list[Entry]:
     if dataset in ARM_SETS:
         found += _arms(dataset, split, runs)
     for name in floors:
-        if applies(name, family):
+        if methods.get(name).applies(family):
             found += _both(Cell("default", dataset, name, split=split), runs)
     return found
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from demonet import methods
 from demonet.data.catalog import find
-from demonet.methods.ours import applies
 from demonet.report.chart import Chart
 from demonet.report.page import Section
 from demonet_study.experiments.methods import family_in_catalog
@@ -45,14 +45,14 @@ def entry(dataset: str, method: str, preset: str, runs: int) -> Entry:
 
 
 def table(
-    sets: Sequence[str], methods: Sequence[tuple[str, str]] = METHODS, runs: Callable[[str], int] = runs_of
+    sets: Sequence[str], wanted: Sequence[tuple[str, str]] = METHODS, runs: Callable[[str], int] = runs_of
 ) -> list[Entry]:
     """Every applicable method on every data set; ``runs`` gives the number of runs on a data set."""
     return [
         entry(dataset, method, preset, runs(dataset))
         for dataset in sets
-        for method, preset in methods
-        if applies(method, family_in_catalog(dataset))
+        for method, preset in wanted
+        if methods.get(method).applies(family_in_catalog(dataset))
     ]
 
 
