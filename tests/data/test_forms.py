@@ -44,7 +44,7 @@ def test_the_nodes_are_those_of_the_file_in_every_format(tmp_path_factory, texts
 
 
 def test_integers_stay_integers_and_in_their_order(write, tmp_path):
-    path = write("a.csv", "source,target\n10, 9\n9 ,-2\n9223372036854775807,0\n")
+    path = write("a.csv", "source,target\n10, 9\n9 ,-2\n9223372036854775807,0 \n")
     assert ids_of(read_graph(path)) == [-2, 0, 9, 10, 2**63 - 1]
     texts = pa.table({"source": ["10", "9"], "target": ["9", "-2"]})
     parquet.write_table(texts, tmp_path / "a.parquet")

@@ -88,15 +88,16 @@ def _as_integers(column: Any) -> np.ndarray | None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    column = pc.utf8_trim_whitespace(column)
-    zero = pc.and_(pc.starts_with(column, "0"), pc.greater(pc.binary_length(column), 1))
-    try:
-        numbers = column.cast(pa.int64())
-    except pa.ArrowInvalid:
-        return None
-    if pc.any(pc.or_(zero, pc.starts_with(column, "-0"))).as_py():
-        return None
-    return numbers.to_numpy()
+    for trim in (False, True):  # few columns need it, and it takes time
+        column = pc.utf8_trim_whitespace(column) if trim else column
+        try:
+            numbers = column.cast(pa.int64())
+        except pa.ArrowInvalid:
+            continue
+        zero = pc.and_(pc.starts_with(column, "0"), pc.greater(pc.binary_length(column), 1))
+        other = pc.any(zero).as_py() or pc.any(pc.starts_with(column, "-0")).as_py()
+        return None if other else numbers.to_numpy()
+    return None
 
 
 def join_strings(columns: list[Any]) -> list[Any]:
