@@ -20,7 +20,7 @@ from demonet_study.experiments.rows import write_rows
 from demonet_study.report.bench import MOST, bench_page, running_time, times_by_nodes
 from demonet_study.report.chart_svg import draw
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 DOCUMENT = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
 NAN = math.nan
 ROW = Row(
