@@ -11,10 +11,11 @@ import torch
 from demonet.closedform import NodeSetting
 from demonet.closedform import nodes as kernel_nodes
 from demonet.data.synthetic import power_law
-from demonet.ensemble import Ensemble, machines, member, nodes, views
+from demonet.ensemble import Ensemble, machines, member, nodes
 from demonet.ensemble.forest import predict_trees
 from demonet.ensemble.member import Labelled, some_of
 from demonet.ensemble.portfolio import MOST_SECONDS, portfolio
+from demonet.features import views
 from demonet.features.views import view_of
 
 ensembles, portfolios = (sys.modules[f"demonet.ensemble.{name}"] for name in ("ensemble", "portfolio"))

@@ -86,11 +86,6 @@ def test_descriptors_of_graphs_are_networkx():
         np.testing.assert_allclose(row[: len(expected)], expected, atol=1e-9)
 
 
-def test_triangle_features(graph):
-    clustering = Surroundings(simple_adjacency(graph[0])).columns(["closed triangles"])[:, 0]
-    np.testing.assert_allclose(clustering, list(nx.clustering(graph[1]).values()))
-
-
 def test_every_feature_is_finite_on_odd_graphs():
     nothing = Data(edge_index=torch.empty(2, 0, dtype=torch.long), num_nodes=3)
     star = Data(edge_index=torch.tensor([[0, 0, 0], [1, 2, 2]]), num_nodes=5)  # one-way, doubled, isolated nodes

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from demonet.data.synthetic import small_graphs
 from demonet.features import structure
 from demonet.features.graph import simple_adjacency
-from demonet.features.structure import Surroundings, pagerank, within_two
+from demonet.features.structure import Surroundings, within_two
 from demonet.methods.structural import FEATURES, structural_rows
 
 
@@ -49,11 +49,6 @@ def test_blocks_of_any_size_give_the_same(monkeypatch):
     whole = within_two(adjacency)
     monkeypatch.setattr(structure, "WALKS_AT_ONCE", 30)
     np.testing.assert_array_equal(within_two(adjacency), whole)
-
-
-def test_pagerank_is_a_distribution():
-    graph = drawn_by_seed(40, 30)
-    assert np.isclose(pagerank(simple_adjacency(Data(edge_index=graph.edge_index, num_nodes=40))).sum(), 1)
 
 
 def test_a_row_a_graph():

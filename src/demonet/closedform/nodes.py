@@ -415,7 +415,7 @@ class NodeInputs:
             deviation = x.std(axis=0)
             self.arrays |= {"mean": x.mean(axis=0), "scale": np.where(deviation > 0, deviation, 1.0)}
         own = self._own(data, degree)
-        near = unit(adjacency @ own)
+        near = normalize(adjacency @ own)
         size = float(near.nnz if is_sparse(near) else near.size) / max(1, len(degree)) * adjacency.nnz
         if size > MAX_PRODUCTS:
             self.info["hops"] = 1
@@ -432,11 +432,11 @@ class NodeInputs:
             raise DemonetError("attributes in training or in this graph, but not in both", hint="give x to both")
         adjacency, degree = adjacency_of(data, dtype=np.float64), degree_of(data).numpy()
         own = self._own(data, degree)
-        near = [unit(adjacency @ own)]
+        near = [normalize(adjacency @ own)]
         if self.info["kind"] == "numbers":  # a column of ones: unit length would lose how large the numbers are
-            own = unit(np.column_stack([own, np.ones(len(own))]))
+            own = normalize(np.column_stack([own, np.ones(len(own))]))
         if self.info["hops"] > 1:
-            near.append(unit(adjacency @ near[0]))
+            near.append(normalize(adjacency @ near[0]))
         columns = [
             np.interp(column, *self.arrays[f"rank{i}"])
             for i, column in enumerate(self._descriptors(adjacency, degree).T)
@@ -447,12 +447,12 @@ class NodeInputs:
     def _own(self, data: Data, degree: Array) -> Rows:
         kind = self.info["kind"]
         if kind == "degree":
-            return unit(radial(np.log1p(degree), np.log1p(self.info["max_degree"])))
+            return normalize(radial(np.log1p(degree), np.log1p(self.info["max_degree"])))
         x = to_rows(data.x)
         if kind == "numbers":
             x = x.toarray() if is_sparse(x) else x
             return (x - self.arrays["mean"]) / (self.arrays["scale"] * math.sqrt(x.shape[1]))
-        return term_rows(x, self.arrays["idf"], kind) if kind in ("counts", "weights") else unit(x)
+        return term_rows(x, self.arrays["idf"], kind) if kind in ("counts", "weights") else normalize(x)
 
     def _descriptors(self, adjacency: sparse.csr_array, degree: Array) -> Array:
         names = DESCRIPTORS if self.info["triangles"] else DESCRIPTORS[:-1]
@@ -468,11 +468,6 @@ class NodeInputs:
         inputs = cls(info["hops"])
         inputs.info, inputs.arrays = dict(info), {name: array.numpy() for name, array in arrays.items()}
         return inputs
-
-
-def unit(rows: Rows) -> Rows:
-    """Rows of length one; a row of zeros stays."""
-    return normalize(sparse.csr_array(rows) if is_sparse(rows) else rows)
 
 
 def _check(data: Data) -> None:

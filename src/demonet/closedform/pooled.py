@@ -318,7 +318,7 @@ class GraphInputs:
         histograms, start = [], 0
         for index in self.wl.indexes_:
             stop = start + index.size
-            histograms.append(_unary(sparse.csr_array(counts[:, start:stop]), self.caps[start:stop]))
+            histograms.append(unary(sparse.csr_array(counts[:, start:stop]), self.caps[start:stop]))
             start = stop
         descriptors = self._descriptors(view, union).T
         columns = [np.interp(column, *rank) for column, rank in zip(descriptors, self.ranks, strict=True)]
@@ -367,7 +367,7 @@ class GraphInputs:
         return cls().fit(graphs)
 
 
-def _unary(counts: sparse.csr_array, caps: Array) -> sparse.csr_array:
+def unary(counts: sparse.csr_array, caps: Array) -> sparse.csr_array:
     """A count c becomes c ones, so that products of rows are sums of minima; counts above ``caps`` meet no more."""
     start = np.cumsum(caps) - caps
     entries = counts.tocoo()

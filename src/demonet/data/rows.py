@@ -54,24 +54,27 @@ def to_torch(matrix: Rows, dtype: torch.dtype = torch.float32) -> Tensor:
         )
 
 
-def pack(rows: Mapping[str, Rows]) -> dict[str, NDArray[Any]]:
-    """Named rows as plain arrays; a CSR array as its three parts and its shape."""
+def pack(rows: Mapping[str, Rows], prefix: str = "") -> dict[str, NDArray[Any]]:
+    """Named rows as plain arrays, names after a prefix; a CSR array as its three parts and its shape."""
     packed: dict[str, NDArray[Any]] = {}
     for name, value in rows.items():
         if isinstance(value, np.ndarray):
-            packed[name] = value
+            packed[prefix + name] = value
         else:
-            packed |= {f"{name}.{part}": np.asarray(getattr(value, part)) for part in _PARTS}
+            packed |= {f"{prefix}{name}.{part}": np.asarray(getattr(value, part)) for part in _PARTS}
     return packed
 
 
-def unpack(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Rows]:
-    """The rows that :func:`pack` took apart."""
+def unpack(arrays: Mapping[str, NDArray[Any]], prefix: str = "") -> dict[str, Rows]:
+    """The rows that :func:`pack` took apart; names without the prefix are left out."""
     rows: dict[str, Rows] = {}
-    for name in dict.fromkeys(key.partition(".")[0] for key in arrays):
-        if name in arrays:
-            rows[name] = arrays[name]
+    for key in arrays:
+        name = key.removeprefix(prefix).partition(".")[0]
+        if not key.startswith(prefix) or name in rows:
+            continue
+        if prefix + name in arrays:
+            rows[name] = arrays[prefix + name]
         else:
-            *parts, shape = (arrays[f"{name}.{part}"] for part in _PARTS)
+            *parts, shape = (arrays[f"{prefix}{name}.{part}"] for part in _PARTS)
             rows[name] = sparse.csr_array(tuple(parts), shape=tuple(shape.tolist()))
     return rows

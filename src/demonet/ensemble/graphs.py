@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from demonet.closedform.pooled import unary
+from demonet.data.rows import pack, unpack
 from demonet.ensemble.forest import ForestMember, dense
 from demonet.ensemble.member import Labelled, Member
-from demonet.ensemble.ridge import RidgeMember, packed, take, unpacked
+from demonet.ensemble.ridge import RidgeMember, take
 from demonet.features.views import ROUNDS, Float, Int, View
 
 WIDTHS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # of the Laplacian kernel, in mean distances
@@ -18,23 +20,10 @@ COLUMNS = 2000  # colours that a forest reads, at most
 
 
 def intersection(left: sparse.csr_array, right: sparse.csr_array) -> Float:
-    r"""``[left, right]``: :math:`\sum_j \min(x_j, y_j)` of rows of counts.
-
-    A count c is c ones, at (column, 1) to (column, c), and the sum a product of sparse 0/1 matrices.
-    """
-    most = int(max(left.data.max(initial=0), right.data.max(initial=0))) + 1
-    parts = []
-    for counts in (left, right):
-        amount = counts.data.astype(np.int64)
-        row = np.repeat(np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr)), amount)
-        step = np.arange(amount.sum()) - np.repeat(np.cumsum(amount) - amount, amount)
-        parts.append((row, np.repeat(counts.indices.astype(np.int64), amount) * most + step))
-    known, place = np.unique(parts[1][1], return_inverse=True)
-    met = np.minimum(np.searchsorted(known, parts[0][1]), max(0, len(known) - 1))
-    kept = known[met] == parts[0][1] if len(known) else np.zeros(len(met), bool)
-    first = sparse.csr_array((np.ones(kept.sum()), (parts[0][0][kept], met[kept])), (left.shape[0], len(known)))
-    second = sparse.csr_array((np.ones(len(place)), (parts[1][0], place)), (right.shape[0], len(known)))
-    return (first @ second.T).toarray()
+    r"""``[left, right]``: :math:`\sum_j \min(x_j, y_j)` of rows of counts."""
+    caps = np.zeros(right.shape[1], np.int64)
+    np.maximum.at(caps, right.indices, right.data.astype(np.int64))
+    return (unary(left, caps) @ unary(right, caps).T).toarray()
 
 
 class _Histograms:
@@ -94,7 +83,7 @@ class WLNeighbour(_Histograms, Member):
     def _fit(self, view: View, labelled: Labelled, chosen: dict[str, Any] | None) -> None:
         self.learn_colours(view, labelled.train)
         rows = take(self.rows(view), labelled.train)
-        self.arrays |= {"target": labelled.one_hot(), "prior": labelled.prior(), **packed(rows)}
+        self.arrays |= {"target": labelled.one_hot(), "prior": labelled.prior(), **pack(rows, "rows.")}
         distance = list(l1_distances(rows, rows))[1]
         np.fill_diagonal(distance, np.inf)
         right = (self._vote(distance) * labelled.one_hot()).sum()
@@ -106,7 +95,7 @@ class WLNeighbour(_Histograms, Member):
 
     def predict_proba(self, view: View) -> Float:
         """The vote, and the shares of classes."""
-        vote = self._vote(list(l1_distances(self.rows(view), unpacked(self.arrays)))[1])
+        vote = self._vote(list(l1_distances(self.rows(view), unpack(self.arrays, "rows.")))[1])
         return self.facts["trust"] * vote + (1 - self.facts["trust"]) * self.arrays["prior"]
 
     def cost(self, view: View, num_train: int) -> float:

@@ -43,14 +43,7 @@ def normal_scores(count: NDArray[Any]) -> Float:
 
 
 def fit_ordered(member: Member, output: Float, place: Int, order: Int) -> None:
-    """Fit the link of a member with ordered classes, with a weak pull towards a slope of 3, and keep it.
-
-    Args:
-        member: It has :meth:`ordered_link` then.
-        output: ``[n]`` one number an item.
-        place: ``[n]`` the rank of its class.
-        order: The classes in order.
-    """
+    """Fit and keep the link from ``output`` to ordered classes of rank ``place``; weakly drawn to a slope of 3."""
     rank = np.argsort(order)
     link = Link.fit(output[:, None], order[place], tuple(rank.tolist()), slope=3.0, spread=1.0, gap=np.inf)
     member.facts["slope"] = link.scale
@@ -135,7 +128,7 @@ class RidgeMember(Member):
         self.facts |= {"setting": setting, "noise": solution.noise}
         if self.options.get("coarse"):
             self.facts["chosen"] = {"setting": setting}
-        self.arrays |= {"alpha": alpha, "mean": mean, **packed(rows)}
+        self.arrays |= {"alpha": alpha, "mean": mean, **pack(rows, "rows.")}
 
     def predict_proba(self, view: View) -> Float:
         """The regression's outputs through the fitted link."""
@@ -143,7 +136,7 @@ class RidgeMember(Member):
 
     def probabilities(self, rows: dict[str, Any]) -> Float:
         """Probabilities of items by their rows."""
-        fitted, alpha, count = unpacked(self.arrays), self.arrays["alpha"], next(iter(rows.values())).shape[0]
+        fitted, alpha, count = unpack(self.arrays, "rows."), self.arrays["alpha"], next(iter(rows.values())).shape[0]
         output = np.empty((count, alpha.shape[1]))
         step = max(1, self.entries // len(alpha))
         for start in range(0, count, step):
@@ -171,13 +164,3 @@ class RidgeMember(Member):
 def take(rows: dict[str, Any], index: Int | slice) -> dict[str, Any]:
     """Some of the rows."""
     return {name: value[index] for name, value in rows.items()}
-
-
-def packed(rows: dict[str, Any]) -> dict[str, Any]:
-    """Rows as plain arrays of a member."""
-    return {f"rows.{name}": part for name, part in pack(rows).items()}
-
-
-def unpacked(arrays: dict[str, Any]) -> dict[str, Any]:
-    """The rows that :func:`packed` put into a member's arrays."""
-    return unpack({name.removeprefix("rows."): part for name, part in arrays.items() if name.startswith("rows.")})

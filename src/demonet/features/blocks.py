@@ -15,7 +15,6 @@ from typing import Any, Self
 import numpy as np
 import torch
 from scipy import sparse
-from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import StandardScaler, normalize
 from torch import Tensor
 from torch_geometric.data import Data
@@ -227,7 +226,7 @@ class Standardised(Attributes):
         return sparse.csr_array(x.multiply(1 / self.arrays["scale"].numpy()))
 
 
-class ByKind(Attributes):
+class ByKind(Standardised):
     """Each attribute by its kind: counts as tf-idf, numbers standardised, columns of 0 and 1 as they are.
 
     The kinds are those of the table that was read, or else recognised by :func:`~demonet.data.columns.column_kinds`.
@@ -236,7 +235,7 @@ class ByKind(Attributes):
 
     def fit(self, graphs: Sequence[Data]) -> None:
         """Learn kinds, means, deviations and inverse document frequencies."""
-        super().fit(graphs)
+        Attributes.fit(self, graphs)
         rows = sparse.vstack([to_scipy(_attributes(data)) for data in graphs], format="csr")
         known = graphs[0].get("columns")
         if graphs[0].x.layout == torch.sparse_csr:
@@ -247,7 +246,7 @@ class ByKind(Attributes):
         scaler = StandardScaler(with_mean=False).fit(rows.astype(np.float64))
         scale, mean = np.where(numbers, scaler.scale_, 1.0), np.where(numbers, scaler.mean_, 0.0)
         if counts.any():
-            scale[counts] = 1 / TfidfTransformer().fit(rows[:, counts]).idf_
+            scale[counts] = 1 / document_weights(rows[:, counts], "counts")
         self.arrays["mean"] = torch.from_numpy(mean.astype(np.float32))
         self.arrays["scale"] = torch.from_numpy(scale.astype(np.float32))
         self.arrays["counts"] = torch.from_numpy(counts)
@@ -256,14 +255,10 @@ class ByKind(Attributes):
 
     def dense(self, data: Data, x: Tensor) -> Tensor:
         """Centred and scaled; the counts of a row have length one together."""
-        rows, counts = (x.cpu() - self.arrays["mean"]) / self.arrays["scale"], self.arrays["counts"]
+        rows, counts = super().dense(data, x), self.arrays["counts"]
         if bool(counts.any()):
             rows[:, counts] = torch.nn.functional.normalize(rows[:, counts])
         return rows
-
-    def encode(self, data: Data, x: sparse.csr_array) -> sparse.csr_array:
-        """Scaled only: centring would make a sparse matrix dense."""
-        return sparse.csr_array(x.multiply(1 / self.arrays["scale"].numpy()))
 
 
 class TfIdf(_BySparse):
@@ -275,7 +270,7 @@ class TfIdf(_BySparse):
         counts = sparse.vstack([to_scipy(_attributes(data)) for data in graphs])
         if counts.nnz and counts.data.min() < 0:
             raise DemonetError(f"attribute {counts.data.min()} with tf-idf", hint="tf-idf needs counts of at least 0")
-        self.arrays["idf"] = torch.from_numpy(TfidfTransformer().fit(counts).idf_.astype(np.float32))
+        self.arrays["idf"] = torch.from_numpy(document_weights(counts, "counts").astype(np.float32))
 
     def encode(self, data: Data, x: sparse.csr_array) -> sparse.csr_array:
         """Weighted counts in rows of length one."""

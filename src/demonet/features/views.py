@@ -98,9 +98,7 @@ class NodeView:
     @cached_property
     def ranks(self) -> Float:
         """``[n, features]`` the same features as ranks among those of the fitted graph, scaled to variance one."""
-        grid, share = self.arrays["structure.quantiles"], np.linspace(0, 1, RANKS)
-        columns = [np.interp(x, q, share) for x, q in zip(self._raw_structure.T, grid.T, strict=True)]
-        return (np.column_stack(columns) - 0.5) * np.sqrt(12)
+        return (_shares(self._raw_structure, self.arrays["structure.quantiles"]) - 0.5) * np.sqrt(12)
 
     @cached_property
     def radial(self) -> Float:
@@ -268,9 +266,8 @@ class NodeView:
         """Rows whose columns with heavy tails, such as amounts of money, are ranks among those of the fitted graph."""
         if "attributes.tailed" not in self.arrays:
             return rows
-        rows, share = rows.copy(), np.linspace(0, 1, RANKS)
-        for column, grid in zip(self.arrays["attributes.tailed"], self.arrays["attributes.quantiles"].T, strict=True):
-            rows[:, column] = np.interp(rows[:, column], grid, share)
+        rows, tailed = rows.copy(), self.arrays["attributes.tailed"]
+        rows[:, tailed] = _shares(rows[:, tailed], self.arrays["attributes.quantiles"])
         return rows
 
     def _check_attributes(self) -> None:
@@ -446,6 +443,12 @@ def view_of(data: Data | Sequence[Data], state: State | None = None) -> NodeView
 
 def _on_cpu(graph: Data) -> Data:
     return copy.copy(graph).cpu() if graph.edge_index.is_cuda else graph  # Data.cpu() changes a graph in place
+
+
+def _shares(rows: Float, quantiles: Float) -> Float:
+    """``[items, columns]`` the share of fitted items below each value, by their quantiles."""
+    share = np.linspace(0, 1, len(quantiles))
+    return np.column_stack([np.interp(x, grid, share) for x, grid in zip(rows.T, quantiles.T, strict=True)])
 
 
 def heavy_tails(rows: Float) -> NDArray[np.bool_]:
