@@ -23,7 +23,7 @@ ROWS = [
 ]
 # The same of the study, above all of the library.
 STUDY = [
-    [("protocol", "splits by name"), ("ledger", "finished runs, workers")],
+    [("protocol", "splits by name"), ("ledger", "finished runs, workers"), ("methods", "compared systems")],
     [("bench", "timing")],
     [("experiments", "one run of each kind, statistics")],
     [("report", "tables, figures, claims")],

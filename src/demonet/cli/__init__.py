@@ -1,7 +1,7 @@
 """The command line. One file per command; heavy imports are inside the commands, so that help is fast.
 
 The commands of :data:`STUDY` are in the package ``demonet_study``, which imports this one. They are looked up by name
-when they are asked for, or listed; this is the only place that knows of that package.
+when they are asked for, or listed.
 """
 
 from __future__ import annotations

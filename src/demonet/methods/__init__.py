@@ -1,5 +1,7 @@
 """Methods on a split with one interface: DEMO-Net, simple baselines, and the systems that it is compared with.
 
+The compared systems that only ``demonet compare`` and the study use are in ``demonet_study.methods``.
+
 Public:
 
 - :func:`names` lists the methods: DEMO-Net, then the others in the order of the tables.
@@ -12,8 +14,7 @@ To add a method, write a module with a subclass of :class:`Method` under ``@regi
 to ``_MODULES`` below. ``docs/extending/method.md`` shows each step.
 
 Modules shared by several methods: ``base`` (interface, settings, registry), ``cost``, ``selection`` (choosing a
-scikit-learn model on the validation part), ``network`` and ``layers`` (neural networks), ``embedding`` (unsupervised
-embeddings of nodes), ``kernel`` (graph kernels).
+scikit-learn model on the validation part), ``network`` and ``layers`` (neural networks), ``kernel`` (graph kernels).
 """
 
 from __future__ import annotations
@@ -35,29 +36,20 @@ _MODULES = (
     "attributes",
     "wl_histogram",
     "convolutional",
-    "co_training",
-    "gin",
-    "pna",
-    "rolx",
-    "struc2vec",
-    "graphwave",
-    "dcnn",
-    "patchy_san",
-    "diffpool",
-    "deepwl",
-    "wl",
 )
+_COMPARED = "demonet_study.methods"  # registers the compared systems; imported when a name is looked up
 for _module in _MODULES:  # imported now, so that the registry has this order whatever is imported next
     import_module(f"{__name__}.{_module}")
 
 
 def names() -> list[str]:
     """The names of all registered methods, DEMO-Net first, the others in the order of the tables."""
+    import_module(_COMPARED)
     return list(REGISTRY)
 
 
 def get(name: str) -> type[Method]:
     """The method with this name."""
-    if name not in REGISTRY:
+    if name not in REGISTRY and name not in names():
         raise DemonetError(f"unknown method {name!r}", hint=f"available: {', '.join(REGISTRY)}")
     return REGISTRY[name]

@@ -17,10 +17,10 @@ from torch import Tensor
 
 from demonet.data.splits import Split
 from demonet.methods.base import Items, Method, labels
-from demonet.methods.embedding import Embedding
 from demonet.runs.measure import Meter
 from demonet_study.experiments.methods import method, read
 from demonet_study.ledger.job import Cell, Job, Outcome
+from demonet_study.methods.embedding import Embedding
 from demonet_study.protocol import folds_of, split_by
 
 Options = dict[str, Any]

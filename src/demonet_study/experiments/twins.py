@@ -26,10 +26,10 @@ from demonet.data.splits import half
 from demonet.data.synthetic import barbell, cycle, mirrored_karate
 from demonet.errors import DemonetError
 from demonet.kernels import wl_colours
-from demonet.methods.embedding import Embedding
 from demonet.runs.measure import Meter
 from demonet_study.experiments.methods import method
 from demonet_study.ledger.job import Cell, Job, Outcome
+from demonet_study.methods.embedding import Embedding
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]

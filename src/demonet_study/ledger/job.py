@@ -136,8 +136,12 @@ LIBRARIES = ("torch", "torch_geometric", "numpy", "scipy", "scikit-learn", "netw
 SOURCE = Path(demonet.__file__).parents[1]  # the folder of both packages
 PROJECT = ("demonet", "demonet_study")
 # Packages whose every file counts, because methods are imported by name.
-PACKAGES = tuple(
-    f"demonet/{name}" for name in ("data", "degree", "features", "ops", "nn", "kernels", "train", "methods")
+PACKAGES = (
+    *(
+        f"demonet/{name}"
+        for name in ("data", "degree", "features", "ops", "nn", "kernels", "closedform", "train", "methods")
+    ),
+    "demonet_study/methods",
 )
 # Besides these, the module of the kind counts, with all its imports; but not the ledger, which only stores runs.
 _NOT_COUNTED = "demonet_study/ledger/"

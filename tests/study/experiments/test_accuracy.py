@@ -10,14 +10,14 @@ from tests.study.experiments.tiny import tiny, tiny_sets  # noqa: F401  (a fixtu
 
 from demonet import DemonetError, methods
 from demonet.methods.base import labels
-from demonet.methods.embedding import Embedding
-from demonet.methods.graphwave import GraphWave
 from demonet.runs.measure import Meter
 from demonet.sealed import canonical
 from demonet_study.experiments import accuracy as runs
 from demonet_study.experiments.accuracy import GRIDS, accuracy
 from demonet_study.experiments.methods import family_in_catalog, method, read
 from demonet_study.ledger.job import Cell, Job, perform
+from demonet_study.methods.embedding import Embedding
+from demonet_study.methods.graphwave import GraphWave
 from demonet_study.protocol import split_by
 
 pytestmark = pytest.mark.usefixtures("tiny_sets")

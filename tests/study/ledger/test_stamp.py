@@ -40,7 +40,7 @@ def add(path, text):
     "name",
     [
         "demonet/data/splits.py",
-        "demonet/methods/rolx.py",
+        "demonet_study/methods/rolx.py",
         "demonet_study/experiments/accuracy.py",
         "demonet/train/loop.py",
     ],

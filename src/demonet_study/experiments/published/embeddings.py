@@ -29,10 +29,10 @@ from demonet.data.splits import fractions
 from demonet.features.graph import simple_adjacency
 from demonet.features.structure import triangle_counts
 from demonet.methods.base import labels
-from demonet.methods.embedding import Embedding, Float, classify
-from demonet.methods.graphwave import GraphWave, heat_exact, laplacian
-from demonet.methods.rolx import recursive_features
 from demonet_study.experiments.published.results import PublishedResult
+from demonet_study.methods.embedding import Embedding, Float, classify
+from demonet_study.methods.graphwave import GraphWave, heat_exact, laplacian
+from demonet_study.methods.rolx import recursive_features
 
 SCALES = (19.0, 20.0)
 RUNS = 20

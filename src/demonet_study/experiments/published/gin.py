@@ -16,8 +16,8 @@ from torch_geometric.data import Data
 from demonet.data import load
 from demonet.data.splits import Split, k_fold, nested_k_fold
 from demonet.methods.base import labels
-from demonet.methods.gin import GIN
 from demonet_study.experiments.published.results import PublishedResult
+from demonet_study.methods.gin import GIN
 
 FOLDS = 10
 NONE = torch.empty(0, dtype=torch.int64)

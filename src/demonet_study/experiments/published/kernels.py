@@ -13,8 +13,8 @@ from demonet.data import load
 from demonet.data.splits import k_fold
 from demonet.kernels import WLSubtreeKernel
 from demonet.methods.base import labels
-from demonet.methods.wl import WL
 from demonet_study.experiments.published.results import PublishedResult
+from demonet_study.methods.wl import WL
 
 FOLDS = 10
 SETTINGS = tuple(product(range(1, 7), WL.defaults.normalize))  # number of rounds, and whether features are normalized

@@ -11,7 +11,6 @@ from scipy.linalg import expm
 
 from demonet.data.synthetic import role_graph
 from demonet.features.graph import simple_adjacency
-from demonet.methods.graphwave import laplacian
 from demonet_study.experiments.published import embeddings
 from demonet_study.experiments.published.embeddings import (
     PRINTED,
@@ -24,6 +23,7 @@ from demonet_study.experiments.published.embeddings import (
     their_way,
     weighed,
 )
+from demonet_study.methods.graphwave import laplacian
 
 
 @pytest.fixture

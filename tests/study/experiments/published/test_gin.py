@@ -9,9 +9,9 @@ import torch
 from tests.kernels.graphs import path, star
 from torch_geometric.data import Data
 
-from demonet.methods.gin import GIN
 from demonet.train.config import TrainConfig
 from demonet_study.experiments.published import gin
+from demonet_study.methods.gin import GIN
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from torch_geometric.data import Batch, Data
 from demonet import DemonetError
 from demonet.data.splits import thirds
 from demonet.data.synthetic import small_graphs
-from demonet.methods.diffpool import DiffPool, make_buckets, pool
+from demonet_study.methods.diffpool import DiffPool, make_buckets, pool
 
 
 def path(n):

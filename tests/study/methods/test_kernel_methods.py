@@ -17,7 +17,7 @@ from demonet import DemonetError, methods
 from demonet.data.splits import Split, thirds
 from demonet.data.synthetic import small_graphs
 from demonet.kernels import WLSubtreeKernel
-from demonet.methods.deepwl import DeepWLKernel, sentences
+from demonet_study.methods.deepwl import DeepWLKernel, sentences
 
 METHODS = ["wl-lr", "wl-rf", "wl-1nn", "deepwl", "wl", "degree-wl"]
 MACHINES = ["deepwl", "wl", "degree-wl"]

@@ -6,7 +6,7 @@ import torch
 from tests.reference.graphs import drawn_by_seed, features, from_arcs
 from torch_geometric.data import Batch, Data
 
-from demonet.methods.gin import GIN
+from demonet_study.methods.gin import GIN
 
 
 def network(channels=3):

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from demonet.methods.graphwave import GraphWave, heat_blocks, laplacian
-from demonet.methods.rolx import refex
+from demonet_study.methods.graphwave import GraphWave, heat_blocks, laplacian
+from demonet_study.methods.rolx import refex
 
 NODES, EDGES = 7_575, 239_738
 DENSE = NODES * NODES * 8  # bytes of one dense matrix of nodes by nodes: 459 MB

@@ -6,7 +6,7 @@ import torch
 from tests.reference.graphs import from_arcs
 from torch_geometric.data import Data
 
-from demonet.methods.pna import PNA
+from demonet_study.methods.pna import PNA
 
 ARCS, N = from_arcs(5, [(0, 1), (0, 2), (0, 3), (3, 4)], undirected=True)
 

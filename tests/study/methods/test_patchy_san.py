@@ -13,7 +13,7 @@ from torch_geometric.data import Batch, Data
 
 from demonet import DemonetError
 from demonet.features.graph import adjacency
-from demonet.methods.patchy_san import PatchyNetwork, PatchySan, canonical_order, receptive_fields, wl_ranks
+from demonet_study.methods.patchy_san import PatchyNetwork, PatchySan, canonical_order, receptive_fields, wl_ranks
 
 # A triangle 0 1 2, with a tail 2 - 3 - 4 and a leaf 5 at node 1; 6 is alone.
 PAIRS = [(0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (1, 5)]

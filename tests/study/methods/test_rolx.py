@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from demonet import DemonetError
 from demonet.data.synthetic import barbell, role_graph
 from demonet.features.graph import simple_adjacency
-from demonet.methods.rolx import (
+from demonet_study.methods.rolx import (
     RolX,
     bins,
     description_length,

@@ -10,8 +10,8 @@ from torch_geometric.data import Data
 
 from demonet import DemonetError
 from demonet.features.graph import simple_adjacency
-from demonet.methods import graphwave
-from demonet.methods.graphwave import GraphWave, chebyshev, heat_blocks, heat_exact, laplacian
+from demonet_study.methods import graphwave
+from demonet_study.methods.graphwave import GraphWave, chebyshev, heat_blocks, heat_exact, laplacian
 
 
 def data(graph):

@@ -12,9 +12,9 @@ from torch_geometric.data import Data
 from demonet import DemonetError, methods
 from demonet.data.splits import thirds
 from demonet.data.synthetic import mirrored_karate, role_graph, small_graphs
-from demonet.methods.graphwave import GraphWave
-from demonet.methods.rolx import RolX
-from demonet.methods.struc2vec import Struc2vec
+from demonet_study.methods.graphwave import GraphWave
+from demonet_study.methods.rolx import RolX
+from demonet_study.methods.struc2vec import Struc2vec
 
 NAMES = ["rolx", "struc2vec", "graphwave"]
 

@@ -8,7 +8,7 @@ from tests.reference.graphs import features, from_arcs
 from torch_geometric.data import Data
 
 from demonet import DemonetError
-from demonet.methods.dcnn import DCNN, DCNNetwork, diffused
+from demonet_study.methods.dcnn import DCNN, DCNNetwork, diffused
 
 ARCS, N = from_arcs(6, [(0, 1), (0, 2), (0, 3), (3, 4)], undirected=True)  # node 5 is isolated
 

@@ -11,8 +11,8 @@ from demonet import DemonetError, methods
 from demonet.data.splits import Split
 from demonet.data.synthetic import barbell, role_graph
 from demonet.features.graph import adjacency
-from demonet.methods.co_training import absorbing_walks, labels_per_class, most_confident
 from demonet.train import TrainConfig
+from demonet_study.methods.co_training import absorbing_walks, labels_per_class, most_confident
 
 
 def closed_form(data, y, train, alpha):

@@ -13,8 +13,8 @@ from torch_geometric.data import Data
 
 from demonet import DemonetError
 from demonet.features.graph import simple_adjacency
-from demonet.methods import struc2vec as struc2vec_file
-from demonet.methods.struc2vec import Struc2vec, layered, rings, walk, warping
+from demonet_study.methods import struc2vec as struc2vec_file
+from demonet_study.methods.struc2vec import Struc2vec, layered, rings, walk, warping
 
 
 def data(n, edges):

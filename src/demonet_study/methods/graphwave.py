@@ -33,7 +33,7 @@ from demonet.errors import DemonetError
 from demonet.features.graph import simple_adjacency
 from demonet.methods.base import Settings, at_least, register
 from demonet.methods.cost import Cost
-from demonet.methods.embedding import Embedding, Float
+from demonet_study.methods.embedding import Embedding, Float
 
 _CELLS = 4_000_000  # entries of each dense block: 32 MB
 
