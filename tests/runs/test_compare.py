@@ -143,6 +143,15 @@ def test_a_damaged_cell_is_computed_again(problem):
         assert [row.values for row in again.rows] == [row.values for row in first.rows]
 
 
+def test_a_cell_without_a_metric_of_today_is_computed_again(problem, monkeypatch):
+    with monkeypatch.context() as before:
+        before.setattr(compare, "metrics_for", lambda task: ["accuracy"])
+        run("majority")
+    board, given = run("majority", settings={"metric": "auc"})
+    assert len(given) == 3
+    assert board.rows[0].mean == 0.5
+
+
 def test_a_kill_at_the_first_file_blocks_nothing(problem):
     Path("out").mkdir()
     Path("out/.compare.json.part").touch()

@@ -263,14 +263,8 @@ def methods_for(inputs: Inputs) -> list[str]:
 def _metrics(inputs: Inputs) -> dict[str, Metric]:
     """Every metric of classes, by its key in a cell; one with a positive class, once for each of two classes."""
     found = {name: METRICS[name] for name in metrics_for("classify")}
-    if len(inputs.names) == 2:
-        of_class = {
-            f"{name} {number}": metric.of_class(number, inputs.names[number])
-            for name, metric in found.items()
-            for number in (0, 1)
-            if metric.has_positive
-        }
-        return found | of_class
+    for name in [name for name in found if METRICS[name].has_positive and len(inputs.names) == 2]:
+        found |= {f"{name} {number}": METRICS[name].of_class(number, inputs.names[number]) for number in (0, 1)}
     return found
 
 
@@ -308,14 +302,8 @@ def measured(
     fitted: registry.Method, y: Tensor, items: Tensor, metrics: Mapping[str, Metric]
 ) -> dict[str, float | None]:
     """Metrics of a fitted method on some items; None where a metric is not defined."""
-    known, classes, probability = (each[items].numpy() for each in (y, fitted.predict(), fitted.predict_proba()))
-    found: dict[str, float | None] = {}
-    for key, metric in metrics.items():
-        if metric.uses == "predictions":
-            found[key] = metric.functions["classify"](known, classes, None)
-        else:
-            found[key] = value_of(metric, "classify", known, probability)
-    return found
+    known, probability = y[items].numpy(), fitted.predict_proba()[items].numpy()
+    return {key: value_of(metric, "classify", known, probability) for key, metric in metrics.items()}
 
 
 def _processes(jobs: int) -> Engine:
@@ -446,7 +434,8 @@ def _is_empty(out: Path) -> bool:
 
 
 def _key(about: dict[str, Any], name: str, number: int) -> str:
-    return hashlib.sha256(f"{_identity(about)}|{name}|{number}".encode()).hexdigest()
+    metrics = metrics_for("classify")  # a cell without one of them is computed again
+    return hashlib.sha256(f"{_identity(about)}|{metrics}|{name}|{number}".encode()).hexdigest()
 
 
 def _cell_path(out: Path, name: str, number: int) -> Path:
