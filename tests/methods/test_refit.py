@@ -22,6 +22,10 @@ CASES = [
     ("MUTAG", "wl-rf", {"trees": 5}),
     *(("MUTAG", name, {"rounds": (0, 2), "strengths": (0.1, 10.0)}) for name in ("wl", "degree-wl")),
     *(("MUTAG", name, SHORT) for name in ("dcnn", "patchy-san", "diffpool", "gin")),
+    *(("brazil", f"demonet-{name}", {"train": {"epochs": 6}}) for name in ("hash", "default")),
+    ("MUTAG", "demonet-m-weight", {"train": {"epochs": 3}}),
+    ("brazil", "demonet-kernel", {}),
+    *(("brazil", "demonet-auto", {"effort": "quick", "both": both}) for both in (True, False)),
 ]
 
 
@@ -49,7 +53,10 @@ def test_the_choice_is_kept_and_the_test_part_is_not_looked_at(dataset, name, op
     data = tiny(dataset)
     split = thirds(labels(data), 1, stratified=True)
     fitted = methods.get(name)(**options).fit(data, split, seed=3)
-    before, chosen = fitted.predict().clone(), settings(fitted.chosen)
+    before, chosen, probability = fitted.predict().clone(), settings(fitted.chosen), fitted.predict_proba()
+    assert probability.shape == (before.numel(), int(labels(data).max()) + 1)
+    assert torch.allclose(probability.sum(1), torch.ones(before.numel(), dtype=torch.float64))
+    assert torch.equal(probability.argmax(1), before)
     again = fitted.refit(data, split, seed=3)
     assert torch.equal(fitted.predict(), before)
     assert settings(fitted.chosen) == settings(again.chosen) == chosen

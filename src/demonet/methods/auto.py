@@ -34,7 +34,7 @@ class AutoSettings(Settings):
 class Auto(Method):
     """A weighted average of kernel machines, forests, networks and others; validation chooses the weights.
 
-    ``ensemble`` is the fitted :class:`~demonet.ensemble.Ensemble`.
+    ``ensemble`` is the fitted :class:`~demonet.ensemble.Ensemble`; ``chosen`` are the weights of its candidates.
     """
 
     name = "demonet-auto"
@@ -52,6 +52,7 @@ class Auto(Method):
 
     def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Predicted:
         self.ensemble = self._ensemble(data, split, seed, refit=self.settings.both)
+        self.chosen = {row.name: row.weight for row in self.ensemble.candidates}
         return _predicted(self.ensemble.strict_proba)
 
     def refit(self, data: Items, split: Split, seed: int = 0) -> Self:

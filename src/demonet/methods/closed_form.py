@@ -61,7 +61,8 @@ class Kernel(Method):
         view = self._view(data, train, seed)
         judges = (view.take(val), known[val]) if val.size else ()
         self.machine = KernelMachine(seed=seed, **options).fit_views(view.take(train), known[train], *judges)
-        self.chosen = self.machine.task_, [setting for setting, _ in self.machine.members_]
+        if self.chosen is None:
+            self.chosen = self.machine.task_, [setting for setting, _ in self.machine.members_]
         scores = torch.from_numpy(self.machine.link_.log_probabilities(self.machine.decision_of(view)))
         return scores.argmax(1), torch.nn.functional.pad(scores.exp(), (0, int(y.max()) + 1 - scores.size(1)))
 
