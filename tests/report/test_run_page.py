@@ -239,16 +239,39 @@ def test_other_tasks_without_a_test_part_or_floors(request, make):
 
 CANDIDATES = [
     {
-        **{"name": "machine", "kind": "kernel", "status": "fitted", "reason": "", "log_loss": 0.4, "weight": 0.7},
+        **{
+            "name": "machine",
+            "kind": "kernel",
+            "status": "fitted",
+            "reason": "",
+            "log_loss": 0.4,
+            "weight": 0.7,
+            "inductive_weight": 0.7,
+        },
         **{"score": 0.8, "interval": [0.7, 0.9], "seconds": 1.0, "refit_seconds": 0.5},
     },
     {
-        **{"name": "<b>forest</b>", "kind": "forest", "status": "fitted", "reason": "", "log_loss": 0.5, "weight": 0.3},
+        **{
+            "name": "<b>forest</b>",
+            "kind": "forest",
+            "status": "fitted",
+            "reason": "",
+            "log_loss": 0.5,
+            "weight": 0.3,
+            "inductive_weight": 0.3,
+        },
         **{"score": 0.75, "interval": [0.6, 0.85], "seconds": 2.0, "refit_seconds": 0.5},
     },
     {
         **{"name": "network", "kind": "network", "status": "skipped", "reason": "no time", "log_loss": None},
-        **{"score": None, "interval": None, "seconds": 0.0, "refit_seconds": 0.0, "weight": 0.0},
+        **{
+            "score": None,
+            "interval": None,
+            "seconds": 0.0,
+            "refit_seconds": 0.0,
+            "weight": 0.0,
+            "inductive_weight": 0.0,
+        },
     },
 ]
 GAIN = {"best": "machine", "best_score": 0.8, "ensemble_score": 0.82, "difference": 0.02, "interval": [-0.01, 0.05]}

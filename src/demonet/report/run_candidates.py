@@ -105,7 +105,9 @@ def _told(run: Run, rows: list[dict[str, Any]], members: int) -> str:
     fitted = sum(row["status"] == "fitted" for row in rows)
     counts = f"{len(rows)} candidates" if fitted == len(rows) else f"{fitted} of {len(rows)} candidates"
     which = "The one with a weight was" if members == 1 else f"The {members} with a weight were"
-    again = f"{which} then fitted again on training and validation {run.kind}."
+    others = sum(row["weight"] == 0 < row["inductive_weight"] for row in rows)
+    more = f", and so were {others} that have one for other graphs" if others else ""
+    again = f"{which} then fitted again on training and validation {run.kind}{more}."
     return f"{counts} were fitted on the training part. {again} {gain_sentence(run, run.metric.title)}"
 
 

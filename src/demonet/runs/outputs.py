@@ -295,8 +295,8 @@ def left_out_sentence(run: Run) -> str:
         return ""
     names, weight = ", ".join(inductive["left_out"]), sum(inductive["left_out"].values())
     told = (
-        f"{names} (weight {weight:.2f}) know the nodes of this graph by their ids. They are used while it changes, and "
-        "left out for another graph"
+        f"Candidates that know the nodes of this graph by their ids ({names}; weight {weight:.2f}) are used while it "
+        "changes, and left out for another graph"
     )
     found = inductive.get("refit", {})
     if found.get("test_metric") is None:
