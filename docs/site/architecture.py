@@ -8,7 +8,7 @@ from pathlib import Path
 IMAGE = Path(__file__).parent.parent / "images" / "architecture.svg"
 # Rows of the picture, from the lowest level up: a package imports only from packages below it.
 ROWS = [
-    [("errors, atomic, checks, tensorfile, configfile, sealed, arrayfolder", "errors, safe files, input rules")],
+    [("errors, options, atomic, checks, tensorfile, configfile, sealed, arrayfolder", "errors, options, safe files")],
     [("degree", "layout, tasks, counting")],
     [("data", "readers, columns, splits")],
     [("features", "a graph as numbers"), ("ops", "kernels and their choice")],

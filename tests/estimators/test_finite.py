@@ -24,6 +24,7 @@ def test_a_training_that_diverged_has_no_probabilities():
 
 def test_weights_that_overflow_are_named():
     plain = nx.relabel_nodes(nx.Graph(KARATE.edges), str)
+    nx.set_edge_attributes(plain, {edge: 1 + place % 2 for place, edge in enumerate(plain.edges)}, "weight")
     classifier = DEMONetClassifier(graph=plain, model="network", epochs=3).fit([str(node) for node in KARATE], CLUBS)
     heavy = plain.copy()
     nx.set_edge_attributes(heavy, 3e38, "weight")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
+from dataclasses import fields
 
 import pytest
 import torch
@@ -324,12 +324,6 @@ def test_a_readout_of_sparse_features_says_what_to_do():
 def test_no_two_layers_of_models_with_other_seeds_share_their_hash_functions():
     options = [ModelConfig(scheme="hash", seed=seed).conv_options(layer) for seed in range(5) for layer in range(6)]
     assert len({option["hash_seed"] for option in options}) == len(options)
-
-
-def test_a_configuration_of_before_still_loads():
-    assert ModelConfig.from_state(asdict(ModelConfig()) | {"jump": False}) == ModelConfig()
-    with pytest.raises(DemonetError, match="'jump'"):
-        ModelConfig.from_state({"jump": True})
 
 
 @pytest.mark.parametrize("preset_name", ["default", "strong"])

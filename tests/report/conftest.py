@@ -76,14 +76,18 @@ def make_run():
         fall = np.linspace(1, 0.2, 30)
         contents = {
             "kind": kind,
-            "config": {"name": "made up", "files": {"edges": "edges.csv"}, "preset": "default", "seed": seed},
+            "config": {
+                **{"name": "made up", "task": "classify", "metric": "accuracy", "files": {"edges": "edges.csv"}},
+                **{"preset": "default", "seed": seed, **changes.pop("config", {})},
+            },
             "metrics": {
                 **{"test_accuracy": 0.7, "val_accuracy": 0.75, "macro_f1": 0.68, "epochs": 30, "seconds": 1.25},
                 **{"floors": {"majority": 0.3, "degree only": 0.4}, "split": {"train": 1, "val": 1, "test": 1}},
+                **{"model": "network", "val_metric": 0.75, "test_metric": 0.7, **changes.pop("metrics", {})},
             },
             "history": {
                 **{"train_loss": fall.tolist(), "val_loss": (fall + 0.2).tolist()},
-                **{"val_accuracy": (1 - fall).tolist(), "best_epoch": 20},
+                **{"val_metric": (1 - fall).tolist(), "best_epoch": 20},
             },
             "class_names": [f"class {index}" for index in range(classes)],
             "ids": ["".join(row) for row in letters],
