@@ -17,7 +17,7 @@ from demonet.report.run import run_page
 from demonet.runs import Reading, Settings, embed_run, fit_run, load_run, predict_run
 from demonet.runs.inputs import read_inputs
 from demonet.runs.targets import with_targets
-from demonet.train.metrics import METRICS, metrics_for
+from demonet.train.metrics import METRICS
 
 TASKS = {"regress": "scores.csv", "multilabel": "tags.csv", "classify": "labels.csv"}
 
@@ -131,7 +131,7 @@ def test_every_task_is_predicted_embedded_repeated_and_shown(problem, task):
         assert 0 <= low <= high <= 1
 
 
-@pytest.mark.parametrize(("task", "metric"), [(task, metric) for task in TASKS for metric in metrics_for(task)])
+@pytest.mark.parametrize(("task", "metric"), [("classify", "auc"), ("multilabel", "log-loss"), ("regress", "mae")])
 def test_the_metric_chooses_the_epoch_and_is_reported(problem, task, metric):
     run = run_of(TASKS[task], features="features.csv", settings={"metric": metric, "epochs": 4})
     assert run.metrics["metric"] == run.config["metric"] == metric
