@@ -64,11 +64,13 @@ def _section(name: str, command: Any) -> str:
 
 
 def _names(option: Any, hint: Any) -> str:
-    """The option's spellings and, of a Literal or an enumeration, its values."""
+    """The option's spellings and, of a Literal, an enumeration or a registry, its values."""
     named = ", ".join(f"`{name}`" for name in (*option.opts, *option.secondary_opts))
     kinds = (hint, *get_args(hint))
     choices = [[c.value for c in kind] for kind in kinds if isinstance(kind, type) and issubclass(kind, Enum)]
     choices += [list(get_args(kind)) for kind in kinds if get_origin(kind) is Literal]
+    if option.metavar and "|" in option.metavar:
+        choices.append(option.metavar.split("|"))
     return "<br>".join([named, *(" ".join(f"`{value}`" for value in values) for values in choices)])
 
 

@@ -8,6 +8,7 @@ package defines what a name stands for, ``tests/test_options.py`` compares the n
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
@@ -40,8 +41,8 @@ def option(default: Any, help: str, panel: str, **limits: Any) -> Any:
         default: Its value where none is given.
         help: What the command line says about it.
         panel: The group of options that it is listed in.
-        **limits: ``min`` and ``max`` of a number; ``flag``: how a switch is spelled; ``choices``: values that the
-            command line knows, where there may be others.
+        **limits: ``min`` and ``max`` of a number; ``flag``: how a switch is spelled; ``choices``: the values that help
+            and completion name, where users may register others.
     """
     return field(default=default, metadata={"help": help, "panel": panel, **limits})
 
@@ -133,7 +134,9 @@ class Settings:
     model: Model | None = option(None, "Default: auto, or network with an option of networks.", TRAINING)
     effort: Effort | None = option(None, "How much auto tries. Default: standard.", TRAINING)
     time_limit: float | None = option(None, "Seconds for auto, roughly.", TRAINING)
-    metric: Metric | None = option(None, "Chooses weights or epoch, and is reported. Default: by the task.", TRAINING)
+    metric: str | None = option(
+        None, "Chooses weights or epoch, and is reported. Default: by the task.", TRAINING, choices=Metric
+    )
     positive: str | None = option(
         None, "The positive one of two classes, for average-precision. Default: the rarer.", TRAINING
     )
@@ -162,6 +165,11 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_choices(self)
+        for argument, module, registry in (("metric", "train.metrics", "METRICS"), ("scheme", "nn.weights", "SCHEMES")):
+            if (value := getattr(self, argument)) is not None:
+                known = getattr(import_module(f"demonet.{module}"), registry)
+                if value not in known:
+                    raise DemonetError(f"{value!r} is unknown", argument=argument, hint=f"use {', '.join(known)}")
         if not (self.val > 0 and self.test >= 0 and self.val + self.test < 1):
             problem = f"shares of {self.val:g} for validation and {self.test:g} for the test"
             hint = Hint("{val} must be above 0, {test} at least 0, and their sum below 1", val=..., test=...)

@@ -39,7 +39,7 @@ def command(*arguments, **environment):
         (["fit", "--help"], 0, "--labels"),
         (["fit", "edges.csv", "--nothing"], 2, "--nothing"),
         (["nothing"], 2, "nothing"),
-        (["fit", "edges.csv", "--out", "run", "--scheme", "none"], 2, "smooth"),
+        (["fit", "edges.csv", "--out", "run", "--preset", "none"], 2, "strong"),
     ],
 )
 def test_nothing_heavy_is_imported(arguments, code, word):

@@ -63,11 +63,10 @@ def test_graphs_one_at_a_time(tmp_path):
 
 def test_weights_are_an_input(tmp_path):
     data = role_graph(motifs=6)
-    classifier = DEMONetClassifier(model="network", epochs=2).fit(data)
-    classifier.to_onnx(tmp_path / "model.onnx", weighted=True)
-    data.edge_weight = torch.ones(data.edge_index.size(1))
     source, target = data.edge_index
     data.edge_weight = 1.0 + (source + target).float() % 3  # the same both ways
+    classifier = DEMONetClassifier(model="network", epochs=2).fit(data)
+    classifier.to_onnx(tmp_path / "model.onnx", weighted=True)
     x = classifier.features_.transform(data).numpy()
     found, _ = run(tmp_path / "model.onnx", x, data.edge_index.numpy(), data.edge_weight.numpy())
     np.testing.assert_allclose(found, classifier.predict_proba(graph=data), atol=2e-5)

@@ -193,7 +193,7 @@ def test_out_of_memory(folder, error):
         (["demo", "--seed", str(2**70)], "2147483648"),
         (["bench", "--sizes", "1e13"], "GiB"),
         (["compare", "edges.csv", "--labels", "labels.csv", "--out", "c", "--jobs", "1000"], "four for each core"),
-        (["fit", "edges.csv", "--labels", "labels.csv", "--out", "f", "--cv", "100000000"], "1,000"),
+        (["fit", "edges.csv", "--labels", "labels.csv", "--out", "f", "--cv", "100000000"], "1000"),
         (["export", "run", "--onnx", "run"], "folder"),
     ],
     ids=["source", "seed", "sizes", "jobs", "cv", "onnx"],

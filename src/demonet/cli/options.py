@@ -43,13 +43,15 @@ class Options:
         """A parameter for each field, as Typer reads them."""
         hints, found = get_type_hints(self.kind), []
         for each in self.fields:
-            kind = _spelled(each.metadata.get("choices", hints[each.name]))
+            kind, known = _spelled(hints[each.name]), get_args(each.metadata.get("choices"))
             default = None if self.changes else self.defaults.get(each.name, each.default)
             if default is None and type(None) not in get_args(kind):
                 kind = kind | None
             flags = [each.metadata["flag"]] if "flag" in each.metadata else []
             limits = {name: each.metadata[name] for name in ("min", "max") if name in each.metadata}
             panel, help = each.metadata["panel"], each.metadata["help"]
+            if known:
+                limits |= {"metavar": "|".join(known), "autocompletion": _completion(known)}
             read = typer.Option(*flags, help=help, rich_help_panel=panel, **limits)
             annotation = Annotated.__class_getitem__((kind, read))  # type: ignore[attr-defined]
             found.append(
@@ -90,6 +92,13 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
     run.__signature__ = inspect.Signature([*plain, *flat])  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*plain, *flat)}
     return run
+
+
+def _completion(known: tuple[str, ...]) -> Callable[[str], list[str]]:
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in known if name.startswith(incomplete)]
+
+    return complete
 
 
 def _spelled(kind: Any) -> Any:
