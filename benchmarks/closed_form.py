@@ -24,13 +24,13 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from demonet.closedform import KernelMachine
+from demonet.closedform.machine import log_loss
 from demonet.data import load
 from demonet.data.splits import Split
 from demonet.data.synthetic import flip_graph, power_law, role_graph, small_graphs
 from demonet.degree.count import count_degree
 from demonet.errors import DemonetWarning
-from demonet.kernels import KernelMachine
-from demonet.kernels.machine import log_loss
 from demonet.methods import get
 from demonet_study.protocol import split_by
 

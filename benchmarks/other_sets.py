@@ -14,13 +14,13 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import torch
-from demonet.data.features import to_torch
 from scipy import sparse
 from sklearn import datasets
 from sklearn.neighbors import kneighbors_graph
 from torch_geometric.data import Data
 
 from demonet.data.edges import simple_edges
+from demonet.data.rows import to_torch
 from demonet.data.splits import Split, fractions, thirds
 from demonet.data.synthetic import power_law, role_graph
 from demonet.errors import DemonetWarning

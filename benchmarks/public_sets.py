@@ -27,11 +27,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from demonet.data.features import to_torch
 from other_sets import few_labels, graph_data
 from scipy import sparse
 from torch_geometric.data import Data
 
+from demonet.data.rows import to_torch
 from demonet.data.splits import Split, fractions, thirds
 
 NODES_AT_MOST, SURROUNDINGS = 3000, 300  # of a part of a large graph, and of one of the nodes it is grown from

@@ -22,7 +22,6 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from demonet.data.features import FeatureMap
 from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
@@ -31,6 +30,7 @@ from torch_geometric.nn import GINConv, global_add_pool
 from demonet.data import load
 from demonet.data.splits import thirds
 from demonet.degree.count import count_degree
+from demonet.features import FeatureMap
 from demonet.nn.models import GraphDEMONet
 from demonet.nn.prepared import GraphUnion
 from demonet.ops.adam import adam
