@@ -29,9 +29,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from demonet.data import FeatureMap, load
 from demonet.data.splits import fractions
 from demonet.data.synthetic import flip_graph
+from demonet.features import FeatureMap
 from demonet.nn.blocks import Block, NeighbourSampler
 from demonet.nn.models import NodeDEMONet
 from demonet.nn.prepared import GraphInput
