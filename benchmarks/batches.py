@@ -29,6 +29,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from demonet.data import load
 from demonet.data.splits import fractions
 from demonet.data.synthetic import flip_graph
 from demonet.features import FeatureMap
