@@ -13,8 +13,8 @@ from demonet.cli import app
 from demonet.data.catalog import CATALOG
 from demonet.distributed.partition import METHODS
 from demonet.nn.weights import SCHEMES
-from demonet.options import Reading, Settings
-from demonet.train.metrics import METRICS
+from demonet.options import Comparing, Reading, Settings
+from demonet.train.metrics import METRICS, metrics_for
 from demonet.train.objective import OBJECTIVES
 from demonet.train.presets import PRESETS
 
@@ -23,17 +23,18 @@ def test_options_list_what_the_packages_define():
     assert tuple(CATALOG) == options.DATASETS
     assert set(get_args(options.Task)) == {"auto", *OBJECTIVES}
     assert get_args(options.Metric) == tuple(METRICS)
+    assert list(get_args(options.ClassMetric)) == list(metrics_for("classify"))
     assert set(get_args(options.Preset)) == {name for name, _ in PRESETS}
     assert set(get_args(options.Scheme)) <= set(SCHEMES)
     assert set(get_args(options.Partition)) == set(METHODS)
 
 
 @pytest.mark.parametrize(
-    ("command", "kinds"), [("fit", (Reading, Settings)), ("compare", (Reading,)), ("store", (Reading,))]
+    ("command", "kinds"), [("fit", (Reading, Settings)), ("compare", (Reading, Comparing)), ("store", (Reading,))]
 )
 def test_commands_have_an_option_for_every_field(command, kinds):
     found = {parameter.name: parameter for parameter in typer.main.get_command(app).commands[command].params}
-    missing = {"items", "graph"} if command == "store" else set()
+    missing = {"store": {"items", "graph"}, "compare": {"methods", "jobs"}}.get(command, set())
     for kind in kinds:
         for each in fields(kind):
             if each.name not in missing:

@@ -20,7 +20,8 @@ Merge = Literal["sum", "mean", "max", "last"]
 Task = Literal["auto", "classify", "regress", "multilabel"]
 Model = Literal["auto", "kernel", "network"]
 Effort = Literal["quick", "standard", "best"]
-Metric = Literal["accuracy", "balanced", "macro-f1", "auc", "average-precision", "log-loss", "rmse", "mae", "r2"]
+ClassMetric = Literal["accuracy", "balanced", "macro-f1", "auc", "average-precision", "log-loss"]
+Metric = Literal[ClassMetric, "rmse", "mae", "r2"]
 Preset = Literal["strong", "default", "paper", "authors"]
 Scheme = Literal["hash", "weight", "smooth"]  # users may register more
 Device = Literal["auto", "cpu", "cuda"]
@@ -32,6 +33,7 @@ DATASETS = ("facebook", "wiki-vote", "blogcatalog", "flickr", "brazil", "europe"
 Column = str | int
 MOST_SPLITS = 1000
 READING, TRAINING, NETWORK, PROCESSES = "Reading files", "Training", "Networks alone", "Networks over processes"
+COMPARING = "Comparing"
 
 
 def option(default: Any, help: str, panel: str, **limits: Any) -> Any:
@@ -223,3 +225,49 @@ class Settings:
 
 
 AUTO_OPTIONS = ("effort", "time_limit")  # read by the ensemble alone
+
+
+@dataclass(frozen=True)
+class Comparing:
+    """What is compared, and how.
+
+    Attributes:
+        methods: Names; None for all that apply and are affordable.
+        everything: Also those that are expensive.
+        splits: Number of random splits; the masks of a graph are used instead, if it has any.
+        seed: Seed of the first split and of the methods on it; split i has ``seed + i``.
+        val, test: Shares of the labelled items for validation and test.
+        metric: By which methods are ranked.
+        positive: The positive one of two classes, for a metric that has one; None for the rarer.
+        effort: Of ``demonet-auto``.
+        jobs: Processes that work at once.
+        time_limit: Seconds after which nothing more is computed.
+    """
+
+    methods: tuple[str, ...] | None = option(None, "Names, separated by commas.", COMPARING)
+    everything: bool = option(False, "Also expensive methods.", COMPARING, flag="--all")
+    splits: int = option(5, "Number of random splits.", COMPARING, min=2, max=MOST_SPLITS)
+    seed: int = option(0, "Seed of splits and methods.", COMPARING, min=0, max=2**31)
+    val: float = option(0.2, "Share for choosing.", COMPARING)
+    test: float = option(0.2, "Share for the test.", COMPARING)
+    metric: str = option("accuracy", "Ranks the methods.", COMPARING, choices=ClassMetric)
+    positive: str | None = option(
+        None, "The positive one of two classes, for average-precision. Default: the rarer.", COMPARING
+    )
+    effort: Effort = option("quick", "Of demonet-auto.", COMPARING)
+    jobs: int = option(1, "Processes at once.", COMPARING, min=1)
+    time_limit: float | None = option(None, "Seconds, then show what there is.", COMPARING)
+
+    def __post_init__(self) -> None:
+        check_choices(self)
+        import_module("demonet.checks").check_jobs(self.jobs)
+        import_module("demonet.train.metrics").find_metric(self.metric, "classify")
+        if not self.test > 0:
+            raise DemonetError("there is no test part", argument="test", hint="use a share above 0")
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise DemonetError(f"{self.time_limit:g} seconds", argument="time_limit", hint="use a number above 0")
+        known = import_module("demonet.methods").names() if self.methods else []
+        for name in self.methods or ():
+            if name not in known:
+                hint = f"choose from {', '.join(known)}"
+                raise DemonetError(f"unknown method {name!r}", argument="methods", hint=hint)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
-from typing import get_args
 
 import pytest
 from sklearn import metrics as sk
@@ -17,7 +15,6 @@ from typer.testing import CliRunner
 from demonet import cli, methods
 from demonet.data.splits import thirds
 from demonet.data.synthetic import flip_graph
-from demonet.ensemble import EFFORTS
 from demonet.errors import DemonetError, DemonetWarning
 from demonet.methods.cost import Size
 from demonet.methods.simple import DegreeKNN
@@ -385,9 +382,3 @@ def test_an_interruption_is_no_traceback(problem, monkeypatch):
     result = CliRunner().invoke(cli.app, ["compare", "edges.csv", "--out", "out"])
     assert result.exit_code == 130
     assert "again" in result.stderr
-
-
-def test_the_command_lists_what_the_packages_define():
-    command = import_module("demonet.cli.compare")
-    assert list(get_args(command.Metric)) == metrics_for("classify")
-    assert get_args(command.Effort) == tuple(EFFORTS)

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from demonet.cli.console import INTERRUPTED, Heartbeat
 from demonet.cli.options import EdgesArgument, FeaturesOption, LabelsOption, Options, with_options
-from demonet.options import Effort, Reading
+from demonet.options import COMPARING, Comparing, Reading
 
 if TYPE_CHECKING:
     from demonet.runs.compare import Leaderboard
 
-COMPARING, FOLDER = "Comparing", "Folder"
-# demonet.train.metrics.metrics_for("classify")
-Metric = Literal["accuracy", "balanced", "macro-f1", "auc", "average-precision", "log-loss"]
+FOLDER = "Folder"
 
 
 @with_options
@@ -33,29 +32,9 @@ def compare(
         str | None,
         typer.Option(help="Names, separated by commas. Default: all but expensive ones.", rich_help_panel=COMPARING),
     ] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Also expensive methods.", rich_help_panel=COMPARING)
-    ] = False,
-    splits: Annotated[int, typer.Option(min=2, help="Number of random splits.", rich_help_panel=COMPARING)] = 5,
-    seed: Annotated[
-        int, typer.Option(min=0, max=2**31, help="Seed of splits and methods.", rich_help_panel=COMPARING)
-    ] = 0,
-    val: Annotated[float, typer.Option(help="Share for choosing.", rich_help_panel=COMPARING)] = 0.2,
-    test: Annotated[float, typer.Option(help="Share for the test.", rich_help_panel=COMPARING)] = 0.2,
-    metric: Annotated[Metric, typer.Option(help="Ranks the methods.", rich_help_panel=COMPARING)] = "accuracy",
-    positive: Annotated[
-        str | None,
-        typer.Option(
-            help="The positive one of two classes, for average-precision. Default: the rarer.",
-            rich_help_panel=COMPARING,
-        ),
-    ] = None,
-    effort: Annotated[Effort, typer.Option(help="Of demonet-auto.", rich_help_panel=COMPARING)] = "quick",
+    comparing: Annotated[Comparing, Options(Comparing, without=("methods", "jobs"))],
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Processes at once. Default: one per core.", rich_help_panel=COMPARING)
-    ] = None,
-    time_limit: Annotated[
-        float | None, typer.Option(help="Seconds, then show what there is.", rich_help_panel=COMPARING)
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the comparison in the folder.", rich_help_panel=FOLDER)
@@ -67,7 +46,7 @@ def compare(
     """Compare all methods on your own graph over the same splits; the same command goes on where it stopped."""
     from demonet.report.compare import compare_page, verdict
     from demonet.report.page import write
-    from demonet.runs.compare import CompareProgress, Comparing, compare_run
+    from demonet.runs.compare import CompareProgress, compare_run
 
     class Lines(CompareProgress):
         def message(self, text: str) -> None:
@@ -78,19 +57,8 @@ def compare(
             typer.echo(f"{done}/{total} {method}, split {split + 1}: {result}", err=True)
             heartbeat.now("comparing")
 
-    comparing = Comparing(
-        methods=None if methods is None else tuple(name.strip() for name in methods.split(",") if name.strip()),
-        everything=everything,
-        splits=splits,
-        seed=seed,
-        val=val,
-        test=test,
-        metric=metric,
-        positive=positive,
-        effort=effort,
-        jobs=jobs or os.cpu_count() or 1,
-        time_limit=time_limit,
-    )
+    named = None if methods is None else tuple(name.strip() for name in methods.split(",") if name.strip())
+    comparing = replace(comparing, methods=named, jobs=jobs or os.cpu_count() or 1)
     heartbeat = Heartbeat()
     try:
         with heartbeat:

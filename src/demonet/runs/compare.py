@@ -30,12 +30,10 @@ from torch_geometric.data import Data
 import demonet
 from demonet import methods as registry
 from demonet.atomic import PART, replacing
-from demonet.checks import check_jobs
-from demonet.ensemble import EFFORTS
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.methods.attributes import kind_of
 from demonet.methods.cost import Size
-from demonet.options import MOST_SPLITS, Reading, Settings
+from demonet.options import Comparing, Reading, Settings
 from demonet.runs.evaluate import value_of
 from demonet.runs.inputs import Inputs
 from demonet.runs.measure import Meter
@@ -43,60 +41,12 @@ from demonet.runs.plan import Plan, make_plan
 from demonet.runs.statistics import holm, paired
 from demonet.runs.workers import Ended, Engine, LocalEngine
 from demonet.sealed import canonical, read_sealed, write_sealed
-from demonet.train.metrics import METRICS, Metric, find_metric, metrics_for, positive_class
+from demonet.train.metrics import METRICS, Metric, metrics_for, positive_class
 from demonet.train.recipes import family_of
 
 MOST_SECONDS = 60.0  # of one fit, by the estimate; a method that needs more is left out unless it is asked for
 CELLS, ABOUT, TABLE, PAGE = "cells", "compare.json", "leaderboard.csv", "report.html"
 Status = Literal["compared", "incomplete", "failed", "left out"]
-
-
-@dataclass(frozen=True)
-class Comparing:
-    """What is compared, and how.
-
-    Attributes:
-        methods: Names; None for all that apply and are affordable.
-        everything: Also those that are expensive.
-        splits: Number of random splits; the masks of a graph are used instead, if it has any.
-        seed: Seed of the first split and of the methods on it; split i has ``seed + i``.
-        val, test: Shares of the labelled items for validation and test.
-        metric: By which methods are ranked.
-        positive: The positive one of two classes, for a metric that has one; None for the rarer.
-        effort: Of ``demonet-auto``.
-        jobs: Processes that work at once.
-        time_limit: Seconds after which nothing more is computed.
-    """
-
-    methods: tuple[str, ...] | None = None
-    everything: bool = False
-    splits: int = 5
-    seed: int = 0
-    val: float = 0.2
-    test: float = 0.2
-    metric: str = "accuracy"
-    positive: str | None = None
-    effort: str = "quick"
-    jobs: int = 1
-    time_limit: float | None = None
-
-    def __post_init__(self) -> None:
-        if not 2 <= self.splits <= MOST_SPLITS:
-            raise DemonetError(f"{self.splits:,} splits", argument="splits", hint=f"2 to {MOST_SPLITS:,}")
-        check_jobs(self.jobs)
-        find_metric(self.metric, "classify")
-        if self.effort not in EFFORTS:
-            raise DemonetError(f"{self.effort!r} is unknown", argument="effort", hint=f"use {', '.join(EFFORTS)}")
-        if not self.test > 0:
-            raise DemonetError("there is no test part", argument="test", hint="use a share above 0")
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise DemonetError(f"{self.time_limit:g} seconds", argument="time_limit", hint="use a number above 0")
-        known = registry.names()
-        for name in self.methods or ():
-            if name not in known:
-                raise DemonetError(
-                    f"unknown method {name!r}", argument="methods", hint=f"choose from {', '.join(known)}"
-                )
 
 
 @dataclass(frozen=True)
