@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from demonet_study.bench import METHODS, GraphSpec, bench, bench_sets
-from demonet_study.bench.rows import Row, read_rows
-from demonet_study.experiments.rows import write_rows
+from demonet_study.bench.rows import Row
+from demonet_study.experiments.rows import read_rows, write_rows
 
 SETS = ["brazil", "usa", "flickr"]
 LINES = ["weight", "hash", "smooth", "mlp", "gcn", "gcn-csr", "sage-csr", "gin-csr", "gat", "gat-8", "mfconv"]
@@ -92,7 +92,7 @@ def main() -> None:
                 path = Path(folder) / "rows.csv"
                 command = [sys.executable, __file__, "--one", part, str(path), "--size", str(options.size)]
                 subprocess.run(command, check=True, env=os.environ | {"OMP_NUM_THREADS": str(threads)})
-                rows += read_rows(path)
+                rows += read_rows(Row, path)
         write_rows(rows, options.out / f"cpu_{part}.csv")
 
 

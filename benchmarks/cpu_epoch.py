@@ -29,7 +29,9 @@ from demonet import NodeDEMONet
 from demonet.data.synthetic import uniform_random
 from demonet.degree import DegreeTasks
 from demonet.degree.count import count_degree
+from demonet.nn import ModelConfig
 
+PAPER = ModelConfig(scheme="weight", aggr="sum", combine="concat", bias=False)
 CLASSES = 10
 FUSED = ("demonet weight", "demonet hash", "demonet smooth")
 ACTIVATIONS = {"elu": F.elu, "relu": F.relu}
@@ -69,7 +71,9 @@ def networks(nodes: int, arcs: int, width: int, activation: str) -> dict[str, tu
     }
     found: dict[str, tuple[nn.Module, tuple]] = {}
     for scheme in ("weight", "hash", "smooth"):
-        model = NodeDEMONet(width, CLASSES, tasks, scheme=scheme, hidden=width, dropout=0.0, activation=activation)
+        model = NodeDEMONet(
+            width, CLASSES, tasks, PAPER, scheme=scheme, hidden=width, dropout=0.0, activation=activation
+        )
         found[f"demonet {scheme}"] = (model, (model.prepare(x, edge_index),))
     found["demonet weight, scores"] = found["demonet weight"]
     for name, (make, graph) in makers.items():

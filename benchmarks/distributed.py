@@ -39,10 +39,12 @@ from demonet.degree.tasks import DegreeTasks
 from demonet.distributed.partition import assign, cut
 from demonet.distributed.steps import PartSteps
 from demonet.distributed.training import deal, make_problem
+from demonet.nn import ModelConfig
 from demonet.nn.models import NodeDEMONet
 from demonet.train import Classify, NodeProblem, TrainConfig
 from demonet.train.steps import Steps
 
+PAPER = ModelConfig(scheme="weight", aggr="sum", combine="concat", bias=False)
 RESULTS = Path(__file__).parent / "results" / "distributed.csv"
 WARM_UP, WIDTH, CLASSES = 2, 64, 16
 ARMS = ("1 process, 1 thread", "1 process, 2 threads", "2 processes, hash", "2 processes, metis")
@@ -56,7 +58,7 @@ def work(graph: str, nodes: int, degree: int, arm: str, epochs: int) -> None:
     split = Split("", 0, *torch.randperm(nodes, generator=generator).tensor_split(3))
     tasks = DegreeTasks.log2(int(count_degree(edge_index, nodes).max()))
     torch.manual_seed(0)
-    model, config = NodeDEMONet(WIDTH, CLASSES, tasks, hidden=WIDTH, dropout=0.0), TrainConfig()
+    model, config = NodeDEMONet(WIDTH, CLASSES, tasks, PAPER, hidden=WIDTH, dropout=0.0), TrainConfig()
     objective, rank = Classify(outputs=CLASSES), int(os.environ.get("RANK", "0"))
     if arm.startswith("2 processes"):
         dist.init_process_group("gloo")

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from demonet import DegreeLayout, DegreeTasks, DEMOConv
 
 FEATURES, CLASSES, EDGES, EPOCHS = 64, 16, 8, 3
+LAYER = {"scheme": "weight", "aggr": "mean", "combine": "add", "bias": False, "act": "relu"}
 
 
 class Network(nn.Module):
@@ -30,8 +31,8 @@ class Network(nn.Module):
 
     def __init__(self, tasks: DegreeTasks) -> None:
         super().__init__()
-        self.first = DEMOConv(FEATURES, FEATURES, tasks, scheme="weight", act="relu")
-        self.second = DEMOConv(FEATURES, FEATURES, tasks, scheme="weight", act="relu")
+        self.first = DEMOConv(FEATURES, FEATURES, tasks, **LAYER)
+        self.second = DEMOConv(FEATURES, FEATURES, tasks, **LAYER)
         self.head = nn.Linear(FEATURES, CLASSES)
 
     def forward(self, x: Tensor, layout: DegreeLayout) -> Tensor:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from demonet.atomic import replacing
 from demonet_study.bench.methods import METHODS, OURS
-from demonet_study.bench.rows import Row, best, read_rows, slope
+from demonet_study.bench.rows import Row, best, slope
+from demonet_study.experiments.rows import read_rows
 from demonet_study.report.bench import running_time
 
 ROOT = Path(__file__).parent.parent
@@ -98,7 +99,7 @@ def fill(document: str, results: Path) -> str:
         elif match["kind"] == "figure":
             shown = f"![{FIGURES[path.stem]}](images/{path.stem}.svg)"
         else:
-            rows = read_rows(path)
+            rows = read_rows(Row, path)
             shown = f"{TABLES[match['kind']](rows)}\n\n{source(rows)}"
         return f"{match['start']}\n{shown}\n\n{match['end']}"
 
@@ -189,7 +190,7 @@ def main() -> None:
         draft.write_text(text, encoding="utf-8")
     for name, title in FIGURES.items():
         if (options.results / f"{name}.csv").exists():
-            image = running_time(read_rows(options.results / f"{name}.csv"), title)
+            image = running_time(read_rows(Row, options.results / f"{name}.csv"), title)
             (options.docs / "images" / f"{name}.svg").write_text(image, encoding="utf-8")
 
 

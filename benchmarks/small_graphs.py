@@ -33,7 +33,6 @@ from demonet.degree.count import count_degree
 from demonet.features import FeatureMap
 from demonet.nn.models import GraphDEMONet
 from demonet.nn.prepared import GraphUnion
-from demonet.ops.adam import adam
 from demonet.train import GraphProblem, preset
 from demonet.train.problem import collated
 from demonet.train.recipes import prepare_batch, replace_features
@@ -77,7 +76,7 @@ def epochs(name: str, preset_name: str = "default") -> dict[str, Callable[[int],
     def ours() -> tuple[GraphDEMONet, torch.optim.Optimizer]:
         torch.manual_seed(0)
         model = GraphDEMONet(features.num_features, classes, tasks, chosen.model)
-        return model, adam(parameter_groups(model, chosen.train), 0.01, torch.device("cpu"))
+        return model, torch.optim.Adam(parameter_groups(model, chosen.train), lr=0.01, fused=True)
 
     def train(model: nn.Module, optimizer: torch.optim.Optimizer, problem: GraphProblem, number: int) -> None:
         for part in problem.training(0, number):
