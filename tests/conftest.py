@@ -20,7 +20,9 @@ if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
 
 from demonet.errors import DemonetError
-from demonet.ops import backend
+from demonet.nn.weights import hashed
+from demonet.ops import backend, cpu
+from demonet.ops.schedule import cpu as schedule
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -47,6 +49,7 @@ LONG = (
     "runs/test_compare.py",
     "runs/test_interruption.py",
     "train/test_checkpoint.py",
+    "test_architecture_page.py",
     "test_docs.py",
     "test_examples.py",
     "test_guides.py",
@@ -95,10 +98,27 @@ def refuses():
 
 
 @pytest.fixture
-def override():
-    """Backend settings for the rest of a test."""
+def override(monkeypatch):
+    """The backend's path, or thresholds that decide between two ways of computing, for the rest of a test."""
     with ExitStack() as stack:
-        yield lambda **changes: stack.enter_context(backend.override(**changes))
+
+        def change(path: str | None = None, **thresholds: int) -> None:
+            if path is not None:
+                stack.enter_context(backend.override(path=path))
+            for name, value in thresholds.items():
+                owner = next(module for module in (backend, cpu, schedule, hashed) if hasattr(module, name.upper()))
+                monkeypatch.setattr(owner, name.upper(), value)
+
+        yield change
+
+
+@pytest.fixture
+def few_candidates(monkeypatch):
+    """Ensembles of four candidates, so that documents and examples run fast."""
+    from demonet.ensemble import ensemble
+
+    every = ensemble.portfolio
+    monkeypatch.setattr(ensemble, "portfolio", lambda *of: [one for one in every(*of) if "ordinal" not in one.name][:4])
 
 
 @pytest.fixture(scope="session")

@@ -33,12 +33,13 @@ LEVEL = {
     **{
         "closedform": 6,
         "distributed": 6,
-        "ensemble": 7,
-        "estimators": 8,
-        "methods": 8,
-        "runs": 9,
-        "report": 10,
-        "cli": 11,
+        "methods": 7,
+        "ensemble": 8,
+        "progress": 8.5,
+        "estimators": 9,
+        "runs": 10,
+        "report": 11,
+        "cli": 12,
     },
 }
 # The same inside the study, which imports anything from the library.

@@ -14,11 +14,11 @@ from tests.pages import DATA, ROOT, blocks, run_page
 from tests.report.browsing import opened, overflow
 
 import demonet
-from demonet.ensemble import ensemble
 
 DOCS = ROOT / "docs"
 PAGES = sorted(path for path in DOCS.glob("*.md") if any(True for _ in blocks(path)))
 NEED_DATA = {"data", "baselines", "closed-form"}
+SHOW_CANDIDATES = {"tutorial", "quickstart-files"}  # pages that show what ensembles are made of
 
 
 @pytest.fixture
@@ -34,16 +34,10 @@ def folder(tmp_path, request):
     return tmp_path
 
 
-@pytest.fixture
-def fewer(monkeypatch, request):
-    """Ensembles without the candidates for ordered classes, the slowest; not where a page shows what they reach."""
-    if request.getfixturevalue("page").stem != "tutorial":
-        every = ensemble.portfolio
-        monkeypatch.setattr(ensemble, "portfolio", lambda *of: [one for one in every(*of) if "ordinal" not in one.name])
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_block_does_what_is_shown(page, folder, fewer):
+def test_every_block_does_what_is_shown(page, folder, request):
+    if page.stem not in SHOW_CANDIDATES:
+        request.getfixturevalue("few_candidates")
     run_page(page, folder)
 
 

@@ -1,10 +1,13 @@
-"""Draws the picture of the packages, ``docs/images/architecture.svg``: ``python docs/site/architecture.py``."""
+"""Draws the picture of the packages and writes the traced walks of the page: ``python docs/site/architecture.py``."""
 
 from __future__ import annotations
 
+import re
 from html import escape
 from pathlib import Path
 
+PAGE = Path(__file__).parent.parent / "architecture.md"
+WALK = re.compile(r"(<!-- walk: (\w+) -->\n).*?(\n<!-- end -->)", re.S)
 IMAGE = Path(__file__).parent.parent / "images" / "architecture.svg"
 # Rows of the picture, from the lowest level up: a package imports only from packages below it.
 ROWS = [
@@ -15,8 +18,9 @@ ROWS = [
     [("nn", "layer, schemes, models")],
     [("train", "objective, loop, presets"), ("kernels", "Weisfeiler-Lehman"), ("transforms", "for PyG loaders")],
     [("closedform", "kernel machine"), ("distributed", "parts, processes")],
-    [("ensemble", "candidates, selection, refit")],
-    [("estimators", "scikit-learn classes"), ("methods", "a method on a split: ours and others")],
+    [("methods", "a method on a split: ours and others")],
+    [("ensemble", "candidates, selection, refit"), ("progress", "bars")],
+    [("estimators", "scikit-learn classes")],
     [("runs", "files to run folder")],
     [("report", "pages")],
     [("cli", "commands")],
@@ -61,5 +65,13 @@ def draw() -> str:
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
+def traced(page: str) -> str:
+    """The page with every walk traced anew."""
+    from walks import section
+
+    return WALK.sub(lambda found: f"{found[1]}{section(found[2])}{found[3]}", page)
+
+
 if __name__ == "__main__":
     IMAGE.write_text(draw(), encoding="utf-8")
+    PAGE.write_text(traced(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -16,7 +16,7 @@ from demonet.cli import app
 from demonet.train.presets import PRESETS, Family, Preset
 
 DOCS = Path(__file__).parent.parent
-NAMES = ("strong", "default", "paper", "authors")
+NAMES = ("strong", "default", "deep-5", "deep-12", "paper", "authors")
 FAMILIES: dict[Family, str] = {
     "nodes": "Nodes without attributes",
     "attributes": "Nodes with attributes",

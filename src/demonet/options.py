@@ -16,14 +16,15 @@ from demonet.errors import DemonetError, Hint
 
 Items = Literal["auto", "nodes", "graphs"]
 SelfLoops = Literal["drop", "keep"]
+Decimal = Literal[".", ","]
 Merge = Literal["sum", "mean", "max", "last"]
 Task = Literal["auto", "classify", "regress", "multilabel"]
 Model = Literal["auto", "kernel", "network"]
 Effort = Literal["quick", "standard", "best"]
 ClassMetric = Literal["accuracy", "balanced", "macro-f1", "auc", "average-precision", "log-loss"]
 Metric = Literal[ClassMetric, "rmse", "mae", "r2"]
-Preset = Literal["strong", "default", "paper", "authors"]
-Scheme = Literal["hash", "weight", "smooth"]  # users may register more
+Preset = Literal["strong", "default", "deep-5", "deep-12", "paper", "authors"]
+Scheme = Literal["hash", "weight", "smooth", "scale"]  # users may register more
 Device = Literal["auto", "cpu", "cuda"]
 Engine = Literal["local", "torchrun", "ray"]
 Partition = Literal["balanced", "hash", "metis"]
@@ -74,6 +75,7 @@ class Reading:
         source, target, weight, graph: Columns of an edge list, by name or by position from 0; None for the defaults of
             :func:`~demonet.data.read_graph`.
         id_column, label_column: Columns of the tables of labels and attributes, by name or by position from 0.
+        decimal: The decimal mark of numbers that are text, ``"."`` or ``","``; None to recognise it.
         ignore: Columns of the table of attributes that are left out.
         merge: The weight of an edge that is listed several times; None for the default of
             :func:`~demonet.data.read_graph`.
@@ -90,6 +92,7 @@ class Reading:
     graph: Column | None = option(None, "Column of its graph.", READING)
     id_column: Column | None = option(None, "Column of ids in tables of labels and features.", READING)
     label_column: Column | None = option(None, "Column of labels in LABELS.", READING)
+    decimal: Decimal | None = option(None, "Decimal mark of numbers. Default: recognised.", READING)
     ignore: list[Column] | None = option(None, "Column of FEATURES to leave out; repeatable.", READING)
     merge: Merge | None = option(None, "Weight of an edge listed several times.", READING)
     add_isolated: bool = option(False, "Add ids without an edge as nodes.", READING, flag="--add-isolated")
@@ -108,7 +111,7 @@ class Settings:
             :func:`~demonet.runs.targets.with_targets`.
         model: ``"auto"``: several candidates, weighted on validation; ``"kernel"``; ``"network"``; None for ``"auto"``,
             or for ``"network"`` where an option is given that only networks read: ``preset``, ``scheme``, ``epochs``,
-            ``batch_size``, ``neighbours``, ``class_weight`` or ``log``. See :func:`~demonet.runs.models.decide_model`.
+            ``batch_size``, ``neighbours``, ``class_weight`` or ``log``. See :func:`~demonet.runs.plan.decide_model`.
         effort: Of ``"auto"``: ``"quick"``, ``"standard"`` (the default) or ``"best"``.
         time_limit: Of ``"auto"``: seconds, a rough limit on the fit of a split.
         metric: The metric that is reported and that chooses weights or the epoch, one of
@@ -119,8 +122,8 @@ class Settings:
         val, test: Shares of the labelled items for validation (choosing the epoch) and for the test.
         split: A split file, used instead of these shares.
         cv: Number of random splits on which everything is repeated.
-        preset: ``"strong"``, ``"default"``, ``"paper"`` or ``"authors"``.
-        scheme: ``"weight"``, ``"hash"`` or ``"smooth"``; None for the preset's choice.
+        preset: ``"strong"``, ``"default"``, ``"deep-5"``, ``"deep-12"``, ``"paper"`` or ``"authors"``.
+        scheme: ``"weight"``, ``"hash"``, ``"smooth"`` or ``"scale"``; None for the preset's choice.
         epochs: The largest number of epochs; None for the preset's number, less on large graphs.
         batch_size, neighbours: Training nodes of a batch, and how many neighbours of each are drawn; None for all,
             unless they do not fit into memory. See :func:`~demonet.train.recipes.train_nodes`.

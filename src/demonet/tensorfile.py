@@ -39,7 +39,7 @@ def write_tensors(path: str | Path, format: str, tensors: dict[str, Tensor], fac
 
     Args:
         path: The file; its folder must exist.
-        format: Name and version of the contents, such as ``"demonet-model-2"``.
+        format: Name and version of the contents, such as ``"demonet-model-3"``.
         tensors: The tensors by name, on any device.
         facts: Anything that JSON can hold.
     """

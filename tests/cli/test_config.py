@@ -51,10 +51,7 @@ def test_the_command_line_comes_before_the_file(files):
     [
         ("labls = 'x'", ["bad.toml", "'labls'", "'labels'"]),
         ("seed = 'many'\nedges = 'a'\nout = 'b'", ["seed"]),
-        ("seed 3", ["bad.toml", "TOML"]),
         ("edges = '" + "e" * 5000 + "'\nout = 'b'", ["eee"]),
-        ("seed = " + "9" * 5000, ["bad.toml", "TOML"]),
-        ("seed = " + "[" * 99_999, ["bad.toml", "TOML"]),
         ("[train]\nseed = 3", ["bad.toml", "train"]),
         ("edges = 'in/calls.csv'", ["--out"]),
         ("overwrite = true", ["overwrite"]),

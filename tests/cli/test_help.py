@@ -38,7 +38,6 @@ def command(*arguments, **environment):
         (["--version"], 0, demonet.__version__),
         (["fit", "--help"], 0, "--labels"),
         (["fit", "edges.csv", "--nothing"], 2, "--nothing"),
-        (["nothing"], 2, "nothing"),
         (["fit", "edges.csv", "--out", "run", "--preset", "none"], 2, "strong"),
     ],
 )
@@ -54,7 +53,6 @@ def test_nothing_heavy_is_imported(arguments, code, word):
     [
         (["fit", "edges.csv", "--out", "run", "--labls", "x"], ["--labls", "--labels"]),
         (["fit"], ["edges", "demonet fit --help"]),
-        (["fit", "edges.csv", "--out", "run", "--cv", "many"], ["--cv"]),
         (["nothing"], ["nothing", "demonet --help"]),
     ],
 )

@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demonet.data import simple_edges
+from demonet.data.read import read_problem
+from demonet.data.readers.base import InputFiles, ReadOptions
 from demonet.errors import DemonetWarning
 
 
@@ -108,3 +110,21 @@ def test_same_edges_as_networkx(drawn):
             assert arcs(pairs, n, self_loops="keep" if keep else "drop") == sorted(expected)
             digraph = nx.DiGraph([(u, v) for u, v in pairs if keep or u != v])
             assert arcs(pairs, n, directed=True, self_loops="keep" if keep else "drop") == sorted(digraph.edges)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "said"), [("a,b\nb,c\n", ""), ("a,b\nb,a\nb,c\nc,d\n", "1 of 3"), ("a,b\nb,a\n", None)]
+)
+def test_a_direction_that_nobody_has_given_is_told(tmp_path, pairs, said):
+    path = tmp_path / "e.csv"
+    path.write_text("source,target\n" + pairs)
+
+    def told(**given):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            read_problem(path, None, None, ReadOptions(**given), InputFiles())
+        return [str(warning.message) for warning in caught if "directed=True" in str(warning.message)]
+
+    assert len(told()) == (said is not None)
+    assert all(said in line for line in told())
+    assert told(directed=False) == told(directed=True) == []

@@ -36,7 +36,7 @@ EDGES = "1 2\n2 3\n3 1\n"
         ("", ["empty"]),
         (b"\x89PNG\r\n\x1a\n\0\0\0", ["binary"]),
         ("1 2\n3 4\n".encode("utf-16"), ["binary", "UTF-8"]),
-        (b"1 2\n2 \xff\xfe\n", [":2:", "0xff", "UTF-8"]),
+        (b"1 2\n2 \xff\x81\n", [":2:", "0x81", "UTF-8"]),
         (gzip.compress(EDGES.encode() * 100, mtime=0)[:-12], ["gzip"]),
         (b"\x1f\x8b", ["gzip"]),
         (b"\x1f\x8b\x08garbage garbage garbage", ["gzip"]),
@@ -64,9 +64,8 @@ def test_a_gzip_bomb_does_not_fill_the_memory(write, refuses):
     tracemalloc.stop()
 
 
-@pytest.mark.parametrize("name", ["nowhere.txt", "nowhere.parquet", "nowhere.mat", "nowhere.graphml", "nowhere.npz"])
-def test_a_missing_file_is_named(tmp_path, refuses, name):
-    refuses(lambda: read_graph(tmp_path / name), f"{name}: ")
+def test_a_missing_file_is_named(tmp_path, refuses):
+    refuses(lambda: read_graph(tmp_path / "nowhere.mat"), "nowhere.mat: ")
     refuses(lambda: read_graph(tmp_path), f"{tmp_path}: ")
 
 
@@ -92,7 +91,7 @@ def test_bad_labels_are_explained(write, refuses, labels, words):
         ("1,0.5\n2,x\n3,1\n", ["features.csv:2:", "'x'", "column 2"]),
         ("id,size\n1,0.5\n2,x\n3,1\n", ["features.csv:3:", "'x'", "'size'"]),
         ("1,0.5\n2,1e999\n3,1\n", ["features.csv:2:", "inf"]),
-        ("1,0.5\n2,1\n3,1\n3,2\n", ["features.csv:4:", "node 3"]),
+        ("1,0.5\n2,1\n3,1\n3,2\n", ["features.csv:4:", "node 3", "different"]),
         ("1,0.5\n2,1\n3,1\n4,2\n", ["features.csv:4:", "id 4", "add_isolated"]),
         (",".join(map(str, range(1_000_000))), ["1000000 columns", ".npz"]),
     ],

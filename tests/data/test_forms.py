@@ -26,7 +26,7 @@ def written(data):
 
 
 @pytest.mark.filterwarnings("ignore")
-@settings(max_examples=30)
+@settings(max_examples=8)
 @given(TEXTS)
 def test_the_nodes_are_those_of_the_file_in_every_format(tmp_path_factory, texts):
     """Before, a text table had one node for 007 and 7, and one for 0x10 and 16, but not a Parquet file."""

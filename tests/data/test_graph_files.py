@@ -3,8 +3,6 @@ from __future__ import annotations
 import networkx as nx
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch_geometric.loader import DataLoader
 
 from demonet.data import GraphSet, ids_of, read_graphs
@@ -162,38 +160,3 @@ def test_a_set_is_a_sequence_that_pyg_loads():
     batch = next(iter(DataLoader(graphs, batch_size=12)))
     assert batch.num_graphs == 12
     assert torch.equal(batch.y, graphs.y)
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 1000), st.sampled_from(["gin", "csv", "tu"]))
-def test_the_same_set_in_every_format(tmp_path_factory, seed, how):
-    graphs = small_graphs(5, seed, smallest=8, largest=12)
-    folder = tmp_path_factory.mktemp("SET")
-    if how == "gin":
-        path = folder / "set.txt"
-        lines = [str(len(graphs))]
-        for graph in graphs:
-            lines.append(f"{graph.num_nodes} {int(graph.y)}")
-            for node in range(graph.num_nodes):
-                near = graph.edge_index[1, graph.edge_index[0] == node].tolist()
-                lines.append(" ".join(map(str, [0, len(near), *near])))
-        path.write_text("\n".join(lines))
-        read = read_graphs(path)
-    elif how == "csv":
-        path = folder / "set.csv"
-        rows = [f"{i},{u},{v}" for i, graph in enumerate(graphs) for u, v in graph.edge_index.T.tolist()]
-        path.write_text("\n".join(["graph,source,target", *rows]))
-        read = read_graphs(path, labels={i: int(graph.y) for i, graph in enumerate(graphs)})
-    else:
-        starts = torch.tensor([0, *(graph.num_nodes for graph in graphs)]).cumsum(0).tolist()
-        arcs = [(graph.edge_index + start + 1).T for graph, start in zip(graphs, starts, strict=False)]
-        parts = {
-            "A": "".join(f"{u}, {v}\n" for u, v in torch.cat(arcs).tolist()),
-            "graph_indicator": "".join(f"{i + 1}\n" * graph.num_nodes for i, graph in enumerate(graphs)),
-            "graph_labels": "".join(f"{int(graph.y)}\n" for graph in graphs),
-        }
-        for part, text in parts.items():
-            (folder / f"SET_{part}.txt").write_text(text)
-        read = read_graphs(folder)
-    assert [graph.edge_index.tolist() for graph in read] == [graph.edge_index.tolist() for graph in graphs]
-    assert read.y.tolist() == [int(graph.y) for graph in graphs]

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from tests.reference.layers import PAPER
 
 from demonet import DemonetError, checks
 from demonet.data import ids_of, read_graph, read_graphs
-from demonet.data.readers.base import MAX_LINE, GraphOptions
+from demonet.data.readers.base import MAX_LINE, ReadOptions
 from demonet.data.readers.graphml import from_networkx, read_gexf, read_graphml
-from demonet.nn.config import ModelConfig
 from demonet.runs import Settings
 from demonet.runs.compare import Comparing
 from demonet_study.ledger.work import work
@@ -47,8 +47,8 @@ def test_a_stream_of_xml_is_read_as_networkx_reads_it(tmp_path, name, suffix):
         "gexf": (nx.write_gexf, nx.read_gexf, read_gexf),
     }[suffix]
     write(GRAPHS[name], path)
-    found = ours(path.read_bytes(), path, GraphOptions())
-    assert columns(found) == columns(from_networkx(read(path), GraphOptions()))
+    found = ours(path.read_bytes(), path, ReadOptions())
+    assert columns(found) == columns(from_networkx(read(path), ReadOptions()))
 
 
 def test_xml_takes_a_few_times_its_size(tmp_path):
@@ -59,7 +59,7 @@ def test_xml_takes_a_few_times_its_size(tmp_path):
     head = '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph edgedefault="directed">'
     text = f"{head}{nodes}{edges}</graph></graphml>".encode()
     tracemalloc.start()
-    read_graphml(text, tmp_path / "a.graphml", GraphOptions())
+    read_graphml(text, tmp_path / "a.graphml", ReadOptions())
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8 * len(text)
@@ -83,7 +83,7 @@ def test_numbers_that_no_machine_can_serve(tmp_path):
         lambda: Comparing(splits=100_000_000),
         lambda: Comparing(jobs=100_000),
         lambda: work(None, [], None, jobs=100_000),
-        lambda: ModelConfig(layers=10**6),
+        lambda: PAPER.changed(layers=10**6),
     ):
         with pytest.raises(DemonetError, match=r"\d"):
             refused()

@@ -24,7 +24,7 @@ def matrices(draw):
     return dense
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(matrices(), st.sampled_from(["coordinate", "array", "pattern"]))
 def test_matrix_market(tmp_path_factory, dense, layout):
     path = tmp_path_factory.mktemp("mtx") / "m.mtx"
@@ -38,7 +38,7 @@ def test_matrix_market(tmp_path_factory, dense, layout):
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(matrices(), st.booleans())
 def test_matlab(tmp_path_factory, dense, compressed):
     path = tmp_path_factory.mktemp("mat") / "m.mat"

@@ -11,9 +11,10 @@ import torch
 
 from demonet import DemonetError, DemonetWarning
 from demonet.data import ids_of, read_graph, read_graphs
-from demonet.data.columns import Columns, column_kinds, fitting_features, matrix_kind
+from demonet.data.columns import Columns, column_kinds
 from demonet.data.ids import is_missing
 from demonet.features import FeatureMap
+from demonet.features.attributes import fitting_features, matrix_kind
 
 PATH = "source,target\na,b\nb,c\nc,d\n"
 
@@ -24,7 +25,7 @@ def path(write):
     return write("edges.csv", PATH)
 
 
-@pytest.mark.parametrize("word", ["", "NA", "N/A", "n/a", "null", "NULL", "NaN", "nan", "None", " na "])
+@pytest.mark.parametrize("word", ["", "n/a", "NULL", " na "])
 def test_a_missing_label_is_unlabelled(path, write, word):
     labels = write("labels.csv", f"node,kind\na,x\nb,{word}\nc,y\n")
     with warnings.catch_warnings(record=True) as caught:
@@ -50,8 +51,7 @@ def test_minus_one_is_a_class_name_and_unlabelled_only_in_a_tensor(path, write):
         assert read_graph(path, {"a": -1, "b": 0, "c": 1}).class_names == [-1, 0, 1]
 
 
-@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
-@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+@pytest.mark.parametrize(("separator", "ending"), [(",", "\r\n"), (";", "\r\n"), ("\t", "\n"), ("|", "\n")])
 def test_separators_marks_quotes_and_line_ends(write, separator, ending):
     rows = [["source", "target", "weight"], ['"a b"', '"c"', "0.5"], ["c", '"d, e"' if separator != "," else "d", "2"]]
     text = ending.join(separator.join(row) for row in rows) + ending
@@ -95,29 +95,129 @@ d;50;Madrid;;dd;2020-01-05;NA
 """
 
 
-def test_dates_are_refused_with_a_way_out(path, write):
-    features = write("f.csv", MESSY.replace("2.000,5", "2000,5"))
-    with pytest.raises(DemonetError, match=r"f\.csv: .*'joined'.*ignore='joined'"):
-        read_graph(path, features=features, id_column="user")
-    german = MESSY.replace("2.000,5", "2000,5").replace("2020-01-0", "3.12.202")
-    with pytest.raises(DemonetError, match="'joined'"):
-        read_graph(path, features=write("g.csv", german), id_column="user")
-    with pytest.warns(DemonetWarning, match="'age', 'city', 'premium', 'income'"):
-        data = read_graph(path, features=features, id_column="user", ignore=["joined", "nickname"])
+def test_kinds_of_columns_in_one_table(path, write):
+    """Before, dates stopped the run, and so did 2.000,5 among plain numbers."""
+    with pytest.warns(DemonetWarning) as caught:
+        data = read_graph(path, features=write("f.csv", MESSY), id_column="user", ignore=["nickname"])
+    told = " ".join(str(warning.message) for warning in caught)
+    assert all(part in told for part in ("'age', 'city', 'premium', 'income'", "dates in 'joined'"))
     names = ["age", "age missing", "city=Madrid", "city=Oslo", "city missing", "premium", "premium missing"]
-    assert data.columns.names == [*names, "income", "income missing"]
+    dates = ["joined days", "joined month", "joined weekday"]
+    assert data.columns.names == [*names, *dates, "income", "income missing"]
     assert data.x.tolist() == [
-        [31, 0, 1, 0, 0, 1, 0, 1000, 0],
-        [44, 1, 0, 1, 0, 0, 0, 2000.5, 0],
-        [44, 0, 0, 0, 1, 1, 0, 3000, 0],
-        [50, 0, 1, 0, 0, 1, 1, 2000.5, 1],
+        [31, 0, 1, 0, 0, 1, 0, 18263, 1, 3, 1000, 0],
+        [44, 1, 0, 1, 0, 0, 0, 18264, 1, 4, 2000.5, 0],
+        [44, 0, 0, 0, 1, 1, 0, 18265, 1, 5, 3000, 0],
+        [50, 0, 1, 0, 0, 1, 1, 18266, 1, 6, 2000.5, 1],
     ]
-    assert data.columns.kinds == ["number", *["indicator"] * 6, "number", "indicator"]
+    assert data.columns.kinds == ["number", *["indicator"] * 6, *["number"] * 4, "indicator"]
+
+
+@pytest.mark.parametrize("form", ["{1}.{0}.2024", "{0}/{1}/2024", "2024-{0}-{1} 12:00", "{1}/{0}/24"])
+def test_dates_in_any_form_and_in_another_table(path, write, form):
+    days = [(1, 31), (2, 29), (3, 1), (12, 24)]
+    rows = [form.format(month, day) for month, day in days]
+    table = "node,joined\n" + "".join(f"{node},{row}\n" for node, row in zip("abcd", rows, strict=True))
+    data = read_graph(path, features=write("f.csv", table))
+    assert data.x[:, 1].tolist() == [1, 2, 3, 12]
+    assert np.floor(data.x[:, 0]).tolist() == [19753, 19782, 19783, 20081]
+    other = write("g.csv", f"node,joined\na,{form.format(5, 6)}\nb,\n")
+    again = read_graph(path, features=other, columns=data.columns)
+    assert again.x[0, 1] == 5
+    assert again.x[1, 1] in (2, 3), "the missing date is the median, at the end of February"
+    with pytest.raises(DemonetError, match=r"h\.csv:2: 'soon'.*'joined'"):
+        read_graph(path, features=write("h.csv", "node,joined\na,soon\n"), columns=data.columns)
+
+
+def test_dates_that_may_be_read_in_two_ways_and_times(path, write):
+    for rows, part in ((["1/2/2024", "3/4/2024"], "day or month"), (["10:30", "11:00"], "times")):
+        table = "node,joined\n" + "".join(f"{node},{rows[i % 2]}\n" for i, node in enumerate("abcd"))
+        with pytest.raises(DemonetError, match=rf"f\.csv: .*{part}.*ignore='joined'"):
+            read_graph(path, features=write("f.csv", table))
 
 
 def test_a_typing_error_names_the_line_and_the_column(path, write):
-    with pytest.raises(DemonetError, match=r"f\.csv:3: '2\.000,5'.*'income'.*ignore"):
-        read_graph(path, features=write("f.csv", MESSY), id_column="user", ignore=["joined"])
+    with pytest.raises(DemonetError, match=r"f\.csv:3: '2k'.*'income'.*ignore"):
+        read_graph(path, features=write("f.csv", MESSY.replace("2.000,5", "2k")), id_column="user")
+
+
+NUMBERS = [
+    (["1.116,51", "950,50", "1.234", "7"], [1116.51, 950.5, 1234, 7]),  # 1.234 was 1.234
+    (["1,116.51", "950.50", "1,234", "7"], [1116.51, 950.5, 1234, 7]),
+    (["1'116.51", "950.50", "1'234", "7"], [1116.51, 950.5, 1234, 7]),
+    (["1.234", "5.678", "9", "-2.500"], [1.234, 5.678, 9, -2.5]),
+]
+
+
+@pytest.mark.parametrize(("texts", "values"), NUMBERS)
+def test_thousands_are_recognised_from_the_whole_column(write, texts, values):
+    edges = write("e.csv", "source;target;weight\n" + "".join(f"a;{i};{text}\n" for i, text in enumerate(texts)))
+    data = read_graph(edges, directed=True)
+    assert data.edge_weight.tolist() == pytest.approx(values)
+    table = "node;x\na;1\n" + "".join(f"{i};{text}\n" for i, text in enumerate(texts))
+    assert read_graph(edges, features=write("f.csv", table)).x[:4, 0].tolist() == pytest.approx(values)
+    assert set(map(float, read_graph(edges, write("l.csv", table)).class_names)) == {1, *values}
+
+
+def test_a_number_that_may_be_read_in_two_ways(write):
+    edges = write("e.csv", "source;target;weight\na;b;1,234\nb;c;5,678\n")
+    with pytest.raises(DemonetError, match=r"e\.csv: .*'weight'.*decimal=','.*1234|5678"):
+        read_graph(edges)
+    assert read_graph(edges, decimal=",").edge_weight[0] == pytest.approx(1.234)
+    assert read_graph(edges, decimal=".").edge_weight[0] == 1234
+    plain = write("p.csv", "source;target\na;b\nb;c\n")
+    table = write("f.csv", "node;limit;rate\na;1.500;2,5\nb;2.000;3,5\nc;3.000;4\n")
+    assert read_graph(plain, features=table).x.tolist() == [[1500, 2.5], [2000, 3.5], [3000, 4]]
+
+
+def test_rows_that_repeat_are_merged_and_counted(path, write):
+    """Before, the same customer twice was an error."""
+    table = write("f.csv", "node,size,kind\na,1,x\nb,3,y\na,1,x\nc,4,x\nd,8,y\na,1,x\n")
+    with pytest.warns(DemonetWarning, match="2 rows"):
+        data = read_graph(path, table, table, label_column="kind")
+    assert (data.x[:, 0].tolist(), data.y.tolist()) == ([1, 3, 4, 8], [0, 1, 0, 1])
+    with pytest.raises(DemonetError, match=r"g\.csv:4: .*'a'"):
+        read_graph(path, features=write("g.csv", "node,size\na,1\nb,3\na,2\n"))
+
+
+def test_the_ends_of_an_edge_are_only_guessed_where_that_is_safe(write):
+    """Before, the date was the source, and nothing was said."""
+    rows = [f"2024-01-{i % 28 + 1:02};k{i % 5};c{i};c{i * 7 % 300};{i},5" for i in range(300)]
+    with pytest.raises(DemonetError) as caught:
+        read_graph(write("e.csv", "\n".join(["datum;art;konto;gegenkonto;betrag", *rows])))
+    assert all(part in str(caught.value) for part in ("'datum' (2024-01-01", "'betrag' (0,5", "source='art'"))
+    short = [";".join(row.split(";")[1:4]) for row in rows]
+    with pytest.raises(DemonetError, match="source='konto' target='gegenkonto'"):
+        read_graph(write("f.csv", "\n".join(["art;konto;gegenkonto", *short])), header=True)
+    assert read_graph(write("g.csv", "\n".join(["Datum;Art;Von;Nach;Betrag", *rows]))).num_nodes == 300
+
+
+def test_the_column_of_labels_is_only_guessed_where_that_is_safe(path, write):
+    table = "node,branch,risk\na,bank,high\nb,shop,low\nc,shop,high\n"
+    with pytest.raises(DemonetError) as caught:
+        read_graph(path, write("l.csv", table))
+    assert all(part in str(caught.value) for part in ("'branch' (bank, shop", "'risk' (high, low", "label_column="))
+    assert read_graph(path, write("m.csv", table.replace("risk", "Label"))).class_names == ["high", "low"]
+
+
+def test_windows_1252_is_read_and_told(write):
+    text = "source;target\nMünchen;Köln\nKöln;Ulm\n"
+    with pytest.warns(DemonetWarning, match=r"e\.csv: .*Windows-1252.*'ü'"):
+        data = read_graph(write("e.csv", text.encode("cp1252")))
+    assert ids_of(data) == ["Köln", "München", "Ulm"]
+
+
+def test_two_columns_of_one_name_are_refused(path, write):
+    with pytest.raises(DemonetError, match=r"f\.csv:1: .*'size'"):
+        read_graph(path, features=write("f.csv", "node,size,size\na,1,2\n"))
+
+
+def test_a_second_header_is_no_edge(write):
+    with pytest.warns(DemonetWarning, match=r"e\.csv: .*header"):
+        data = read_graph(write("e.csv", "# both\nsource,target\na,b\nsource,target\nb,c\n"))
+    assert ids_of(data) == ["a", "b", "c"]
+    with pytest.raises(DemonetError, match=r"f\.csv:5: "):
+        read_graph(write("f.csv", "source,target\na,b\nsource,target\nb,c\nc\n"))
 
 
 def test_names_and_too_many_categories_are_left_out(write):
@@ -207,17 +307,7 @@ def test_folders_without_labels_with_attributes_and_in_capitals(tmp_path):
     assert numbers[0].x.tolist() == [[1.5], [2], [3]]
 
 
-@pytest.mark.parametrize("name", ["edges.CSV", "edges.Csv.GZ", "edges.GraphML"])
-def test_suffixes_in_any_case(write, name):
-    import networkx as nx
-
-    content = PATH.encode() if "raph" not in name else "\n".join(nx.generate_graphml(nx.path_graph(4))).encode()
-    data = read_graph(write(name, gzip.compress(content) if name.endswith("GZ") else content))
-    assert data.num_nodes == 4
-
-
-@pytest.mark.parametrize("mark", ["#", "%"])
-@pytest.mark.parametrize("suffix", ["csv", "tsv", "csv.gz"])
+@pytest.mark.parametrize(("mark", "suffix"), [("#", "tsv"), ("%", "csv.gz")])
 def test_an_id_may_start_like_a_comment(write, mark, suffix):
     """Before, half of the edges vanished without a word."""
     text = f"{mark} made by hand\n\nsource,target\n{mark}a,b\nb,c\n{mark}a,c\n"
@@ -240,10 +330,10 @@ def test_comments_of_other_text_are_counted(write):
 
 def test_columns_of_edges_that_are_not_read_are_named(write):
     """Amounts beside the edges were left out without a word."""
-    path = write("e.csv", "von;nach;betrag;datum\na;b;1,5;2023-01-01\nb;c;2,5;2023-01-02\n")
-    with pytest.warns(DemonetWarning, match="'betrag', 'datum'") as caught:
+    path = write("e.csv", "von;nach;datum;betrag\na;b;2023-01-01;1,5\nb;c;2023-01-02;2,5\n")
+    with pytest.warns(DemonetWarning, match="'datum', 'betrag'") as caught:
         assert "edge_weight" not in read_graph(path)
-    told = next(str(warning.message) for warning in caught if "betrag', 'datum" in str(warning.message))
+    told = next(str(warning.message) for warning in caught if "datum', 'betrag" in str(warning.message))
     assert "weight='betrag'" in told
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -252,7 +342,7 @@ def test_columns_of_edges_that_are_not_read_are_named(write):
     assert not any("datum'" in str(warning.message) for warning in caught)
 
 
-@pytest.mark.parametrize("value", ["2023-01-01", "2023-01-01 10:30:00", "1,5"])
+@pytest.mark.parametrize("value", ["2023-01-01 10:30:00", "1,5"])
 def test_a_header_above_dates_is_recognised(write, value):
     """Names of firms and a date: the first line was read as an edge whose weight is no number."""
     path = write("e.csv", f"von;nach;datum\nFirma 1;Firma 2;{value}\nFirma 2;Firma 3;{value}\n")

@@ -84,34 +84,34 @@ def check_written(drawn, name, write):
 
 
 @pytest.mark.parametrize("name", EDGES)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(drawn=graphs(isolated=False))
 def test_edge_lists(name, drawn):
     check_written(drawn, name, EDGES[name])
 
 
 @pytest.mark.parametrize("name", NODES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(drawn=graphs())
 def test_markup(name, drawn):
     check_written(drawn, name, NODES[name])
 
 
 @pytest.mark.parametrize("name", MATRICES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(drawn=graphs(kinds=["numbers"]))
 def test_matrices(name, drawn):
     check_written(drawn, name, MATRICES[name])
 
 
 @pytest.mark.parametrize("name", OBJECTS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(drawn=graphs(kinds=["numbers"]))
 def test_objects(name, drawn):
     check_same(drawn, read_graph(OBJECTS[name](drawn), directed=drawn.directed))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(drawn=graphs(isolated=False), data=st.data())
 def test_labels_and_features_find_their_nodes(drawn, data):
     labels = data.draw(st.lists(st.sampled_from(["a", "b", None]), min_size=len(drawn.ids), max_size=len(drawn.ids)))

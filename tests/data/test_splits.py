@@ -24,13 +24,9 @@ def everyone(split):
     return torch.cat([split.train, split.val, split.test]).sort().values
 
 
-def test_thirds_of_brazil():
+def test_the_papers_splits_have_their_names_and_sizes():
     split = thirds(labels(131), seed=0)
-    assert [len(part) for part in (split.train, split.val, split.test)] == [44, 43, 44]
-    assert split.name == "thirds"
-
-
-def test_tenths_have_the_papers_name_and_sizes():
+    assert [split.name, *(len(part) for part in (split.train, split.val, split.test))] == ["thirds", 44, 43, 44]
     split = fractions(labels(1000), (0.1, 0.2, 0.7), seed=3)
     assert (split.name, len(split.train), len(split.val), len(split.test)) == ("10/20/70", 100, 200, 700)
 
@@ -142,13 +138,10 @@ def test_a_changed_or_damaged_file_is_refused(tmp_path, refuses):
     record["train"], record["test"] = record["test"], record["train"]
     path.write_text(json.dumps(record))
     refuses(lambda: Split.load(path), "split.json", "hash")
-    for text in ("", "[]", '{"name": "x"}', '{"name": 1, "seed": "x", "hash": "", "train": 3, "val": [], "test": []}'):
-        path.write_text(text)
-        refuses(lambda: Split.load(path), "split.json: ", "Error(")
 
 
 @pytest.mark.parametrize(
-    "content", [b'{"train": [Infinity]}', b'{"train": [1180591620717411303424]}', b"[" * 100_000, b"null", b"\xff"]
+    "content", [b'{"train": [Infinity]}', b'{"train": [1180591620717411303424]}', b"[" * 100_000, b"", b"[]", b"\xff"]
 )
 def test_a_damaged_split_file_is_named(tmp_path, content):
     whole = {"name": "a", "seed": 0, "val": [], "test": [], "hash": "0"}

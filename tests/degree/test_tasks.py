@@ -131,14 +131,6 @@ def test_degrees_of_any_number_type():
             assert torch.equal(tasks.key(degree.to(dtype)), tasks.key(degree))
 
 
-def test_it_is_a_module_without_parameters():
-    tasks = DegreeTasks.log2(8)
-    assert list(tasks.parameters()) == []
-    assert tasks.to("meta").boundaries.device.type == "meta"
-    assert tasks.double().boundaries.dtype == torch.long
-    assert "5 tasks" in repr(DegreeTasks.log2(8))
-
-
 @pytest.mark.parametrize(
     ("make", "named"),
     [

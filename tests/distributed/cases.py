@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.distributed as dist
 from tests.distributed.graphs import random_graph
+from tests.reference.layers import PAPER
 
 from demonet.degree.count import count_degree
 from demonet.degree.tasks import DegreeTasks
@@ -111,7 +112,7 @@ def model(case: Case, edge_index: torch.Tensor, n: int, outputs: int) -> NodeDEM
     tasks = DegreeTasks.exact(count_degree(edge_index, n, case.by), by=case.by)
     torch.manual_seed(0)
     options = {"hidden": 8, "dropout": 0.4, "hash_size": 4, **case.model}
-    return NodeDEMONet(FEATURES, outputs, tasks, **options).to(case.dtype)
+    return NodeDEMONet(FEATURES, outputs, tasks, PAPER, **options).to(case.dtype)
 
 
 def targets(case: Case, n: int, generator: torch.Generator) -> tuple[torch.Tensor, Objective]:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch.distributed as dist
 from tests.distributed.processes import run
+from tests.reference.layers import PAPER
 from tests.runs.files import FILES, page, write_problem
 
 from demonet import DemonetError
@@ -21,14 +22,13 @@ from demonet.distributed import launch
 from demonet.distributed.store import Store
 from demonet.distributed.training import Share
 from demonet.distributed.worker import Leader, Training, _with_part, serve
-from demonet.nn.config import ModelConfig
 from demonet.runs import Settings, fit_run, load_run
 from demonet.runs.engines import count_workers, join
 from demonet.runs.storing import store_graph
 from demonet.train import Classify, TrainConfig
 
 ROOT = Path(__file__).parents[2]
-SETTINGS = Settings(engine="torchrun", epochs=60)
+SETTINGS = Settings(engine="torchrun", epochs=30)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def numbers(out):
 
 def test_a_run_over_processes_is_that_of_one(problem):
     """From a store, and from a file that is cut on the way; two splits; the folder is that of any run."""
-    settings = replace(SETTINGS, cv=2, epochs=20)
+    settings = replace(SETTINGS, cv=2, epochs=5)
     assert run(1, fit, problem, "store", replace(settings, workers=1), "wrong") == [
         "store: the store has 2 parts for 1 workers (workers=2 fits it, or write another store)"
     ]
@@ -73,37 +73,23 @@ def test_a_run_over_processes_is_that_of_one(problem):
     assert load_run("stored").config["sizes"]["attributes"] == 2
 
 
-@pytest.fixture
-def launched(problem, monkeypatch, capfd):
-    """``demonet`` with two workers, as a module of the tests changes it: its exit code and what it says."""
-
-    def launched(module, *arguments):
-        monkeypatch.setenv("OMP_NUM_THREADS", "1")
-        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), *sys.path]))
-        code = launch.launch(["fit", "store", "--engine", "torchrun", *arguments], 2, f"tests.distributed.{module}")
-        return code, capfd.readouterr().err
-
-    return launched
-
-
-def test_nothing_listens_but_on_the_loopback_device(launched):
-    """A store of torch would be open to everyone who reaches the machine, and unpickle what they send."""
-    code, error = launched("listening", "--epochs", "2", "--out", "run")
-    assert code == 0, error
-    found = Path("listening.txt").read_text().split()
-    assert len(found) >= 2  # gloo, in each worker
-    assert all(ipaddress.ip_address(address).is_loopback for address in found), found
-
-
-def test_a_worker_that_is_killed_is_started_again_and_the_run_ends_in_the_same_bits(problem, launched):
-    assert run(2, fit, problem, "store", SETTINGS, "whole") == [None, None]
-    code, error = launched("deadly", "--epochs", "60", "--out", "killed")
+def test_a_worker_that_is_killed_is_started_again_and_the_run_ends_in_the_same_bits(problem, monkeypatch, capfd):
+    """Meanwhile nothing listens but on the loopback device: torch would unpickle what anyone sends."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), *sys.path]))
+    arguments = ["fit", "store", "--engine", "torchrun", "--epochs", "30", "--out", "killed"]
+    code = launch.launch(arguments, 2, "tests.distributed.watched")
+    error = capfd.readouterr().err
     assert code == 0, error
     assert "exitcode: -9" in error
+    assert run(2, fit, problem, "store", SETTINGS, "whole") == [None, None]
     for name in ("predictions.csv", "split.json"):
         assert Path("killed", name).read_bytes() == Path("whole", name).read_bytes()
     for killed, whole in zip(numbers("killed"), numbers("whole"), strict=True):
         np.testing.assert_array_equal(killed, whole)
+    found = Path("listening.txt").read_text().split()
+    assert len(found) >= 2  # gloo, in each worker
+    assert all(ipaddress.ip_address(address).is_loopback for address in found), found
 
 
 def test_a_damaged_part_is_one_error_in_the_first_process(problem):
@@ -116,38 +102,33 @@ def test_a_damaged_part_is_one_error_in_the_first_process(problem):
 
 
 def opened(folder, checksum):
-    """What a worker says of the store on its own machine."""
-    training = Training(1, DegreeTasks.log2(1), ModelConfig(), TrainConfig(), Classify(), "", store=(folder, checksum))
-    if dist.get_rank():
-        training = replace(training, store=("copy", checksum))
-    share = Share(None, None, None, (), (), ())
-    try:
-        return _with_part(training, share).part.nodes.numel()
-    except DemonetError as error:
-        return str(error)
+    """What a worker says of each store on its own machine."""
+    os.chdir(folder)
+    training = Training(1, DegreeTasks.log2(1), PAPER, TrainConfig(), Classify(), "")
+    said = []
+    for copy in ("copy", "damaged", "other"):
+        stored = replace(training, store=(copy if dist.get_rank() else "store", checksum))
+        try:
+            said.append(_with_part(stored, Share(None, None, None, (), (), ())).part.nodes.numel())
+        except DemonetError as error:
+            said.append(str(error))
+    return said
 
 
 def test_a_worker_whose_store_is_damaged_or_another_ends_all_of_them_with_its_error(problem):
     shutil.copytree("store", "copy")
-    checksum = Store("store").checksum
-    assert sum(run(2, inside, problem, opened, "store", checksum)) == 60
-    Path("copy/part-001/halo.npy").write_bytes(b"damaged")
-    for found in run(2, inside, problem, opened, "store", checksum):
-        assert found.startswith("worker 1: copy/part-001/halo.npy")
-    shutil.rmtree("copy")
-    store_graph("edges.csv", "labels.csv", out="copy", parts=2)
-    for found in run(2, inside, problem, opened, "store", checksum):
-        assert "not the store" in found
-
-
-def inside(folder, work, *arguments):
-    os.chdir(folder)
-    return work(*arguments)
+    shutil.copytree("store", "damaged")
+    Path("damaged/part-001/halo.npy").write_bytes(b"damaged")
+    store_graph("edges.csv", "labels.csv", out="other", parts=2)
+    found = run(2, opened, problem, Store("store").checksum)
+    assert sum(each[0] for each in found) == 60
+    for _, damaged, other in found:
+        assert damaged.startswith("worker 1: damaged/part-001/halo.npy")
+        assert "not the store" in other
 
 
 def test_the_command_is_started_in_processes_and_its_exit_code_comes_back(problem, capfd):
-    assert launch.launch(["--version"], 2) == 0
-    assert launch.launch(["fit", "missing.csv", "--engine", "torchrun", "--out", "run"], 1) == 2
+    assert launch.launch(["fit", "missing.csv", "--engine", "torchrun", "--out", "run"], 2) == 2
     error = capfd.readouterr().err
     assert error.count("missing.csv") == 1  # an expected error starts nothing again
     assert "exitcode" not in error
@@ -190,12 +171,12 @@ def test_ray_starts_the_same_workers(problem):
     ray = pytest.importorskip("ray", reason="Ray is not installed")
     ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False, configure_logging=False)
     try:
-        settings = replace(SETTINGS, engine="ray", workers=2, epochs=10)
+        settings = replace(SETTINGS, engine="ray", workers=2, epochs=3)
         with join(settings) as role:
             fit_run("store", out="ray", settings=settings, page=page, lead=role.lead)
         assert ray.is_initialized()  # it was there before
     finally:
         ray.shutdown()
-    assert run(2, fit, problem, "store", replace(SETTINGS, epochs=10), "torchrun") == [None, None]
+    assert run(2, fit, problem, "store", replace(SETTINGS, epochs=3), "torchrun") == [None, None]
     for one, other in zip(numbers("ray"), numbers("torchrun"), strict=True):
         np.testing.assert_array_equal(one, other)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.reference.layers import PAPER
 
 from demonet.degree.tasks import DegreeTasks
 from demonet.distributed.noise import key_dropout
@@ -17,7 +18,7 @@ X = torch.arange(1.0, 25).view(4, 6)
 
 def keyed(nodes, x=X, epoch=0, **options):
     """A model whose dropout is that of these nodes."""
-    model = NodeDEMONet(6, 2, DegreeTasks.log2(4), hidden=10, dropout=0.4, **options).train()
+    model = NodeDEMONet(6, 2, DegreeTasks.log2(4), PAPER, hidden=10, dropout=0.4, **options).train()
     key_dropout(model, model.prepare(x, EDGES), nodes).epoch = epoch
     return model
 

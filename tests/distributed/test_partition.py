@@ -13,7 +13,6 @@ from tests.distributed.graphs import directed_graphs, random_graph
 
 from demonet.degree.count import count_degree
 from demonet.degree.layout import DegreeLayout
-from demonet.distributed.layout import part_layout
 from demonet.distributed.partition import METHODS, assign, cut, halo_sizes
 from demonet.ops import aggregate
 
@@ -67,7 +66,7 @@ def test_a_sum_over_neighbours_in_parts_is_that_in_the_whole_graph(case, by, agg
     degree = count_degree(edge_index, owner.numel(), by=by)
     parts = cut(edge_index, owner, count)
     for number, part in enumerate(parts):
-        layout, own = part_layout(part, by), part.nodes.numel()
+        layout, own = part.layout(by), part.nodes.numel()
         rows = filled(x, parts, number)
         given = torch.cat([layout.enter(rows[:own]), rows[own:]]).requires_grad_()
         found = aggregate(given, layout, aggr=aggr)
@@ -85,7 +84,7 @@ def test_the_derivative_of_the_parts_is_that_of_the_whole_graph(case):
     total = torch.zeros_like(x)
     parts = cut(edge_index, owner, count)
     for number, part in enumerate(parts):
-        layout = part_layout(part)
+        layout = part.layout()
         rows = filled(x, parts, number).requires_grad_()
         (layout.leave(aggregate(rows, layout)) * weight[part.nodes]).sum().backward()
         own = part.nodes.numel()

@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load, save
-from tests.ensemble.problems import Broken, Ridge, Undefined, graph_set, roles
+from tests.methods.problems import Broken, Ridge, Undefined, graph_set, roles
 
 from demonet.data import thirds
 from demonet.ensemble import Ensemble, Progress
 from demonet.ensemble.ensemble import FEW
-from demonet.ensemble.graphs import WLForest, WLNeighbour
-from demonet.ensemble.nodes import NodeForest, NodeKernel
 from demonet.errors import DemonetError
+from demonet.methods.forest import NodeForest
+from demonet.methods.kernel_ridge import NodeKernel
+from demonet.methods.wl_models import WLForest, WLNeighbour
 
 
 def members():
@@ -82,7 +83,7 @@ def test_a_few_labelled_rows_are_judged_by_cross_validation():
     assert n // 4 < FEW
     assert ridge.accuracy * n == pytest.approx(round(ridge.accuracy * n))  # a share of all labelled items
     kept = [member for member in ensemble.members if member.name == "a"]
-    assert all(member.facts["chosen"]["strength"] < n / 4 for member in kept)  # the median over folds
+    assert all(member.chosen["strength"] < n / 4 for member in kept)  # the median over folds
 
 
 def test_a_member_that_fails_is_named_and_left_out():

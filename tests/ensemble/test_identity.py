@@ -15,15 +15,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.ensemble.problems import Ridge, labelled_of
-from tests.ensemble.test_transductive import two_blocks
+from tests.methods.problems import Ridge, labelled_of, two_blocks
 from torch_geometric.data import Data
 
 from demonet.data.splits import Split
 from demonet.ensemble import Ensemble
-from demonet.ensemble.transductive import AdjacencyLinear, Propagation
 from demonet.errors import DemonetError, DemonetWarning
 from demonet.features.views import NodeView
+from demonet.methods.propagation import AdjacencyLinear, Propagation
 
 
 def forest() -> nx.Graph:
@@ -141,8 +140,8 @@ def test_members_follow_the_edges_of_the_graph_as_it_changes(member, named):
     later = Data(edge_index=torch.cat([data.edge_index[:, kept], arrivals, arrivals.flip(0)], 1), num_nodes=n + 1)
     if named:
         later.node_ids = [*data.node_ids, "new"]
-    assert ensemble.recognise(later) == n
     found = ensemble.predict_proba(later)
+    assert ensemble.recognised == n
     held_out = np.setdiff1d(np.arange(n), torch.cat([split.train, split.val]).numpy())
     assert (found.argmax(1)[held_out] == data.y.numpy()[held_out]).mean() > 0.85
     assert found[n].argmax() == 1

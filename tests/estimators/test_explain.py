@@ -16,10 +16,7 @@ from demonet.features.blocks import NUM_RADIAL, STRUCTURE_NAMES
 
 CASES = {
     "default": (roles, {}),
-    "hash": (roles, {"scheme": "hash"}),
-    "paper": (roles, {"preset": "paper"}),
     "authors": (roles, {"preset": "authors"}),
-    "attributes": (words, {}),
     "hash of attributes": (words, {"preset": "paper", "scheme": "hash"}),
 }
 
@@ -38,7 +35,7 @@ def test_it_is_about_the_prediction_that_was_made(case):
     assert explanation.confidence == pytest.approx(probability.max(), abs=1e-5)
     assert explanation.node == 7
     assert explanation.degree == int((data.edge_index[1] == 7).sum())
-    scores = fitted.model_(fitted._prepare(fitted.graph_))[7]
+    scores = fitted.model_(fitted.fitted_.model.prepare(fitted.graph_))[7]
     assert explanation.network.score == pytest.approx(float(scores.max().detach()), abs=1e-4)
 
 
@@ -120,7 +117,7 @@ def test_the_surroundings_give_the_score_of_the_whole_graph(case):
     fitted, data, _ = case
     x = fitted.features_.transform(fitted.graph_)
     with torch.no_grad():
-        whole = fitted.model_(fitted._prepare(fitted.graph_))
+        whole = fitted.model_(fitted.fitted_.model.prepare(fitted.graph_))
         for node in range(0, data.num_nodes, 9):
             _, inputs, place = _surroundings(fitted.model_, fitted.graph_, x, node)
             torch.testing.assert_close(fitted.model_(*inputs)[place], whole[node], atol=1e-4, rtol=1e-4)

@@ -14,7 +14,7 @@ from torch_geometric.utils import to_networkx
 
 from demonet import DEMONetGraphClassifier
 from demonet.data import GraphSet
-from demonet.estimators import graphs as module
+from demonet.estimators import network as module
 
 
 def with_attributes(graphs):
@@ -97,15 +97,10 @@ def test_degrees_never_seen_and_size_of_the_batch(monkeypatch):
 
 def test_grid_search_and_pipeline():
     graphs, names = families(30)
-    for X in (graphs, GraphSet(graphs)):
-        search = GridSearchCV(
-            DEMONetGraphClassifier(model="network", epochs=3),
-            {"hidden": [4, 8]},
-            cv=2,
-            scoring="f1_macro",
-            error_score="raise",
-        ).fit(X, names)
-        assert (search.cv_results_["mean_test_score"] > 0).all()
+    search = GridSearchCV(
+        DEMONetGraphClassifier(model="network", epochs=3), {"hidden": [4, 8]}, cv=2, error_score="raise"
+    ).fit(GraphSet(graphs), names)
+    assert (search.cv_results_["mean_test_score"] > 0).all()
     pipeline = make_pipeline(DEMONetGraphClassifier(model="network", epochs=20), LogisticRegression(max_iter=500)).fit(
         graphs, names
     )

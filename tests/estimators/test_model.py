@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import random
-
 import networkx as nx
 import numpy as np
 import pytest
 import torch
-from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
-from tests.estimators.problems import QUICK, club, families, roles, words
+from tests.estimators.problems import QUICK, families, roles, words
 from torch_geometric.data import Data
 
 from demonet import DEMONetClassifier, DemonetError, DEMONetGraphClassifier, DEMONetGraphRegressor, DEMONetRegressor
@@ -18,6 +14,7 @@ from demonet.closedform import KernelMachine
 from demonet.closedform.nodes import NodeInputs
 from demonet.data.splits import fractions
 from demonet.errors import DemonetWarning
+from demonet.estimators.model_file import FORMAT
 from demonet.tensorfile import read_tensors, write_tensors
 
 KERNEL, AUTO = {"model": "kernel"}, {"model": "auto", "effort": "quick"}
@@ -110,17 +107,6 @@ def test_a_given_split_is_used_and_its_test_part_is_not():
     assert {progress.candidate.name for progress in told} >= {"machine", "linear"}
 
 
-@pytest.mark.parametrize("values", [[7, -3], ["ja", "nein"], [True, False], [3.0, 2.0]])
-def test_classes_of_any_type_come_back(values, tmp_path):
-    graph, people, sides = club()
-    y = [values[int(side == sides[0])] for side in sides]
-    model = DEMONetClassifier(graph=graph, **KERNEL).fit(people, y)
-    model.save(tmp_path / "m.safetensors")
-    loaded = DEMONetClassifier.load(tmp_path / "m.safetensors", graph)
-    assert [type(name) for name in loaded.classes_.tolist()] == [type(name) for name in model.classes_.tolist()]
-    assert loaded.predict().tolist() == model.predict().tolist()
-
-
 def test_the_degree_decides_where_the_rule_flips_with_it():
     data = flip()
     train, test = np.arange(300), np.arange(300, 500)
@@ -176,16 +162,6 @@ def test_numbers(tmp_path):
     assert sets.score(graphs, range(3, 23)) > 0.9
 
 
-def test_a_search_over_models():
-    graph, people, sides = club()
-    estimator = DEMONetClassifier(graph=graph, model="kernel")
-    assert clone(estimator).get_params()["model"] == "kernel"
-    grid = [{"model": ["network"], **{name: [value] for name, value in QUICK.items()}}, {"model": ["kernel"]}]
-    search = GridSearchCV(DEMONetClassifier(graph=graph), grid, cv=2, error_score="raise")
-    search.fit(people, sides)
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-
-
 REFUSED = {
     "scheme": "hash",
     "hidden": 8,
@@ -200,12 +176,11 @@ REFUSED = {
 
 
 @MODELS
-@pytest.mark.parametrize("name", REFUSED)
-def test_parameters_of_networks_are_refused(options, name):
-    if (name, options["model"]) == ("metric", "auto"):
-        return  # it chooses the weights, see below
-    with pytest.raises(DemonetError, match=f"{name}=.*{options['model']}"):
-        DEMONetClassifier(**options, **{name: REFUSED[name]}).fit(roles())
+def test_parameters_of_networks_are_refused(options):
+    for name, value in REFUSED.items():
+        if (name, options["model"]) != ("metric", "auto"):  # which chooses the weights, see below
+            with pytest.raises(DemonetError, match=f"{name}=.*{options['model']}"):
+                DEMONetClassifier(**options, **{name: value}).fit(roles())
 
 
 def test_what_a_model_does_not_have_is_refused(fitted, tmp_path):
@@ -249,13 +224,7 @@ def test_files_that_are_damaged_or_of_another_kind_are_refused(options, fitted, 
     fitted[options["model"], "nodes"].save(path)
     with pytest.raises(DemonetError, match="DEMONetClassifier"):
         DEMONetGraphClassifier.load(path)
-    raw = path.read_bytes()
-    for place in random.Random(0).sample(range(len(raw)), 50):
-        path.write_bytes(raw[:place] + bytes([raw[place] ^ 1]) + raw[place + 1 :])
-        with pytest.raises(DemonetError):
-            DEMONetClassifier.load(path)
-    path.write_bytes(raw)
-    tensors, facts, form = read_tensors(path, "demonet-closed-form-1")
+    tensors, facts, form = read_tensors(path, FORMAT)
     for missing in [name for name in tensors if "split" in name or "degree" in name or "alpha" in name]:
         write_tensors(path, form, {name: t for name, t in tensors.items() if name != missing}, facts)
         with pytest.raises(DemonetError):
@@ -275,10 +244,9 @@ def test_what_auto_is(fitted):
     degree = np.bincount(data.edge_index[1], minlength=data.num_nodes).astype(float)
     assert DEMONetRegressor(graph=data).fit(np.arange(30), degree[:30]).model_.name == "kernel"
     table = np.stack([degree > 2, degree > 3], 1).astype(float)
-    for estimator in (DEMONetClassifier, DEMONetRegressor):
-        with pytest.warns(DemonetWarning, match="network"):
-            model = estimator(graph=data).fit(np.arange(20), table[:20])
-        assert len(model.history_.train_loss) == model.history_.epochs
+    with pytest.warns(DemonetWarning, match="network"):
+        model = DEMONetClassifier(graph=data).fit(np.arange(20), table[:20])
+    assert len(model.history_.train_loss) == model.history_.epochs
 
 
 def test_an_ensemble_is_explained_by_its_machine(fitted, tmp_path):
@@ -296,7 +264,7 @@ def test_an_ensemble_is_explained_by_its_machine(fitted, tmp_path):
     assert DEMONetClassifier.load(tmp_path / "m.safetensors", model.graph_).explain(7) == why
 
 
-@pytest.mark.parametrize("most", [7, 2])
+@pytest.mark.parametrize("most", [24, 2])
 def test_embeddings_of_an_ensemble_have_few_columns(fitted, monkeypatch, most):
     model = fitted["auto", "nodes"]
     monkeypatch.setattr("demonet.estimators.closed_form.COLUMNS", most)

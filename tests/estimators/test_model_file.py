@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
-import random
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tests.estimators.problems import QUICK, club, families, roles, words
+from tests.estimators.problems import QUICK, club, roles, words
 
 from demonet import (
     DEMONetClassifier,
@@ -25,8 +21,6 @@ from demonet.tensorfile import read_tensors, write_tensors
 
 CASES = {
     "default": (roles, {}),
-    "hash": (roles, {"scheme": "hash"}),
-    "paper": (roles, {"preset": "paper"}),
     "authors": (roles, {"preset": "authors"}),
     "attributes": (words, {}),
     "hash of attributes": (words, {"preset": "paper", "scheme": "hash"}),
@@ -56,33 +50,6 @@ def test_saved_and_loaded(name, tmp_path):
     np.testing.assert_array_equal(again.predict_proba(), fitted.predict_proba())
 
 
-PROGRAM = """
-import sys
-import numpy as np
-sys.path.insert(0, ".")
-from tests.estimators.problems import families, roles
-from demonet import DEMONetClassifier, DEMONetGraphClassifier
-nodes = DEMONetClassifier.load(sys.argv[1] + "/nodes.safetensors", graph=roles())
-graphs = DEMONetGraphClassifier.load(sys.argv[1] + "/graphs.safetensors")
-np.savez(sys.argv[1] + "/found.npz", nodes=nodes.predict_proba(), graphs=graphs.predict_proba(families()[0]))
-"""
-
-
-def test_a_new_process_gives_the_same_bits(tmp_path, pytestconfig):
-    data, (graphs, names) = roles(), families()
-    nodes = DEMONetClassifier(**QUICK).fit(data)
-    sets = DEMONetGraphClassifier(**QUICK).fit(graphs, names)
-    nodes.save(tmp_path / "nodes.safetensors")
-    sets.save(tmp_path / "graphs.safetensors")
-    environment = os.environ | {"OMP_NUM_THREADS": str(torch.get_num_threads())}
-    subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(tmp_path)], check=True, cwd=pytestconfig.rootpath, env=environment
-    )
-    found = np.load(tmp_path / "found.npz")
-    np.testing.assert_array_equal(found["nodes"], nodes.predict_proba())
-    np.testing.assert_array_equal(found["graphs"], sets.predict_proba(graphs))
-
-
 @pytest.mark.parametrize("values", [[7, -3], ["ja", "<script>"], [True, False], [3.0, 2.0]])
 def test_classes_and_their_weights_keep_their_types(values, tmp_path):
     graph, people, sides = club()
@@ -103,25 +70,6 @@ def model(tmp_path_factory):
     return path
 
 
-def test_every_flipped_byte_is_noticed(model, tmp_path):
-    """All bytes of the header, and a hundred of the tensors, each with one bit turned."""
-    raw = model.read_bytes()
-    header = 8 + int.from_bytes(raw[:8], "little")
-    places = [*range(header), *random.Random(0).sample(range(header, len(raw)), 100), len(raw) - 1]
-    path = tmp_path / "flipped.safetensors"
-    for place in places:
-        path.write_bytes(raw[:place] + bytes([raw[place] ^ 1 << place % 8]) + raw[place + 1 :])
-        with pytest.raises(DemonetError):
-            read_tensors(path, FORMAT)
-    for shorter in (0, 4, 8, header - 1, header, len(raw) - 1):
-        path.write_bytes(raw[:shorter])
-        with pytest.raises(DemonetError):
-            read_tensors(path, FORMAT)
-    path.write_bytes(raw + b"\0")
-    with pytest.raises(DemonetError, match="checksum"):
-        read_tensors(path, FORMAT)
-
-
 class Trap:
     """Touches a file when it is unpickled."""
 
@@ -138,9 +86,11 @@ def test_a_pickle_is_refused_and_not_run(model, tmp_path):
     torch.save({"model": Trap(str(sprung))}, tmp_path / "torch.safetensors")
     (tmp_path / "plain.safetensors").write_bytes(trap)
     tensors, facts, _ = read_tensors(model, FORMAT)
-    inside = tensors | {"model.layers.0.conv.seed.weight": torch.frombuffer(bytearray(trap), dtype=torch.uint8)}
+    inside = tensors | {"model.network.layers.0.conv.seed.weight": torch.frombuffer(bytearray(trap), dtype=torch.uint8)}
     write_tensors(tmp_path / "tensor.safetensors", FORMAT, inside, facts)
-    write_tensors(tmp_path / "fact.safetensors", FORMAT, tensors, facts | {"preset": trap.hex()})
+    write_tensors(
+        tmp_path / "fact.safetensors", FORMAT, tensors, facts | {"model": facts["model"] | {"preset": trap.hex()}}
+    )
     for name in ("torch", "plain", "tensor", "fact"):
         with pytest.raises(DemonetError, match=rf"{name}\.safetensors: "):
             DEMONetClassifier.load(tmp_path / f"{name}.safetensors")
@@ -152,10 +102,10 @@ def test_a_pickle_is_refused_and_not_run(model, tmp_path):
 def spoiled_tensors(tensors):
     for name in (name for name in tensors if "tasks" not in name):  # files of older versions have these in facts alone
         yield f"without {name}", {key: value for key, value in tensors.items() if key != name}
-    weight = tensors["model.head.weight"]
-    yield "wrong shape", tensors | {"model.head.weight": weight.t().contiguous()}
-    yield "wrong shape of a feature", tensors | {"features.degree-onehot.degrees": torch.arange(3)}
-    yield "one more", tensors | {"model.extra": weight}
+    weight = tensors["model.network.head.weight"]
+    yield "wrong shape", tensors | {"model.network.head.weight": weight.t().contiguous()}
+    yield "wrong shape of a feature", tensors | {"model.features.degree-onehot.degrees": torch.arange(3)}
+    yield "one more", tensors | {"model.network.extra": weight}
     yield "another room", tensors | {"kitchen.sink": weight}
 
 
@@ -167,27 +117,30 @@ def test_missing_keys_and_wrong_shapes(tmp_path):
         write_tensors(tmp_path / "spoiled.safetensors", FORMAT, spoiled, facts)
         with pytest.raises(DemonetError, match=r"spoiled\.safetensors: .*Error"):
             pytest.fail(f"{what}: {DEMONetClassifier.load(tmp_path / 'spoiled.safetensors')}")
-    for name in facts:
-        without = {key: value for key, value in facts.items() if key != name}
-        for wrong in (without, *(facts | {name: value} for value in (None, 3, "x", [], {}))):
-            write_tensors(tmp_path / "spoiled.safetensors", FORMAT, tensors, wrong)
-            if name in ("num_attributes", "history") and wrong.get(name) in (3, {}):
+    for part, name in [(facts, name) for name in facts] + [(facts["model"], name) for name in facts["model"]]:
+        value = part.pop(name)
+        for wrong in (..., None, 3, "x", [], {}):
+            if wrong is not ...:
+                part[name] = wrong
+            write_tensors(tmp_path / "spoiled.safetensors", FORMAT, tensors, facts)
+            if name in ("num_attributes", "history") and wrong in (3, {}):
                 continue  # a count, and an empty history, are what they claim to be
-            if name in ("columns", "weighted") and wrong.get(name) is None:
+            if name in ("columns", "weighted") and wrong is None:
                 continue  # not every model has a table of attributes, or knows of weights
             with pytest.raises(DemonetError, match=r"spoiled\.safetensors: "):
-                pytest.fail(f"{name}={wrong.get(name)!r}: {DEMONetClassifier.load(tmp_path / 'spoiled.safetensors')}")
+                pytest.fail(f"{name}={wrong!r}: {DEMONetClassifier.load(tmp_path / 'spoiled.safetensors')}")
+        part[name] = value
 
 
 def test_idf_is_missed_when_the_model_is_loaded(tmp_path):
     path = tmp_path / "model.safetensors"
     DEMONetClassifier(model="network", preset="default", epochs=1).fit(words()).save(path)
     tensors, facts, _ = read_tensors(path, FORMAT)
-    idf = tensors.pop("features.tfidf.idf")
+    idf = tensors.pop("model.features.tfidf.idf")
     write_tensors(path, FORMAT, tensors, facts)
     with pytest.raises(DemonetError, match=r"model\.safetensors: .*KeyError.*'idf'"):
         DEMONetClassifier.load(path)
-    write_tensors(path, FORMAT, tensors | {"features.tfidf.idf": idf[1:].clone()}, facts)
+    write_tensors(path, FORMAT, tensors | {"model.features.tfidf.idf": idf[1:].clone()}, facts)
     with pytest.raises(DemonetError, match=r"model\.safetensors: .*ValueError"):
         DEMONetClassifier.load(path)
 
@@ -195,8 +148,8 @@ def test_idf_is_missed_when_the_model_is_loaded(tmp_path):
 def test_other_formats_and_versions(model, tmp_path):
     tensors, facts, _ = read_tensors(model, FORMAT)
     path = tmp_path / "other.safetensors"
-    write_tensors(path, "demonet-model-3", tensors, facts)
-    with pytest.raises(DemonetError, match="'demonet-model-3'"):
+    write_tensors(path, "demonet-model-2", tensors, facts)
+    with pytest.raises(DemonetError, match="'demonet-model-2'"):
         DEMONetClassifier.load(path)
     write_tensors(path, "demonet-checkpoint-2", tensors, facts)
     with pytest.raises(DemonetError, match="'demonet-checkpoint-2'"):
@@ -218,7 +171,7 @@ def test_other_formats_and_versions(model, tmp_path):
 @pytest.mark.parametrize(("name", "value"), [("hidden", 2**40), ("layers", 10**6)])
 def test_hostile_sizes_are_not_allocated(model, tmp_path, name, value):
     tensors, facts, _ = read_tensors(model, FORMAT)
-    facts["preset"]["model"] |= {name: value}
+    facts["model"]["preset"]["model"] |= {name: value}
     write_tensors(tmp_path / "huge.safetensors", FORMAT, tensors, facts)
     with pytest.raises(DemonetError, match=rf"huge\.safetensors: .*{name}"):
-        load_model(tmp_path / "huge.safetensors", "DEMONetClassifier")
+        load_model(tmp_path / "huge.safetensors", "DEMONetClassifier", "nodes")

@@ -9,7 +9,6 @@ import pytest
 import torch
 from sklearn.metrics import accuracy_score, average_precision_score
 from tests.estimators.problems import QUICK, club, families, roles
-from tests.estimators.test_onnx import run as run_onnx
 
 from demonet import DEMONetClassifier, DemonetError, DEMONetGraphClassifier
 from demonet.degree.count import count_degree
@@ -64,14 +63,9 @@ def test_graphs_with_tables_of_labels(tmp_path):
     np.testing.assert_array_equal(DEMONetGraphClassifier(**QUICK).fit(graphs).predict(graphs), fitted.predict(graphs))
 
 
-def test_onnx_and_explanation(tmp_path):
+def test_explanation():
     data, y = tagged()
     fitted = DEMONetClassifier(graph=data, **QUICK).fit(data.node_ids, y)
-    fitted.to_onnx(tmp_path / "model.onnx")
-    x = fitted.features_.transform(data).numpy()
-    found, facts = run_onnx(tmp_path / "model.onnx", x, data.edge_index.numpy())
-    np.testing.assert_allclose(found, fitted.predict_proba(), atol=2e-5)
-    assert facts["task"] == "multilabel"
     why, probability = fitted.explain(7, epochs=2), fitted.predict_proba([7])[0]
     assert why.prediction == probability.argmax()
     assert why.confidence == pytest.approx(probability.max(), abs=1e-5)
@@ -107,7 +101,7 @@ def test_missing_labels_of_graphs():
     assert 0 not in torch.cat([with_missing.split_.train, with_missing.split_.val])
 
 
-@pytest.mark.parametrize("metric", ["balanced", "macro-f1", "auc", "average-precision", "log-loss"])
+@pytest.mark.parametrize("metric", ["macro-f1", "log-loss"])
 def test_the_metric_chooses_the_epoch(metric):
     fitted = DEMONetClassifier(metric=metric, class_weight="balanced", **QUICK).fit(roles())
     history = fitted.history_

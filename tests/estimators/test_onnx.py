@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from demonet import DEMONetClassifier, DemonetError, DEMONetGraphClassifier
+from demonet import DEMONetClassifier, DemonetError, DEMONetGraphClassifier, DEMONetRegressor
 from demonet.data.synthetic import power_law, role_graph, small_graphs, uniform_random
+from demonet.degree.count import count_degree
 from demonet.degree.lists import neighbour_lists
 from demonet.estimators.onnx import _PLAIN
 from demonet.ops import reference
@@ -35,7 +36,7 @@ def run(path, *inputs, output="probabilities"):
 
 @pytest.mark.parametrize(
     ("preset", "scheme", "attributes"),
-    [("paper", "weight", False), ("authors", "hash", True), ("default", None, False), ("default", None, True)],
+    [("paper", "weight", False), ("authors", "hash", True), ("default", None, True)],
 )
 def test_nodes_on_another_graph(tmp_path, preset, scheme, attributes):
     classifier = DEMONetClassifier(preset=preset, scheme=scheme, model="network", epochs=3).fit(labelled(attributes))
@@ -59,6 +60,22 @@ def test_graphs_one_at_a_time(tmp_path):
         x = classifier.features_.transform(graphs[number]).numpy()
         found, _ = run(tmp_path / "model.onnx", x, graphs[number].edge_index.numpy())
         np.testing.assert_allclose(found, expected[[number]], atol=2e-5)
+
+
+def test_numbers_and_several_labels(tmp_path):
+    """Values in the units of the targets, and one probability for each label."""
+    data = labelled(False)
+    degree = count_degree(data.edge_index, data.num_nodes).numpy()
+    numbers, tags = np.stack([100 + 10 * degree, -degree], 1).astype(float), np.stack([degree > 2, degree > 4], 1)
+    for kind, y, output in ((DEMONetRegressor, numbers, "values"), (DEMONetClassifier, tags * 1, "probabilities")):
+        fitted = kind(graph=data, model="network", epochs=3, hidden=8).fit(range(60), y)
+        fitted.to_onnx(tmp_path / "model.onnx")
+        x = fitted.features_.transform(data).numpy()
+        found, facts = run(tmp_path / "model.onnx", x, data.edge_index.numpy(), output=output)
+        expected = fitted.predict() if output == "values" else fitted.predict_proba()
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-3 if output == "values" else 2e-5)
+        assert facts["task"] == ("regress" if output == "values" else "multilabel")
+        assert ("classes" in facts) == (output == "probabilities")
 
 
 def test_weights_are_an_input(tmp_path):

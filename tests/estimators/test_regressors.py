@@ -1,16 +1,12 @@
-"""Regressors: numbers at nodes and of graphs, in the user's units; unknown values; files, ONNX and explanations."""
+"""Regressors: numbers at nodes and of graphs, in the user's units; unknown values; files and explanations."""
 
 from __future__ import annotations
 
-import networkx as nx
 import numpy as np
 import pytest
 import torch
-from sklearn.base import clone
 from sklearn.metrics import r2_score
-from sklearn.model_selection import GridSearchCV
 from tests.estimators.problems import QUICK, club, families, roles
-from tests.estimators.test_onnx import run as run_onnx
 
 from demonet import DEMONetClassifier, DemonetError, DEMONetGraphRegressor, DEMONetRegressor
 from demonet.data.synthetic import power_law
@@ -103,17 +99,6 @@ def test_saved_and_loaded(columns, tmp_path):
     np.testing.assert_array_equal(DEMONetGraphRegressor.load(path).predict(graphs), fitted.predict(graphs))
 
 
-def test_onnx_gives_values_in_the_users_units(tmp_path):
-    data = degrees(2)
-    regressor = DEMONetRegressor(model="network", epochs=3).fit(data)
-    regressor.to_onnx(tmp_path / "model.onnx")
-    x = regressor.features_.transform(data).numpy()
-    found, facts = run_onnx(tmp_path / "model.onnx", x, data.edge_index.numpy(), output="values")
-    np.testing.assert_allclose(found, regressor.predict(), rtol=1e-4, atol=1e-3)
-    assert facts["task"] == "regress"
-    assert "classes" not in facts
-
-
 def test_explanations_are_in_the_users_units():
     regressor = DEMONetRegressor(**QUICK).fit(degrees(2))
     for output in (0, 1):
@@ -146,15 +131,3 @@ def test_bad_targets():
         regressor.fit([people[0], *people], range(35))
     with pytest.raises(DemonetError, match="features='attributes'"):
         DEMONetGraphRegressor(features="attributes", **QUICK).fit(*sizes())
-
-
-def test_search_and_clone():
-    graph, people, _ = club()
-    search = GridSearchCV(
-        DEMONetRegressor(graph=graph, model="network", epochs=3), {"hidden": [4, 8]}, cv=2, error_score="raise"
-    )
-    search.fit(people, [float(degree) for _, degree in graph.degree])
-    assert search.best_estimator_.hidden in (4, 8)
-    first = DEMONetGraphRegressor(loss="mae", metric="r2")
-    assert clone(first).get_params() == first.get_params()
-    assert isinstance(DEMONetRegressor(graph=nx.path_graph(3)).get_params()["graph"], nx.Graph)

@@ -7,18 +7,9 @@ nodes. The adapter reads the table and does nothing more: every parameter, metho
 
 from __future__ import annotations
 
-import networkx as nx
 import numpy as np
-import pytest
 import torch
-from sklearn.base import is_classifier
-from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import (
-    check_classifier_multioutput,
-    check_estimator,
-    estimator_checks_generator,
-    parametrize_with_checks,
-)
+from sklearn.utils.estimator_checks import check_classifier_multioutput, parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch_geometric.data import Data
 
@@ -51,7 +42,7 @@ class _Adapter:
 
 class _Nodes(_Adapter):
     def fit_rows(self, X, y):
-        return self._fit(self._read(self.twins(X)), np.arange(len(X)), y)
+        return self._fit(self._read(self.twins(X), learn=True), np.arange(len(X)), y)
 
     def _outputs(self, X, graph=None):
         X = self.read(X)
@@ -107,101 +98,6 @@ class GraphNumbersOfATable(_Graphs, DEMONetGraphRegressor):
     pass
 
 
-# The checks that the estimators as they are cannot pass when told that they take a table, each with the reason. Every
-# one of them is passed through the adapter.
-FITS = "fits a table of numbers; a node estimator has node ids in its place, a graph estimator graphs"
-WORDS = "asks for the words of an error about a table: its width, its types, its missing values, its sparsity"
-WIDTH = "asks for the number of columns of a table; n_features_in_ here counts the attributes of a node"
-COMMON = {
-    "check_complex_data": WORDS,
-    "check_dict_unchanged": FITS,
-    "check_dont_overwrite_parameters": FITS,
-    "check_dtype_object": WORDS,
-    "check_estimator_sparse_array": WORDS,
-    "check_estimator_sparse_matrix": WORDS,
-    "check_estimator_sparse_tag": WORDS,
-    "check_estimators_dtypes": FITS,
-    "check_estimators_empty_data_messages": WORDS,
-    "check_estimators_fit_returns_self": FITS,
-    "check_estimators_nan_inf": WORDS,
-    "check_estimators_overwrite_params": FITS,
-    "check_estimators_pickle": FITS,
-    "check_f_contiguous_array_estimator": FITS,
-    "check_fit2d_1feature": FITS,
-    "check_fit2d_1sample": WORDS,
-    "check_fit2d_predict1d": FITS,
-    "check_fit_check_is_fitted": FITS,
-    "check_fit_idempotent": FITS,
-    "check_fit_score_takes_y": FITS,
-    "check_methods_sample_order_invariance": FITS,
-    "check_methods_subset_invariance": FITS,
-    "check_n_features_in": WIDTH,
-    "check_n_features_in_after_fitting": WIDTH,
-    "check_pipeline_consistency": FITS,
-    "check_positive_only_tag_during_fit": FITS,
-    "check_readonly_memmap_input": FITS,
-    "check_requires_y_none": WORDS,
-    "check_supervised_y_2d": FITS,
-    "check_transformer_data_not_an_array": FITS,
-    "check_transformer_general": FITS,
-    "check_transformer_preserve_dtypes": FITS,
-}
-CLASSIFIERS = dict.fromkeys(
-    [
-        "check_class_weight_classifiers",
-        "check_classifier_data_not_an_array",
-        "check_classifiers_classes",
-        "check_classifiers_multilabel_output_format_decision_function",
-        "check_classifiers_multilabel_output_format_predict",
-        "check_classifiers_multilabel_output_format_predict_proba",
-        "check_classifiers_multilabel_representation_invariance",
-        "check_classifiers_one_label",
-        "check_classifiers_regression_target",
-        "check_classifiers_train",
-    ],
-    FITS,
-)
-REGRESSORS = dict.fromkeys(
-    [
-        "check_regressor_data_not_an_array",
-        "check_regressor_multioutput",
-        "check_regressors_int",
-        "check_regressors_no_decision_function",
-        "check_regressors_train",
-    ],
-    FITS,
-)
-
-
-class _SaysTable:
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = True
-        return tags
-
-
-class Nodes(_SaysTable, DEMONetClassifier):
-    pass
-
-
-class Graphs(_SaysTable, DEMONetGraphClassifier):
-    pass
-
-
-class NodeNumbers(_SaysTable, DEMONetRegressor):
-    pass
-
-
-class GraphNumbers(_SaysTable, DEMONetGraphRegressor):
-    pass
-
-
-AS_THEY_ARE = [
-    Nodes(graph=nx.path_graph(50), model="network", epochs=2),
-    Graphs(model="network", epochs=2),
-    NodeNumbers(graph=nx.path_graph(50), model="network", epochs=2),
-    GraphNumbers(model="network", epochs=2),
-]
 ADAPTED = [
     NodesOfATable(preset="default", features="attributes", model="network", epochs=30, lr=0.3),
     GraphsOfATable(preset="paper", model="network", epochs=10, lr=0.05, hidden=8),
@@ -210,38 +106,11 @@ ADAPTED = [
 ]
 
 
-def exempt(estimator):
-    return COMMON | (CLASSIFIERS if is_classifier(estimator) else REGRESSORS)
-
-
-@pytest.mark.parametrize("estimator", AS_THEY_ARE, ids=lambda estimator: type(estimator).__name__)
-def test_as_they_are(estimator):
-    """Exactly the checks in the table fail: one that passes does not belong there."""
-    expected = exempt(estimator)
-    results = check_estimator(estimator, expected_failed_checks=expected, on_fail=None, on_skip=None)
-    found = {status: {r["check_name"] for r in results if r["status"] == status} for status in ("failed", "xfail")}
-    assert found == {"failed": set(), "xfail": set(expected)}
-    assert sum(result["status"] == "passed" for result in results) >= 15
-
-
 @parametrize_with_checks(ADAPTED)
 def test_through_the_adapter(estimator, check):
     check(estimator)
 
 
-def test_what_is_exempt_is_checked_through_the_adapter():
-    for estimator in ADAPTED:
-        asked = {check.func.__name__ for _, check in estimator_checks_generator(estimator)}
-        assert set(exempt(estimator)) <= asked
-
-
 def test_tables_of_labels_through_the_adapter():
     for estimator in ADAPTED[:2]:
         check_classifier_multioutput(type(estimator).__name__, estimator)
-
-
-def test_the_estimators_say_that_they_take_no_table():
-    for estimator in (DEMONetClassifier(), DEMONetGraphClassifier(), DEMONetRegressor(), DEMONetGraphRegressor()):
-        tags = get_tags(estimator)
-        assert not tags.input_tags.two_d_array
-        assert tags.estimator_type == ("classifier" if "Classifier" in type(estimator).__name__ else "regressor")

@@ -12,11 +12,10 @@ import torch
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
-from tests.runs.files import roles, write_problem
+from tests.runs.files import roles
 
 from demonet import DEMONetClassifier, DemonetError, DEMONetGraphClassifier, DEMONetRegressor, DemonetWarning
 from demonet.data import read_graph
-from demonet.runs import Settings, fit_run
 
 QUICK = {"model": "network", "epochs": 2, "hidden": 4}
 PAIRS, LABELS = roles(6)
@@ -39,13 +38,6 @@ def fitted():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DemonetWarning)
         return DEMONetClassifier(graph=EDGES, attributes=table(), **QUICK).fit(y=LABELS)
-
-
-@pytest.mark.parametrize("graph", [EDGES, PAIRS, nx.Graph(PAIRS), EDGES.assign(weight=1.0)])
-def test_a_graph_in_every_form(graph):
-    model = DEMONetClassifier(graph=graph, **QUICK).fit(y=pd.Series(LABELS))
-    assert model.classes_.tolist() == ["corner", "foot", "ring"]
-    assert model.predict(["r0"]).shape == (1,)
 
 
 @pytest.mark.parametrize("gap", [None, float("nan"), pd.NA, "nan", "NA", ""])
@@ -125,16 +117,25 @@ def test_attributes_of_a_networkx_graph_are_used_if_named():
     np.testing.assert_array_equal(model.predict(graph=graph), model.predict())
 
 
-def test_the_command_and_the_estimator_treat_files_alike(tmp_path):
-    """The estimator used tf-idf on numbers, and refused negative ones."""
-    write_problem(tmp_path, 6)
-    edges, labels, features = (str(tmp_path / f"{name}.csv") for name in ("edges", "labels", "features"))
-    run = fit_run(edges, labels, features, out=tmp_path / "run", settings=Settings(epochs=2))
-    model = DEMONetClassifier(graph=edges, attributes=features, **QUICK).fit(y=LABELS)
-    assert model.features_.spec == run.config["features"]
-    loaded = DEMONetClassifier.load(tmp_path / "run" / "model.safetensors", graph=edges, attributes=features)
-    np.testing.assert_array_equal(loaded.predict_proba().astype(np.float32), run.outputs)
-    assert loaded.feature_names_in_.tolist() == ["height", "age"]
+def test_attributes_of_networkx_graphs_in_a_list(tmp_path):
+    graphs, y = [nx.cycle_graph(5 + i % 3) for i in range(20)], [i % 2 for i in range(20)]
+    for graph, kind in zip(graphs, y, strict=True):
+        nx.set_node_attributes(graph, {node: "CNO"[node % 3] for node in graph}, "element")
+        nx.set_node_attributes(graph, {node: node + 9.5 * kind for node in graph}, "charge")
+    del graphs[0].nodes[0]["charge"]
+    model = DEMONetGraphClassifier(attributes=["element", "charge"], model="kernel")
+    with pytest.warns(DemonetWarning, match="'charge'"):
+        model.fit(graphs, y)
+    assert model.feature_names_in_.tolist() == ["element", "charge"]
+    assert model.columns_.names == ["element=C", "element=N", "element=O", "charge", "charge missing"]
+    assert model.score(graphs, y) > 0.9
+    model.save(tmp_path / "m.safetensors")
+    again = DEMONetGraphClassifier.load(tmp_path / "m.safetensors").predict_proba(graphs[:3])
+    np.testing.assert_array_equal(again, model.predict_proba(graphs[:3]))
+    with pytest.raises(DemonetError, match=r"graph 0\b.*'element'"):
+        model.predict([nx.path_graph(3)])
+    with pytest.raises(DemonetError, match=r"graph 0\b.*\bData\b"):
+        DEMONetGraphClassifier(attributes="all").fit([read_graph(graph) for graph in graphs], y)
 
 
 def test_output_as_a_data_frame(fitted):
@@ -162,8 +163,9 @@ def test_a_pipeline_hands_data_frames_on():
     assert found.index.tolist() == list(LABELS)
 
 
-def test_verbose_is_a_number_too():
-    DEMONetClassifier(graph=EDGES, verbose=1, **QUICK).fit(y=LABELS)
+def test_verbose_is_a_number_too(capfd):
+    DEMONetClassifier(graph=EDGES, verbose=1, model="kernel").fit(y=LABELS)
+    assert f"{len(LABELS)} labelled" in capfd.readouterr().err
     with pytest.raises(DemonetError, match="verbose"):
         DEMONetClassifier(graph=EDGES, verbose=-1, **QUICK).fit(y=LABELS)
 

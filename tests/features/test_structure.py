@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.linalg import expm
-from tests.ensemble.problems import graph_set, roles
+from tests.methods.problems import graph_set, roles
 from torch_geometric.data import Data
 
 from demonet.data.synthetic import power_law, uniform_random

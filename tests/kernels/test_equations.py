@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from tests.kernels.graphs import drawn_graphs, graph, lists_of, path, permuted, star
+from tests.kernels.graphs import drawn_graphs, graph, lists_of, path, star
 from tests.reference import kernels as reference
 from torch_geometric.data import Data
 
@@ -34,7 +34,6 @@ def assert_same(actual, expected):
 
 
 @pytest.mark.parametrize(("kernel_class", "equation"), KERNELS)
-@settings(max_examples=60, deadline=None)
 @given(fitted=FITTED, others=OTHERS, h=ROUNDS, normalize=st.booleans())
 def test_gram_matrices_are_the_equation(kernel_class, equation, fitted, others, h, normalize):
     kernel = kernel_class(n_iter=h, normalize=normalize)
@@ -47,15 +46,7 @@ def test_gram_matrices_are_the_equation(kernel_class, equation, fitted, others, 
     np.testing.assert_array_equal(square, square.T)
 
 
-@settings(max_examples=60, deadline=None)
-@given(fitted=FITTED, others=OTHERS, h=ROUNDS)
-def test_subtree_counts_are_exact_integers(fitted, others, h):
-    kernel = WLSubtreeKernel(n_iter=h).fit(fitted)
-    np.testing.assert_array_equal(kernel.transform(others), reference.gram(reference.wl_subtree, others, fitted, h))
-
-
 @CLASSES
-@settings(max_examples=30, deadline=None)
 @given(fitted=FITTED, others=OTHERS, h=ROUNDS, normalize=st.booleans())
 def test_features_are_the_explicit_map(kernel_class, fitted, others, h, normalize):
     kernel = kernel_class(n_iter=h, normalize=normalize).fit(fitted)
@@ -64,49 +55,10 @@ def test_features_are_the_explicit_map(kernel_class, fitted, others, h, normaliz
     assert_same(features @ fitted_features.T, kernel.transform(others))
 
 
-@CLASSES
-@settings(max_examples=30, deadline=None)
-@given(graphs=lists_of(drawn_graphs(), max_size=6), h=ROUNDS, normalize=st.booleans())
-def test_gram_matrix_is_positive_semidefinite(kernel_class, graphs, h, normalize):
-    matrix = kernel_class(n_iter=h, normalize=normalize).fit_transform(graphs)
-    assert np.linalg.eigvalsh(matrix).min() >= -1e-9 * max(1.0, np.trace(matrix))
-
-
-@CLASSES
-@settings(max_examples=30, deadline=None)
-@given(fitted=FITTED, data=drawn_graphs(max_nodes=9), h=ROUNDS, normalize=st.booleans(), shuffle=st.randoms())
-def test_order_of_nodes_changes_nothing(kernel_class, fitted, data, h, normalize, shuffle):
-    order = list(range(data.num_nodes))
-    shuffle.shuffle(order)
-    kernel = kernel_class(n_iter=h, normalize=normalize).fit(fitted)
-    assert_same(kernel.transform([permuted(data, order)]), kernel.transform([data]))
-    assert_same(kernel.self_kernel([permuted(data, order)]), kernel.self_kernel([data]))
-
-
-@CLASSES
-@settings(max_examples=30, deadline=None)
-@given(fitted=FITTED, others=OTHERS, h=ROUNDS, normalize=st.booleans())
-def test_a_list_is_its_graphs_one_by_one(kernel_class, fitted, others, h, normalize):
-    kernel = kernel_class(n_iter=h, normalize=normalize).fit(fitted)
-    together = kernel.transform(others)
-    assert_same(together, np.vstack([kernel.transform([data]) for data in others]))
-    for column, data in enumerate(fitted):
-        alone = kernel_class(n_iter=h, normalize=normalize).fit([data])
-        assert_same(alone.transform(others)[:, 0], together[:, column])
-
-
 def test_subtree_by_hand():
     """Path of 3 and edge. Round 0: 3 · 2 pairs; round 1: two leaves against two leaves, 4."""
     assert WLSubtreeKernel(n_iter=0).fit([path(3)]).transform([path(2)]) == [[6]]
     assert WLSubtreeKernel(n_iter=1).fit([path(3)]).transform([path(2)]) == [[10]]
-
-
-def test_mean_by_hand():
-    """Path of 3 with x = (1, 0, 0): h^1 = (1/2, 1/4, 0), so h^0 adds 1 · 1 and h^1 adds 3/4 · 3/4."""
-    data = path(3, [[1], [0], [0]])
-    kernel = MeanWLKernel(n_iter=1)
-    assert kernel.fit_transform([data]) == [[1 + 9 / 16]]
-    np.testing.assert_array_equal(kernel.features([data]), [[1, 3 / 4]])
 
 
 def test_degree_by_hand():

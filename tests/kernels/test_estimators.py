@@ -46,12 +46,11 @@ def test_svc_with_a_precomputed_kernel(kernel_class):
 
 
 @pytest.mark.data
-@CLASSES
-def test_grid_search_in_a_pipeline(mutag, kernel_class):
+def test_grid_search_in_a_pipeline(mutag):
     """Better than always answering the larger class, which holds 125 of the 188 molecules."""
     graphs, y = mutag
-    pipeline = make_pipeline(kernel_class(normalize=True), SVC(kernel="precomputed", C=100.0))
-    search = GridSearchCV(pipeline, {f"{kernel_class.__name__.lower()}__n_iter": [0, 2]}, cv=3, error_score="raise")
+    pipeline = make_pipeline(WLSubtreeKernel(normalize=True), SVC(kernel="precomputed", C=100.0))
+    search = GridSearchCV(pipeline, {"wlsubtreekernel__n_iter": [0, 2]}, cv=3, error_score="raise")
     search.fit(graphs, y)
     assert search.best_score_ > 125 / 188
 
@@ -64,14 +63,6 @@ def test_pickle_keeps_what_was_learned(kernel_class):
 
 
 @CLASSES
-def test_transform_learns_nothing(kernel_class):
-    kernel = kernel_class(n_iter=2).fit([path(3)])
-    before = kernel.transform([path(3), star(6)])
-    np.testing.assert_array_equal(kernel.transform([path(3), star(6)]), before)
-    assert kernel.features([star(6)]).shape[1] == kernel.features_.shape[1]
-
-
-@CLASSES
 def test_equal_numbers_of_any_dtype_are_the_same_label(kernel_class):
     kinds = (torch.bool, torch.uint8, torch.int64, torch.float16, torch.float64)
     graphs = [Data(x=EDGE.to(kind), edge_index=EDGE) for kind in kinds]
@@ -79,19 +70,10 @@ def test_equal_numbers_of_any_dtype_are_the_same_label(kernel_class):
     np.testing.assert_array_equal(matrix, np.full((5, 5), matrix[0, 0]))
 
 
-@CLASSES
-@pytest.mark.parametrize(
-    "parameters", [{"n_iter": -1}, {"n_iter": 1.5}, {"n_iter": "3"}, {"normalize": "yes"}, {"normalize": None}]
-)
-def test_bad_parameters_are_named_at_fit(kernel_class, parameters):
-    kernel = kernel_class(**parameters)
+@pytest.mark.parametrize("parameters", [{"n_iter": -1}, {"n_iter": 1.5}, {"normalize": "yes"}, {"representations": 3}])
+def test_bad_parameters_are_named_at_fit(parameters):
     with pytest.raises(DemonetError, match=next(iter(parameters))):
-        kernel.fit([path(2)])
-
-
-def test_representations_must_be_callable():
-    with pytest.raises(DemonetError, match="representations"):
-        MeanWLKernel(representations=3).fit([path(2)])
+        MeanWLKernel(**parameters).fit([path(2)])
 
 
 BAD_GRAPHS = {
@@ -109,25 +91,17 @@ BAD_GRAPHS = {
     "complex x": ([Data(x=torch.ones(2, 1, dtype=torch.cfloat), edge_index=EDGE)], "real"),
     "sparse x": ([Data(x=torch.eye(2).to_sparse(), edge_index=EDGE)], "dense"),
     "huge labels": ([Data(x=torch.tensor([[2**53 + 1], [2**53]]), edge_index=EDGE)], "float64"),
-    "no arcs given": ([Data(x=torch.ones(2, 1))], r"edge_index\b.*\[2, "),
-    "real arcs": ([Data(x=torch.ones(2, 1), edge_index=EDGE.float())], r"edge_index\b.*\[2, "),
-    "stray arc": ([Data(x=torch.ones(1, 1), edge_index=EDGE)], r"edge_index\b.*node 1\b.*\b1\b"),
-    "negative arc": ([Data(x=torch.ones(2, 1), edge_index=-EDGE)], r"edge_index\b.*-1\b"),
+    "no arcs given": ([Data(x=torch.ones(2, 1))], "edge_index"),
+    "real arcs": ([Data(x=torch.ones(2, 1), edge_index=EDGE.float())], r"edge_index\b.*float"),
+    "stray arc": ([Data(x=torch.ones(1, 1), edge_index=EDGE)], r"graph 0\b.*\b1 at edge_index"),
+    "negative arc": ([Data(x=torch.ones(2, 1), edge_index=-EDGE)], r"-1 at edge_index"),
     "nothing": ([Data()], "graph 0.*num_nodes"),
 }
 
 
-@CLASSES
 @pytest.mark.filterwarnings("ignore:Unable to accurately infer 'num_nodes'")
 @pytest.mark.parametrize(("graphs", "message"), BAD_GRAPHS.values(), ids=BAD_GRAPHS)
-def test_bad_graphs(kernel_class, graphs, message):
-    with pytest.raises(DemonetError, match=message):
-        kernel_class(n_iter=1).fit(graphs)
-
-
-@pytest.mark.filterwarnings("ignore:Unable to accurately infer 'num_nodes'")
-@pytest.mark.parametrize(("graphs", "message"), BAD_GRAPHS.values(), ids=BAD_GRAPHS)
-def test_bad_graphs_have_no_class(graphs, message):
+def test_bad_graphs(graphs, message):
     with pytest.raises(DemonetError, match=message):
         wl_classes(graphs, 1)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import grakel
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.kernels.graphs import drawn_graphs, lists_of
 
@@ -27,7 +27,6 @@ def theirs(h, normalize=False):
     return grakel.WeisfeilerLehman(n_iter=h, normalize=normalize, base_graph_kernel=grakel.VertexHistogram)
 
 
-@settings(max_examples=60, deadline=None)
 @given(fitted=lists_of(WITH_NODES), others=lists_of(STRANGERS), h=st.integers(1, 4))
 def test_random_graphs(fitted, others, h):
     ours, kernel = WLSubtreeKernel(n_iter=h), theirs(h)
@@ -36,20 +35,10 @@ def test_random_graphs(fitted, others, h):
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("h", [1, 3, 5])
-def test_mutag(mutag, h):
+def test_mutag_train_and_test(mutag):
     graphs, _ = mutag
     converted = [to_grakel(data) for data in graphs]
-    ours = WLSubtreeKernel(n_iter=h).fit_transform(graphs)
-    np.testing.assert_array_equal(ours, theirs(h).fit_transform(converted))
-
-
-@pytest.mark.data
-@pytest.mark.parametrize("normalize", [False, True])
-def test_mutag_train_and_test(mutag, normalize):
-    graphs, _ = mutag
-    converted = [to_grakel(data) for data in graphs]
-    ours, kernel = WLSubtreeKernel(n_iter=3, normalize=normalize), theirs(3, normalize)
+    ours, kernel = WLSubtreeKernel(n_iter=3, normalize=True), theirs(3, normalize=True)
     ours.fit(graphs[:120])
     kernel.fit(converted[:120])
     np.testing.assert_allclose(ours.transform(graphs[120:]), kernel.transform(converted[120:]), rtol=1e-12)

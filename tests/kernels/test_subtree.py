@@ -8,9 +8,9 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from tests.kernels.graphs import drawn_graphs, graph, lists_of, path, permuted, star
+from tests.kernels.graphs import drawn_graphs, graph, lists_of, path
 from tests.reference import kernels as reference
 from torch_geometric.data import Data
 
@@ -30,7 +30,6 @@ def atlas():
     return [graph(g.number_of_nodes(), g.edges) for g in nx.graph_atlas_g()]
 
 
-@settings(max_examples=100, deadline=None)
 @given(graphs=lists_of(drawn_graphs()), h=st.integers(0, 3))
 def test_colours_partition_nodes_as_nested_tuples_do(graphs, h):
     colours = wl_colours(graphs, h)
@@ -42,23 +41,12 @@ def test_colours_partition_nodes_as_nested_tuples_do(graphs, h):
         assert sorted(set(colour.tolist())) == list(range(len(set(expected))))
 
 
-@settings(max_examples=100, deadline=None)
 @given(graphs=lists_of(drawn_graphs()), h=st.integers(0, 3))
 def test_classes_are_equal_multisets_of_colours(graphs, h):
     multisets = [frozenset(Counter(reference.wl_colours(data, h)[-1]).items()) for data in graphs]
     assert partition(wl_classes(graphs, h).tolist()) == partition(multisets)
 
 
-@settings(max_examples=50, deadline=None)
-@given(data=drawn_graphs(min_nodes=1), h=st.integers(0, 3), shuffle=st.randoms())
-def test_numbers_do_not_depend_on_the_order_of_nodes(data, h, shuffle):
-    order = list(range(data.num_nodes))
-    shuffle.shuffle(order)
-    for colour, moved in zip(wl_colours([data], h), wl_colours([permuted(data, order)], h), strict=True):
-        np.testing.assert_array_equal(moved, colour[order])
-
-
-@settings(max_examples=100, deadline=None)
 @given(parts=st.lists(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 300)), min_size=1), max_size=5))
 def test_a_book_extended_many_times_is_a_dictionary(parts):
     """Old signatures keep their numbers, new ones get the next, wherever they fall in byte order."""
@@ -75,13 +63,6 @@ def test_graph_atlas_after_two_rounds(atlas):
     assert len(set(wl_classes(atlas, 2).tolist())) == 1157
 
 
-def test_all_rounds_tell_no_more_than_the_last(atlas):
-    ends = np.cumsum([data.num_nodes for data in atlas])[:-1]
-    rounds = [np.split(colour, ends) for colour in wl_colours(atlas, 2)]
-    multisets = [tuple(tuple(np.sort(colour)) for colour in levels) for levels in zip(*rounds, strict=True)]
-    assert partition(wl_classes(atlas, 2).tolist()) == partition(multisets)
-
-
 def test_regular_graphs_stay_together():
     two_triangles = graph(6, [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3)])
     hexagon = graph(6, [(i, (i + 1) % 6) for i in range(6)])
@@ -90,11 +71,6 @@ def test_regular_graphs_stay_together():
 
 def test_graphs_without_nodes_are_one_class():
     assert wl_classes([graph(0), path(1), graph(0)], 2).tolist() in ([0, 1, 0], [1, 0, 1])
-
-
-def test_one_label_without_x_and_equal_zeros():
-    assert wl_colours([path(3), star(2)], 0)[0].tolist() == [0] * 6
-    assert wl_colours([graph(2, x=[[0.0], [-0.0]])], 0)[0].tolist() == [0, 0]
 
 
 def test_arcs_are_used_as_given():

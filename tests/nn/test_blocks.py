@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tests.reference.layers import PAPER
 
 from demonet import DemonetError
 from demonet.data.synthetic import power_law
@@ -32,7 +33,7 @@ MODELS = {
 def network(scheme="smooth", **changes):
     torch.manual_seed(0)
     options = {"scheme": scheme, "hidden": 16, "hash_size": 8, "dropout": 0.0} | changes
-    return NodeDEMONet(12, 4, DegreeTasks.log2(int(DEGREE.max())), **options).eval()
+    return NodeDEMONet(12, 4, DegreeTasks.log2(int(DEGREE.max())), PAPER, **options).eval()
 
 
 @pytest.mark.parametrize("kind", MODELS)

@@ -1,4 +1,4 @@
-"""DEMOConv is Eq. 5-7, Eq. 8-10 and the smooth scheme, in values and gradients, however the graph is given."""
+"""DEMOConv is its equations in every scheme, in values and gradients, however the graph is given."""
 
 from __future__ import annotations
 
@@ -7,14 +7,22 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.reference.graphs import features, graphs, seeds
-from tests.reference.layers import convolution, node_degrees
+from tests.reference.layers import convolution, drawn, node_degrees
 
 from demonet.degree import DegreeLayout, DegreeTasks
 from demonet.nn import DEMOConv
+from demonet.nn import conv as module
 from demonet.nn import weights as schemes
+from demonet.nn.conv import transform_first
 
 SCHEMES = sorted(schemes.SCHEMES)
-CASES = [(s, a, c) for s in SCHEMES for a in ("sum", "mean", "sqrt") for c in ("concat", "add")]
+AGGRS, COMBINES = st.sampled_from(["sum", "mean", "sqrt", "sym"]), st.sampled_from(["concat", "add", "share"])
+KINDS = st.sampled_from(["coo", "csr", "csc"])
+
+
+@pytest.fixture(autouse=True)
+def _restore(monkeypatch):
+    monkeypatch.setattr(module, "transform_first", module.transform_first)
 
 
 @st.composite
@@ -29,9 +37,11 @@ def drawn_tasks(draw, by="in"):
 
 
 def layer(tasks, scheme, seed, aggr="sum", combine="concat", **options):
+    """A layer whose seed also decides whether products or sums come first."""
     torch.manual_seed(seed)
+    module.transform_first = lambda *given, **cost: seed % 2 == 0
     options = {"hash_size": 4, "basis_size": 3, "hash_seed": seed, "bias": True} | options
-    conv = DEMOConv(3, 5, tasks, scheme=scheme, aggr=aggr, combine=combine, **options).double()
+    conv = drawn(DEMOConv(3, 5, tasks, scheme=scheme, aggr=aggr, combine=combine, **options).double())
     if conv.bias is not None:
         torch.nn.init.normal_(conv.bias)
     return conv
@@ -51,14 +61,22 @@ def assert_same(conv, out, expected, *inputs):
         torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-11)
 
 
-@pytest.mark.parametrize(("scheme", "aggr", "combine"), CASES)
-@settings(max_examples=10)
-@given(graph=graphs(), tasks=drawn_tasks(), seed=seeds, weighted=st.booleans(), hash_size=st.sampled_from([2, 4]))
-def test_plain_arcs_and_layout_equal_the_loops(scheme, aggr, combine, graph, tasks, seed, weighted, hash_size):
+@pytest.mark.parametrize("scheme", SCHEMES)
+@settings(max_examples=40)
+@given(
+    graph=graphs(),
+    tasks=drawn_tasks(),
+    aggr=AGGRS,
+    combine=COMBINES,
+    options=st.fixed_dictionaries({"residual": st.booleans(), "hash_size": st.sampled_from([2, 4])}),
+    seed=seeds,
+    weighted=st.booleans(),
+)
+def test_plain_arcs_and_layout_equal_the_loops(scheme, graph, tasks, aggr, combine, options, seed, weighted):
     """hash_size 2 is smaller than the three features, so that the hash is folded; 4 is larger."""
-    conv = layer(tasks, scheme, seed, aggr, combine, hash_size=hash_size)
+    conv = layer(tasks, scheme, seed, aggr, combine, **options)
     x = features(graph.num_nodes, 3, seed).requires_grad_()
-    weight = features(graph.edge_index.size(1), 1, seed + 1)[:, 0].requires_grad_() if weighted else None
+    weight = (features(graph.edge_index.size(1), 1, seed + 1)[:, 0].abs() + 0.1).requires_grad_() if weighted else None
     expected = convolution(conv, x, graph.edge_index, weight)
     layout = DegreeLayout.from_edge_index(*graph)
     assert_same(conv, conv(x, graph.edge_index, weight), expected, x, weight)
@@ -70,7 +88,7 @@ def test_plain_arcs_and_layout_equal_the_loops(scheme, aggr, combine, graph, tas
 @settings(max_examples=15)
 @given(graph=graphs(), data=st.data(), seed=seeds)
 def test_tasks_by_out_degree_and_by_pair(scheme, by, graph, data, seed):
-    conv = layer(data.draw(drawn_tasks(by)), scheme, seed)
+    conv = layer(data.draw(drawn_tasks(by)), scheme, seed, data.draw(AGGRS), data.draw(COMBINES))
     x = features(graph.num_nodes, 3, seed).requires_grad_()
     expected = convolution(conv, x, graph.edge_index)
     assert_same(conv, conv(x, graph.edge_index), expected, x)
@@ -78,10 +96,9 @@ def test_tasks_by_out_degree_and_by_pair(scheme, by, graph, data, seed):
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("kind", ["coo", "csr", "csc"])
-@settings(max_examples=10)
-@given(graph=graphs(), tasks=drawn_tasks(), seed=seeds)
-def test_torch_sparse_adjacency_carries_the_edge_weights(scheme, kind, graph, tasks, seed):
+@settings(max_examples=15)
+@given(graph=graphs(), tasks=drawn_tasks(), seed=seeds, kind=KINDS)
+def test_torch_sparse_adjacency_carries_the_edge_weights(scheme, graph, tasks, seed, kind):
     edge_index = torch.unique(graph.edge_index, dim=1)  # a matrix has no parallel arcs
     conv = layer(tasks, scheme, seed, aggr="sqrt")
     x = features(graph.num_nodes, 3, seed).requires_grad_()
@@ -100,15 +117,16 @@ def test_gradients_reach_the_values_of_a_coo_adjacency():
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("kind", ["csr", "coo", "csc"])
-@settings(max_examples=10)
-@given(graph=graphs(), tasks=drawn_tasks(), seed=seeds, weighted=st.booleans(), hash_size=st.sampled_from([2, 4]))
-def test_sparse_features_equal_dense_ones(scheme, kind, graph, tasks, seed, weighted, hash_size):
-    conv = layer(tasks, scheme, seed, aggr="mean", hash_size=hash_size)
+@settings(max_examples=25)
+@given(
+    graph=graphs(), tasks=drawn_tasks(), aggr=AGGRS, combine=COMBINES, seed=seeds, weighted=st.booleans(), kind=KINDS
+)
+def test_sparse_features_equal_dense_ones(scheme, graph, tasks, aggr, combine, seed, weighted, kind):
+    conv = layer(tasks, scheme, seed, aggr, combine, hash_size=2 + seed % 3)
     x = features(graph.num_nodes, 3, seed)
     x = x * (x > 0)
     sparse = {"csr": x.to_sparse_csr, "coo": x.to_sparse_coo, "csc": x.to_sparse_csc}[kind]()
-    weight = features(graph.edge_index.size(1), 1, seed + 1)[:, 0] if weighted else None
+    weight = features(graph.edge_index.size(1), 1, seed + 1)[:, 0].abs() if weighted else None
     expected = convolution(conv, x, graph.edge_index, weight)
     assert_same(conv, conv(sparse, graph.edge_index, weight), expected)
     layout = DegreeLayout.from_edge_index(*graph)
@@ -118,6 +136,7 @@ def test_sparse_features_equal_dense_ones(scheme, kind, graph, tasks, seed, weig
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
+@settings(max_examples=25)
 @given(graph=graphs(), tasks=drawn_tasks(), seed=seeds, data=st.data())
 def test_given_degrees_choose_the_task_and_nothing_else(scheme, graph, tasks, seed, data):
     """The scale of 'mean' still counts the arcs that are summed."""
@@ -145,3 +164,15 @@ def test_by_hand():
     # Degree 1 was seen: (2 + 3) * 5. Degree 2 was not: 2 * (1 + 7).
     assert conv(x, edge_index).tolist() == [[10.0, 25.0], [50.0, 16.0], [70.0, 25.0]]
     assert conv(x, edge_index, torch.tensor([1.0, 1.0, 0.5, 0.0])).tolist() == [[10, 25], [50, 2], [70, 12.5]]
+
+
+def test_products_come_first_where_they_read_less():
+    """At the width where both orders read and write as much, sums come first; one column more, and products do."""
+    columns = 2 * (100 + 300) * 8 // (300 + 2 * 100)
+    assert 2 * (100 + 300) * 8 == 6400
+    assert not transform_first(100, 300, columns, 8)
+    assert transform_first(100, 300, columns + 1, 8)
+    assert not transform_first(100, 300, columns + 1, 8, matrices=2), "more matrices, more products"
+    wide = 100 * columns
+    assert transform_first(100, 300, wide, 8, matrices=6, reads=2, balance=200)
+    assert not transform_first(100, 300, wide, 8, matrices=6, reads=2, balance=1)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.reference.graphs import drawn_by_seed, features, from_arcs, graphs, seeds
+from tests.reference.graphs import drawn_by_seed, features, graphs, seeds
 from torch_geometric.data import Batch, Data
 from torch_geometric.utils import k_hop_subgraph
 
@@ -114,28 +114,6 @@ def test_sampled_neighbourhoods_use_the_matrix_of_the_true_degree(scheme):
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_a_graph_of_degrees_never_seen(scheme):
-    """Finite, and sensible: 'weight' falls back on what is shared."""
-    star = from_arcs(30, [(0, leaf) for leaf in range(1, 30)], undirected=True)
-    conv, x = layer(scheme).double(), features(30, 3, 0)
-    out = conv(x, star.edge_index)
-    assert torch.isfinite(out).all()
-    centre = x[1:].sum(0) @ conv.degree_weight(torch.tensor([29]))[0]
-    torch.testing.assert_close(out[0, 3:], centre)
-    if scheme == "weight":
-        torch.testing.assert_close(centre, x[1:].sum(0) @ conv.weights.shared)
-
-
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_degree_counts_arcs_whatever_they_weigh(scheme):
-    """A weight of zero silences a neighbour; it does not change the degree."""
-    edge_index = torch.tensor([[1, 2, 3], [0, 0, 0]])
-    conv, x = layer(scheme).double(), features(4, 3, 0)
-    out = conv(x, edge_index, torch.tensor([2.0, 0.0, 0.0], dtype=torch.float64))
-    torch.testing.assert_close(out[0, 3:], 2 * x[1] @ conv.degree_weight(torch.tensor([3]))[0])
-
-
-@pytest.mark.parametrize("scheme", SCHEMES)
 def test_dropout_acts_on_the_halves_and_not_on_the_bias(scheme):
     conv = layer(scheme, dropout=0.5, bias=True)
     torch.nn.init.constant_(conv.bias, 100.0)
@@ -147,33 +125,3 @@ def test_dropout_acts_on_the_halves_and_not_on_the_bias(scheme):
     torch.testing.assert_close(ratio[kept], torch.full_like(ratio[kept], 2.0), rtol=1e-2, atol=1e-2)
     assert 0.35 < kept[:, :3].float().mean() < 0.65
     assert 0.35 < kept[:, 3:].float().mean() < 0.65
-
-
-@pytest.mark.parametrize("combine", ["concat", "add"])
-@pytest.mark.parametrize("out_channels", [6, 7])
-def test_shapes_of_the_public_parts(combine, out_channels):
-    tasks = DegreeTasks.exact(torch.tensor([1, 2, 2, 5]))
-    seed, width = (out_channels // 2, out_channels - out_channels // 2) if combine == "concat" else (out_channels,) * 2
-    for scheme in SCHEMES:
-        conv = DEMOConv(3, out_channels, tasks, scheme=scheme, combine=combine, hash_size=8)
-        assert conv.degree_weight(torch.tensor([3, 40])).shape == (2, 3, width)
-        assert conv.seed.weight.shape == (seed, 3)
-        assert conv.seed.bias is None
-        assert conv.weights.shared.shape == (3, width)
-        assert conv(torch.ones(1, 3), torch.empty(2, 0, dtype=torch.long)).shape == (1, out_channels)
-        assert conv.bias is None
-    assert DEMOConv(3, out_channels, tasks, combine=combine, bias=True).bias.shape == (out_channels,)
-
-
-def test_the_constant_part_is_done_once():
-    """neighbourhood() holds no parameter; convolve() does the rest: together they are the layer."""
-    graph = drawn_by_seed(20, 30)
-    layout = DegreeLayout.from_edge_index(*graph)
-    for scheme, in_channels in (("weight", 3), ("hash", 3), ("hash", 9), ("smooth", 3)):
-        conv, x = layer(scheme, in_channels=in_channels), features(20, in_channels, 0, torch.float32)
-        rows = layout.enter(x)
-        folded = conv.neighbourhood(rows, layout)
-        assert not folded.requires_grad
-        assert folded.size(1) == (4 if in_channels == 9 else 3), "a hash shorter than the rows is taken at once"
-        found = conv.convolve(rows, layout, folded)
-        torch.testing.assert_close(layout.leave(found), conv(x, layout))

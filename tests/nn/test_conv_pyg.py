@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 
 import pytest
 import torch
 from tests.reference.graphs import drawn_by_seed, features
-from tests.reference.layers import convolution
 from torch_geometric import EdgeIndex
 from torch_geometric.data import HeteroData
 from torch_geometric.explain import Explainer, GNNExplainer
 from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
-from torch_geometric.nn import to_hetero
+from torch_geometric.nn import GCNConv, GINConv, GraphConv, SAGEConv, to_hetero
 from torch_geometric.testing import assert_module
 from torch_geometric.utils import coalesce
 
 from demonet.degree import DegreeLayout, DegreeTasks
+from demonet.errors import DemonetError
 from demonet.nn import DEMOConv
 from demonet.nn import weights as schemes
 
@@ -33,15 +34,81 @@ def scheme(request):
     return request.param
 
 
-@pytest.mark.parametrize("aggr", ["sum", "mean", "sqrt"])
-@pytest.mark.parametrize("combine", ["concat", "add"])
+@pytest.mark.parametrize(("aggr", "combine"), [("sum", "concat"), ("mean", "add"), ("sqrt", "share"), ("sym", "share")])
 def test_pygs_own_assertions(scheme, aggr, combine):
     conv = DEMOConv(3, 8, TASKS, scheme=scheme, aggr=aggr, combine=combine, bias=True)
     assert_module(conv, X, EDGE_INDEX, expected_size=(20, 8), atol=1e-6)
 
 
+ARCS = torch.cat([drawn_by_seed(20, 60, 3, undirected=False).edge_index, torch.tensor([[3, 7], [3, 7]])], 1)
+ARCS = coalesce(ARCS)  # directed, with loops and isolated nodes
+LAYERS = {
+    "GCN": (GCNConv, {"aggr": "sym", "combine": "share"}, lambda conv: (conv.lin, None, conv.bias)),
+    "GCN without loops": (
+        partial(GCNConv, add_self_loops=False),
+        {"aggr": "sym", "combine": "add"},
+        lambda conv: (conv.lin, None, conv.bias),
+    ),
+    "SAGE": (SAGEConv, {"aggr": "mean", "combine": "add"}, lambda conv: (conv.lin_l, conv.lin_r, conv.lin_l.bias)),
+    "GraphConv": (
+        GraphConv,
+        {"aggr": "sum", "combine": "add"},
+        lambda conv: (conv.lin_rel, conv.lin_root, conv.lin_rel.bias),
+    ),
+    "GIN": (
+        lambda *widths: GINConv(torch.nn.Linear(*widths)),
+        {"aggr": "sum", "combine": "share"},
+        lambda conv: (conv.nn, None, conv.nn.bias),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("columns", [3, 40])
+def test_with_its_degree_term_at_zero_it_is_pygs_layer(name, columns):
+    """In values and in the derivatives by features and edge weights."""
+    make, options, parts = LAYERS[name]
+    theirs = make(columns, 8).double()
+    neighbour, seed, bias = parts(theirs)
+    ours = DEMOConv(columns, 8, scheme="scale", bias=True, **options).double()
+    with torch.no_grad():
+        torch.nn.init.normal_(bias)
+        ours.weights.shared.copy_(neighbour.weight.t())
+        ours.bias.copy_(bias)
+        if ours.seed is not None:
+            ours.seed.weight.copy_(torch.zeros_like(neighbour.weight) if seed is None else seed.weight)
+    # A graph with loops differs for GIN: PyG counts the loop and the node itself.
+    arcs = ARCS if name != "GIN" else ARCS[:, ARCS[0] != ARCS[1]]
+    x = features(20, columns, 0).requires_grad_()
+    takes_weights = name in ("GCN", "GCN without loops", "GraphConv")
+    for weight in (None, torch.rand(arcs.size(1), dtype=torch.float64).requires_grad_())[: 1 + takes_weights]:
+        inputs = [x] if weight is None else [x, weight]
+        expected = theirs(x, arcs) if weight is None else theirs(x, arcs, weight)
+        derivatives = torch.autograd.grad(expected.sin().sum(), inputs)
+        for given in (arcs, DegreeLayout.from_edge_index(arcs, 20)):
+            out = ours(x, given, weight)
+            torch.testing.assert_close(out, expected, atol=1e-10, rtol=1e-8)
+            for found, wanted in zip(torch.autograd.grad(out.sin().sum(), inputs), derivatives, strict=True):
+                torch.testing.assert_close(found, wanted, atol=1e-8, rtol=1e-6)
+
+
+def test_one_matrix_for_both_sides_of_a_bipartite_graph(scheme):
+    """The target is one more neighbour; without targets only the neighbours count."""
+    source, target = features(5, 3, 0, torch.float32), features(4, 3, 1, torch.float32)
+    conv = DEMOConv((3, 3), 8, TASKS, scheme=scheme, aggr="sum", combine="share")
+    degree = BIPARTITE[1].bincount(minlength=4)
+    a = torch.zeros(4, 3).index_add(0, BIPARTITE[1], source[BIPARTITE[0]])
+    matrices = conv.degree_weight(degree)
+    expected = torch.bmm((a + target)[:, None], matrices)[:, 0]
+    torch.testing.assert_close(conv((source, target), BIPARTITE), expected)
+    alone = torch.bmm(a[:, None], matrices)[:, 0]
+    torch.testing.assert_close(conv((source, None), BIPARTITE, size=(5, 4)), alone)
+    with pytest.raises(DemonetError, match=r"\(3, 5\)"):
+        DEMOConv((3, 5), 8, combine="share")
+
+
 def test_pygs_own_assertions_on_bipartite_input(scheme):
-    conv = DEMOConv((3, 5), 8, TASKS, scheme=scheme)
+    conv = DEMOConv((3, 5), 8, TASKS, scheme=scheme, combine="add")
     source, target = features(5, 3, 0, torch.float32), features(4, 5, 1, torch.float32)
     assert_module(conv, (source, target), BIPARTITE, expected_size=(4, 8), atol=1e-6)
     assert_module(conv, (source, None), BIPARTITE, size=(5, 4), expected_size=(4, 8), atol=1e-6)
@@ -87,9 +154,9 @@ def test_flow(scheme):
     torch.testing.assert_close(back(X, arcs, weight), out)
 
 
-@pytest.mark.parametrize("aggr", ["sum", "mean", "sqrt"])
-def test_explain_mode_changes_no_value(scheme, aggr):
-    conv = DEMOConv(3, 8, TASKS, scheme=scheme, aggr=aggr)
+@pytest.mark.parametrize(("aggr", "combine"), [("mean", "add"), ("sym", "share")])
+def test_explain_mode_changes_no_value(scheme, aggr, combine):
+    conv = DEMOConv(3, 8, TASKS, scheme=scheme, aggr=aggr, combine=combine)
     weight = torch.rand(EDGE_INDEX.size(1))
     adj_t = torch.sparse_coo_tensor(EDGE_INDEX.flip(0), weight, (20, 20)).coalesce()
     pair = (features(5, 3, 0, torch.float32), features(4, 3, 1, torch.float32))
@@ -137,7 +204,7 @@ def test_explainer_finds_the_arcs_that_matter(scheme):
 
 
 def test_a_mask_of_zero_removes_an_arc_and_keeps_the_degree(scheme):
-    conv = DEMOConv(3, 8, TASKS, scheme=scheme)
+    conv = DEMOConv(3, 8, TASKS, scheme=scheme, aggr="mean")
     mask = torch.ones(EDGE_INDEX.size(1))
     mask[:5] = 0
     set_masks(conv, mask, EDGE_INDEX, apply_sigmoid=False)
@@ -158,8 +225,8 @@ def hetero():
 class HeteroNet(torch.nn.Module):
     def __init__(self, scheme, tasks):
         super().__init__()
-        self.one = DEMOConv((-1, -1), 8, tasks, scheme=scheme)
-        self.two = DEMOConv((-1, -1), 4, tasks, scheme=scheme)
+        self.one = DEMOConv((-1, -1), 8, tasks, scheme=scheme, combine="add")
+        self.two = DEMOConv((-1, -1), 4, tasks, scheme=scheme, combine="add")
 
     def forward(self, x, edge_index):
         return self.two(self.one(x, edge_index).relu(), edge_index)
@@ -206,8 +273,9 @@ def test_lazy_width(scheme, pair):
     channels, eager_channels = ((-1, -1), (3, 5)) if pair else (-1, 3)
     x = (X[:5], features(4, 5, 1, torch.float32)) if pair else X
     arcs = BIPARTITE if pair else EDGE_INDEX
-    eager = DEMOConv(eager_channels, 8, TASKS, scheme=scheme)
-    lazy = DEMOConv(channels, 8, TASKS, scheme=scheme)
+    combine = "add" if pair else "share"
+    eager = DEMOConv(eager_channels, 8, TASKS, scheme=scheme, combine=combine)
+    lazy = DEMOConv(channels, 8, TASKS, scheme=scheme, combine=combine)
     lazy.load_state_dict(copy.deepcopy(lazy).state_dict())
     loaded = copy.deepcopy(lazy)
     optimizer = torch.optim.SGD(lazy.parameters(), lr=1.0)
@@ -220,15 +288,6 @@ def test_lazy_width(scheme, pair):
     loaded.load_state_dict(eager.state_dict())
     assert torch.equal(loaded(x, arcs), eager(x, arcs))
     assert loaded.degree_weight(torch.tensor([1])).shape == (1, 3, 8)
-
-
-def test_lazy_width_draws_as_an_eager_one_does(scheme):
-    """Same spread, whichever way the width came in."""
-    lazy = DEMOConv(-1, 100, TASKS, scheme=scheme)
-    lazy(torch.randn(20, 60), EDGE_INDEX)
-    eager = DEMOConv(60, 100, TASKS, scheme=scheme)
-    for ours, theirs in zip(lazy.parameters(), eager.parameters(), strict=True):
-        assert ours.std().item() == pytest.approx(theirs.std().item(), rel=0.1)
 
 
 @pytest.mark.parametrize("form", ["arcs", "layout", "sparse features"])
@@ -268,17 +327,6 @@ def test_no_nodes_at_all(scheme):
         out.sum().backward()
 
 
-def test_isolated_nodes_have_an_empty_neighbourhood(scheme):
-    conv = DEMOConv(3, 8, TASKS, scheme=scheme, combine="concat")
-    out = conv(X, EDGE_INDEX[:, :0])
-    assert torch.equal(out, torch.cat([conv.seed(X), torch.zeros(20, 4)], 1))
-
-
-def test_repr_tells_what_it_is(scheme):
-    conv = DEMOConv(3, 8, TASKS, scheme=scheme)
-    assert repr(conv) == f"DEMOConv(3, 8, scheme='{scheme}', aggr='mean', combine='add', num_tasks=6)"
-
-
-def test_float64_against_the_loops_at_full_size(scheme):
-    conv = DEMOConv(3, 8, TASKS, scheme=scheme, aggr="sqrt").double()
-    torch.testing.assert_close(conv(X.double(), EDGE_INDEX), convolution(conv, X.double(), EDGE_INDEX))
+def test_the_repr_shows_tasks_where_they_matter(scheme):
+    shown = repr(DEMOConv(3, 8, TASKS, scheme=scheme))
+    assert ("num_tasks=6" in shown) == (scheme in ("weight", "hash"))

@@ -12,7 +12,13 @@ from torch.export import Dim
 from demonet.degree import DegreeLayout, DegreeTasks
 from demonet.nn import DEMOConv
 
-SCHEMES = [("weight", 256), ("hash", 256), ("hash", 2), ("smooth", 256)]  # a hash of 2 is shorter than the features
+SCHEMES = [
+    ("weight", 256),
+    ("hash", 256),
+    ("hash", 2),
+    ("smooth", 256),
+    ("scale", 256),
+]  # a hash of 2 is shorter than the features
 SMALL, LARGE = drawn_by_seed(12, 20, 0), drawn_by_seed(700, 900, 1)
 
 
@@ -45,7 +51,7 @@ def assert_traced(conv, module, graphs, form, weighted=False):
 @pytest.mark.parametrize(("scheme", "hash_size"), SCHEMES)
 @pytest.mark.parametrize("form", ["arcs", "layout"])
 def test_compile_in_one_graph(scheme, hash_size, form):
-    conv = layer(scheme, hash_size, aggr="sqrt")
+    conv = layer(scheme, hash_size, aggr="sqrt" if scheme == "hash" else "sym", combine="share")
     assert_traced(conv, torch.compile(conv, fullgraph=True, backend="aot_eager"), [SMALL, LARGE], form)
 
 
@@ -77,7 +83,7 @@ def test_compile_with_weights_degrees_and_a_training_step():
 
 @pytest.mark.parametrize(("scheme", "hash_size"), SCHEMES)
 def test_export_with_any_number_of_nodes_and_arcs(scheme, hash_size):
-    conv = layer(scheme, hash_size, aggr="mean")
+    conv = layer(scheme, hash_size, aggr="sym" if scheme == "scale" else "mean")
     x = features(12, 3, 0, torch.float32)
     shapes = {"x": {0: Dim("n", min=2)}, "edge_index": {1: Dim("m", min=2)}}
     program = torch.export.export(conv, (x, SMALL.edge_index), dynamic_shapes=shapes).module()

@@ -9,6 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.reference.graphs import features, graphs
+from tests.reference.layers import PAPER
 from torch_geometric.data import Batch, Data
 
 from demonet.degree import DegreeTasks
@@ -39,7 +40,7 @@ def as_data(drawn, *, weighted):
 @given(drawn=st.lists(graphs(), min_size=1, max_size=5), choose=st.data())
 def test_equal_in_every_number(by, weighted, drawn, choose):
     data = as_data(drawn, weighted=weighted)
-    model = GraphDEMONet(3, 2, TASKS[by], scheme="smooth")
+    model = GraphDEMONet(3, 2, TASKS[by], PAPER, scheme="smooth")
     sizes = ([graph.num_nodes for graph in data], [graph.edge_index.size(1) for graph in data])
     kept = GraphUnion(prepared(model, data), *sizes)
     rows = choose.draw(st.lists(st.integers(0, len(data) - 1), min_size=1, unique=True))

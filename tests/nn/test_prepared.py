@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from tests.reference.graphs import features, from_arcs
+from tests.reference.layers import PAPER
 
 from demonet import DegreeLayout, DegreeTasks, DemonetError, GraphDEMONet, NodeDEMONet
 from demonet.data.splits import Split
@@ -18,7 +19,7 @@ TASKS = DegreeTasks.exact(torch.tensor([1, 2]))
 
 
 def nodes(**options):
-    return NodeDEMONet(3, 2, TASKS, hidden=4, **options)
+    return NodeDEMONet(3, 2, TASKS, PAPER, hidden=4, **options)
 
 
 def x(rows=4, columns=3):
@@ -71,7 +72,7 @@ BATCHES = {
 @pytest.mark.parametrize("name", BATCHES)
 def test_batches_that_do_not_fit(name):
     batch, num_graphs, message = BATCHES[name]
-    model = GraphDEMONet(3, 2, TASKS, hidden=4)
+    model = GraphDEMONet(3, 2, TASKS, PAPER, hidden=4)
     for graph in (PATH.edge_index, LAYOUT):
         with pytest.raises(DemonetError, match=message):
             model.prepare(x(), graph, batch=torch.tensor(batch), num_graphs=num_graphs)
@@ -90,7 +91,7 @@ def test_a_prepared_graph_is_in_degree_order():
 
 
 def test_the_graph_of_each_row_moves_with_it():
-    model = GraphDEMONet(3, 2, TASKS, hidden=4)
+    model = GraphDEMONet(3, 2, TASKS, PAPER, hidden=4)
     prepared = model.prepare(x(), torch.tensor([[0, 1], [1, 0]]), batch=torch.tensor([0, 0, 1, 1]))
     assert prepared.layout.order.tolist() == [2, 3, 0, 1]
     assert prepared.batch.tolist() == [1, 1, 0, 0]
@@ -98,7 +99,7 @@ def test_the_graph_of_each_row_moves_with_it():
 
 
 def test_empty_graphs_at_the_end_of_a_batch_are_counted():
-    model = GraphDEMONet(3, 2, TASKS, hidden=4).eval()
+    model = GraphDEMONet(3, 2, TASKS, PAPER, hidden=4).eval()
     scores = model(model.prepare(x(), LAYOUT, batch=torch.zeros(4, dtype=torch.long), num_graphs=3))
     assert scores.shape == (3, 2)
     assert torch.equal(scores[1], model.head.bias)

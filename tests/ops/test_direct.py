@@ -42,8 +42,9 @@ def through(monkeypatch, by_registry, call, wanted):
 
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("known", [True, False])
-@pytest.mark.parametrize("combine", ["concat", "add"])
-@pytest.mark.parametrize(("aggr", "activation"), [("sum", "elu"), ("mean", "relu"), ("sqrt", "none")])
+@pytest.mark.parametrize(
+    ("combine", "aggr", "activation"), [("concat", "sum", "elu"), ("add", "mean", "relu"), ("concat", "sqrt", "none")]
+)
 def test_as_the_operators(monkeypatch, graph, known, combine, aggr, activation):
     layout = layout_of(graph)
     x, seed, matrices, bias = arguments(layout, combine)
@@ -81,7 +82,7 @@ def test_sums_kept_or_taken_again_are_the_same_bits_twice(keep):
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("large", [1, 2**14])
 def test_grouped_products(monkeypatch, override, graph, large):
-    override(block_matrix_size=large)
+    override(large_matrix=large)
     layout = layout_of(graph)
     x, _, matrices, _ = arguments(layout, "concat")
     group = torch.arange(len(layout.degrees))

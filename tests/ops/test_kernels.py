@@ -9,10 +9,18 @@ from hypothesis import strategies as st
 from tests.reference.graphs import drawn_by_seed, features, graphs, seeds
 
 from demonet.errors import DemonetError
-from demonet.ops import aggregate, cpu, degree_linear, degree_linear_rows, degree_pool, neighbour_lists, reference
+from demonet.ops import (
+    aggregate,
+    cpu,
+    degree_linear,
+    degree_linear_rows,
+    degree_pool,
+    linear_cross_entropy,
+    neighbour_lists,
+    reference,
+)
 
 DTYPES = (torch.float64, torch.float32, torch.bfloat16)
-WIDTHS = (1, 3, 5, 8, 17)
 
 
 def close(found, exact):
@@ -22,9 +30,7 @@ def close(found, exact):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("aggr", ["sum", "mean", "sqrt"])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("width", "aggr", "weighted"), [(1, "sum", True), (5, "mean", False), (17, "sqrt", True)])
 def test_aggregate(dtype, width, aggr, weighted):
     graph = drawn_by_seed(40, 90, 3)
     pointer, neighbours, _ = neighbour_lists(*graph, graph.num_nodes)
@@ -54,39 +60,40 @@ def test_a_hub_beyond_the_16_bit_numbers():
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("columns", WIDTHS)
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("task", [[0, 1, 2, 3], [3, 3, 0, 1], [2, -1, 2, 0], [1, 0, -1, -1], [-1, -1, -1, -1]])
-def test_degree_linear_and_outer(dtype, width, columns, task):
-    """Groups in order, matrices that are shared or unused, an empty group, the zero map inside and at the end."""
+def test_degree_linear_and_outer(dtype, turned, task):
+    """Groups in order, matrices that are shared or unused, an empty group, the zero map; transposed, as derivatives."""
     offsets, task = torch.tensor([0, 7, 7, 30, 41]), torch.tensor(task)
-    x, y = features(41, width, 0).to(dtype), features(41, columns, 2).to(dtype)
-    weight = features(4 * width, columns, 1).view(4, width, columns).to(dtype)
+    x, y = features(41, 5, 0).to(dtype), features(41, 3, 2).to(dtype)
+    weight = features(20, 3, 1).view(4, 5, 3).to(dtype)
+    if turned:
+        x, y, weight = (one.mT.contiguous().mT for one in (x, y, weight))
     found = cpu.degree_linear(x, weight, offsets, task)
     assert found.dtype == dtype
-    assert found.is_contiguous()
     close(found, reference.degree_linear(x.double(), weight.double(), offsets, task))
-    close(
-        cpu.degree_outer(x, y, offsets, task, 4),
-        reference.degree_outer(x.double(), y.double(), offsets, task, 4),
+    wanted = reference.degree_outer(x.double(), y.double(), offsets, task, 4)
+    close(cpu.degree_outer(x, y, offsets, task, 4), wanted)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("rows", "classes"), [(40, 3), (4096, 3), (4096, 16)])
+def test_a_linear_head_and_its_loss(dtype, rows, classes):
+    """Row by row and, for few classes of many rows, class by class; and the derivatives that are written out."""
+    given = [features(rows, 5, 0), features(classes, 5, 1), features(1, classes, 2)[0]]
+    target, share = torch.arange(rows) % classes, torch.rand(rows, generator=torch.Generator().manual_seed(0)) / rows
+    given = [one.to(dtype).requires_grad_() for one in given]
+    exact = [one.detach().double().requires_grad_() for one in given]
+    wanted = (
+        torch.nn.functional.cross_entropy(torch.nn.functional.linear(*exact), target, reduction="none") @ share.double()
     )
-
-
-@pytest.mark.parametrize("columns", [1, 2, 4, 5, 8])
-@pytest.mark.parametrize("width", [1, 2, 4, 5, 8])
-def test_rows_and_matrices_that_are_not_contiguous(width, columns):
-    """Transposed, as derivatives hand them on, and columns cut out of something wider."""
-    offsets, task = torch.tensor([0, 7, 30, 41]), torch.tensor([0, 1, 2])
-    weight = features(3 * columns, width, 1).view(3, columns, width).transpose(1, 2)
-    rows = features(41, 20, 0)
-    y = features(41, columns, 2)
-    for x in (rows[:, 3 : 3 + width], rows[:, :width], features(width, 41, 3).t()):
-        close(
-            cpu.degree_linear(x.float(), weight.float(), offsets, task),
-            reference.degree_linear(x, weight, offsets, task),
-        )
-        views = [tensor.float().t().contiguous().t() for tensor in (x, y)]
-        close(cpu.degree_outer(*views, offsets, task, 3), reference.degree_outer(x, y, offsets, task, 3))
+    found = linear_cross_entropy(*given, target, share)
+    by, written = torch.autograd.grad(found, given), [one.detach() for one in given]
+    written = reference.linear_cross_entropy_backward(torch.tensor(1.0).to(found), *written, target, share)
+    close(found.to(dtype), wanted.detach())
+    for one, other, right in zip(by, written, torch.autograd.grad(wanted, exact), strict=True):
+        close(one, right)
+        close(other, right)
 
 
 @given(tasks=st.lists(st.integers(-1, 3), max_size=12), seed=seeds)
@@ -138,18 +145,3 @@ def test_unknown_names_are_refused(empty):
 def test_neighbour_lists_refuse_bad_arcs(edge_index, named):
     with pytest.raises(DemonetError, match=named):
         neighbour_lists(torch.tensor(edge_index), 3, 2)
-
-
-@pytest.mark.parametrize("dtypes", [True, False])
-@pytest.mark.parametrize("task", [[2, -1, 0], [1, 1, -1], [0, 1, 2]])
-def test_without_a_grouped_product_groups_go_one_by_one(monkeypatch, override, dtypes, task):
-    x, weight = torch.randn(9, 5), torch.randn(3, 5, 8)
-    offsets, task = torch.tensor([0, 2, 5, 9]), torch.tensor(task)
-    grouped = cpu.degree_linear(x, weight, offsets, task), cpu.degree_outer(x, x, offsets, task, 3)
-    if dtypes:
-        monkeypatch.setattr("demonet.ops.cpu.GROUPED_DTYPES", ())
-    else:
-        override(padded_entries=0)
-    looped = cpu.degree_linear(x, weight, offsets, task), cpu.degree_outer(x, x, offsets, task, 3)
-    for one, other in zip(grouped, looped, strict=True):
-        torch.testing.assert_close(one, other)

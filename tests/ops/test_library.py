@@ -85,7 +85,6 @@ CALLS = {
     ],
     "dropout_noise": [lambda: (x().detach(), 40, 0.4)],
     "hash_functions": [lambda: (torch.arange(5)[:, None], torch.arange(7), 3, 11)],
-    "edge_product": [lambda: (x(), x(seed=4), LAYOUT.pointer, LAYOUT.neighbours)],
     "degree_linear": [
         lambda: (x(), matrices(), OFFSETS, TASK),
         lambda: (x().double().detach().requires_grad_(), matrices().double(), OFFSETS, TASK),

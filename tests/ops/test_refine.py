@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from tests.reference.graphs import drawn_by_seed, features
+from tests.reference.layers import PAPER
 
 from demonet import DegreeTasks, NodeDEMONet
 from demonet.degree.count import count_degree
@@ -34,8 +35,7 @@ def made(given):
 
 
 @pytest.mark.parametrize("mapped", [True, False])
-@pytest.mark.parametrize("dropout", [True, False])
-@pytest.mark.parametrize("rows", [1, 7, 49, 100])
+@pytest.mark.parametrize(("rows", "dropout"), [(1, True), (7, False), (49, True), (100, False)])
 def test_pieces_are_the_definition(override, mapped, dropout, rows):
     override(piece_rows=rows)
     given, noise = arguments(mapped), drawn(mapped, dropout)
@@ -70,9 +70,7 @@ def test_a_mean_far_from_zero_loses_nothing(override):
     torch.testing.assert_close(variance.double(), y.double().var(0, correction=0), rtol=1e-4, atol=0)
 
 
-@pytest.mark.parametrize("mapped", [True, False])
-@pytest.mark.parametrize("dropout", [True, False])
-@pytest.mark.parametrize("rows", [2, 64, 300])
+@pytest.mark.parametrize(("rows", "mapped", "dropout"), [(2, True, False), (64, False, True), (300, True, True)])
 def test_in_triton(mapped, dropout, rows):
     pytest.importorskip("triton")
     if torch.cuda.is_available():
@@ -119,10 +117,10 @@ def test_a_model_trains_the_same_way(monkeypatch, refined, path):
     x, found = features(n, 6, 1).float(), []
     for fused in (True, False):
         torch.manual_seed(0)
-        model = NodeDEMONet(6, 3, tasks, **options, **shape)
+        model = NodeDEMONet(6, 3, tasks, PAPER, **options, **shape)
         with backend.override(path=path), monkeypatch.context() as patch:
             if not fused:
-                patch.setattr("demonet.nn.after.applies", lambda *given: False)
+                patch.setattr("demonet.nn.fused.applies", lambda *given: False)
             torch.manual_seed(1)
             out = model(x, edge_index)
             grads = torch.autograd.grad(out.square().sum(), list(model.parameters()))

@@ -13,24 +13,25 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from demonet.degree import DegreeLayout
-from demonet.ops import Options, Weights, backend, reference
+from demonet.ops import Options, Weights, reference
 from demonet.ops.graph import Graph
 from demonet.ops.noise import Noise, keyed_factors
 from demonet.ops.refine import Refine
 from demonet.ops.schedule import gpu as schedule
+from demonet.ops.schedule.gpu import CHUNK_EDGES as CHUNK
+from demonet.ops.schedule.gpu import SHORT_LIST as SHORT
 from demonet.ops.schedule.gpu import cut_groups, cut_lists
 
 pytest.importorskip("triton")
 if torch.cuda.is_available():
     pytest.skip("on a GPU the kernels are compiled: see test_cuda.py", allow_module_level=True)
 
-from demonet.ops import gpu
 from demonet.ops.triton import cross_entropy, gather, linear, pool, refine, rows
+from demonet.ops.triton import operators as gpu
 
-CHUNK, SHORT = backend.current().chunk_edges, backend.current().short_list
 TOLERANCE = {torch.float32: 2e-5, torch.float16: 1e-2}
 # No shrinking: a kernel in the interpreter is slow, and the draws are small already.
-SLOW = settings(max_examples=6, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+SLOW = settings(max_examples=4, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 seeds = st.integers(0, 2**31)
 
 

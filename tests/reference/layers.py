@@ -1,4 +1,4 @@
-"""The layers, node by node and arc by arc: Eq. 5-7, 8-10, the smooth scheme, and Eq. 11.
+"""The layers, node by node and arc by arc: Eq. 5-7, 8-10, the smooth and the scale scheme, and Eq. 11.
 
 Nothing here is fast, and nothing here calls the code under test; the hash functions of Eq. 8-9 are taken as given.
 """
@@ -10,7 +10,10 @@ import math
 import torch
 from torch import Tensor
 
+from demonet.nn.config import ModelConfig
+
 PAIR_BASE = 2**31
+PAPER = ModelConfig(scheme="weight", aggr="sum", combine="concat", bias=False)
 
 
 def node_degrees(edge_index: Tensor, num_nodes: int, by: str = "in") -> list:
@@ -68,32 +71,51 @@ def neighbour_map(conv, degree, x: Tensor) -> Tensor:
         hashed = phi(x, *weights.shared_hash, weights.hash_size)
         hashed = hashed + phi(x, of_degree[0][0], of_degree[1][0], weights.hash_size)
         return weights.weight.t() @ hashed
+    if conv.scheme == "scale":  # W diag(1 + gamma(d))
+        return (1 + weights.rate * spline(conv, degree, weights.gamma)) * (weights.shared.t() @ x)
     if conv.scheme != "smooth":  # a scheme that was added: its own definition
         return weights.matrices(torch.tensor([degree]))[0].t() @ x
-    sides = degree if tasks.by == "pair" else (degree,)  # smooth: W_s + sum_b B_b V_b
-    basis = [b for side in sides for b in smooth_basis(side, tasks.max_degree, weights.basis_size)]
-    matrix = weights.shared
-    for b, own in zip(basis, weights.own, strict=True):
-        matrix = matrix + b * own
-    return matrix.t() @ x
+    return (weights.shared + spline(conv, degree, weights.own)).t() @ x  # smooth: W_s + sum_b B_b V_b
+
+
+def spline(conv, degree, coefficients: Tensor) -> Tensor:
+    """The hats of a degree, or of both of a pair, times their coefficients."""
+    sides = degree if conv.tasks.by == "pair" else (degree,)
+    basis = [b for side in sides for b in smooth_basis(side, conv.tasks.max_degree, conv.weights.basis_size)]
+    return sum(b * own for b, own in zip(basis, coefficients, strict=True))
+
+
+def drawn(conv):
+    """The layer with drawn splines where they start at zero."""
+    for name in ("gamma", "beta"):
+        if hasattr(conv.weights, name):
+            torch.nn.init.normal_(getattr(conv.weights, name), std=1 / conv.weights.rate)
+    return conv
 
 
 def convolution(conv, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, degree=None) -> Tensor:
     """Eq. 5, before the activation."""
     num_nodes = x.size(0)
     degree = node_degrees(edge_index, num_nodes, conv.tasks.by) if degree is None else degree
+    arcs = [(u, v, 1.0 if edge_weight is None else edge_weight[i]) for i, (u, v) in enumerate(edge_index.t().tolist())]
+    if conv.combine == "share":  # every node is its own neighbour, once
+        loops = {u for u, v, _ in arcs if u == v}
+        arcs += [(v, v, 1.0) for v in range(num_nodes) if v not in loops]
+    into = [[(u, w) for u, v, w in arcs if v == node] for node in range(num_nodes)]
+    total = [sum(w for _, w in into[node]) for node in range(num_nodes)]
     rows = []
     for v in range(num_nodes):
-        total, count = x.new_zeros(conv.weights.width), 0
-        for arc, (source, target) in enumerate(edge_index.t().tolist()):
-            if target == v:
-                message = neighbour_map(conv, degree[v], x[source])
-                total = total + (message if edge_weight is None else edge_weight[arc] * message)
-                count += 1
-        total = total * {"sum": 1.0, "mean": 1.0 / max(count, 1), "sqrt": max(count, 1) ** -0.5}[conv.aggr]
-        seed = conv.seed.weight @ x[v]  # Eq. 6
-        row = torch.cat([seed, total]) if conv.combine == "concat" else seed + total
-        rows.append(row if conv.bias is None else row + conv.bias)
+        out, count = x.new_zeros(conv.weights.width), max(len(into[v]), 1)
+        for u, w in into[v]:
+            root = (total[u] * total[v]) ** 0.5 if conv.aggr == "sym" else 1.0
+            scale = {"sum": 1.0, "mean": 1 / count, "sqrt": count**-0.5, "sym": 1 / root if root else 0.0}[conv.aggr]
+            out = out + w * scale * neighbour_map(conv, degree[v], x[u])
+        if conv.scheme == "scale":
+            out = out + conv.weights.rate * spline(conv, degree[v], conv.weights.beta)
+        if conv.seed is not None:
+            seed = conv.seed.weight @ x[v]  # Eq. 6
+            out = torch.cat([seed, out]) if conv.combine == "concat" else seed + out
+        rows.append(out if conv.bias is None else out + conv.bias)
     return torch.stack(rows)
 
 

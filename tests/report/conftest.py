@@ -5,10 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from demonet.report.figures import accuracy_bars, embedding_scatter, learning_curves
+from demonet.report.chart import Axis, Chart, Panel, Series
+from demonet.report.figures import interval_bars, learning_curves
 from demonet.report.page import Facts, Figure, Page, Table, Text
 from demonet.report.table_cells import Column, Estimate
+from demonet.runs.evaluate import interval_of
 from demonet.runs.run import Run
+from demonet.train.metrics import METRICS
+from demonet.train.objective import value_of
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -27,10 +31,7 @@ def hostile() -> tuple[str, ...]:
 @pytest.fixture(scope="session")
 def hostile_page() -> Page:
     """One section of each kind and one figure of each builder, hostile text wherever a user's text goes."""
-    n = len(HOSTILE)
     history = {"train_loss": [1.0, 0.6, 0.5], "val_loss": [1.1, 0.8, 0.9], "val_accuracy": [0.3, 0.6, 0.6]}
-    xy = np.random.default_rng(0).normal(size=(2 * n, 2))
-    pairs = [(i, i + n) for i in range(n)]
     table = Table(
         [
             Column(HOSTILE[0]),
@@ -42,9 +43,10 @@ def hostile_page() -> Page:
         caption=HOSTILE[3],
         title=HOSTILE[4],
     )
-    bars = accuracy_bars(dict.fromkeys(HOSTILE, (0.5, 0.1)), highlight=HOSTILE[:1], title=HOSTILE[0])
-    curves = learning_curves(dict.fromkeys(HOSTILE, history), title=HOSTILE[1])
-    scatter = embedding_scatter(xy, HOSTILE * 2, HOSTILE * 2, pairs=pairs, title=HOSTILE[3], axes=HOSTILE[:2])
+    bars = interval_bars(dict.fromkeys(HOSTILE, (0.5, 0.4, 0.6)), highlight=HOSTILE[:1], title=HOSTILE[0])
+    curves = learning_curves(dict.fromkeys(HOSTILE, history))
+    points = [Series(name, [i, i], [0, i], mark="points", hover=[name] * 2) for i, name in enumerate(HOSTILE)]
+    scatter = Chart(HOSTILE[3], [Panel(HOSTILE[0], points)], Axis(HOSTILE[0]), Axis(HOSTILE[1]))
     return Page(
         HOSTILE[0],
         HOSTILE[1],
@@ -63,7 +65,7 @@ def hostile_page() -> Page:
 
 @pytest.fixture(scope="session")
 def make_run():
-    """A run that learnt something, of any size; keywords replace what it has."""
+    """A run that learnt something, of any size, with the metrics that it has; keywords replace what it has."""
 
     def make(count=60, classes=3, *, kind="nodes", seed=0, **changes) -> Run:
         random = np.random.default_rng(seed)
@@ -74,17 +76,14 @@ def make_run():
         degrees, degree_counts = np.unique(degree, return_counts=True)
         letters = np.array(list("abcdefghijklmnopqrstuvwxyz0123456789"))[random.integers(0, 36, (count, 10))]
         fall = np.linspace(1, 0.2, 30)
+        metrics = changes.pop("metrics", {})
         contents = {
             "kind": kind,
             "config": {
                 **{"name": "made up", "task": "classify", "metric": "accuracy", "files": {"edges": "edges.csv"}},
                 **{"preset": "default", "seed": seed, **changes.pop("config", {})},
             },
-            "metrics": {
-                **{"test_accuracy": 0.7, "val_accuracy": 0.75, "macro_f1": 0.68, "epochs": 30, "seconds": 1.25},
-                **{"floors": {"majority": 0.3, "degree only": 0.4}, "split": {"train": 1, "val": 1, "test": 1}},
-                **{"model": "network", "val_metric": 0.75, "test_metric": 0.7, **changes.pop("metrics", {})},
-            },
+            "metrics": {},
             "history": {
                 **{"train_loss": fall.tolist(), "val_loss": (fall + 0.2).tolist()},
                 **{"val_metric": (1 - fall).tolist(), "best_epoch": 20},
@@ -101,16 +100,23 @@ def make_run():
             "degree_counts": degree_counts,
             "degree_task": np.log2(degrees).astype(np.int64),
         }
-        return Run(**{**contents, **changes})
+        run = Run(**{**contents, **changes})
+        run.metrics.update(_measured(run) | metrics)
+        return run
 
     return make
 
 
-def _scored(metric, value, **more):
-    floors = {"mean": value + 1, "degree-knn": value / 2}
+def _measured(run: Run) -> dict:
+    items = np.flatnonzero((run.part == 2) & run.known)
+    given = METRICS[run.config["metric"]], run.task, run.y[items], run.outputs[items]
+    value, interval = (value_of(*given), interval_of(*given, 20)) if items.size else (None, None)
+    floors = {} if value is None else {"majority": 0.3, "degree-knn": 0.4}
+    tested = {"test_metric": value, "test_metric_interval": interval, "floors": floors}
+    sizes = {name: int((run.part == part).sum()) for part, name in enumerate(("train", "val", "test"))}
     return {
-        **{"metric": metric, "val_metric": value, "test_metric": value, "test_metric_interval": [value / 2, value * 2]},
-        **{"floors": floors, "epochs": 30, "seconds": 1.25, "split": {"train": 1, "val": 1, "test": 1}, **more},
+        **{"model": "network", "rule": "strict", "strict": tested, "refit": None, **tested},
+        **{"val_metric": 0.75, "macro_f1": 0.68, "epochs": 30, "seconds": 1.25, "split": sizes},
     }
 
 
@@ -123,14 +129,12 @@ def make_numbers(make_run):
         y = random.normal(size=(count, columns))
         outputs = (y + random.normal(scale=0.4, size=y.shape)).astype(np.float32)
         y[::7] = np.nan
-        metrics = _scored("rmse", 0.4, rmse=0.4, mae=0.3, r2=0.8)
         names = [f"target {i}" for i in range(columns)]
         config = {"task": "regress", "metric": "rmse", "name": "numbers"}
-        run = make_run(count, y=y, outputs=outputs, class_names=names, config=config, metrics=metrics, **changes)
+        metrics = {"rmse": 0.4, "mae": 0.3, "r2": 0.8}
         curves = {"train_loss": [1.0, 0.5], "val_loss": [1.0, 0.6], "val_metric": [1.0, None], "best_epoch": 0}
-        run.history.clear()
-        run.history.update(curves)
-        return run
+        made = {"y": y, "outputs": outputs, "class_names": names, "config": config, "metrics": metrics}
+        return make_run(count, **made, history=curves, **changes)
 
     return make
 
@@ -146,8 +150,9 @@ def make_labels(make_run):
         y[::6], y[1::9, 0] = np.nan, np.nan
         row = {"positives": 9, "known": 20, "precision": 0.8, "recall": 0.7, "f1": 0.75, "average_precision": None}
         names = [f"label {i}" for i in range(labels)]
-        metrics = _scored("average-precision", 0.5, macro_f1=0.7, labels=[{"name": name, **row} for name in names])
         config = {"task": "multilabel", "metric": "average-precision", "name": "labels"}
-        return make_run(count, y=y, outputs=outputs, class_names=names, config=config, metrics=metrics, **changes)
+        metrics = {"labels": [{"name": name, **row} for name in names]}
+        made = {"y": y, "outputs": outputs, "class_names": names, "config": config, "metrics": metrics}
+        return make_run(count, **made, **changes)
 
     return make

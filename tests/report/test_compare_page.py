@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.report.browsing import opened, overflow
 
-from demonet.report.compare import compare_page, verdict
+from demonet.report.compare import compare_page
 from demonet.report.page import Table, render, write
 from demonet.runs.compare import Leaderboard, Row
 
@@ -25,7 +25,7 @@ def board(*rows):
 def test_the_sentence_names_the_best_those_level_with_it_and_the_best_simple_one():
     whole = board(BEST, LEVEL, FLOOR, GONE)
     assert whole.level == ["gcn"]
-    assert [name for name in ("demonet-auto", "gcn", "majority", "pna") if f"`{name}`" in verdict(whole)] == [
+    assert [name for name in ("demonet-auto", "gcn", "majority", "pna") if f"`{name}`" in whole.verdict] == [
         *("demonet-auto", "gcn", "majority")
     ]
 

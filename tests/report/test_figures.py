@@ -1,3 +1,5 @@
+"""Charts of pages as plotly draws them, bins and shares, and the confusion matrix."""
+
 from __future__ import annotations
 
 import html
@@ -9,8 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demonet.errors import DemonetError
-from demonet.report.figures import accuracy_bars, embedding_scatter, learning_curves, plain
+from demonet.report.bins import MOST_BINS, bin_of, ranges, share, size_bins
+from demonet.report.chart import Axis, Chart, Panel, Series
+from demonet.report.chart_plotly import draw, plain
+from demonet.report.figures import confusion, interval_bars, learning_curves
 from demonet.report.palette import NEUTRAL, colour
+from demonet.report.run import degree_chart
 
 HISTORY = {"train_loss": [1.0, 0.6, 0.5, 0.4], "val_loss": [1.1, 0.9, 0.8, 0.9], "val_accuracy": [0.3, 0.6, 0.6, 0.5]}
 
@@ -27,14 +33,24 @@ def test_plain_cuts_before_it_escapes():
     assert plain("abcd", 4) == "abcd"
 
 
+def dots(figure):
+    return [(trace.x[0], trace.y[0]) for trace in figure.data if trace.mode == "markers"]
+
+
 def test_learning_curves_mark_the_best_epoch_by_accuracy_then_loss():
-    figure = learning_curves({"a": HISTORY, "b": HISTORY})
-    markers = [(trace.x[0], trace.y[0]) for trace in figure.data if trace.mode == "markers"]
-    assert markers == [(3, 0.8), (3, 0.6)] * 2
-    assert [trace.name for trace in figure.data if trace.showlegend is not False] == ["a", "b"]
+    figure = draw(learning_curves({"a": HISTORY, "b": HISTORY}))
+    assert dots(figure) == [(3, 0.8)] * 2 + [(3, 0.6)] * 2
     assert {trace.line.color for trace in figure.data if trace.mode == "lines"} == {colour(0), colour(1)}
-    assert figure.layout.title.text
-    assert (figure.layout.xaxis2.title.text, figure.layout.yaxis2.title.text) == ("epoch", "validation accuracy")
+    assert figure.layout.yaxis.type != "log"
+    assert figure.layout.template.to_plotly_json() == {}, "the page has its own style"
+
+
+def test_the_kept_epoch_is_marked_large_losses_get_a_logarithm_and_gaps_are_left_out():
+    history = {"train_loss": [1, 1, 1, 1], "val_loss": [1, 1, 500, 1], "val_accuracy": [0.1, 0.9, np.nan, 0.3]}
+    figure = draw(learning_curves({"a": history}, kept={"a": 3}))
+    assert [x for x, _ in dots(figure)] == [4, 4]
+    assert figure.layout.yaxis.type == "log"
+    assert [len(trace.x) for trace in figure.data if trace.mode == "lines"] == [4, 4, 3]
 
 
 @pytest.mark.parametrize("broken", [{"val_loss": []}, {"val_loss": [1.0]}, {"val_accuracy": [[0.1] * 4]}])
@@ -43,53 +59,82 @@ def test_learning_curves_refuse_missing_or_uneven_lists(broken):
         learning_curves({"a": {**HISTORY, **broken}})
 
 
-def test_embedding_scatter_has_a_trace_for_each_label_and_one_for_all_pairs():
-    xy = np.arange(8.0).reshape(4, 2)
-    figure = embedding_scatter(xy, [10, 2, 10, 2], list("abcd"), pairs=[(0, 3), (1, 2)], symbols=["circle", "x"] * 2)
-    lines, two, ten = figure.data
-    np.testing.assert_array_equal(lines.x, [0, 6, np.nan, 2, 4, np.nan])
-    assert (two.name, ten.name) == ("2", "10")
-    assert list(ten.x) == [0, 4]
-    assert ten.hovertext == ("a", "c")
-    assert ten.marker.symbol == ("circle", "circle")
-    assert two.marker.color != ten.marker.color
-
-
-def test_more_labels_than_colours_differ_in_shape():
-    figure = embedding_scatter(np.zeros((20, 2)), list(range(20)), [""] * 20)
-    assert len({(trace.marker.color, trace.marker.symbol) for trace in figure.data}) == 20
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (([[1, 2, 3]], ["a"], ["a"]), r"\[n, 2\].*\[1, 3\]"),
-        (([[1, 2]], ["a", "b"], ["a"]), r"\b1\b.*\b2\b.*labels"),
-        (([[1, 2]], ["a"], []), r"\b1\b.*\b0\b.*hover"),
-    ],
-)
-def test_embedding_scatter_refuses_what_does_not_fit(arguments, message):
-    with pytest.raises(DemonetError, match=message):
-        embedding_scatter(*arguments)
-
-
-@pytest.mark.parametrize("pair", [(0, 1), (-1, 0)])
-def test_embedding_scatter_refuses_pairs_of_absent_nodes(pair):
-    with pytest.raises(DemonetError, match=r"pair\b.*0\.\.0"):
-        embedding_scatter([[1, 2]], ["a"], ["a"], pairs=[pair])
-
-
-def test_accuracy_bars_keep_the_order_and_colour_what_is_highlighted():
-    figure = accuracy_bars({"floor": (0.2, float("nan")), "ours": (0.9, 0.2), "other": (0.5, 0.1)}, highlight=["ours"])
-    ours, others = figure.data
+def test_bars_keep_the_order_and_reach_from_end_to_end():
+    nan = float("nan")
+    rows = {"floor": (0.2, nan, nan), "ours": (0.8, 0.5, 1.1), "other": (0.5, 0.4, 0.6)}
+    chart = interval_bars(rows, highlight=["ours"], title="t", line=0.95)
+    figure = draw(chart)
+    ours, others, line = figure.data
     assert (ours.marker.color, others.marker.color) == (colour(0), NEUTRAL[0])
     assert (list(ours.y), list(others.y)) == ([1], [0, 2])
     assert [tick.strip() for tick in figure.layout.yaxis.ticktext] == ["floor", "ours", "other"]
+    assert (ours.error_x.array[0], ours.error_x.arrayminus[0]) == (pytest.approx(0.3), pytest.approx(0.3))
     assert figure.layout.xaxis.range == (0, pytest.approx(1.1))
-    assert ours.hovertext == ("ours<br>0.900 ± 0.200",)
-    assert others.hovertext[0] == "floor<br>0.200"
+    assert ours.hovertext == ("ours<br>0.8 (0.5 to 1.1)",)
+    assert others.hovertext[0] == "floor<br>0.2"
+    assert list(line.x) == [0.95, 0.95]
+    assert all(text in chart.alt for text in ("floor 0.2", "ours 0.8", "other 0.5"))
 
 
-def test_figures_carry_no_template_of_their_own():
-    figures = [learning_curves({"a": HISTORY}), embedding_scatter([[0, 0]], ["a"], ["a"]), accuracy_bars({"a": (1, 0)})]
-    assert [figure.layout.template.to_plotly_json() for figure in figures] == [{}, {}, {}]
+def test_columns_are_stacked_and_points_have_vertical_intervals():
+    panels = [
+        Panel("a", [Series("p", [0, 2], [0.5, 1.0], [0.1, 0.8], [0.9, 1.0], mark="points", colour=0)], Axis("share")),
+        Panel("b", [Series(name, [0, 1, 2], [1, 2, 3], mark="columns") for name in "xy"], Axis("count")),
+    ]
+    figure = draw(Chart("t", panels, Axis("size", names={0: "0", 1: "1–3"}), Axis(""), columns=1))
+    points, first, second = figure.data
+    assert list(points.error_y.array) == [pytest.approx(0.4), 0]
+    assert (first.orientation, second.yaxis, figure.layout.barmode) == ("v", "y2", "stack")
+    assert [figure.layout[axis].title.text for axis in ("yaxis", "yaxis2")] == ["share", "count"]
+
+
+def test_degrees_that_share_a_task_look_alike_and_others_do_not():
+    figure = draw(degree_chart([0, 1, 2, 3, 9], [4, 3, 2, 1, 1], [0, 1, 1, 2, 2]))
+    alone, first, second = figure.data
+    assert (alone.marker.color, list(alone.x)) == (NEUTRAL[0], [0.5])
+    assert (first.marker.color, list(first.x)) == (colour(0), [1, 2])
+    assert (second.marker.color, list(second.x)) == (colour(1), [3, 9])
+    assert second.hovertext[1] == "degree 9<br>1 node<br>task 2, with 1 more"
+    for tasks in ([], [5, 6]):
+        (points,) = draw(degree_chart([1, 2], [4, 3], tasks)).data
+        assert points.marker.color == colour(0)
+
+
+def test_confusion_has_row_shares_for_colour_and_counts_to_read():
+    figure = confusion(np.array([[3, 1], [0, 0]]), ["<b>", "y" * 50])
+    (heat,) = figure.data
+    np.testing.assert_array_equal(heat.z, [[0.75, 0.25], [np.nan, np.nan]])
+    assert (heat.text[0][0], heat.text[1][0]) == ("3<br>75%", "")
+    assert heat.hovertext[0][1].startswith("true &lt;b&gt;<br>predicted yyyy")
+    assert heat.hovertext[0][1].endswith("1 of 4, 25.0%")
+    assert figure.layout.yaxis.ticktext == ("&lt;b&gt;", "y" * 13 + "…")
+    many = confusion(np.eye(60, dtype=np.int64), [str(i) for i in range(60)])
+    assert many.data[0].text is None, "no room for numbers"
+    assert many.layout.height <= 900
+
+
+@given(st.integers(1, 500).flatmap(lambda total: st.tuples(st.integers(0, total), st.just(total))))
+def test_an_interval_holds_its_value_and_stays_between_0_and_1(counts):
+    value, low, high = share(*counts)
+    assert 0 <= low <= value + 1e-12
+    assert value - 1e-12 <= high <= 1
+    assert high - low > 0
+
+
+def test_nothing_counted_is_nothing_known():
+    assert np.isnan(share(0, 0)).all()
+
+
+@given(st.lists(st.integers(0, 10_000), min_size=1, max_size=80))
+def test_every_size_falls_into_exactly_one_bin_and_no_bin_is_empty(sizes):
+    sizes = np.array(sizes)
+    bins = size_bins(sizes)
+    places = bin_of(sizes, bins)
+    assert all(bins[place].low <= size <= bins[place].high for place, size in zip(places, sizes, strict=True))
+    assert set(places) == set(range(len(bins)))
+    assert len(bins) <= max(MOST_BINS, 15)
+
+
+def test_numbers_in_words():
+    assert ranges([]) == ""
+    assert ranges([0, 1, 1000]) == "0–1, 1,000"

@@ -7,10 +7,11 @@ import json
 import re
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 
 from demonet.errors import DemonetError
-from demonet.report.figures import accuracy_bars
+from demonet.report.figures import confusion
 from demonet.report.page import Facts, Figure, Page, Table, Text, render, script_json, write
 from demonet.report.table_cells import Column, Estimate
 
@@ -123,7 +124,7 @@ def test_bad_sections_are_refused():
     with pytest.raises(DemonetError, match=r"row 2\b.*\b1\b.*\b2\b"):
         Table(["a", "b"], [[1, 2], [1]])
     with pytest.raises(DemonetError, match="alt="):
-        Figure(accuracy_bars({"a": (0.5, 0.1)}), alt=" ")
+        Figure(confusion(np.eye(2, dtype=int), ["a", "b"]), alt=" ")
 
 
 def test_write_replaces_the_file_whole(tmp_path):

@@ -123,13 +123,12 @@ def test_every_plot_is_drawn(desk, report):
     marks += [".scatterlayer .point"] * 3
     for plot, mark in zip(plots, marks, strict=True):
         assert plot.locator(mark).count() > 0, plot.get_attribute("aria-label")
-        assert plot.locator(".gtitle").text_content()
     assert desk.page.locator(".notice").count() == 0
     assert plots[4].locator(".scatterlayer .point").count() == 60
     assert plots[5].locator(".js-line").count() == 90, "a line for each edge"
 
 
-@pytest.mark.parametrize("item", [0, 2, 4, 30])
+@pytest.mark.parametrize("item", [0, 4])
 def test_the_tooltip_says_what_is_known_of_a_node(desk, run, item):
     place = {"place": run.place, "drawing": run.drawing}
     for view, places in place.items():
@@ -147,7 +146,7 @@ def test_the_switch_recolours_both_views(desk):
     assert seen[0] != seen[1] != seen[2] != seen[0]
 
 
-@pytest.mark.parametrize("item", [*range(5), 40])
+@pytest.mark.parametrize("item", [2, 4, 40])
 def test_every_id_is_found_and_ringed(desk, run, item):
     shown = visible(run.ids[item])
     answer = find(desk.page, shown)
@@ -192,7 +191,7 @@ def test_tables_and_plots_are_copied_as_numbers(desk, report):
 def test_the_embedding_is_saved_as_svg(desk):
     with desk.page.expect_download() as download:
         desk.page.locator("figure[data-view=place] .modebar-btn").last.click()
-    assert download.value.suggested_filename == "embedding-by-class.svg"
+    assert download.value.suggested_filename == "every-node.svg"
     assert download.value.path().read_text(encoding="utf-8").startswith("<svg")
 
 
@@ -268,13 +267,29 @@ def test_graphs_on_a_phone(browser, folder, make_run):
         assert overflow(view.page) == 0
 
 
-def test_sixty_classes_with_long_names_fit(browser, folder, make_run):
+def test_long_names_ids_and_lists_fit_a_phone_and_the_file_is_saved(browser, folder, make_run):
+    """Long ids were broken in the middle, and lists were cut at 32 lines' height."""
     names = [f"{index} " + "very long " * 40 for index in range(60)]
-    write(run_page(make_run(600, 60, class_names=names)), folder / "sixty.html")
-    with opened(browser, folder / "sixty.html", silent=("data:",), viewport={"width": 360, "height": 740}) as view:
-        assert view.heard == [f"request: {view.path.as_uri()}"]
-        assert overflow(view.page) == 0
+    run = make_run(600, 60, class_names=names, ids=[f"customer-{10**9 + i}" for i in range(600)])
+    run.y[::2], run.part[::2] = -1, -1
+    page = run_page(run)
+    write(page, folder / "sixty.html")
+    phone = {"width": 390, "height": 844}
+    with opened(browser, folder / "sixty.html", silent=("data:", "blob:"), viewport=phone) as view:
         assert view.page.locator(".explorer .legendtext").count() == 12, "the most frequent"
+        with view.page.expect_download() as waiting:
+            view.page.click("button.save")
+        table = next(s for s in page.sections if isinstance(s, Table) and s.file)
+        saved = waiting.value
+        assert (saved.suggested_filename, saved.path().read_text(encoding="utf-8")) == table.file
+        assert overflow(view.page) == 0
+        lines = """all => all.map((cell) => {
+            const text = document.createRange();
+            text.selectNodeContents(cell);
+            return new Set([...text.getClientRects()].map((box) => box.top)).size;
+        })"""
+        assert set(view.page.eval_on_selector_all("tbody th.id", lines)) == {1}
+        assert [line for line in view.heard if not line.startswith("request: file:")] == []
 
 
 def test_a_regression_is_drawn_pointed_at_and_coloured(browser, folder, make_numbers):
@@ -282,7 +297,7 @@ def test_a_regression_is_drawn_pointed_at_and_coloured(browser, folder, make_num
     write(run_page(run), folder / "numbers.html")
     with opened(browser, folder / "numbers.html", silent=("data:",)) as view:
         page = view.page
-        scatter, by_degree = (page.locator(f".plot[aria-label^='{start}']") for start in ("Predictions", "degree"))
+        scatter, by_degree = (page.locator(f".plot[aria-label^='{start}']") for start in ("Predicted", "Residuals"))
         assert scatter.locator(".scatterlayer .point").count() == ((run.part == 2) & ~np.isnan(run.y[:, 0])).sum()
         assert by_degree.locator(".errorbar").count() > 0
         assert titles(page) == ["Embedding by residual"]

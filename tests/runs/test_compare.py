@@ -18,8 +18,8 @@ from demonet.data.synthetic import flip_graph
 from demonet.errors import DemonetError, DemonetWarning
 from demonet.methods.cost import Size
 from demonet.methods.simple import DegreeKNN
-from demonet.runs import Reading, compare
-from demonet.runs.compare import CompareProgress, Comparing, compare_run
+from demonet.runs import Reading, RunProgress, compare
+from demonet.runs.compare import Comparing, compare_run
 from demonet.runs.statistics import holm, paired
 from demonet.runs.workers import attempt
 from demonet.train.metrics import METRICS, metrics_for
@@ -180,6 +180,43 @@ def test_a_folder_of_something_else_is_left_alone(problem, refuses, overwrite):
     assert [path.name for path in Path("out").iterdir()] == ["thesis.txt"]
 
 
+@pytest.mark.parametrize("name", ["cells/mine.json", "leaderboard.csv", "report.html"])
+def test_files_that_no_comparison_has_written_are_neither_replaced_nor_removed(problem, refuses, name):
+    run("majority")
+    Path("out", name).write_text("mine")
+    refuses(lambda: run("majority", settings={"seed": 5}, overwrite=True), f"out/{name}")
+    assert Path("out", name).read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["cells", "cells/majority-000.json", "compare.json", "leaderboard.json"])
+def test_links_in_a_comparison_are_not_followed(problem, refuses, name):
+    run("majority")
+    Path("out", name).rename("target")
+    before = sorted(path.read_bytes() for path in (Path("target"), *Path("target").glob("*")) if path.is_file())
+    Path("out", name).symlink_to(Path("target").absolute())
+    refuses(lambda: run("majority", overwrite=True), f"out/{name}")
+    after = sorted(path.read_bytes() for path in (Path("target"), *Path("target").glob("*")) if path.is_file())
+    assert before == after
+
+
+@pytest.mark.parametrize("step", ["sha256_of", "remove_listed"])
+def test_a_kill_while_results_are_written_blocks_nothing(problem, monkeypatch, step):
+    run("majority", settings={"splits": 2})
+
+    class Killed(BaseException):
+        pass
+
+    def die(*given):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(compare, step, die)
+        with pytest.raises(Killed):
+            run("majority", settings={"splits": 2})
+    assert run("majority", settings={"splits": 2})[0].best.method == "majority"
+    assert not list(Path("out").rglob("*.part"))
+
+
 def test_files_that_change_meanwhile_fail_the_cell(problem):
     class Meddling(Here):
         def wait(self, seconds):
@@ -204,7 +241,7 @@ def test_a_method_that_fails_is_a_row_with_its_reason(problem, monkeypatch):
     monkeypatch.setattr(DegreeKNN, "fit", failing)
     seen = []
 
-    class Listening(CompareProgress):
+    class Listening(RunProgress):
         def cell(self, method, split, done, total, result):
             seen.append((method, split, done, total))
 
@@ -297,14 +334,6 @@ def test_methods_that_do_not_apply_are_refused(problem, refuses):
     assert not Path("out").exists()
     with_attributes = compare._plan.__wrapped__(asked().replace("null]", '"features.csv"]')).inputs
     assert "attribute-lr" in compare.methods_for(with_attributes)
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [{"splits": 1}, {"jobs": 0}, {"metric": "rmse"}, {"effort": "huge"}, {"test": 0.0}, {"time_limit": 0.0}],
-)
-def test_settings_that_cannot_be_are_refused(settings, refuses):
-    refuses(lambda: Comparing(**settings))
 
 
 def test_numbers_are_refused(problem, refuses):

@@ -8,8 +8,7 @@ import pytest
 import torch
 from tests.reference.kernels import wl_colours
 
-from demonet.data.splits import thirds
-from demonet.data.synthetic import flip_graph, role_graph
+from demonet.data.synthetic import flip_graph
 from demonet.runs import demo
 from demonet.train import preset
 
@@ -80,13 +79,6 @@ def test_nodes_fall_together_where_their_subtrees_are_equal_and_nowhere_else(res
     assert equal.sum(1).min() == 2  # a node and its mirror
 
 
-def test_the_same_seed_gives_the_same_demo(monkeypatch, result):
-    monkeypatch.setattr(demo, "EPOCHS", 3)
-    again = demo.mirror(0)
-    assert torch.equal(again.xy, result.mirror.xy)
-    assert again.mirrored_distance == result.mirror.mirrored_distance
-
-
 def test_mean_deviation_and_interval_by_hand():
     """Runs .5, .6, .7: deviation .1; t(.975, 2) = 4.3027; .1 / sqrt(3) = .057735."""
     part = demo.Comparison("", accuracy={"a": [0.5, 0.6, 0.7], "b": [0.5]})
@@ -95,11 +87,3 @@ def test_mean_deviation_and_interval_by_hand():
     assert mean == 0.5
     assert math.isnan(deviation)
     assert math.isnan(half)
-
-
-def test_the_gcn_stops_by_itself():
-    """It was cut at 300 epochs while still improving."""
-    data = role_graph(0)
-    _, history = demo._one("gcn", data, data.y, thirds(data.y, 0, stratified=True), 0)
-    assert history.epochs < demo.EPOCHS
-    assert history.epochs - history.best_epoch > demo.PATIENCE

@@ -103,36 +103,6 @@ def test_a_graph_set_with_other_node_labels(tmp_path):
     assert inputs.graphs[0].x.tolist() == [[1, 0, 0, 0], [0, 0, 0, 0], [0, 0, 1, 0]]
 
 
-HOSTILE = [
-    'comma, "quote"',
-    "new\nline",
-    "carriage\rreturn",
-    "crlf\r\n",
-    "=1+2",
-    "@cmd",
-    "<script>",
-    " blank ",
-    "ünï",
-    "",
-]
-
-
-@pytest.mark.parametrize("names", [HOSTILE, HOSTILE[:2]])
-def test_hostile_names_come_back_from_the_files(tmp_path, names):
-    probabilities = np.random.default_rng(0).dirichlet(np.ones(len(names)), len(names)).astype(np.float32)
-    write_predictions(tmp_path / "p.csv", "node", names, names, probabilities)
-    write_embeddings(tmp_path / "e.csv", "node", names, probabilities)
-    for file, first in (("p.csv", 3), ("e.csv", 1)):
-        with (tmp_path / file).open(newline="", encoding="utf-8") as stream:
-            head, *rows = csv.reader(stream)
-        assert [row[0] for row in rows] == names
-        found = np.array([[np.float32(cell) for cell in row[first:]] for row in rows])
-        np.testing.assert_array_equal(found, probabilities)
-        if file == "p.csv":
-            assert head == ["node", "prediction", "confidence", *names]
-            assert [row[1] for row in rows] == [names[i] for i in probabilities.argmax(1)]
-
-
 def test_embeddings_in_every_form(runs, tmp_path):
     from pyarrow import parquet
 
@@ -179,11 +149,10 @@ def drawn(tmp_path_factory):
 
 
 @pytest.mark.parametrize("use", [predict_run, embed_run])
-@pytest.mark.parametrize("run", ["plain", "attributes", "authors"])
-def test_a_graph_without_nodes_is_an_error_that_names_the_file(runs, tmp_path, use, run):
+def test_a_graph_without_nodes_is_an_error_that_names_the_file(runs, tmp_path, use):
     nx.write_graphml(nx.Graph(), tmp_path / "nothing.graphml")
     with pytest.raises(DemonetError, match=r"nothing\.graphml: .*no nodes"):
-        use(runs / run, tmp_path / "nothing.graphml")
+        use(runs / "plain", tmp_path / "nothing.graphml")
 
 
 def test_nodes_without_edges_are_predicted(drawn, tmp_path):
@@ -207,25 +176,23 @@ def test_weights_that_training_did_not_have_are_told_and_not_used(drawn):
         assert len(told) == 1
 
 
-@pytest.mark.parametrize("use", [predict_run, embed_run])
-def test_weights_that_are_missing_are_an_error(drawn, use):
+def test_weights_that_are_missing_are_an_error(drawn):
     with pytest.raises(DemonetError, match=r"plain\.csv: .*weights"):
-        use(drawn / "weighted", drawn / "plain.csv")
+        predict_run(drawn / "weighted", drawn / "plain.csv")
     with warnings.catch_warnings():
         warnings.simplefilter("error", DemonetWarning)
-        use(drawn / "weighted", drawn / "weighted.csv")
-        use(drawn / "weighted", drawn / "ones.csv")
+        predict_run(drawn / "weighted", drawn / "weighted.csv")
+        predict_run(drawn / "weighted", drawn / "ones.csv")
 
 
-@pytest.mark.parametrize("use", [predict_run, embed_run])
-def test_another_direction_than_that_of_training_is_told(drawn, use):
+def test_another_direction_than_that_of_training_is_told(drawn):
     for run, other in (("directed", "plain.graphml"), ("directed", "plain.csv"), ("plain", "directed.graphml")):
         with pytest.warns(DemonetWarning, match=f"{other}: .*directed") as told:
-            use(drawn / run, drawn / other)
+            predict_run(drawn / run, drawn / other)
         assert len(told) == 1
         with warnings.catch_warnings():
             warnings.simplefilter("error", DemonetWarning)
-            use(drawn / run, drawn / "directed.graphml", directed=run == "directed")
+            predict_run(drawn / run, drawn / "directed.graphml", directed=run == "directed")
 
 
 def test_ids_and_classes_keep_their_form_through_a_run(tmp_path):

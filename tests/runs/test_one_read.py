@@ -1,25 +1,31 @@
-"""`fit` opens each input file once, checks the graph once and encodes labels once."""
+"""`fit` opens each input file once, checks the graph once, and turns labels in words into numbers once."""
 
 from __future__ import annotations
 
 import builtins
 import gzip
 import io
+import sys
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from tests.runs.files import FAST, fit, write_graphs, write_problem
+from tests.runs.files import FAST, fit
 from torch_geometric.data import Data
 
 from demonet import DEMONetClassifier
 from demonet.data import read, synthetic
 from demonet.ensemble import Ensemble
+from demonet.estimators import core
 from demonet.estimators import graphs as graph_estimator
 from demonet.estimators import nodes as node_estimator
+from demonet.estimators.closed_form import KernelModel
+from demonet.estimators.network import NetworkModel
 from demonet.runs import Reading, Settings, fit_run, inputs, predict_run
+from demonet.runs import fit as fit_module
+from demonet.runs.plan import make_plan
 
 
 @pytest.fixture
@@ -58,17 +64,6 @@ def test_each_file_of_a_graph_is_opened_once(problem, opened):
     opened.clear()
     predict_run("run", "edges.csv", "features.csv")
     assert (opened["edges.csv"], opened["features.csv"]) == (1, 1)
-
-
-def test_a_parquet_file_and_a_split_file_are_opened_once(problem, opened):
-    from pyarrow import csv, parquet
-
-    parquet.write_table(csv.read_csv("edges.csv"), "edges.parquet")
-    fit()
-    (problem / "run" / "split.json").rename("mine.json")
-    opened.clear()
-    fit_run("edges.parquet", "labels.csv", out="again", settings=Settings(epochs=12, split=Path("mine.json")))
-    assert (opened["edges.parquet"], opened["mine.json"]) == (1, 1)
 
 
 def test_each_file_of_a_set_of_graphs_is_opened_once(problem, opened):
@@ -110,6 +105,55 @@ def test_a_graph_is_checked_once(problem, monkeypatch):
     predict_run("graphs", "graphs.csv")
 
 
+def _pattern(values):
+    """Which items have equal values, whatever the values are."""
+    first = {}
+    return [first.setdefault(value, place) for place, value in enumerate(np.asarray(values).ravel().tolist())]
+
+
+@pytest.mark.parametrize(
+    ("edges", "labels", "settings"),
+    [
+        ("edges.csv", "labels.csv", FAST),
+        ("edges.csv", "labels.csv", Settings(model="kernel")),
+        ("graphs.csv", "kinds.csv", FAST),
+    ],
+)
+def test_labels_are_encoded_once(problem, monkeypatch, edges, labels, settings):
+    """Words become codes in the reader; after that nothing numbers the classes again, and nobody copies the codes."""
+    calls, numbered, tensors = [], [], []
+    for name, module in [*sys.modules.items()]:
+        if name.startswith("demonet.") and hasattr(module, "encode_classes"):
+            encode = module.encode_classes
+            monkeypatch.setattr(
+                module, "encode_classes", lambda *given, encode=encode: (calls.append(given), encode(*given))[1]
+            )
+
+    def counting(function):
+        def unique(values, *rest, **options):
+            if options.get("return_inverse"):
+                numbered.append(_pattern(values))
+            return function(values, *rest, **options)
+
+        return unique
+
+    def remembering(function):
+        return lambda *given, **options: (tensors.append(given[0].y), function(*given, **options))[1]
+
+    monkeypatch.setattr(np, "unique", counting(np.unique))
+    monkeypatch.setattr(torch, "unique", counting(torch.unique))
+    monkeypatch.setattr(core, "train_nodes", remembering(core.train_nodes))
+    monkeypatch.setattr(KernelModel, "fit", remembering(KernelModel.fit))
+    made = []
+    monkeypatch.setattr(fit_module, "make_plan", lambda *given: (made.append(make_plan(*given)), made[0])[1])
+    run = fit_run(edges, labels, out="run", settings=settings)
+    assert len(calls) == 1
+    assert _pattern(run.y) not in numbered
+    assert _pattern(run.y[run.y >= 0]) not in numbered
+    assert all(y.data_ptr() == made[0].inputs.data.y.data_ptr() for y in tensors)
+    assert bool(tensors) == (edges == "edges.csv")
+
+
 def test_class_names_that_are_not_sorted_keep_their_order(problem, monkeypatch):
     """Classes of wiki-vote are degree ranges, sorted by degree and not by name: accuracy was that of other classes."""
     data = synthetic.role_graph(0, motifs=12)
@@ -137,22 +181,6 @@ def test_loops_that_the_user_keeps_are_trained_on(problem):
     assert kept.config["sizes"]["edges"] == dropped.config["sizes"]["edges"] + 2
 
 
-def test_a_directed_graph_with_all_edges_in_both_directions_stays_directed(tmp_path):
-    write_problem(tmp_path)
-    write_graphs(tmp_path)
-    rows = (tmp_path / "edges.csv").read_text().splitlines()
-    both = [rows[0], *rows[1:], *(",".join(reversed(row.split(","))) for row in rows[1:])]
-    (tmp_path / "edges.csv").write_text("\n".join(both) + "\n")
-    run = fit_run(
-        tmp_path / "edges.csv",
-        tmp_path / "labels.csv",
-        out=tmp_path / "run",
-        settings=FAST,
-        reading=Reading(directed=True),
-    )
-    assert run.config["sizes"]["edges"] == len(both) - 1
-
-
 def test_members_of_an_ensemble_are_not_asked_again_for_the_page(problem, monkeypatch):
     def asked_again(*arguments):
         raise AssertionError("asked again")
@@ -165,10 +193,8 @@ def test_members_of_an_ensemble_are_not_asked_again_for_the_page(problem, monkey
 
 
 def test_a_network_prepares_its_graph_once_for_predictions_and_page(problem, monkeypatch):
-    calls, original = [], node_estimator.NodeEstimator._prepare
-    monkeypatch.setattr(
-        node_estimator.NodeEstimator, "_prepare", lambda *given: (calls.append(given), original(*given))[1]
-    )
+    calls, original = [], NetworkModel.prepare
+    monkeypatch.setattr(NetworkModel, "prepare", lambda *given: (calls.append(given), original(*given))[1])
     fit()
     assert len(calls) == 1
 

@@ -197,8 +197,8 @@ def test_one_column_is_a_regression_if_it_measures(problem, values, expected):
 def test_several_columns(problem):
     assert decided(problem, (0, 1), (1, ""), (1, 0)) == ("multilabel", "regress", ["a", "b"])
     assert decided(problem, (0, 1), (1, 2), (1, 0)) == ("regress", "classify", ["a", "b"])
-    assert decided(problem, (0, "a note"), (1, "another"), (1, "")) == ("classify", "regress", [0, 1])
-    assert decided(problem, (0.5, "a note"), (1, "another"), (1, "")) == ("regress", "classify", ["a"])
+    with pytest.raises(DemonetError, match=r"l\.csv: .*'b' \(a note, another.*label_column='a'"):
+        decided(problem, (0, "a note"), (1, "another"), (1, ""))
 
 
 @pytest.mark.parametrize(
@@ -208,10 +208,7 @@ def test_several_columns(problem):
         ("labels.csv", {"task": "multilabel"}, ("labels.csv", "task", "multilabel")),
         ("sides.csv", {"task": "multilabel"}, ("sides.csv", "task", "column 'left'")),
         ("scores.csv", {"metric": "accuracy"}, ("metric", "'accuracy'", "'regress'", "rmse, mae, r2")),
-        ("labels.csv", {"metric": "rmse"}, ("metric", "'rmse'", "'classify'")),
-        ("tags.csv", {"metric": "accuracy"}, ("metric", "'accuracy'", "'multilabel'")),
         ("scores.csv", {"class_weight": "balanced"}, ("class_weight", "'regress'")),
-        ("tags.csv", {"class_weight": "balanced"}, ("class_weight", "'multilabel'")),
     ],
 )
 def test_what_does_not_fit_the_task_is_refused(problem, labels, settings, parts):
@@ -220,12 +217,6 @@ def test_what_does_not_fit_the_task_is_refused(problem, labels, settings, parts)
     assert all(part in str(error.value) for part in parts), str(error.value)
     assert "\n" not in str(error.value)
     assert not (problem / "run").exists()
-
-
-@pytest.mark.parametrize(("argument", "value"), [("task", "nodes"), ("metric", "best")])
-def test_unknown_tasks_and_metrics(argument, value):
-    with pytest.raises(DemonetError, match=f"^{argument}: '{value}'"):
-        Settings(**{argument: value})
 
 
 def test_minus_one_is_unknown_where_labels_are_asked_for(problem):

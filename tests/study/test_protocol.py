@@ -8,7 +8,7 @@ import torch
 from demonet import DemonetError
 from demonet.data.catalog import CATALOG
 from demonet.data.splits import nested_k_fold, train_fraction
-from demonet_study.protocol import folds_of, paper_split, split_by, train_share
+from demonet_study.protocol import paper_split, split_by
 
 Y = torch.arange(1000) % 4
 
@@ -38,11 +38,6 @@ def test_they_are_those_of_the_splits_room():
     assert split_by("nested:5", Y, 2) == nested_k_fold(Y, 5, 10, seed=0)[2][0]
 
 
-def test_every_item_is_tested_in_one_fold():
-    tested = torch.cat([split_by("nested:10", Y, fold).test for fold in range(10)])
-    assert torch.equal(tested.sort().values, torch.arange(1000))
-
-
 @pytest.mark.parametrize("name", CATALOG)
 def test_the_papers_protocol_of_each_set(name):
     social = name in ("facebook", "wiki-vote", "blogcatalog", "flickr")
@@ -58,8 +53,3 @@ def test_an_unknown_protocol_is_named(protocol):
 def test_a_fold_that_is_not_there():
     with pytest.raises(DemonetError, match=r"fold 10\b.*\b10\b"):
         split_by("nested:10", Y, 10)
-
-
-def test_what_a_name_says():
-    assert (folds_of("nested:10"), folds_of("10/20/70"), folds_of("nested:x")) == (10, 0, 0)
-    assert (train_share("train:0.1"), train_share("nested:10"), train_share("train:x")) == (0.1, None, None)

@@ -111,12 +111,13 @@ def test_graphs(name):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(("lr", value) for value in (0.0, -1.0, float("nan"), float("inf"))),
-        *(("weight_decay", value) for value in (-1e-9, float("nan"), float("inf"))),
-        *(("degree_decay", value) for value in (-1.0, float("nan"))),
-        *((name, value) for name in ("epochs", "patience") for value in (0, -3, 2.5)),
-        *(("batch_size", value) for value in (1, 0, 2.5)),
-        *(("seed", value) for value in (-1, 2**32)),
+        *(("lr", value) for value in (0.0, float("nan"), float("inf"))),
+        *(("weight_decay", value) for value in (-1e-9, float("nan"))),
+        ("degree_decay", -1.0),
+        *(("epochs", value) for value in (0, 2.5)),
+        ("patience", 0),
+        ("batch_size", 1),
+        ("seed", 2**32),
     ],
 )
 def test_training_options_out_of_range(name, value):

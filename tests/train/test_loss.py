@@ -5,19 +5,17 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.reference.layers import PAPER
 from tests.train import problems
 
 from demonet import DegreeTasks, NodeDEMONet
 from demonet.degree.count import count_degree
-from demonet.ops import backend
 from demonet.train import NodeProblem
 from demonet.train.objective import Classify, cross_entropy
 
-LIMITS = backend.current()
 
-
-@pytest.mark.parametrize("items", [5, LIMITS.class_major_rows])
-@pytest.mark.parametrize("classes", [2, LIMITS.vector_classes - 1, LIMITS.vector_classes])
+@pytest.mark.parametrize("items", [5, 4096])
+@pytest.mark.parametrize("classes", [2, 15, 16])
 def test_cross_entropy_and_its_gradient(items, classes):
     generator = torch.Generator().manual_seed(0)
     scores = torch.randn(items, classes, generator=generator, dtype=torch.float64).requires_grad_()
@@ -34,7 +32,7 @@ def test_the_models_own_loss_is_the_parts(head, weighted):
     data, split = problems.nodes()
     x = torch.randn(data.num_nodes, 5, generator=torch.Generator().manual_seed(0))
     tasks = DegreeTasks.exact(count_degree(data.edge_index, data.num_nodes))
-    model = NodeDEMONet(5, int(data.y.max()) + 1, tasks, head=head).eval()
+    model = NodeDEMONet(5, int(data.y.max()) + 1, tasks, PAPER, head=head).eval()
     inputs = (model.prepare(x, data.edge_index),)  # rows inside stand in degree order, labels in the caller's
     weight = torch.rand(int(data.y.max()) + 1, generator=torch.Generator().manual_seed(1)) if weighted else None
     part = NodeProblem(inputs, data.y, split, weight).train

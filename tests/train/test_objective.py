@@ -13,8 +13,7 @@ from demonet import DemonetError
 from demonet.data.splits import Split, fractions
 from demonet.data.synthetic import power_law
 from demonet.degree.count import count_degree
-from demonet.train import Classify, Multilabel, NodeProblem, Regress, evaluate, fit, train_graphs, train_nodes
-from demonet.train.config import TrainConfig
+from demonet.train import Classify, Multilabel, NodeProblem, Regress, evaluate, train_graphs, train_nodes
 from demonet.train.objective import objective_from_state
 
 NAN = float("nan")
@@ -119,15 +118,12 @@ def tags():
 
 CASES = {
     "multilabel": (tags, Multilabel()),
-    "multilabel by F1": (tags, Multilabel(metric="macro-f1")),
-    "regress": (values, Regress()),
-    "regress by R2": (lambda: values(2), Regress(metric="r2", error="mae")),
-    "classify by F1": (problems.nodes, Classify(metric="macro-f1")),
-    "classify by log-loss": (problems.nodes, Classify(metric="log-loss")),
+    "regress": (lambda: values(2), Regress(error="mae")),
+    "classify": (problems.nodes, Classify(metric="macro-f1")),
 }
 
 
-def run(make, objective, epochs=55, **options):
+def run(make, objective, epochs=30, **options):
     data, split = make()
     return train_nodes(
         data, split, problems.quick("default", "nodes", epochs=epochs, patience=55), objective=objective, **options
@@ -144,7 +140,7 @@ def test_a_resumed_run_ends_in_the_same_bits(name, tmp_path):
 
     def stop(epoch):
         assert epoch.metric == objective.metric
-        if epoch.number == 30:
+        if epoch.number == 27:
             raise KeyboardInterrupt
 
     whole = run(make, objective)
@@ -228,14 +224,6 @@ def test_weights_and_a_metric_that_scikit_learn_computes():
     trained = train_nodes(data, split, chosen, objective=Classify(metric="macro-f1"), class_weight=weight)
     problem = NodeProblem(trained.inputs, data.y, split, weight, trained.objective)
     assert evaluate(trained.model, problem.validation, trained.objective)[1] == trained.val_metric
-
-
-def test_the_loop_takes_any_module_for_any_objective():
-    x = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
-    problem = NodeProblem((x,), 2 * x[:, 0] + 5, Split("s", 0, range(30), range(30, 40), []), objective=Regress())
-    model = torch.nn.Linear(3, 1)
-    history = fit(model, problem, TrainConfig(epochs=300, lr=0.05, weight_decay=0.0))
-    assert history.best_metric < 0.1
 
 
 def test_graphs_without_attributes_train_by_default():

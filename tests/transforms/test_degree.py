@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.reference.layers import PAPER
 from torch_geometric import typing
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform, Compose
@@ -41,13 +42,13 @@ def test_a_model_takes_the_degrees_of_the_whole_graph(scheme, as_layout):
     batch = data.subgraph(nodes)
     assert torch.equal(batch.degree, DEGREE[nodes])
     torch.manual_seed(0)
-    model = NodeDEMONet(6, 3, DegreeTasks.exact(DEGREE), scheme=scheme, layers=1, hidden=8).eval()
+    model = NodeDEMONet(6, 3, DegreeTasks.exact(DEGREE), PAPER, scheme=scheme, layers=1, hidden=8).eval()
     edges = DegreeLayout.from_edge_index(batch.edge_index, nodes.numel()) if as_layout else batch.edge_index
     rows = torch.searchsorted(nodes, seeds)
     with torch.no_grad():
         whole = model(data.x, data.edge_index)[seeds]
         assert torch.allclose(model(batch.x, edges, degree=batch.degree)[rows], whole, atol=1e-5)
-        conv = DEMOConv(6, 8, DegreeTasks.exact(DEGREE), scheme=scheme)
+        conv = DEMOConv(6, 8, DegreeTasks.exact(DEGREE), scheme=scheme, aggr="mean", combine="add")
         found = conv(batch.x, edges, degree=batch.degree)[rows]
         assert torch.allclose(found, conv(data.x, data.edge_index)[seeds], atol=1e-5)
 
@@ -87,7 +88,7 @@ def test_a_sampled_batch_of_two_hops_has_the_scores_of_the_whole_graph(scheme):
     data = AddDegree()(Data(x=torch.ones(first, 4), edge_index=edges, num_nodes=first))
     torch.manual_seed(0)
     options = {"scheme": scheme, "layers": 2, "hidden": 8, "aggr": "mean", "hash_size": 8}
-    model = NodeDEMONet(4, 3, DegreeTasks.exact(data.degree), **options).eval()
+    model = NodeDEMONet(4, 3, DegreeTasks.exact(data.degree), PAPER, **options).eval()
     seeds = torch.arange(0, first, 3)
     batch = sampled(data, seeds, [2, 2], torch.Generator().manual_seed(0))
     assert bool((count_degree(batch.edge_index, batch.n_id.numel()) <= 2).all())
@@ -104,7 +105,7 @@ def test_a_sampled_batch_of_two_hops_has_the_scores_of_the_whole_graph(scheme):
 def test_without_them_the_sample_decides():
     data = AddDegree()(Data(x=X, edge_index=GRAPH.edge_index, num_nodes=200))
     half = data.edge_subgraph(torch.arange(data.edge_index.size(1)) % 2 == 0)
-    model = NodeDEMONet(6, 3, DegreeTasks.exact(DEGREE), scheme="weight", layers=1, hidden=8).eval()
+    model = NodeDEMONet(6, 3, DegreeTasks.exact(DEGREE), PAPER, scheme="weight", layers=1, hidden=8).eval()
     with torch.no_grad():
         scores = model(half.x, half.edge_index, degree=half.degree)
         assert not torch.allclose(scores, model(half.x, half.edge_index), atol=1e-3)

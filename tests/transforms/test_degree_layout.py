@@ -8,6 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.reference.graphs import drawn_by_seed, features, graphs
+from tests.reference.layers import PAPER
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Batch, Data, HeteroData
 
@@ -39,7 +40,7 @@ def test_a_model_gives_the_same_rows(graph, by):
     data = data_of(graph)
     torch.manual_seed(0)
     tasks = DegreeTasks.exact(count_degree(graph.edge_index, graph.num_nodes, by), by=by)
-    model = NodeDEMONet(3, 2, tasks).double().eval()
+    model = NodeDEMONet(3, 2, tasks, PAPER).double().eval()
     conv = DEMOConv(3, 4, tasks, bias=True, act="elu").double()
     ready = ToDegreeLayout(by)(data)
     torch.testing.assert_close(

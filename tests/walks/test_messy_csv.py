@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import re
 from collections import Counter
 from pathlib import Path
 
@@ -49,19 +48,8 @@ FIT = ("fit", "Calls.CSV", "--source", "caller", "--target", "callee", "--weight
 FIT += ("--label-column", "role", "--id-column", "user", "--features", "people.csv", "--out", "run", *QUICK)
 
 
-def followed(error: str) -> list[str]:
-    """The option with its value that a hint names."""
-    found = re.search(r"(--[a-z-]+) (\S+) leaves", error)
-    assert found, error
-    return list(found.groups())
-
-
 def test_from_messy_files_to_predictions(files):
-    code, _, err = demonet(*FIT)
-    assert code == 2
-    assert err.splitlines()[-1].startswith("people.csv: ")
-    assert "'joined'" in err.splitlines()[-1]
-    code, out, err = demonet(*FIT, *followed(err))  # the hint, word for word
+    code, out, err = demonet(*FIT)
     assert code == 0, err
     counts = Counter(role for i, role in enumerate(ROLES.values()) if i not in UNLABELLED)
     classes = ", ".join(f"{name} {counts[name]}" for name in sorted(counts))
@@ -70,6 +58,8 @@ def test_from_messy_files_to_predictions(files):
         "1 self-loop",
         "1 edge listed with different weights",
         "'age', 'city', 'income'",
+        "dates in 'joined'",
+        "undirected",
         "'mail'",
         "1 'null'",
     ):

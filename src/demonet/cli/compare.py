@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from demonet.cli.console import INTERRUPTED, Heartbeat
+from demonet.cli.console import INTERRUPTED, Heartbeat, console_progress, print_table
 from demonet.cli.options import EdgesArgument, FeaturesOption, LabelsOption, Options, with_options
 from demonet.options import COMPARING, Comparing, Reading
 
@@ -44,24 +44,14 @@ def compare(
     ] = False,
 ) -> None:
     """Compare all methods on your own graph over the same splits; the same command goes on where it stopped."""
-    from demonet.report.compare import compare_page, verdict
+    from demonet.report.compare import compare_page
     from demonet.report.page import write
-    from demonet.runs.compare import CompareProgress, compare_run
-
-    class Lines(CompareProgress):
-        def message(self, text: str) -> None:
-            typer.echo(text, err=True)
-            heartbeat.now("comparing")
-
-        def cell(self, method: str, split: int, done: int, total: int, result: str) -> None:
-            typer.echo(f"{done}/{total} {method}, split {split + 1}: {result}", err=True)
-            heartbeat.now("comparing")
+    from demonet.runs.compare import compare_run
 
     named = None if methods is None else tuple(name.strip() for name in methods.split(",") if name.strip())
     comparing = replace(comparing, methods=named, jobs=jobs or os.cpu_count() or 1)
-    heartbeat = Heartbeat()
     try:
-        with heartbeat:
+        with Heartbeat() as heartbeat:
             board = compare_run(
                 edges,
                 labels,
@@ -70,7 +60,7 @@ def compare(
                 reading=reading,
                 comparing=comparing,
                 overwrite=overwrite,
-                progress=Lines(),
+                progress=console_progress(heartbeat),
                 page=lambda board, path: write(compare_page(board), path),
             )
     except KeyboardInterrupt:
@@ -80,35 +70,29 @@ def compare(
         typer.echo(json.dumps(board.to_json()))
         return
     _print(board)
-    typer.echo(verdict(board).replace("`", ""))
+    typer.echo(board.verdict.replace("`", ""))
     typer.echo(f"Wrote {out}: open {out / 'report.html'}; the table is {out / 'leaderboard.csv'}.")
 
 
 def _print(board: Leaderboard) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
     def number(value: float | None, form: str) -> str:
         return "" if value is None else f"{value:{form}}"
 
-    table = Table(title=f"{board.about['metric']} over {board.about['splits']} splits", title_justify="left")
-    table.add_column("method", no_wrap=True)
-    for column in ("mean", "95 % interval", "- best", "p", "seconds", "MB"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for row in board.rows:
-        if row.mean is None:
-            continue
-        interval = "" if row.low is None else f"{row.low:.2f} to {row.high:.2f}"
-        table.add_row(
+    rows = [
+        [
             row.method + (" *" if row.status == "incomplete" else ""),
             number(row.mean, ".3f"),
-            interval,
+            "" if row.low is None else f"{row.low:.2f} to {row.high:.2f}",
             number(row.difference, "+.3f"),
             number(row.p, ".3f"),
             number(row.seconds, ".1f"),
             number(row.peak_memory_mb, ",.0f"),
-        )
-    Console().print(table)
+        ]
+        for row in board.rows
+        if row.mean is not None
+    ]
+    heads = ["method", "mean", "95 % interval", "- best", "p", "seconds", "MB"]
+    print_table(f"{board.about['metric']} over {board.about['splits']} splits", heads, rows)
     reasons: dict[str, list[str]] = {}
     for row in board.rows:
         if row.reason:

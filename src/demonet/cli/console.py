@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -120,6 +120,20 @@ def wrote(out: Path, what: str) -> None:
     typer.echo(f"Wrote {out}: {what}.", err=is_standard_output(out))
 
 
+def print_table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table without lines, which would take room from its cells; all but the first column are right-aligned."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=escape(title), title_justify="left", box=None, pad_edge=False)
+    for place, head in enumerate(heads):
+        table.add_column(escape(head), justify="right" if place else "left")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    Console().print(table)
+
+
 class Heartbeat:
     """A context manager that says every so often what is being done, if nothing else has been said.
 
@@ -158,9 +172,8 @@ class Heartbeat:
 
 def console_progress(heartbeat: Heartbeat) -> RunProgress:
     """Progress of a run on stderr: a line per step and per candidate, and a progress bar while training."""
-    from demonet.ensemble.progress import CandidateBar
+    from demonet.progress import CandidateBar, EpochBar
     from demonet.runs import RunProgress
-    from demonet.train.progress import Progress
 
     class ConsoleProgress(RunProgress):
         def message(self, text: str) -> None:
@@ -171,10 +184,14 @@ def console_progress(heartbeat: Heartbeat) -> RunProgress:
         def step(self, what: str) -> None:
             heartbeat.now(what)
 
+        def cell(self, method: str, split: int, done: int, total: int, result: str) -> None:
+            typer.echo(f"{done}/{total} {method}, split {split + 1}: {result}", err=True)
+            heartbeat.now("comparing")
+
         @contextmanager
         def training(self, label: str, epochs: int) -> Iterator[Callable[[Epoch], None]]:
             heartbeat.now(label)
-            with Progress(label, epochs, every=1, seconds=SECONDS) as progress:
+            with EpochBar(label, epochs, every=1, seconds=SECONDS) as progress:
 
                 def on_epoch(epoch: Epoch) -> None:
                     progress(epoch)

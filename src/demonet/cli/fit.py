@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from demonet.cli.console import INTERRUPTED
+from demonet.cli.console import INTERRUPTED, print_table
 from demonet.cli.options import EdgesArgument, FeaturesOption, LabelsOption, Options, with_options
 from demonet.distributed.launch import ended_before, launch, under_torchrun
 from demonet.options import Reading, Settings
@@ -97,60 +96,18 @@ def fit(
 
 def summarise(run: Run, out: Path) -> None:
     """Print the test metric of the model and of the simple baselines, and where the files are."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+    from demonet.runs.facts import run_facts
 
-    from demonet.runs.evaluate import mean_interval, shown
-    from demonet.runs.floors import FLOOR_NAMES
-
-    def interval(bounds: list[float] | None) -> str:
-        return f"{shown(bounds[0])} to {shown(bounds[1])}" if bounds else ""
-
-    console, metrics, metric = Console(), run.metrics, run.metric
-    over = metrics.get("cv")
-    splits = over["splits"] if over and over["mean"] is not None else 1
-
-    if metrics["test_metric"] is not None:
-        title = escape(metric.title[0].upper() + metric.title[1:])
-        better = "" if metric.larger_is_better else " (smaller is better)"
-        table = Table(title=f"{title} on {metrics['split']['test']:,} test {run.kind}{better}", title_justify="left")
-        table.add_column("method", no_wrap=True)
-        heads = [escape(metric.title)] if splits == 1 else ["first split", f"mean of {splits} splits"]
-        for head in (*heads, "95 % interval"):
-            table.add_column(head, justify="right", no_wrap=head == "95 % interval")
-
-        def row(name: str, value: float, bounds: list[float] | None, values: list[float | None] | None) -> None:
-            if splits == 1:
-                table.add_row(name, shown(value), interval(bounds))
-                return
-            known = [value for value in values or [] if value is not None]
-            whole = len(known) == splits
-            mean = f"{shown(fmean(known))} ± {shown(stdev(known))}" if whole else ""
-            table.add_row(name, shown(value), mean, interval(mean_interval(metric, known) if whole else None))
-
-        row("DEMO-Net", metrics["test_metric"], metrics["test_metric_interval"], over and over["test_metric"])
-        if metrics.get("rule") == "refit":
-            strict, every = metrics["strict"], over and over["strict"]["test_metric"]
-            row("DEMO-Net, strict", strict["test_metric"], strict["test_metric_interval"], every)
-        if inductive := metrics.get("inductive", {}).get("refit"):
-            row("DEMO-Net, on another graph", inductive["test_metric"], inductive["test_metric_interval"], None)
-        floors = sorted(metrics["floors"].items(), key=lambda floor: floor[1], reverse=metric.larger_is_better)
-        for name, value in floors:
-            row(f"simple baseline: {FLOOR_NAMES.get(name, name)}", value, None, over and over["floors"].get(name))
-        console.print(table)
-        if metrics.get("rule") == "refit":
-            typer.echo("All are fitted on training and validation items; strict: on training items alone.")
-    if metrics.get("candidates"):
-        members = [row for row in metrics["candidates"] if row["weight"] > 0]
-        best = ", ".join(f"{row['name']} {row['weight']:.2f}" for row in sorted(members, key=_weight)[:4])
+    facts = run_facts(run)
+    for title, heads, rows in facts.tables(run):
+        print_table(title, heads, rows)
+    if facts.rules_told:
+        typer.echo(facts.rules_told)
+    if facts.candidates:
+        members = [row for row in facts.candidates if row["weight"] > 0]
+        best = ", ".join(f"{row['name']} {row['weight']:.2f}" for row in members[:4])
         rest = ", ..." if len(members) > 4 else ""
-        typer.echo(f"{len(members)} of {len(metrics['candidates'])} candidates have a weight: {best}{rest}")
-    if effect := metrics.get("degree_effect"):
-        told = effect.get("verdict") or f"Not measured: {effect['skipped']}."
-        typer.echo(f"Does the degree matter? {told}")
+        typer.echo(f"{len(members)} of {len(facts.candidates)} candidates have a weight: {best}{rest}")
+    if facts.degree:
+        typer.echo(f"Does the degree matter? {facts.degree}")
     typer.echo(f"Wrote {out}: open {out / 'report.html'}; predictions are in {out / 'predictions.csv'}.")
-
-
-def _weight(row: dict[str, Any]) -> float:
-    return -row["weight"]

@@ -12,8 +12,7 @@ def report(run: RunFolder) -> None:
     from demonet.report.page import write
     from demonet.report.run import run_page
     from demonet.runs import load_run
-    from demonet.runs.folder import PAGE, lock_folder, warn_of_damage
-    from demonet.runs.manifest import update_manifest
+    from demonet.runs.folder import PAGE, lock_folder, update_manifest, warn_of_damage
     from demonet.sealed import member
 
     finished = load_run(run)

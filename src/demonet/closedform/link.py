@@ -71,6 +71,16 @@ class Link(NamedTuple):
         return unpack(minimize(objective, start, method="BFGS").x)
 
 
+def normal_scores(count: Array) -> Array:
+    """``[ranks]`` the standard normal quantile at the middle of what each of the ordered classes covers.
+
+    >>> normal_scores(np.array([1, 2, 1])).round(2).tolist()
+    [-1.15, 0.0, 1.15]
+    """
+    share = count / count.sum()
+    return ndtri(np.clip(np.cumsum(share) - share / 2, 1e-3, 1 - 1e-3))
+
+
 def log_loss(log_probabilities: Array, y: Array) -> float:
     """Mean negative log-probability of the classes."""
     return float(-log_probabilities[np.arange(len(y)), y].mean())

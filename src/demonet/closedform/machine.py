@@ -16,11 +16,10 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import torch
-from scipy.special import ndtri
 from torch import Tensor
 from torch_geometric.data import Data
 
-from demonet.closedform.link import SCALES, Link, log_loss
+from demonet.closedform.link import SCALES, Link, log_loss, normal_scores
 from demonet.closedform.nodes import Array, NodeInputs, NodeRows, NodeSetting
 from demonet.closedform.pooled import GraphInputs, GraphSetting
 from demonet.closedform.primal import PrimalRidge
@@ -222,8 +221,7 @@ class KernelMachine:
         if task == "ordinal":
             means = [train.mean_log_degree()[y == c].mean() for c in range(self.num_classes_)]
             ranks = np.argsort(np.argsort(means)) if self.order is None else np.asarray(self.order)
-            share = np.bincount(ranks[y], minlength=len(ranks)) / len(y)
-            self.scores_ = ndtri(np.clip(np.cumsum(share) - share / 2, 1e-3, 1 - 1e-3))
+            self.scores_ = normal_scores(np.bincount(ranks[y], minlength=len(ranks)))
             self.ranks_ = tuple(ranks.tolist())
 
     def _encode(self, y: Array) -> Tensor:

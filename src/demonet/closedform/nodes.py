@@ -30,13 +30,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet.checks import check_edge_index, check_features
-from demonet.data.columns import matrix_kind
 from demonet.data.rows import Rows, pack, to_rows, to_torch, unpack
 from demonet.errors import DemonetError
+from demonet.features.attributes import document_weights, matrix_kind, term_rows
 from demonet.features.graph import adjacency as adjacency_of
 from demonet.features.graph import degree as degree_of
 from demonet.features.structure import GivenSurroundings, radial, settled
-from demonet.features.terms import document_weights, term_rows
 from demonet.nn.hashing import hash_functions
 
 Scheme = Literal["smooth", "weight", "hash"]
@@ -381,7 +380,7 @@ def squares(rows: Rows) -> Array:
 class NodeInputs:
     """Preprocessing of nodes, learned from the training graph (from no label) and applied to any graph.
 
-    Attributes (``data.x``) by their :func:`~demonet.data.columns.matrix_kind`: words become tf-idf; numbers are
+    Attributes (``data.x``) by their :func:`~demonet.features.attributes.matrix_kind`: words become tf-idf; numbers are
     standardised, with a column of ones beside a node's own; node labels stay as they are; without attributes, 12
     radial functions of log(1 + degree) take their place. All rows are brought to unit length, and so is the mean over a
     node's neighbours.

@@ -33,8 +33,8 @@ from demonet.closedform.nodes import (
 )
 from demonet.data.rows import Rows
 from demonet.errors import DemonetError
+from demonet.features.graph import GraphUnion
 from demonet.features.structure import settled
-from demonet.features.union import GraphUnion
 from demonet.kernels.subtree import WLSubtreeKernel
 
 ROUNDS = 3

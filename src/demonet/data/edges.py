@@ -25,7 +25,7 @@ def simple_edges(
     num_nodes: int,
     *,
     weight: np.ndarray | None = None,
-    directed: bool = False,
+    directed: bool | None = False,
     self_loops: SelfLoops = "drop",
     merge: Merge | None = None,
     file: str | Path | None = None,
@@ -42,7 +42,8 @@ def simple_edges(
         target: Node indices, as many as in ``source``.
         num_nodes: Number of nodes; a node without an edge is isolated.
         weight: One number per pair.
-        directed: Whether (u, v) and (v, u) are different edges.
+        directed: Whether (u, v) and (v, u) are different edges; None if nobody has said so: then they are one, and a
+            warning says so, unless every edge is listed in both directions.
         self_loops: ``"drop"`` or ``"keep"``.
         merge: The weight of a repeated edge: ``"sum"``, ``"mean"``, ``"max"`` or ``"last"`` of the listed ones. With
             ``"sum"`` and no weights, an edge that is listed three times has the weight 3.
@@ -65,7 +66,7 @@ def simple_edges(
         weight = None if weight is None else weight[loops]
         _warn(num_loops, "self-loop", "dropped", file, Hint("{self_loops} keeps them", self_loops="keep"))
     del loops
-    merged = None if weight is None else _merge_weights(keys, weight, num_nodes, directed, merge, file)
+    merged = None if weight is None else _merge_weights(keys, weight, num_nodes, bool(directed), merge, file)
     listed = keys.size
     keys, doubled = _distinct(keys)
     if doubled:
@@ -73,8 +74,11 @@ def simple_edges(
     elif listed > keys.size:
         _warn(listed - keys.size, "duplicate edge", "merged", file)
     if not directed:
+        listed = keys.size
         keys, mirrored = _both_directions(keys, num_nodes)
-        if mirrored:
+        if directed is None and listed < keys.size:
+            _tell_direction(mirrored, listed - mirrored, file)
+        elif mirrored:
             _warn(mirrored, "edge", "listed in both directions, merged", file)
     edge_weight = None
     if merged is not None:
@@ -89,7 +93,12 @@ def simple_edges(
 
 
 def _merge_weights(
-    keys: np.ndarray, weight: np.ndarray, num_nodes: int, directed: bool, merge: Merge | None, file: str | Path | None
+    keys: np.ndarray,
+    weight: np.ndarray,
+    num_nodes: int,
+    directed: bool | None,
+    merge: Merge | None,
+    file: str | Path | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The distinct keys ``u * n + v`` (of undirected edges, u <= v), sorted, and the weight of each."""
     pairs = keys if directed else _undirected(keys, num_nodes)
@@ -158,6 +167,13 @@ def _first_of_each(ordered: np.ndarray) -> np.ndarray:
 
 def _alternates(first: np.ndarray) -> bool:
     return first.size > 1 and first.size % 2 == 0 and bool(first[::2].all()) and not first[1::2].any()
+
+
+def _tell_direction(mirrored: int, edges: int, file: str | Path | None) -> None:
+    """Warn that directions are dropped; where some edges have both and others do not, they may mean something."""
+    said = f": {mirrored:,} of {edges:,} are listed in both directions" if mirrored else ""
+    hint = Hint("{directed} keeps the direction", directed=True)
+    warn(DemonetWarning(f"edges are read as undirected{said}", file=file, hint=hint))
 
 
 def _warn(count: int, what: str, done: str, file: str | Path | None, hint: str | None = None) -> None:

@@ -95,7 +95,8 @@ class Collection:
         source: The index of each edge's source, counted over all graphs.
         target: The index of each edge's target.
         graph: The graph of each node: 0, 1, 2, ..., ascending.
-        labels: One label per graph, None for no label.
+        y: The class of each graph, -1 for unlabelled.
+        class_names: The name of each class, in order.
         weight: One number per edge.
         node_labels: One label per node.
         attributes: One row of numbers per node.
@@ -112,7 +113,8 @@ class Collection:
     source: np.ndarray
     target: np.ndarray
     graph: np.ndarray
-    labels: list[Any]
+    y: np.ndarray
+    class_names: list[Any]
     weight: np.ndarray | None = None
     node_labels: list[Any] | None = None
     attributes: np.ndarray | None = None
@@ -133,7 +135,7 @@ class Collection:
 
     def graphs(self, name: str, self_loops: SelfLoops, merge: Merge | None = None) -> GraphSet:
         """Make the edges of all graphs simple at once, then split into graphs."""
-        if not self.labels:
+        if not len(self.y):
             raise DemonetError("the file has no graph", file=self.file)
         across = np.flatnonzero(self.graph[self.source] != self.graph[self.target])
         if across.size:
@@ -149,11 +151,10 @@ class Collection:
             merge=merge,
             file=self.file,
         )
-        sizes = np.bincount(self.graph, minlength=len(self.labels))
+        sizes = np.bincount(self.graph, minlength=len(self.y))
         if (sizes == 0).any():
             raise DemonetError(f"graph {self._graph_id(int(np.argmin(sizes)))} has no nodes", file=self.file)
         x, label_names = self._one_hot()
-        y, class_names = encode_classes(self.labels)
         starts = np.concatenate([[0], np.cumsum(sizes)])
         bounds = np.searchsorted(edge_index[0].numpy(), starts)  # sorted by source, so each graph is one slice
         attributes = None if self.attributes is None else torch.from_numpy(self.attributes.astype(np.float32))
@@ -163,14 +164,14 @@ class Collection:
         for i, (start, end) in enumerate(pairwise(starts)):
             data = Data(edge_index=edge_index[:, bounds[i] : bounds[i + 1]] - int(start), num_nodes=int(end - start))
             data.node_ids = as_attribute(self.node_ids[start:end])
-            data.y = torch.tensor([y[i]])
+            data.y = torch.tensor([self.y[i]])
             for key, rows in (("x", x), ("attributes", attributes)):
                 if rows is not None:
                     data[key] = rows[start:end]
             if weight is not None:
                 data.edge_weight = weight[bounds[i] : bounds[i + 1]]
             graphs.append(data)
-        return GraphSet(graphs, class_names, label_names, name, self.graph_ids)
+        return GraphSet(graphs, self.class_names, label_names, name, self.graph_ids)
 
     def _id(self, node: int) -> Any:
         return self.node_ids[node] if len(self.node_ids) else node

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,12 +13,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from demonet.data.values import as_integer, is_missing, is_number, number_value
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
-
-_NUMERIC = re.compile(r"\s*[+-]?[\d.,]+(e[+-]?\d+)?\s*", re.IGNORECASE)
-_INTEGER = re.compile(r"[+-]?(0x[0-9a-f]{1,40}|[0-9]{1,40})", re.ASCII | re.IGNORECASE)
-# Words for a missing value, in any case: what R, pandas, SQL and spreadsheets write.
-MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none"})
 
 
 @dataclass
@@ -62,23 +57,9 @@ def id_at(ids: Ids, row: int) -> int | str:
     return str(ids.names[ids.codes[row]]) if isinstance(ids, Coded) else int(ids[row])
 
 
-def number_value(text: str) -> int | None:
-    """The integer that a text stands for, in any form.
-
-    >>> number_value("007"), number_value("-0"), number_value("0x10"), number_value("seven")
-    (7, 0, 16, None)
-    """
-    return int(text, 16 if "x" in text.lower() else 10) if _INTEGER.fullmatch(text) else None
-
-
-def as_integer(text: str) -> int | None:
-    """The int64 that is written in this way; None for other forms, such as ``007``.
-
-    >>> as_integer("7"), as_integer("-10"), as_integer("007"), as_integer("0x10"), as_integer("-0")
-    (7, -10, None, None, None)
-    """
-    value = number_value(text)
-    return value if value is not None and str(value) == text and -(2**63) <= value < 2**63 else None
+def take(ids: Ids, numbers: np.ndarray) -> Ids:
+    """The ids with these numbers."""
+    return ids[numbers] if isinstance(ids, np.ndarray) else Coded(ids.codes[numbers], ids.names)
 
 
 def warn_of_forms(names: Iterable[Any], what: str, **where: Any) -> None:
@@ -112,18 +93,6 @@ def ids_of(data: Data) -> list[Any]:
     return ids.tolist() if isinstance(ids, Tensor) else list(ids)
 
 
-def is_missing(value: Any) -> bool:
-    """Whether a value is missing: None, NaN, pandas' NA and NaT, or a word such as ``NA``, ``null`` or ``nan``.
-
-    >>> [is_missing(value) for value in (None, float("nan"), " N/A", "null", "", "no", 0, -1)]
-    [True, True, True, True, True, False, False, False]
-    """
-    if value is None or isinstance(value, str):
-        return value is None or value.strip().lower() in MISSING
-    same = value == value
-    return not (isinstance(same, bool | np.bool_) and same) and np.ndim(value) == 0  # NA == NA is NA
-
-
 def without_missing(labels: Iterable[Any], **where: Any) -> list[Any]:
     """Labels with None for those that are missing; where labels are words, words for a missing value are counted.
 
@@ -137,7 +106,7 @@ def without_missing(labels: Iterable[Any], **where: Any) -> list[Any]:
             if isinstance(label, str) and label.strip():
                 words[label.strip()] += 1
             labels[row] = None
-    if words and any(isinstance(label, str) and not _NUMERIC.fullmatch(label) for label in labels):
+    if words and any(isinstance(label, str) and not is_number(label.replace(",", ".")) for label in labels):
         count = ", ".join(f"{times} {word!r}" for word, times in sorted(words.items()))
         hint = "if it is the name of a class, write another word"
         warn(DemonetWarning(f"labels read as unlabelled: {count}", hint=hint, **where))

@@ -3,90 +3,92 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
 from scipy import sparse
 from torch import Tensor
 
-from demonet.data.columns import Attributes, Columns, as_number
+from demonet.data.columns import Attributes, Columns
 from demonet.data.ids import (
     Ids,
     LabelTable,
     Numbering,
-    as_integer,
     encode_classes,
     id_at,
-    is_missing,
     make_ids,
     warn_of_codes,
     warn_of_forms,
     without_missing,
 )
 from demonet.data.readers import format_of
-from demonet.data.readers.tables import Column, Kind, Table, id_place, is_number, place_of
+from demonet.data.readers.base import ReadOptions
+from demonet.data.readers.tables import ID_KINDS, Table, id_place, place_of
 from demonet.data.rows import to_torch
-from demonet.errors import DemonetError, DemonetWarning, warn
+from demonet.data.values import as_integer, as_number, decimal_mark, is_missing, is_number, two_readings
+from demonet.errors import DemonetError, DemonetWarning, Hint, warn
+from demonet.options import Decimal
+
+_LABEL_NAMES = ("label", "labels", "class", "klasse", "target", "y")
 
 
-@dataclass(frozen=True)
-class TableOptions:
-    """Which columns of a table of labels or features are read.
+class _ById:
+    """What users give for ids, and the table or file that it comes from."""
+
+    def __init__(self, ids: Ids, table: Table | None = None, file: Path | None = None) -> None:
+        self.ids, self.table, self.file = ids, table, file if table is None else table.file
+
+    def where(self, row: int) -> dict[str, Any]:
+        """The file and line of a row, for an error."""
+        return {"file": self.file, "line": None if self.table is None else self.table.line(row)}
+
+
+class Labels(_ById):
+    """Labels by id, and all label columns of a table that has several.
 
     Attributes:
-        id_column: The column of ids, by name or position; None for ``node``, ``node_id``, ``id`` or the first.
-        label_column: The column of labels; None for all others.
-        ignore: Columns that are not features.
+        labels: One label per id, None for unlabelled.
+        columns: The label columns of a table, as text.
+        names: Their names, if they have names.
     """
 
-    id_column: Column = None
-    label_column: Column = None
-    ignore: Sequence[str | int] = ()
-
-    @property
-    def header(self) -> bool | None:
-        """Whether a text table has a header: yes, if one of its columns is given by name."""
-        return True if any(isinstance(c, str) for c in (self.id_column, self.label_column, *self.ignore)) else None
-
-
-class Labelled:
-    """Labels by id, the table that they come from, and all its label columns if it has several."""
-
     def __init__(
-        self,
-        ids: Ids,
-        labels: list[Any],
-        table: Table | None = None,
-        columns: list[list[str | None]] | None = None,
-        names: list[str] | None = None,
+        self, ids: Ids, labels: list[Any], table: Table | None = None, columns: list[list[str | None]] | None = None
     ) -> None:
-        self.table, self.columns, self.names = table, columns or [], names
-        self.ids, self.labels = ids, without_missing(labels, **({} if table is None else {"file": table.file}))
+        super().__init__(ids, table)
+        self.columns, self.names = columns or [], list[str]()
+        self.labels = without_missing(labels, file=self.file)
 
     @classmethod
-    def read(cls, table: Table, kind: str, options: TableOptions) -> Labelled:
+    def read(cls, table: Table, numbering: Numbering, options: ReadOptions) -> Self:
         """A table of ids and labels; a label that is empty or a word such as ``NA`` means unlabelled."""
         at = id_place(table, options.id_column)
         if options.label_column is None:
             places = [place for place in range(table.width) if place != at]
+            usual = [place for place in places if table.names and table.names[place].lower() in _LABEL_NAMES]
+            places = usual if len(usual) == 1 else places
         else:
             places = [place_of(table, options.label_column, "label_column")]
         _check_width(table, places, "labels")
-        kinds: list[Kind] = ["str id" if kind == "str" else "id", *["text"] * len(places)]  # type: ignore[list-item]
-        ids, *columns = table.columns([at, *places], kinds)
-        columns = [_with_points(column) for column in columns]
+        kinds = [ID_KINDS["str"] if numbering.kind == "str" else "id", *["text"] * len(places)]
+        ids, *columns = table.columns([at, *places], kinds)  # type: ignore[arg-type]
+        if _has_unknown_header(table, ids, numbering, columns[0]):
+            table.take_header()
+            ids, *columns = table.columns([at, *places], kinds)  # type: ignore[arg-type]
+        if options.label_column is None and table.names is not None and len(places) > 1:
+            _check_numbers(table, places, columns)
+        columns = [
+            _with_points(column, options.decimal, table.named(place), table.file)
+            for column, place in zip(columns, places, strict=True)
+        ]
         labels = columns[0]
         if all(is_missing(label) or as_integer(label) is not None for label in labels):
             labels = [label if is_missing(label) else int(label) for label in labels]
-        names = None if table.names is None else [table.names[place] for place in places]
-        return cls(ids, labels, table, columns, names)
-
-    def where(self, row: int) -> dict[str, Any]:
-        """The file and line of a row, for an error."""
-        return {} if self.table is None else {"file": self.table.file, "line": self.table.line(row)}
+        found = cls(ids, labels, table, columns)
+        found.names = [] if table.names is None else [table.names[place] for place in places]
+        return found
 
     @property
     def name(self) -> str | None:
@@ -97,9 +99,8 @@ class Labelled:
         """The class index of each node, -1 for unlabelled, and the class names in order."""
         codes, names = encode_classes(self.labels)
         if len(self.columns) < 2:  # in several columns of 0 and 1, -1 is unknown
-            where = {} if self.table is None else {"file": self.table.file}
-            warn_of_codes(names, **where)
-            warn_of_forms(names, "labels", **where)
+            warn_of_codes(names, file=self.file)
+            warn_of_forms(names, "labels", file=self.file)
         rows = np.flatnonzero(codes >= 0)
         numbers, codes = numbering.find(self.ids)[rows], codes[rows]
         y = np.full(numbering.node_ids.size, -1, dtype=np.int64)
@@ -110,19 +111,19 @@ class Labelled:
             first, second = names[y[numbers[clash[0]]]], self.labels[row]
             problem = f"{id_at(self.ids, row)!r} is labelled {second!r}, but was labelled {first!r} before"
             raise DemonetError(problem, **self.where(row))
+        _tell_repeated(numbers.size - int((y >= 0).sum()), self.file)
         return torch.from_numpy(y), names
 
     def encode_table(self, numbering: Numbering) -> LabelTable | None:
         """All label columns by node; None if there is only one."""
-        if len(self.columns) < 2 or self.table is None:
+        if len(self.columns) < 2:
             return None
         names = self.names or [f"label {number}" for number in range(1, len(self.columns) + 1)]
         rows = np.full((len(self.labels), len(self.columns)), np.nan)
         for place, cells in enumerate(self.columns):
             for row, cell in enumerate(cells):
-                if is_missing(cell):
+                if cell is None or is_missing(cell):
                     continue
-                assert cell is not None
                 if not (is_number(cell) and abs(float(cell)) != np.inf):
                     problem = f"{cell!r} is not a number, in column {names[place]!r}"
                     return LabelTable(names, None, DemonetError(problem, **self.where(row)))
@@ -138,21 +139,41 @@ class Labelled:
         return LabelTable(names, values)
 
 
-def _with_points(column: list[str | None]) -> list[str | None]:
-    """A column of numbers, some with decimal commas, with decimal points; any other column as it is."""
-    texts = [text for text in column if text is not None and not is_missing(text)]
-    if not any("," in text for text in texts) or any(as_number(text) is None for text in texts):
+def _check_numbers(table: Table, places: list[int], columns: list[list[str | None]]) -> None:
+    """Refuse to choose among several columns that are not all numbers: which of them are the labels?"""
+    for column in columns:
+        known = [text for text in column if text is not None and not is_missing(text)]
+        words = sum(as_number(text) is None and as_number(text, ",") is None for text in known)
+        if 2 * words > len(known):  # fewer are mistakes, of which an error names the first
+            guess = (table.names or [])[places[0]]
+            hint = Hint("name it: {label_column}", label_column=guess)
+            raise DemonetError(f"which column has the labels? {table.described(places)}", file=table.file, hint=hint)
+
+
+def _with_points(column: list[str | None], decimal: Decimal | None, name: str, file: Path | None) -> list[str | None]:
+    """A column of numbers with decimal commas or thousands separators in plain form; any other column as it is."""
+    texts = {text for text in column if text is not None and not is_missing(text)}
+    if all(map(is_number, texts)) and decimal != ",":
         return column
-    return [text if text is None or is_missing(text) else text.replace(",", ".") for text in column]
+    mark = decimal_mark(texts, decimal)
+    if mark is None:
+        raise two_readings(next(text for text in texts if "," in text), name, file=file)
+    numbers = {text: as_number(text, mark) for text in texts}
+    if None in numbers.values():
+        return column
+    plain = {text: text if is_number(text) and n == float(text) else f"{n:.15g}" for text, n in numbers.items()}
+    if any(text != other for text, other in plain.items()):
+        warn(DemonetWarning(f"decimal commas or thousands separators read in {name}", file=file))
+    return [text if text is None else plain.get(text, text) for text in column]
 
 
-def from_mapping(labels: Any) -> Labelled:
+def from_mapping(labels: Any) -> Labels:
     """A dict, a pandas Series, or anything with ``items()``, from id to label."""
     pairs = list(labels.items())
-    return Labelled(make_ids(key for key, _ in pairs), [value for _, value in pairs])
+    return Labels(make_ids(key for key, _ in pairs), [value for _, value in pairs])
 
 
-def from_sequence(labels: Any, nodes: Ids) -> Labelled:
+def from_sequence(labels: Any, nodes: Ids, name: str | None = None) -> Labels:
     """One label per node, in the order of the nodes; in a tensor of integers, -1 is unlabelled."""
     if isinstance(labels, Tensor):
         integers = not labels.is_floating_point()
@@ -163,13 +184,16 @@ def from_sequence(labels: Any, nodes: Ids) -> Labelled:
     labels = list(labels)  # a label may itself be a sequence, such as a tuple
     if len(labels) != len(nodes):
         raise DemonetError(f"{len(labels)} labels for {len(nodes)} nodes", hint="pass one label per node")
-    return Labelled(nodes, labels)
+    found = Labels(nodes, labels)
+    found.names = [] if name is None else [name]
+    return found
 
 
-class Featured:
+class FeatureRows(_ById):
     """Rows of features by id.
 
     Attributes:
+        rows: A NumPy array or a SciPy sparse matrix, one row per id.
         columns: What the columns of a table are; None for a matrix.
     """
 
@@ -181,28 +205,56 @@ class Featured:
         file: Path | None = None,
         columns: Columns | None = None,
     ) -> None:
-        self.ids, self.rows, self.table, self.file, self.columns = ids, rows, table, file, columns
+        super().__init__(ids, table, file)
+        self.rows, self.columns = rows, columns
 
-    def where(self, row: int) -> dict[str, Any]:
-        """The file and line of a row, for an error."""
-        return {"file": self.file} if self.table is None else {"file": self.table.file, "line": self.table.line(row)}
+    @classmethod
+    def read(cls, table: Table, numbering: Numbering, options: ReadOptions) -> Self:
+        """A table of ids and values, encoded as ``options.columns`` says, or as the table itself does."""
+        at, kind = id_place(table, options.id_column), ID_KINDS["str"] if numbering.kind == "str" else "id"
+        (ids,) = table.columns([at], [kind])
+        if _has_unknown_header(table, ids, numbering):
+            table.take_header()
+            (ids,) = table.columns([at], [kind])
+        left_out = {at}
+        if options.columns is None:
+            left_out |= {place_of(table, column, "ignore") for column in options.ignore or ()}
+        if options.label_column is not None:
+            left_out.add(place_of(table, options.label_column, "label_column"))
+        places = [place for place in range(table.width) if place not in left_out]
+        _check_width(table, places, "features")
+        given = Attributes(
+            [f"column {place + 1}" if table.names is None else table.names[place] for place in places],
+            table.values(places),
+            named=table.names is not None,
+            file=table.file,
+            line=table.line,
+            text=lambda place: table.columns([places[place]], ["text"])[0],
+            decimal=options.decimal,
+        )
+        columns = options.columns or Columns.learn(given)
+        return cls(ids, columns.encode(given), table, columns=columns)
 
     def encode(self, numbering: Numbering) -> Tensor:
         """One float32 row per node; dense, or CSR if the matrix is sparse. A node without a row in a table gets one."""
         numbers = numbering.find(self.ids)
-        times = np.bincount(numbers, minlength=numbering.node_ids.size)
-        if (times > 1).any():
-            node = int(np.argmax(times > 1))
-            row = int(np.flatnonzero(numbers == node)[1])
-            raise DemonetError(f"two feature rows for node {id_at(self.ids, row)!r}", **self.where(row))
-        missing = np.flatnonzero(times == 0)
+        first = np.full(numbering.node_ids.size, -1)
+        first[numbers[::-1]] = np.arange(numbers.size)[::-1]
+        again = np.flatnonzero(first[numbers] != np.arange(numbers.size))
+        if again.size:
+            differ = again[(self.rows[again] != self.rows[first[numbers[again]]]).any(1)]
+            if differ.size:
+                row = int(differ[0])
+                raise DemonetError(f"two different rows for node {id_at(self.ids, row)!r}", **self.where(row))
+            _tell_repeated(again.size, self.file)
+            self.rows, numbers = np.delete(self.rows, again, 0), np.delete(numbers, again)
+        missing = np.flatnonzero(first < 0)
         if missing.size:
             name = numbering.node_ids.tolist()[int(missing[0])]
-            problem = f"no feature row for node {name!r} ({missing.size} of {times.size} nodes have none)"
-            file = self.where(0).get("file")
+            problem = f"no feature row for node {name!r} ({missing.size} of {first.size} nodes have none)"
             if self.columns is None:
-                raise DemonetError(problem, file=file)
-            warn(DemonetWarning(f"{problem}: all their values count as missing", file=file))
+                raise DemonetError(problem, file=self.file)
+            warn(DemonetWarning(f"{problem}: all their values count as missing", file=self.file))
             self.rows = np.concatenate([self.rows, np.tile(self.columns.absent(), (missing.size, 1))])
             numbers = np.concatenate([numbers, missing])
         order = np.empty(numbers.size, dtype=np.int64)
@@ -214,7 +266,13 @@ class Featured:
         return torch.from_numpy(np.ascontiguousarray(self.rows[order], dtype=np.float32))
 
 
-def starts_with_header(table: Table, ids: Ids, numbering: Numbering, labels: list[Any] | None = None) -> bool:
+def _tell_repeated(count: int, file: Path | None) -> None:
+    if count:
+        rows = "a row that repeats" if count == 1 else f"{count:,} rows that repeat"
+        warn(DemonetWarning(f"{rows} another merged", file=file))
+
+
+def _has_unknown_header(table: Table, ids: Ids, numbering: Numbering, labels: list[Any] | None = None) -> bool:
     """Whether the first row is a header that was not recognised.
 
     It is, if no edge has its id, which is not a number, while edges have all other ids, or no other row has its label.
@@ -233,33 +291,9 @@ def _check_width(table: Table, places: Sequence[int], what: str) -> None:
         raise DemonetError(f"one column, but ids and {what} are expected", file=table.file, hint=hint)
 
 
-def read_features(table: Table, kind: str, options: TableOptions, learned: Columns | None = None) -> Featured:
-    """Features from a table of ids and values, encoded as ``learned`` says, or as the table itself does."""
-    at = id_place(table, options.id_column)
-    left_out = {at}
-    if learned is None:
-        left_out |= {place_of(table, column, "ignore") for column in options.ignore}
-    if options.label_column is not None:
-        left_out.add(place_of(table, options.label_column, "label_column"))
-    places = [place for place in range(table.width) if place not in left_out]
-    _check_width(table, places, "features")
-    (ids,) = table.columns([at], ["str id" if kind == "str" else "id"])
-    names = [f"column {place + 1}" if table.names is None else table.names[place] for place in places]
-    given = Attributes(
-        names,
-        table.values(places),
-        named=table.names is not None,
-        file=table.file,
-        line=table.line,
-        text=lambda place: table.columns([places[place]], ["text"])[0],
-    )
-    columns = learned or Columns.learn(given)
-    return Featured(ids, columns.encode(given), table, columns=columns)
-
-
 def from_attributes(
     names: Sequence[str], values: Sequence[Sequence[Any]], nodes: Ids, learned: Columns | None, file: Path | None
-) -> Featured:
+) -> FeatureRows:
     """Features from node attributes of a graph, each with one value per node in the order of the nodes."""
     import pyarrow as pa
 
@@ -277,7 +311,7 @@ def from_attributes(
             raise DemonetError(f"node attribute {name!r} is neither numbers nor text: {error}", file=file) from None
     given = Attributes(names, columns, file=file)
     learned = learned or Columns.learn(given)
-    return Featured(nodes, learned.encode(given), file=file, columns=learned)
+    return FeatureRows(nodes, learned.encode(given), file=file, columns=learned)
 
 
 def open_table(content: bytes, path: Path, header: bool | None = None, words: bool = False) -> Table:
@@ -289,7 +323,7 @@ def open_table(content: bytes, path: Path, header: bool | None = None, words: bo
     return table(content, path, header, words)
 
 
-def from_matrix_rows(matrix: Any, nodes: Ids, file: Path | None = None, columns: Columns | None = None) -> Featured:
+def from_matrix_rows(matrix: Any, nodes: Ids, file: Path | None = None, columns: Columns | None = None) -> FeatureRows:
     """An array, tensor or sparse matrix with one row per node, in the order of the nodes."""
     if isinstance(matrix, Tensor):
         matrix = matrix.detach().cpu()
@@ -300,4 +334,4 @@ def from_matrix_rows(matrix: Any, nodes: Ids, file: Path | None = None, columns:
         raise DemonetError(f"features of shape {list(matrix.shape)} and type {matrix.dtype}, not a matrix", file=file)
     if matrix.shape[0] != len(nodes):
         raise DemonetError(f"{matrix.shape[0]} feature rows for {len(nodes)} nodes", file=file)
-    return Featured(nodes, matrix, file=file, columns=columns)
+    return FeatureRows(nodes, matrix, file=file, columns=columns)

@@ -6,12 +6,11 @@ and labels and features are matched to its nodes. Every file is opened once.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import networkx as nx
 import numpy as np
@@ -33,71 +32,28 @@ from demonet.data.ids import (
     make_ids,
     number_ends,
     number_listed,
-    number_value,
+    take,
     warn_of_forms,
 )
 from demonet.data.node_data import (
-    Featured,
-    Labelled,
-    TableOptions,
+    FeatureRows,
+    Labels,
     from_attributes,
     from_mapping,
     from_matrix_rows,
     from_sequence,
     open_table,
-    read_features,
-    starts_with_header,
 )
 from demonet.data.readers import TEXT, format_of
-from demonet.data.readers.base import MASKS, GraphOptions, InputFiles, Listing
-from demonet.data.readers.graphml import from_data, from_networkx, take
+from demonet.data.readers.base import MASKS, InputFiles, Listing, ReadOptions
+from demonet.data.readers.graphml import from_data, from_networkx
 from demonet.data.readers.matrix import from_matrix
 from demonet.data.readers.parquet import FrameTable, is_frame
-from demonet.data.readers.tables import Column, Kind, Table, edge_columns, id_place, place_of, read_edges
+from demonet.data.readers.tables import Kind, Table, edge_columns, place_of, read_edges
 from demonet.data.readers.tu import read_tu
+from demonet.data.values import number_value
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
-from demonet.options import Merge, SelfLoops
-
-Kinds = Literal["auto", "nodes", "graphs"]
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """The keyword arguments of :func:`read_graph`, with their defaults."""
-
-    source: Column = None
-    target: Column = None
-    weight: Column | bool = None
-    directed: bool | None = None
-    self_loops: SelfLoops = "drop"
-    ids: str = "auto"
-    header: bool | None = None
-    matrix: str | None = None
-    add_isolated: bool = False
-    id_column: Column = None
-    label_column: Column = None
-    ignore: tuple[str | int, ...] = ()
-    merge: Merge | None = None
-    columns: Columns | None = None
-
-    def __post_init__(self) -> None:
-        if self.ids not in ("auto", "int", "str"):
-            raise DemonetError(f"{self.ids!r} is not 'auto', 'int' or 'str'", argument="ids")
-
-    @property
-    def table_header(self) -> bool | None:
-        """Whether a table of edges has a header: yes, if one of its columns is given by name."""
-        named = any(isinstance(column, str) for column in (self.source, self.target, self.weight))
-        return True if named and self.header is None else self.header
-
-    @property
-    def of_labels(self) -> TableOptions:
-        """The columns of a table of labels."""
-        return TableOptions(self.id_column, self.label_column)
-
-    def of_features(self, same_table: bool) -> TableOptions:
-        """The columns of a table of features; if the labels are in the same table, they are left out."""
-        return TableOptions(self.id_column, self.label_column if same_table else None, self.ignore)
+from demonet.options import Column, Decimal, Merge, SelfLoops
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,19 +82,20 @@ def read_graph(
     labels: Any = None,
     features: Any = None,
     *,
-    source: Column = None,
-    target: Column = None,
-    weight: Column | bool = None,
+    source: Column | None = None,
+    target: Column | None = None,
+    weight: Column | bool | None = None,
     directed: bool | None = None,
     self_loops: SelfLoops = "drop",
-    ids: str = "auto",
+    ids: Literal["auto", "int", "str"] = "auto",
     header: bool | None = None,
     matrix: str | None = None,
     add_isolated: bool = False,
-    id_column: Column = None,
-    label_column: Column = None,
+    id_column: Column | None = None,
+    label_column: Column | None = None,
     ignore: Iterable[str | int] = (),
     merge: Merge | None = None,
+    decimal: Decimal | None = None,
     columns: Columns | None = None,
 ) -> Data:
     """Read one graph as a checked Data: simple, sorted, undirected edges listed in both directions.
@@ -157,8 +114,9 @@ def read_graph(
             the ids, unless a column is called ``node``, ``node_id`` or ``id``); or a matrix with one row per node, as a
             file (``.npy``, ``.npz``, ``.mtx``), as an object, or by its name in ``edges``; or a list of names of node
             attributes; or ``"all"`` for all node attributes except the labels.
-        source: The column of an edge's source, by name or by position from 0. Default: ``"source"`` or the first.
-        target: The column of its target. Default: ``"target"`` or the second.
+        source: The column of an edge's source, by name or by position from 0. Default: ``"source"`` or another usual
+            name, otherwise the first, unless it has dates, decimals or few values.
+        target: The column of its target. Default: ``"target"``, otherwise the second, in the same way.
         weight: The column of its weight, or the edge attribute. Default: ``"weight"``, or the third of three columns
             without a header. ``False`` reads no weights. Weights that are all 1 are left out.
         directed: Whether edges are directed. Default: what the source says, otherwise undirected.
@@ -171,11 +129,14 @@ def read_graph(
             error.
         id_column: The column of ids in tables of labels and features, by name or position. Default: ``node``,
             ``node_id`` or ``id``, otherwise the first.
-        label_column: The column of labels. Default: the first after the ids. If labels and features are the same table,
-            it is not a feature.
+        label_column: The column of labels. Default: ``label``, ``class``, ``target`` or ``y``, otherwise the only one
+            beside the ids; several columns of numbers are all read. If labels and features are the same table, it is
+            not a feature.
         ignore: Columns of the table of features that are left out.
         merge: The weight of an edge that is listed several times: ``"sum"``, ``"mean"``, ``"max"`` or ``"last"``.
             Default: repetitions are copies if no edge has two different weights; otherwise all weights are added.
+        decimal: The decimal mark of numbers in text, ``"."`` or ``","``. Default: the one that fits all numbers of a
+            column; thousands may be separated.
         columns: How a table of features is encoded, as learned from another one: its ``data.columns``.
 
     Returns:
@@ -186,20 +147,21 @@ def read_graph(
         names).
     """
     options = ReadOptions(
-        source,
-        target,
-        weight,
-        directed,
-        self_loops,
-        ids,
-        header,
-        matrix,
-        add_isolated,
-        id_column,
-        label_column,
-        tuple(ignore),
-        merge,
-        columns,
+        directed=directed,
+        source=source,
+        target=target,
+        weight=weight,
+        id_column=id_column,
+        label_column=label_column,
+        ignore=list(ignore),
+        merge=merge,
+        decimal=decimal,
+        add_isolated=add_isolated,
+        self_loops=self_loops,
+        ids=ids,
+        header=header,
+        matrix=matrix,
+        columns=columns,
     )
     files = InputFiles()
     if isinstance(edges, str | Path):
@@ -215,14 +177,14 @@ def read_graphs(
     graphs: Any,
     labels: Any = None,
     *,
-    graph: Column = None,
-    source: Column = None,
-    target: Column = None,
-    weight: Column | bool = None,
+    graph: Column | None = None,
+    source: Column | None = None,
+    target: Column | None = None,
+    weight: Column | bool | None = None,
     self_loops: SelfLoops = "drop",
     name: str | None = None,
-    id_column: Column = None,
-    label_column: Column = None,
+    id_column: Column | None = None,
+    label_column: Column | None = None,
     merge: Merge | None = None,
 ) -> GraphSet:
     """Read many graphs as a checked `GraphSet`: each simple and undirected, edges listed in both directions.
@@ -249,26 +211,20 @@ def read_graphs(
     """
     if not isinstance(graphs, str | Path):
         return _from_list(graphs, labels, self_loops, name or "graphs")
+    options = ReadOptions(
+        items="graphs",
+        source=source,
+        target=target,
+        weight=weight,
+        graph=graph,
+        id_column=id_column,
+        label_column=label_column,
+        merge=merge,
+        self_loops=self_loops,
+    )
     path, files = Path(graphs), InputFiles()
-    if path.is_dir():
-        collection = read_tu(path, files)
-    else:
-        content, reader = files.read(path), format_of(path).graphs
-        if graph is None and reader is not None:
-            collection = reader(content, path)
-        else:
-            table = open_table(content, path, True if graph is None or isinstance(graph, str) else None)
-            options = ReadOptions(
-                source,
-                target,
-                weight,
-                self_loops=self_loops,
-                merge=merge,
-                id_column=id_column,
-                label_column=label_column,
-            )
-            collection = _collect(table, labels, graph, options, files)
-    return collection.graphs(name or path.stem, self_loops, merge)
+    content = b"" if path.is_dir() else files.read(path)
+    return _collection(content, path, labels, options, files).graphs(name or path.stem, self_loops, merge)
 
 
 def read_problem(
@@ -278,12 +234,11 @@ def read_problem(
     options: ReadOptions,
     files: InputFiles,
     *,
-    kind: Kinds = "auto",
-    graph: Column = None,
+    tell_direction: bool = True,
 ) -> ReadResult:
     """Read a file that holds one graph or many.
 
-    With ``kind="auto"``, a folder, a table with a column ``graph`` and a text file that starts with the number of its
+    With ``items="auto"``, a folder, a table with a column ``graph`` and a text file that starts with the number of its
     graphs hold many graphs; any other file holds one.
 
     Args:
@@ -291,35 +246,24 @@ def read_problem(
         labels, features: As in :func:`read_graph`.
         options: How to read it.
         files: Opens the files.
-        kind: ``"nodes"`` for one graph, ``"graphs"`` for many.
-        graph: The column of the graph, as in :func:`read_graphs`.
+        tell_direction: Whether to warn if edges are taken for undirected ones although nobody has said so.
     """
-    kind = "graphs" if kind == "auto" and (edges.is_dir() or graph is not None) else kind
-    if edges.is_dir() and kind == "graphs":
-        _check_only_edges(edges, labels, features)
-        return _result(read_tu(edges, files), edges, options, features)
-    content, form = files.read(edges), format_of(edges)
-    table = None
-    if form.table is not None and (form is not TEXT or graph is not None):
-        header = True if isinstance(graph, str) else options.table_header
-        table = open_table(content, edges, header)
-        if kind == "auto" and "graph" in (table.names or []):
-            kind = "graphs"
-    elif kind == "auto" and form is TEXT and edges.name.lower().removesuffix(".gz").endswith(".txt") and labels is None:
-        first = content.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0].split()
-        kind = "graphs" if len(first) == 1 and first[0].isdigit() else "nodes"
-    if kind != "graphs":
-        return _build(_describe_file(content, edges, options, table), labels, features, options, files)
-    if table is None and form.graphs is not None:
-        _check_only_edges(edges, labels, features)
-        return _result(form.graphs(content, edges), edges, options, features)
-    _check_only_edges(edges, None, features and "a table")
-    table = table or open_table(content, edges, True)
-    collection = _collect(table, labels, graph, options, files)
-    return _result(collection, edges, options)
-
-
-def _result(collection: Collection, edges: Path, options: ReadOptions, features: str | None = None) -> ReadResult:
+    folder = edges.is_dir() and options.items != "nodes"
+    content, table = b"" if folder else files.read(edges), None
+    form = format_of(edges)
+    if not folder and form.table is not None and (form is not TEXT or options.graph is not None):
+        table = open_table(content, edges, _edge_header(options))
+    many = options.items == "graphs" or folder
+    if options.items == "auto" and not many:
+        many = options.graph is not None or (table is not None and "graph" in (table.names or []))
+        many = many or (table is None and labels is None and _counts_graphs(content, edges))
+    if not many:
+        listing = _describe_file(content, edges, options, table)
+        return _build(listing, labels, features, options, files, tell_direction)
+    if features not in (None, "attributes") or (features is not None and table is not None):
+        hint = Hint("node attributes of a TU folder or a GIN file are used with {features}", features="attributes")
+        raise DemonetError("not allowed for a set of graphs", argument="features", file=edges, hint=hint)
+    collection = _collection(content, edges, labels, options, files, table)
     for what in collection.unused:
         warn(DemonetWarning(f"{what} are not used: no model here reads them", file=edges))
     collection.with_attributes = features == "attributes"
@@ -328,29 +272,48 @@ def _result(collection: Collection, edges: Path, options: ReadOptions, features:
     if collection.attributes is not None and collection.node_labels is not None and features is None:
         problem = f"{collection.attributes.shape[1]} node attributes are not used, only node labels"
         warn(DemonetWarning(problem, file=edges, hint=Hint("{features} uses them, too", features="attributes")))
-    graphs = collection.graphs(edges.stem, options.self_loops, options.merge)
+    graphs = collection.graphs(edges.stem, options.self_loops or "drop", options.merge)
     return ReadResult(graphs, False, collection.column_names, collection.label_table, collection.label_name)
 
 
-def _check_only_edges(edges: Path, labels: str | None, features: str | None) -> None:
-    """Refuse arguments for what a set of graphs has inside."""
-    if features not in (None, "attributes"):
-        hint = Hint("node attributes of a TU folder or a GIN file are used with {features}", features="attributes")
-        raise DemonetError("not allowed for a set of graphs", argument="features", file=edges, hint=hint)
-    if labels is not None:
-        raise DemonetError("not allowed, this format has its own labels", argument="labels", file=edges)
+def _counts_graphs(content: bytes, path: Path) -> bool:
+    """Whether a text file starts with the number of its graphs."""
+    if format_of(path) is not TEXT or not path.name.lower().removesuffix(".gz").endswith(".txt"):
+        return False
+    first = content.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0].split()
+    return len(first) == 1 and first[0].isdigit()
+
+
+def _edge_header(options: ReadOptions) -> bool | None:
+    """Whether a table of edges has a header: yes, if one of its columns is given by name."""
+    named = any(isinstance(c, str) for c in (options.source, options.target, options.weight, options.graph))
+    return True if named and options.header is None else options.header
+
+
+def _collection(
+    content: bytes, path: Path, labels: Any, options: ReadOptions, files: InputFiles, table: Table | None = None
+) -> Collection:
+    """The graphs of a folder or file; ``table`` is its table, if it has been parsed."""
+    reader = format_of(path).graphs
+    if path.is_dir() or (table is None and options.graph is None and reader is not None):
+        if labels is not None:
+            raise DemonetError("not allowed, this format has its own labels", argument="labels", file=path)
+        return read_tu(path, files) if path.is_dir() or reader is None else reader(content, path)
+    if table is None:
+        table = open_table(content, path, True if options.graph is None else _edge_header(options))
+    return _collect(table, labels, options, files)
 
 
 def _describe(edges: Any, options: ReadOptions) -> Listing:
     """Describe the graph in an object."""
     if isinstance(edges, nx.Graph):
-        return from_networkx(edges, _graph_options(options))
+        return from_networkx(edges, options)
     if isinstance(edges, Data):
         return from_data(edges)
     if sparse.issparse(edges) or isinstance(edges, np.ndarray):
         return from_matrix(edges)
     if is_frame(edges):
-        return read_edges(FrameTable(edges), options.source, options.target, options.weight, options.ids)
+        return read_edges(FrameTable(edges), options)
     if isinstance(edges, list | tuple | set):
         return _from_pairs(edges, options.ids)
     hint = "pass a file name, a data frame, a list of pairs, a NetworkX graph, a SciPy or NumPy matrix, or a PyG Data"
@@ -381,64 +344,64 @@ def _describe_file(content: bytes, path: Path, options: ReadOptions, table: Tabl
     """Describe the graph in a file; ``table`` is its table, if it has been parsed."""
     form = format_of(path)
     if form.graph is not None:
-        return form.graph(content, path, _graph_options(options))
+        return form.graph(content, path, options)
     if form.matrix is not None:
         return from_matrix(form.matrix(content, path), path)
-    table = table or open_table(content, path, options.table_header)
-    return read_edges(table, options.source, options.target, options.weight, options.ids)
+    return read_edges(table or open_table(content, path, _edge_header(options)), options)
 
 
-def _graph_options(options: ReadOptions) -> GraphOptions:
-    return GraphOptions(options.weight if isinstance(options.weight, str) else None, options.ids, options.matrix)
-
-
-def _build(listing: Listing, labels: Any, features: Any, options: ReadOptions, files: InputFiles) -> ReadResult:
+def _build(
+    listing: Listing, labels: Any, features: Any, options: ReadOptions, files: InputFiles, tell_direction: bool = False
+) -> ReadResult:
     """Number the nodes, make the edges simple, match labels and features to the nodes, check the result."""
     numbering, ends = _number(listing)
     nodes = listing.nodes if listing.nodes is not None else numbering.node_ids
-    labelled = _labelled(labels, listing, numbering, nodes, files, options)
-    featured = _featured(features, labels, listing, numbering, nodes, files, options)
-    for given in (labelled, featured):
-        if given is not None:
-            numbering = _add_unknown(given, numbering, options.add_isolated)
+    named, labels = labels is not None, listing.labels if labels is None else labels
+    features = listing.features if features is None else features
+    labelled = None if labels is None else _labels(labels, listing, numbering, nodes, files, options)
+    same_table = features is labels or (isinstance(features, str | Path) and str(features) == str(labels))
+    featured = None
+    if features is not None:
+        given = options if same_table else replace(options, label_column=None)
+        featured = _features(features, labels, listing, numbering, nodes, files, given)
+    for given_by_id in (labelled, featured):
+        if given_by_id is not None:
+            numbering = _add_unknown(given_by_id, numbering, options.add_isolated)
     if numbering.kind == "str":
         warn_of_forms(numbering.node_ids, "ids", file=listing.file)
     data = Data(num_nodes=numbering.node_ids.size, node_ids=as_attribute(numbering.node_ids))
     weights = listing.weight if options.weight is not False else None
-    directed = bool(listing.directed if options.directed is None else options.directed)
+    said = listing.directed if options.directed is None else options.directed
+    directed = bool(said)
     data.edge_index, edge_weight = simple_edges(
         ends.pop(0),
         ends.pop(0),
         data.num_nodes,
         weight=None if weights is None or (weights == 1).all() else weights,
-        directed=directed,
-        self_loops=options.self_loops,
+        directed=said if tell_direction else directed,
+        self_loops=options.self_loops or "drop",
         merge=options.merge,
         file=listing.file,
     )
     check_edge_index(data.edge_index, data.num_nodes, file=listing.file)
     if edge_weight is not None:
         data.edge_weight = edge_weight
+    columns = None
     if featured is not None:
         data.x = featured.encode(numbering)
         if featured.columns is not None:
             data.columns = featured.columns
+            columns = featured.columns.names if featured.columns.named else None
         check_features(data.x, data.num_nodes, file=featured.where(0).get("file"))
+    table, name = None, None
     if labelled is not None:
         data.y, data.class_names = labelled.encode(numbering)
         check_labels(data.y, data.num_nodes, len(data.class_names))
-    for name in MASKS:
-        if name in listing.inside:
-            data[name] = _mask(listing.inside[name], name, data.num_nodes, listing.file)
-    known = data.get("columns")
-    return ReadResult(
-        data,
-        directed,
-        known.names if known is not None and known.named else None,
-        None if labelled is None else labelled.encode_table(numbering),
-        _label_name(labels, labelled, listing),
-        weights is not None,
-    )
+        table, name = labelled.encode_table(numbering), labelled.name if named else None
+    for mask in MASKS:
+        if mask in listing.inside:
+            data[mask] = _mask(listing.inside[mask], mask, data.num_nodes, listing.file)
+    return ReadResult(data, directed, columns, table, name, weights is not None)
 
 
 def _mask(given: Any, name: str, num_nodes: int, file: Path | None) -> torch.Tensor:
@@ -450,12 +413,6 @@ def _mask(given: Any, name: str, num_nodes: int, file: Path | None) -> torch.Ten
         given = torch.from_numpy(cells.astype(np.bool_))
     added = given.new_zeros(max(num_nodes - given.size(0), 0), *given.shape[1:])
     return torch.cat([given, added]).cpu()
-
-
-def _label_name(labels: Any, labelled: Labelled | None, listing: Listing) -> str | None:
-    if isinstance(labels, str) and labels in listing.inside:
-        return labels
-    return None if labelled is None else labelled.name
 
 
 def _number(listing: Listing) -> tuple[Numbering, list[np.ndarray]]:
@@ -470,43 +427,21 @@ def _number(listing: Listing) -> tuple[Numbering, list[np.ndarray]]:
     return numbering, ends
 
 
-def _labelled(
+def _labels(
     labels: Any, listing: Listing, numbering: Numbering, nodes: Ids, files: InputFiles, options: ReadOptions
-) -> Labelled | None:
-    labels = listing.labels if labels is None else labels
-    if labels is None:
-        return None
+) -> Labels:
     if isinstance(labels, str) and labels in listing.inside:
-        return from_sequence(listing.inside[labels], nodes)
+        return from_sequence(listing.inside[labels], nodes, labels)
     if isinstance(labels, str | Path):
-        return _read_labels(files, _file(labels, listing, "labels"), numbering, options)
+        path = _file(labels, listing, "labels")
+        table = _open_by_id(files.read(path), path, numbering, options.id_column, options.label_column)
+        return Labels.read(table, numbering, options)
     if is_frame(labels):
-        return Labelled.read(FrameTable(labels, index=True), numbering.kind, options.of_labels)
+        return Labels.read(FrameTable(labels, index=True), numbering, options)
     return from_mapping(labels) if hasattr(labels, "items") else from_sequence(labels, nodes)
 
 
-def _read_labels(files: InputFiles, path: Path, numbering: Numbering, options: ReadOptions) -> Labelled:
-    """A file of labels; a header of words that no edge has is recognised, too."""
-    content, columns = files.read(path), options.of_labels
-    table = open_table(content, path, columns.header, words=numbering.kind == "str")
-    with warnings.catch_warnings(record=True) as said:  # the second reading would say it again
-        warnings.simplefilter("always")
-        labelled = Labelled.read(table, numbering.kind, columns)
-    if starts_with_header(table, labelled.ids, numbering, labelled.labels):
-        return Labelled.read(_with_header(content, path), numbering.kind, columns)
-    for one in said:
-        warn(cast(DemonetWarning, one.message))
-    return labelled
-
-
-def _with_header(content: bytes, path: Path) -> Table:
-    table = open_table(content, path, True)
-    first = ", ".join(table.names or [])
-    warn(DemonetWarning(f"{first!r} is read as a header, because no edge has its id", file=path))
-    return table
-
-
-def _featured(
+def _features(
     features: Any,
     labels: Any,
     listing: Listing,
@@ -514,10 +449,7 @@ def _featured(
     nodes: Ids,
     files: InputFiles,
     options: ReadOptions,
-) -> Featured | None:
-    features = listing.features if features is None else features
-    if features is None:
-        return None
+) -> FeatureRows:
     names = _attribute_names(features, labels, listing)
     if names is not None:
         return from_attributes(names, [listing.inside[name] for name in names], nodes, options.columns, listing.file)
@@ -528,16 +460,17 @@ def _featured(
         content, matrix = files.read(path), format_of(path).matrix
         if matrix is not None:
             return from_matrix_rows(matrix(content, path), nodes, file=path)
-        columns = options.of_features(same_table=isinstance(labels, str | Path) and Path(labels) == path)
-        table = open_table(content, path, columns.header, words=numbering.kind == "str")
-        (ids,) = table.columns([id_place(table, columns.id_column)], ["str id" if numbering.kind == "str" else "id"])
-        if starts_with_header(table, ids, numbering):
-            table = _with_header(content, path)
-        return read_features(table, numbering.kind, columns, options.columns)
+        named = options.id_column, options.label_column, *(options.ignore or ())
+        return FeatureRows.read(_open_by_id(content, path, numbering, *named), numbering, options)
     if is_frame(features):
-        columns = options.of_features(same_table=features is labels)
-        return read_features(FrameTable(features, index=True), numbering.kind, columns, options.columns)
+        return FeatureRows.read(FrameTable(features, index=True), numbering, options)
     return from_matrix_rows(features, nodes)
+
+
+def _open_by_id(content: bytes, path: Path, numbering: Numbering, *columns: Column | None) -> Table:
+    """A table of labels or features; it has a header if one of its columns is given by name."""
+    named = any(isinstance(column, str) for column in columns)
+    return open_table(content, path, True if named else None, words=numbering.kind == "str")
 
 
 def _attribute_names(features: Any, labels: Any, listing: Listing) -> list[str] | None:
@@ -566,7 +499,7 @@ def _file(name: str | Path, listing: Listing, argument: str) -> Path:
     return Path(name)
 
 
-def _add_unknown(given: Labelled | Featured, numbering: Numbering, add_isolated: bool) -> Numbering:
+def _add_unknown(given: Labels | FeatureRows, numbering: Numbering, add_isolated: bool) -> Numbering:
     """Ids of labels or features that no edge has: an error, or new nodes at the end."""
     unknown = np.flatnonzero(numbering.find(given.ids) < 0)
     if unknown.size and not add_isolated:
@@ -599,12 +532,12 @@ def _from_list(graphs: Iterable[Any], labels: Any, self_loops: SelfLoops, name: 
     return GraphSet(read, class_names, name=name)
 
 
-def _collect(table: Table, labels: Any, graph: Column, options: ReadOptions, files: InputFiles) -> Collection:
+def _collect(table: Table, labels: Any, options: ReadOptions, files: InputFiles) -> Collection:
     """Edges with a column for the graph; a node is a graph and an id."""
-    graph_at = place_of(table, "graph" if graph is None else graph, "graph")
-    ends, weight_at = edge_columns(table, options.source, options.target, options.weight, skip=graph_at)
+    table.decimal = options.decimal
+    graph_at = place_of(table, "graph" if options.graph is None else options.graph, "graph")
+    places = [graph_at, *edge_columns(table, options, skip=graph_at)]
     kinds: list[Kind] = ["id", "id", "id", "number"]
-    places = [graph_at, *ends, *([] if weight_at is None else [weight_at])]
     graph_ids, heads, tails, *weights = table.columns(places, kinds[: len(places)])
     graphs, graph_of, _ = number_ends(graph_ids, graph_ids)
     nodes, source_of, target_of = number_ends(heads, tails)
@@ -612,16 +545,18 @@ def _collect(table: Table, labels: Any, graph: Column, options: ReadOptions, fil
     for numbering, what in ((graphs, "graphs"), (nodes, "ids")):
         if numbering.kind == "str":
             warn_of_forms(numbering.node_ids, what, file=table.file)
-    graph_labels, label_table, label_name = _graph_labels(labels, graphs, files, options)
+    labelled = None if labels is None else _graph_labels(labels, graphs, files, options)
+    y, class_names = encode_classes([None] * graphs.node_ids.size) if labelled is None else labelled.encode(graphs)
     pairs = np.concatenate([graph_of * n + source_of, graph_of * n + target_of])
     distinct, numbers = np.unique(pairs, return_inverse=True)
     return Collection(
         source=numbers[: len(heads)],
         target=numbers[len(heads) :],
         graph=distinct // n,
-        labels=graph_labels,
-        label_table=label_table,
-        label_name=label_name,
+        y=np.asarray(y),
+        class_names=class_names,
+        label_table=None if labelled is None else labelled.encode_table(graphs),
+        label_name=None if labelled is None else labelled.name,
         weight=weights[0] if weights and (weights[0] != 1).any() else None,
         node_ids=nodes.node_ids[distinct % n],
         file=table.file,
@@ -629,20 +564,16 @@ def _collect(table: Table, labels: Any, graph: Column, options: ReadOptions, fil
     )
 
 
-def _graph_labels(
-    labels: Any, graphs: Numbering, files: InputFiles, options: ReadOptions
-) -> tuple[list[Any], LabelTable | None, str | None]:
-    if labels is None:
-        return [None] * graphs.node_ids.size, None, None
+def _graph_labels(labels: Any, graphs: Numbering, files: InputFiles, options: ReadOptions) -> Labels:
     if hasattr(labels, "items"):
         labelled = from_mapping(labels)
     else:
-        labelled = _read_labels(files, Path(labels), graphs, options)
+        path = Path(labels)
+        table = _open_by_id(files.read(path), path, graphs, options.id_column, options.label_column)
+        labelled = Labels.read(table, graphs, options)
     unknown = np.flatnonzero(graphs.find(labelled.ids) < 0)
     if unknown.size:
         row = int(unknown[0])
         problem = f"graph {id_at(labelled.ids, row)!r} has a label but no edge ({unknown.size} in total)"
         raise DemonetError(problem, **labelled.where(row))
-    y, names = labelled.encode(graphs)
-    found = [None if code < 0 else names[code] for code in y.tolist()]
-    return found, labelled.encode_table(graphs), labelled.name
+    return labelled

@@ -77,19 +77,36 @@ class DegreeLayout:
             num_nodes = int(edge_index.max()) + 1 if edge_index.numel() else 0
         source, target = edge_index.long()
         incoming, outgoing = count_degree(edge_index, num_nodes, by="pair").unbind(1)
+        return cls.of_rows(source, target, incoming, outgoing, by=by)
+
+    @classmethod
+    def of_rows(
+        cls, source: Tensor, target: Tensor, incoming: Tensor, outgoing: Tensor, *, more: int = 0, by: By = "in"
+    ) -> DegreeLayout:
+        """:meth:`from_edge_index` of checked edges, with the degrees of the nodes.
+
+        Args:
+            source, target: ``[m]`` the ends of the edges.
+            incoming, outgoing: ``[n]`` the degrees of each node.
+            more: How many sources there are beside the nodes, numbered after them: the lists read their rows after
+                those of the nodes. Such a layout is for layers that are given the sums over neighbours.
+            by: Which degree decides the task.
+        """
+        num_nodes, device = incoming.numel(), incoming.device
         # The last sort decides first: slices of one in-degree stay whole inside every task.
         keys = {"in": [incoming], "out": [incoming, outgoing], "pair": [outgoing, incoming]}[by]
-        order = torch.arange(num_nodes, device=edge_index.device)
+        order = torch.arange(num_nodes, device=device)
         for key in keys:
             order = order[counting_sort(key[order], int(key.max()) + 1 if num_nodes else 1)[0]]
         rank = torch.empty_like(order)
-        rank[order] = torch.arange(num_nodes, device=order.device)
+        rank[order] = torch.arange(num_nodes, device=device)
 
-        forward = neighbour_lists(rank[source], rank[target], num_nodes, num_nodes)
+        row = torch.cat([rank, torch.arange(num_nodes, num_nodes + more, device=device)]) if more else rank
+        forward = neighbour_lists(row[source], rank[target], num_nodes + more, num_nodes)
         key = {"in": incoming, "out": outgoing, "pair": torch.stack([incoming, outgoing], 1)}[by][order]
         degrees, counts = torch.unique_consecutive(key, return_counts=True, dim=0)
         offsets = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
-        return cls(order, rank, key, degrees, offsets, *_compact(forward, num_nodes), by)
+        return cls(order, rank, key, degrees, offsets, *_compact(forward, num_nodes + more), by)
 
     @property
     def num_nodes(self) -> int:
@@ -142,10 +159,6 @@ class DegreeLayout:
         """Values of edges from the order of the ``edge_index`` to list order."""
         return values if self.edge is None else values[self.edge.long()]
 
-    def edges_at(self, values: Tensor, entries: Tensor | slice) -> Tensor:
-        """Values of edges, in the order of the ``edge_index``, at some entries of the lists."""
-        return values[entries if self.edge is None else self.edge[entries].long()]
-
     def to(self, device: torch.device | str | int, non_blocking: bool = False) -> DegreeLayout:
         """The layout on another device."""
         moved: dict[int, Tensor] = {}  # by identity: an undirected graph keeps sharing its lists
@@ -176,12 +189,12 @@ class DegreeLayout:
         return f"DegreeLayout({self.num_nodes} nodes, {self.num_edges} edges, {len(self.degrees)} degrees, {kind})"
 
 
-def _compact(forward: NeighbourLists, num_nodes: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+def _compact(forward: NeighbourLists, num_sources: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Both directions of the lists, in 32-bit integers where those suffice, shared where they are equal."""
     target = torch.repeat_interleave(forward.pointer.diff(), output_size=forward.source.numel())
-    entry, pointer = counting_sort(forward.source, num_nodes)  # stable: by target inside a source
+    entry, pointer = counting_sort(forward.source, num_sources)  # stable: by target inside a source
     backward = NeighbourLists(pointer, target[entry], entry)
-    small = max(num_nodes, forward.source.numel()) < 2**31
+    small = max(num_sources, forward.source.numel()) < 2**31
     lists = NeighbourLists(*(tensor.int() if small else tensor for tensor in forward))
     entry = entry.int() if small else entry
     if torch.equal(backward.pointer, forward.pointer) and torch.equal(backward.source, forward.source):

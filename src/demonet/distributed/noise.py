@@ -12,14 +12,13 @@ import torch
 from torch import Tensor, nn
 
 from demonet.nn.conv import DEMOConv
-from demonet.nn.dropout import Dropout, noise_of
-from demonet.nn.hashing import mix
+from demonet.nn.dropout import Dropout
 from demonet.nn.models import NodeDEMONet
 from demonet.nn.prepared import GraphInput
 from demonet.ops.backend import is_sparse
+from demonet.ops.noise import MASK, STEP, factors_at, mix
 
-_STEP = 0x1E3779B97F4A7C15
-_WORDS = 2**14  # 64-bit numbers that are mixed at a time, so that they stay in the cache
+_ENTRIES = 2**16  # that are computed at a time, so that they stay in the cache
 
 
 @dataclass
@@ -28,6 +27,13 @@ class Clock:
 
     seed: int = 0
     epoch: int = 0
+
+    def key(self, layer: int, device: torch.device) -> Tensor:
+        """The key of the factors of one layer, see :mod:`demonet.ops.noise`."""
+        state = torch.zeros(2, dtype=torch.long, device=device)
+        for value in (self.seed, self.epoch, layer):
+            state = mix((state + torch.tensor([1, 2], device=device) * STEP + value) & MASK)
+        return state
 
 
 def key_dropout(model: NodeDEMONet, graph: GraphInput, nodes: Tensor) -> Clock:
@@ -40,7 +46,7 @@ def key_dropout(model: NodeDEMONet, graph: GraphInput, nodes: Tensor) -> Clock:
     """
     clock = Clock()
     places: dict[nn.Module, tuple[int, ...]] = {
-        conv.drop: (conv.seed.out_channels, conv.weights.width)
+        conv.drop: tuple(width for width in conv.halves if width)
         for conv in model.modules()
         if isinstance(conv, DEMOConv)
     }
@@ -60,20 +66,16 @@ class _RowNoise:
     """Factors of rows, for each of some matrices side by side: all of the first one come first."""
 
     def __init__(self, clock: Clock, layer: int, nodes: Tensor, widths: tuple[int, ...]) -> None:
-        self._clock, self._layer, self._nodes, self._widths = clock, layer, nodes, widths
+        self._clock, self._layer, self._nodes, self._widths = clock, layer, nodes[:, None], widths
 
     def __call__(self, size: int, p: float, like: Tensor) -> Tensor:
-        out = like.new_empty(size)
+        key, out = self._clock.key(self._layer, like.device), like.new_empty(size)
+        columns = torch.arange(sum(self._widths), device=like.device).split(self._widths)
         parts = out.split([self._nodes.numel() * width for width in self._widths])
-        for number, (part, width) in enumerate(zip(parts, self._widths, strict=True)):
-            words = -(-width // 4)  # each serves four columns
-            word = torch.arange(words, device=like.device) * _STEP
-            rows = part.view(-1, width)
-            step = max(1, _WORDS // words)
-            for start in range(0, rows.size(0), step):
-                stream = _streams(self._clock, self._layer, number, self._nodes[start : start + step])
-                bits = mix(stream[:, None] + word).view(torch.int16)[:, :width]
-                rows[start : start + step] = noise_of(bits, p, like.dtype)
+        for part, column in zip(parts, columns, strict=True):
+            step = max(1, _ENTRIES // column.numel())
+            for rows, nodes in zip(part.view(-1, column.numel()).split(step), self._nodes.split(step), strict=True):
+                rows.copy_(factors_at(key, nodes, column, p))
         return out
 
 
@@ -85,16 +87,7 @@ class _EntryNoise:
         self._clock, self._layer = clock, layer
         self._nodes = nodes.repeat_interleave(count)
         total = torch.arange(self._nodes.numel(), device=nodes.device)
-        self._place = (total - pointer[:-1].repeat_interleave(count)) * _STEP
+        self._place = total - pointer[:-1].repeat_interleave(count)
 
     def __call__(self, size: int, p: float, like: Tensor) -> Tensor:
-        bits = mix(_streams(self._clock, self._layer, 0, self._nodes) + self._place).view(torch.int16)[::4]
-        return noise_of(bits, p, like.dtype)
-
-
-def _streams(clock: Clock, layer: int, number: int, nodes: Tensor) -> Tensor:
-    """The start of the random numbers of each node."""
-    state = torch.zeros((), dtype=torch.long, device=nodes.device)
-    for value in (clock.seed, clock.epoch, layer, number):
-        state = mix(state + (value + 1) * _STEP % 2**63)
-    return mix(state ^ (nodes * 0x2545F4914F6CDD1D))
+        return factors_at(self._clock.key(self._layer, like.device), self._nodes, self._place, p).to(like.dtype)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from demonet.distributed.group import gathered, total
-from demonet.nn.after import keep_statistics
+from demonet.nn.fused import keep_statistics
 from demonet.nn.models import DegreeNetwork
 
 

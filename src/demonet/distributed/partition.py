@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from demonet.checks import check_edge_index
-from demonet.degree.count import count_degree
+from demonet.degree.count import By, check_by, count_degree
+from demonet.degree.layout import DegreeLayout
 from demonet.degree.lists import counting_sort, neighbour_lists
 from demonet.errors import DemonetError
 from demonet.nn.hashing import hash_functions
@@ -48,6 +49,18 @@ class Part:
     neighbours: Tensor
     edge: Tensor
     outgoing: Tensor
+
+    def layout(self, by: By = "in") -> DegreeLayout:
+        """The layout of the own nodes; ``edge`` is the index of an edge in the part's lists.
+
+        It has as many rows as there are own nodes. Its lists read more: first the own rows in degree order, then the
+        halo, see :attr:`demonet.nn.prepared.GraphInput.fill`.
+        """
+        check_by(by)
+        incoming = self.pointer.diff().long()
+        target = torch.repeat_interleave(incoming)
+        source, outgoing = self.neighbours.long(), self.outgoing.long()
+        return DegreeLayout.of_rows(source, target, incoming, outgoing, more=self.halo.numel(), by=by)
 
 
 def assign(edge_index: Tensor, num_nodes: int, parts: int, method: str = "balanced") -> Tensor:

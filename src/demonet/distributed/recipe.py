@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 from torch import Tensor
 from torch_geometric.data import Data
@@ -14,7 +13,7 @@ from demonet.data.splits import Split
 from demonet.degree.count import count_degree
 from demonet.distributed.partition import assign, cut
 from demonet.distributed.store import Store
-from demonet.distributed.training import Share, deal
+from demonet.distributed.training import deal
 from demonet.distributed.worker import Outcome, Training
 from demonet.errors import DemonetError, Hint
 from demonet.features import FeatureMap
@@ -24,20 +23,7 @@ from demonet.train.objective import Objective
 from demonet.train.presets import Preset
 from demonet.train.recipes import Trained, checked_targets
 
-
-class Lead(Protocol):
-    """Starts the workers of a training and waits for them, as :class:`demonet.distributed.worker.Leader` does."""
-
-    def __call__(
-        self,
-        training: Training,
-        shares: Iterable[Share],
-        *,
-        on_epoch: Callable[[Epoch], None] | None = None,
-        checkpoint: str | Path | None = None,
-    ) -> Outcome:
-        """Train."""
-        ...
+Lead = Callable[..., Outcome]  # starts the workers of a training and waits for them, as a Leader does
 
 
 def train_in_parts(
@@ -60,7 +46,8 @@ def train_in_parts(
     Args:
         data, split, preset, objective, seed, class_weight, on_epoch, checkpoint: As in
             :func:`~demonet.train.train_nodes`.
-        lead: Starts the workers.
+        lead: Starts the workers and waits for them: a :class:`~demonet.distributed.worker.Leader`, or
+            :func:`~demonet.distributed.ray_train.lead_on_ray`.
         workers: Number of processes.
         partition: How the graph is cut, unless it is in a store that has as many parts.
         store: The store that the graph is from, if it is from one.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import torch
@@ -26,12 +25,10 @@ class PartBatch(LabelledBatch):
 
     Attributes:
         place: ``[items]`` the position of each of them in the whole batch.
-        size: What the whole batch counts, see :meth:`~demonet.train.Objective.size`.
         whole: For the first process: targets and weights of the whole batch, in its order.
     """
 
     place: Tensor = None  # type: ignore[assignment]
-    size: float = 0.0
     whole: tuple[Tensor, Tensor | None] | None = None
 
     @classmethod
@@ -45,15 +42,7 @@ class PartBatch(LabelledBatch):
         size = torch.zeros((), dtype=torch.float64, device=y.device)
         if whole is not None:
             size.fill_(objective.size(*whole))
-        return cls((graph,), rows, y, weight, place, from_first(size).item(), whole)
-
-    @cached_property
-    def spread(self) -> tuple[Tensor, Tensor]:
-        """As in the base class, with shares of the whole batch."""
-        weight = torch.ones_like(self.y, dtype=torch.float32) if self.weight is None else self.weight.float()
-        target = self.y.new_zeros(self.inputs[0].layout.num_nodes)
-        share = torch.zeros_like(target, dtype=torch.float32)
-        return target.index_copy(0, self.rows, self.y), share.index_copy(0, self.rows, weight / self.size)
+        return cls((graph,), rows, y, weight, from_first(size).item(), place, whole)
 
 
 def _order(place: Tensor) -> Tensor | None:
@@ -104,20 +93,10 @@ class PartSteps(Steps):
         self._parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self._order: dict[int, Tensor | None] = {}
 
-    def size(self, batch: LabelledBatch) -> float:
-        """Of the whole batch."""
-        assert isinstance(batch, PartBatch)
-        return batch.size
-
     def train(self, batch: LabelledBatch) -> float:
         """One optimizer step; returns the loss before it."""
         self.model.train()
-        self.optimizer.zero_grad(set_to_none=True)
-        loss = self._share(batch)
-        loss.backward()
-        self._add_gradients()
-        self.optimizer.step()
-        return total(loss.detach()).item()
+        return total(self._train(batch)).item()
 
     @torch.no_grad()
     def evaluate(self, batch: LabelledBatch) -> tuple[float, float]:
@@ -134,17 +113,15 @@ class PartSteps(Steps):
         loss, metric = from_first(measured).tolist()
         return loss, metric
 
-    def _share(self, batch: LabelledBatch) -> Tensor:
+    def _loss(self, batch: LabelledBatch) -> Tensor:
         """What this process adds to the loss."""
-        assert isinstance(batch, PartBatch)
         if isinstance(self._objective, Classify):
-            loss: Tensor = self.model.loss_on(batch)  # type: ignore[operator]
-            return loss
+            return super()._loss(batch)
         scores = self.model(*batch.inputs)[batch.rows]
         size = self._objective.size(batch.y, batch.weight)
         if size == 0:  # it takes part nevertheless: the others wait for its rows and derivatives
             return scores.sum() * 0
-        return self._objective.loss(scores, batch.y, batch.weight) * (size / batch.size)
+        return self._objective.loss(scores, batch.y, batch.weight) * (size / self.size(batch))
 
     def _add_gradients(self) -> None:
         """Add up the gradients of all processes in one message; a parameter that none has used keeps none."""

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from demonet.distributed.group import Exchange, from_first, is_first
-from demonet.distributed.layout import part_layout
 from demonet.distributed.noise import key_dropout
 from demonet.distributed.norm import share_norms
 from demonet.distributed.partition import Part
@@ -89,15 +88,15 @@ def deal(
 
 def prepare_part(model: NodeDEMONet, share: Share, device: torch.device | str = "cpu") -> tuple[GraphInput, Tensor]:
     """The part as the model takes it, and the number of the node in each row."""
-    part, layout = share.part, part_layout(share.part, model.tasks.by).to(device)
+    part, layout = share.part, share.part.layout(model.tasks.by).to(device)
     assert layout.order is not None
     own, order = part.nodes.numel(), layout.order
     x, edge_weight = share.x.to(device), None if share.edge_weight is None else share.edge_weight.to(device)
-    sums = None
+    sums, exchange = None, Exchange(part, layout)
     if model.stem is None:
         filled = torch.cat([order, torch.arange(own, x.size(0), device=device)])
-        sums = model._first_conv().neighbourhood(take_rows(x, filled), layout.sorted(), edge_weight)
-    graph = GraphInput(take_rows(x, order), layout, sums, edge_weight, fill=Exchange(part, layout))
+        sums = model._first_conv().neighbourhood(take_rows(x, filled), layout.sorted(), edge_weight, exchange)
+    graph = GraphInput(take_rows(x, order), layout, sums, edge_weight, fill=exchange)
     return graph, part.nodes.to(device)[order]
 
 

@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
 import torch
-from torch import Tensor
 from torch_geometric.data import Data
 
-from demonet.ensemble.member import Labelled, Member
+from demonet.ensemble.candidate import Candidate, Trial
 from demonet.errors import DemonetError
-from demonet.features.views import Float
+from demonet.methods.model import Labelled, Model
 from demonet.tensorfile import read_tensors, write_tensors
 from demonet.train.checkpoint import digest
 
-FORMAT = "demonet-candidate-1"
+FORMAT = "demonet-candidate-2"
 Stage = Literal["fit", "refit"]
-
-
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """A fitted candidate: its row of the table, the member, its probabilities of all items and of those judged."""
-
-    row: dict[str, Any]
-    member: Member
-    proba: Float
-    judged: Float
-    cost: float
 
 
 class Checkpoint:
@@ -56,34 +44,28 @@ class Checkpoint:
     def _file(self, name: str, stage: Stage) -> Path:
         return self.folder / f"{name}.{stage}.safetensors"
 
-    def write(self, stage: Stage, fitted: Fitted) -> None:
-        """Store a candidate, atomically."""
-        facts, arrays = fitted.member.state()
-        arrays = {f"member.{name}": array for name, array in arrays.items()}
-        arrays |= {"proba": fitted.proba, "judged": fitted.judged}
+    def write(self, stage: Stage, trial: Trial) -> None:
+        """Store a fitted candidate, atomically."""
+        assert trial.model is not None
+        facts, arrays = trial.model.state()
+        arrays = {f"model.{name}": array for name, array in arrays.items()}
+        arrays |= {"proba": trial.proba, "judged": trial.judged}
         tensors = {name: torch.from_numpy(np.ascontiguousarray(a)).reshape(a.shape) for name, a in arrays.items()}
-        told = {"fingerprint": self.fingerprint, "row": fitted.row, "member": facts, "cost": fitted.cost}
-        write_tensors(self._file(fitted.member.name, stage), FORMAT, tensors, told)
+        told = {"fingerprint": self.fingerprint, "row": asdict(trial.row), "model": facts}
+        write_tensors(self._file(trial.row.name, stage), FORMAT, tensors, told)
 
-    def read(self, member: Member, stage: Stage) -> Fitted | None:
+    def read(self, model: Model, stage: Stage) -> Trial | None:
         """What was stored of a candidate; None where it was not finished."""
-        file = self._file(member.name, stage)
+        file = self._file(model.name, stage)
         if not file.exists():
             return None
         tensors, facts, _ = read_tensors(file, FORMAT)
-        if facts.get("fingerprint") != self.fingerprint or facts["member"]["options"] != member.options:
+        if facts.get("fingerprint") != self.fingerprint or facts["model"]["options"] != model.options:
             hint = "use another folder for this fit"
             raise DemonetError(
                 "the candidate belongs to a fit with other data, split or settings", file=file, hint=hint
             )
-        return Fitted(
-            facts["row"],
-            Member.from_state(facts["member"], _arrays(tensors, "member.")),
-            tensors["proba"].numpy(),
-            tensors["judged"].numpy(),
-            facts["cost"],
-        )
-
-
-def _arrays(tensors: dict[str, Tensor], prefix: str) -> dict[str, Any]:
-    return {name[len(prefix) :]: tensor.numpy() for name, tensor in tensors.items() if name.startswith(prefix)}
+        prefix = "model."
+        arrays = {name[len(prefix) :]: part.numpy() for name, part in tensors.items() if name.startswith(prefix)}
+        found = Model.from_state(facts["model"], arrays)
+        return Trial(Candidate(**facts["row"]), found, tensors["proba"].numpy(), tensors["judged"].numpy())

@@ -1,14 +1,13 @@
-"""The ensemble: members fitted one after the other, weighted by validation, fitted again on all labelled items."""
+"""The ensemble: candidates fitted one after the other, weighted by validation, fitted again on all labelled items."""
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -17,65 +16,32 @@ from torch_geometric.data import Data
 
 from demonet.checks import check_labels
 from demonet.data.splits import Split, fractions
-from demonet.ensemble.checkpoint import Checkpoint, Fitted
-from demonet.ensemble.machines import MachineMember
-from demonet.ensemble.member import Labelled, Member
-from demonet.ensemble.portfolio import EFFORTS, FOLDS, MOST_SECONDS, portfolio
-from demonet.ensemble.selection import Score, ensemble_weights, log_losses, soften
-from demonet.ensemble.transductive import Transductive
+from demonet.ensemble.candidate import Candidate, Progress, Trial
+from demonet.ensemble.checkpoint import Checkpoint
+from demonet.ensemble.selection import Score, ensemble_weights, soften
 from demonet.errors import DemonetError, DemonetWarning, warn
 from demonet.features.views import LARGE, Float, Int, View, view_of
+from demonet.methods.base import REGISTRY, Items
+from demonet.methods.closed_form import Kernel
+from demonet.methods.model import MOST_SECONDS, Labelled, Model
+from demonet.methods.selection import log_losses
 from demonet.options import Effort
 from demonet.train.batches import USABLE, available_bytes
 from demonet.train.finite import check_outputs
 from demonet.train.metrics import find_metric, positive_class
+from demonet.train.objective import value_of
 
+EFFORTS: tuple[Effort, ...] = get_args(Effort)
+FOLDS: dict[Effort, int] = {"quick": 3, "standard": 5, "best": 5}  # of cross-validation, with few validation items
 FEW = 30  # validation items below which candidates are judged by cross-validation over all labelled items
 VALIDATION = 0.25  # share of labelled rows held out where no split is given
-Items: TypeAlias = Data | Sequence[Data]
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """One row of the table of candidates.
-
-    Attributes:
-        name, kind: Of the member.
-        status: ``"fitted"``, ``"skipped"`` for lack of time, or ``"failed"``.
-        reason: Why it was skipped or failed, or not refitted.
-        log_loss: On validation, with its standard error in ``log_loss_error``; None where it was not fitted.
-        accuracy: On validation, with its 95 % interval (Wilson) in ``accuracy_low`` and ``accuracy_high``.
-        weight: In the average of probabilities.
-        inductive_weight: In the average for another graph, where members that know the nodes of this one do not count.
-        seconds: Of the fit, folds included; ``refit_seconds`` of the second fit.
-        estimate: What one fit was expected to take, in seconds.
-        machine: The options of a :class:`~demonet.ensemble.machines.MachineMember`, empty for others.
-    """
-
-    name: str
-    kind: str
-    status: Literal["waiting", "fitted", "skipped", "failed"] = "waiting"
-    reason: str = ""
-    log_loss: float | None = None
-    log_loss_error: float | None = None
-    accuracy: float | None = None
-    accuracy_low: float | None = None
-    accuracy_high: float | None = None
-    weight: float = 0.0
-    inductive_weight: float = 0.0
-    seconds: float = 0.0
-    refit_seconds: float = 0.0
-    estimate: float = 0.0
-    machine: dict[str, Any] = field(default_factory=dict)
-
-
-class Progress(NamedTuple):
-    """What a callback is told: ``"fit"`` and ``"done"`` around each candidate, ``"refit"`` and ``"refitted"`` later."""
-
-    stage: Literal["fit", "done", "refit", "refitted"]
-    candidate: Candidate
-    number: int
-    total: int
+def portfolio(view: View, labelled: Labelled, effort: Effort = "standard") -> list[Model]:
+    """The candidates for a problem: what every registered model for such items offers, in the order of the registry."""
+    models = [each for each in REGISTRY.values() if issubclass(each, Model) and view.family in each.kinds]
+    fitting = [each for each in models if not each.needs_attributes or view.facts["attributes"]]
+    return [candidate for model in fitting for candidate in model.candidates(view, labelled, effort)]
 
 
 class Ensemble:
@@ -96,11 +62,13 @@ class Ensemble:
         judged, judged_items: Probabilities of every fitted candidate, by name, for the items that the weights were
             chosen on, and these items. These six are None after :meth:`from_state`.
         folds: Whether these probabilities are those of cross-validation, for lack of validation items.
+        recognised: How many nodes of the last prediction are known from the fitted graph; None for another graph, or
+            if no member knows nodes.
         classes: Number of classes.
         seconds: Of the whole fit.
     """
 
-    def __init__(self, members: Sequence[Member], weights: Float, facts: dict[str, Any]) -> None:
+    def __init__(self, members: Sequence[Model], weights: Float, facts: dict[str, Any]) -> None:
         self.members, self.weights = list(members), weights
         self.inductive_weights = np.array(facts["inductive_weights"])
         self.candidates = [Candidate(**row) for row in facts["candidates"]]
@@ -113,6 +81,7 @@ class Ensemble:
         self.judged_items: Int | None = None
         self.folds = bool(facts.get("folds"))
         self._view_state = facts["view"]
+        self.recognised: int | None = None
 
     @classmethod
     def fit(
@@ -124,7 +93,7 @@ class Ensemble:
         time_limit: float | None = None,
         seed: int = 0,
         refit: bool = True,
-        members: Sequence[Member] | None = None,
+        members: Sequence[Model] | None = None,
         metric: str | None = None,
         positive: int | None = None,
         device: str = "cpu",
@@ -141,7 +110,7 @@ class Ensemble:
             time_limit: Seconds. Candidates that would exceed it by a rough estimate are skipped; the first never is.
             seed: Of everything random.
             refit: Whether members are fitted again on validation items, too.
-            members: Unfitted members in place of the portfolio for this kind of data and effort.
+            members: Unfitted models in place of those of :func:`portfolio`.
             metric: What greedy selection maximises, one of :data:`~demonet.train.metrics.METRICS` for classes; by
                 default accuracy minus log-loss.
             positive: The number of the positive class, for a metric that has one; by default the rarer of two.
@@ -158,14 +127,13 @@ class Ensemble:
         tried = list(members) if members is not None else portfolio(view, labelled, effort)
         if len({member.name for member in tried}) < len(tried) or not tried:
             raise DemonetError(f"members {[member.name for member in tried]}: at least one, with distinct names")
-        clock = _Clock(start, time_limit, MOST_SECONDS[effort])
         tell = on_progress or (lambda progress: None)
         score = None if metric is None else _score(metric, positive, labelled)
         saved = None if checkpoint is None else Checkpoint.open(checkpoint, data, labelled)
         folds = FOLDS[effort] if len(labelled.val) < FEW else 0
-        given = view, labelled, folds, clock, tell
-        trials = [_try(member, *given, number, len(tried), saved) for number, member in enumerate(tried)]
-        done = [trial for trial in trials if trial.member is not None]
+        fitting = _Fitting(view, labelled, folds, _Clock(start, time_limit, MOST_SECONDS[effort]), tell, saved)
+        trials = [fitting.attempt(member, number, len(tried)) for number, member in enumerate(tried)]
+        done = [trial for trial in trials if trial.model is not None]
         if not done:
             reasons = "; ".join(f"{trial.row.name}: {trial.row.reason}" for trial in trials)
             raise DemonetError(f"no member could be fitted: {reasons}")
@@ -179,9 +147,10 @@ class Ensemble:
         count = (weights > 0) | (inductive > 0)
         used = [trial for trial, counts in zip(done, count, strict=True) if counts]
         for number, trial in enumerate(used if refit and len(labelled.val) else []):
-            _refit(trial, view, labelled, clock, tell, number, len(used), saved)
+            fitting.refit(trial, number, len(used))
         validation = _judge(_average(weights, probability), labelled.y[judged])
-        knows_nodes = any(isinstance(trial.member, Transductive) for trial in used)
+        members = [trial.model for trial in used if trial.model]
+        knows_nodes = any(member.knows_nodes for member in members)
         if knows_nodes:
             view.remember_graph()
             validation["inductive"] = _judge(_average(inductive, probability), labelled.y[judged])
@@ -190,11 +159,11 @@ class Ensemble:
             "inductive_weights": inductive[count],
             "classes": labelled.classes,
             "validation": validation,
-            "seconds": clock.elapsed(),
+            "seconds": fitting.clock.elapsed(),
             "folds": len(labelled.val) < FEW,
             "view": (view.facts, view.arrays),
         }
-        ensemble = cls([t.member for t in used if t.member], weights[count], facts)
+        ensemble = cls(members, weights[count], facts)
         ensemble.strict_proba = strict
         ensemble.judged, ensemble.judged_items = {trial.row.name: trial.judged for trial in done}, judged
         ensemble.fitted_proba = [trial.proba for trial in used]
@@ -232,28 +201,22 @@ class Ensemble:
     def left_out(self) -> dict[str, float]:
         """The members that know the nodes of the fitted graph, and so say nothing about another one: their weights."""
         pairs = zip(self.members, self.weights, strict=True)
-        return {m.name: float(weight) for m, weight in pairs if weight and isinstance(m, Transductive)}
+        return {m.name: float(weight) for m, weight in pairs if weight and m.knows_nodes}
 
     @property
     def needs_fitted_graph(self) -> bool:
         """Whether every member knows the nodes of the fitted graph, so that there is no answer for another one."""
         return not self.inductive_weights.any()
 
-    def recognise(self, data: Items) -> int | None:
-        """How many nodes are known from the fitted graph; None for another graph, or if no member knows nodes."""
-        if not any(isinstance(member, Transductive) for member in self.members):
-            return None
-        view: View = view_of(data, self._view_state)
-        known = view.known
-        return None if known is None else int((known >= 0).sum())
-
     def member_proba(self, data: Items) -> Float:
         """``[members, items, classes]`` the softened probabilities of each member; NaN where it does not apply."""
-        view = view_of(data, self._view_state)
+        view: View = view_of(data, self._view_state)
+        if any(member.knows_nodes for member in self.members):
+            self.recognised = None if view.known is None else int((view.known >= 0).sum())
         none = np.full((view.num_items, self.classes), np.nan)
         found = []
         for member in self.members:
-            probability = member.predict_proba(view) if member.applies(view) else none
+            probability = member.outputs(view) if member.applies_to(view) else none
             if probability is not none:
                 check_outputs(probability, data)
             found.append(soften(probability))
@@ -290,14 +253,14 @@ class Ensemble:
         def under(prefix: str) -> dict[str, Any]:
             return {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
 
-        members = [Member.from_state(own, under(f"member.{i}.")) for i, own in enumerate(facts["members"])]
+        members = [Model.from_state(own, under(f"member.{i}.")) for i, own in enumerate(facts["members"])]
         facts = facts | {"view": (facts["view"], under("view."))}
         return cls(members, np.array(facts["weights"]), facts)
 
 
-def _inductive_weights(weights: Float, done: list[_Trial], probability: Float, y: Int, score: Score | None) -> Float:
+def _inductive_weights(weights: Float, done: list[Trial], probability: Float, y: Int, score: Score | None) -> Float:
     """``[candidates]`` weights without the members that know the nodes of one graph; zeros if there are no others."""
-    others = np.array([not isinstance(trial.member, Transductive) for trial in done])
+    others = np.array([not (trial.model and trial.model.knows_nodes) for trial in done])
     if not weights[~others].any():
         return weights
     found = np.zeros(len(done))
@@ -333,17 +296,6 @@ class _Clock:
         return self.limit is None or self.elapsed() + expected <= self.limit
 
 
-@dataclass
-class _Trial:
-    """A candidate with its member and its softened probabilities: strict ones, and after a refit those."""
-
-    row: Candidate
-    member: Member | None = None
-    proba: Float | Any = None
-    judged: Float | Any = None
-    cost: float = 0.0
-
-
 def _labelled(data: Items, split: Split | Tensor | None, seed: int) -> Labelled:
     graphs = [data] if isinstance(data, Data) else list(data)
     if not graphs or any(graph.y is None for graph in graphs):
@@ -366,92 +318,118 @@ def _judged_by(labelled: Labelled) -> Int:
     return labelled.val if len(labelled.val) >= FEW else labelled.joined().train
 
 
-def _try(
-    member: Member,
-    view: View,
-    labelled: Labelled,
-    folds: int,
-    clock: _Clock,
-    tell: Callable[[Progress], None],
-    number: int,
-    total: int,
-    saved: Checkpoint | None,
-) -> _Trial:
-    row = Candidate(member.name, member.kind, machine=member.options if isinstance(member, MachineMember) else {})
-    known = saved and saved.read(member, "fit")
-    if known:
-        trial = _Trial(Candidate(**known.row), known.member, known.proba, known.judged, known.cost)
-        clock.note((1 + folds) * trial.cost, trial.row.seconds)
-        clock.add(trial.row.seconds)
-        tell(Progress("done", trial.row, number, total))
+class _Fitting:
+    """Fits candidates, and those that count a second time.
+
+    Args:
+        view, labelled: The problem.
+        folds: Of cross-validation; 0 where candidates are judged on validation items.
+        clock: Time and memory that are left.
+        tell: Told about every candidate.
+        saved: Where finished candidates are kept.
+    """
+
+    def __init__(
+        self,
+        view: View,
+        labelled: Labelled,
+        folds: int,
+        clock: _Clock,
+        tell: Callable[[Progress], None],
+        saved: Checkpoint | None,
+    ) -> None:
+        self.view, self.labelled, self.folds = view, labelled, folds
+        self.clock, self.tell, self.saved = clock, tell, saved
+
+    def attempt(self, model: Model, number: int, total: int) -> Trial:
+        """A candidate that was fitted, skipped, or that failed."""
+        known = self.saved and self.saved.read(model, "fit")
+        if known:
+            self.clock.note((1 + self.folds) * known.row.estimate, known.row.seconds)
+            self.clock.add(known.row.seconds)
+            self.tell(Progress("done", known.row, number, total))
+            return known
+        machine = {"task": model.settings.task, **model.search} if isinstance(model, Kernel) else {}
+        trial = Trial(Candidate(model.name, model.kind, machine=machine))
+        self.tell(Progress("fit", trial.row, number, total))
+        start = time.monotonic()
+        try:
+            trial.row = replace(trial.row, estimate=model.estimate(self.view, len(self.labelled.train)))
+            reason = self._too_much(model, trial.row.estimate, first=not number)
+            if reason:
+                trial.row = replace(trial.row, status="skipped", reason=reason)
+            else:
+                self._fit(model, trial, start)
+        except Exception as error:  # the failure of one is reported, and must not take the others with it
+            trial.row = replace(trial.row, status="failed", reason=repr(error), seconds=time.monotonic() - start)
+            warnings.warn(f"member {model.name!r} failed and is left out: {error!r}", RuntimeWarning, stacklevel=3)
+        if self.saved and trial.model is not None:
+            self.saved.write("fit", trial)
+        self.tell(Progress("done", trial.row, number, total))
         return trial
-    tell(Progress("fit", row, number, total))
-    start, trial = time.monotonic(), _Trial(row)
-    try:
-        trial.cost = member.cost(view, len(labelled.train))
-        fits = 2 + folds
-        if number and trial.cost > clock.most:
-            reason = f"one fit would take about {trial.cost:.0f} s, the effort's limit is {clock.most:.0f} s"
-            trial.row = replace(row, status="skipped", reason=reason)
-        elif view.num_items >= LARGE and (need := member.memory(view, len(labelled.train))) > clock.free:
-            reason = f"a fit would take about {need / 1e9:.1f} GB, {clock.free / 1e9:.1f} GB can be used"
-            trial.row = replace(row, status="skipped", reason=reason)
-        elif number and not clock.allows(fits * trial.cost):
-            reason = f"about {fits * trial.cost:.0f} s would exceed the time limit"
-            trial.row = replace(row, status="skipped", reason=reason)
+
+    def _too_much(self, model: Model, estimate: float, *, first: bool) -> str:
+        """Why a candidate is skipped, if it is; the first one is never skipped for lack of time."""
+        clock, fits = self.clock, 2 + self.folds
+        if not first and estimate > clock.most:
+            return f"one fit would take about {estimate:.0f} s, the effort's limit is {clock.most:.0f} s"
+        need = model.memory(self.view, len(self.labelled.train)) if self.view.num_items >= LARGE else 0.0
+        if need > clock.free:
+            return f"a fit would take about {need / 1e9:.1f} GB, {clock.free / 1e9:.1f} GB can be used"
+        if not first and not clock.allows(fits * estimate):
+            return f"about {fits * estimate:.0f} s would exceed the time limit"
+        return ""
+
+    def _fit(self, model: Model, trial: Trial, start: float) -> None:
+        fitted, judged = model.fit_on(self.view, self.labelled), _judged_by(self.labelled)
+        trial.proba = _probabilities(fitted, self.view)
+        trial.judged = self._out_of_fold(model, fitted) if self.folds else trial.proba[judged]
+        seconds = time.monotonic() - start
+        self.clock.note((1 + self.folds) * trial.row.estimate, seconds)
+        trial.row, trial.model = trial.row.scored(trial.judged, self.labelled.y[judged], seconds), fitted
+
+    def _out_of_fold(self, model: Model, fitted: Model) -> Float:
+        """Probabilities of all labelled items, each by a copy that was fitted without its fold; choices are pooled."""
+        labelled, every = self.labelled, self.labelled.joined().train
+        order = np.random.default_rng(labelled.seed).permutation(every)
+        order = order[np.argsort(labelled.y[order], kind="stable")]  # dealt out class by class
+        result, chosen = np.zeros((len(every), labelled.classes)), []
+        for number in range(self.folds):
+            fold = np.sort(order[number :: self.folds])
+            part = replace(labelled, train=np.setdiff1d(every, fold), val=fold)
+            copy = model.fit_on(self.view, part)
+            result[np.searchsorted(every, fold)] = _probabilities(copy, self.view)[fold]
+            chosen.append(copy.chosen)
+        if chosen[0] is not None:
+            fitted.chosen = model.pool_choices(chosen)
+        return result
+
+    def refit(self, trial: Trial, number: int, total: int) -> None:
+        """Fit a candidate again on training and validation items."""
+        assert trial.model is not None
+        known = self.saved and self.saved.read(trial.model, "refit")
+        if known:
+            trial.row = replace(trial.row, refit_seconds=known.row.refit_seconds)
+            trial.proba, trial.model = known.proba, known.model
+            self.clock.add(trial.row.refit_seconds)
+            self.tell(Progress("refitted", trial.row, number, total))
+            return
+        if not self.clock.allows(trial.row.estimate):
+            trial.row = replace(trial.row, reason="not refitted: time limit")
+            return
+        self.tell(Progress("refit", trial.row, number, total))
+        start = time.monotonic()
+        try:
+            refitted = trial.model.refit_on(self.view, self.labelled)
+            trial.proba, trial.model = _probabilities(refitted, self.view), refitted
+            trial.row = replace(trial.row, refit_seconds=time.monotonic() - start)
+        except Exception as error:
+            trial.row = replace(trial.row, reason=f"not refitted: {error!r}")
+            warnings.warn(f"member {trial.row.name!r} could not be refitted: {error!r}", RuntimeWarning, stacklevel=3)
         else:
-            fitted = member.fresh().fit(view, labelled)
-            trial.proba = _probabilities(fitted, view)
-            judged = _judged_by(labelled)
-            trial.judged = _out_of_fold(member, fitted, view, labelled, folds) if folds else trial.proba[judged]
-            trial.member = fitted
-            seconds = time.monotonic() - start
-            clock.note((fits - 1) * trial.cost, seconds)
-            trial.row = _scored(row, trial.judged, labelled.y[judged], seconds)
-    except Exception as error:  # one member's failure is reported, and must not take the others with it
-        trial.row = replace(row, status="failed", reason=repr(error), seconds=time.monotonic() - start)
-        warnings.warn(f"member {member.name!r} failed and is left out: {error!r}", RuntimeWarning, stacklevel=4)
-    trial.row = replace(trial.row, estimate=trial.cost)
-    if saved and trial.member is not None:
-        saved.write("fit", Fitted(asdict(trial.row), trial.member, trial.proba, trial.judged, trial.cost))
-    tell(Progress("done", trial.row, number, total))
-    return trial
-
-
-def _refit(
-    trial: _Trial,
-    view: View,
-    labelled: Labelled,
-    clock: _Clock,
-    tell: Callable[[Progress], None],
-    number: int,
-    total: int,
-    saved: Checkpoint | None,
-) -> None:
-    assert trial.member is not None
-    known = saved and saved.read(trial.member, "refit")
-    if known:
-        trial.row = replace(trial.row, refit_seconds=known.row["refit_seconds"])
-        trial.proba, trial.member = known.proba, known.member
-        clock.add(trial.row.refit_seconds)
-        tell(Progress("refitted", trial.row, number, total))
-        return
-    if not clock.allows(trial.cost):
-        trial.row = replace(trial.row, reason="not refitted: time limit")
-        return
-    tell(Progress("refit", trial.row, number, total))
-    start = time.monotonic()
-    try:
-        refitted = trial.member.refit(view, labelled)
-        trial.proba, trial.member = _probabilities(refitted, view), refitted
-        trial.row = replace(trial.row, refit_seconds=time.monotonic() - start)
-    except Exception as error:
-        trial.row = replace(trial.row, reason=f"not refitted: {error!r}")
-        warnings.warn(f"member {trial.row.name!r} could not be refitted: {error!r}", RuntimeWarning, stacklevel=3)
-    else:
-        if saved:
-            saved.write("refit", Fitted(asdict(trial.row), refitted, trial.proba, trial.judged, trial.cost))
-    tell(Progress("refitted", trial.row, number, total))
+            if self.saved:
+                self.saved.write("refit", trial)
+        self.tell(Progress("refitted", trial.row, number, total))
 
 
 def _score(metric: str, positive: int | None, labelled: Labelled) -> Score:
@@ -461,13 +439,11 @@ def _score(metric: str, positive: int | None, labelled: Labelled) -> Score:
     positive = positive_class(metric, range(labelled.classes), counts, positive)
     if positive is not None:
         found = found.of_class(positive, positive)
-    function, sign = found.functions["classify"], 1 if found.larger_is_better else -1
+    sign = 1 if found.larger_is_better else -1
 
     def score(probability: Float, y: Int) -> float:
-        with warnings.catch_warnings():  # scikit-learn warns where a metric is not defined
-            warnings.simplefilter("ignore")
-            value = function(y, probability if found.uses == "probabilities" else probability.argmax(1), None)
-        return sign * value if math.isfinite(value) else 0.0
+        value = value_of(found, "classify", y, probability)
+        return 0.0 if value is None else sign * value
 
     return score
 
@@ -481,42 +457,8 @@ def _average(weights: Float, probability: Sequence[Float] | Float) -> Float:
     return total
 
 
-def _probabilities(member: Member, view: View) -> Float:
-    probability = member.predict_proba(view)
+def _probabilities(model: Model, view: View) -> Float:
+    probability = model.outputs(view)
     if not np.isfinite(probability).all():
-        raise DemonetError(f"{member.name} gives probabilities that are not finite")
+        raise DemonetError(f"{model.name} gives probabilities that are not finite")
     return soften(probability)
-
-
-def _out_of_fold(member: Member, fitted: Member, view: View, labelled: Labelled, folds: int) -> Float:
-    """Probabilities of all labelled items, each by a copy that was fitted without its fold; the choices are pooled."""
-    every = labelled.joined().train
-    order = np.random.default_rng(labelled.seed).permutation(every)
-    order = order[np.argsort(labelled.y[order], kind="stable")]  # dealt out class by class
-    result, chosen = np.zeros((len(every), labelled.classes)), []
-    for number in range(folds):
-        fold = np.sort(order[number::folds])
-        part = replace(labelled, train=np.setdiff1d(every, fold), val=fold)
-        copy = member.fresh().fit(view, part)
-        result[np.searchsorted(every, fold)] = _probabilities(copy, view)[fold]
-        chosen.append(copy.facts.get("chosen", {}))
-    if chosen[0]:
-        fitted.facts["chosen"] = member.pool_choices(chosen)
-    return result
-
-
-def _scored(row: Candidate, probability: Float, y: Int, seconds: float) -> Candidate:
-    loss = log_losses(probability, y)
-    right, n, z = float((probability.argmax(1) == y).mean()), len(y), 1.96
-    middle = (right + z**2 / (2 * n)) / (1 + z**2 / n)
-    half = z / (1 + z**2 / n) * math.sqrt(right * (1 - right) / n + z**2 / (4 * n**2))
-    return replace(
-        row,
-        status="fitted",
-        log_loss=float(loss.mean()),
-        log_loss_error=float(loss.std(ddof=1) / math.sqrt(n)) if n > 1 else None,
-        accuracy=right,
-        accuracy_low=middle - half,
-        accuracy_high=middle + half,
-        seconds=seconds,
-    )

@@ -16,6 +16,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from demonet.methods.selection import log_losses
+
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 
@@ -29,12 +31,6 @@ WORSE = 2.0  # standard errors of a paired difference beyond which a candidate i
 def soften(probability: Float) -> Float:
     """Rows mixed with 2 % of the uniform distribution: no class is ever impossible."""
     return (1 - SOFTENING) * probability + SOFTENING / probability.shape[-1]
-
-
-def log_losses(probability: Float, y: Int) -> Float:
-    """``[..., items]``: minus the log of what each item's class was given."""
-    taken = np.take_along_axis(probability, np.broadcast_to(y[:, None], (*probability.shape[:-1], 1)), -1)
-    return -np.log(np.maximum(taken[..., 0], 1e-12))
 
 
 def objective(probability: Float, y: Int) -> Float:

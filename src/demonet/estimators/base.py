@@ -1,12 +1,14 @@
-"""What all estimators share: parameters, presets, devices, saving and loading."""
+"""What all estimators share: parameters, scikit-learn's interface, saving and loading.
+
+The parameters are the fields of a dataclass, from which the constructor follows; it stores them unchanged, as
+scikit-learn asks.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from inspect import signature
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Self, get_args
@@ -15,6 +17,7 @@ import numpy as np
 import torch
 from sklearn import get_config
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
@@ -23,75 +26,86 @@ from torch_geometric.data import Data
 from demonet import options
 from demonet.checks import check_split, labelled
 from demonet.closedform import DegreeEffect
-from demonet.data.columns import Columns, fitting_features
-from demonet.data.splits import Split, fractions
+from demonet.data.columns import Columns
+from demonet.data.splits import Split
 from demonet.ensemble import Progress as Candidate
-from demonet.errors import DemonetError, DemonetWarning, Hint, warn
-from demonet.estimators.closed_form import (
-    AUTO_ONLY,
-    MODELS,
-    ClosedForm,
-    Problem,
-    check_parameters,
-    check_targets,
-    choose_model,
-    everything,
-)
-from demonet.estimators.model_file import SavedModel, load_model, save_model
+from demonet.errors import DemonetError, Hint
+from demonet.estimators.closed_form import check_parameters, choose_model
+from demonet.estimators.core import Fitted, Items, plain, two_nodes
+from demonet.estimators.model_file import load_model, save_model
+from demonet.estimators.network import NetworkModel
 from demonet.estimators.targets import Array, Targets
 from demonet.features import FeatureMap
 from demonet.nn.weights import SCHEMES
-from demonet.train.finite import check_outputs
 from demonet.train.loop import Epoch, History
 from demonet.train.metrics import METRICS
 from demonet.train.objective import Objective
-from demonet.train.presets import Family, Preset, preset
+from demonet.train.presets import Preset
 from demonet.train.problem import labels
-from demonet.train.recipes import Trained
 
 _NOT_SAVED = ("graph", "attributes")
+_COUNT = [Interval(Integral, 1, None, closed="left"), None]
 
 
-class DEMONetEstimator(BaseEstimator):
-    """Parameters and fitted state of all estimators."""
+class _FittedAttributes:
+    """What a fit adds to an estimator."""
 
-    model: str
-    preset: str
-    scheme: str | None
-    features: str | None
-    hidden: int | None
-    lr: float | None
-    epochs: int | None
-    patience: int | None
-    validation_fraction: float
-    metric: str | None
-    random_state: int
-    device: str
-    verbose: bool | int
-
-    model_: Any  # a DegreeNetwork or a ClosedForm
+    fitted_: Fitted
+    model_: Any  # a network, or a ClosedForm
     objective_: Objective
     features_: FeatureMap
     preset_: Preset
     history_: History
+    candidates_: list[dict[str, Any]]
+    classes_: Array
     split_: Split
     n_features_in_: int
     columns_: Columns
     feature_names_in_: Array
     weighted_: bool
+    graph_: Data  # of nodes
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class DEMONetEstimator(_FittedAttributes, BaseEstimator):
+    """Parameters and fitted state of all estimators."""
+
+    _items: ClassVar[str]  # "nodes" or "graphs"
+
+    model: str = "auto"
+    preset: str = "strong"
+    scheme: str | None = None
+    features: str | None = None
+    hidden: int | None = None
+    lr: float | None = None
+    epochs: int | None = None
+    patience: int | None = None
+    validation_fraction: float = 0.2
+    metric: str | None = None
+    random_state: int | None = 0
+    device: str = "cpu"
+    verbose: bool | int = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "model": [StrOptions(set(get_args(options.Model)))],
+        "effort": [StrOptions(set(get_args(options.Effort)))],
+        "time_limit": [Interval(Real, 0, None, closed="neither"), None],
         "preset": [StrOptions(set(get_args(options.Preset)))],
         "scheme": [str, None],
         "features": [str, None],
         "hidden": [Interval(Integral, 2, None, closed="left"), None],
         "lr": [Interval(Real, 0, None, closed="neither"), None],
-        "epochs": [Interval(Integral, 1, None, closed="left"), None],
-        "patience": [Interval(Integral, 1, None, closed="left"), None],
+        "epochs": _COUNT,
+        "patience": _COUNT,
+        "batch_size": _COUNT,
+        "neighbours": _COUNT,
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "metric": [StrOptions(set(METRICS)), None],
-        "random_state": [Interval(Integral, 0, 2**32, closed="left")],
+        "positive": [str, Real, np.bool_, None],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "loss": [StrOptions({"mse", "mae"})],
+        "directed": ["boolean", None],
+        "random_state": [Interval(Integral, 0, 2**32, closed="left"), None],
         "device": [StrOptions({"cpu", "auto"})],
         "verbose": ["verbose"],
     }
@@ -104,35 +118,74 @@ class DEMONetEstimator(BaseEstimator):
     def transform(self, X: Any) -> Array:
         """Embed."""
 
-    # What the mixins of classifiers and regressors define.
+    # What the mixins of classifiers and regressors define, see `targets`.
 
     @abstractmethod
-    def _targets(self, y: Any, num_items: int) -> Targets:
-        """Encode ``y`` as the user gives it."""
+    def _encode(self, y: Any, num_items: int) -> tuple[Tensor, Array | None]:
+        """Encode ``y`` as the user gives it: codes or a table, and the classes."""
 
     @abstractmethod
-    def _own_objective(self, y: Tensor, num_items: int) -> Objective:
-        """The objective for the ``y`` of a Data."""
+    def _objective(self, y: Tensor, classes: Array | None) -> Objective:
+        """What to train for, with encoded targets."""
+
+    @abstractmethod
+    def _own_objective(self, items: Items) -> Objective:
+        """The objective for the ``y`` of a Data, or of several."""
 
     @abstractmethod
     def _own_targets(self, y: Tensor, names: Any) -> Array:
         """The ``y`` of a Data as a user would give it."""
 
     @abstractmethod
-    def _class_weights(self, targets: Targets, y: Tensor, split: Split) -> Tensor | None:
+    def _class_weights(self, targets: Targets, split: Split) -> Tensor | None:
         """``[classes]`` or None."""
 
     @abstractmethod
-    def _decide(self, outputs: Array) -> Array:
+    def _decide(self, outputs: Array, fitted: Fitted) -> Array:
         """Predictions from probabilities or values."""
 
     @abstractmethod
     def _score(self, y: Any, predicted: Array, sample_weight: Any = None) -> float:
         """Accuracy or R²."""
 
+    # What the estimators of nodes and of graphs define.
+
     @abstractmethod
-    def _width(self) -> int:
-        """The number of columns of ``transform``."""
+    def _listed(self, X: Any) -> Any:
+        """A Data, or graphs as a list."""
+
+    @abstractmethod
+    def _learn(self, given: Any) -> Any:
+        """Checked items without targets, with columns of attributes as they are learned from these."""
+
+    @abstractmethod
+    def _fit(self, items: Any, rows: Array, y: Any, split: Split | None = None, **callbacks: Any) -> Self:
+        """Encode the targets of some of the checked items, and fit."""
+
+    def fit_split(
+        self,
+        data: Data | Sequence[Data],
+        split: Split,
+        *,
+        on_epoch: Callable[[Epoch], None] | None = None,
+        checkpoint: str | Path | None = None,
+        on_candidate: Callable[[Candidate], None] | None = None,
+    ) -> Self:
+        """Train on a given split: nothing more is held out, and the test part is not used.
+
+        Args:
+            data: The graph, with targets in ``y``; or the graphs, each with its target.
+            split: Training and validation items, by their index in ``data``.
+            on_epoch: Callback after every epoch.
+            checkpoint: Where the state is saved; training resumes from it if it exists. It is a file for a network, and
+                for ``model="auto"`` a folder with a file for every finished candidate.
+            on_candidate: Callback before and after every candidate of ``model="auto"``.
+        """
+        self._check_parameters()
+        given = self._listed(data)
+        rows, y = self._labelled(given, split)
+        callbacks = {"on_epoch": on_epoch, "checkpoint": checkpoint, "on_candidate": on_candidate}
+        return self._fit(self._learn(given), rows, y, split, **callbacks)
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Train on the items and embed them, as a Pipeline does."""
@@ -149,14 +202,19 @@ class DEMONetEstimator(BaseEstimator):
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """The names of the columns of ``transform``, as scikit-learn writes them: ``demonetclassifier0``, ..."""
         check_is_fitted(self, "model_")
-        return np.array([f"{type(self).__name__.lower()}{i}" for i in range(self._width())], dtype=object)
+        fitted = self.fitted_
+        items = getattr(self, "graph_", None) or two_nodes(self._items, fitted.num_attributes)
+        return np.array(self._names(fitted.embed(items, np.arange(1)).shape[1]), dtype=object)
+
+    def _names(self, width: int) -> list[str]:
+        return [f"{type(self).__name__.lower()}{column}" for column in range(width)]
 
     def _framed(self, rows: Array, ids: Sequence[Any]) -> Any:
         """Rows as the array or the data frame that the user asked for; the index of a pandas frame has the ids."""
         wanted = getattr(self, "_sklearn_output_config", {}).get("transform", get_config()["transform_output"])
         if wanted == "default":
             return rows
-        names = [f"{type(self).__name__.lower()}{i}" for i in range(rows.shape[1])]
+        names = self._names(rows.shape[1])
         if wanted == "pandas":
             import pandas
 
@@ -164,11 +222,6 @@ class DEMONetEstimator(BaseEstimator):
         import polars  # type: ignore[import-not-found]
 
         return polars.DataFrame(rows, schema=names)
-
-    def _store(self, parameters: dict[str, Any]) -> None:
-        """Store the constructor's parameters, unchanged, as scikit-learn asks: ``self._store(locals())``."""
-        for name in self._get_param_names():
-            setattr(self, name, parameters[name])
 
     def _check_parameters(self) -> None:
         try:
@@ -180,153 +233,56 @@ class DEMONetEstimator(BaseEstimator):
             raise DemonetError(
                 f"The 'scheme' parameter of {type(self).__name__} must be one of {known}. Got {self.scheme!r}."
             )
-        defaults = {name: p.default for name, p in signature(type(self).__init__).parameters.items()}
-        check_parameters(self.model, self.get_params(deep=False), defaults)
+        check_parameters(self.model, self.get_params(deep=False), {each.name: each.default for each in fields(self)})
 
-    def _labelled(self, data: Data | list[Any], split: Split | None = None) -> tuple[Array, Array]:
-        """The items of a Data, or of a list of them, that have a target in ``y``, and these targets."""
-        first = data if isinstance(data, Data) else data[0]
-        y = getattr(first, "y", None)
-        if y is not None and not isinstance(data, Data):
-            y = y.view(1, -1)
-        objective = self._own_objective(torch.empty(0) if y is None else y, 0)
-        y = labels(data, objective).cpu()
-        if split is not None:
-            check_split(split, y)
-        known = labelled(y)
-        return known.nonzero().view(-1).numpy(), self._own_targets(y[known], first.get("class_names"))
-
-    def _settle(self, family: Family, graphs: Sequence[Data]) -> Preset:
-        """The preset of a family, changed by the parameters and by the kind of the attributes."""
-        base = preset(self.preset, family)
-        features = fitting_features(base.features, graphs) if base.name == "default" else base.features
-        model = {name: getattr(self, name) for name in ("scheme", "hidden") if getattr(self, name) is not None}
-        train = {name: getattr(self, name) for name in ("epochs", "patience", "lr") if getattr(self, name) is not None}
-        if self.metric is not None:
-            train["choose_by"] = "metric"
-        elif getattr(self, "class_weight", None) is not None:
-            train["choose_by"] = "loss"  # weights count in the loss alone
-        return replace(
-            base,
-            features=self.features or features,
-            model=base.model.changed(**_plain(model), seed=int(self.random_state)),
-            train=replace(base.train, **_plain(train), seed=int(self.random_state)),
-        )
-
-    def _hold_out(self, y: Tensor) -> Split:
-        """Hold out a validation part of the labelled items, stratified by class if there are classes."""
-        share, classes = float(self.validation_fraction), not y.is_floating_point()
-        codes = y if classes else labelled(y).long() - 1
-        split = fractions(codes, (1 - share, share, 0.0), int(self.random_state), stratified=classes)
-        if split.val.numel() == 0 or split.train.numel() == 0:
-            problem = f"validation_fraction={share} of n_samples={int((codes >= 0).sum())} labelled items is none"
-            raise DemonetError(problem, hint="give more labels, or a larger validation_fraction")
-        return split
+    def _seed(self) -> int:
+        """The seed of a fit: ``random_state``, or a new one if it is None."""
+        return int(check_random_state(None).randint(2**31) if self.random_state is None else self.random_state)
 
     def _device(self) -> torch.device:
         return torch.device("cuda" if self.device == "auto" and torch.cuda.is_available() else "cpu")
 
-    @contextmanager
-    def _progress(
-        self, epochs: int, on_epoch: Callable[[Epoch], None] | None = None
-    ) -> Iterator[Callable[[Epoch], None] | None]:
-        if on_epoch is not None or not self.verbose:
-            yield on_epoch
-            return
-        from demonet.train.progress import Progress
+    def _plain_parameters(self) -> dict[str, Any]:
+        """The parameters as JSON takes them, without the graph."""
+        given = {k: plain(value) for k, value in self.get_params(deep=False).items() if k not in _NOT_SAVED}
+        if isinstance(weights := given.get("class_weight"), dict):  # JSON would make strings of the keys
+            given["class_weight"] = [[plain(key), plain(value)] for key, value in weights.items()]
+        return given
 
-        with Progress(type(self).__name__, epochs) as progress:
-            yield progress
+    def _labelled(self, items: Items, split: Split | None = None) -> tuple[Array, Array]:
+        """The items of a Data, or of a list of them, that have a target in ``y``, and these targets."""
+        if not isinstance(items, Data) and not all(isinstance(graph, Data) for graph in items):
+            raise DemonetError("y is None, and not every graph is a Data with a y of its own", hint="pass y")
+        y = labels(items, self._own_objective(items)).cpu()
+        if split is not None:
+            check_split(split, y)
+        first, known = items if isinstance(items, Data) else items[0], labelled(y)
+        return known.nonzero().view(-1).numpy(), self._own_targets(y[known], first.get("class_names"))
 
-    def _train(
-        self,
-        recipe: Callable[..., Trained],
-        items: Any,
-        y: Tensor,
-        targets: Targets,
-        settled: Preset,
-        split: Split,
-        on_epoch: Callable[[Epoch], None] | None,
-        checkpoint: str | Path | None,
-    ) -> None:
-        """Train by a recipe, and store the fitted state."""
-        with self._progress(settled.train.epochs, on_epoch) as callback:
-            trained = recipe(
-                items,
-                split,
-                settled,
-                objective=targets.objective,
-                seed=int(self.random_state),
-                class_weight=self._class_weights(targets, y, split),
-                on_epoch=callback,
-                checkpoint=checkpoint,
-            )
-        self.model_, self.objective_, self.split_ = trained.model.eval(), trained.objective, split
-        self.features_, self.preset_, self.history_ = trained.features, trained.preset, trained.history
-        self._store_tables(targets.classes)
-
-    def _fit_closed_form(
-        self,
-        model: str,
-        items: Any,
-        y: Tensor,
-        targets: Targets,
-        split: Split | None,
-        on_candidate: Callable[[Candidate], None] | None,
-        on_epoch: Callable[[Epoch], None] | None,
-        checkpoint: str | Path | None,
-    ) -> None:
-        """Fit the kernel machine or the ensemble, and store the fitted state."""
-        check_targets(model, targets)
-        if on_epoch is not None:
-            raise DemonetError(f"on_epoch with model={model!r}", hint="only networks have epochs")
-        if checkpoint is not None and model == "kernel":
-            raise DemonetError("checkpoint with model='kernel'", hint="it is fitted in one step")
-        seed = int(self.random_state)
-        if split is None:
-            split = self._hold_out(y) if model == "auto" else everything(y, seed)
-        with self._candidates(on_candidate) as callback:
-            problem = Problem(
-                items,
-                y,
-                split,
-                seed=seed,
-                device=str(self._device()),
-                metric=self.metric,
-                positive=getattr(targets.objective, "positive", None),
-                checkpoint=checkpoint,
-                on_candidate=callback,
-                **_plain({name: getattr(self, name) for name in AUTO_ONLY if hasattr(self, name)}),
-            )
-            self.model_ = MODELS[model].fit(problem)
-        self.objective_, self.split_ = targets.objective, split
-        self._store_tables(targets.classes)
-
-    @contextmanager
-    def _candidates(
-        self, on_candidate: Callable[[Candidate], None] | None
-    ) -> Iterator[Callable[[Candidate], None] | None]:
-        if on_candidate is not None or not self.verbose or self.model != "auto":
-            yield on_candidate
-            return
-        from demonet.ensemble.progress import CandidateBar
-
-        with CandidateBar(type(self).__name__) as progress:
-            yield progress
-
-    def _store_tables(self, classes: Array | None) -> None:
-        """The attributes ``classes_`` and ``candidates_``, where the model has them."""
-        if classes is not None:
-            self.classes_ = classes
-        if hasattr(self.model_, "candidates"):
-            self.candidates_ = self.model_.candidates
-
-    def _closed_form(self, wanted: str) -> ClosedForm:
-        """The fitted model, which must not be a network."""
-        check_is_fitted(self, "model_")
-        if not isinstance(self.model_, ClosedForm):
-            raise DemonetError(f"{wanted} of a network", hint='use model="kernel"')
-        return self.model_
+    def _adopt(self, fitted: Fitted) -> Self:
+        """Take over a fitted model: all attributes that end in ``_``."""
+        model, columns = fitted.model, fitted.columns
+        network = model if isinstance(model, NetworkModel) else None
+        named = columns is not None and columns.named
+        found = {
+            "model_": model if network is None else network.network,
+            "objective_": fitted.objective,
+            "split_": fitted.split,
+            "classes_": fitted.classes,
+            "weighted_": fitted.weighted,
+            "columns_": columns,
+            "n_features_in_": fitted.num_attributes if columns is None else len(columns.sources),
+            "feature_names_in_": np.array(columns.sources, dtype=object) if columns is not None and named else None,
+            "candidates_": getattr(model, "candidates", None),
+            **{f"{name}_": getattr(network, name, None) for name in ("features", "preset", "history")},
+        }
+        self.fitted_ = fitted
+        for name, value in found.items():
+            if value is None:
+                self.__dict__.pop(name, None)
+            else:
+                setattr(self, name, value)
+        return self
 
     def degree_effect(self, seed: int = 0) -> DegreeEffect:
         """What the degree-specific term is worth on the fitted data, for ``model="kernel"`` and ``"auto"``.
@@ -338,91 +294,13 @@ class DEMONetEstimator(BaseEstimator):
         Args:
             seed: Of the shuffled degrees.
         """
-        return self._closed_form("degree_effect").degree_effect(seed)
-
-    def _activate(self, scores: Tensor) -> Array:
-        """Probabilities or values from scores, in double precision so that probabilities sum to 1 closely."""
-        return self.objective_.activate(scores.double()).cpu().numpy()
-
-    def _finite(self, outputs: Array, data: Data | Sequence[Data], rows: Array | None = None) -> Array:
-        """The outputs of these items, if all are finite."""
-        check_outputs(outputs, data, rows, None if isinstance(self.model_, ClosedForm) else self.model_)
-        return outputs
-
-    def _check_attributes(self, data: Data, which: str = "the graph") -> None:
-        """Refuse a graph whose attributes are not those of training."""
-        given, columns = num_attributes(data), getattr(self, "columns_", None)
-        trained = self.n_features_in_ if columns is None else len(columns.names)
-        if given != trained:
-            raise DemonetError(
-                f"{which} has {given} attributes a node (columns of x), where training had {trained}",
-                hint="use the same columns in the same order, such as read_graph(edges, features=...)",
-            )
-        own = data.get("columns")
-        if columns is not None and own is not None and own.names != columns.names:
-            different = next(pair for pair in zip(own.names, columns.names, strict=True) if pair[0] != pair[1])
-            raise DemonetError(
-                f"{which} has the attribute {different[0]!r} where training had {different[1]!r}",
-                hint="read_graph(edges, features=..., columns=estimator.columns_)",
-            )
-
-    def _match_weights(self, graphs: Sequence[Data], given: bool | None = None, file: str | Path | None = None) -> None:
-        """Tell of edge weights that differ from training; those that training did not have are removed.
-
-        Args:
-            graphs: The graphs, in which weights that are all 1 are left out.
-            given: Whether their source has weights; without them, a model that needs them is refused. None if that is
-                not known.
-            file: The source.
-        """
-        trained = getattr(self, "weighted_", None)  # not known of a model of an earlier version
-        if trained and not given and not has_weights(graphs) and any(graph.edge_index.numel() for graph in graphs):
-            problem, hint = (
-                "the edges have no weights, those of training had",
-                Hint("{weight} is the column", weight=...),
-            )
-            if given is False:
-                raise DemonetError(problem, file=file, hint=hint)
-            warn(DemonetWarning(problem, file=file))
-        if trained is False:
-            if has_weights(graphs):
-                warn(DemonetWarning("the weights of edges are not used, those of training had none", file=file))
-            for graph in graphs:
-                graph.pop("edge_weight", None)
-
-    def _remember_columns(self, data: Data) -> None:
-        """The attributes ``n_features_in_``, ``columns_`` and ``feature_names_in_`` for the training data."""
-        for name in ("columns_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
-        self.n_features_in_ = num_attributes(data)
-        self._store_columns(data.get("columns"))
-
-    def _store_columns(self, columns: Columns | None) -> None:
-        if columns is None:
-            return
-        self.columns_, self.n_features_in_ = columns, len(columns.sources)
-        if columns.named:
-            self.feature_names_in_ = np.array(columns.sources, dtype=object)
+        check_is_fitted(self, "model_")
+        return self.fitted_.model.degree_effect(seed)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model, without the graph, to one tensor file."""
         check_is_fitted(self, "model_")
-        parameters = _plain({k: value for k, value in self.get_params(deep=False).items() if k not in _NOT_SAVED})
-        if isinstance(weights := parameters.get("class_weight"), dict):  # JSON would make strings of the keys
-            parameters["class_weight"] = [[_item(key), _item(value)] for key, value in weights.items()]
-        saved = SavedModel(
-            estimator=type(self).__name__,
-            parameters=parameters,
-            model=self.model_,
-            objective=self.objective_,
-            classes=getattr(self, "classes_", None),
-            num_attributes=len(self.columns_.names) if hasattr(self, "columns_") else self.n_features_in_,
-            split=self.split_,
-            columns=getattr(self, "columns_", None),
-            weighted=getattr(self, "weighted_", None),
-            **{name: getattr(self, f"{name}_", None) for name in ("preset", "features", "history")},
-        )
-        save_model(path, saved)
+        save_model(path, self.fitted_)
 
     def to_onnx(self, path: str | Path, *, weighted: bool = False) -> None:
         """Write the fitted network as ONNX, for use without torch; its input are the features of a graph.
@@ -434,37 +312,35 @@ class DEMONetEstimator(BaseEstimator):
         from demonet.estimators.onnx import export_onnx
 
         check_is_fitted(self, "model_")
-        if isinstance(self.model_, ClosedForm):
+        model = self.fitted_.model
+        if not isinstance(model, NetworkModel):
             hint = Hint("only a network can be exported, train one with {model}", model="network")
-            raise DemonetError(f"a model of kind {self.model_.name!r} has no ONNX form", hint=hint)
-        classes = getattr(self, "classes_", None)
-        export_onnx(self.model_, self.objective_, self.features_, classes, path, weighted=weighted)
+            raise DemonetError(f"a model of kind {model.name!r} has no ONNX form", hint=hint)
+        export_onnx(model, self.fitted_.classes, path, weighted=weighted)
 
     @classmethod
-    def _restore(cls, path: str | Path) -> Self:
-        saved = load_model(path, cls.__name__)
+    def load(cls, path: str | Path) -> Self:
+        """Load what :meth:`save` or ``demonet fit`` wrote.
+
+        Args:
+            path: The file; in the folder of a run it is ``model.safetensors``.
+        """
+        fitted = load_model(path, cls.__name__, cls._items)
         try:
-            if set(saved.parameters) != set(cls._get_param_names()) - set(_NOT_SAVED):
-                raise DemonetError(f"the parameters {sorted(saved.parameters)} are not those of a {cls.__name__}")
-            weights = saved.parameters.get("class_weight")
-            changes: dict[str, Any] = {"class_weight": dict(map(tuple, weights))} if isinstance(weights, list) else {}
-            estimator = cls(**saved.parameters | changes)
+            given = dict(fitted.parameters)
+            if set(given) != set(cls._get_param_names()) - set(_NOT_SAVED):
+                raise DemonetError(f"the parameters {sorted(given)} are not those of a {cls.__name__}")
+            if isinstance(weights := given.get("class_weight"), list):
+                given["class_weight"] = dict(map(tuple, weights))
+            estimator = cls(**given)
             estimator._check_parameters()
-            kind = choose_model(saved.objective.task, 1) if estimator.model == "auto" else estimator.model
-            if isinstance(saved.model, ClosedForm) and kind != saved.model.name:
-                raise DemonetError(f"a model of kind {saved.model.name!r} with model={estimator.model!r}")
+            auto = (choose_model(fitted.objective.task, 1), "network")
+            if fitted.model.name not in (auto if estimator.model == "auto" else (estimator.model,)):
+                raise DemonetError(f"a model of kind {fitted.model.name!r} with model={estimator.model!r}")
         except (TypeError, ValueError) as error:
             raise DemonetError(f"does not hold a model: {error}", file=path) from None
-        estimator.model_, estimator.objective_ = saved.model.to(estimator._device()), saved.objective
-        estimator.split_, estimator.n_features_in_ = saved.split, saved.num_attributes
-        estimator._store_columns(saved.columns)
-        if saved.weighted is not None:
-            estimator.weighted_ = saved.weighted
-        for name in ("preset", "features", "history"):
-            if (part := getattr(saved, name)) is not None:
-                setattr(estimator, f"{name}_", part)
-        estimator._store_tables(saved.classes)
-        return estimator
+        fitted.model.to(estimator._device())
+        return estimator._adopt(fitted)
 
     def __sklearn_tags__(self) -> Any:
         """The input is nodes or graphs, not a table of numbers; embeddings are float32."""
@@ -474,22 +350,3 @@ class DEMONetEstimator(BaseEstimator):
         tags.transformer_tags = TransformerTags(preserves_dtype=["float32"])
         tags.input_tags.two_d_array = False
         return tags
-
-
-def has_weights(graphs: Sequence[Data]) -> bool:
-    """Whether an edge has another weight than 1."""
-    return any(graph.get("edge_weight") is not None and bool((graph.edge_weight != 1).any()) for graph in graphs)
-
-
-def num_attributes(data: Data) -> int:
-    """Columns of ``x``, 0 if there is none."""
-    return 0 if data.x is None else int(data.x.size(1))
-
-
-def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: _item(value) for name, value in values.items()}
-
-
-def _item(value: Any) -> Any:
-    """A NumPy scalar, as parameter searches pass them, as a Python number."""
-    return value.item() if isinstance(value, np.generic) else value

@@ -25,10 +25,10 @@ from demonet.data.ids import ids_of
 from demonet.data.splits import Split
 from demonet.degree.count import count_degree
 from demonet.ensemble import Candidate, Ensemble, Progress
-from demonet.ensemble.machines import MachineMember
 from demonet.errors import DemonetError, DemonetWarning
 from demonet.estimators.explain import Explanation, ScoreParts
 from demonet.estimators.targets import Array, Targets
+from demonet.methods.closed_form import Kernel
 
 NETWORK_ONLY: tuple[str, ...] = ("preset", "scheme", "features", "hidden", "lr", "epochs", "patience", "class_weight")
 NETWORK_ONLY += ("loss", "batch_size", "neighbours")
@@ -257,12 +257,12 @@ class EnsembleModel(ClosedForm):
         """Refused: most members are not additive."""
         raise DemonetError("an ensemble has no additive shares", hint='use model="kernel"')
 
-    def machine_member(self) -> tuple[MachineMember, float]:
+    def machine_member(self) -> tuple[Kernel, float]:
         """The kernel machine that weighs most among the members, and its weight."""
         machines = [
             (member, float(weight))
             for weight, member in zip(self.ensemble.weights, self.ensemble.members, strict=True)
-            if isinstance(member, MachineMember)
+            if isinstance(member, Kernel)
         ]
         if not machines:
             raise DemonetError("the ensemble has no kernel machine among its members", hint='use model="kernel"')
@@ -284,8 +284,7 @@ class EnsembleModel(ClosedForm):
             raise DemonetError("the ensemble has fitted no kernel machine", hint='use model="kernel"')
         if self._problem is None:
             raise DemonetError("degree_effect of a model that was loaded", hint="call it after fit")
-        member = MachineMember(row.name, **row.machine)
-        return fit_machine(self._problem, row.machine["task"], **member.search).degree_effect(seed)
+        return fit_machine(self._problem, **row.machine).degree_effect(seed)
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """The ensemble's state."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +30,9 @@ from demonet.nn.weights import DegreeWeights
 from demonet.ops.backend import is_sparse
 from demonet.ops.sparse import sparse_rows
 from demonet.train.objective import Objective, Regress
+
+if TYPE_CHECKING:
+    from demonet.estimators.network import NetworkModel
 
 
 class Influence(NamedTuple):
@@ -104,11 +107,8 @@ class Explanation:
 
 
 def explain_node(
-    model: NodeDEMONet,
-    objective: Objective,
-    features: FeatureMap,
+    fitted: NetworkModel,
     data: Data,
-    x: Tensor,
     node: int,
     classes: Array | None,
     *,
@@ -119,30 +119,29 @@ def explain_node(
     """Explain the prediction for one node.
 
     Args:
-        model: A trained network.
-        objective: Its objective.
-        features: Its feature map, for the names of columns.
+        fitted: A trained network for nodes.
         data: The graph.
-        x: Its features.
         node: The index of the node.
         classes: The names of the outputs, None for a regression.
         epochs: Steps of the explainer.
         seed: Seed of the explainer's initial masks.
         output: The output to explain, by index; the one with the highest score if None.
     """
+    objective = fitted.objective
     if epochs < 1:
         raise DemonetError(f"epochs={epochs} of the explainer is not at least 1")
     if output is not None and not 0 <= output < objective.outputs:
         raise DemonetError(f"output={output} of a model with {objective.outputs} outputs")
-    model = copy.deepcopy(model).cpu().eval()  # the explainer changes its model; on a CPU a seed gives one result
-    near, inputs, row = _surroundings(model, data, x.cpu(), node)
+    model = copy.deepcopy(fitted.network).cpu().eval()  # the explainer changes it; on a CPU a seed gives one result
+    assert isinstance(model, NodeDEMONet)
+    near, inputs, row = _surroundings(model, data, fitted.features.transform(data).cpu(), node)
     with torch.no_grad():
         scores = model(*inputs)[row].double()
     column = int(scores.argmax()) if output is None else output
     activated = float(objective.activate(scores[None])[0, column])
     edge_mask, feature_mask = _masks(model, objective, inputs, row, column, epochs, seed)
     ids = ids_of(data)
-    names = feature_names(features, ids)
+    names = feature_names(fitted.features, ids)
     source, target = near[inputs[1]].tolist()
     edges = [Influence(ids[u], ids[v], m) for u, v, m in zip(source, target, edge_mask.tolist(), strict=True) if m > 0]
     present = (inputs[0] != 0).any(0).nonzero().view(-1).tolist()
@@ -188,7 +187,8 @@ def _surroundings(model: NodeDEMONet, data: Data, x: Tensor, node: int) -> tuple
 
     Every node in it whose degree matters has all its edges, so the score is that in the whole graph.
     """
-    hops = sum(isinstance(module, DEMOConv) for module in model.modules())
+    convs = [module for module in model.modules() if isinstance(module, DEMOConv)]
+    hops = len(convs) + any(conv.aggr == "sym" for conv in convs)  # which reads the degrees of neighbours
     edge_index, num_nodes = data.edge_index.cpu(), int(data.num_nodes)
     near, inside, row, mask = k_hop_subgraph(node, hops, edge_index, relabel_nodes=True, num_nodes=num_nodes)
     rows = sparse_rows(x, near).to_dense() if is_sparse(x) else x[near]
@@ -286,7 +286,7 @@ def _score(
     model = copy.deepcopy(model).double().eval()
     for conv in (model.head,) if head_only else model.modules():
         if isinstance(conv, DEMOConv):
-            if "seed" not in terms:
+            if "seed" not in terms and conv.seed is not None:
                 conv.seed.weight.zero_()
             conv.weights = _SomeTerms(conv.weights, with_shared="shared" in terms, with_own="own" in terms)
     doubled = (value.double() if value.is_floating_point() else value for value in inputs)
@@ -295,6 +295,8 @@ def _score(
 
 class _SomeTerms(DegreeWeights):
     """Weights of any scheme of which the shared term, the degree-specific term, both or neither are used."""
+
+    stack_size = None  # type: ignore[assignment]  # sums come first
 
     def __init__(self, weights: DegreeWeights, *, with_shared: bool, with_own: bool) -> None:
         super().__init__(weights.in_channels, weights.width, weights.tasks)

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import networkx as nx
 import numpy as np
-import torch
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Data
 
+from demonet.data.columns import Columns
 from demonet.data.read import read_graph, read_graphs
 from demonet.data.splits import Split
-from demonet.ensemble import Progress as Candidate
 from demonet.errors import DemonetError
-from demonet.estimators.base import DEMONetEstimator, has_weights, num_attributes
-from demonet.estimators.closed_form import ClosedForm, model_for, narrow
-from demonet.estimators.targets import Array, Classification, Regression
-from demonet.train.loop import Epoch
+from demonet.estimators.base import DEMONetEstimator
+from demonet.estimators.core import fit_checked, num_attributes
+from demonet.estimators.targets import Array, Classification, Regression, log_of, scattered
 from demonet.train.presets import preset
-from demonet.train.recipes import prepare_batch, replace_features, train_graphs
-
-BATCH = 512  # graphs in a batch of predictions, which bounds the memory
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GraphEstimator(DEMONetEstimator):
     """What the estimators of graphs share."""
+
+    _items: ClassVar[str] = "graphs"
+
+    attributes: Any = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train on graphs with targets ``y``, or with their own.
@@ -38,35 +38,8 @@ class GraphEstimator(DEMONetEstimator):
                 out; so are graphs with an own ``y`` of -1 in a classification.
         """
         self._check_parameters()
-        listed = _listed(X)
-        if y is None:
-            rows, y = self._own(listed)
-            listed = [listed[row] for row in rows]
-        return self._fit(self._read(listed), y)
-
-    def fit_split(
-        self,
-        graphs: Sequence[Data],
-        split: Split,
-        *,
-        on_epoch: Callable[[Epoch], None] | None = None,
-        checkpoint: str | Path | None = None,
-        on_candidate: Callable[[Candidate], None] | None = None,
-    ) -> Self:
-        """Train on a given split: nothing more is held out, and the test part is not used.
-
-        Args:
-            graphs: The graphs, each with its target in ``y``.
-            split: Training and validation graphs, by their index in ``graphs``.
-            on_epoch: Callback after every epoch.
-            checkpoint: Where the state is saved; training resumes from it if it exists. It is a file for a network, and
-                for ``model="auto"`` a folder with a file for every finished candidate.
-            on_candidate: Callback before and after every candidate of ``model="auto"``.
-        """
-        self._check_parameters()
-        listed = _listed(graphs)
-        rows, y = self._own(listed, split)
-        return self._fit(self._read(listed), y, rows, split, on_epoch, checkpoint, on_candidate)
+        listed, y = self._with_targets(X, y)
+        return self._fit(self._learn(listed), np.arange(len(listed)), y)
 
     def predict(self, X: Any) -> Array:
         """Predictions for graphs.
@@ -74,7 +47,7 @@ class GraphEstimator(DEMONetEstimator):
         A classifier gives a class for each graph, or a 0/1 table if it was fitted on one; a regressor gives values in
         the units of ``y``, ``[graphs]`` or ``[graphs, columns]``.
         """
-        return self._decide(self._outputs(X))
+        return self._decide(self._outputs(X), self.fitted_)
 
     def transform(self, X: Any) -> Array:
         """``[graphs, width]`` embeddings, ``g_i`` in the paper: the readout of each graph (Eq. 12).
@@ -84,12 +57,7 @@ class GraphEstimator(DEMONetEstimator):
         distances. ``model_.embed`` of a network gives the whole readout.
         """
         graphs = self._read_fitted(X)
-        return self._framed(self._embed(graphs), range(len(graphs)))
-
-    def _width(self) -> int:
-        x = torch.zeros(2, self.n_features_in_) if self.n_features_in_ else None
-        pair = Data(x=x, edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
-        return int(self._embed([pair]).shape[1])
+        return self._framed(self.fitted_.embed(graphs), range(len(graphs)))
 
     def shares(self, X: Any) -> dict[str, Array]:
         """The decision function of ``model="kernel"``, split exactly into the terms of the kernel.
@@ -99,89 +67,66 @@ class GraphEstimator(DEMONetEstimator):
         regression ``predict``.
         """
         graphs = self._read_fitted(X)
-        self._check_attributes(graphs[0], "graph 0")
-        return self._closed_form("shares").shares(graphs)
+        self.fitted_.check_attributes(graphs)
+        return self.fitted_.model.shares(graphs)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy or R² on graphs with targets ``y``, or on those that have their own."""
         check_is_fitted(self, "model_")
-        listed = _listed(X)
-        if y is None:
-            rows, y = self._own(listed)
-            listed = [listed[row] for row in rows]
+        listed, y = self._with_targets(X, y)
         return self._score(y, self.predict(listed), sample_weight)
 
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Load what :meth:`save` wrote."""
-        return cls._restore(path)
+    def _with_targets(self, X: Any, y: Any) -> tuple[list[Any], Any]:
+        """The graphs and their targets; without ``y``, those graphs that have their own."""
+        listed = self._listed(X)
+        if y is not None:
+            return listed, y
+        rows, y = self._labelled(listed)
+        return [listed[row] for row in rows], y
 
-    def _own(self, listed: list[Any], split: Split | None = None) -> tuple[Array, Array]:
-        if not all(isinstance(graph, Data) for graph in listed):
-            raise DemonetError("y is None, and not every graph is a Data with a y of its own", hint="pass y")
-        return self._labelled(listed, split)
+    def _listed(self, X: Any) -> list[Any]:
+        return _listed(X)
 
-    def _fit(
-        self,
-        graphs: list[Data],
-        y: Any,
-        rows: Array | None = None,
-        split: Split | None = None,
-        on_epoch: Callable[[Epoch], None] | None = None,
-        checkpoint: str | Path | None = None,
-        on_candidate: Callable[[Candidate], None] | None = None,
-    ) -> Self:
-        rows = np.arange(len(graphs)) if rows is None else rows
-        targets = self._targets(y, len(rows))
-        empty = torch.nan if targets.y.is_floating_point() else -1
-        y = targets.y.new_full((len(graphs), *targets.y.shape[1:]), empty)
-        y[torch.from_numpy(rows)] = targets.y
-        self.n_features_in_, self.weighted_ = num_attributes(graphs[0]), has_weights(graphs)
-        model = model_for(self.model, targets)
-        if model != "network":
-            self._fit_closed_form(model, graphs, y, targets, split, on_candidate, on_epoch, checkpoint)
-            return self
-        for graph, target in zip(graphs, y, strict=True):
-            graph.y = target.view(1, *target.shape)
-        split, settled = split or self._hold_out(y), self._settle("graphs", graphs)
-        if self.features is not None and not self.n_features_in_ and "attributes" in self.features.split("+"):
-            raise DemonetError(f"features={self.features!r}, but the graphs have no attributes")
-        items = [graph.to(self._device()) for graph in graphs]
-        self._train(train_graphs, items, y, targets, settled, split, on_epoch, checkpoint)
-        return self
+    def _learn(self, given: list[Any]) -> list[Data]:
+        return self._read(given, self._learn_columns(given))
+
+    def _fit(self, items: list[Data], rows: Array, y: Any, split: Split | None = None, **callbacks: Any) -> Self:
+        known, classes = self._encode(y, len(rows))
+        for graph, target in zip(items, scattered(known, rows, len(items)), strict=True):
+            graph.y = target[None]
+        return self._adopt(fit_checked(self, items, split, classes, **callbacks))
 
     def _outputs(self, X: Any) -> Array:
-        return self._outputs_of(self._read_fitted(X))
+        graphs = self._read_fitted(X)
+        return self.fitted_.outputs(graphs)
 
     def _read_fitted(self, X: Any) -> list[Data]:
         """Graphs for a fitted model."""
         check_is_fitted(self, "model_")
-        graphs = self._read(_listed(X))
-        self._match_weights(graphs)
+        graphs = self._read(_listed(X), self.fitted_.columns)
+        self.fitted_.match_weights(graphs)
         return graphs
 
-    def _outputs_of(self, graphs: list[Data]) -> Array:
-        self._check_attributes(graphs[0], "graph 0")
-        if isinstance(self.model_, ClosedForm):
-            return self._finite(self.model_.outputs(graphs), graphs)
-        return self._finite(self._activate(self._in_batches(self.model_, graphs)), graphs)
+    def _learn_columns(self, listed: list[Any]) -> Columns | None:
+        """What the node attributes of NetworkX graphs become, learned from those of all graphs."""
+        if self.attributes is None:
+            return None
+        for number, graph in enumerate(listed):
+            if not isinstance(graph, nx.Graph):
+                problem = f"attributes={self.attributes!r} of graph {number}, a {type(graph).__name__}"
+                raise DemonetError(problem, hint="they are names of node attributes of NetworkX graphs")
+        together = nx.disjoint_union_all([graph.to_undirected(as_view=True) for graph in listed])
+        return read_graph(together, features=self.attributes).columns
 
-    def _embed(self, graphs: list[Data]) -> Array:
-        self._check_attributes(graphs[0], "graph 0")
-        if isinstance(self.model_, ClosedForm):
-            return self._finite(self.model_.embed(graphs), graphs)
-        return self._finite(
-            narrow(self._in_batches(self.model_.embed, graphs).cpu().numpy()).astype(np.float32), graphs
-        )
-
-    def _read(self, listed: list[Any]) -> list[Data]:
+    def _read(self, listed: list[Any], columns: Columns | None = None) -> list[Data]:
         """The graphs as checked Data, without their targets."""
         self_loops, read = preset(self.preset, "graphs").self_loops, []
         for number, graph in enumerate(listed):
             if isinstance(graph, Data):
                 graph = Data(**{name: value for name, value in graph.to_dict().items() if name != "y"})
             try:
-                read.append(read_graph(graph, self_loops=self_loops, directed=False))
+                named = columns.sources if columns is not None and isinstance(graph, nx.Graph) else None
+                read.append(read_graph(graph, features=named, columns=columns, self_loops=self_loops, directed=False))
                 if read[-1].num_nodes == 0:
                     raise DemonetError("has no nodes")
             except DemonetError as error:
@@ -192,14 +137,8 @@ class GraphEstimator(DEMONetEstimator):
                 raise DemonetError(f"{problem}, graph 0 {num_attributes(read[0])}", hint="use the same columns")
         return read
 
-    @torch.no_grad()
-    def _in_batches(self, function: Callable[..., Tensor], graphs: list[Data]) -> Tensor:
-        device = next(self.model_.parameters()).device
-        ready = [replace_features(graph, self.features_.transform(graph)).to(device) for graph in graphs]
-        batches = [Batch.from_data_list(ready[start : start + BATCH]) for start in range(0, len(ready), BATCH)]
-        return torch.cat([function(*prepare_batch(self.model_, batch)) for batch in batches])
 
-
+@dataclass(kw_only=True, eq=False, repr=False)
 class DEMONetGraphClassifier(Classification, GraphEstimator):
     """DEMO-Net for whole graphs, as a scikit-learn classifier and transformer.
 
@@ -212,6 +151,8 @@ class DEMONetGraphClassifier(Classification, GraphEstimator):
     with its own ``y``: a class number, -1 for unlabelled, or a row of labels.
 
     Args:
+        attributes: Names of node attributes of NetworkX graphs, or ``"all"`` of them, which are then treated as a table
+            is; they are not read unless named. A PyG Data has its attributes in ``x``.
         model: ``"auto"``: several models, weighted on held-out items and fitted again on all labelled ones; for tables
             of labels a network, with a warning. ``"kernel"``: the closed form of DEMO-Net, the degree-specific kernel
             machine, in seconds. ``"network"``: a DEMO-Net, trained. Only a network reads the parameters from ``preset``
@@ -236,13 +177,14 @@ class DEMONetGraphClassifier(Classification, GraphEstimator):
             of equals the last.
         class_weight: None, ``"balanced"``, or a dict from class to weight: the weight of a graph of each class in the
             loss and in the validation metric. Not for tables of labels.
-        random_state: Seed of all random numbers, an integer.
+        random_state: Seed of all random numbers, an integer; None for another one in each fit.
         device: ``"cpu"``, or ``"auto"`` for a GPU if there is one.
         verbose: Show progress.
 
     Attributes:
         classes_: The sorted classes, or the indices of the labels: the columns of ``predict_proba``.
         n_features_in_: Number of attributes of a node in training, 0 if there were none.
+        feature_names_in_, columns_: Their names, and what they became, if they are named in ``attributes``.
         weighted_: Whether edges have weights other than 1. If not, those of other graphs are not used, with a warning;
             if so, it is a warning that other graphs have none.
         model_: The network; for the other models a wrapper with a ``machine`` or an ``ensemble``.
@@ -260,41 +202,18 @@ class DEMONetGraphClassifier(Classification, GraphEstimator):
     array(['cycle', 'star'], dtype='<U5')
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **GraphEstimator._parameter_constraints,
-        **Classification._parameter_constraints,
-    }
-
-    def __init__(
-        self,
-        *,
-        model: str = "auto",
-        effort: str = "standard",
-        time_limit: float | None = None,
-        preset: str = "strong",
-        scheme: str | None = None,
-        features: str | None = None,
-        hidden: int | None = None,
-        lr: float | None = None,
-        epochs: int | None = None,
-        patience: int | None = None,
-        validation_fraction: float = 0.2,
-        metric: str | None = None,
-        positive: Any = None,
-        class_weight: str | dict[Any, float] | None = None,
-        random_state: int = 0,
-        device: str = "cpu",
-        verbose: bool | int = False,
-    ) -> None:
-        self._store(locals())
-
     def predict_proba(self, X: Any) -> Array:
         """``[graphs, classes]`` probabilities; rows sum to 1 unless the columns are labels."""
         return self._outputs(X)
 
+    def predict_log_proba(self, X: Any) -> Array:
+        """The logarithm of :meth:`predict_proba`."""
+        return log_of(self.predict_proba(X))
+
     score = GraphEstimator.score
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DEMONetGraphRegressor(Regression, GraphEstimator):
     """DEMO-Net for one or several numbers a graph, as a scikit-learn regressor and transformer.
 
@@ -303,6 +222,7 @@ class DEMONetGraphRegressor(Regression, GraphEstimator):
     attributes are those of :class:`DEMONetGraphClassifier`, without classes and their weights.
 
     Args:
+        attributes: See :class:`DEMONetGraphClassifier`.
         model: ``"kernel"``: the degree-specific kernel machine, for one target column; ``"network"``; ``"auto"``: the
             kernel machine for one column, a network (with a warning) for several. Only a network reads the parameters
             from ``preset`` to ``patience``, ``metric`` and ``loss``.
@@ -318,31 +238,6 @@ class DEMONetGraphRegressor(Regression, GraphEstimator):
     >>> DEMONetGraphRegressor().fit(graphs, range(3, 13)).predict(graphs).shape
     (10,)
     """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **GraphEstimator._parameter_constraints,
-        **Regression._parameter_constraints,
-    }
-
-    def __init__(
-        self,
-        *,
-        model: str = "auto",
-        preset: str = "strong",
-        scheme: str | None = None,
-        features: str | None = None,
-        hidden: int | None = None,
-        lr: float | None = None,
-        epochs: int | None = None,
-        patience: int | None = None,
-        validation_fraction: float = 0.2,
-        metric: str | None = None,
-        loss: str = "mse",
-        random_state: int = 0,
-        device: str = "cpu",
-        verbose: bool | int = False,
-    ) -> None:
-        self._store(locals())
 
     score = GraphEstimator.score
 

@@ -3,71 +3,66 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
-from functools import partial
-from numbers import Integral
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import networkx as nx
 import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet.data.ids import Numbering, id_at, ids_of, make_ids
 from demonet.data.read import read_graph
+from demonet.data.readers.parquet import is_frame
 from demonet.data.splits import Split
-from demonet.ensemble import Progress as Candidate
 from demonet.errors import DemonetError
-from demonet.estimators.base import DEMONetEstimator, has_weights
-from demonet.estimators.closed_form import ClosedForm, explain_shares, model_for
+from demonet.estimators.base import DEMONetEstimator
+from demonet.estimators.closed_form import explain_shares
+from demonet.estimators.core import fit_checked
 from demonet.estimators.explain import Explanation, explain_node
-from demonet.estimators.targets import Array, Classification, Regression, Targets
-from demonet.nn.blocks import ROWS, WholeGraph
-from demonet.nn.prepared import GraphInput
-from demonet.train.loop import Epoch
+from demonet.estimators.network import NetworkModel
+from demonet.estimators.targets import Array, Classification, Regression, log_of, scattered
 from demonet.train.presets import preset
-from demonet.train.recipes import Trained, family_of, train_nodes
 
 
+@dataclass(eq=False, repr=False)
 class NodeEstimator(DEMONetEstimator):
     """What the estimators of nodes share."""
 
-    graph: Any
-    attributes: Any
-    batch_size: int | None
-    neighbours: int | None
-    directed: bool | None
+    _items: ClassVar[str] = "nodes"
 
-    graph_: Data
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **DEMONetEstimator._parameter_constraints,
-        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
-        "neighbours": [Interval(Integral, 1, None, closed="left"), None],
-        "directed": ["boolean", None],
-    }
+    graph: Any = None
+    _: KW_ONLY
+    attributes: Any = None
+    batch_size: int | None = None
+    neighbours: int | None = None
+    directed: bool | None = None
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
         """Train on some nodes of the graph. All edges are used, and the targets of these nodes.
 
         Args:
-            X: Node ids; or None, if ``y`` has them; or a Data with targets in ``y``, and then neither ``graph`` nor
-                ``y``. If it has a ``train_mask``, only those nodes train, and those of its ``val_mask`` validate.
-            y: One target for each id; or a dict from id to target, or without ``X`` a pandas Series with ids as its
-                index. Nodes whose target is missing (None, NaN, a word such as ``"nan"`` or ``"NA"``) are unlabelled.
-                -1 is a class like any other; only in a torch tensor, such as the ``y`` of a Data, it is an unlabelled
-                node of a classification.
+            X: Node ids; or None, if ``y`` has them. Where the parameter ``graph`` is None, the graph: a Data, a file, a
+                data frame of edges, a NetworkX graph or a SciPy matrix. A Data may have its targets in ``y``, and then
+                only the nodes of its ``train_mask`` train, if it has one, and those of its ``val_mask`` validate.
+            y: One target for each id, or for each node if ``X`` is a graph; or a dict from id to target, or without ids
+                a pandas Series with ids as its index. Nodes whose target is missing (None, NaN, a word such as
+                ``"nan"`` or ``"NA"``) are unlabelled. -1 is a class like any other; only in a torch tensor, such as the
+                ``y`` of a Data, it is an unlabelled node of a classification.
         """
         self._check_parameters()
-        if not isinstance(X, Data):
-            data = self._read(self.graph, learn=True)
-            X, y = _by_id(X, y)
-            return self._fit(data, find_nodes(data, X), y)
-        if self.graph is not None or y is not None:
-            raise DemonetError("X is a graph, and so is graph=, or y is given", hint="fit(node_ids, y) or fit(data)")
+        if is_graph(X) and self.graph is not None:
+            raise DemonetError("X is a graph, and so is graph=", hint="fit(node_ids, y), or leave out graph=")
+        if y is not None or not isinstance(X, Data):
+            graph, ids = (X, None) if is_graph(X) else (self.graph, X)
+            data = self._learn(graph)
+            ids, y = _by_id(ids, y, optional=is_graph(X))
+            return self._fit(data, find_nodes(data, ids), y)
         split = Split.from_masks(X) if X.get("train_mask") is not None else None
         if split is not None and split.val.numel():
             return self.fit_split(X, split)
@@ -75,30 +70,7 @@ class NodeEstimator(DEMONetEstimator):
         if split is not None:
             chosen = np.isin(rows, split.train.numpy())
             rows, y = rows[chosen], y[chosen]
-        return self._fit(self._read(X, learn=True), rows, y)
-
-    def fit_split(
-        self,
-        data: Data,
-        split: Split,
-        *,
-        on_epoch: Callable[[Epoch], None] | None = None,
-        checkpoint: str | Path | None = None,
-        on_candidate: Callable[[Candidate], None] | None = None,
-    ) -> Self:
-        """Train on a given split: nothing more is held out, and the test part is not used.
-
-        Args:
-            data: The graph, with targets in ``y``.
-            split: Training and validation nodes, by their index in ``data``.
-            on_epoch: Callback after every epoch.
-            checkpoint: Where the state is saved; training resumes from it if it exists. It is a file for a network, and
-                for ``model="auto"`` a folder with a file for every finished candidate.
-            on_candidate: Callback before and after every candidate of ``model="auto"``.
-        """
-        self._check_parameters()
-        rows, y = self._labelled(data, split)
-        return self._fit(self._read(data, learn=True), rows, y, split, on_epoch, checkpoint, on_candidate)
+        return self._fit(self._learn(X), rows, y)
 
     def predict(self, X: Any = None, *, graph: Any = None) -> Array:
         """Predictions for the nodes ``X``, or for all, of the fitted graph or of another.
@@ -106,7 +78,7 @@ class NodeEstimator(DEMONetEstimator):
         A classifier gives a class for each node, or a 0/1 table if it was fitted on one; a regressor gives values in
         the units of ``y``, ``[nodes]`` or ``[nodes, columns]``.
         """
-        return self._decide(self._outputs(X, graph))
+        return self._decide(self._outputs(X, graph), self.fitted_)
 
     def transform(self, X: Any = None, *, graph: Any = None) -> Array:
         """``[nodes, width]`` embeddings, ``e_v`` in the paper: the input of the head.
@@ -117,40 +89,12 @@ class NodeEstimator(DEMONetEstimator):
         """
         data, rows = self._locate(X, graph)
         ids = ids_of(data)
-        return self._framed(self._embed(data, rows), [ids[row] for row in rows])
-
-    def _width(self) -> int:
-        data = getattr(self, "graph_", None)
-        if data is None:
-            names = len(self.columns_.names) if hasattr(self, "columns_") else self.n_features_in_
-            x = torch.zeros(2, names) if names else None
-            data = Data(x=x, edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
-        return int(self._embed(data, np.arange(1)).shape[1])
-
-    @torch.no_grad()
-    def _embed(self, data: Data, rows: Array) -> Array:
-        if isinstance(self.model_, ClosedForm):
-            return self._finite(self.model_.embed(data, rows), data, rows)
-        read = self.model_.embed if len(self.model_.layers) else self.model_
-        return self._finite(read(self._prepare(data)).cpu().numpy()[rows], data, rows)
-
-    @torch.no_grad()
-    def _outputs_and_embedding(self, data: Data) -> tuple[Array, Array]:
-        """What :meth:`_outputs` and :meth:`_embed` give for all nodes; a network prepares the graph once for both."""
-        if isinstance(self.model_, ClosedForm):
-            both = self.model_.outputs_and_embedding(data)
-        elif len(self.model_.layers):
-            scores, embedding = self.model_.scores_and_embedding(self._prepare(data))
-            both = self._activate(scores), embedding.cpu().numpy()
-        else:
-            scores = self.model_(self._prepare(data))
-            both = self._activate(scores), scores.cpu().numpy()
-        return self._finite(both[0], data), self._finite(both[1], data)
+        return self._framed(self.fitted_.embed(data, rows), [ids[row] for row in rows])
 
     def score(self, X: Any = None, y: Any = None, sample_weight: Any = None, *, graph: Any = None) -> float:
-        """Accuracy or R² on the nodes ``X`` with targets ``y``, or on the labelled nodes of a Data.
+        """Accuracy or R² on the nodes ``X`` with targets ``y``, as :meth:`fit` takes them.
 
-        If the Data has a ``test_mask``, only those nodes count.
+        Of a Data with its own targets, the labelled nodes count, or if it has a ``test_mask`` those of it.
         """
         if isinstance(X, Data) and y is None and graph is None:
             rows, y = self._labelled(X)
@@ -160,7 +104,10 @@ class NodeEstimator(DEMONetEstimator):
             return self._score(y, self.predict(X)[rows], sample_weight)
         if y is None:
             raise DemonetError("score needs y", hint="score(node_ids, y), or score(data) with targets in data.y")
-        return self._score(y, self.predict(X, graph=graph), sample_weight)
+        if is_graph(X):
+            X, graph = None, X
+        ids, y = _by_id(X, y, optional=True)
+        return self._score(y, self.predict(ids, graph=graph), sample_weight)
 
     def explain(self, node: Any, *, graph: Any = None, epochs: int = 100, output: int | None = None) -> Explanation:
         """Which edges, features and terms of the network led to the prediction for one node.
@@ -177,22 +124,10 @@ class NodeEstimator(DEMONetEstimator):
                 default the one with the highest score.
         """
         data, rows = self._locate([node], graph)
-        classes = getattr(self, "classes_", None)
-        if isinstance(self.model_, ClosedForm):
-            return explain_shares(self.model_, data, int(rows[0]), classes, output)
-        x = self.features_.transform(data)
-        return explain_node(
-            self.model_,
-            self.objective_,
-            self.features_,
-            data,
-            x,
-            int(rows[0]),
-            classes,
-            epochs=epochs,
-            seed=self.random_state,
-            output=output,
-        )
+        model, classes, row = self.fitted_.model, self.fitted_.classes, int(rows[0])
+        if isinstance(model, NetworkModel):
+            return explain_node(model, data, row, classes, epochs=epochs, seed=self._seed(), output=output)
+        return explain_shares(model, data, row, classes, output)
 
     def shares(self, X: Any = None, *, graph: Any = None) -> dict[str, Array]:
         """The decision function of ``model="kernel"``, split exactly into the terms of the kernel.
@@ -202,7 +137,7 @@ class NodeEstimator(DEMONetEstimator):
         ``predict``.
         """
         data, rows = self._locate(X, graph)
-        return self._closed_form("shares").shares(data, rows)
+        return self.fitted_.model.shares(data, rows)
 
     @classmethod
     def load(cls, path: str | Path, graph: Any = None, attributes: Any = None) -> Self:
@@ -214,54 +149,36 @@ class NodeEstimator(DEMONetEstimator):
                 ``read_graph(edges, source=..., target=...)`` returns.
             attributes: Its attributes; a table is encoded as that of training.
         """
-        estimator = cls._restore(path)
+        estimator = super().load(path)
         estimator.attributes = attributes
         if graph is not None:
             estimator.graph = graph
             estimator.graph_ = estimator._read(graph)
         return estimator
 
-    def _fit(
-        self,
-        data: Data,
-        rows: Array,
-        y: Any,
-        split: Split | None = None,
-        on_epoch: Callable[[Epoch], None] | None = None,
-        checkpoint: str | Path | None = None,
-        on_candidate: Callable[[Candidate], None] | None = None,
-        recipe: Callable[..., Trained] | None = None,
-    ) -> Self:
-        targets = self._targets(y, len(rows))
-        y = targets_by_node(data, rows, targets)
-        self._remember_columns(data)
-        self.weighted_ = has_weights([data])
-        model = model_for(self.model, targets)
-        if model != "network":
-            self._fit_closed_form(model, data, y, targets, split, on_candidate, on_epoch, checkpoint)
-            self.graph_ = data
-            return self
-        data.y = y
-        settled, split = self._settle(family_of(data), [data]), split or self._hold_out(y)
-        recipe = recipe or partial(train_nodes, batch_size=self.batch_size, neighbours=self.neighbours)
-        self._train(recipe, data.to(self._device()), y, targets, settled, split, on_epoch, checkpoint)
-        del data.y
-        self.graph_ = data.cpu()
+    def _listed(self, X: Any) -> Any:
+        return X
+
+    def _learn(self, given: Any) -> Data:
+        return self._read(given, learn=True)
+
+    def _fit(self, items: Data, rows: Array, y: Any, split: Split | None = None, **callbacks: Any) -> Self:
+        known, classes = self._encode(y, len(rows))
+        ready = copy.copy(items)
+        ready.y = scattered(known, rows, int(items.num_nodes or 0))
+        _check_same(known, ready.y[torch.from_numpy(rows)], rows, items, classes)
+        self._adopt(fit_checked(self, ready, split, classes, **callbacks))
+        self.graph_ = items
         return self
 
-    @torch.no_grad()
     def _outputs(self, X: Any = None, graph: Any = None) -> Array:
         data, rows = self._locate(X, graph)
-        if isinstance(self.model_, ClosedForm):
-            found = self.model_.outputs(data, rows)
-        else:
-            found = self._activate(self.model_(self._prepare(data)))[rows]
-        return self._finite(found, data, rows)
+        return self.fitted_.outputs(data, rows)
 
     def _read(self, graph: Any, learn: bool = False) -> Data:
         """The graph without its targets; a table of attributes is encoded as in training, unless it is ``learn``-ed."""
         if graph is None:
-            raise DemonetError("there is no graph", hint=f"{type(self).__name__}(graph=...), or a Data in place of X")
+            raise DemonetError("there is no graph", hint=f"{type(self).__name__}(graph=...), or a graph in place of X")
         if isinstance(graph, Data):
             graph = Data(**{name: value for name, value in graph.to_dict().items() if name != "y"})
         data = read_graph(
@@ -269,18 +186,18 @@ class NodeEstimator(DEMONetEstimator):
             features=None if _has_own(graph) and not learn else self.attributes,
             self_loops=preset(self.preset, "nodes").self_loops,
             directed=self.directed,
-            columns=None if learn else getattr(self, "columns_", None),
+            columns=None if learn else self.fitted_.columns,
         )
         if data.num_nodes == 0:
             raise DemonetError("the graph has no nodes")
         if not learn:
-            self._match_weights([data])
+            self.fitted_.match_weights([data])
         return data
 
     def _locate(self, X: Any, graph: Any) -> tuple[Data, Array]:
         """The graph, and the indices of the nodes in it."""
         check_is_fitted(self, "model_")
-        if isinstance(X, Data):
+        if is_graph(X):
             if graph is not None:
                 raise DemonetError("two graphs, one as X and one as graph=", hint="pass one of them")
             X, graph = None, X
@@ -290,26 +207,19 @@ class NodeEstimator(DEMONetEstimator):
             hint = "pass graph=read_graph(edges, features=..., columns=estimator.columns_)"
             raise DemonetError("attributes= are those of the training graph, not of another one", hint=hint)
         data = self.graph_ if graph is None else self._read(graph)
-        self._check_attributes(data)
-        return data, np.arange(int(data.num_nodes)) if X is None else find_nodes(data, X)
-
-    def _prepare(self, data: Data) -> GraphInput | WholeGraph:
-        """What the network is called with: a large graph goes through it in blocks of rows."""
-        data = copy.copy(data).to(next(self.model_.parameters()).device)  # to() changes a graph in place
-        x = self.features_.transform(data)
-        large = x.size(0) > 2 * ROWS
-        sums = not large or x.layout != torch.strided  # a block of rows can compute dense sums itself
-        graph = self.model_.prepare(x, data.edge_index, edge_weight=data.get("edge_weight"), sums=sums)
-        return WholeGraph(graph, once=True) if large else graph
+        self.fitted_.check_attributes(data)
+        return data, find_nodes(data, X)
 
 
+@dataclass(eq=False, repr=False)
 class DEMONetClassifier(Classification, NodeEstimator):
     """DEMO-Net for the nodes of a graph, as a scikit-learn classifier and transformer.
 
-    ``X`` is a list of node ids, as the graph has them, so that scikit-learn's searches and splits work on nodes. A PyG
-    ``Data`` in place of ``X`` is the short form: its nodes, and for ``fit`` and ``score`` its labels in ``y``, -1 for
-    unlabelled. ``graph=`` in ``predict``, ``predict_proba``, ``transform`` and ``score`` is another graph than the
-    fitted one. What happens to degrees that were not seen in training depends on the scheme (``docs/theory.md``).
+    ``X`` is a list of node ids, as the graph has them, so that scikit-learn's searches and splits work on nodes. A
+    graph in place of ``X`` is the short form: all its nodes. For ``fit`` and ``score``, a PyG ``Data`` may have its
+    labels in ``y``, -1 for unlabelled. ``graph=`` in ``predict``, ``predict_proba``, ``transform`` and ``score`` is
+    another graph than the fitted one. What happens to degrees that were not seen in training depends on the scheme
+    (``docs/theory.md``).
 
     ``y`` has one class of any type for each node, None, NaN or a word such as ``"NA"`` for unlabelled; or it is a dict
     or Series from id to class; or a table ``[nodes, labels]`` of 0 and 1, NaN or -1 for unknown entries, for a
@@ -349,7 +259,7 @@ class DEMONetClassifier(Classification, NodeEstimator):
         class_weight: None, ``"balanced"``, or a dict from class to weight: the weight of a node of each class in the
             loss and in the validation metric. Not for tables of labels.
         directed: Whether edges are directed; as :func:`~demonet.data.read_graph` decides if None.
-        random_state: Seed of all random numbers, an integer.
+        random_state: Seed of all random numbers, an integer; None for another one in each fit.
         device: ``"cpu"``, or ``"auto"`` for a GPU if there is one.
         verbose: Show progress.
 
@@ -377,46 +287,18 @@ class DEMONetClassifier(Classification, NodeEstimator):
     (array(['Officer'], dtype='<U7'), (34, 2), 34)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **NodeEstimator._parameter_constraints,
-        **Classification._parameter_constraints,
-    }
-
-    def __init__(
-        self,
-        graph: Any = None,
-        *,
-        attributes: Any = None,
-        model: str = "auto",
-        effort: str = "standard",
-        time_limit: float | None = None,
-        preset: str = "strong",
-        scheme: str | None = None,
-        features: str | None = None,
-        hidden: int | None = None,
-        lr: float | None = None,
-        epochs: int | None = None,
-        patience: int | None = None,
-        batch_size: int | None = None,
-        neighbours: int | None = None,
-        validation_fraction: float = 0.2,
-        metric: str | None = None,
-        positive: Any = None,
-        class_weight: str | dict[Any, float] | None = None,
-        directed: bool | None = None,
-        random_state: int = 0,
-        device: str = "cpu",
-        verbose: bool | int = False,
-    ) -> None:
-        self._store(locals())
-
     def predict_proba(self, X: Any = None, *, graph: Any = None) -> Array:
         """``[nodes, classes]`` probabilities; rows sum to 1 unless the columns are labels."""
         return self._outputs(X, graph)
 
+    def predict_log_proba(self, X: Any = None, *, graph: Any = None) -> Array:
+        """The logarithm of :meth:`predict_proba`."""
+        return log_of(self.predict_proba(X, graph=graph))
+
     score = NodeEstimator.score
 
 
+@dataclass(eq=False, repr=False)
 class DEMONetRegressor(Regression, NodeEstimator):
     """DEMO-Net for numbers at the nodes of a graph, as a scikit-learn regressor and transformer.
 
@@ -443,51 +325,26 @@ class DEMONetRegressor(Regression, NodeEstimator):
     (2,)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **NodeEstimator._parameter_constraints,
-        **Regression._parameter_constraints,
-    }
-
-    def __init__(
-        self,
-        graph: Any = None,
-        *,
-        attributes: Any = None,
-        model: str = "auto",
-        preset: str = "strong",
-        scheme: str | None = None,
-        features: str | None = None,
-        hidden: int | None = None,
-        lr: float | None = None,
-        epochs: int | None = None,
-        patience: int | None = None,
-        batch_size: int | None = None,
-        neighbours: int | None = None,
-        validation_fraction: float = 0.2,
-        metric: str | None = None,
-        loss: str = "mse",
-        directed: bool | None = None,
-        random_state: int = 0,
-        device: str = "cpu",
-        verbose: bool | int = False,
-    ) -> None:
-        self._store(locals())
-
     score = NodeEstimator.score
 
 
-def _by_id(X: Any, y: Any) -> tuple[Any, Any]:
-    """Ids and targets of ``fit``, where ``y`` may be a mapping by id."""
+def is_graph(X: Any) -> bool:
+    """Whether this is a graph, not a list of ids; lists of pairs and arrays count as ids."""
+    table = is_frame(X) and len(X.columns) > 1
+    return table or isinstance(X, Data | nx.Graph | str | Path) or issparse(X)
+
+
+def _by_id(X: Any, y: Any, *, optional: bool) -> tuple[Any, Any]:
+    """Ids and targets, where ``y`` may be a mapping by id; where ids are optional, None for those of all nodes."""
     if isinstance(y, Mapping) or (X is None and hasattr(y, "items") and hasattr(y, "index")):
         if X is None:
             pairs = list(y.items())
             return [key for key, _ in pairs], [value for _, value in pairs]
         ids = np.asarray(X, dtype=object).ravel().tolist()
         return X, [y.get(name) for name in ids]
-    if X is None:
-        raise DemonetError(
-            "X is None, and y has no ids", hint="fit(node_ids, y), or a dict or Series from id to target"
-        )
+    if X is None and not optional:
+        hint = "fit(node_ids, y), or a dict or Series from id to target"
+        raise DemonetError("X is None, and y has no ids", hint=hint)
     return X, y
 
 
@@ -502,7 +359,9 @@ def _named(attributes: Any) -> bool:
 
 
 def find_nodes(data: Data, ids: Any) -> Array:
-    """The indices of nodes in a graph, by their ids."""
+    """The indices of nodes in a graph, by their ids; of all, if None."""
+    if ids is None:
+        return np.arange(int(data.num_nodes or 0))
     array = np.asarray(ids)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -518,18 +377,13 @@ def find_nodes(data: Data, ids: Any) -> Array:
     return rows
 
 
-def targets_by_node(data: Data, rows: Array, targets: Targets) -> Tensor:
-    """Targets of all nodes, -1 or NaN for those not in ``rows``; a node listed twice must have the same target."""
-    found = targets.y.numpy()
-    empty = np.nan if targets.y.is_floating_point() else -1
-    y = np.full((int(data.num_nodes), *found.shape[1:]), empty, dtype=found.dtype)
-    y[rows[::-1]] = found[::-1]
-    differs = (y[rows] != found) & ~((y[rows] != y[rows]) & (found != found))
-    clash = np.flatnonzero(differs.reshape(len(rows), -1).any(1))
-    if clash.size:
-        row = int(rows[clash[0]])
-        values = [y[row].tolist(), found[clash[0]].tolist()]
-        if found.ndim == 1 and targets.classes is not None:
-            values = ["unlabelled" if code < 0 else targets.classes.tolist()[code] for code in values]
-        raise DemonetError(f"node {ids_of(data)[row]!r} is labelled {values[1]!r}, and {values[0]!r} before")
-    return torch.from_numpy(y)
+def _check_same(given: Tensor, kept: Tensor, rows: Array, data: Data, classes: Array | None) -> None:
+    """Refuse a node that is listed twice with two targets."""
+    differs = (given != kept) & ~(given.isnan() & kept.isnan())
+    clash = differs.view(len(rows), -1).any(1).nonzero().view(-1).tolist()
+    if clash:
+        place = clash[0]
+        values: list[Any] = [given[place].tolist(), kept[place].tolist()]
+        if given.dim() == 1 and classes is not None:
+            values = ["unlabelled" if code < 0 else classes.tolist()[code] for code in values]
+        raise DemonetError(f"node {ids_of(data)[rows[place]]!r} has two targets, {values[1]!r} and {values[0]!r}")

@@ -21,8 +21,8 @@ from torch.export import Dim
 
 from demonet.atomic import check_file, replacing
 from demonet.errors import DemonetError
+from demonet.estimators.network import NetworkModel
 from demonet.estimators.targets import Array
-from demonet.features import FeatureMap
 from demonet.nn.hashing import mixed
 from demonet.nn.models import DegreeNetwork
 from demonet.train.objective import Objective
@@ -42,15 +42,7 @@ class _Exported(nn.Module):
         return self.objective.activate(self.model(x, edge_index, edge_weight=edge_weight))
 
 
-def export_onnx(
-    model: DegreeNetwork,
-    objective: Objective,
-    features: FeatureMap,
-    classes: Array | None,
-    path: str | Path,
-    *,
-    weighted: bool = False,
-) -> None:
+def export_onnx(fitted: NetworkModel, classes: Array | None, path: str | Path, *, weighted: bool = False) -> None:
     """Write a network as an ONNX file, atomically.
 
     Its inputs are ``x [nodes, features]``, the dense output of the feature map for a graph; ``edge_index [2, edges]``,
@@ -60,6 +52,7 @@ def export_onnx(
     """
     check_file(path)
     _check_installed()
+    model, objective, features = fitted.network, fitted.objective, fitted.features
     parameter = next(model.parameters())
     edge_index = torch.tensor([[0, 1, 1, 2, 2, 3, 3, 0], [1, 0, 2, 1, 3, 2, 0, 3]])
     inputs = [torch.ones(4, features.num_features, dtype=parameter.dtype), edge_index]

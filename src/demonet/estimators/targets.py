@@ -5,26 +5,30 @@ The two mixins are what classifiers and regressors add to the estimators of node
 
 from __future__ import annotations
 
-from numbers import Real
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 from torch import Tensor
+from torch_geometric.data import Data
 
 from demonet.checks import labelled
-from demonet.data.ids import is_missing, warn_of_codes, without_missing
+from demonet.data.ids import warn_of_codes, without_missing
 from demonet.data.splits import Split
-from demonet.ensemble import EFFORTS
+from demonet.data.values import is_missing
 from demonet.errors import DemonetError
 from demonet.train.metrics import METRICS, positive_class
 from demonet.train.objective import Classify, Multilabel, Objective, Regress
+
+if TYPE_CHECKING:
+    from demonet.estimators.core import Fitted
 
 Array: TypeAlias = NDArray[Any]
 WEIGHTED = "balanced"
@@ -37,7 +41,7 @@ class Targets(NamedTuple):
     Attributes:
         y: ``[n]`` int64 class numbers, -1 for unlabelled; or a float64 table, NaN for unknown.
         objective: What to train for; not fitted yet.
-        classes: The class of each number, the index of each label, or None for a regression.
+        classes: The class of each number, the name of each label, or None for a regression.
     """
 
     y: Tensor
@@ -45,65 +49,69 @@ class Targets(NamedTuple):
     classes: Array | None
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Classification(ClassifierMixin):
     """Classes or tables of labels: the classifier's part of an estimator."""
 
-    metric: str | None
-    positive: Any
-    class_weight: str | dict[Any, float] | None
-    effort: str
-    time_limit: float | None
-    objective_: Objective
-    classes_: Array
+    effort: str = "standard"
+    time_limit: float | None = None
+    metric: str | None = None
+    positive: Any = None
+    class_weight: str | dict[Any, float] | None = None
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "effort": [StrOptions(set(EFFORTS))],
-        "time_limit": [Interval(Real, 0, None, closed="neither"), None],
-        "positive": [str, Real, np.bool_, None],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-    }
-
-    def _targets(self, y: Any, num_items: int) -> Targets:
+    def _encode(self, y: Any, num_items: int) -> tuple[Tensor, Array | None]:
+        """Targets as the user gives them, as codes or a table, and the classes or labels."""
         y = _without_codes(y)
         _check_y(y, num_items, "one class for each item")
         if np.ndim(y) == 2 and np.shape(y)[1] > 1:
-            objective = Multilabel(metric=self.metric or "")
+            table = _table(y, num_items, Multilabel())
+            return table, np.arange(table.size(1))
+        classes, codes = encode_classes(y)
+        return torch.from_numpy(codes), classes
+
+    def _objective(self, y: Tensor, classes: Array | None) -> Objective:
+        """What to train for, with encoded targets."""
+        if y.dim() == 2:
             if self.positive is not None:
                 raise DemonetError(f"{self.positive!r} for a table of labels", argument="positive", hint="use None")
-            table = objective.check(torch.from_numpy(_numbers(y)), num_items)
-            if not bool(labelled(table).any()):
-                raise DemonetError("Input y contains NaN: no item has a label")
-            return Targets(table, objective, np.arange(table.size(1)))
-        classes, codes = encode_classes(y)
+            return Multilabel(metric=self.metric or "")
+        assert classes is not None
         metric = self.metric or ("" if self.class_weight is None else WEIGHTED)
-        counts = np.bincount(codes[codes >= 0])
+        counts = y[y >= 0].bincount(minlength=len(classes)).numpy()
         positive = positive_class(metric or Classify.default_metric, classes.tolist(), counts, self.positive)
-        return Targets(torch.from_numpy(codes), Classify(metric=metric, positive=positive), classes)
+        return Classify(metric=metric, positive=positive)
 
-    def _own_objective(self, y: Tensor, num_items: int) -> Objective:
-        return Multilabel() if y.dim() == 2 and y.size(1) > 1 else Classify()
+    def _own_objective(self, items: Data | Sequence[Data]) -> Objective:
+        """The objective for the ``y`` that a Data, or each of several, has: classes or rows of labels."""
+        y = items.get("y") if isinstance(items, Data) else items[0].get("y")
+        if y is not None and not isinstance(items, Data):
+            y = y.view(1, -1)
+        return Multilabel() if y is not None and y.dim() == 2 and y.size(1) > 1 else Classify()
 
     def _own_targets(self, y: Tensor, names: Any) -> Array:
         """The targets of labelled items, classes by name where they have names."""
         values = y.cpu().numpy()
         return values if names is None or values.ndim == 2 else np.asarray(names)[values]
 
-    def _class_weights(self, targets: Targets, y: Tensor, split: Split) -> Tensor | None:
-        """Weights from the classes of the training and validation items alone."""
+    def _class_weights(self, targets: Targets, split: Split) -> Tensor | None:
+        """``[classes]`` weights from the classes of the training and validation items alone, or None."""
         if self.class_weight is not None and targets.objective.task != "classify":
             raise DemonetError(f"class_weight={self.class_weight!r} for a table of labels", hint="use None")
         assert targets.classes is not None
-        return weigh_classes(self.class_weight, targets.classes, y[torch.cat([split.train, split.val])].numpy())
+        used = targets.y[torch.cat([split.train, split.val])].numpy()
+        return weigh_classes(self.class_weight, targets.classes, used)
 
-    def _decide(self, outputs: Array) -> Array:
-        if self.objective_.task == "multilabel":
-            return self.objective_.decide(torch.from_numpy(outputs)).numpy()
-        return self.classes_[outputs.argmax(1)]
+    def _decide(self, outputs: Array, fitted: Fitted) -> Array:
+        """Predictions from probabilities."""
+        if fitted.objective.task == "multilabel":
+            return fitted.objective.decide(torch.from_numpy(outputs)).numpy()
+        assert fitted.classes is not None
+        return fitted.classes[outputs.argmax(1)]
 
     def _score(self, y: Any, predicted: Array, sample_weight: Any = None) -> float:
         """Accuracy; of tables of labels, the share of rows in which every known label is right."""
-        if self.objective_.task == "multilabel":
-            table = self.objective_.check(torch.from_numpy(_numbers(y)), len(predicted)).numpy()
+        if predicted.ndim == 2:
+            table = Multilabel().check(torch.from_numpy(_numbers(y)), len(predicted)).numpy()
             known, right = ~np.isnan(table).all(1), ((predicted == table) | np.isnan(table)).all(1)
         else:
             column = column_or_1d(_without_codes(y))
@@ -118,33 +126,30 @@ class Classification(ClassifierMixin):
         return tags
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Regression(RegressorMixin):
     """One or several numbers an item: the regressor's part of an estimator."""
 
-    metric: str | None
-    loss: Literal["mse", "mae"]
-    objective_: Objective
+    metric: str | None = None
+    loss: str = "mse"
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"loss": [StrOptions({"mse", "mae"})]}
-
-    def _targets(self, y: Any, num_items: int) -> Targets:
+    def _encode(self, y: Any, num_items: int) -> tuple[Tensor, Array | None]:
         _check_y(y, num_items, "one number for each item")
-        objective = Regress(metric=self.metric or "", error=self.loss)
-        table = objective.check(torch.from_numpy(_numbers(y)), num_items)
-        if not bool(labelled(table).any()):
-            raise DemonetError("Input y contains NaN: no item has a target")
-        return Targets(table, objective, None)
+        return _table(y, num_items, Regress()), None
 
-    def _own_objective(self, y: Tensor, num_items: int) -> Objective:
+    def _objective(self, y: Tensor, classes: Array | None) -> Objective:
+        return Regress(metric=self.metric or "", error=cast(Literal["mse", "mae"], self.loss))
+
+    def _own_objective(self, items: Data | Sequence[Data]) -> Objective:
         return Regress()
 
     def _own_targets(self, y: Tensor, names: Any) -> Array:
         return y.cpu().numpy()
 
-    def _class_weights(self, targets: Targets, y: Tensor, split: Split) -> Tensor | None:
+    def _class_weights(self, targets: Targets, split: Split) -> Tensor | None:
         return None
 
-    def _decide(self, outputs: Array) -> Array:
+    def _decide(self, outputs: Array, fitted: Fitted) -> Array:
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
     def _score(self, y: Any, predicted: Array, sample_weight: Any = None) -> float:
@@ -158,6 +163,27 @@ class Regression(RegressorMixin):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+
+def _table(y: Any, num_items: int, objective: Objective) -> Tensor:
+    """A checked table of targets, of which one at least is known."""
+    table = objective.check(torch.from_numpy(_numbers(y)), num_items)
+    if not bool(labelled(table).any()):
+        raise DemonetError("Input y contains NaN: no item has a target")
+    return table
+
+
+def log_of(probability: Array) -> Array:
+    """Logarithms, minus infinity for 0."""
+    with np.errstate(divide="ignore"):
+        return np.log(probability)
+
+
+def scattered(y: Tensor, rows: Array, num_items: int) -> Tensor:
+    """The targets of all items, -1 or NaN for those not in ``rows``."""
+    whole = y.new_full((num_items, *y.shape[1:]), torch.nan if y.is_floating_point() else -1)
+    whole[torch.from_numpy(rows)] = y
+    return whole
 
 
 def encode_classes(y: Any) -> tuple[Array, NDArray[np.int64]]:

@@ -20,12 +20,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet.checks import check_features
-from demonet.data.columns import column_kinds, matrix_kind
+from demonet.data.columns import column_kinds
 from demonet.data.rows import to_scipy, to_torch
 from demonet.errors import DemonetError
+from demonet.features.attributes import document_weights, matrix_kind
 from demonet.features.graph import adjacency, degree
 from demonet.features.structure import GivenSurroundings
-from demonet.features.terms import document_weights
 
 Features = Tensor | sparse.csr_array
 NUM_RADIAL = 12
@@ -57,90 +57,80 @@ class Block:
         raise NotImplementedError
 
 
-class Constant(Block):
+class _Constant(Block):
     """The same 1 for every node."""
 
     num_features = 1
 
     def transform(self, data: Data) -> Tensor:
-        """A column of ones."""
         return torch.ones(int(data.num_nodes), 1)
 
 
-class DegreeOneHot(Block):
+class _DegreeOneHot(Block):
     """A column for each distinct degree of the training graphs, and a last one for any other degree.
 
     The number of distinct degrees grows with the graph, so the rows of a large graph are sparse.
     """
 
     def fit(self, graphs: Sequence[Data]) -> None:
-        """Collect the distinct degrees."""
         self.arrays["degrees"] = torch.cat([degree(data) for data in graphs]).unique()
 
     def transform(self, data: Data) -> Features:
-        """One 1 per row."""
         seen, degrees = self.arrays["degrees"], degree(data)
         column = torch.searchsorted(seen, degrees).clamp(max=len(seen) - 1)
         column[seen[column] != degrees] = len(seen)
         shape = len(column), self.num_features
-        if self.is_dense(*shape):
+        if one_hot_is_dense(*shape):
             return torch.zeros(shape).scatter_(1, column[:, None], 1.0)
         ones = np.ones(shape[0], np.float32)
         return sparse.csr_array((ones, column.int().numpy(), np.arange(shape[0] + 1)), shape=shape)
 
-    @staticmethod
-    def is_dense(nodes: int, columns: int) -> bool:
-        """Whether rows of so many columns are dense."""
-        return nodes < LARGE or nodes * columns <= DENSE_ENTRIES
-
     @property
     def num_features(self) -> int:
-        """Distinct degrees plus one."""
         return len(self.arrays["degrees"]) + 1
 
 
-class DegreeRadial(Block):
+def one_hot_is_dense(nodes: int, columns: int) -> bool:
+    """Whether one-hot degrees of this shape are stored as dense rows."""
+    return nodes < LARGE or nodes * columns <= DENSE_ENTRIES
+
+
+class _DegreeRadial(Block):
     """A radial basis of a node's log-degree."""
 
     num_features = NUM_RADIAL
 
     def fit(self, graphs: Sequence[Data]) -> None:
-        """Remember the largest degree."""
         self.info["max_degree"] = max(int(degree(data).max()) for data in graphs)
 
     def transform(self, data: Data) -> Tensor:
-        """The twelve functions at log(1 + d)."""
         return self.radial(torch.log1p(degree(data).float()))
 
     def radial(self, value: Tensor) -> Tensor:
-        """The twelve functions at each value."""
         centres = torch.linspace(0, float(np.log1p(self.info["max_degree"])), NUM_RADIAL)
         width = centres[1] if centres[1] > 0 else torch.tensor(1.0)  # training graphs without an edge
         return torch.exp(-0.5 * ((value[:, None] - centres) / width) ** 2)
 
 
-class NeighbourDegree(DegreeRadial):
+class _NeighbourDegree(_DegreeRadial):
     """The same radial basis of the mean log-degree of a node's neighbours; zeros for a node without neighbours."""
 
     def transform(self, data: Data) -> Tensor:
-        """The twelve functions at the mean."""
         degrees = degree(data)
         source, target = data.edge_index.cpu()
         total = torch.zeros(len(degrees)).index_add_(0, target, torch.log1p(degrees[source].float()))
         return self.radial(total / degrees.clamp(min=1)) * (degrees > 0)[:, None]
 
 
-class Adjacency(Block):
+class _Adjacency(Block):
     """A node's row of the adjacency matrix; it is tied to the training graph."""
 
     def fit(self, graphs: Sequence[Data]) -> None:
-        """Remember the graph."""
         if len(graphs) != 1:
             raise DemonetError(f"features 'adjacency' of {len(graphs)} graphs", hint="use them with a single graph")
         self.info = {"nodes": int(graphs[0].num_nodes), "sha256": _fingerprint(graphs[0])}
 
     def transform(self, data: Data) -> sparse.csr_array:
-        """The adjacency matrix."""
         if _fingerprint(data) != self.info["sha256"]:
             raise DemonetError(
                 f"features 'adjacency' were fitted on another graph, with {self.info['nodes']} nodes",
@@ -150,66 +140,59 @@ class Adjacency(Block):
 
     @property
     def num_features(self) -> int:
-        """The nodes of the training graph."""
         return int(self.info["nodes"])
 
 
-class Attributes(Block):
-    """The attributes ``data.x`` as they are."""
+class _Attributes(Block):
+    """The attributes ``data.x``, dense or sparse as given; subclasses encode them."""
 
     def fit(self, graphs: Sequence[Data]) -> None:
-        """Remember their number."""
         self.info["columns"] = int(_attributes(graphs[0]).size(1))
         for data in graphs[1:]:
-            self.check(data)
+            self._checked(data)
 
-    def check(self, data: Data) -> Tensor:
-        """The attributes, if their number is that of training."""
+    def _checked(self, data: Data) -> Tensor:
         x = _attributes(data)
         if x.size(1) != self.info["columns"]:
             raise DemonetError(f"the graph has {x.size(1)} attributes, but training had {self.info['columns']}")
         return x
 
     def transform(self, data: Data) -> Features:
-        """Dense or sparse, as given."""
-        x = self.check(data)
+        x = self._checked(data)
         return self.encode(data, to_scipy(x)) if x.layout == torch.sparse_csr else self.dense(data, x)
 
     def dense(self, data: Data, x: Tensor) -> Tensor:
-        """Dense attributes stay dense; none are copied."""
         return x
 
     def encode(self, data: Data, x: sparse.csr_array) -> sparse.csr_array:
-        """The encoded attributes."""
         return x
 
     @property
     def num_features(self) -> int:
-        """The attributes."""
         return int(self.info["columns"])
 
 
-class _BySparse(Attributes):
-    """Attributes whose encoding is written for sparse ones."""
+class _BySparse(_Attributes):
+    """Attributes whose encoding is written for sparse ones; dense ones stay dense."""
 
     def dense(self, data: Data, x: Tensor) -> Tensor:
-        """Dense attributes stay dense."""
         return torch.from_numpy(self.encode(data, to_scipy(x)).toarray())
 
 
-class RowNormalised(_BySparse):
+class _RowNormalised(_BySparse):
     """Attributes divided by the sum of their absolute values in the row; a row of zeros stays."""
 
     def encode(self, data: Data, x: sparse.csr_array) -> sparse.csr_array:
-        """Rows that sum to one."""
         return normalize(x, norm="l1")
 
 
-class Standardised(Attributes):
-    """Attributes with mean 0 and standard deviation 1 over the training nodes; sparse attributes are only scaled."""
+class _Standardised(_Attributes):
+    """Attributes with mean 0 and standard deviation 1 over the training nodes; a constant column is only centred.
+
+    Sparse attributes are only scaled: centred, they would be dense.
+    """
 
     def fit(self, graphs: Sequence[Data]) -> None:
-        """Learn means and deviations; a constant column is only centred."""
         super().fit(graphs)
         scaler = StandardScaler(with_mean=False)
         for rows in _attribute_rows(graphs):
@@ -218,15 +201,13 @@ class Standardised(Attributes):
         self.arrays["scale"] = torch.from_numpy(scaler.scale_.astype(np.float32))
 
     def dense(self, data: Data, x: Tensor) -> Tensor:
-        """Centred and scaled."""
         return (x.cpu() - self.arrays["mean"]).div_(self.arrays["scale"])
 
     def encode(self, data: Data, x: sparse.csr_array) -> sparse.csr_array:
-        """Scaled only: centring would make a sparse matrix dense."""
         return sparse.csr_array(x.multiply(1 / self.arrays["scale"].numpy()))
 
 
-class ByKind(Standardised):
+class _ByKind(_Standardised):
     """Each attribute by its kind: counts as tf-idf, numbers standardised, columns of 0 and 1 as they are.
 
     The kinds are those of the table that was read, or else recognised by :func:`~demonet.data.columns.column_kinds`.
@@ -234,8 +215,7 @@ class ByKind(Standardised):
     """
 
     def fit(self, graphs: Sequence[Data]) -> None:
-        """Learn kinds, means, deviations and inverse document frequencies."""
-        Attributes.fit(self, graphs)
+        _Attributes.fit(self, graphs)
         rows = sparse.vstack([to_scipy(_attributes(data)) for data in graphs], format="csr")
         known = graphs[0].get("columns")
         if graphs[0].x.layout == torch.sparse_csr:
@@ -254,18 +234,16 @@ class ByKind(Standardised):
             self.info["names"] = known.names
 
     def dense(self, data: Data, x: Tensor) -> Tensor:
-        """Centred and scaled; the counts of a row have length one together."""
         rows, counts = super().dense(data, x), self.arrays["counts"]
-        if bool(counts.any()):
+        if bool(counts.any()):  # together, the counts of a row have length one
             rows[:, counts] = torch.nn.functional.normalize(rows[:, counts])
         return rows
 
 
-class TfIdf(_BySparse):
+class _TfIdf(_BySparse):
     """Counts as term frequency times inverse document frequency, rows of length one, as scikit-learn defines it."""
 
     def fit(self, graphs: Sequence[Data]) -> None:
-        """Learn the inverse document frequencies."""
         super().fit(graphs)
         counts = sparse.vstack([to_scipy(_attributes(data)) for data in graphs])
         if counts.nnz and counts.data.min() < 0:
@@ -273,24 +251,21 @@ class TfIdf(_BySparse):
         self.arrays["idf"] = torch.from_numpy(document_weights(counts, "counts").astype(np.float32))
 
     def encode(self, data: Data, x: sparse.csr_array) -> sparse.csr_array:
-        """Weighted counts in rows of length one."""
         return normalize(sparse.csr_array(x.multiply(self.arrays["idf"].numpy())))
 
 
-class NeighbourTfIdf(TfIdf):
+class _NeighbourTfIdf(_TfIdf):
     """Half the mean of the neighbours' tf-idf, scaled to length 1; zeros for a node without neighbours."""
 
     def encode(self, data: Data, x: sparse.csr_array) -> sparse.csr_array:
-        """Rows of length one half."""
         total = adjacency(data, weighted=False) @ super().encode(data, x)  # the mean is a multiple of the sum
         return normalize(total) * np.float32(NEIGHBOUR_SHARE)
 
 
-class Encoded(Attributes):
-    """Attributes by their kind: words as tf-idf (one-hot labels stay as they are), other numbers standardised."""
+class _Encoded(_Attributes):
+    """Words as tf-idf (one-hot labels stay as they are), other numbers standardised, limited to eight deviations."""
 
     def fit(self, graphs: Sequence[Data]) -> None:
-        """Recognise the kind, and learn its scales."""
         found = matrix_kind(graphs)
         self.info["counts"] = found != "numbers"
         self._kind().fit(graphs)
@@ -301,17 +276,16 @@ class Encoded(Attributes):
             self.info["names"] = graphs[0].columns.names
 
     def transform(self, data: Data) -> Features:
-        """Standardised numbers are limited to eight deviations."""
         encoded = self._kind().transform(data)
         return encoded.clamp_(-8, 8) if isinstance(encoded, Tensor) and not self.info["counts"] else encoded
 
-    def _kind(self) -> Attributes:
-        kind = TfIdf() if self.info["counts"] else Standardised()
+    def _kind(self) -> _Attributes:
+        kind = _TfIdf() if self.info["counts"] else _Standardised()
         kind.info, kind.arrays = self.info, self.arrays
         return kind
 
 
-# Of the numbers of Structure, in their order.
+# The numbers of the block "structure", in their order.
 STRUCTURE_NAMES = (
     "log-degree",
     *(f"log-degree of neighbours, {what}" for what in ("mean", "deviation", "minimum", "maximum", "two hops")),
@@ -320,18 +294,18 @@ STRUCTURE_NAMES = (
 )
 
 
-class Structure(DegreeRadial):
+class _Structure(_DegreeRadial):
     """The radial basis of a node's log-degree and eight numbers about the graph around it, at a scale of 0.3.
 
     The numbers: the log-degree; mean, deviation, minimum and maximum of the neighbours', and their mean over two hops;
-    the number of triangles (logarithm) and the share of pairs of neighbours that are joined. They are standardised over
-    the training nodes. The small scale lets them stand beside attributes: a network fits what has a larger scale first.
+    the number of triangles (logarithm) and the share of pairs of neighbours that are joined; triangles are zero where
+    counting them takes long. They are standardised over the training nodes and limited to five deviations. The small
+    scale lets them stand beside attributes: a network fits what has a larger scale first.
     """
 
     num_features = NUM_RADIAL + len(STRUCTURE_NAMES)
 
     def fit(self, graphs: Sequence[Data]) -> None:
-        """Learn means and deviations; triangles are left out (zero) where counting them takes long."""
         super().fit(graphs)
         walks = max(float((degree(data).double() ** 2).sum()) for data in graphs)
         self.info["triangles"] = walks <= MOST_WALKS
@@ -341,7 +315,6 @@ class Structure(DegreeRadial):
         self.arrays["scale"] = torch.from_numpy(np.where(deviation > 1e-6, deviation, 1.0).astype(np.float32))
 
     def transform(self, data: Data) -> Tensor:
-        """Numbers are limited to five deviations."""
         rows = torch.from_numpy(self._raw(data).astype(np.float32))
         numbers = ((rows - self.arrays["mean"]) / self.arrays["scale"]).clamp(-5, 5)
         return STRUCTURE_SCALE * torch.cat([super().transform(data), numbers], 1)
@@ -354,19 +327,19 @@ class Structure(DegreeRadial):
 
 
 BLOCKS: dict[str, type[Block]] = {
-    "degree-onehot": DegreeOneHot,
-    "degree-rbf": DegreeRadial,
-    "neighbour-degree": NeighbourDegree,
-    "adjacency": Adjacency,
-    "attributes": Attributes,
-    "tfidf": TfIdf,
-    "row-normalised": RowNormalised,
-    "standardised": Standardised,
-    "columns": ByKind,
-    "neighbour-tfidf": NeighbourTfIdf,
-    "encoded": Encoded,
-    "structure": Structure,
-    "constant": Constant,
+    "degree-onehot": _DegreeOneHot,
+    "degree-rbf": _DegreeRadial,
+    "neighbour-degree": _NeighbourDegree,
+    "adjacency": _Adjacency,
+    "attributes": _Attributes,
+    "tfidf": _TfIdf,
+    "row-normalised": _RowNormalised,
+    "standardised": _Standardised,
+    "columns": _ByKind,
+    "neighbour-tfidf": _NeighbourTfIdf,
+    "encoded": _Encoded,
+    "structure": _Structure,
+    "constant": _Constant,
 }
 
 

@@ -22,15 +22,13 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.preprocessing import normalize
 from torch_geometric.data import Data
 
-from demonet.data.columns import matrix_kind
 from demonet.data.ids import Numbering, make_ids
 from demonet.data.rows import Rows, to_rows
 from demonet.degree.count import count_degree
 from demonet.errors import DemonetError
-from demonet.features.graph import neighbour_mean, simple_adjacency
+from demonet.features.attributes import document_weights, matrix_kind, term_rows
+from demonet.features.graph import GraphUnion, neighbour_mean, simple_adjacency, sum_rows
 from demonet.features.structure import GROUPS, Surroundings, affordable_groups, radial, settled, triangle_counts
-from demonet.features.terms import document_weights, term_rows
-from demonet.features.union import GraphUnion, sum_rows
 from demonet.tensorfile import pack_texts, unpack_texts
 
 Float = NDArray[np.float64]
@@ -65,15 +63,28 @@ class NodeView:
     def __init__(self, data: Data, state: State | None = None) -> None:
         self.data = data
         self.num_items = int(data.num_nodes or 0)
-        self.facts: dict[str, Any] = {}
-        self.arrays: dict[str, NDArray[Any]] = {}
         self.kept: dict[str, Any] = {}  # what others derive from this graph, by name
-        if state is None:
-            self._learn()
-        else:
-            self.facts, self.arrays = dict(state[0]), dict(state[1])
-            self._check_attributes()
         self._fitted = state is None
+        self._state: State | None = None if state is None else (dict(state[0]), dict(state[1]))
+        if state is not None:
+            self._check_attributes()
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What was learned from the fitted graph, in plain values; on that graph, when it is first asked for."""
+        return self._learned[0]
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What was learned from the fitted graph, in arrays."""
+        return self._learned[1]
+
+    @property
+    def _learned(self) -> State:
+        if self._state is None:
+            self._state = {}, {}
+            self._learn()
+        return self._state
 
     @cached_property
     def adjacency(self) -> sparse.csr_array:
@@ -166,9 +177,9 @@ class NodeView:
     def remember_graph(self) -> None:
         """Add ids and edges to the state, so that :attr:`known` finds the nodes of this graph in another one."""
         ids, adjacency = _ids(self.data), self.adjacency
-        self.arrays |= {"graph.indptr": adjacency.indptr, "graph.indices": adjacency.indices}
+        self.arrays.update({"graph.indptr": adjacency.indptr, "graph.indices": adjacency.indices})
         if ids.dtype == object:
-            self.arrays |= {f"graph.{name}": part.numpy() for name, part in pack_texts(ids.tolist()).items()}
+            self.arrays.update({f"graph.{name}": part.numpy() for name, part in pack_texts(ids.tolist()).items()})
         else:
             self.arrays["graph.ids"] = ids
 
@@ -232,7 +243,7 @@ class NodeView:
         return 1 / np.sqrt(np.maximum(np.diff(self.adjacency.indptr) + mean_degree, 1e-9))
 
     def _learn(self) -> None:
-        self.facts = {"groups": affordable_groups(self.adjacency), "attributes": None, "columns": 0}
+        self.facts.update(groups=affordable_groups(self.adjacency), attributes=None, columns=0)
         self._learn_scale(self.raw_log_degree[:, None], "degree")
         self.facts["largest"] = float(self.raw_log_degree.max(initial=0.0))
         self._learn_scale(self._raw_structure, "structure")
@@ -244,7 +255,7 @@ class NodeView:
         rows = to_rows(self.data.x)
         found = matrix_kind([self.data])
         kind = "numbers" if found == "numbers" else "counts"
-        self.facts |= {"attributes": kind, "columns": int(rows.shape[1])}
+        self.facts.update(attributes=kind, columns=int(rows.shape[1]))
         if self.facts["attributes"] == "counts":
             self.facts["terms"] = found
             self.arrays["attributes.idf"] = document_weights(rows, found)

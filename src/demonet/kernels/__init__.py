@@ -26,8 +26,7 @@ array([[ 8., 10.],
        [10., 14.]])
 """
 
-from demonet.kernels.degree import DegreeWLKernel
-from demonet.kernels.mean import MeanWLKernel
+from demonet.kernels.representations import DegreeWLKernel, MeanWLKernel
 from demonet.kernels.subtree import WLSubtreeKernel, wl_classes, wl_colours
 
 __all__ = [

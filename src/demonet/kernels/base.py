@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch_geometric.data import Data
 
 from demonet.errors import DemonetError
-from demonet.features.union import Float, GraphUnion
+from demonet.features.graph import Float, GraphUnion
 
 Features = Any  # a float64 array, or a scipy CSR array where most features are zero
 

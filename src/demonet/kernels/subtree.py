@@ -20,7 +20,7 @@ from scipy import sparse
 from torch_geometric.data import Data
 
 from demonet.errors import DemonetError
-from demonet.features.union import Float, GraphUnion, Int
+from demonet.features.graph import Float, GraphUnion, Int
 from demonet.kernels.base import Expansion, GraphKernel
 
 Rows = NDArray[np.void]

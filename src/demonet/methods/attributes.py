@@ -8,28 +8,29 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import cast
+from typing import ClassVar, cast
 
 import numpy as np
 import torch
 from scipy import sparse
+from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler, normalize
 from torch import Tensor
 from torch_geometric.data import Data
 
-from demonet.data.columns import MatrixKind, matrix_kind
 from demonet.data.rows import to_rows
 from demonet.data.splits import Split
 from demonet.errors import DemonetError
 from demonet.features import FeatureMap
-from demonet.features.blocks import BLOCK_ROWS
+from demonet.features.attributes import MatrixKind, document_weights, matrix_kind, term_rows
 from demonet.features.graph import adjacency
-from demonet.features.terms import document_weights, term_rows
 from demonet.methods.base import Items, Method, Predicted, Settings, register
-from demonet.methods.selection import Rows, logistic
+from demonet.methods.selection import Rows, Selected, logistic, select
+from demonet.train.metrics import Task
 
 _SCALES = (0.0, 0.25, 0.5, 1.0, 2.0)
 _DEFAULT_SCALE = 0.5
+_RIDGES = (100.0, 10.0, 1.0, 0.1, 0.01)
 
 
 @register
@@ -40,14 +41,31 @@ class AttributeLR(Method):
     """
 
     name = "attribute-lr"
+    tasks: ClassVar[tuple[Task, ...]] = ("classify", "multilabel")
+    beside_fit = True
     needs_attributes = True
     defaults = Settings("simple baseline of this project")
 
     def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Predicted:
         x = node_attributes(data) if isinstance(data, Data) else graph_attributes(data)
-        selected = logistic(x, y, split, kept=self.chosen)
+        selected = self._select(x, y, split)
         self.chosen = selected.model
         return selected.outputs(x)
+
+    def _select(self, x: Rows, y: Tensor, split: Split) -> Selected:
+        return logistic(x, y, split, kept=self.chosen, judge=self._judge)
+
+
+@register
+class AttributeRidge(AttributeLR):
+    """Ridge regression on the same attributes; its strength is selected on validation."""
+
+    name = "attribute-ridge"
+    tasks = ("regress",)
+
+    def _select(self, x: Rows, y: Tensor, split: Split) -> Selected:
+        models = [Ridge(strength) for strength in _RIDGES]
+        return select(models, x, y, split, default=Ridge(1.0), kept=self.chosen, judge=self._judge)
 
 
 class _AttributesAndContext(Method):
@@ -78,8 +96,8 @@ class _AttributesAndContext(Method):
             parts = [attributes, scale * context] if scale else [attributes]
             rows = sparse.hstack(parts, format="csr") if any(map(sparse.issparse, parts)) else np.hstack(parts)
             selected = logistic(rows, y, split, kept=kept)
-            if selected.accuracy > best:
-                best, self.scale, prediction = selected.accuracy, scale, selected.outputs(rows)
+            if selected.score > best:
+                best, self.scale, prediction = selected.score, scale, selected.outputs(rows)
                 self.chosen = scale, selected.model
         return prediction
 
@@ -104,27 +122,19 @@ class AttributeAdjacencyLR(_AttributesAndContext):
         return adjacency(data).astype(np.float64)
 
 
-def node_attributes(data: Data, nodes: Rows | None = None) -> Rows:
+def node_attributes(data: Data) -> Rows:
     """tf-idf where attributes are words, columns of unit variance otherwise.
 
     Term frequencies are 1 + log(count), which gains two points over plain counts on BlogCatalog and Flickr; weights of
     words are taken as they are.
-
-    Args:
-        data: The graph, all of whose nodes count for frequencies and variances.
-        nodes: Whose rows are wanted; all if None.
     """
-    kind, chosen = kind_of([data]), slice(None) if nodes is None else nodes
-    x = FeatureMap("attributes").fit_transform(data)
-    if kind != "numbers" or x.layout == torch.sparse_csr:
-        rows = to_rows(x)
-        if kind != "numbers":
-            return term_rows(rows, document_weights(rows, kind), kind)[chosen]
-        return sparse.csr_array(StandardScaler(with_mean=False).fit_transform(rows))[chosen]
-    scaler = StandardScaler()
-    for start in range(0, x.size(0), BLOCK_ROWS):  # in float64, all rows would take twice the attributes
-        scaler.partial_fit(x[start : start + BLOCK_ROWS].double().cpu().numpy())
-    return scaler.transform(x.cpu()[chosen].double().numpy())
+    kind = kind_of([data])
+    rows = to_rows(FeatureMap("attributes").fit_transform(data))
+    if kind != "numbers":
+        return term_rows(rows, document_weights(rows, kind), kind)
+    if isinstance(rows, np.ndarray):
+        return StandardScaler().fit_transform(rows)
+    return sparse.csr_array(StandardScaler(with_mean=False).fit_transform(rows))
 
 
 def graph_attributes(graphs: Sequence[Data]) -> Rows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
@@ -17,6 +18,8 @@ from demonet.data.splits import Split
 from demonet.errors import DemonetError
 from demonet.methods.cost import Cost
 from demonet.train.loop import History
+from demonet.train.metrics import METRICS, Metric, Task
+from demonet.train.objective import OBJECTIVES, value_of
 from demonet.train.presets import Family
 from demonet.train.problem import labels
 
@@ -25,7 +28,7 @@ __all__ = ["Conditions", "Items", "Kind", "Method", "Predicted", "Settings", "at
 Kind: TypeAlias = Literal["nodes", "graphs"]
 Items: TypeAlias = Data | Sequence[Data]
 Predicted: TypeAlias = tuple[Tensor, Tensor | None]
-"""``[items]`` classes, and ``[items, classes]`` probabilities or None."""
+"""``[items]`` classes, and ``[items, classes]`` probabilities or None; twice ``[items, columns]`` of other tasks."""
 
 
 def at_least(minimum: int, default: Any = MISSING) -> Any:
@@ -87,11 +90,13 @@ class Method(ABC):
 
     Attributes:
         name: The name in the registry, the results and the tables.
-        kinds: Whether it classifies the nodes of a graph, graphs, or both.
+        in_tables: Whether comparisons list it.
+        kinds: Whether it is for the nodes of a graph, for graphs, or both.
+        tasks: What it predicts: classes, several labels, numbers.
         group: Its group in a leaderboard.
         cost: The estimated processor seconds of a fit, ``cost(size)``.
         at_any_size: Whether a comparison includes it whatever it costs.
-        beside_fit: Whether ``demonet fit`` measures it beside a classifier.
+        beside_fit: Whether ``demonet fit`` measures it beside its model.
         needs_attributes: Whether nodes must have attributes.
         on_device: Whether it computes on the device that holds the data; others need data on the CPU.
         defaults: The settings that its paper suggests; ``defaults.source`` is the citation.
@@ -101,8 +106,10 @@ class Method(ABC):
         history: The learning curves of a network; None for other methods.
     """
 
-    name: ClassVar[str]
+    name: str
+    in_tables: ClassVar[bool] = True
     kinds: ClassVar[tuple[Kind, ...]] = ("nodes", "graphs")
+    tasks: ClassVar[tuple[Task, ...]] = ("classify",)
     group: ClassVar[str] = "simple baseline"
     cost: ClassVar[Cost] = Cost()
     at_any_size: ClassVar[bool] = False
@@ -111,6 +118,8 @@ class Method(ABC):
     on_device: ClassVar[bool] = False
     defaults: ClassVar[Settings]
     settings: Settings
+    task: Task = "classify"
+    metric: Metric
     chosen: Any = None
     history: History | None = None
 
@@ -128,27 +137,42 @@ class Method(ABC):
         return cls()
 
     @classmethod
-    def applies(cls, family: Family, *, attributes: bool = True) -> bool:
-        """Whether the method applies to a family of problems, with or without attributes."""
+    def applies(cls, family: Family, *, attributes: bool = True, task: Task = "classify") -> bool:
+        """Whether the method applies to a family of problems and a task, with or without attributes."""
         kind: Kind = "graphs" if family == "graphs" else "nodes"
-        return kind in cls.kinds and (not cls.needs_attributes or (attributes and family != "nodes"))
+        return (
+            kind in cls.kinds and task in cls.tasks and (not cls.needs_attributes or (attributes and family != "nodes"))
+        )
 
-    def fit(self, data: Items, split: Split, seed: int = 0) -> Self:
+    def fit(
+        self, data: Items, split: Split, seed: int = 0, *, task: Task = "classify", metric: Metric | None = None
+    ) -> Self:
         """Train on ``split.train`` and tune on ``split.val``; ``split.test`` is never used.
 
         Args:
-            data: A graph whose nodes are classified, or a sequence of graphs that are classified.
+            data: A graph whose nodes have targets, or a sequence of graphs that have.
             split: Indices of the nodes or graphs of each part.
             seed: Seed of everything random.
+            task: What the targets are, one of ``tasks``.
+            metric: What settings are chosen by, for methods that read it; by default that of the task.
         """
         kind: Kind = "nodes" if isinstance(data, Data) else "graphs"
         if kind not in self.kinds:
             raise DemonetError(f"{self.name} classifies {' and '.join(self.kinds)}, not {kind}")
-        y = labels(data)
+        if task not in self.tasks:
+            raise DemonetError(f"{self.name} is for the task {' or '.join(self.tasks)}, not {task}")
+        objective = OBJECTIVES[task]()
+        y = labels(data, objective)
         check_split(split, y)
-        self.chosen = None
-        self._predicted, self._classes = self._fit(data, y, split, seed), int(y.max()) + 1
+        self.task, self.metric, self.chosen = task, metric or METRICS[objective.metric], None
+        self._classes = int(y.max()) + 1 if task == "classify" else 0
+        self._predicted = self._fit(data, y, split, seed)
         return self
+
+    def _judge(self, y: Any, outputs: Any) -> float:
+        """How good ``[items, columns]`` probabilities or values are by the metric; larger is better."""
+        value = value_of(self.metric, self.task, y, outputs)
+        return -math.inf if value is None else value if self.metric.larger_is_better else -value
 
     def refit(self, data: Items, split: Split, seed: int = 0) -> Self:
         """A copy that is fitted on the training and validation part together, with what this one has ``chosen``.
@@ -156,7 +180,7 @@ class Method(ABC):
         The arguments are those of :meth:`fit`, which must have been called.
         """
         again = copy.copy(self)
-        again._predicted = again._fit(data, labels(data), split.joined(), seed)
+        again._predicted = again._fit(data, labels(data, OBJECTIVES[self.task]()), split.joined(), seed)
         return again
 
     @abstractmethod
@@ -167,7 +191,8 @@ class Method(ABC):
 
         Args:
             data: As given to :meth:`fit`.
-            y: ``[items]`` the class of each item, -1 where it is unknown.
+            y: ``[items]`` the class of each item, -1 where it is unknown; of other tasks ``[items, columns]``, NaN
+                where unknown.
             split: Indices of the items of each part.
             seed: Seed of everything random.
         """

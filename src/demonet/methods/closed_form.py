@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, Self
 
 import numpy as np
 import torch
-from torch import Tensor
-from torch_geometric.data import Data
 
-from demonet.closedform import KernelMachine
-from demonet.closedform.machine import inputs_for
-from demonet.data.splits import Split
+from demonet.closedform import GraphSetting, KernelMachine, NodeSetting
+from demonet.closedform.machine import DUAL, inputs_for
 from demonet.errors import DemonetError
-from demonet.methods.base import Items, Method, Predicted, Settings, register
+from demonet.features.views import LARGE, Float, GraphView, Int, NodeView, View
+from demonet.methods.base import Settings, at_least, register
 from demonet.methods.cost import Cost
+from demonet.methods.model import Labelled, Model, ordered
+from demonet.options import Effort
 
 ARMS = ("best", "none", "shuffled")
+AVERAGED: dict[Effort, int] = {"quick": 3, "standard": 8, "best": 8}
+CANDIDATE_DUAL = 5000  # labelled items up to which a candidate solves for one coefficient an item
+ROWS = 100_000  # training nodes of a large graph that it is fitted on, at most
+COARSE_SCREEN = 400
 
 
 @dataclass(frozen=True)
@@ -28,45 +32,122 @@ class KernelSettings(Settings):
         degree: ``"best"``: s_d is chosen together with all other settings. ``"none"``: s_d = 0. ``"shuffled"``: as
             ``"best"``, but the degrees that kappa compares are those of random other nodes, over all graphs.
         device: Where the machine is fitted.
+        task, members, screen, dual: See :class:`~demonet.closedform.KernelMachine`.
     """
 
     degree: str = "best"
     device: str = "cpu"
+    task: str = "auto"
+    members: int = at_least(1, 8)
+    screen: int = at_least(1, 1000)
+    dual: int = at_least(0, DUAL)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.degree not in ARMS:
             raise DemonetError(f"degree={self.degree!r}", hint=f"expected one of {', '.join(ARMS)}")
 
 
 @register
-class Kernel(Method):
+class Kernel(Model):
     """Ridge regression on the degree-specific kernel; leave-one-out and validation choose its settings.
 
-    ``machine`` is the fitted :class:`~demonet.kernels.KernelMachine`; ``chosen`` are its task and its settings.
+    :meth:`machine` is the fitted :class:`~demonet.closedform.KernelMachine`; ``chosen`` are its task and its settings.
     """
 
     name = "demonet-kernel"
+    in_tables = True
     group = "DEMO-Net"
+    kind = "kernel"
     cost = Cost(0.5, 0.2)
     at_any_size = True
     defaults = KernelSettings("this project")
     settings: KernelSettings
-    machine: KernelMachine
 
-    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Predicted:
-        options: dict[str, Any] = {"degree": self.settings.degree != "none", "device": self.settings.device}
+    @classmethod
+    def candidates(cls, view: View, labelled: Labelled, effort: Effort) -> list[Self]:
+        """One; where the classes of nodes are ordered by degree, also with ordered classes."""
+        screen = COARSE_SCREEN if effort == "quick" else cls.defaults.screen
+        options = {"members": AVERAGED[effort], "screen": screen, "dual": CANDIDATE_DUAL}
+        also = view.family == "nodes" and ordered(view, labelled)
+        tasks = {"machine": "classes"} | ({"machine-ordinal": "ordinal"} if also else {})
+        return [cls(name, task=task, **options) for name, task in tasks.items()]
+
+    @property
+    def search(self) -> dict[str, Any]:
+        """What a :class:`~demonet.closedform.KernelMachine` is told about the search."""
+        return {"members": self.settings.members, "screen": self.settings.screen}
+
+    def _learn(self, view: View, labelled: Labelled) -> None:
+        task: Any = self.settings.task
+        options: dict[str, Any] = {"dual": self.settings.dual, "seed": labelled.seed, "device": labelled.device}
         if self.chosen is not None:
-            options |= {"task": self.chosen[0], "settings": self.chosen[1]}
-        known, (train, val) = y.numpy(), (part.numpy() for part in (split.train, split.val))
-        view = self._view(data, train, seed)
-        judges = (view.take(val), known[val]) if val.size else ()
-        self.machine = KernelMachine(seed=seed, **options).fit_views(view.take(train), known[train], *judges)
-        if self.chosen is None:
-            self.chosen = self.machine.task_, [setting for setting, _ in self.machine.members_]
-        scores = torch.from_numpy(self.machine.link_.log_probabilities(self.machine.decision_of(view)))
-        return scores.argmax(1), torch.nn.functional.pad(scores.exp(), (0, int(y.max()) + 1 - scores.size(1)))
+            make = GraphSetting if isinstance(view, GraphView) else NodeSetting
+            task = self.chosen["task"]
+            options["settings"] = [make(**setting) for setting in self.chosen["settings"]]
+        machine = KernelMachine(task, degree=self.settings.degree != "none", **self.search, **options)
+        train = labelled.some(self.name, view.num_items, ROWS)
+        seen, y = np.unique(labelled.y[train], return_inverse=True)
+        val = labelled.val[np.isin(labelled.y[labelled.val], seen)]
+        machine.inputs_, rows = self._inputs(view, train, labelled.seed)
+        judges = (rows.take(val), np.searchsorted(seen, labelled.y[val])) if len(val) else ()
+        machine.fit_views(rows.take(train), y, *judges)
+        if self.chosen is None:  # a fit on more items may rank what was chosen in another order
+            settings = [asdict(setting) for setting, _ in machine.members_]
+            self.chosen = {"task": machine.task_, "settings": settings}
+        self.facts["machine"], tensors = machine.state()
+        self.facts["seed"] = labelled.seed
+        self.arrays = {name: tensor.numpy() for name, tensor in tensors.items()} | {"seen": seen}
 
-    def _view(self, data: Items, known: np.ndarray, seed: int) -> Any:
-        inputs = inputs_for(data)
-        view = inputs.fit(data if isinstance(data, Data) else [data[i] for i in known]).transform(data)
-        return view.shuffled(seed) if self.settings.degree == "shuffled" else view
+    def _inputs(self, view: View, train: Int, seed: int) -> tuple[Any, Any]:
+        """The preprocessing, and all items under it; for nodes, the same for all machines and folds."""
+        if "machine" in view.kept:
+            inputs, rows = view.kept["machine"]
+        else:
+            inputs = inputs_for(view.data)
+            inputs.fit(view.data if isinstance(view, NodeView) else [view.data[i] for i in train])
+            rows = inputs.transform(view.data)
+            if isinstance(view, NodeView) and view.num_items < LARGE:
+                view.kept["machine"] = inputs, rows
+        return inputs, rows.shuffled(seed) if self.settings.degree == "shuffled" else rows
+
+    def outputs(self, view: View) -> Float:
+        """The machine's probabilities; 0 for classes that it did not see."""
+        result = np.zeros((view.num_items, self.facts["classes"]))
+        machine, kept = self.machine(), view.kept.get("machine")
+        known = kept is not None and _same(kept[0], machine.inputs_)
+        rows = kept[1] if kept and known else machine.inputs_.transform(view.data)
+        rows = rows.shuffled(self.facts["seed"]) if self.settings.degree == "shuffled" else rows
+        result[:, self.arrays["seen"]] = np.exp(machine.link_.log_probabilities(machine.decision_of(rows)))
+        return result
+
+    def machine(self) -> KernelMachine:
+        """The fitted machine, on the CPU; its classes are ``arrays["seen"]``."""
+        tensors = {name: torch.from_numpy(array) for name, array in self.arrays.items() if name != "seen"}
+        return KernelMachine.from_state(self.facts["machine"], tensors)
+
+    def pool_choices(self, chosen: list[Any]) -> Any:
+        """The settings of the first fold: settings have no median."""
+        return chosen[0]
+
+    def estimate(self, view: View, num_train: int) -> float:
+        """Some fifty eigendecompositions of at most 1,000 items, a solution on all, and products of attributes."""
+        few, count, items = min(num_train, self.settings.screen), self.settings.members, view.num_items
+        dual = count * (1e-10 * num_train**3 + 1e-8 * items * num_train)
+        solution = dual if num_train <= self.settings.dual else 10.0
+        nodes = view.sizes.sum() if isinstance(view, GraphView) else 0  # all of them are pooled
+        return 0.1 + 50 * 5e-10 * few**3 + solution + 1.5e-7 * items * view.facts["columns"] + 4e-5 * float(nodes)
+
+    def memory(self, view: View, num_train: int) -> float:
+        """The attributes of all items and of their neighbours, and Gram matrices or explicit features."""
+        items = view.sizes.sum() if isinstance(view, GraphView) else view.num_items
+        width, dual = max(12, view.facts["columns"]), min(num_train, self.settings.dual)
+        return super().memory(view, num_train) + 8.0 * 7 * float(items) * width + 24.0 * dual**2
+
+
+def _same(left: Any, right: Any) -> bool:
+    """Whether two have learned the same."""
+    arrays = left.arrays.keys() == right.arrays.keys() and all(
+        np.array_equal(array, right.arrays[name]) for name, array in left.arrays.items()
+    )
+    return arrays and left.info == right.info

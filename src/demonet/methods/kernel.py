@@ -102,8 +102,8 @@ class KernelMethod(Method):
         for kernel in kernels:
             rows = self._rows(kernel.fit(training), graphs, split)
             selected = self._classify(rows, y, split, seed, kept)
-            if selected.accuracy > best:  # the first among equals
-                best, self.kernel, self.model = selected.accuracy, kernel, selected.model
+            if selected.score > best:  # the first among equals
+                best, self.kernel, self.model = selected.score, kernel, selected.model
                 prediction = selected.outputs(rows)
         self.chosen = self.kernel, self.model
         self._graphs = graphs

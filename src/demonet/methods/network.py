@@ -20,7 +20,7 @@ from demonet.errors import DemonetError
 from demonet.features import FeatureMap
 from demonet.methods.base import Conditions, Items, Method, Predicted, Settings, at_least
 from demonet.train.config import TrainConfig
-from demonet.train.loop import History, fit, fit_epochs
+from demonet.train.loop import History, fit
 from demonet.train.problem import GraphProblem, NodeProblem, collated
 from demonet.train.recipes import replace_features
 
@@ -126,7 +126,7 @@ class Network(Method):
             self.history = fit(model, problem, config)
             self.chosen = self.history.best_epoch + 1
         else:
-            self.history = fit_epochs(model, problem, replace(config, epochs=self.chosen))
+            self.history = fit(model, problem, replace(config, epochs=self.chosen), choose=False)
         self._infer(model.eval(), batches)
         return self._scores.argmax(1), self._scores.double().softmax(1)
 

@@ -1,17 +1,19 @@
-"""Fitting several scikit-learn classifiers and selecting one on the validation part."""
+"""Fitting several scikit-learn classifiers and selecting one on the validation part; the loss of each item."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import clone
-from sklearn.dummy import DummyClassifier
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
@@ -28,10 +30,10 @@ _MAX_ITER = 300
 
 @dataclass(frozen=True)
 class Selected:
-    """A fitted classifier, its accuracy on the validation part (0 where that part is empty), the number of classes."""
+    """A fitted model, its score on the validation part (0 where that part is empty), the number of classes or 0."""
 
     model: Any
-    accuracy: float
+    score: float
     classes: int
 
     def predict(self, x: Rows) -> Tensor:
@@ -39,7 +41,10 @@ class Selected:
         return torch.from_numpy(np.asarray(self.model.predict(int32_indices(x))).astype(np.int64))
 
     def outputs(self, x: Rows) -> tuple[Tensor, Tensor | None]:
-        """The class of each row, and ``[items, classes]`` probabilities where the classifier has them."""
+        """The class of each row, and ``[items, classes]`` probabilities where the model has them; for tables, both."""
+        if not self.classes:
+            values = torch.from_numpy(self.model.predict(int32_indices(x)))
+            return values, values
         if not hasattr(self.model, "predict_proba"):
             return self.predict(x), None
         known = self.model.predict_proba(int32_indices(x))
@@ -48,21 +53,65 @@ class Selected:
         return self.predict(x), torch.from_numpy(probability)
 
 
-def select(models: Sequence[Any], x: Rows, y: Tensor, split: Split, default: Any, kept: Any = None) -> Selected:
+class ByColumn(BaseEstimator):
+    """A model for each column of a table of targets, fitted on its known entries.
+
+    Args:
+        model: An unfitted scikit-learn model; of a classifier, the probability of a 1 is predicted.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def fit(self, X: Rows, y: NDArray[np.float64]) -> Self:
+        """Fit every column; one in which all entries are the same needs no model."""
+        self.models_ = []
+        for target in y.T:
+            known = np.flatnonzero(~np.isnan(target))
+            model = DummyRegressor() if np.ptp(target[known]) == 0 else clone(self.model)
+            if hasattr(model, "n_neighbors"):
+                model.set_params(n_neighbors=min(model.n_neighbors, known.size))
+            self.models_.append(model.fit(X[known], target[known]))
+        return self
+
+    def predict(self, X: Rows) -> NDArray[np.float64]:
+        """``[items, columns]``."""
+        return np.stack([m.predict_proba(X)[:, 1] if is_classifier(m) else m.predict(X) for m in self.models_], 1)
+
+
+def accuracy(y: NDArray[np.int64], probability: NDArray[np.float64]) -> float:
+    """The share of rows whose most probable class is right."""
+    return float(np.mean(probability.argmax(1) == y))
+
+
+def select(
+    models: Sequence[Any],
+    x: Rows,
+    y: Tensor,
+    split: Split,
+    default: Any,
+    kept: Any = None,
+    judge: Callable[[Any, Any], float] = accuracy,
+) -> Selected:
     """Fit every model on the training rows and select the best on the validation rows, the first among equals.
 
     Args:
-        models: Unfitted scikit-learn classifiers, the simplest first.
+        models: Unfitted scikit-learn models, the simplest first.
         x: One row per item, dense or sparse.
-        y: ``[items]`` classes; only those of the training and validation parts are used.
+        y: ``[items]`` classes, or ``[items, columns]`` numbers, for which every column has a model of its own. Only
+            those of the training and validation parts are used.
         split: Indices of the items of each part.
-        default: The classifier for a split without a validation part.
+        default: The model for a split without a validation part.
         kept: What an earlier selection chose: fitted anew, and the only candidate.
+        judge: The score of targets and ``[items, classes or columns]`` probabilities or values; larger is better.
     """
     x = int32_indices(x)
     train, val = split.train.numpy(), split.val.numpy()
     y_train, y_val = y.cpu().numpy()[train], y.cpu().numpy()[val]
-    if np.unique(y_train).size == 1:  # most classifiers refuse a single class
+    classes = int(y.max()) + 1 if y.dim() == 1 else 0
+    if not classes:
+        models, default = [ByColumn(model) for model in models], ByColumn(default)
+    elif np.unique(y_train).size == 1:  # most classifiers refuse a single class
         models, default = [DummyClassifier()], DummyClassifier()
     if kept is not None:
         models = [clone(kept)]
@@ -73,15 +122,27 @@ def select(models: Sequence[Any], x: Rows, y: Tensor, split: Split, default: Any
         with warnings.catch_warnings():  # a model that has not converged is a candidate as well
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(rows, y_train)
-        accuracy = float(np.mean(model.predict(x[val]) == y_val)) if val.size else 0.0
-        if best is None or accuracy > best.accuracy:
-            best = Selected(model, accuracy, int(y.max()) + 1)
+        found = Selected(model, 0.0, classes)
+        if val.size:
+            predicted, outputs = found.outputs(x[val])
+            outputs = F.one_hot(predicted, classes) if outputs is None else outputs
+            found = replace(found, score=judge(y_val, outputs.numpy()))
+        if best is None or found.score > best.score:
+            best = found
     if best is None:
         raise ValueError("there is no model to select from")
     return best
 
 
-def logistic(x: Rows, y: Tensor, split: Split, *, one_vs_rest: bool = False, kept: Any = None) -> Selected:
+def logistic(
+    x: Rows,
+    y: Tensor,
+    split: Split,
+    *,
+    one_vs_rest: bool = False,
+    kept: Any = None,
+    judge: Callable[[Any, Any], float] = accuracy,
+) -> Selected:
     r"""Logistic regression with L2; the C with the best validation accuracy, the smallest among equals.
 
     .. math::
@@ -92,7 +153,7 @@ def logistic(x: Rows, y: Tensor, split: Split, *, one_vs_rest: bool = False, kep
         y: ``[items]`` classes; only those of the training and validation parts are used.
         split: Indices of the items of each part.
         one_vs_rest: Fit one binary regression per class instead of one multinomial regression.
-        kept: As in :func:`select`.
+        kept, judge: As in :func:`select`.
     """
 
     def regression(strength: float) -> Any:
@@ -100,7 +161,13 @@ def logistic(x: Rows, y: Tensor, split: Split, *, one_vs_rest: bool = False, kep
         return OneVsRestClassifier(model) if one_vs_rest else model
 
     models = [regression(c) for c in _STRENGTHS]
-    return select(models, x, y, split, default=regression(_DEFAULT_STRENGTH), kept=kept)
+    return select(models, x, y, split, default=regression(_DEFAULT_STRENGTH), kept=kept, judge=judge)
+
+
+def log_losses(probability: NDArray[np.float64], y: NDArray[np.int64]) -> NDArray[np.float64]:
+    """``[..., items]``: minus the log of what each item's class was given."""
+    taken = np.take_along_axis(probability, np.broadcast_to(y[:, None], (*probability.shape[:-1], 1)), -1)
+    return -np.log(np.maximum(taken[..., 0], 1e-12))
 
 
 def int32_indices(x: Rows) -> Rows:

@@ -1,4 +1,4 @@
-r"""``majority``, ``degree-knn`` and ``degree-svm``: simple baselines that see no more than the degree.
+r"""``majority``, ``mean``, ``degree-knn`` and ``degree-svm``: simple baselines that see no more than the degree.
 
 They show how much of a task the class frequencies and the degree decide. A node is described by
 :math:`\log(1 + deg(v))`, a graph by the share of its nodes at each degree.
@@ -7,12 +7,12 @@ They show how much of a task the class frequencies and the degree decide. A node
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.svm import SVC
 from torch import Tensor
 from torch_geometric.data import Data
@@ -21,6 +21,7 @@ from demonet.data.splits import Split
 from demonet.degree.count import count_degree
 from demonet.methods.base import Items, Method, Predicted, Settings, register
 from demonet.methods.selection import select
+from demonet.train.metrics import Task
 
 _NEIGHBOURS = (1, 3, 5, 9, 15)
 _STRENGTHS = (1.0, 10.0, 100.0, 1000.0)  # C of the support vector machine
@@ -29,14 +30,27 @@ _GAMMAS = (0.1, 1.0, 10.0)  # of its kernel exp(-gamma * distance ** 2)
 
 @register
 class Majority(Method):
-    """Predicts the most frequent class of the training part for every item."""
+    """Predicts the most frequent class of the training part for every item; of several labels, the share of each."""
 
     name = "majority"
+    tasks: ClassVar[tuple[Task, ...]] = ("classify", "multilabel")
+    beside_fit = True
     defaults = Settings("simple baseline of this project")
 
     def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Predicted:
+        if y.dim() == 2:
+            mean = y[split.train].double().nanmean(0).expand(len(y), -1)
+            return mean, mean
         share = torch.bincount(y[split.train], minlength=int(y.max()) + 1) / split.train.numel()
         return torch.full_like(y, int(share.argmax())), share.double().expand(y.numel(), -1)
+
+
+@register
+class Mean(Majority):
+    """Predicts the mean of the training part for every item."""
+
+    name = "mean"
+    tasks = ("regress",)
 
 
 @register
@@ -44,12 +58,15 @@ class DegreeKNN(Method):
     """Nearest neighbours by degree; 1, 3, 5, 9 or 15 neighbours, selected on validation."""
 
     name = "degree-knn"
+    tasks = ("classify", "multilabel", "regress")
+    beside_fit = True
     defaults = Settings("simple baseline of this project")
 
     def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Predicted:
         x = degree_rows(data)
-        models = [_DistinctKNN(k) for k in _NEIGHBOURS if k <= split.train.numel()]
-        selected = select(models, x, y, split, default=models[0], kept=self.chosen)
+        make = _DistinctKNN if self.task == "classify" else _DistinctMean
+        models = [make(k) for k in _NEIGHBOURS if k <= split.train.numel()]
+        selected = select(models, x, y, split, default=models[0], kept=self.chosen, judge=self._judge)
         self.chosen = selected.model
         return selected.outputs(x)
 
@@ -72,9 +89,9 @@ class DegreeSVM(Method):
 class _Distinct:
     """Predicts each distinct row once: all nodes of one degree get the same answer."""
 
-    def predict(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
+    def predict(self, X: NDArray[np.float64]) -> NDArray[Any]:
         distinct, inverse = np.unique(X, axis=0, return_inverse=True)
-        found: NDArray[np.int64] = super().predict(distinct)[inverse]  # type: ignore[misc]
+        found: NDArray[Any] = super().predict(distinct)[inverse]  # type: ignore[misc]
         return found
 
 
@@ -83,6 +100,10 @@ class _DistinctKNN(_Distinct, KNeighborsClassifier):
         distinct, inverse = np.unique(X, axis=0, return_inverse=True)
         found: NDArray[np.float64] = super().predict_proba(distinct)[inverse]
         return found
+
+
+class _DistinctMean(_Distinct, KNeighborsRegressor):
+    """The mean of the neighbours' targets."""
 
 
 class _DistinctSVC(_Distinct, SVC):

@@ -5,10 +5,9 @@ configuration :class:`ModelConfig` and the prepared input :class:`GraphInput` of
 :mod:`demonet.nn.weights`, the schemes.
 """
 
-from demonet.nn.basic import DEMONet
 from demonet.nn.config import ModelConfig
 from demonet.nn.conv import DEMOConv
-from demonet.nn.models import GraphDEMONet, NodeDEMONet
+from demonet.nn.models import DEMONet, GraphDEMONet, NodeDEMONet
 from demonet.nn.pool import DegreePooling
 from demonet.nn.prepared import GraphInput
 

@@ -24,8 +24,10 @@ from torch import Tensor
 
 from demonet.degree.lists import ranges
 from demonet.errors import DemonetError
+from demonet.nn.conv import DEMOConv, slice_rows
+from demonet.nn.edges import Factors
 from demonet.nn.prepared import GraphInput, take_rows
-from demonet.ops.backend import is_sparse
+from demonet.ops.reference import aggregate_scale
 
 if TYPE_CHECKING:
     from demonet.nn.models import NodeDEMONet
@@ -42,16 +44,14 @@ class Block:
         targets: Where the targets are among the rows that the convolution reads.
         degree: ``[targets]`` (``[targets, 2]`` for pairs) their degrees in the whole graph.
         pointer, neighbours: The list of every target, of rows that the convolution reads; None where sums are known.
-        scale: ``[targets]`` the factor of every sum.
-        weight: ``[neighbours]`` the weights of edges, or None.
+        factors: What edges, sums and the targets' own rows are multiplied by.
     """
 
     targets: slice
     degree: Tensor
     pointer: Tensor | None = None
     neighbours: Tensor | None = None
-    scale: Tensor | None = None
-    weight: Tensor | None = None
+    factors: Factors = Factors()  # noqa: RUF009
 
     @property
     def lists(self) -> tuple[Tensor, Tensor]:
@@ -63,12 +63,16 @@ class Block:
     def part(self, start: int, stop: int) -> Block:
         """Some of the targets."""
         targets, degree = slice(self.targets.start + start, self.targets.start + stop), self.degree[start:stop]
-        if self.pointer is None or self.neighbours is None or self.scale is None:
+        if self.pointer is None or self.neighbours is None:
             return Block(targets, degree)
         pointer = self.pointer[start : stop + 1]
         entries = slice(int(pointer[0]), int(pointer[-1]))
-        weight = None if self.weight is None else self.weight[entries]
-        return Block(targets, degree, pointer - pointer[0], self.neighbours[entries], self.scale[start:stop], weight)
+        found = Factors(
+            _at(self.factors.weight, entries),
+            _at(self.factors.scale, slice(start, stop)),
+            _at(self.factors.own, slice(start, stop)),
+        )
+        return Block(targets, degree, pointer - pointer[0], self.neighbours[entries], found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +96,7 @@ class NodeBatch:
         """How many targets a convolution has."""
         return len(self.blocks[number].degree)
 
-    def parts(self, number: int, aggr: str) -> Iterator[Block]:
+    def parts(self, number: int, conv: DEMOConv) -> Iterator[Block]:
         """The targets of a convolution, block by block."""
         return iter(self._parts[number])
 
@@ -139,28 +143,37 @@ class WholeGraph:
         """How many targets a convolution has: all rows."""
         return self.graph.layout.num_nodes
 
-    def parts(self, number: int, aggr: str) -> Iterator[Block]:
+    def parts(self, number: int, conv: DEMOConv) -> Iterator[Block]:
         """The targets of a convolution, which are all rows, block by block, with all of their neighbours."""
         layout = self.graph.sorted_layout
+        found = whole_factors(self.graph, conv)
         for start in range(0, layout.num_nodes, self.rows):
             stop = min(start + self.rows, layout.num_nodes)
             pointer = layout.pointer[start : stop + 1].long()
             entries = slice(int(pointer[0]), int(pointer[-1]))
-            count, weight = pointer.diff(), self.graph.edge_weight
+            rows = slice(start, stop)
             yield Block(
-                slice(start, stop),
-                layout.key[start:stop],
+                rows,
+                layout.key[rows],
                 pointer - pointer[0],
                 layout.neighbours[entries].long(),
-                sum_scale(count, count, aggr, self.graph.x.dtype),
-                None if weight is None else layout.edges_at(weight, entries),
+                Factors(_at(found.weight, entries), _at(found.scale, rows), _at(found.own, rows)),
             )
 
 
-def sum_scale(degree: Tensor, drawn: Tensor, aggr: str, dtype: torch.dtype) -> Tensor:
-    r""":math:`s(d)\, d / k`: what the sum over k of d neighbours is multiplied by, 1 for a node without neighbours."""
-    factor = {"sum": degree, "mean": torch.ones_like(degree), "sqrt": degree.to(torch.float64).sqrt()}[aggr]
-    return torch.where(drawn > 0, factor.to(torch.float64) / drawn.clamp(min=1), 1.0).to(dtype)
+def whole_factors(graph: GraphInput, conv: DEMOConv) -> Factors:
+    """What a convolution multiplies the edges, sums and own rows of a whole graph by, edges in list order."""
+    layout = graph.sorted_layout
+    found = conv.factors(layout, graph.edge_weight, graph.x.dtype)
+    if found.scale is None:
+        scale = aggregate_scale(layout.pointer, conv.aggr, torch.float64)
+        ones = torch.ones(layout.num_nodes, dtype=torch.float64, device=layout.key.device)
+        found = found._replace(scale=ones if scale is None else scale)
+    return found
+
+
+def _at(values: Tensor | None, place: slice | Tensor) -> Tensor | None:
+    return None if values is None else values[place]
 
 
 class NeighbourSampler:
@@ -176,7 +189,8 @@ class NeighbourSampler:
         if neighbours is not None and neighbours < 1:
             raise DemonetError(f"neighbours={neighbours}", hint="at least 1, or None for all")
         self.graph, self.neighbours = graph, neighbours
-        self.aggrs = [conv.aggr for conv in model.convolutions_in_order()]
+        self.convs = model.convolutions_in_order()
+        self._known: dict[tuple[str, str], Factors] = {}
         self._place = torch.full((graph.layout.num_nodes,), -1, device=graph.layout.key.device)
 
     def evaluation(self, nodes: Tensor) -> NodeBatch | WholeGraph:
@@ -197,8 +211,8 @@ class NeighbourSampler:
         layout, known = graph.layout, graph.neighbourhood is not None
         rows = nodes if layout.rank is None else layout.rank[nodes]
         blocks = []
-        for aggr in reversed(self.aggrs[1:] if known else self.aggrs):
-            block, rows = self._draw(rows, aggr, generator)
+        for conv in reversed(self.convs[1:] if known else self.convs):
+            block, rows = self._draw(rows, conv, generator)
             blocks.append(block)
             if rows.numel() > most:
                 return None
@@ -207,9 +221,9 @@ class NeighbourSampler:
         sums = None if graph.neighbourhood is None else take_rows(graph.neighbourhood, rows)
         return NodeBatch(take_rows(graph.x, rows), sums, tuple(reversed(blocks)))
 
-    def _draw(self, rows: Tensor, aggr: str, generator: torch.Generator | None) -> tuple[Block, Tensor]:
+    def _draw(self, rows: Tensor, conv: DEMOConv, generator: torch.Generator | None) -> tuple[Block, Tensor]:
         """The sampled lists of these rows, and the rows that are read: these, then the others."""
-        layout, weight = self.graph.layout, self.graph.edge_weight
+        layout, whole = self.graph.layout, self._factors(conv)
         degree, entry, drawn = self.sample(rows, generator)
         found = layout.neighbours[entry].long()
         self._place[rows] = torch.arange(rows.numel(), device=rows.device)
@@ -218,9 +232,17 @@ class NeighbourSampler:
         local, read = self._place[found], torch.cat([rows, others])
         self._place[read] = -1
         pointer = torch.nn.functional.pad(drawn.cumsum(0), (1, 0))
-        scale = sum_scale(degree, drawn, aggr, self.graph.x.dtype)
-        drawn_weight = None if weight is None else layout.edges_at(weight, entry)
-        return Block(slice(0, rows.numel()), layout.key[rows], pointer, local, scale, drawn_weight), read
+        assert whole.scale is not None
+        more = torch.where(drawn > 0, degree.to(torch.float64) / drawn.clamp(min=1), 1.0)
+        scale = (whole.scale[rows] * more).to(self.graph.x.dtype)
+        drawn_factors = Factors(_at(whole.weight, entry), scale, _at(whole.own, rows))
+        return Block(slice(0, rows.numel()), layout.key[rows], pointer, local, drawn_factors), read
+
+    def _factors(self, conv: DEMOConv) -> Factors:
+        key = conv.aggr, conv.combine
+        if key not in self._known:
+            self._known[key] = whole_factors(self.graph, conv)
+        return self._known[key]
 
     def sample(self, rows: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor, Tensor]:
         """For some rows: the length of each list, the entries that were drawn, list after list, and how many."""
@@ -236,11 +258,6 @@ class NeighbourSampler:
         place = ((number + chance) * size / strata).long()
         place = torch.where(size <= self.neighbours, number, torch.minimum(place, size - 1))
         return degree, begin + place, drawn
-
-
-def slice_rows(x: Tensor, place: slice) -> Tensor:
-    """Consecutive rows, dense or sparse."""
-    return take_rows(x, torch.arange(place.start, place.stop, device=x.device)) if is_sparse(x) else x[place]
 
 
 def row_blocks(x: Tensor, rows: int) -> Iterator[Tensor]:

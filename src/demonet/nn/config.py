@@ -1,4 +1,4 @@
-"""ModelConfig: the shape of a model as plain values; the defaults are the paper's."""
+"""ModelConfig: the shape of a model as plain values; the defaults of its convolutions are those of the layer."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 from demonet.errors import DemonetError
-from demonet.nn.conv import Scheme
+from demonet.nn.conv import AGGRS, COMBINES, Scheme
 from demonet.nn.weights import SCHEMES
 
 CHOICES: dict[str, tuple[str, ...]] = {
-    "aggr": ("sum", "mean", "sqrt"),
-    "combine": ("concat", "add"),
+    "aggr": AGGRS,
+    "combine": COMBINES,
     "activation": ("elu", "relu"),
     "norm": ("none", "batch", "layer"),
     "head": ("linear", "degree", "mlp"),
@@ -28,7 +28,8 @@ class ModelConfig:
     """The shape of a node or graph model.
 
     Attributes:
-        scheme, aggr, combine, bias, dropout, hash_size, basis_size, degree_scale: See :class:`~demonet.DEMOConv`.
+        scheme, aggr, combine, bias, residual, dropout, hash_size, basis_size, degree_scale: See
+            :class:`~demonet.DEMOConv`.
         hidden: Width of every hidden layer, both halves together.
         layers: Number of hidden layers; none with ``head="degree"`` is one convolution from the input to the scores.
         activation: After every hidden layer.
@@ -48,10 +49,11 @@ class ModelConfig:
             configuration have this name.)
     """
 
-    scheme: Scheme = "weight"
-    aggr: Literal["sum", "mean", "sqrt"] = "sum"
-    combine: Literal["concat", "add"] = "concat"
-    bias: bool = False
+    scheme: Scheme = "scale"
+    aggr: Literal["sum", "mean", "sqrt", "sym"] = "sym"
+    combine: Literal["concat", "add", "share"] = "share"
+    bias: bool = True
+    residual: bool = False
     dropout: float = 0.6
     hash_size: int = 256
     basis_size: int = 5
@@ -79,7 +81,9 @@ class ModelConfig:
                 raise DemonetError(f"{name}={value!r} is not a whole number from {least} to {most}")
         if self.layers == 0 and self.head != "degree":
             raise DemonetError("layers=0 leaves no convolution", hint="use head='degree'")
-        if self.without in ("shared", "degree") and not SCHEMES[self.scheme].has_terms:
+        if self.without == "seed" and self.combine == "share" and not self.residual:
+            raise DemonetError("without='seed' with combine='share'", hint="one matrix serves node and neighbours")
+        if self.without in ("shared", "degree") and self.without not in SCHEMES[self.scheme].terms:
             raise DemonetError(
                 f"without={self.without!r} in the {self.scheme} scheme", hint="one matrix serves both terms there"
             )
@@ -91,7 +95,7 @@ class ModelConfig:
 
     def conv_options(self, layer: int) -> dict[str, Any]:
         """The options of the convolution of one layer."""
-        names = ("scheme", "aggr", "combine", "bias", "dropout", "hash_size", "basis_size", "degree_scale")
+        names = ("scheme", "aggr", "combine", "bias", "residual", "dropout", "hash_size", "basis_size", "degree_scale")
         # Models with consecutive seeds share no hash functions.
         options = {name: getattr(self, name) for name in names} | {"hash_seed": self.seed * _LAYERS + layer}
         return options | {"dropout": 0.0} if self.refine or self.stem or self.norm != "none" else options

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -17,16 +17,71 @@ from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks, OpenTasks
 from demonet.errors import DemonetError
 from demonet.nn.dropout import Dropout
-from demonet.nn.edges import Edges, check_length
+from demonet.nn.edges import Edges, Factors, check_length, factors, in_place
 from demonet.nn.weights import make_weights
 from demonet.nn.weights.base import set_to_zero
-from demonet.ops import Options, Weights, aggregate, backend, conv
+from demonet.ops import Options, Weights, aggregate, backend, conv, grouped
 from demonet.ops.backend import is_sparse
-from demonet.ops.reference import activate, aggregate_scale
-from demonet.ops.sparse import sparse_aggregate, sparse_linear, sparse_rows
+from demonet.ops.library import reversed_lists
+from demonet.ops.reference import activate, aggregate_scale, owner
+from demonet.ops.sparse import csr, sparse_aggregate, sparse_linear, sparse_rows
 
 Scheme = str  # a name in demonet.nn.weights.SCHEMES
 Features = Tensor | tuple[Tensor, Tensor | None]
+Lists = tuple[Tensor, ...]
+AGGRS = ("sum", "mean", "sqrt", "sym")
+COMBINES = ("concat", "add", "share")
+ACTS = (None, "relu", "elu")
+
+
+class Neighbours(NamedTuple):
+    """What a convolution sums for each of its targets, before it is summed.
+
+    Attributes:
+        rows: ``[sources, in_channels]`` the rows that are read.
+        lists: Pointer and neighbours of every target; the lists of the reversed edges may follow.
+        factors: What edges, sums and the targets' own rows are multiplied by.
+        layout: The layout whose lists these are, if any.
+        whole: Whether the weights of edges are whole factors, so that nothing else is multiplied.
+    """
+
+    rows: Tensor
+    lists: Lists
+    factors: Factors
+    layout: DegreeLayout | None = None
+    whole: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is weighted, and the lists are those of a layout."""
+        return self.layout is not None and all(factor is None for factor in self.factors)
+
+
+def transform_first(
+    rows: int, edges: int, columns: int, width: int, matrices: int = 1, reads: int = 1, *, balance: float = 20.0
+) -> bool:
+    """Whether to multiply rows before they are summed, rather than after: it reads and writes less.
+
+    Sums of rows are read for every edge, written, and read again by the product. Products with all ``matrices`` are
+    written, and ``reads`` of them are read for every edge, again in the derivative. Making the matrices and multiplying
+    with more than one of them counts as well.
+
+    Args:
+        rows, edges: Of the graph.
+        columns, width: Of the input and of the output.
+        matrices: How many matrices every row is multiplied by.
+        reads: How many of these products an edge reads.
+        balance: Multiplications in the time of one number read or written.
+
+    >>> transform_first(rows=100, edges=500, columns=1433, width=16)
+    True
+    >>> transform_first(rows=100, edges=500, columns=16, width=16)
+    False
+    """
+    sums = (edges + 2 * rows) * columns
+    products = 2 * (rows * matrices + edges * reads) * width
+    more = (matrices - 1) * columns * width * (1 + rows / balance)
+    return products + more < sums
 
 
 class DEMOConv(MessagePassing):
@@ -37,26 +92,38 @@ class DEMOConv(MessagePassing):
         h_v = \sigma\Big(W_0 x_v \;\circ\; \hat W_{\deg(v)} \, s(\deg v) \sum_{u \in N(v)} w_{vu} \, x_u\Big)
 
     The features of the seed :math:`v` are multiplied by one matrix :math:`W_0` (Eq. 6), the sum over its neighbours
-    by the matrix of its degree: :math:`W_g + W_d` (``scheme="weight"``, Eq. 7), one matrix read through hash
-    functions (``"hash"``, Eq. 10), or :math:`W_s + \sum_b B_b(\log(1 + d)) V_b` (``"smooth"``). The sum is
-    computed first, so every scheme is one matrix product grouped by degree.
+    by the matrix of its degree:
 
-    The defaults are those that work best on graphs with attributes and few labels. The paper's layer is
-    ``DEMOConv(..., tasks, scheme="weight", aggr="sum", combine="concat")``, or ``scheme="hash"``.
+    - ``scheme="scale"``: :math:`W \, \mathrm{diag}(1 + \gamma(d))`, and a bias :math:`\beta(d)`, both zero at first;
+    - ``"smooth"``: :math:`W_s + \sum_b B_b(\log(1 + d)) V_b`;
+    - ``"weight"``: :math:`W_g + W_d` (Eq. 7);
+    - ``"hash"``: one matrix read through hash functions (Eq. 10).
+
+    Rows are multiplied before they are summed where that is cheaper (:func:`~demonet.nn.conv.transform_first`).
+
+    With its degree term at zero the layer is one of PyG's: ``aggr="sym", combine="share"`` is ``GCNConv``,
+    ``aggr="mean", combine="add"`` is ``SAGEConv``, ``aggr="sum", combine="add"`` is ``GraphConv``, and ``aggr="sum",
+    combine="share"`` is ``GINConv`` with a linear map.
+
+    The defaults are a graph convolution with a degree term that starts at zero, so that the layer can stand in the
+    place of ``GCNConv``. The paper's layer is ``DEMOConv(..., tasks, scheme="weight", aggr="sum", combine="concat",
+    bias=False)``, or ``scheme="hash"``.
 
     Args:
         in_channels: Width of the input; a pair ``(source, target)`` for bipartite graphs; -1 reads it from the first
             input.
         out_channels: Width of the whole output. With ``combine="concat"`` the first ``out_channels // 2`` columns are
             the seed's, the others the neighbourhood's.
-        tasks: Which degrees share a matrix. Scheme ``"smooth"`` uses only their largest degree. By default degrees 0,
-            1, 2-3, 4-7, ... share one, and the largest degree is that of the first graph that the layer is called with
-            (:class:`~demonet.degree.OpenTasks`). Give tasks where the first graph is a sample.
-        scheme: ``"smooth"``, ``"weight"`` or ``"hash"`` (the paper's), or another name in
-            :data:`demonet.nn.weights.SCHEMES`.
-        aggr: ``"mean"`` (:math:`s = 1/d`), ``"sum"`` (:math:`1`, the paper) or ``"sqrt"`` (:math:`1/\sqrt d`), where
-            d is the number of edges that are summed.
-        combine: :math:`\circ`: ``"add"`` or ``"concat"`` (the paper).
+        tasks: Which degrees share a matrix. Schemes ``"scale"`` and ``"smooth"`` use only their largest degree. By
+            default degrees 0, 1, 2-3, 4-7, ... share one, and the largest degree is that of the first graph that the
+            layer is called with (:class:`~demonet.degree.OpenTasks`). Give tasks where the first graph is a sample.
+        scheme: One of those above, or another name in :data:`demonet.nn.weights.SCHEMES`.
+        aggr: ``"mean"`` (:math:`s = 1/d`), ``"sum"`` (:math:`1`, the paper), ``"sqrt"`` (:math:`1/\sqrt d`) or
+            ``"sym"`` (:math:`1/\sqrt{d_u d_v}` for each neighbour), where d is the number of edges that are summed;
+            with edge weights, ``"sym"`` takes their sum.
+        combine: :math:`\circ`: ``"add"``, ``"concat"`` (the paper), or ``"share"``: no :math:`W_0`; the node is one
+            more of its own neighbours, unless it has a loop.
+        residual: With ``combine="share"``, add :math:`W_0 x_v` as well; the others have it anyway.
         bias: One vector, added before the activation.
         dropout: Probability with which entries of the two halves are dropped while training.
         hash_size, hash_seed: ``H`` of the hash scheme, and the seed of its hash functions.
@@ -104,10 +171,11 @@ class DEMOConv(MessagePassing):
         out_channels: int,
         tasks: DegreeTasks | None = None,
         *,
-        scheme: Scheme = "smooth",
-        aggr: Literal["sum", "mean", "sqrt"] = "mean",
-        combine: Literal["concat", "add"] = "add",
-        bias: bool = False,
+        scheme: Scheme = "scale",
+        aggr: Literal["sum", "mean", "sqrt", "sym"] = "sym",
+        combine: Literal["concat", "add", "share"] = "share",
+        bias: bool = True,
+        residual: bool = False,
         dropout: float = 0.0,
         hash_size: int = 256,
         hash_seed: int = 0,
@@ -123,18 +191,21 @@ class DEMOConv(MessagePassing):
             raise DemonetError(f"tasks is a {type(tasks).__name__}", hint="for example DegreeTasks.exact(degree)")
         if any(width < 1 and width != -1 for width in (source, target)):
             raise DemonetError(f"in_channels={in_channels}: at least 1, or -1 to read it from the first input")
-        if aggr not in ("sum", "mean", "sqrt"):
-            raise DemonetError(f"aggr={aggr!r} is not one of 'sum', 'mean', 'sqrt'")
-        if combine not in ("concat", "add"):
-            raise DemonetError(f"combine={combine!r} is not one of 'concat', 'add'")
-        if act not in (None, "relu", "elu"):
-            raise DemonetError(f"act={act!r} is not one of None, 'relu', 'elu'")
+        for name, value, allowed in (("aggr", aggr, AGGRS), ("combine", combine, COMBINES), ("act", act, ACTS)):
+            if value not in allowed:
+                raise DemonetError(f"{name}={value!r} is not one of {', '.join(map(repr, allowed))}")
+        if combine == "share" and source != target:
+            raise DemonetError(
+                f"in_channels={in_channels} with combine='share'", hint="combine='add' has a matrix for each side"
+            )
         if combine == "concat" and out_channels < 2:
             raise DemonetError(f"out_channels={out_channels} cannot hold two halves", hint="use combine='add'")
         if not 0.0 <= dropout < 1.0:
             raise DemonetError(f"dropout={dropout} is not in [0, 1)")
         if hash_size < 1 or basis_size < 2:
             raise DemonetError(f"hash_size={hash_size}, basis_size={basis_size}: at least 1 and 2 are needed")
+        if "node_dim" in kwargs:
+            raise DemonetError(f"node_dim={kwargs['node_dim']}", hint="rows are nodes: the dimension is always 0")
         super().__init__(aggr="sum", node_dim=0, **kwargs)
         self.aggr = aggr
         self.in_channels, self.out_channels = in_channels, out_channels
@@ -143,10 +214,15 @@ class DEMOConv(MessagePassing):
         self.drop, self.keep_sums = Dropout(dropout), True
         self._columns: Memo[Sequence[Tensor]] = Memo()
         self._sums: Memo[tuple[Tensor, Tensor]] = Memo()
+        self._mixed_lists: Memo[tuple[Lists, Tensor]] = Memo()
         seed_width = out_channels // 2 if combine == "concat" else out_channels
         width = out_channels - seed_width if combine == "concat" else out_channels
-        self.seed = Linear(target, seed_width, bias=False, weight_initializer="glorot")
-        options = {"hash_size": hash_size, "hash_seed": hash_seed, "basis_size": basis_size}
+        # Where the layer is one of PyG's, parameters start as they do there.
+        init = "kaiming_uniform" if scheme == "scale" and combine != "share" else "glorot"
+        self.seed: Linear | None = None
+        if combine != "share" or residual:
+            self.seed = Linear(target, seed_width, bias=False, weight_initializer=init)
+        options = {"hash_size": hash_size, "hash_seed": hash_seed, "basis_size": basis_size, "init": init}
         self.weights = make_weights(scheme, source, width, tasks, degree_scale=degree_scale, **options)
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
 
@@ -154,7 +230,8 @@ class DEMOConv(MessagePassing):
         """Draw all parameters again; tasks that were taken from a graph are open again."""
         super().reset_parameters()
         self.tasks.reset_parameters()
-        self.seed.reset_parameters()
+        if self.seed is not None:
+            self.seed.reset_parameters()
         self.weights.reset_parameters()
         if self.bias is not None:
             nn.init.zeros_(self.bias)
@@ -186,6 +263,10 @@ class DEMOConv(MessagePassing):
                 neighbourhoods: those in the whole graph. Counted from the edges if not given.
             size: ``(n_source, n_target)``; read from ``x`` if not given.
         """
+        if isinstance(edge_index, list):
+            raise DemonetError(
+                f"a list of {len(edge_index)} layouts", hint="apply AddDegreeLayout to the batch, not to its graphs"
+            )
         source, target = x if isinstance(x, (tuple, list)) else (x, x)
         _check_sides(source, target, size)
         self._materialize(source, target)
@@ -205,20 +286,42 @@ class DEMOConv(MessagePassing):
             if not one_set or not (self.cached or (degree is None and not is_sparse(source))):
                 if degree is None and self.tasks.by != "in" and target is not source:
                     raise DemonetError(f"tasks by {self.tasks.by!r} degree in a bipartite graph", hint="pass degree=")
-                a = self._aggregate(source, edges, num_targets)
+                neighbours = self._edges_to_sum(source, target, edges)
                 degree = count_degree(edges.pairs, num_targets, self.tasks.by) if degree is None else degree
                 self._check_degree(degree, num_targets)
-                return self.convolve(target, degree, self.weights.fold(a, degree), activation)
+                if self.explain:
+                    a = self._explained(neighbours, target, edges, num_targets)
+                    return self.convolve(target, degree, self.weights.fold(a, degree), activation)
+                return self.convolve(target, degree, neighbours, activation)
             layout, edge_weight = edges.layout(self.tasks.by, compare=not self.cached), edges.weight
+        if self._needs_no_groups(degree, edge_weight):
+            return self._in_place(source, layout, activation)
         if degree is not None:
             self._check_degree(degree, num_targets)
             rows, degree = _enter(source, layout), layout.enter(degree)
-            out = self.convolve(rows, degree, self.neighbourhood(rows, layout, edge_weight, degree), activation)
-            return layout.leave(out)
+            return layout.leave(self.convolve(rows, degree, self.neighbours(rows, layout, edge_weight), activation))
         rows, sums = self._constant_part(source, layout, edge_weight) or (_enter(source, layout), None)
-        if sums is None and edge_weight is not None:
-            sums = self.neighbourhood(rows, layout, edge_weight)
-        return layout.leave(self.convolve(rows, layout, sums, activation))
+        given = self.neighbours(rows, layout, edge_weight) if sums is None else sums
+        return layout.leave(self.convolve(rows, layout, given, activation))
+
+    def _needs_no_groups(self, degree: Tensor | None, edge_weight: Tensor | None) -> bool:
+        """Whether rows can stay in the caller's order: all have one matrix, and nothing but the edges is given.
+
+        Dropout draws its numbers in degree order, so that compiled and sampled calls drop the same entries.
+        """
+        if self.weights.stack_size != 1 or self.drop.active or backend.tracing():
+            return False
+        return degree is None and edge_weight is None
+
+    def _in_place(self, x: Tensor, layout: DegreeLayout, activation: str) -> Tensor:
+        """The convolution of rows in the caller's order."""
+        self._check_layout(x, layout)
+        graph = in_place(layout, self.aggr, x.dtype, loops=self.combine == "share")
+        given = Neighbours(x, graph.lists, Factors(graph.weight), whole=graph.weight is not None)
+        kept = None
+        if self.cached and not x.requires_grad and not is_sparse(x):
+            kept = self._sums.get([x, graph.degree], lambda: (graph.degree, self._summed(given, None)), at_once=False)
+        return self.convolve(x, graph.degree, kept[1] if kept else given, activation)
 
     def _check_degree(self, degree: Tensor, count: int) -> None:
         check_length("degrees", "node", degree, count, dim=2 if self.tasks.by == "pair" else 1)
@@ -234,6 +337,8 @@ class DEMOConv(MessagePassing):
         given = [x, layout.neighbours, edge_weight]
         if not self.cached or backend.tracing() or any(one is not None and one.requires_grad for one in given):
             return None
+        if is_sparse(x) and self._transforms(self.neighbours(x, layout, edge_weight), layout):
+            return None  # the sums would not be sparse
 
         def compute() -> tuple[Tensor, Tensor]:
             rows = _enter(x, layout)
@@ -241,19 +346,24 @@ class DEMOConv(MessagePassing):
 
         return self._sums.get(given, compute, at_once=False)
 
-    def _aggregate(self, x: Tensor, edges: Edges, num_targets: int) -> Tensor:
-        """The aggregated neighbourhood of every target."""
+    def _edges_to_sum(self, source: Tensor, target: Tensor | None, edges: Edges) -> Neighbours:
+        """The neighbours of every target of edges that are not laid out."""
         pointer, neighbours, weight = edges.lists()
-        weight = None if weight is None else weight.to(x.dtype)
-        if self.explain:
-            # PyG's explainers put a mask on every message, so messages have to exist, in the given order.
-            size = (x.size(0), num_targets)
-            size = size if self.flow == "source_to_target" else size[::-1]
-            a = self.propagate(edges.index, x=x, edge_weight=edges.weight, size=size)
-            scale = aggregate_scale(pointer, self.aggr, a.dtype)
-            return a if scale is None else a * scale[:, None]
-        back = edges.reversed_lists() if x.requires_grad and not is_sparse(x) else []
-        return self._summed(x, (pointer, neighbours, *back), weight)
+        back = edges.reversed_lists() if source.requires_grad and not is_sparse(source) else []
+        sources = None if target is source else source.size(0)
+        found = self._factors((pointer, neighbours), weight, source.dtype, sources=sources)
+        return Neighbours(source, (pointer, neighbours, *back), found)
+
+    def _explained(self, given: Neighbours, target: Tensor | None, edges: Edges, num_targets: int) -> Tensor:
+        """The sums, for explainers: PyG puts a mask on every message, so messages have to exist, in the given order."""
+        size = (given.rows.size(0), num_targets)
+        size = size if self.flow == "source_to_target" else size[::-1]
+        source, scale = given.factors.source, given.factors.scale
+        x = given.rows if source is None else given.rows * source[:, None].to(given.rows.dtype)
+        a = self.propagate(edges.index, x=x, edge_weight=edges.weight, size=size)
+        if scale is None:
+            scale = aggregate_scale(given.lists[0], self.aggr, a.dtype)
+        return self._with_own(a if scale is None else a * scale[:, None].to(a.dtype), given.factors.own, target)
 
     def message(self, x_j: Tensor, edge_weight: Tensor | None) -> Tensor:
         """The message of a neighbour, for explainers."""
@@ -265,7 +375,7 @@ class DEMOConv(MessagePassing):
         self,
         x: Tensor | None,
         graph: DegreeLayout | Tensor,
-        neighbourhood: Tensor | None = None,
+        sums: Tensor | Neighbours | None = None,
         activation: str = "none",
     ) -> Tensor:
         r"""Eq. 5 with an activation, :math:`\sigma(W_0 x_v \circ \hat W_{\deg(v)} a_v)`, for rows that are prepared.
@@ -276,69 +386,137 @@ class DEMOConv(MessagePassing):
         Args:
             x: ``[n, in_channels]`` rows; None is zero.
             graph: The layout whose order they have; or ``[n]`` (``[n, 2]`` for pairs) their degrees, in any order.
-            neighbourhood: :meth:`neighbourhood` of the rows; with a layout None, to sum over its lists here.
+            sums: :meth:`neighbourhood` of the rows; or :meth:`neighbours`, to be summed here; with a layout None, for
+                its own lists.
             activation: ``"none"``, ``"elu"`` or ``"relu"``.
         """
         layout, degree = (graph, graph.key) if isinstance(graph, DegreeLayout) else (None, graph)
         if self.tasks.is_open:
             self.tasks.see(degree if layout is None else layout.degrees)
-        sparse = x is not None and is_sparse(x)
         if layout is not None and x is not None:
             self._check_layout(x, layout)
+        if sums is None:
+            assert layout is not None
+            assert x is not None
+            sums = self.neighbours(x, layout)
+        a = sums if isinstance(sums, Tensor) else None
+        sparse = x is not None and is_sparse(x)
+        if isinstance(sums, Neighbours) and self._transforms(sums, layout):
+            half = self._transformed(sums, x, degree, layout)
+        else:
             matrices = None
-            if not sparse and not (self.drop.active and backend.exporting()):
+            if layout is not None and not sparse and not (self.drop.active and backend.exporting()):
                 matrices = self.weights.for_groups(layout)
-            if neighbourhood is None and (matrices is None or x.dtype == torch.float16):
-                neighbourhood = self.neighbourhood(x, layout)
-            if matrices is not None:
+            fused = matrices is not None and x is not None and self.seed is not None
+            if isinstance(sums, Neighbours) and not (fused and self._operator_sums(sums, x)):
+                a = self.weights.fold(self._summed(sums, x), degree)
+            if fused:
+                assert matrices is not None
+                assert x is not None
+                assert self.seed is not None
+                assert layout is not None
                 weights = Weights(self.seed.weight.t(), matrices, self.bias)
-                widths = (self.seed.out_channels, self.weights.width)
-                noise = self.drop.noise(x.size(0), widths, x) if self.drop.active else None
-                return conv(x, neighbourhood, weights, layout, self.options(activation), noise)
-        assert neighbourhood is not None
-        if layout is None or is_sparse(neighbourhood):
-            half = self.weights.by_folded(neighbourhood, degree)
-        else:
-            half = self.weights.by_group(neighbourhood, layout)
-        if x is None:
-            own = half.new_zeros(half.size(0), self.seed.out_channels)
-        else:
-            own = sparse_linear(x, self.seed.weight.t(), self._columns) if sparse else self.seed(x)
+                noise = self.drop.noise(x.size(0), self.halves, x) if self.drop.active else None
+                return conv(x, a, weights, layout, self.options(activation), noise)
+            assert a is not None
+            if matrices is not None and layout is not None:
+                half = grouped(a, matrices, layout)
+            elif layout is None or is_sparse(a):
+                half = self.weights.by_folded(a, degree)
+            else:
+                half = self.weights.by_group(a, layout)
+        own = half[:, :0]
+        if self.seed is not None:
+            if x is None:
+                own = half.new_zeros(half.size(0), self.seed.out_channels)
+            else:
+                own = sparse_linear(x, self.seed.weight.t(), self._columns) if sparse else self.seed(x)
         own, half = self.drop.halves(own, half)
-        out = torch.cat([own, half], dim=1) if self.combine == "concat" else own + half
-        return activate(out if self.bias is None else out + self.bias, activation)
+        if self.seed is None:
+            out = half
+        else:
+            out = torch.cat([own, half], dim=1) if self.combine == "concat" else own + half
+        return activate(out if self.bias is None else out + self.bias.to(out.dtype), activation)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether sums have no factors but those of ``aggr``, so that operators can make them."""
+        return self.aggr != "sym" and self.combine != "share"
+
+    def _operator_sums(self, given: Neighbours, x: Tensor | None) -> bool:
+        return self.is_plain and given.is_plain and x is given.rows and given.rows.dtype != torch.float16
+
+    @property
+    def halves(self) -> tuple[int, int]:
+        """The widths of what dropout acts on: the map of the seed (0 without one) and the neighbourhood's."""
+        return 0 if self.seed is None else self.seed.out_channels, self.weights.width
+
+    def neighbours(
+        self,
+        x: Tensor,
+        layout: DegreeLayout,
+        edge_weight: Tensor | None = None,
+        fill: Callable[[Tensor], Tensor] | None = None,
+    ) -> Neighbours:
+        """What is summed for every row of a layout.
+
+        Args:
+            x: ``[n, in_channels]`` the rows that are read, in degree order.
+            layout: The graph.
+            edge_weight: ``[m]`` weights in the sum, in the order of the ``edge_index``.
+            fill: Of a part of a graph, appends rows of other parts, see
+                :attr:`demonet.nn.prepared.GraphInput.fill`.
+        """
+        self._check_layout(x, layout)
+        found = self.factors(layout, edge_weight, x.dtype, fill)
+        return Neighbours(x, (layout.pointer, layout.neighbours), found, layout)
+
+    def factors(
+        self,
+        layout: DegreeLayout,
+        edge_weight: Tensor | None,
+        dtype: torch.dtype,
+        fill: Callable[[Tensor], Tensor] | None = None,
+    ) -> Factors:
+        """What edges, sums and own rows of a layout are multiplied by; the arguments are as in :meth:`neighbours`."""
+        lists = layout.pointer, layout.neighbours
+        if edge_weight is not None:
+            check_length("edge weights", "edge", edge_weight, layout.num_edges)
+            edge_weight = layout.edges_enter(edge_weight)
+        if self.is_plain or edge_weight is not None or fill is not None or backend.tracing():
+            return self._factors(lists, edge_weight, dtype, fill=fill)
+        key = f"factors {self.aggr} {self.combine == 'share'} {dtype}"
+        if key not in layout.cache:
+            with lasting():
+                layout.cache[key] = self._factors(lists, None, dtype)
+        found: Factors = layout.cache[key]
+        return found
+
+    def _factors(self, lists: Lists, weight: Tensor | None, dtype: torch.dtype, **options: Any) -> Factors:
+        weight = None if weight is None else weight.to(dtype)
+        if self.is_plain:
+            return Factors(weight)
+        return factors(lists, weight, self.aggr, dtype, loops=self.combine == "share", **options)
 
     def neighbourhood(
         self,
         x: Tensor,
-        graph: DegreeLayout | tuple[Tensor, ...],
+        layout: DegreeLayout,
         edge_weight: Tensor | None = None,
-        degree: Tensor | None = None,
-        scale: Tensor | None = None,
+        fill: Callable[[Tensor], Tensor] | None = None,
     ) -> Tensor:
         r"""The aggregated neighbourhood :math:`a_v` of every row, hashed where the scheme does that first.
 
-        It is the part of the layer without parameters: for constant ``x`` it is computed once.
-
-        Args:
-            x: ``[n, in_channels]`` the rows that are read, in degree order.
-            graph: The layout; or pointer and neighbours of some targets.
-            edge_weight: ``[m]`` weights in the sum, in the order of the ``edge_index``; for lists, in theirs.
-            degree: The degrees of the targets, where they are not those of the layout.
-            scale: ``[targets]`` what the sums are multiplied by, in the place of ``aggr``.
+        It is the part of the layer without parameters: for constant ``x`` it is computed once. The arguments are those
+        of :meth:`neighbours`.
         """
-        if isinstance(graph, DegreeLayout):
-            self._check_layout(x, graph)
-            degree = graph.key if degree is None else degree
-            if edge_weight is not None:
-                check_length("edge weights", "edge", edge_weight, graph.num_edges)
-                edge_weight = graph.edges_enter(edge_weight)
-        assert degree is not None
-        return self.weights.fold(self._summed(x, graph, edge_weight, scale), degree)
+        a = self._summed(self.neighbours(x, layout, edge_weight, fill), slice_rows(x, slice(0, layout.num_nodes)))
+        return self.weights.fold(a, layout.key)
 
     def options(self, activation: str = "none") -> Options:
         """The options of this layer's operators."""
-        return Options(self.aggr, self.combine, activation, self.keep_sums)
+        aggr = self.aggr if self.is_plain else "sum"  # otherwise operators are given the sums
+        return Options(aggr, "concat" if self.combine == "concat" else "add", activation, self.keep_sums)
 
     def remove_term(self, term: str) -> None:
         r"""Set one of the terms :math:`W_0 x_v` (``"seed"``), :math:`W_g a_v` (``"shared"``) and :math:`W_d a_v`
@@ -347,24 +525,110 @@ class DEMOConv(MessagePassing):
         if self.weights.is_open:
             raise DemonetError(f"without={term!r} with in_channels=-1", hint="give the number of features")
         if term == "seed":
+            if self.seed is None:
+                raise DemonetError("without='seed' with combine='share'", hint="one matrix serves node and neighbours")
             set_to_zero(self.seed, "weight")
         else:
             self.weights.remove_term(term)
 
-    def _summed(self, x: Tensor, lists: Any, weight: Tensor | None, scale: Tensor | None = None) -> Tensor:
-        """The scaled sums over neighbours. Half precision ends at 65504, so those sums are made in single precision."""
-        if scale is not None:
-            return aggregate(x, lists, weight) * scale[:, None]
-        summed = sparse_aggregate if is_sparse(x) else aggregate
+    def _summed(self, given: Neighbours, own: Tensor | None) -> Tensor:
+        """The scaled sums over neighbours, and what a node adds as its own neighbour.
+
+        Half precision ends at 65504, so those sums are made in single precision.
+        """
+        x, (weight, scale, loop, _) = given.rows, given.factors
+        lists = given.lists if given.layout is None else given.layout
+        aggr = self.aggr if scale is None and not given.whole else "sum"
+        if is_sparse(x):
+            return _sparse_sums(x, given, own, aggr)
         if x.dtype != torch.float16:
-            return summed(x, lists, weight, aggr=self.aggr)
-        wide = summed(x.float(), lists, None if weight is None else weight.float(), aggr=self.aggr)
-        narrow = wide.to(x.dtype)
+            a = aggregate(x, lists, weight, aggr=aggr)
+            return self._with_own(a if scale is None else a * scale[:, None].to(a.dtype), loop, own)
+        wide = Factors(*(None if one is None else one.float() for one in given.factors))
+        sums = self._summed(given._replace(rows=x.float(), factors=wide), None if own is None else own.float())
+        narrow = sums.to(x.dtype)
         if not torch.compiler.is_compiling() and not bool(narrow.isfinite().all()):
             row = int((~narrow.isfinite()).any(1).nonzero()[0])
-            problem = f"a sum over neighbours is {float(wide[row].abs().max()):.3g}, more than float16 can hold"
+            problem = f"a sum over neighbours is {float(sums[row].abs().max()):.3g}, more than float16 can hold"
             raise DemonetError(problem, hint="use bfloat16 or float32, or aggr='mean'")
         return narrow
+
+    def _with_own(self, a: Tensor, loop: Tensor | None, own: Tensor | None) -> Tensor:
+        return a if loop is None or own is None else torch.addcmul(a, own.to(a.dtype), loop[:, None].to(a.dtype))
+
+    # ------------------------------------------------------------------------- products before sums, where cheaper
+
+    def _transforms(self, given: Neighbours, layout: DegreeLayout | None) -> bool:
+        """Whether rows are multiplied before they are summed, see :func:`transform_first`."""
+        x, weights = given.rows, self.weights
+        size = weights.stack_size
+        if size == 0 and layout is not None and not backend.tracing():
+            size = layout.degrees.size(0)
+        if not size or x.dtype == torch.float16:
+            return False
+        rows, edges, columns = x.size(0), given.lists[1].size(0), x.size(1)
+        if backend.exporting():
+            rows = edges = 1  # no choice may depend on the example's size
+        if is_sparse(x) and not backend.tracing():
+            columns = max(1, columns // 2)  # sums of sparse rows are not sparse, but reading the rows costs less
+        reads = 1 if size == 1 or weights.stack_size == 0 else weights.reads_each
+        balance = 20.0 if x.device.type == "cpu" else 200.0
+        return transform_first(rows, edges, columns, weights.width, size, reads, balance=balance)
+
+    def _transformed(self, given: Neighbours, x: Tensor | None, degree: Tensor, layout: DegreeLayout | None) -> Tensor:
+        """The neighbourhood's half: rows times the matrices of the stack, then summed, then mixed."""
+        weights = self.weights
+        if weights.stack_size:
+            stack = weights.stack()
+        else:
+            assert layout is not None
+            stack = weights.matrices(layout.degrees)
+        flat = stack[0] if stack.size(0) == 1 else stack.transpose(0, 1).flatten(1)
+        rows = given.rows
+        y = sparse_linear(rows, flat, weights._columns) if is_sparse(rows) else rows @ flat
+        own = None
+        if given.factors.own is not None and x is not None:
+            same = x is rows
+            own = y if same else sparse_linear(x, flat) if is_sparse(x) else x @ flat
+        if stack.size(0) == 1:
+            return weights.finish(self._summed(given._replace(rows=y), own), degree)
+        if weights.stack_size:
+            matrix, share = weights.reads(degree)
+        else:
+            assert layout is not None
+            matrix = owner(layout.offsets, layout.num_nodes)[:, None]
+            share = torch.ones(matrix.shape, dtype=y.dtype, device=y.device)
+        return weights.finish(self._mixed(given, y, own, (matrix, share), degree), degree)
+
+    def _mixed(
+        self, given: Neighbours, y: Tensor, own: Tensor | None, reads: tuple[Tensor, Tensor], degree: Tensor
+    ) -> Tensor:
+        """Sums over neighbours of those products that each target reads."""
+        (matrix, share), (pointer, neighbours) = reads, given.lists[:2]
+        size, each = y.size(1) // self.weights.width, matrix.size(1)
+
+        def make() -> tuple[Lists, Tensor]:
+            target = owner(pointer, neighbours.numel())
+            places = (neighbours.long()[:, None] * size + matrix[target]).flatten()
+            starts = pointer.long() * each
+            back = () if backend.tracing() else reversed_lists(starts, places, matrix.size(0), y.size(0) * size)
+            return (starts, places, *back), share[target].flatten()
+
+        facts = self.tasks.max_degree, share.dtype, size
+        found = make() if backend.tracing() else self._mixed_lists.get([pointer, neighbours, degree], make, facts=facts)
+        assert found is not None
+        lists, part = found
+        weight, scale, loop, _ = given.factors
+        part = part.to(y.dtype)
+        part = part if weight is None else part * weight.to(y.dtype).repeat_interleave(each)
+        out = aggregate(y.reshape(-1, self.weights.width), lists, part)
+        if scale is None:
+            scale = aggregate_scale(pointer, self.aggr, y.dtype)
+        out = out if scale is None else out * scale[:, None].to(out.dtype)
+        if loop is None or own is None:
+            return out
+        chosen = own.view(own.size(0), size, -1).gather(1, matrix[..., None].expand(-1, -1, self.weights.width))
+        return self._with_own(out, loop, (chosen * share[..., None].to(y.dtype)).sum(1))
 
     def _check_layout(self, x: Tensor, layout: DegreeLayout) -> None:
         """Raise for what the layer cannot do with a layout."""
@@ -382,12 +646,14 @@ class DEMOConv(MessagePassing):
         """Fix widths that were left open (-1), then check the width of the input."""
         if self.weights.is_open:
             self.weights.materialize(source.size(1))
-        if target is not None and self.seed.in_channels == -1:
+        if target is not None and self.seed is not None and self.seed.in_channels == -1:
             # One call with no rows fixes the width of PyG's lazy Linear; sparse features are never passed to it.
             with lasting():
                 self.seed(torch.empty(0, target.size(1), dtype=self.seed.weight.dtype, device=target.device))
-        if source.size(1) != self.weights.in_channels:
-            raise DemonetError(f"{source.size(1)} feature columns for in_channels={self.in_channels}")
+        for side in (source, target if self.combine == "share" else None):
+            if side is not None and side.size(1) != self.weights.in_channels:
+                hint = None if side is source else "combine='add' has a matrix for each side"
+                raise DemonetError(f"{side.size(1)} feature columns for in_channels={self.in_channels}", hint=hint)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         """Take a width that is still open (-1) from the saved seed map; the matrix of the hash scheme lacks it."""
@@ -399,15 +665,41 @@ class DEMOConv(MessagePassing):
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def __repr__(self) -> str:
+        tasks = f", num_tasks={self.tasks.num_tasks}" if self.weights.uses_tasks else ""
         return (
             f"{type(self).__name__}({self.in_channels}, {self.out_channels}, scheme={self.scheme!r}, "
-            f"aggr={self.aggr!r}, combine={self.combine!r}, num_tasks={self.tasks.num_tasks})"
+            f"aggr={self.aggr!r}, combine={self.combine!r}{tasks})"
         )
 
 
 def _enter(x: Tensor, layout: DegreeLayout) -> Tensor:
     """Dense or sparse rows in degree order."""
     return sparse_rows(x, layout.order) if is_sparse(x) else layout.enter(x)
+
+
+def slice_rows(x: Tensor, place: slice) -> Tensor:
+    """Consecutive rows, dense or sparse."""
+    if place.start == 0 and place.stop == x.size(0):
+        return x
+    return sparse_rows(x, torch.arange(place.start, place.stop, device=x.device)) if is_sparse(x) else x[place]
+
+
+def _sparse_sums(x: Tensor, given: Neighbours, own: Tensor | None, aggr: str) -> Tensor:
+    """Scaled sums of sparse rows, and the targets' own rows."""
+    pointer, neighbours = given.lists[:2]
+    weight, scale, loop, _ = given.factors
+    if scale is not None:
+        spread = scale.to(x.dtype)[owner(pointer, neighbours.numel())]
+        weight = spread if weight is None else weight.to(x.dtype) * spread
+    a = sparse_aggregate(x, (pointer, neighbours), weight, aggr=aggr)
+    if loop is None or own is None:
+        return a
+    own = own if own.layout == torch.sparse_csr else own.to_sparse_csr()
+    values = own.values() * loop.to(x.dtype).repeat_interleave(own.crow_indices().diff())
+    own = csr(own.crow_indices(), own.col_indices(), values, (own.size(0), own.size(1)))
+    if not is_sparse(a):
+        return a + own.to_dense()
+    return (a.to_sparse_coo() + own.to_sparse_coo()).to_sparse_csr()
 
 
 def _check_sides(source: Tensor, target: Tensor | None, size: tuple[int, int] | None) -> None:

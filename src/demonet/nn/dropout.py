@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from demonet.ops import backend, gpu, reference
-from demonet.ops.library import library, ops
-from demonet.ops.noise import Noise, draw_key
+from demonet.ops import backend, reference
+from demonet.ops.library import kernel_of, library, ops
+from demonet.ops.noise import Noise, chances, draw_key
 from demonet.ops.schedule.cpu import Buffers
 
 
@@ -26,11 +26,6 @@ def draw_noise(
     buffers = buffers or Buffers()
     words = buffers.empty((_words(size),), torch.empty(0, dtype=torch.int64))
     return _factors(_fill(words, generator)[:size], p, buffers.empty((size,), torch.empty(0, dtype=dtype)))
-
-
-def noise_of(bits: Tensor, p: float, dtype: torch.dtype) -> Tensor:
-    """The factors that random 16-bit numbers stand for."""
-    return _factors(bits, p, torch.empty(bits.shape, dtype=dtype, device=bits.device))
 
 
 # In a compiled graph an operator draws, so that the numbers are the same as without compiling. It takes what is
@@ -66,7 +61,8 @@ class _Drop(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, noise: Noise) -> Tensor:
         ctx.noise = noise
-        return gpu.dropout(x, noise)
+        dropped: Tensor = kernel_of("dropout", x)(x, noise)
+        return dropped
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
@@ -108,7 +104,7 @@ class Dropout(nn.Module):
         """What the two halves of a layer are multiplied by: factors on a CPU, otherwise the key of them."""
         size = rows * sum(widths)
         if self.source is not None:
-            return Noise(self.source(size, self.p, like), self.p, 2**16 / _chances(self.p))
+            return Noise(self.source(size, self.p, like), self.p, 2**32 / chances(self.p))
         if backend.family(like) == "triton" or like.device.type != "cpu":
             return Noise(draw_key(like.device), self.p)
         if backend.tracing():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -15,7 +16,8 @@ from demonet.degree.count import By
 from demonet.degree.keep import changes, lasting
 from demonet.degree.layout import DegreeLayout
 from demonet.errors import DemonetError
-from demonet.ops import backend, neighbour_lists
+from demonet.ops import aggregate, backend, neighbour_lists
+from demonet.ops.library import reversed_lists
 from demonet.ops.reference import owner
 
 
@@ -119,6 +121,129 @@ class Edges:
             lists, entry = self._sorted.get_csr() if self._forward else self._sorted.get_csc()
         assert entry is not None
         return [*lists, entry]
+
+
+class Factors(NamedTuple):
+    r"""What the terms of :math:`a_v = c_v \sum_{u \in N(v)} w_{vu} x_u + o_v x_v` are multiplied by; None is 1, or no
+    term.
+
+    Attributes:
+        weight: ``[m]`` :math:`w`, in the order of the lists.
+        scale: ``[targets]`` :math:`c`; None for that of ``aggr``.
+        own: ``[targets]`` :math:`o`, of a node that is its own neighbour.
+        source: ``[sources]`` the factor of each source, which is in ``weight`` already.
+    """
+
+    weight: Tensor | None = None
+    scale: Tensor | None = None
+    own: Tensor | None = None
+    source: Tensor | None = None
+
+
+def factors(
+    lists: tuple[Tensor, ...],
+    weight: Tensor | None,
+    aggr: str,
+    dtype: torch.dtype,
+    *,
+    loops: bool,
+    sources: int | None = None,
+    fill: Callable[[Tensor], Tensor] | None = None,
+) -> Factors:
+    r"""The factors of ``aggr="sym"``, and of nodes that are neighbours of themselves.
+
+    Args:
+        lists: Pointer and neighbours of every target.
+        weight: ``[m]`` weights of edges, in list order, or None.
+        aggr: ``"sym"`` is :math:`1 / \sqrt{d_u d_v}`, where d is the sum of the weights of the edges of a node.
+        dtype: Of the weights.
+        loops: Whether a node is its own neighbour, once: not if its list has it.
+        sources: Number of sources, where these are other nodes than the targets: d is that of its edges here then.
+        fill: Appends the values of sources that are not targets.
+    """
+    pointer, neighbours = lists[:2]
+    wide = torch.promote_types(dtype, torch.float32)
+    total = pointer.diff().to(wide)
+    if aggr == "sym" and weight is not None:
+        total = _list_sums(pointer, weight.to(wide))
+    loop = None
+    if loops:
+        loop = torch.ones_like(total)
+        if sources is None:
+            inside = neighbours == owner(pointer, neighbours.numel())
+            loop = loop - _list_sums(pointer, inside.to(wide)).clamp(max=1)
+        total = total + loop
+    if aggr == "sum":
+        return Factors(weight, None, loop)
+    if aggr != "sym":
+        scale = total.clamp(min=1).reciprocal() if aggr == "mean" else total.clamp(min=1).rsqrt()
+        return Factors(weight, scale, None if loop is None else loop * scale)
+    scale = _inverse_root(total)
+    if sources is None:
+        source = scale if fill is None else fill(scale[:, None])[:, 0]
+    else:
+        count = torch.ones_like(neighbours, dtype=wide) if weight is None else weight.to(wide)
+        source = _inverse_root(total.new_zeros(sources).index_add(0, neighbours.long(), count))
+    spread = source.index_select(0, neighbours.long()).to(dtype)
+    weight = spread if weight is None else spread * weight
+    return Factors(weight, scale, None if loop is None else loop * scale.square(), source)
+
+
+class InPlace(NamedTuple):
+    """A graph in the caller's order of nodes, for layers that need no groups.
+
+    Attributes:
+        degree: ``[n]`` the degrees that choose the task.
+        lists: Pointer and neighbours of every node, itself among them where it is its own neighbour; then the lists of
+            the reversed edges.
+        weight: ``[m]`` the whole factor of every entry; None for that of ``aggr``.
+    """
+
+    degree: Tensor
+    lists: tuple[Tensor, ...]
+    weight: Tensor | None
+
+
+def in_place(layout: DegreeLayout, aggr: str, dtype: torch.dtype, *, loops: bool) -> InPlace:
+    """The graph of a layout in the caller's order, made once and kept with it; the arguments are those of
+    :func:`factors`.
+    """
+    key = f"in place {aggr} {loops} {dtype}"
+    if key not in layout.cache:
+        with lasting():
+            layout.cache[key] = _in_place(layout, aggr, dtype, loops=loops)
+    found: InPlace = layout.cache[key]
+    return found
+
+
+def _in_place(layout: DegreeLayout, aggr: str, dtype: torch.dtype, *, loops: bool) -> InPlace:
+    lists, n = (layout.pointer, layout.neighbours), layout.num_nodes
+    target, source, weight = owner(layout.pointer, layout.neighbours.numel()), lists[1].long(), None
+    if aggr == "sym" or loops:
+        weight, scale, own, _ = factors(lists, None, aggr, dtype, loops=loops)
+        weight = torch.ones(len(source), dtype=dtype, device=source.device) if weight is None else weight
+        weight = weight if scale is None else weight * scale[target].to(dtype)
+        if own is not None:
+            loop = own.nonzero()[:, 0]
+            weight = torch.cat([weight, own[loop].to(dtype)])
+            target, source = torch.cat([target, loop]), torch.cat([source, loop])
+    pairs = torch.stack([source, target])
+    pairs = pairs if layout.order is None else layout.order[pairs]
+    pointer, neighbours, entry = neighbour_lists(pairs, n, n)
+    back = reversed_lists(pointer, neighbours, n, n)
+    weight = None if weight is None else weight[entry].contiguous()
+    return InPlace(layout.leave(layout.key), (pointer, neighbours, *back), weight)
+
+
+def _list_sums(pointer: Tensor, values: Tensor) -> Tensor:
+    """The sum of the values of every list."""
+    places = torch.arange(values.numel(), device=values.device)
+    return aggregate(values[:, None], (pointer, places))[:, 0]
+
+
+def _inverse_root(total: Tensor) -> Tensor:
+    """``1 / sqrt(total)``, zero where that is not positive."""
+    return torch.where(total > 0, total, 1).rsqrt() * (total > 0)
 
 
 def check_length(name: str, what: str, values: Tensor, count: int, dim: int = 1) -> None:

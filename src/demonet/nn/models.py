@@ -1,4 +1,4 @@
-"""NodeDEMONet and GraphDEMONet: convolutions, and a head that classifies nodes or graphs."""
+"""NodeDEMONet and GraphDEMONet: convolutions, and a head that classifies nodes or graphs; DEMONet without a head."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from typing import Any, Self, cast
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch_geometric.nn.dense.linear import Linear
+from torch_geometric.nn.models.basic_gnn import BasicGNN
 
 from demonet.degree.count import count_degree
 from demonet.degree.keep import Memo
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError
-from demonet.nn.after import After
-from demonet.nn.blocks import NodeBatch, WholeGraph, put_together, row_blocks, slice_rows
+from demonet.nn.blocks import NodeBatch, WholeGraph, put_together, row_blocks
 from demonet.nn.config import ModelConfig
-from demonet.nn.conv import DEMOConv
+from demonet.nn.conv import DEMOConv, Neighbours, slice_rows
 from demonet.nn.dropout import Dropout
-from demonet.nn.fused import deep_levels, stack_loss
+from demonet.nn.fused import After, deep_levels, stack_loss
 from demonet.nn.prepared import GraphInput, LayerInput, layer_input, prepare
 from demonet.ops import ReadOut, linear_cross_entropy, read_out
 from demonet.ops.backend import is_sparse
@@ -37,14 +38,16 @@ def _convolve(conv: DEMOConv, h: Tensor, given: LayerInput, activation: str = "n
     if isinstance(given.graph, tuple):
         block = given.graph[number]
         targets = h if block.targets == slice(0, h.size(0)) else h[block.targets]
-        sums = conv.neighbourhood(h, block.lists, block.weight, block.degree, block.scale) if sums is None else sums
-        return conv.convolve(targets, block.degree, sums, activation)
+        given_sums = Neighbours(h, block.lists, block.factors) if sums is None else sums
+        return conv.convolve(targets, block.degree, given_sums, activation)
     if not isinstance(given.graph, DegreeLayout):
         return activate(conv(h, given.graph, given.edge_weight, given.degree), activation)
-    if sums is None and any(part is not None for part in (given.fill, given.edge_weight, given.degree)):
-        rows = h if given.fill is None else given.fill(h)
-        sums = conv.neighbourhood(rows, given.graph, given.edge_weight, given.degree)
-    return conv.convolve(h, given.graph if given.degree is None else given.degree, sums, activation)
+    graph = given.graph if given.degree is None else given.degree
+    if sums is not None:
+        return conv.convolve(h, graph, sums, activation)
+    rows = h if given.fill is None else given.fill(h)
+    neighbours = conv.neighbours(rows, given.graph, given.edge_weight, given.fill)
+    return conv.convolve(h, graph, neighbours, activation)
 
 
 class Stem(nn.Module):
@@ -188,8 +191,8 @@ class NodeDEMONet(DegreeNetwork):
         in_channels: Number of features.
         num_classes: Number of classes.
         tasks: Which degrees share a matrix.
-        config: The shape of the model; the paper's by default.
-        **changes: Single fields of the configuration, such as ``scheme="hash"``.
+        config: The shape of the model.
+        **changes: Single fields of the configuration, such as ``scheme="hash"``, ``layers=5`` or ``norm="batch"``.
 
     >>> import torch
     >>> edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
@@ -206,7 +209,8 @@ class NodeDEMONet(DegreeNetwork):
         width = config.hidden if config.layers or config.stem else in_channels
         self.head: nn.Module
         if config.head == "degree":
-            options = config.conv_options(config.layers) | {"combine": "add"}
+            options = config.conv_options(config.layers)
+            options["combine"] = "share" if config.combine == "share" else "add"
             self.head = DEMOConv(width, num_classes, tasks, **options)
         elif config.head == "mlp":
             self.head = nn.Sequential(nn.Linear(width, config.hidden), nn.ReLU(), nn.Linear(config.hidden, num_classes))
@@ -277,7 +281,7 @@ class NodeDEMONet(DegreeNetwork):
         self, whole: WholeGraph | NodeBatch, h: Tensor, number: int, conv: DEMOConv, step: Any
     ) -> Iterator[Tensor]:
         known = whole.neighbourhood if number == 0 else None
-        for block in whole.parts(number, conv.aggr):
+        for block in whole.parts(number, conv):
             rows, sums, here = h, None, block
             if known is not None:
                 rows, sums = slice_rows(h, block.targets), slice_rows(known, block.targets)
@@ -369,7 +373,7 @@ class GraphDEMONet(DegreeNetwork):
         in_channels: Number of features.
         num_classes: Number of classes.
         tasks: Which degrees share a matrix, and a block of the readout.
-        config: The shape of the model; the paper's by default.
+        config: The shape of the model.
         **changes: Single fields of the configuration, such as ``pooling="mean"`` (the paper's DEMO-Net_m).
     """
 
@@ -432,3 +436,82 @@ class GraphDEMONet(DegreeNetwork):
             return read_out(ReadOut(batch, torch.zeros_like(batch), num_graphs, 1, pooling), levels)
         task, num_tasks = self.tasks(degree), self.tasks.num_tasks
         return read_out(ReadOut(batch, task, num_graphs, num_tasks, total=pooling == "sum+degree"), levels)
+
+
+class DEMONet(BasicGNN):
+    r"""Degree-specific convolutions (:class:`DEMOConv`) with the interface of :class:`torch_geometric.nn.models.GCN`.
+
+    It takes what those models take and can stand in their place. The model of the paper, with its head and readout, is
+    :class:`NodeDEMONet` or :class:`GraphDEMONet`.
+
+    Args:
+        in_channels: Number of features; -1 reads it from the first input.
+        hidden_channels: Width of the hidden layers.
+        num_layers: Number of convolutions.
+        out_channels: Width of the output; ``hidden_channels`` if None.
+        dropout: Probability with which entries are dropped after every activation.
+        act: Activation, by name or as a function.
+        norm: Normalisation, by name or as a module.
+        jk: Jumping knowledge: None, ``"last"``, ``"cat"``, ``"max"`` or ``"lstm"``.
+        stem: Whether a linear map of the input comes before the first convolution.
+        **kwargs: Other arguments of :class:`torch_geometric.nn.models.GCN`, and of :class:`DEMOConv`, such as
+            ``tasks``, ``scheme`` and ``residual``.
+
+    A deep network has ``norm="batch"`` and ``residual=True``: a linear map of the node beside each convolution.
+
+    >>> import torch
+    >>> model = DEMONet(8, hidden_channels=16, num_layers=2, out_channels=4)
+    >>> model(torch.randn(3, 8), torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])).shape
+    torch.Size([3, 4])
+    """
+
+    supports_edge_weight = True
+    supports_edge_attr = False
+
+    def __init__(self, in_channels: int, hidden_channels: int, *args: Any, stem: bool = False, **kwargs: Any) -> None:
+        super().__init__(hidden_channels if stem else in_channels, hidden_channels, *args, **kwargs)
+        self.in_channels = in_channels
+        self.stem = Linear(in_channels, hidden_channels) if stem else None
+
+    def init_conv(self, in_channels: int | tuple[int, int], out_channels: int, **kwargs: Any) -> DEMOConv:
+        """The convolution of the next layer; each has hash functions of its own."""
+        kwargs["hash_seed"] = kwargs.get("hash_seed", 0) + len(self.convs)
+        return DEMOConv(in_channels, out_channels, **kwargs)
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters again."""
+        super().reset_parameters()
+        if self.stem is not None:
+            self.stem.reset_parameters()
+
+    def forward(self, x: Tensor, edge_index: Any, *args: Any, degree: Tensor | None = None, **kwargs: Any) -> Tensor:
+        """The output of the last layer.
+
+        Args:
+            x: ``[n, in_channels]`` features.
+            edge_index: Edges, or a layout.
+            *args: Other arguments of PyG's basic models, such as ``edge_weight``.
+            degree: ``[n]`` degrees that choose the tasks, for sampled neighbourhoods: those in the whole graph.
+            **kwargs: Likewise.
+        """
+        if self.stem is not None:
+            x = self.dropout(self.act(self.stem(x)) if self.act is not None else self.stem(x))
+        if degree is None:
+            out: Tensor = super().forward(x, edge_index, *args, **kwargs)
+            return out
+        hooks = [conv.register_forward_pre_hook(_with_degree(degree), with_kwargs=True) for conv in self.convs]
+        try:
+            out = super().forward(x, edge_index, *args, **kwargs)
+        finally:
+            for hook in hooks:
+                hook.remove()
+        return out
+
+
+def _with_degree(degree: Tensor) -> Any:
+    """Gives a convolution its degrees: PyG's models pass none. Where they leave out the last nodes, so does this."""
+
+    def hook(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        return args, kwargs | {"degree": degree[: args[0].size(0)]}
+
+    return hook

@@ -26,7 +26,7 @@ class DegreePooling(nn.Module):
         ``h [n, width]``, ``degree [n]``, ``batch [n]`` to ``[graphs, tasks * width]``.
 
     >>> pool = DegreePooling(DegreeTasks.exact(torch.tensor([1, 2])))
-    >>> pool(torch.tensor([[1.0], [2.0], [4.0]]), torch.tensor([1, 2, 1]))
+    >>> pool(torch.tensor([[1.0], [2.0], [4.0]]), torch.tensor([1, 2, 1]), None)
     tensor([[5., 2., 0.]])
     """
 
@@ -36,13 +36,15 @@ class DegreePooling(nn.Module):
             raise DemonetError(f"mode={mode!r} is not one of 'sum', 'mean'")
         self.tasks, self.mode = tasks, mode
 
-    def forward(self, h: Tensor, degree: Tensor, batch: Tensor | None = None, num_graphs: int | None = None) -> Tensor:
+    def forward(self, h: Tensor, degree: Tensor, batch: Tensor | None, num_graphs: int | None = None) -> Tensor:
         """Read every graph out.
+
+        The batch has no default, so that ``pool(h, batch)``, the call of PyG's pooling, is refused.
 
         Args:
             h: ``[n, width]`` node representations.
             degree: ``[n]`` the degree of each node (``[n, 2]`` for pairs).
-            batch: ``[n]`` the graph of each node; one graph if not given.
+            batch: ``[n]`` the graph of each node; None for one graph.
             num_graphs: Number of graphs; read from ``batch`` if not given.
         """
         if batch is None:

@@ -1,7 +1,7 @@
 """Operators on graphs whose rows are sorted by degree: sum over neighbours, multiply by degree, pool by degree.
 
 The functions here are what :mod:`demonet.nn` calls. What they compute is defined in :mod:`~demonet.ops.reference`;
-:mod:`~demonet.ops.cpu` and :mod:`~demonet.ops.gpu` (Triton) compute the same faster; :mod:`~demonet.ops.backend`
+:mod:`~demonet.ops.cpu` and ``demonet.ops.triton`` compute the same faster; :mod:`~demonet.ops.backend`
 chooses between them. :mod:`~demonet.ops.library` registers them as ``torch.ops.demonet``, or calls them without that
 detour. The loss of a whole model on a GPU is in :mod:`~demonet.ops.stack`, deep layers in :mod:`~demonet.ops.deep`.
 
@@ -152,7 +152,7 @@ def linear_cross_entropy(h: Tensor, weight: Tensor, bias: Tensor, target: Tensor
         share: ``[n]`` float32, the weight of each row; zero leaves it out.
     """
     h, weight, bias = _cast(h, weight, bias)
-    if h.size(0) < backend.current().head_rows and backend.direct(h, weight):
+    if backend.family(h) != "triton":
         return reference.linear_cross_entropy(h, weight, bias, target, share)
     if backend.eager(h, weight, bias):
         loss: Tensor = LinearCrossEntropy.apply(h, weight, bias, target, share)

@@ -19,10 +19,10 @@ from torch import Tensor
 from demonet.ops import backend, reference
 from demonet.ops.graph import Graph, Options, Weights
 from demonet.ops.noise import Noise
-from demonet.ops.schedule.cpu import Blocks, Buffers
+from demonet.ops.schedule.cpu import Blocks, Buffers, cut_blocks
 
-# Dtypes that torch multiplies group by group in one call; before torch 2.10 there is no such call.
-GROUPED_DTYPES = (torch.float32, torch.bfloat16, torch.float16) if hasattr(F, "grouped_mm") else ()
+OUTER_ROWS = 8192  # rows that are summed at a time in a sum of outer products over all rows
+LARGE_MATRIX = 2**14  # entries of a matrix from which on padding rows costs more than calling a product per group
 
 
 def aggregate(
@@ -41,13 +41,13 @@ def aggregate(
     weight, rows = None if weight is None else weight.to(x.dtype), pointer.numel() - 1
     if x.size(1) == 0 or neighbours.numel() == 0:
         return x.new_zeros(rows, x.size(1))
-    x, limits = x.contiguous(), backend.current()
-    if rows < limits.piece_graph_rows:
+    x = x.contiguous()
+    if rows < backend.PIECE_GRAPH_ROWS:
         out = _sum_lists(x, pointer, neighbours, weight)
         return out if scale is None else out.mul_(scale[:, None])
     shape = (rows, x.size(1))
     out = x.new_empty(shape) if buffers is None else buffers.empty(shape, x)
-    starts = [*range(0, rows, limits.piece_rows), rows]
+    starts = [*range(0, rows, backend.PIECE_ROWS), rows]
     edges = pointer[starts].tolist()
     for (start, end), (first, last) in zip(pairwise(starts), pairwise(edges), strict=True):
         part_weight = None if weight is None else weight[first:last]
@@ -198,7 +198,7 @@ def activation_backward(grad: Tensor, out: Tensor, activation: str) -> Tensor:
 
 def outer(x: Tensor, y: Tensor) -> Tensor:
     r""":math:`\sum_v x_v y_v^\top`, in equal shares of rows, which torch computes in parallel."""
-    count = -(-x.size(0) // backend.current().outer_rows)
+    count = -(-x.size(0) // OUTER_ROWS)
     if count < 2:
         return x.t() @ y
     size = x.size(0) // count
@@ -207,107 +207,37 @@ def outer(x: Tensor, y: Tensor) -> Tensor:
     return torch.addmm(shares.sum(0), x[whole:].t(), y[whole:])
 
 
-def linear_cross_entropy(h: Tensor, weight: Tensor, bias: Tensor, target: Tensor, share: Tensor) -> Tensor:
-    """:func:`demonet.ops.reference.linear_cross_entropy`, with one row per class where there are few classes.
-
-    Torch's softmax along a row of few scores is not vectorised; along columns of many nodes it is.
-    """
-    if weight.size(0) >= backend.current().vector_classes:
-        return reference.linear_cross_entropy(h, weight, bias, target, share)
-    scores = _scores(h, weight, bias)
-    loss = torch.logsumexp(scores, 0).sub_(scores.gather(0, target[None])[0])
-    return loss @ share.to(loss.dtype)
-
-
-def linear_cross_entropy_backward(
-    grad: Tensor, h: Tensor, weight: Tensor, bias: Tensor, target: Tensor, share: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Its derivatives by the rows, the matrix and the bias."""
-    if weight.size(0) >= backend.current().vector_classes:
-        return reference.linear_cross_entropy_backward(grad, h, weight, bias, target, share)
-    by_scores = torch.softmax(_scores(h, weight, bias), 0)
-    by_scores.scatter_add_(0, target[None], by_scores.new_full((1, 1), -1).expand(1, h.size(0)))
-    by_scores = by_scores.mul_(share.to(by_scores.dtype) * grad).to(h.dtype).t()
-    return by_scores @ weight, outer(h, by_scores).t().contiguous(), by_scores.sum(0)
-
-
-def _scores(h: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """``[classes, n]``, in at least 32 bits."""
-    return torch.addmm(bias[:, None], weight, h.t()).to(torch.promote_types(h.dtype, torch.float32))
-
-
 # ------------------------------------- products by degree: every row times the matrix of its group, in few calls
 
 
 def degree_linear(x: Tensor, weight: Tensor, offsets: Tensor, task: Tensor) -> Tensor:
-    """One grouped product; the matrices are copied only when the groups do not use them in order."""
-    if not _grouped(x, weight):
-        return reference.degree_linear(x, weight, offsets, task)
-    tasks = task.tolist()
-    used = next((place + 1 for place in range(len(tasks) - 1, -1, -1) if tasks[place] >= 0), 0)
-    if used == 0:
-        return x.new_zeros(x.size(0), weight.size(2))
-    matrices = weight[:used] if tasks[:used] == list(range(used)) else _in_group_order(weight, task[:used])
-    out = F.grouped_mm(_aligned(x), _aligned(matrices), offs=offsets[1 : used + 1].int())
-    if used < len(tasks):
-        out[int(offsets[used]) :] = 0  # groups of task -1 at the end, which the product left unwritten
-    return out.contiguous()
+    """The matrices are copied only when the groups do not use them in order."""
+    out = x.new_empty(x.size(0), weight.size(2))
+    return group_multiply(x, _of_groups(weight, task), cut_blocks(offsets), out)
 
 
 def degree_outer(x: Tensor, y: Tensor, offsets: Tensor, task: Tensor, num_tasks: int) -> Tensor:
-    """One grouped product of the transposed rows, then a sum where several groups share a task."""
-    if not _grouped(x, y):
-        return _outer_one_by_one(x, y, offsets, task, num_tasks)
-    per_group = F.grouped_mm(_aligned(x).t(), _aligned(y), offs=offsets[1:].int())
-    if task.tolist() == list(range(num_tasks)):
-        return per_group.contiguous()
+    """By group, then summed where several groups share a task."""
+    out = x.new_empty(task.numel(), x.size(1), y.size(1))
+    by_group = group_outer(x, y, cut_blocks(offsets), out)
+    if _in_order(task, num_tasks):
+        return by_group
     used = task >= 0
-    out = x.new_zeros(num_tasks, x.size(1), y.size(1))
-    return out.index_add_(0, task[used], per_group[used])
+    return x.new_zeros(num_tasks, x.size(1), y.size(1)).index_add_(0, task[used], by_group[used])
 
 
-def _grouped(x: Tensor, other: Tensor) -> bool:
-    """Whether to use one grouped product: torch has it for the dtype, and padding does not cost too much."""
-    if x.dtype not in GROUPED_DTYPES or x.numel() == 0 or other.numel() == 0:
-        return False
-    step = 16 // x.element_size()
-    return sum(tensor.numel() for tensor in (x, other) if tensor.size(-1) % step) <= backend.current().padded_entries
-
-
-def _outer_one_by_one(x: Tensor, y: Tensor, offsets: Tensor, task: Tensor, num_tasks: int) -> Tensor:
-    """Group by group, straight into the output."""
-    out = x.new_empty(num_tasks, x.size(1), y.size(1))
-    bounds, written = offsets.tolist(), set()
-    for start, end, t in zip(bounds[:-1], bounds[1:], task.tolist(), strict=True):
-        if end > start and t >= 0:
-            beta = 1 if t in written else 0
-            torch.addmm(out[t], x[start:end].t(), y[start:end], beta=beta, out=out[t])
-            written.add(t)
-    for t in set(range(num_tasks)) - written:
-        out[t] = 0
-    return out
-
-
-def _in_group_order(weight: Tensor, task: Tensor) -> Tensor:
-    """The matrix of every group, in the order of the groups; zero for task -1."""
+def _of_groups(weight: Tensor, task: Tensor) -> Tensor:
+    """The matrix of every group; zero for task -1."""
+    if _in_order(task, weight.size(0)):
+        return weight
     if bool((task < 0).any()):
-        return weight[task.clamp(min=0)] * (task >= 0)[:, None, None]
+        return torch.cat([weight, weight.new_zeros(1, *weight.shape[1:])])[task]
     return weight[task]
 
 
-def _aligned(x: Tensor) -> Tensor:
-    """Rows that begin at whole multiples of 16 bytes, as the grouped product requires; a padded copy where they do not.
-
-    Transposed matrices are accepted too.
-    """
-    step = 16 // x.element_size()
-    for row, column in ((-2, -1), (-1, -2)) if x.dim() == 3 else ((-2, -1),):
-        if x.stride(column) == 1 and x.stride(row) % step == 0 and x.stride(row) >= x.size(column):
-            return x
-    missing = -x.size(-1) % step
-    if missing:
-        return F.pad(x, (0, missing))[..., : x.size(-1)]
-    return x.clone(memory_format=torch.contiguous_format)  # contiguous() would leave a dimension of 1 as it is
+def _in_order(task: Tensor, num_tasks: int) -> bool:
+    """Whether group k has task k."""
+    return task.tolist() == list(range(num_tasks))
 
 
 def group_multiply(a: Tensor, matrices: Tensor, blocks: Blocks, out: Tensor, *, add: bool = False) -> Tensor:
@@ -378,7 +308,7 @@ def _rows(x: Tensor, blocks: Blocks) -> Sequence[Tensor]:
 
 def _blocks_for(matrices: Tensor, blocks: Blocks) -> Blocks:
     """Without a batch where the matrices are large: padding would cost more than a call."""
-    large = matrices.size(1) * matrices.size(2) >= backend.current().block_matrix_size
+    large = matrices.size(1) * matrices.size(2) >= LARGE_MATRIX
     return _without_batch(blocks) if large else blocks
 
 

@@ -97,5 +97,5 @@ def _moments(y: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _pieces(y: Tensor) -> Iterator[slice]:
-    step = backend.current().piece_rows
+    step = backend.PIECE_ROWS
     return (slice(start, start + step) for start in range(0, y.size(0), step))

@@ -95,7 +95,6 @@ class Graph:
     ) -> None:
         self.offsets, self.pointer, self.neighbours = offsets, pointer, neighbours
         self.back_pointer, self.back_neighbours = back_pointer, back_neighbours
-        self._settings = backend.current()
         self._made = _made_for(offsets, pointer)
         self._tables = tables
         if tables:
@@ -104,9 +103,9 @@ class Graph:
 
     @classmethod
     def of(cls, layout: DegreeLayout) -> Graph:
-        """The graph of a layout, built once for the backend's settings."""
+        """The graph of a layout, built once."""
         graph: Graph | None = layout.cache.get("graph")
-        if graph is None or graph._settings is not backend.current():
+        if graph is None:
             layout.cache["graph"] = graph = cls(*_lists(layout))
         return graph
 
@@ -136,8 +135,8 @@ class Graph:
 
     def pieces_for(self, x: Tensor) -> list[Piece]:
         """Rows for convolutions on a CPU: in one piece if the graph is small; 16-bit sums over pieces lose too much."""
-        limits, n = self._settings, x.size(0)
-        if n >= limits.piece_graph_rows and x.dtype in (torch.float32, torch.float64):
+        n = x.size(0)
+        if n >= backend.PIECE_GRAPH_ROWS and x.dtype in (torch.float32, torch.float64):
             return self.once("pieces", lambda: cut_pieces(self.offsets, self.lists, self.back))
         return self.once("whole", lambda: [Piece(slice(0, n), self.lists, self.back, self.blocks)])
 
@@ -167,11 +166,11 @@ _SCHEDULES: Any = WeakTensorKeyDictionary()
 
 
 def _made_for(offsets: Tensor, pointer: Tensor) -> dict[str, Any]:
-    """The schedules made so far for a graph and the backend's settings."""
+    """The schedules made so far for a graph."""
     known = _SCHEDULES.get(offsets)
-    if known is None or known[0] is not backend.current() or known[1]() is not pointer:
-        _SCHEDULES[offsets] = known = (backend.current(), weakref.ref(pointer), {})
-    made: dict[str, Any] = known[2]
+    if known is None or known[0]() is not pointer:
+        _SCHEDULES[offsets] = known = (weakref.ref(pointer), {})
+    made: dict[str, Any] = known[1]
     return made
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from demonet.checks import check_edge_index
 from demonet.degree.lists import neighbour_lists
-from demonet.ops import backend, cpu, gpu, reference
+from demonet.ops import backend, cpu, reference
 from demonet.ops.cpu import group_multiply, group_outer
 from demonet.ops.graph import BothTiles, Graph, Options, Weights, buffers_of, tiles_of
 from demonet.ops.noise import Noise
@@ -28,7 +28,6 @@ for _schema in (
     "neighbour_lists(Tensor edge_index, SymInt sources, SymInt targets) -> (Tensor, Tensor, Tensor)",
     "aggregate(Tensor x, Tensor pointer, Tensor neighbours, Tensor? weight, str aggr, Tensor[] back, Tensor[] tiles) "
     "-> Tensor",
-    "edge_product(Tensor x, Tensor y, Tensor pointer, Tensor neighbours) -> Tensor",
     "degree_linear(Tensor x, Tensor weight, Tensor offsets, Tensor task) -> Tensor",
     "degree_outer(Tensor x, Tensor y, Tensor offsets, Tensor task, SymInt num_tasks) -> Tensor",
     "degree_pool(Tensor x, Tensor cell, SymInt num_cells, str mode) -> Tensor",
@@ -44,12 +43,13 @@ ops = torch.ops.demonet
 
 # ---------------------------------------------------------------------------------------------------------- kernels
 
-_FAMILIES: dict[str, Any] = {"reference": reference, "cpu": cpu, "triton": gpu}
-
 
 def kernel_of(name: str, x: Tensor) -> Callable[..., Any]:
     """The function of that name in the family for ``x``, or its definition."""
-    kernel: Callable[..., Any] = getattr(_FAMILIES[backend.family(x)], name, getattr(reference, name))
+    family: Any = {"reference": reference, "cpu": cpu}.get(backend.family(x))
+    if family is None:  # Triton is imported where it is used: the package works without it
+        from demonet.ops.triton import operators as family
+    kernel: Callable[..., Any] = getattr(family, name, None) or getattr(reference, name)
     return kernel
 
 
@@ -72,11 +72,11 @@ def _aggregate(
 ) -> Tensor:
     """The kernel; with ``reuse`` for training, where the memory of the sums is kept for the next epoch on a CPU."""
     if backend.family(x) == "triton":
-        given = BothTiles.of(tiles).forth if tiles else tiles_of(pointer)
-        return gpu.aggregate(x, pointer, neighbours, weight, aggr, given)
-    if reuse and pointer.numel() > backend.current().piece_graph_rows and backend.family(x) == "cpu":
-        return cpu.aggregate(x, pointer, neighbours, weight, aggr, buffers_of(pointer))
-    out: Tensor = kernel_of("aggregate", x)(x, pointer, neighbours, weight, aggr)
+        more: tuple[Any, ...] = (BothTiles.of(tiles).forth if tiles else tiles_of(pointer),)
+    else:
+        large = reuse and pointer.numel() > backend.PIECE_GRAPH_ROWS and backend.family(x) == "cpu"
+        more = (buffers_of(pointer),) if large else ()
+    out: Tensor = kernel_of("aggregate", x)(x, pointer, neighbours, weight, aggr, *more)
     return out
 
 
@@ -164,7 +164,6 @@ _SHAPES: dict[str, Callable[..., Any]] = {
         edge_index.new_empty(size, dtype=torch.long) for size in (targets + 1, edge_index.size(1), edge_index.size(1))
     ),
     "aggregate": lambda x, pointer, *_: x.new_empty(pointer.size(0) - 1, x.size(1)),
-    "edge_product": lambda x, y, pointer, neighbours: x.new_empty(neighbours.size(0)),
     "degree_linear": lambda x, weight, offsets, task: x.new_empty(x.size(0), weight.size(2)),
     "degree_outer": lambda x, y, offsets, task, num_tasks: x.new_empty(num_tasks, x.size(1), y.size(1)),
     "degree_pool": lambda x, cell, num_cells, mode: x.new_empty(num_cells, x.size(1)),
@@ -211,7 +210,7 @@ def _aggregate_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         tiles = BothTiles.of(tiles).reversed if tiles else []
         by_x = aggregate(grad, *back[:2], back_weight, "sum", [pointer, neighbours], tiles, reuse=True)
     if weight is not None and ctx.needs_input_grad[3]:
-        by_weight = ops.edge_product(x, grad, pointer, neighbours).to(weight.dtype)
+        by_weight = reference.edge_product(x, grad, pointer, neighbours).to(weight.dtype)
     return by_x, None, None, by_weight, None, [None] * ctx.back, [None] * ctx.tiles
 
 
@@ -220,14 +219,6 @@ def reversed_lists(pointer: Tensor, neighbours: Tensor, targets: int, sources: i
     reverse = torch.stack([reference.owner(pointer, neighbours.size(0)), neighbours.long()])
     lists: Sequence[Tensor] = ops.neighbour_lists(reverse, targets, sources)
     return lists
-
-
-def _edge_product_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    x, y, pointer, neighbours = ctx.saved_tensors
-    by_y = ops.aggregate(x, pointer, neighbours, grad, "sum", [], [])
-    back_pointer, back_neighbours, back_entry = reversed_lists(pointer, neighbours, y.size(0), x.size(0))
-    by_x = ops.aggregate(y, back_pointer, back_neighbours, grad[back_entry], "sum", [], [])
-    return by_x, by_y, None, None
 
 
 def _degree_linear_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -321,7 +312,6 @@ def _cross_entropy_derivatives(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
 
 for _name, _backward, _context in (
     ("aggregate", _aggregate_backward, _aggregate_context),
-    ("edge_product", _edge_product_backward, _save_tensors),
     ("degree_linear", _degree_linear_backward, _save_tensors),
     ("degree_outer", _degree_outer_backward, _save_tensors),
     ("degree_pool", _degree_pool_backward, _degree_pool_context),
@@ -365,10 +355,10 @@ class Conv(torch.autograd.Function):
 
 class _Aggregate(torch.autograd.Function):
     @staticmethod
-    def forward(*given: Any) -> Tensor:
-        return _aggregate(*given, reuse=True)
-
-    setup_context = staticmethod(_aggregate_context)
+    def forward(ctx: Any, *given: Any) -> Tensor:
+        out = _aggregate(*given, reuse=True)
+        _aggregate_context(ctx, given, out)
+        return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:

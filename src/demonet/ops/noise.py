@@ -1,7 +1,8 @@
 r"""Noise: which entries of the two halves of a convolution dropout sets to zero.
 
-On a CPU the factors are drawn beforehand, as one array (:mod:`demonet.nn.dropout`). On a GPU they are computed where
-they are needed, forward and backward, from a key of two random numbers: entry (v, j) is kept if
+On a CPU the factors are drawn beforehand, as one array (:mod:`demonet.nn.dropout`), which takes less time. On a GPU
+they are computed where they are needed, forward and backward, and over processes for the nodes that each has, from a
+key of two numbers: entry (v, j) is kept if
 
 .. math:: \mathrm{mix}(\mathrm{mix}(v \oplus k_0) + c \, j + k_1) < (1 - p) \, 2^{32}
 
@@ -60,10 +61,13 @@ def draw_key(device: torch.device) -> Tensor:
 
 def keyed_factors(key: Tensor, rows: int, columns: int, p: float) -> Tensor:
     """``[rows, columns]`` float32: the factors that follow from a key; also what the kernels compute."""
-    row = torch.arange(rows, device=key.device)
-    column = torch.arange(columns, device=key.device)
-    bits = _mix((_mix(row ^ key[0])[:, None] + STEP * column + key[1]) & MASK)
+    return factors_at(key, torch.arange(rows, device=key.device)[:, None], torch.arange(columns, device=key.device), p)
+
+
+def factors_at(key: Tensor, row: Tensor, column: Tensor, p: float) -> Tensor:
+    """The same for the entries at some rows and columns, whose shapes are broadcast."""
     kept = chances(p)
+    bits = mix((mix(row ^ key[0]) + STEP * column + key[1]) & MASK)
     return (bits < kept).float() * (2**32 / kept)
 
 
@@ -72,7 +76,7 @@ def chances(p: float) -> int:
     return min(max(round((1 - p) * 2**32), 1), MASK)
 
 
-def _mix(bits: Tensor) -> Tensor:
+def mix(bits: Tensor) -> Tensor:
     """A bijection of 32-bit integers, computed in 64 bits."""
     bits = ((bits ^ (bits >> 16)) * FIRST) & MASK
     bits = ((bits ^ (bits >> 15)) * SECOND) & MASK

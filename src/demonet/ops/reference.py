@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from demonet.errors import DemonetError
+from demonet.ops import backend
 from demonet.ops.graph import Graph, Options, Weights
 from demonet.ops.noise import Noise
 
@@ -174,8 +175,20 @@ def conv_backward(
 
 def linear_cross_entropy(h: Tensor, weight: Tensor, bias: Tensor, target: Tensor, share: Tensor) -> Tensor:
     r""":math:`\sum_v s_v \, \mathrm{CE}(W h_v + b, y_v)`: the loss of a linear head, row v counting by its share."""
-    scores = torch.nn.functional.linear(h, weight, bias).to(torch.promote_types(h.dtype, torch.float32))
-    return torch.nn.functional.cross_entropy(scores, target, reduction="none") @ share.to(scores.dtype)
+    wide = torch.promote_types(h.dtype, torch.float32)
+    if by_class(h.size(0), weight.size(0), h.device):
+        columns = torch.addmm(bias[:, None], weight, h.t()).to(wide)
+        return torch.nn.functional.cross_entropy(columns[None], target[None], reduction="none")[0] @ share.to(wide)
+    scores = torch.nn.functional.linear(h, weight, bias).to(wide)
+    return torch.nn.functional.cross_entropy(scores, target, reduction="none") @ share.to(wide)
+
+
+def by_class(rows: int, classes: int, device: torch.device) -> bool:
+    """Whether a loss on a CPU reads scores with one row per class.
+
+    Torch's softmax along a row of few scores is not vectorised; along columns of many nodes it is.
+    """
+    return device.type == "cpu" and classes < 16 and rows >= 4096 and not backend.tracing()
 
 
 def linear_cross_entropy_backward(

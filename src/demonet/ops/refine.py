@@ -17,6 +17,7 @@ from torch import Tensor
 
 from demonet.ops import backend, cpu_refine, reference
 from demonet.ops.noise import Noise
+from demonet.ops.schedule.gpu import WIDEST_HALF
 
 
 class Refine(NamedTuple):
@@ -52,7 +53,7 @@ def applies(y: Tensor, given: Refine) -> bool:
     if backend.family(y) == "cpu":
         return y.dtype in (torch.float32, torch.float64)
     widest = max(y.size(1), 0 if given.weight is None else given.weight.size(0))
-    return widest <= backend.current().widest_half
+    return widest <= WIDEST_HALF
 
 
 def refine(y: Tensor, given: Refine, noise: Noise | None) -> tuple[Tensor, Tensor, Tensor]:

@@ -15,9 +15,10 @@ import torch
 from torch import Tensor
 
 from demonet.errors import DemonetError
-from demonet.ops import backend, gpu
+from demonet.ops import backend
 from demonet.ops.graph import Graph, Options, Weights
 from demonet.ops.noise import Noise
+from demonet.ops.schedule.gpu import fits_conv, fits_head
 
 
 class Stack(NamedTuple):
@@ -47,7 +48,7 @@ def stacks(x: Tensor, layers: list[Weights], head: Tensor) -> bool:
     """Whether layers and head fit into the kernels, and :func:`demonet.ops.backend.fuses_loss`."""
     if backend.family(x) != "triton" or not backend.fuses_loss(x):
         return False
-    return backend.fits_head(head) and all(backend.fits_conv(layer.seed, layer.matrices) for layer in layers)
+    return fits_head(head) and all(fits_conv(layer.seed, layer.matrices) for layer in layers)
 
 
 def stack_loss(stack: Stack, x: Tensor, layers: list[Weights], weight: Tensor, bias: Tensor) -> Tensor:
@@ -112,7 +113,7 @@ def _down(
     sums: list[Tensor | None],
 ) -> list[Tensor | None]:
     """The derivatives by the head and by every layer's parameters, from the last to the first."""
-    from demonet.ops.triton import by_input, by_weights, cross_entropy
+    from demonet.ops.triton import by_input, by_weights, cross_entropy, gather
 
     graph, options, layers = stack.graph, stack.options, _layers(flat)
     head = (weight, bias, stack.target, stack.share)
@@ -123,7 +124,7 @@ def _down(
         weights, h, a = layers[k], (outs[k - 1] if k else x), sums[k]
         if a is None:
             known = stack.first if k == 0 else None
-            a = gpu.aggregate(h, *graph.lists, None, options.aggr, graph.tiles) if known is None else known
+            a = gather.aggregate(h, *graph.lists, None, options.aggr, graph.tiles) if known is None else known
         has_bias = weights.bias is not None
         noise = stack.noise(k)
         own = by_weights.weights_backward(g, outs[k], h, a, weights, graph, slope, bias=has_bias, noise=noise)

@@ -23,6 +23,7 @@ class Axis:
         names: Labels at these positions instead of numbers, as for a list of methods.
         share: Whether numbers are shown as percentages.
         bare: Whether it has no numbers, as for coordinates without a meaning of their own.
+        ends: The limits; by default those of the points.
     """
 
     title: str
@@ -30,6 +31,7 @@ class Axis:
     names: Mapping[float, str] | None = None
     share: bool = False
     bare: bool = False
+    ends: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -39,12 +41,15 @@ class Series:
     Args:
         name: The entry in the legend.
         x, y: Coordinates.
-        low, high: The ends of each point's interval, if there are any.
-        mark: ``"line"`` (with intervals as a band), ``"points"``, ``"intervals"`` (horizontal, one below another), or
-            ``"links"``: a thin line between the first two points, the next two, and so on.
+        low, high: The ends of each point's interval, NaN for none; may be empty.
+        mark: ``"line"`` (with intervals as a band), ``"curve"`` (a line without points), ``"points"`` (intervals are
+            vertical), ``"intervals"`` (horizontal, one below another), ``"bars"`` (horizontal), ``"columns"``
+            (vertical, those of several series stacked), or ``"links"``: a thin line between the first two points, the
+            next two, and so on.
         colour: Index of a categorical colour; ``None`` for grey.
         symbol: Index of a marker symbol: a second way to tell series apart.
         dash: Index of a dash pattern in ``DASHES``: a third way, for lines; 0 is solid, and thicker than the others.
+        hollow: Whether points are outlines, so that those below them are seen.
         hover: The tooltip of each point; by default its coordinates.
     """
 
@@ -53,14 +58,16 @@ class Series:
     y: Sequence[float]
     low: Sequence[float] = ()
     high: Sequence[float] = ()
-    mark: Literal["line", "points", "intervals", "links"] = "line"
+    mark: Literal["line", "curve", "points", "intervals", "bars", "columns", "links"] = "line"
     colour: int | None = None
     symbol: int = 0
     dash: int = 0
+    hollow: bool = False
     hover: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        counts = {len(part) for part in (self.x, self.y, self.low or self.x, self.high or self.x, self.hover or self.x)}
+        parts = (self.x, self.y, *(part for part in (self.low, self.high, self.hover) if len(part)))
+        counts = {len(part) for part in parts}
         if len(counts) > 1:
             raise DemonetError(f"series {self.name!r} has lists of {sorted(counts)} items", hint="one for each point")
         if not all(map(math.isfinite, (*self.x, *self.y))):
@@ -69,10 +76,11 @@ class Series:
 
 @dataclass(frozen=True)
 class Panel:
-    """One set of axes."""
+    """One set of axes; ``y`` is its own vertical axis, if it differs from that of the chart."""
 
     title: str
     series: Sequence[Series]
+    y: Axis | None = None
 
 
 @dataclass(frozen=True)
@@ -103,14 +111,15 @@ class Chart:
     note: str = ""
 
     def __post_init__(self) -> None:
-        if not any(series.x for panel in self.panels for series in panel.series):
+        if not any(len(series.x) for panel in self.panels for series in panel.series):
             raise DemonetError(f"chart {self.title!r} has no points")
-        for axis, name in ((self.x, "x"), (self.y, "y")):
-            values = (value for panel in self.panels for series in panel.series for value in getattr(series, name))
-            if axis.log and min(values) <= 0:
-                raise DemonetError(
-                    f"chart {self.title!r} has a point that is not positive on its logarithmic {name} axis"
-                )
+        for panel in self.panels:
+            for axis, name in ((self.x, "x"), (panel.y or self.y, "y")):
+                values = (value for series in panel.series for value in getattr(series, name))
+                if axis.log and min(values, default=1) <= 0:
+                    raise DemonetError(
+                        f"chart {self.title!r} has a point that is not positive on its logarithmic {name} axis"
+                    )
 
     @property
     def rows(self) -> int:
@@ -119,8 +128,25 @@ class Chart:
 
     @property
     def alt(self) -> str:
-        """A text alternative: the last value of every line, the range of other series."""
-        return f"{self.title}. " + " ".join(f"{panel.title}: {_said(panel.series)}." for panel in self.panels)
+        """A text alternative: the last value of every line, the length of every bar, the range of other series."""
+        told = (f"{panel.title}: " * bool(panel.title) + f"{self._said(panel.series)}." for panel in self.panels)
+        return f"{self.title}. " + " ".join(told)
+
+    def _said(self, series: Sequence[Series]) -> str:
+        if any(one.mark == "points" and not len(one.low) for one in series):
+            return f"{sum(len(one.x) for one in series if one.mark == 'points')} points"
+        names = self.y.names or self.x.names or {}
+        parts: list[str] = []
+        for one in (one for one in series if len(one.x)):
+            if one.mark == "bars":
+                parts += [f"{names[y]} {x:.3g}" for x, y in zip(one.x, one.y, strict=True)]
+            elif one.mark in ("points", "columns"):
+                parts += [f"{one.name} {y:.3g} at {names.get(x, x)}" for x, y in zip(one.x, one.y, strict=True)]
+            elif one.mark == "intervals":
+                parts.append(f"{one.name} {min(one.x):.3g} to {max(one.x):.3g}")
+            else:
+                parts.append(f"{one.name} {one.y[-1]:.3g}")
+        return "; ".join(parts)
 
 
 def limits(axis: Axis, values: Iterable[float], *, margin: float = 0.04) -> tuple[float, float]:
@@ -163,13 +189,3 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
     step = next(power * times for times in (1, 2, 5, 10, 20) if (high - low) / (power * times) <= most)
     first = math.ceil(low / step - 1e-9)
     return [round(place * step, 12) for place in range(first, math.floor(high / step + 1e-9) + 1)]
-
-
-def _said(series: Sequence[Series]) -> str:
-    if any(one.mark == "points" for one in series):
-        return f"{sum(len(one.x) for one in series if one.mark == 'points')} points"
-    return "; ".join(
-        f"{one.name} {min(one.x):.3g} to {max(one.x):.3g}" if one.mark == "intervals" else f"{one.name} {one.y[-1]:.3g}"
-        for one in series
-        if one.x
-    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from demonet.report import chart_plotly
 from demonet.report.chart import Axis, Chart, Panel, Series
 from demonet.report.figures import interval_bars
 from demonet.report.page import Facts, Figure, Page, Section, Table, Text
@@ -23,7 +22,7 @@ def compare_page(board: Leaderboard) -> Page:
     about, shown = board.about, [row for row in board.rows if row.mean is not None]
     metric, better = about["title"], about["larger_is_better"]
     missing = [row for row in board.rows if row.mean is None or row.reason]
-    sections: list[Section] = [Text(verdict(board)), Text(RULE, title="How to read it")]
+    sections: list[Section] = [Text(board.verdict), Text(RULE, title="How to read it")]
     if shown:
         table = _table(shown, metric, larger_is_better=better)
         sections = [sections[0], table, _bars(shown, metric), _by_time(shown, metric), sections[1]]
@@ -42,28 +41,6 @@ def compare_page(board: Leaderboard) -> Page:
     }
     sections.append(Facts(facts, title="Data and settings"))
     return Page(f"Methods on {about['name']}", f"{len(shown)} methods, {about['splits']} splits", sections)
-
-
-def verdict(board: Leaderboard) -> str:
-    """What came out, in a sentence or two.
-
-    Names the best method, those that are level with it, and the best simple baseline.
-    """
-    best, metric = board.best, board.about["title"]
-    if best is None or best.mean is None:
-        return "No method has been compared yet."
-    level = [name for name in board.level if name != best.method]
-    finished = "one split that is" if len(best.values) == 1 else f"{len(best.values)} splits that are"
-    over = "" if best.status == "compared" else f" over the {finished} finished"
-    highest = "highest" if board.about["larger_is_better"] else "lowest"
-    text = f"`{best.method}` has the {highest} mean {metric}{over}, {best.mean:.3f}."
-    if level:
-        named = ", ".join(f"`{name}`" for name in level[:6]) + (f" and {len(level) - 6} more" if len(level) > 6 else "")
-        text += f" Not shown to differ from it: {named}."
-    simple = next((row for row in board.rows if row.group == "simple baseline" and row.mean is not None), None)
-    if simple is not None and simple is not best and simple.mean is not None:
-        text += f" The best simple baseline is `{simple.method}`, {simple.mean:.3f}."
-    return text
 
 
 def _table(rows: list[Row], metric: str, *, larger_is_better: bool) -> Section:
@@ -113,20 +90,19 @@ def _bars(rows: list[Row], metric: str) -> Section:
         for row in rows
     }
     ours = [row.method for row in rows if row.group == "DEMO-Net"]
-    alt = "; ".join(f"{name} {mean:.3f}" for name, (mean, _, _) in ends.items())
-    figure = interval_bars(ends, highlight=ours, title=f"Mean {metric} with 95 % interval", axis=metric)
-    return Figure(figure, f"Mean {metric}: {alt}", "DEMO-Net is in colour.", title=metric.capitalize())
+    chart = interval_bars(ends, highlight=ours, title=f"Mean {metric} with 95 % interval", axis=metric)
+    return Figure(chart, caption="DEMO-Net is in colour.", title=metric.capitalize())
 
 
 def _by_time(rows: list[Row], metric: str) -> Section:
     """What the time of a method buys."""
-    series, told = [], []
+    series = []
     for number, group in enumerate(dict.fromkeys(row.group for row in rows)):
         mine = [row for row in rows if row.group == group]
         x, y = [max(row.seconds or 0.0, 0.01) for row in mine], [row.mean or 0.0 for row in mine]
         hover = [f"{row.method}: {mean:.3f} in {seconds:.2f} s" for row, mean, seconds in zip(mine, y, x, strict=True)]
         series.append(Series(group, x, y, mark="points", colour=number, symbol=number, hover=hover))
-        told += hover
     title = f"{metric.capitalize()} by time"
     chart = Chart(title, [Panel("", series)], Axis("processor seconds of a fit", log=True), Axis(metric))
-    return Figure(chart_plotly.draw(chart), "By time: " + "; ".join(told), title=title)
+    told = "; ".join(text for one in series for text in one.hover)
+    return Figure(chart, f"By time: {told}", title=title)

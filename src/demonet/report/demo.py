@@ -7,10 +7,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from demonet.report import chart_plotly
-from demonet.report.accuracy import Bin, Share, bin_of
+from demonet.report.bins import Bin, bin_of, share
 from demonet.report.chart import Axis, Chart, Panel, Series
-from demonet.report.figures import accuracy_bars, embedding_scatter, learning_curves
+from demonet.report.figures import interval_bars, learning_curves
 from demonet.report.page import Facts, Figure, Page, Section, Table, Text
 from demonet.report.table_cells import Cell, Column, Estimate
 from demonet.runs.demo import EPOCHS, FLIP_METHODS, METHODS, PATIENCE, Comparison, Demo, Flip, Mirror
@@ -64,11 +63,11 @@ def _estimate(part: Comparison, method: str) -> Cell:
 
 
 def _bars(part: Comparison, title: str, ceiling: float | None = None) -> Section:
-    rows = {method: (part.row(method)[0], part.row(method)[2]) for method in part.accuracy}
-    alt = "; ".join(f"{method} {mean:.3f}" for method, (mean, _) in rows.items())
-    line = None if ceiling is None else ("ceiling", ceiling)
-    alt += "" if ceiling is None else f"; ceiling {ceiling:.3f}"
-    return Figure(accuracy_bars(rows, highlight=OURS, line=line), f"Test accuracy: {alt}", title=title, half=True)
+    found = {method: part.row(method) for method in part.accuracy}
+    rows = {method: (mean, mean - half, mean + half) for method, (mean, _, half) in found.items()}
+    chart = interval_bars(rows, title="Test accuracy with 95 % interval", highlight=OURS, line=ceiling)
+    caption = "DEMO-Net is in colour." + ("" if ceiling is None else f" The dotted line is the ceiling, {ceiling:.3f}.")
+    return Figure(chart, caption=caption, title=title, half=True)
 
 
 def _curves(part: Comparison) -> Section:
@@ -107,14 +106,9 @@ def _by_degree(flip: Flip) -> Section:
     names = {float(index): bins[index].name for index in drawn}
     series = []
     for number, method in enumerate(BY_DEGREE):
-        right = np.bincount(place, flip.right[method], minlength=len(bins))
-        shares = [Share(int(right[index]), int(counts[index])) for index in drawn]
-        low, high = zip(*(share.interval for share in shares), strict=True)
-        hover = [
-            f"{method}, degree {name}: {share.right} of {share.total}"
-            for name, share in zip(names.values(), shares, strict=True)
-        ]
-        values = [share.value for share in shares]
+        right = np.bincount(place, flip.right[method], minlength=len(bins)).astype(int)
+        values, low, high = zip(*(share(right[index], counts[index]) for index in drawn), strict=True)
+        hover = [f"{method}, degree {bins[index].name}: {right[index]} of {counts[index]}" for index in drawn]
         series.append(Series(method, list(names), values, low, high, colour=number, symbol=number, hover=hover))
     series.append(Series("ceiling", (drawn[0], drawn[-1]), (flip.ceiling, flip.ceiling), hover=("ceiling",) * 2))
     edge = bin_of(np.array([int(flip.threshold)]), bins)[0] + 0.5
@@ -128,7 +122,7 @@ def _by_degree(flip: Flip) -> Section:
         f"The rule is reversed above degree {flip.threshold:g}, at the vertical line. Who is right on one side of it "
         "and wrong on the other has learnt half of the rule. Bands are 95 % intervals over the tested nodes."
     )
-    return Figure(chart_plotly.draw(chart), f"By degree: {alt}", caption, title=chart.title, half=True)
+    return Figure(chart, f"By degree: {alt}", caption, title=chart.title, half=True)
 
 
 def degree_bins(degree: NDArray[np.int64], threshold: int) -> list[Bin]:
@@ -147,21 +141,18 @@ def degree_bins(degree: NDArray[np.int64], threshold: int) -> list[Bin]:
 
 
 def _mirror(mirror: Mirror) -> list[Section]:
-    data = mirror.data
+    data, (x, y) = mirror.data, mirror.xy.numpy().T
     half = data.y.numel() // 2
-    pairs = [(node, int(data.mirror[node])) for node in range(half)]
-    copies = ["first copy" if node < half else "second copy" for node in range(2 * half)]
-    hover = [f"member {int(data.y[node])}, {copies[node]}" for node in range(2 * half)]
-    symbols = ["circle" if node < half else "circle-open" for node in range(2 * half)]
-    figure = embedding_scatter(
-        mirror.xy.numpy(),
-        copies,
-        hover,
-        pairs=pairs,
-        symbols=symbols,
-        title="Mirrored karate club",
-        axes=("first principal component", "second principal component"),
-    )
+    other = data.mirror[:half].numpy()
+    hover = [f"member {member}" for member in data.y.tolist()]
+    from_x, from_y = (np.column_stack([along[:half], along[other]]).ravel().tolist() for along in (x, y))
+    series = [
+        Series("mirrored", from_x, from_y, mark="links"),
+        Series("first copy", x[:half], y[:half], mark="points", colour=0, hover=hover[:half]),
+        Series("second copy", x[half:], y[half:], mark="points", colour=1, hollow=True, hover=hover[half:]),
+    ]
+    across, up = (Axis(f"{number} principal component", bare=True) for number in ("first", "second"))
+    chart = Chart("Mirrored karate club", [Panel("", series)], across, up, square=True)
     facts = {
         "mean distance of a node to its mirror": f"{mirror.mirrored_distance:.2g}",
         "mean distance of other pairs": f"{mirror.other_distance:.3g}",
@@ -178,6 +169,6 @@ def _mirror(mirror: Mirror) -> list[Section]:
         "apart."
     )
     return [
-        Figure(figure, alt=alt, caption=caption, title="Structurally equal nodes coincide"),
+        Figure(chart, alt=alt, caption=caption, title="Structurally equal nodes coincide"),
         Facts(facts),
     ]

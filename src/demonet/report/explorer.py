@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demonet.errors import DemonetError
-from demonet.report.figures import SYMBOLS
+from demonet.report.chart_plotly import SYMBOLS
 from demonet.report.page import Section
 from demonet.report.palette import CATEGORICAL, NEUTRAL
 

@@ -79,7 +79,8 @@
     const { data, layout } = view ? await explorer.figure(view) : readFigure(figure.querySelector("script.figure").textContent);
     delete layout.height; // the page has set it aside; plotly then fills what there is
     arrange(plot, layout);
-    const name = (layout.title?.text ?? "figure").replace(/&#?\w+;|<[^>]*>|[^\p{L}\p{N}]+/gu, "-").replace(/^-+|-+$/g, "").toLowerCase();
+    const heading = figure.closest("section").querySelector("h2, h3")?.textContent ?? "figure";
+    const name = heading.replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-+|-+$/g, "").toLowerCase();
     await Plotly.react(plot, data, { ...layout, template: themeTemplate() }, config(name));
     if (view) explorer.attach(view, plot);
   }

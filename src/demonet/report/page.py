@@ -13,7 +13,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 from itertools import islice
 from pathlib import Path
@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from demonet.atomic import replacing
 from demonet.errors import DemonetError
+from demonet.report.chart import Chart
+from demonet.report.chart_plotly import draw
 from demonet.report.palette import DARK_TWIN
 from demonet.report.table_cells import MARKS, Cell, Column, Shown, Verdict, show, show_column, tsv
 
@@ -146,35 +148,45 @@ class Table(Section):
 
 @dataclass(frozen=True)
 class Figure(Section):
-    """A plotly figure from ``figures.py``.
+    """A chart, or a plotly figure.
 
     Args:
-        figure: The figure. User-written text in it must be escaped by ``figures.plain``.
-        alt: A text alternative.
+        figure: What is drawn. User-written text in a plotly figure must be escaped by ``chart_plotly.plain``.
+        alt: A text alternative; a chart has its own.
         caption: The text below.
         numbers: Its data as a table, for a copy button; without it, there is no button.
     """
 
     kind: ClassVar[str] = "figure"
     plots: ClassVar[bool] = True
-    figure: go.Figure
-    alt: str
+    figure: Chart | go.Figure
+    alt: str = ""
     caption: str = ""
     numbers: Table | None = None
 
     def __post_init__(self) -> None:
-        if not self.alt.strip():
+        if not self.told.strip():
             raise DemonetError("a figure needs a text alternative", hint="describe the figure in alt=")
+
+    @property
+    def told(self) -> str:
+        """What it shows, in words."""
+        return self.alt or (self.figure.alt if isinstance(self.figure, Chart) else "")
+
+    @cached_property
+    def drawn(self) -> go.Figure:
+        """The plotly figure."""
+        return draw(self.figure) if isinstance(self.figure, Chart) else self.figure
 
     @property
     def json(self) -> str:
         """The figure as JSON for plotly.js, with numbers as typed arrays."""
-        return self.figure.to_json(engine="json")
+        return self.drawn.to_json(engine="json")
 
     @property
     def height(self) -> int:
         """Height in pixels, reserved before the figure is drawn."""
-        return self.figure.layout.height or 420
+        return self.drawn.layout.height or 420
 
 
 @dataclass(frozen=True)

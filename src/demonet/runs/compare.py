@@ -10,10 +10,11 @@ Splits of one data set overlap, so intervals and differences have the corrected 
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import json
 import math
-import shutil
 import statistics
 import time
 import warnings
@@ -29,23 +30,28 @@ from torch_geometric.data import Data
 
 import demonet
 from demonet import methods as registry
-from demonet.atomic import PART, replacing
+from demonet.atomic import PART
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.methods.attributes import kind_of
 from demonet.methods.cost import Size
 from demonet.options import Comparing, Reading, Settings
-from demonet.runs.evaluate import value_of
+from demonet.runs.folder import check_listed, remove_listed
 from demonet.runs.inputs import Inputs
 from demonet.runs.measure import Meter
 from demonet.runs.plan import Plan, make_plan
+from demonet.runs.progress import RunProgress
 from demonet.runs.statistics import holm, paired
-from demonet.runs.workers import Ended, Engine, LocalEngine
-from demonet.sealed import canonical, read_sealed, write_sealed
+from demonet.runs.workers import Engine, LocalEngine
+from demonet.sealed import canonical, member, read_sealed, sha256_of, write_sealed
 from demonet.train.metrics import METRICS, Metric, metrics_for, positive_class
+from demonet.train.objective import value_of
 from demonet.train.recipes import family_of
 
 MOST_SECONDS = 60.0  # of one fit, by the estimate; a method that needs more is left out unless it is asked for
-CELLS, ABOUT, TABLE, PAGE = "cells", "compare.json", "leaderboard.csv", "report.html"
+CELLS, ABOUT = "cells", "compare.json"
+TABLE, BOARD, PAGE = OUTPUTS = "leaderboard.csv", "leaderboard.json", "report.html"
+STAGE = f".outputs{PART}"  # where these are written before they get their place
+_OTHER = Hint("choose another {out}", out=...)
 Status = Literal["compared", "incomplete", "failed", "left out"]
 
 
@@ -102,19 +108,30 @@ class Leaderboard:
         """The methods that are not shown to differ from the best."""
         return [row.method for row in self.rows if row.p is not None and row.p >= 0.05]
 
+    @property
+    def verdict(self) -> str:
+        """What came out, in a sentence or two: the best method, those level with it, and the best simple baseline."""
+        best, metric = self.best, self.about["title"]
+        if best is None or best.mean is None:
+            return "No method has been compared yet."
+        level = [name for name in self.level if name != best.method]
+        finished = "one split that is" if len(best.values) == 1 else f"{len(best.values)} splits that are"
+        over = "" if best.status == "compared" else f" over the {finished} finished"
+        highest = "highest" if self.about["larger_is_better"] else "lowest"
+        text = f"`{best.method}` has the {highest} mean {metric}{over}, {best.mean:.3f}."
+        if level:
+            named = ", ".join(f"`{name}`" for name in level[:6]) + (
+                f" and {len(level) - 6} more" if len(level) > 6 else ""
+            )
+            text += f" Not shown to differ from it: {named}."
+        simple = next((row for row in self.rows if row.group == "simple baseline" and row.mean is not None), None)
+        if simple is not None and simple is not best and simple.mean is not None:
+            text += f" The best simple baseline is `{simple.method}`, {simple.mean:.3f}."
+        return text
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
         return {"about": self.about, "rows": [asdict(row) for row in self.rows]}
-
-
-class CompareProgress:
-    """Callbacks; override what should be shown."""
-
-    def message(self, text: str) -> None:
-        """A line about the comparison."""
-
-    def cell(self, method: str, split: int, done: int, total: int, result: str) -> None:
-        """A cell has ended: ``done`` of ``total``."""
 
 
 def compare_run(
@@ -126,7 +143,7 @@ def compare_run(
     reading: Reading | None = None,
     comparing: Comparing | None = None,
     overwrite: bool = False,
-    progress: CompareProgress | None = None,
+    progress: RunProgress | None = None,
     page: Callable[[Leaderboard, Path], None] | None = None,
     engine: Callable[[int], Engine] | None = None,
 ) -> Leaderboard:
@@ -146,7 +163,7 @@ def compare_run(
         engine: Makes the pool of workers; local processes by default.
     """
     out, reading, comparing = Path(out), reading or Reading(), comparing or Comparing()
-    progress = progress or CompareProgress()
+    progress = progress or RunProgress()
     asked = {
         "files": [None if name is None else str(name) for name in (edges, labels, features)],
         "reading": asdict(reading),
@@ -158,7 +175,7 @@ def compare_run(
     ranked = _check(plan, comparing)
     about = _about(plan, asked, comparing)
     _open(out, about, overwrite=overwrite)
-    (out / CELLS).mkdir(exist_ok=True)
+    member(out, CELLS).mkdir(exist_ok=True)
     left_out = _left_out(plan, comparing)
     wanted = list(dict.fromkeys(comparing.methods or methods_for(plan.inputs)))
     methods = [name for name in wanted if name not in left_out]
@@ -171,7 +188,8 @@ def compare_run(
     todo.sort(key=lambda place: (place[1], registry.get(place[0]).cost(size)))  # every method once, then again
     failed: dict[str, str] = {}
     if todo:
-        made = (engine or _processes)(min(comparing.jobs, len(todo)))
+        jobs = min(comparing.jobs, len(todo))
+        made = engine(jobs) if engine is not None else LocalEngine(perform, jobs)
         text = canonical(asked | {"checksums": plan.checksums})
         for name, number, cell in _work(made, text, todo, failed, comparing, ranked, progress, len(cells)):
             found[name, number] = cell
@@ -180,7 +198,7 @@ def compare_run(
     metric = _metrics(plan.inputs)[ranked]
     told = {"metric": metric.name, "title": metric.title, "larger_is_better": metric.larger_is_better}
     board = Leaderboard(rows, about | told | {"splits": len(plan.splits)})
-    _write(out, board, page)
+    _write(out, about, board, page)
     return board
 
 
@@ -193,15 +211,6 @@ def _plan(asked: str) -> Plan:
     made = Settings(task="auto", device="cpu", cv=settings["splits"], **shares)
     edges, labels, features = request["files"]
     return make_plan(edges, labels, features, Reading(**request["reading"]), made)
-
-
-@lru_cache(maxsize=1)
-def _conditions(asked: str) -> registry.Conditions:
-    """The same for all methods; networks read attributes as they are where these are counts."""
-    plan, settings = _plan(asked), json.loads(asked)["settings"]
-    numbers = plan.inputs.graphs[0].x is not None and kind_of(plan.inputs.graphs) == "numbers"
-    family = family_of(plan.inputs.data)
-    return registry.Conditions(family, plan.epochs, settings["effort"], numbers, settings["seed"])
 
 
 def methods_for(inputs: Inputs) -> list[str]:
@@ -234,8 +243,11 @@ def perform(attempt: Attempt) -> dict[str, Any]:
         plan = _plan(asked)
     if plan.checksums != json.loads(asked)["checksums"]:
         raise DemonetError("the files have changed since the comparison was started")
-    method, split = registry.get(attempt.method).under(_conditions(asked)), plan.splits[attempt.number]
-    data, y = plan.inputs.data, plan.inputs.data.y
+    settings, data, y = json.loads(asked)["settings"], plan.inputs.data, plan.inputs.data.y
+    # The same for all methods; networks read attributes as they are where these are counts.
+    numbers = plan.inputs.graphs[0].x is not None and kind_of(plan.inputs.graphs) == "numbers"
+    conditions = registry.Conditions(family_of(data), plan.epochs, settings["effort"], numbers, settings["seed"])
+    method, split = registry.get(attempt.method).under(conditions), plan.splits[attempt.number]
     meter = Meter()
     fitted = method.fit(data if isinstance(data, Data) else list(data), split, plan.settings.seed + attempt.number)
     seconds, memory = meter.seconds, meter.peak_memory_mb
@@ -256,10 +268,6 @@ def measured(
     return {key: value_of(metric, "classify", known, probability) for key, metric in metrics.items()}
 
 
-def _processes(jobs: int) -> Engine:
-    return LocalEngine(perform, jobs)
-
-
 def _work(
     engine: Engine,
     asked: str,
@@ -267,7 +275,7 @@ def _work(
     failed: dict[str, str],
     comparing: Comparing,
     ranked: str,
-    progress: CompareProgress,
+    progress: RunProgress,
     total: int,
 ) -> Iterable[tuple[str, int, dict[str, Any]]]:
     """Compute cells until all are done or time is up; the reason of a method that fails goes into ``failed``."""
@@ -286,26 +294,18 @@ def _work(
             for ended in engine.wait(min(left, 3600.0)):
                 running, done = running - 1, done + 1
                 name, number = ended.task.method, ended.task.number
-                result = _result(ended)
-                if isinstance(result, str):
-                    failed.setdefault(name, result)
+                if ended.outcome is None:
+                    reason = ended.error.strip().splitlines()[-1].removeprefix("demonet.errors.DemonetError: ")
+                    failed.setdefault(name, reason)
                     dropped = [place for place in waiting if place[0] == name]
                     waiting, done = [place for place in waiting if place[0] != name], done + len(dropped)
-                    progress.cell(name, number, done, total, f"failed: {result}")
+                    progress.cell(name, number, done, total, f"failed: {reason}")
                     continue
-                value = result["metrics"][ranked]
+                value = ended.outcome["metrics"][ranked]
                 progress.cell(name, number, done, total, title + (" undefined" if value is None else f" {value:.3f}"))
-                yield name, number, result
+                yield name, number, ended.outcome
     finally:
         engine.close()
-
-
-def _result(ended: Ended) -> dict[str, Any] | str:
-    """The content of a cell, or in a line why there is none."""
-    if ended.outcome is None:
-        return ended.error.strip().splitlines()[-1].removeprefix("demonet.errors.DemonetError: ")
-    content: dict[str, Any] = ended.outcome
-    return content
 
 
 def _check(plan: Plan, comparing: Comparing) -> str:
@@ -358,24 +358,37 @@ def _identity(about: dict[str, Any]) -> str:
 
 
 def _open(out: Path, about: dict[str, Any], *, overwrite: bool) -> None:
-    """Make the folder, or check that it holds this comparison."""
-    path = out / ABOUT
-    if path.exists() and not overwrite:
-        try:
-            same = _identity(json.loads(path.read_text(encoding="utf-8"))) == _identity(about)
-        except (ValueError, KeyError, TypeError, RecursionError):
-            same = False
-        if not same:
+    """Make the folder, or check that it holds this comparison; with ``overwrite``, remove what another has written."""
+    path = member(out, ABOUT)
+    if path.exists():
+        before = read_sealed(path, _OTHER)
+        check_listed(out, OUTPUTS, before["files"], before["earlier"])
+        if not overwrite and _identity(before) == _identity(about):
+            return
+        if not overwrite:
             hint = Hint("choose another {out}, or replace it with {overwrite}", out=..., overwrite=True)
             raise DemonetError("the folder holds a comparison of other files or settings", file=out, hint=hint)
-        return
-    if out.exists() and not path.exists() and not _is_empty(out):
-        hint = Hint("choose another {out}", out=...)
-        raise DemonetError("this is not an empty folder, nor a comparison", file=out, hint=hint)
+        remove_listed(out, [*before["earlier"], *before["files"], *_cells_of(out)])
+    elif out.exists() and not _is_empty(out):
+        raise DemonetError("this is not an empty folder, nor a comparison", file=out, hint=_OTHER)
     out.mkdir(parents=True, exist_ok=True)
-    if (out / CELLS).exists():
-        shutil.rmtree(out / CELLS)
-    _put(path, json.dumps(about, indent=1))
+    write_sealed(path, about | {"files": {}, "earlier": {}})
+
+
+def _cells_of(out: Path) -> list[str]:
+    """The files in the folder of cells; anything that a comparison has not written there is refused, and so is a link.
+
+    A cell seals itself, so no list of their checksums is needed.
+    """
+    folder = member(out, CELLS)
+    names = [f"{CELLS}/{entry.name}" for entry in folder.iterdir()] if folder.exists() else []
+    for name in names:
+        path = member(out, name)
+        if not (path.name.startswith(".") and path.name.endswith(PART)):  # which a killed process has left
+            cell = read_sealed(path, "it is not a cell of a comparison, so it is not removed: move it away")
+            if "key" not in cell:
+                raise DemonetError("not written by a comparison, so it is not removed", file=path, hint="move it away")
+    return names
 
 
 def _is_empty(out: Path) -> bool:
@@ -389,7 +402,7 @@ def _key(about: dict[str, Any], name: str, number: int) -> str:
 
 
 def _cell_path(out: Path, name: str, number: int) -> Path:
-    return out / CELLS / f"{name}-{number:03}.json"
+    return member(out, f"{CELLS}/{name}-{number:03}.json")
 
 
 def _load(out: Path, about: dict[str, Any], name: str, number: int) -> dict[str, Any] | None:
@@ -408,11 +421,6 @@ def _load(out: Path, about: dict[str, Any], name: str, number: int) -> dict[str,
 def _save(out: Path, about: dict[str, Any], name: str, number: int, cell: dict[str, Any]) -> None:
     content = {"key": _key(about, name, number), "method": name, "number": number, **cell}
     write_sealed(_cell_path(out, name, number), content)
-
-
-def _put(path: Path, text: str) -> None:
-    with replacing(path) as draft:
-        draft.write_text(text, encoding="utf-8", newline="\n")
 
 
 def _rows(
@@ -486,9 +494,9 @@ def _rows(
     )
 
 
-def _write(out: Path, board: Leaderboard, page: Callable[[Leaderboard, Path], None] | None) -> None:
-    import csv
-    import io
+def _write(
+    out: Path, about: dict[str, Any], board: Leaderboard, page: Callable[[Leaderboard, Path], None] | None
+) -> None:
 
     text = io.StringIO()
     columns = [name for name in Row.__dataclass_fields__ if name != "values"]
@@ -498,7 +506,19 @@ def _write(out: Path, board: Leaderboard, page: Callable[[Leaderboard, Path], No
     for row in board.rows:
         cells = [getattr(row, name) for name in columns] + [row.values.get(number) for number in splits]
         writer.writerow([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in cells])
-    _put(out / TABLE, text.getvalue())
-    _put(out / "leaderboard.json", json.dumps(board.to_json(), indent=1))
+    stage = member(out, STAGE)
+    remove_listed(out, [f"{STAGE}/{name}" for each in OUTPUTS for name in (each, f".{each}{PART}")])
+    stage.mkdir()
+    (stage / TABLE).write_text(text.getvalue(), encoding="utf-8", newline="\n")
+    (stage / BOARD).write_text(json.dumps(board.to_json(), indent=1), encoding="utf-8", newline="\n")
     if page is not None:
-        page(board, out / PAGE)
+        page(board, stage / PAGE)
+    files = {name: sha256_of(stage / name) for name in OUTPUTS if (stage / name).exists()}
+    earlier = read_sealed(out / ABOUT, _OTHER)["files"]
+    check_listed(out, OUTPUTS, earlier)
+    # From here to the end, a killed process leaves files of this list or of the earlier one.
+    write_sealed(out / ABOUT, about | {"files": files, "earlier": earlier})
+    remove_listed(out, earlier.keys() - files)
+    for name in files:
+        (stage / name).replace(out / name)
+    stage.rmdir()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy import stats
 from sklearn.metrics import average_precision_score, precision_recall_fscore_support
@@ -14,7 +12,7 @@ from sklearn.metrics import average_precision_score, precision_recall_fscore_sup
 from demonet.data.splits import Split
 from demonet.runs.inputs import Inputs
 from demonet.train.metrics import METRICS, Metric, Task
-from demonet.train.objective import OBJECTIVES
+from demonet.train.objective import value_of
 
 Array = NDArray[Any]
 RESAMPLES = 200  # of the bootstrap
@@ -27,7 +25,7 @@ _ALSO: dict[Task, dict[str, str]] = {
 
 
 def measure(inputs: Inputs, outputs: Array, strict: Array, split: Split, metric: Metric) -> dict[str, Any]:
-    """Validation and test metrics, with intervals on the test part; None if that part is empty.
+    """Validation metrics, and on the test part those besides the metric of the run; None if that part is empty.
 
     Args:
         inputs: The targets and their task.
@@ -50,8 +48,6 @@ def measure(inputs: Inputs, outputs: Array, strict: Array, split: Split, metric:
         "task": task,
         "metric": metric.name,
         "val_metric": score(metric, val),
-        "test_metric": score(metric, test),
-        "test_metric_interval": interval(metric),
         **{key: score(other, test) for key, other in also.items()},
     }
     if task == "classify":
@@ -71,20 +67,6 @@ def test_facts(inputs: Inputs, outputs: Array, split: Split, metric: Metric) -> 
         return {"test_metric": None, "test_metric_interval": None}
     given = metric, inputs.task, y[test], outputs[test]
     return {"test_metric": value_of(*given), "test_metric_interval": interval_of(*given)}
-
-
-def value_of(metric: Metric, task: Task, y: Array, outputs: Array) -> float | None:
-    """A metric of probabilities or values; None where it is not defined."""
-    predicted = decided(task, outputs) if metric.uses == "predictions" else outputs
-    with warnings.catch_warnings():  # scikit-learn warns where a metric is not defined
-        warnings.simplefilter("ignore")
-        value = metric.functions[task](y, predicted, None)
-    return float(value) if np.isfinite(value) else None
-
-
-def decided(task: Task, outputs: Array) -> Array:
-    """Predictions from probabilities or values; of equally probable classes, the first."""
-    return outputs.argmax(1) if task == "classify" else OBJECTIVES[task]().decide(torch.from_numpy(outputs)).numpy()
 
 
 def interval_of(metric: Metric, task: Task, y: Array, outputs: Array, resamples: int = RESAMPLES) -> list[float] | None:

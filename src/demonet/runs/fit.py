@@ -24,10 +24,13 @@ from demonet.atomic import check_not_input
 from demonet.configfile import write_config
 from demonet.data.splits import Split
 from demonet.distributed.recipe import Lead
-from demonet.estimators.checked import Estimator, fit_checked, fitted_results, load_checked, predict_checked
+from demonet.estimators import estimator_class
+from demonet.estimators.closed_form import EnsembleModel
+from demonet.estimators.core import Fitted, fit_checked
+from demonet.estimators.model_file import save_model
+from demonet.estimators.network import NetworkModel
 from demonet.options import Reading, Settings
-from demonet.runs.candidates import candidate_facts
-from demonet.runs.degree_effect import degree_facts
+from demonet.runs.diagnosis import candidate_facts, degree_facts
 from demonet.runs.engines import recipe_of
 from demonet.runs.evaluate import measure, over_splits, shown, test_facts
 from demonet.runs.floors import floor_scores
@@ -44,8 +47,7 @@ from demonet.runs.folder import (
     lock_folder,
     open_folder,
 )
-from demonet.runs.models import EFFORT
-from demonet.runs.plan import Plan, fitting_threads, make_plan
+from demonet.runs.plan import EFFORT, Plan, fitting_threads, make_plan
 from demonet.runs.progress import RunProgress, check_tensorboard, tensorboard_log
 from demonet.runs.run import Run, summarise
 from demonet.train.presets import Preset
@@ -145,11 +147,11 @@ def _train(
     if len(results) > 1:
         metrics["cv"] = over_splits(results)
     if first is None:  # trained before an interruption
-        estimator, known = load_checked(folder.path(MODEL), plan.inputs.kind, plan.inputs.task), None
+        saved, known = estimator_class(plan.inputs.kind, plan.inputs.task).load(folder.path(MODEL)).fitted_, None
     else:
-        estimator, known = first.estimator, first.results
+        saved, known = first.saved, first.results
     progress.step("drawing the predictions")
-    run = summarise(plan, estimator, _config(plan, request, estimator), metrics, known)
+    run = summarise(plan, saved, _config(plan, request, saved), metrics, known)
     folder.save(run, split)
     write_config(folder.final(OPTIONS), {**options, "out": folder.out}, folder.out)
     if page is not None:
@@ -161,7 +163,7 @@ def _train(
 
 def _train_split(
     plan: Plan, number: int, folder: RunFolder, progress: RunProgress
-) -> tuple[dict[str, Any], _Fitted | None]:
+) -> tuple[dict[str, Any], _Outcome | None]:
     """Train and test on one split; if that was done before an interruption, return its result alone."""
     known = folder.split_result(number)
     if known is not None:
@@ -185,7 +187,7 @@ def _train_split(
         **measure(inputs, outputs, fitted.strict, split, plan.metric),
         **({} if plan.positive is None else {"positive": plan.positive}),
         "rule": rule,
-        "floors": floors[rule],
+        **(tested[rule] or {}),
         **tested,
         **fitted.facts,
     }
@@ -198,16 +200,16 @@ def _train_split(
             progress.step("measuring what the degree is worth")
             labelled = split.train.numel() + split.val.numel()
             effort = plan.settings.effort or EFFORT
-            result["degree_effect"] = degree_facts(fitted.estimator, effort, labelled, plan.settings.seed)
-        fitted.estimator.save(folder.path(MODEL))
+            result["degree_effect"] = degree_facts(fitted.saved, effort, labelled, plan.settings.seed)
+        save_model(folder.path(MODEL), fitted.saved)
     result.setdefault("seconds", round(time.monotonic() - start, 3))
     folder.save_split_result(number, result)
     folder.forget(_checkpoint(number))
     return result, fitted
 
 
-class _Fitted(NamedTuple):
-    """An estimator, and the outputs of its model for all items.
+class _Outcome(NamedTuple):
+    """A fitted model, and the outputs for all items.
 
     ``strict`` are those of a model that was fitted on the training part alone, ``refit`` those of the model that is
     saved where it was fitted on training and validation items; None where it is the strict one. ``results`` are the
@@ -215,7 +217,7 @@ class _Fitted(NamedTuple):
     both rules with the weights for another graph, where an ensemble has members that know the nodes of this one.
     """
 
-    estimator: Estimator
+    saved: Fitted
     strict: Any
     refit: Any
     facts: dict[str, Any]
@@ -228,49 +230,48 @@ def _written(outputs: Any) -> Any:
     return None if outputs is None else outputs.astype(np.float32).astype(np.float64)
 
 
-def _network(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) -> _Fitted:
+def _network(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) -> _Outcome:
     log = folder.final(LOGS) / f"split-{number:03}" if plan.settings.log else None
     with (
         progress.training(_label(plan, number), plan.epochs) as callback,
         tensorboard_log(log, callback) as on_epoch,
     ):
         checkpoint = folder.path(_checkpoint(number))
-        estimator = _fit(plan, number, on_epoch=on_epoch, checkpoint=checkpoint, recipe=plan.recipe)
-    history = estimator.history_
+        fitted = _fit(plan, number, on_epoch=on_epoch, checkpoint=checkpoint, recipe=plan.recipe)
+    assert isinstance(fitted.model, NetworkModel)
+    history = fitted.model.history
     facts = {"epochs": history.epochs, "best_epoch": history.best_epoch + 1, "seconds": round(history.seconds, 3)}
     if number:
-        return _Fitted(estimator, predict_checked(estimator, plan.inputs.data), None, facts)
-    results = fitted_results(estimator, plan.inputs.data)
-    return _Fitted(estimator, results[0], None, facts, results)
+        return _Outcome(fitted, fitted.outputs(plan.inputs.data), None, facts)
+    results = fitted.outputs_and_embedding(plan.inputs.data)
+    return _Outcome(fitted, results[0], None, facts, results)
 
 
-def _ensemble(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) -> _Fitted:
+def _ensemble(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) -> _Outcome:
     with progress.candidates(_label(plan, number)) as on_candidate:
-        estimator = _fit(plan, number, on_candidate=on_candidate, checkpoint=folder.path(_checkpoint(number)))
-    ensemble = estimator.model_.ensemble
-    facts = candidate_facts(ensemble, estimator.candidates_, plan.inputs.data.y.numpy(), plan.metric)
+        fitted = _fit(plan, number, on_candidate=on_candidate, checkpoint=folder.path(_checkpoint(number)))
+    assert isinstance(fitted.model, EnsembleModel)
+    ensemble = fitted.model.ensemble
+    facts = candidate_facts(ensemble, fitted.model.candidates, plan.inputs.data.y.numpy(), plan.metric)
     facts |= {"effort": plan.settings.effort or EFFORT, "seconds": round(ensemble.seconds, 3)}
     if ensemble.left_out:
         facts["inductive"] = {"left_out": ensemble.left_out}
-    return _Fitted(estimator, ensemble.strict_proba, ensemble.proba, facts, inductive=ensemble.inductive_proba)
+    return _Outcome(fitted, ensemble.strict_proba, ensemble.proba, facts, inductive=ensemble.inductive_proba)
 
 
-def _machine(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) -> _Fitted:
+def _machine(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) -> _Outcome:
     """The machine chooses its settings by leave-one-out, so a second one is fitted without the validation part."""
     split = plan.splits[number]
     progress.message(f"{_label(plan, number)}: kernel machine on {split.train.numel():,} {plan.inputs.kind}")
     strict = _fit(plan, number, split=replace(split, val=split.val[:0]))
     progress.message(f"{_label(plan, number)}: again, with the {split.val.numel():,} of the validation part")
-    estimator = _fit(plan, number)
-    data = plan.inputs.data
-    return _Fitted(estimator, predict_checked(strict, data), predict_checked(estimator, data), {})
+    fitted, data = _fit(plan, number), plan.inputs.data
+    return _Outcome(fitted, strict.outputs(data), fitted.outputs(data), {})
 
 
-def _fit(plan: Plan, number: int, split: Split | None = None, **options: Any) -> Estimator:
+def _fit(plan: Plan, number: int, split: Split | None = None, **options: Any) -> Fitted:
     inputs = plan.inputs
-    return fit_checked(
-        plan.estimator(number), inputs.data, split or plan.splits[number], inputs.task, inputs.names, **options
-    )
+    return fit_checked(plan.estimator(number), inputs.data, split or plan.splits[number], inputs.names, **options)
 
 
 def _label(plan: Plan, number: int) -> str:
@@ -283,7 +284,7 @@ def _checkpoint(number: int) -> str:
     return f"checkpoint-{number:03}.safetensors"
 
 
-def _config(plan: Plan, request: dict[str, Any], estimator: Estimator) -> dict[str, Any]:
+def _config(plan: Plan, request: dict[str, Any], fitted: Fitted) -> dict[str, Any]:
     """What was trained on which data and how, as plain JSON."""
     inputs = plan.inputs
     return {
@@ -294,8 +295,8 @@ def _config(plan: Plan, request: dict[str, Any], estimator: Estimator) -> dict[s
         **({} if plan.positive is None else {"positive": plan.positive}),
         "files": {part: str(path) for part, path in inputs.files.items()},
         "sizes": inputs.sizes,
-        **_network_config(estimator.preset_ if plan.model == "network" else None),
-        "estimator": {name: value for name, value in estimator.get_params(deep=False).items() if name != "graph"},
+        **_network_config(fitted.model.preset if isinstance(fitted.model, NetworkModel) else None),
+        "estimator": fitted.parameters,
         "seed": plan.settings.seed,
         "device": plan.settings.uses,
         "threads": torch.get_num_threads(),

@@ -6,7 +6,8 @@ the manifest last again. As long as a manifest is in ``unfinished/whole``, a run
 moving the rest. The run is finished once ``unfinished`` has another name, under which it is removed; what a killed
 process has left of it is removed by the next.
 
-Only files that a manifest of the folder lists are replaced or removed, and no link is followed.
+Only files that a manifest of the folder lists are replaced or removed, and no link is followed. The manifest has the
+SHA-256 of every other file and of itself, so that no damaged or swapped file is used in silence.
 """
 
 from __future__ import annotations
@@ -26,13 +27,14 @@ import torch
 from demonet.atomic import PART, locked, replacing
 from demonet.data.splits import Split
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
-from demonet.estimators.checked import Estimator, load_checked
-from demonet.runs.manifest import MANIFEST, damaged, read_manifest, write_manifest
+from demonet.estimators import estimator_class
+from demonet.estimators.base import DEMONetEstimator
 from demonet.runs.outputs import model_card, write_predictions
 from demonet.runs.run import Run
-from demonet.sealed import member, read_sealed, to_json, write_sealed
+from demonet.sealed import member, read_sealed, sha256_of, to_json, write_sealed
 from demonet.tensorfile import pack_texts, read_tensors, unpack_texts, write_tensors
 
+MANIFEST, _MANIFEST = "manifest.json", "demonet-manifest-1"  # and its format
 MODEL, CONFIG, METRICS, SPLIT = "model.safetensors", "config.json", "metrics.json", "split.json"
 OPTIONS = "run.toml"
 PREDICTIONS, PAGE, CARD, ARRAYS = "predictions.csv", "report.html", "MODEL_CARD.md", "run.safetensors"
@@ -97,13 +99,26 @@ def check_out(out: Path, *, resume: bool, overwrite: bool) -> State:
 def _check_ours(out: Path) -> None:
     """Refuse a folder in which a run would replace or remove what no run has written."""
     _check_temporary(out / WORK)
-    whole, listed = out / WORK / WHOLE, _listed(out)
-    if _is_whole(whole):
-        listed |= {name for name in _listed(whole) if not (whole / name).exists()}  # it was moved before a kill
-    for name in FILES:
-        if os.path.lexists(out / name) and name not in listed:
+    whole, moved = out / WORK / WHOLE, {}
+    if _is_whole(whole):  # what was moved before a kill
+        moved = {name: known for name, known in _listed(whole).items() if not (whole / name).exists()}
+    check_listed(out, FILES, _listed(out), moved)
+
+
+def check_listed(out: Path, names: Iterable[str], *manifests: dict[str, str]) -> None:
+    """Refuse to replace or remove links, and files that differ from all manifests.
+
+    Args:
+        out: The folder.
+        names: The files that may be written; those of the manifests may be removed.
+        manifests: The checksum of each file, as it was written last and before.
+    """
+    for name in dict.fromkeys((*names, *(name for manifest in manifests for name in manifest))):
+        path, known = member(out, name), [manifest[name] for manifest in manifests if name in manifest]
+        if path.exists() and not (path.is_file() and sha256_of(path) in known):
+            problem = "changed since it was written" if known else "no manifest of this folder lists this file"
             hint = "use a new folder, or move the file away"
-            raise DemonetError(f"the {MANIFEST} of this folder does not list this file", file=out / name, hint=hint)
+            raise DemonetError(f"{problem}, so it is not replaced", file=path, hint=hint)
 
 
 def _check_temporary(work: Path) -> None:
@@ -119,13 +134,13 @@ def _check_temporary(work: Path) -> None:
         raise DemonetError("not written by a run, so it is not removed", file=min(strange, default=work), hint=hint)
 
 
-def _listed(folder: Path) -> set[str]:
-    """The files that the manifest of a folder lists, if it has one; each is a file of a run."""
-    names = set(read_manifest(folder) or ())
-    for name in names:
+def _listed(folder: Path) -> dict[str, str]:
+    """The checksum of each file that the manifest of a folder lists, if it has one; each is a file of a run."""
+    files = read_manifest(folder) or {}
+    for name in files:
         if name not in FILES and not name.startswith(f"{LOGS}/"):
             raise DemonetError(f"{name!r} is not a file of a run", file=folder / MANIFEST)
-    return names
+    return files
 
 
 def files_of(out: Path) -> list[Path]:
@@ -196,9 +211,7 @@ class RunFolder:
         if not self.ready:
             write_manifest(whole)
         files = _listed(whole)
-        for name in _listed(self.out) - files:
-            member(self.out, name).unlink(missing_ok=True)
-            _remove_empty((self.out / name).parent, self.out)
+        remove_listed(self.out, _listed(self.out).keys() - files)
         for name in (*sorted(files), MANIFEST):
             if (whole / name).exists():  # otherwise it was moved before a kill
                 target = member(self.out, name)
@@ -263,11 +276,13 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _remove_empty(folder: Path, out: Path) -> None:
-    """Remove empty folders from here up to ``out``."""
-    while folder != out and not any(folder.iterdir()):
-        folder.rmdir()
-        folder = folder.parent
+def remove_listed(out: Path, names: Iterable[str]) -> None:
+    """Remove files below a folder, and the folders between that are empty then; no link is followed."""
+    for name in names:
+        path = member(out, name)
+        path.unlink(missing_ok=True)
+        while (path := path.parent) != out and path.is_dir() and not any(path.iterdir()):
+            path.rmdir()
 
 
 def load_run(out: str | Path) -> Run:
@@ -293,10 +308,10 @@ def load_run(out: str | Path) -> Run:
     return Run(config=config, metrics=metrics, **{"edge_count": None} | facts | arrays)
 
 
-def load_estimator(out: str | Path, run: Run) -> Estimator:
+def load_estimator(out: str | Path, run: Run) -> DEMONetEstimator:
     """The model of a finished run, if it is that of the manifest."""
     check_files(Path(out), (MODEL,))
-    return load_checked(Path(out) / MODEL, run.kind, run.task)
+    return estimator_class(run.kind, run.task).load(Path(out) / MODEL)
 
 
 def check_files(out: Path, names: Iterable[str]) -> None:
@@ -355,3 +370,44 @@ def _object(path: Path, keys: Iterable[str]) -> dict[str, Any]:
     if missing := [key for key in keys if key not in value]:
         raise DemonetError(f"{missing[0]!r} is missing", file=path)
     return value
+
+
+def write_manifest(folder: Path) -> None:
+    """Write the manifest of all files in a folder; temporary files that a killed process has left are removed."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / MANIFEST)
+    for path in files:
+        if path.name.endswith(PART):
+            path.unlink()
+    names = [path.relative_to(folder).as_posix() for path in files if not path.name.endswith(PART)]
+    checksums = {name: sha256_of(member(folder, name)) for name in names}
+    write_sealed(member(folder, MANIFEST), {"format": _MANIFEST, "files": checksums})
+
+
+def read_manifest(folder: Path) -> dict[str, str] | None:
+    """The checksum of each file of a run, by its name; None if there is no manifest.
+
+    A name that leads out of the folder is refused, and so is a link.
+    """
+    path = member(folder, MANIFEST)
+    if not path.exists():
+        return None
+    content = read_sealed(path, hint="the run cannot be checked: fit it again, in a new folder")
+    files = content.get("files")
+    if content.get("format") != _MANIFEST or not isinstance(files, dict):
+        raise DemonetError(f"not a manifest of format {_MANIFEST}", file=path)
+    for name in files:
+        member(folder, name)
+    return files
+
+
+def update_manifest(folder: Path, name: str) -> None:
+    """Note that a file of a run has been written again."""
+    files = read_manifest(folder)
+    if files is not None:
+        files[name] = sha256_of(folder / name)
+        write_sealed(folder / MANIFEST, {"format": _MANIFEST, "files": dict(sorted(files.items()))})
+
+
+def damaged(folder: Path, files: dict[str, str], names: Iterable[str]) -> list[str]:
+    """Those of the named files that are missing or differ from the manifest ``files``."""
+    return [name for name in names if not (folder / name).is_file() or sha256_of(folder / name) != files.get(name)]

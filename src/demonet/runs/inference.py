@@ -12,8 +12,8 @@ from torch_geometric.data import Data
 
 from demonet.data.graph_set import GraphSet
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
-from demonet.estimators.checked import Estimator, embed_checked, predict_checked
 from demonet.estimators.closed_form import EnsembleModel
+from demonet.estimators.core import Fitted
 from demonet.options import Reading
 from demonet.runs.evaluate import shown
 from demonet.runs.folder import load_estimator, load_run
@@ -38,10 +38,10 @@ def predict_run(
         features: Its attributes, if the run was trained with attributes; named columns are matched by name.
         reading: What differs from the :class:`~demonet.runs.Reading` of the run, such as ``source="from"``.
     """
-    run, inputs, estimator = _read(out, edges, features, reading)
+    run, inputs, fitted = _read(out, edges, features, reading)
     with fitting_threads(inputs):
-        outputs = predict_checked(estimator, inputs.data)
-        standing = _standing(run, estimator, inputs)
+        outputs = fitted.outputs(inputs.data)
+        standing = _standing(run, fitted, inputs)
     return replace(inputs, standing=standing), run.class_names, outputs.astype(np.float32)
 
 
@@ -52,46 +52,45 @@ def embed_run(
 
     The arguments are those of :func:`predict_run`.
     """
-    _, inputs, estimator = _read(out, edges, features, reading)
+    _, inputs, fitted = _read(out, edges, features, reading)
     with fitting_threads(inputs):
-        return inputs, embed_checked(estimator, inputs.data)
+        return inputs, fitted.embed(inputs.data)
 
 
 def _read(
     out: str | Path, edges: str | Path, features: str | Path | None, changes: dict[str, Any]
-) -> tuple[Run, Inputs, Estimator]:
+) -> tuple[Run, Inputs, Fitted]:
     run = load_run(out)
-    estimator = load_estimator(out, run)
+    fitted = load_estimator(out, run).fitted_
     changes = {name: value for name, value in changes.items() if value is not None}
     reading = replace(Reading(**run.config["reading"]), **changes, items=run.kind)
-    learned = getattr(estimator, "columns_", None)
-    inputs = read_inputs(str(edges), None, None if features is None else str(features), reading, learned)
+    table = None if features is None else str(features)
+    inputs = read_inputs(str(edges), None, table, reading, fitted.columns, tell_direction=False)
     if inputs.kind != run.kind:
         raise DemonetError(f"the file has {inputs.kind}, but the run was trained on {run.kind}", file=edges)
-    _match_edges(run, inputs, estimator, edges)
+    _match_edges(run, inputs, fitted, edges)
     inputs = replace(_match_columns(run, inputs, Path(features or edges)), task=run.task)
     same = inputs.checksums.get("edges") == run.config["asked"].get("edges file") and inputs.ids == run.ids
-    return run, replace(inputs, known=(run.y, run.part) if same else None), estimator
+    return run, replace(inputs, known=(run.y, run.part) if same else None), fitted
 
 
-def _standing(run: Run, estimator: Estimator, inputs: Inputs) -> str:
-    """How many nodes of the fitted graph were recognised, and which test score holds for another graph.
+def _standing(run: Run, fitted: Fitted, inputs: Inputs) -> str:
+    """How many nodes of the fitted graph the prediction recognised, and which test score holds for another graph.
 
     Empty if it makes no difference to the model.
     """
-    model = estimator.model_
+    model = fitted.model
     if not isinstance(model, EnsembleModel) or not model.ensemble.left_out:
         return ""
-    known = model.ensemble.recognise(inputs.data)
-    if known is not None:
-        return f"{known:,} of them known from the fitted graph"
+    if model.ensemble.recognised is not None:
+        return f"{model.ensemble.recognised:,} of them known from the fitted graph"
     scores = [run.metrics["inductive"]["refit"]["test_metric"], run.metrics["test_metric"]]
     if None in scores:
         return "another graph than the fitted one"
     return "another graph than the fitted one: expect test {} {}, not {}".format(run.metric.title, *map(shown, scores))
 
 
-def _match_edges(run: Run, inputs: Inputs, estimator: Estimator, file: str | Path) -> None:
+def _match_edges(run: Run, inputs: Inputs, fitted: Fitted, file: str | Path) -> None:
     """Refuse graphs without nodes; edges that are directed or weighted otherwise than in training are told."""
     for name, graph in zip([""] if run.kind == "nodes" else inputs.ids, inputs.graphs, strict=True):
         if not graph.num_nodes:
@@ -101,7 +100,7 @@ def _match_edges(run: Run, inputs: Inputs, estimator: Estimator, file: str | Pat
         kinds = ("directed", "undirected") if inputs.directed else ("undirected", "directed")
         hint = Hint("{directed} reads them as in training", directed=directed)
         warn(DemonetWarning(f"the edges are {kinds[0]}, those of training were {kinds[1]}", file=file, hint=hint))
-    estimator._match_weights(inputs.graphs, inputs.weighted, file)
+    fitted.match_weights(inputs.graphs, inputs.weighted, file)
 
 
 def _match_columns(run: Run, inputs: Inputs, file: Path) -> Inputs:

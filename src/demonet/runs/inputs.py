@@ -17,8 +17,8 @@ from demonet.data.columns import Columns
 from demonet.data.graph_set import GraphSet
 from demonet.data.ids import LabelTable, ids_of
 from demonet.data.load import load
-from demonet.data.read import ReadOptions, ReadResult, read_problem
-from demonet.data.readers.base import InputFiles
+from demonet.data.read import ReadResult, read_problem
+from demonet.data.readers.base import InputFiles, ReadOptions
 from demonet.distributed.store import Store, is_store
 from demonet.errors import DemonetError
 from demonet.options import Reading
@@ -107,7 +107,13 @@ class Inputs:
 
 
 def read_inputs(
-    edges: str, labels: str | None, features: str | None, reading: Reading, columns: Columns | None = None
+    edges: str,
+    labels: str | None,
+    features: str | None,
+    reading: Reading,
+    columns: Columns | None = None,
+    *,
+    tell_direction: bool = True,
 ) -> Inputs:
     """Read files, a folder, or a data set of the paper.
 
@@ -118,20 +124,15 @@ def read_inputs(
         features: A table or matrix of node attributes, or the name of one in ``edges``.
         reading: How to read them.
         columns: How a table of attributes is encoded, as learned in training.
+        tell_direction: Whether to warn if edges are taken for undirected ones although nobody has said so.
     """
     if _is_name(edges):
         return _known(edges, labels, features, reading)
     if is_store(edges):
         return _stored(Path(edges), labels, features, reading)
-    names = ("source", "target", "weight", "directed", "add_isolated", "id_column", "label_column", "merge")
-    options = ReadOptions(
-        self_loops=reading.self_loops or "drop",
-        ignore=tuple(reading.ignore or ()),
-        columns=columns,
-        **{name: getattr(reading, name) for name in names},
-    )
     opened = InputFiles()
-    found = read_problem(Path(edges), labels, features, options, opened, kind=reading.items, graph=reading.graph)
+    options = ReadOptions(**vars(reading), columns=columns)
+    found = read_problem(Path(edges), labels, features, options, opened, tell_direction=tell_direction)
     given = {"edges": edges, "labels": labels, "features": features}
     files = {part: Path(name) for part, name in given.items() if name is not None and Path(name) in opened.checksums}
     checksums = {part: opened.checksums[path] for part, path in files.items()}

@@ -16,14 +16,15 @@ from demonet.data.load import degrees
 from demonet.data.readers.base import InputFiles
 from demonet.data.splits import Split, fractions
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
-from demonet.estimators.checked import Estimator, estimator_class
+from demonet.estimators import estimator_class
+from demonet.estimators.base import DEMONetEstimator
+from demonet.estimators.closed_form import choose_model
 from demonet.estimators.targets import WEIGHTED
-from demonet.features.blocks import DegreeOneHot
-from demonet.options import Reading, Settings
+from demonet.features.blocks import one_hot_is_dense
+from demonet.options import AUTO_OPTIONS, Effort, Reading, Settings
 from demonet.runs.inputs import Inputs, read_inputs
-from demonet.runs.models import decide_model, model_options
 from demonet.runs.targets import with_targets
-from demonet.train.metrics import METRICS, Metric, metrics_for, positive_class
+from demonet.train.metrics import METRICS, Metric, Task, metrics_for, positive_class
 from demonet.train.objective import OBJECTIVES
 from demonet.train.presets import preset
 from demonet.train.recipes import Trained, family_of
@@ -34,6 +35,7 @@ from demonet.train.recipes import Trained, family_of
 WORK = 300_000_000
 FEATURES_PER_EDGE = 30
 SMALL = 100_000  # below so many edges, one thread is faster than two
+EFFORT: Effort = "standard"
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +55,7 @@ class Plan:
     model_decision: Hint
     recipe: Callable[..., Trained] | None = None  # what trains a network, if not in this process
 
-    def estimator(self, number: int) -> Estimator:
+    def estimator(self, number: int) -> DEMONetEstimator:
         """The untrained estimator for a split."""
         settings = self.settings
         options: dict[str, Any] = {
@@ -221,7 +223,7 @@ def _num_features(inputs: Inputs, blocks: str) -> int:
     if "degree-onehot" in blocks.split("+"):
         every = degrees(inputs.data)
         shape = every.numel(), every.unique().numel() + 1
-        total += shape[0] * shape[1] if DegreeOneHot.is_dense(*shape) else shape[0] + inputs.num_edges
+        total += shape[0] * shape[1] if one_hot_is_dense(*shape) else shape[0] + inputs.num_edges
     for graph in inputs.graphs:
         if graph.x is not None:
             total += graph.x.values().numel() if graph.x.layout == torch.sparse_csr else graph.x.numel()
@@ -240,3 +242,53 @@ def epoch_limit(epochs: int, edges: int, features: int = 0) -> int:
     (1000, 138, 50)
     """
     return min(epochs, max(50, WORK // max(edges + features // FEATURES_PER_EDGE, 1)))
+
+
+def decide_model(settings: Settings, task: Task, columns: int) -> tuple[str, Hint]:
+    """``"auto"``, ``"kernel"`` or ``"network"``, and a line that says which and why.
+
+    ``"auto"`` predicts classes. For one number it gives way to ``"kernel"``, for several columns of labels or numbers
+    to ``"network"``. Without a model, an option that only networks read chooses ``"network"``.
+
+    Args:
+        settings: What was asked for.
+        task: What is predicted.
+        columns: Of the targets.
+    """
+    what = {"classify": "classes", "multilabel": "labels", "regress": "numbers"}[task]
+    chosen = choose_model(task, columns)
+    given = settings.for_networks
+    if settings.model is None and given:
+        name = next(iter(given))
+        return "network", Hint(
+            "model: network ({" + name + "} is read by networks alone; {model} takes several kinds of models)",
+            **{name: given[name], "model": "auto"},
+        )
+    if settings.model == "kernel" and columns > 1:
+        problem = f"'kernel' predicts one class or number, the labels have {columns} columns"
+        raise DemonetError(problem, argument="model", hint=Hint("use {model}", model="network"))
+    if settings.model not in (None, "auto"):
+        return str(settings.model), Hint(f"model: {settings.model}")
+    if chosen == "auto":
+        line = "model: auto (several candidates, weighted by validation and fitted again; {model} trains one network)"
+        return "auto", Hint(line, model="network")
+    for name in AUTO_OPTIONS:
+        if getattr(settings, name) is not None:
+            problem = f"{getattr(settings, name)!r} does not fit the task {task!r}"
+            raise DemonetError(problem, argument=name, hint="only the model 'auto' reads it, which predicts classes")
+    if chosen == "kernel":
+        line = (
+            "model: kernel ('auto' predicts classes, a number is left to the kernel machine; {model} trains a network)"
+        )
+        return chosen, Hint(line, model="network")
+    return chosen, Hint(
+        f"model: network ('auto' predicts one class, {columns} columns of {what} are left to a network)"
+    )
+
+
+def model_options(model: str, settings: Settings) -> dict[str, Any]:
+    """What an estimator is told about a model, besides the options of networks."""
+    if model != "auto":
+        return {"model": model}
+    effort = settings.effort or EFFORT
+    return {"model": model, "effort": effort, "time_limit": settings.time_limit, "metric": settings.metric}

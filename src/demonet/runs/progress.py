@@ -12,13 +12,16 @@ from demonet.train.loop import Epoch
 
 
 class RunProgress:
-    """Callbacks of :func:`~demonet.runs.fit_run`. This class does nothing; subclasses show progress."""
+    """Callbacks of :func:`~demonet.runs.fit_run` and ``compare_run``. It does nothing; subclasses show progress."""
 
     def message(self, text: str) -> None:
         """Called when a step is finished."""
 
     def step(self, what: str) -> None:
         """Called when a step begins that may take long, with what is being done."""
+
+    def cell(self, method: str, split: int, done: int, total: int, result: str) -> None:
+        """Called when a cell of a comparison has ended, ``done`` of ``total``."""
 
     def training(self, label: str, epochs: int) -> AbstractContextManager[Callable[[Epoch], None]]:
         """Called before training with the largest number of epochs; returns a callback for every epoch."""

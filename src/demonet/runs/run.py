@@ -18,10 +18,11 @@ from sklearn.neighbors import KNeighborsRegressor
 from demonet.checks import labelled
 from demonet.data.load import degrees
 from demonet.degree.count import count_degree
-from demonet.estimators.checked import Estimator, fitted_results
-from demonet.runs.evaluate import decided
+from demonet.estimators.core import Fitted
+from demonet.estimators.network import NetworkModel
 from demonet.runs.plan import Plan
 from demonet.train.metrics import METRICS, Metric, Task
+from demonet.train.objective import decided
 
 MAX_TSNE, QUICK_TSNE = 2000, 500  # t-SNE takes seconds for so many items; with `--effort quick`, one
 MAX_COMPONENTS = 200_000  # items that principal components are computed from
@@ -113,7 +114,7 @@ class Run:
 
 def summarise(
     plan: Plan,
-    estimator: Estimator,
+    fitted: Fitted,
     config: dict[str, Any],
     metrics: dict[str, Any],
     results: tuple[NDArray[Any], NDArray[Any]] | None = None,
@@ -121,7 +122,7 @@ def summarise(
     """Predictions, projection and degrees of the model that was trained on the first split.
 
     Args:
-        plan, estimator, config, metrics: Of the run.
+        plan, fitted, config, metrics: Of the run.
         results: Outputs and embedding of all items, where they are known.
     """
     inputs, split, seed = plan.inputs, plan.splits[0], plan.settings.seed
@@ -141,11 +142,11 @@ def summarise(
         drawing = _spring_layout(edges, len(inputs.ids), seed)
     curves: dict[str, Any] = {}
     tasks = None
-    if plan.model == "network":
-        history, tasks = estimator.history_, estimator.model_.tasks.cpu()(seen).numpy()
+    if isinstance(model := fitted.model, NetworkModel):
+        history, tasks = model.history, model.network.tasks.cpu()(seen).numpy()
         curves = {name: getattr(history, name) for name in ("train_loss", "val_loss", "val_metric", "best_epoch")}
         curves["val_metric"] = [value if np.isfinite(value) else None for value in history.val_metric]
-    outputs, embedding = results or fitted_results(estimator, inputs.data)
+    outputs, embedding = results or fitted.outputs_and_embedding(inputs.data)
     return Run(
         kind=inputs.kind,
         config=config,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from demonet.data.readers.tables import is_number
+from demonet.data.values import is_number
 from demonet.errors import DemonetError, Hint
 from demonet.runs.inputs import Inputs
 from demonet.train.metrics import Task

@@ -65,6 +65,7 @@ def fit(
     problem: Problem,
     config: TrainConfig,
     *,
+    choose: bool = True,
     on_epoch: Callable[[Epoch], None] | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int | None = 25,
@@ -80,6 +81,9 @@ def fit(
             added to the loss in training.
         problem: The objective and the data.
         config: Optimizer and early stopping.
+        choose: Whether the validation part chooses the epoch. If not, it is not looked at: all epochs are trained, and
+            the last weights stay. This is how a network is fitted again on training and validation items together,
+            once the number of epochs is known.
         on_epoch: Callback after every epoch.
         checkpoint: File to which the state is saved. If it exists, training resumes from it; one of another
             configuration, objective, model, graph or split is refused.
@@ -88,14 +92,15 @@ def fit(
     """
     objective = problem.objective
     steps = make_steps(model, config, problem.validation.y.device, objective)
-    if steps.size(problem.validation) == 0:
+    if choose and steps.size(problem.validation) == 0:
         raise DemonetError("the validation set is empty", hint="early stopping needs one")
     if checkpoint is not None and not Path(checkpoint).parent.is_dir():
         raise DemonetError("there is no such folder for a checkpoint", file=checkpoint)
     if checkpoint_every is not None and checkpoint_every < 1:
         raise DemonetError(f"checkpoint_every={checkpoint_every} is not at least 1")
     fingerprint = {} if checkpoint is None else fingerprint_of(model, problem, config)
-    history, best, waited = History(metric=objective.metric), copy.deepcopy(model.state_dict()), 0
+    history, waited = History(metric=objective.metric), 0
+    best = copy.deepcopy(model.state_dict()) if choose else {}
     with torch.random.fork_rng(steps.generators):  # leaves the caller's generators as they were
         torch.manual_seed(config.seed)
         if checkpoint is not None and Path(checkpoint).exists():
@@ -106,11 +111,14 @@ def fit(
                 break
             start = time.perf_counter()
             train_loss = _train_epoch(steps, problem, config, number)
+            history.train_loss.append(train_loss)
+            if not choose:
+                history.seconds += time.perf_counter() - start
+                continue
             val_loss, val_metric = steps.evaluate(problem.validation)
             improved, as_good = compare(history, val_loss, val_metric, larger_is_better=objective.larger_is_better)
             if config.choose_by == "loss":
-                improved = as_good = not history.epochs or val_loss < min(history.val_loss)
-            history.train_loss.append(train_loss)
+                improved = as_good = not history.val_loss or val_loss < min(history.val_loss)
             history.val_loss.append(val_loss)
             history.val_metric.append(val_metric)
             if improved:
@@ -124,7 +132,8 @@ def fit(
             if checkpoint is not None and checkpoint_every is not None and (number + 1) % checkpoint_every == 0:
                 facts = {"history": vars(history), "waited": waited}
                 save_checkpoint(checkpoint, model, steps.optimizer, best, fingerprint, facts, steps.device)
-    model.load_state_dict(best)
+    if choose:
+        model.load_state_dict(best)
     return history
 
 
@@ -166,22 +175,6 @@ def fit_together(models: Sequence[nn.Module], problems: Sequence[Problem], confi
         for weights, model in zip(kept, models, strict=True):
             model.load_state_dict(weights)
     return best
-
-
-def fit_epochs(model: nn.Module, problem: Problem, config: TrainConfig) -> History:
-    """Train for exactly ``config.epochs`` epochs and keep the last weights; the validation part is not looked at.
-
-    This is how a network is fitted again on training and validation items together, once :func:`fit` has chosen the
-    number of epochs.
-    """
-    steps = Steps(model, config, problem.validation.y.device, problem.objective)
-    history = History(metric=problem.objective.metric)
-    with torch.random.fork_rng(steps.generators):
-        torch.manual_seed(config.seed)
-        start = time.perf_counter()
-        history.train_loss = [_train_epoch(steps, problem, config, number) for number in range(config.epochs)]
-        history.seconds = time.perf_counter() - start
-    return history
 
 
 def compare(history: History, loss: float, metric: float, *, larger_is_better: bool = True) -> tuple[bool, bool]:

@@ -18,18 +18,20 @@ with :math:`k_{ij}` 1 for known and 0 for unknown entries, and :math:`w_i` the w
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from demonet.checks import check_labels
 from demonet.errors import DemonetError
-from demonet.ops import backend
-from demonet.train.metrics import Metric, Task, find_metric, positive_class
+from demonet.ops.reference import by_class
+from demonet.train.metrics import Array, Metric, Task, find_metric, positive_class
 
 
 @dataclass(frozen=True)
@@ -307,9 +309,7 @@ def objective_from_state(state: dict[str, Any]) -> Objective:
 
 def cross_entropy(scores: Tensor, y: Tensor) -> Tensor:
     """``F.cross_entropy``; on a CPU many items of few classes go class by class, which is three times as fast."""
-    limits = backend.current()
-    few = scores.size(1) < limits.vector_classes
-    if scores.device.type == "cpu" and few and scores.size(0) >= limits.class_major_rows:
+    if by_class(scores.size(0), scores.size(1), scores.device):
         return F.cross_entropy(scores.t()[None], y[None])
     return F.cross_entropy(scores, y)
 
@@ -332,3 +332,17 @@ def _check_columns(y: Tensor, noun: str) -> None:
 def _entry_weights(y: Tensor, weight: Tensor | None) -> Tensor:
     known = ~y.isnan()
     return known.float() if weight is None else known * weight[:, None]
+
+
+def value_of(metric: Metric, task: Task, y: Array, outputs: Array) -> float | None:
+    """A metric of probabilities or values; None where it is not defined."""
+    predicted = decided(task, outputs) if metric.uses == "predictions" else outputs
+    with warnings.catch_warnings():  # scikit-learn warns where a metric is not defined
+        warnings.simplefilter("ignore")
+        value = metric.functions[task](y, predicted, None)
+    return float(value) if np.isfinite(value) else None
+
+
+def decided(task: Task, outputs: Array) -> Array:
+    """Predictions from probabilities or values; of equally probable classes, the first."""
+    return outputs.argmax(1) if task == "classify" else OBJECTIVES[task]().decide(torch.from_numpy(outputs)).numpy()

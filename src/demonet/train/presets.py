@@ -20,7 +20,7 @@ class Preset:
     """A complete configuration, from reading a graph to training a model.
 
     Attributes:
-        name: ``"paper"``, ``"authors"``, ``"default"`` or ``"strong"``.
+        name: ``"paper"``, ``"authors"``, ``"default"``, ``"strong"``, ``"deep-5"`` or ``"deep-12"``.
         family: ``"nodes"`` (without attributes), ``"attributes"`` (nodes with attributes), ``"graphs"``.
         self_loops: Whether self-loops are dropped or kept when data is read:
             ``load(name, self_loops=preset.self_loops)``. Training takes the graph as it is.
@@ -60,13 +60,20 @@ class Preset:
 
 
 # The text of the paper: one-hot degrees without attributes, sum aggregation, concatenation, a softmax layer.
-_PAPER_MODEL = ModelConfig(bias=False)
+_PAPER_MODEL = ModelConfig(scheme="weight", aggr="sum", combine="concat", bias=False)
 # The authors' released code: mean aggregation, addition, biases, a third degree-specific layer, decay on everything.
-_AUTHORS_MODEL = ModelConfig(aggr="mean", combine="add", bias=True, head="degree")
+_AUTHORS_MODEL = _PAPER_MODEL.changed(aggr="mean", combine="add", bias=True, head="degree")
 _AUTHORS = Preset("authors", "nodes", "keep", "adjacency", model=_AUTHORS_MODEL, train=TrainConfig(decay_biases=True))
 # GIN-like layers with a smooth degree term that starts small and has a stronger weight decay than the rest.
 _SMOOTH = ModelConfig(
-    scheme="smooth", combine="add", bias=True, dropout=0.5, degree_scale=0.3, activation="relu", refine=True
+    scheme="smooth",
+    aggr="sum",
+    combine="add",
+    bias=True,
+    dropout=0.5,
+    degree_scale=0.3,
+    activation="relu",
+    refine=True,
 )
 _DEFAULT = Preset(
     "default",
@@ -87,6 +94,36 @@ _STRONG = Preset(
     model=_SMOOTH.changed(aggr="mean", refine=False, norm="batch", stem=True, basis_size=4),
     train=TrainConfig(epochs=300, patience=40, choose_by="loss", lr=0.01, weight_decay=1e-3, degree_decay=4.0),
 )
+
+# Deep networks as tuned ones are: a linear map of the node beside each convolution, a norm, ReLU, dropout. The degree
+# scales the columns of one matrix, and the map of the seed is the linear map beside it.
+_DEEP = _STRONG.model.changed(scheme="scale", stem=False, basis_size=5, dropout=0.2, degree_scale=1.0)
+
+
+def _deep(name: str, layers: int) -> dict[tuple[str, Family], Preset]:
+    """The presets of one depth."""
+    nodes = replace(
+        _STRONG,
+        name=name,
+        model=_DEEP.changed(layers=layers),
+        train=TrainConfig(epochs=2000, patience=300, choose_by="metric", lr=0.01, weight_decay=0.0),
+    )
+    attributes = replace(
+        nodes,
+        family="attributes",
+        features="encoded+structure",
+        model=nodes.model.changed(norm="layer", dropout=0.5),
+        train=replace(nodes.train, lr=0.001, weight_decay=5e-5),
+    )
+    graphs = replace(
+        nodes,
+        family="graphs",
+        features="encoded+constant",
+        model=nodes.model.changed(aggr="sum", pooling="sum"),
+        train=replace(nodes.train, epochs=300, patience=60, lr=0.001, batch_size=64),
+    )
+    return {(name, preset.family): preset for preset in (nodes, attributes, graphs)}
+
 
 PRESETS: dict[tuple[str, Family], Preset] = {
     ("paper", "nodes"): Preset("paper", "nodes", model=_PAPER_MODEL),
@@ -133,6 +170,8 @@ PRESETS: dict[tuple[str, Family], Preset] = {
         model=_SMOOTH.changed(pooling="sum", degree_scale=0.0, basis_size=4),
         train=replace(_STRONG.train, epochs=150, patience=30, batch_size=64, weight_decay=5e-4, degree_decay=40.0),
     ),
+    **_deep("deep-5", 5),
+    **_deep("deep-12", 12),
 }
 
 

@@ -24,13 +24,14 @@ class LabelledBatch:
     """Labelled items and the model inputs that give their scores: ``model(*inputs)[rows]`` are the scores for ``y``.
 
     ``y`` are encoded targets, see :meth:`Objective.encode`. With a ``weight``, one number an item, losses and metrics
-    are weighted means.
+    are weighted means. ``size`` is what the whole batch counts (:meth:`Objective.size`) where this is a part of one.
     """
 
     inputs: tuple[Any, ...]
     rows: Tensor
     y: Tensor
     weight: Tensor | None = None
+    size: float | None = None
 
     @cached_property
     def spread(self) -> tuple[Tensor, Tensor]:
@@ -38,7 +39,8 @@ class LabelledBatch:
         weight = torch.ones_like(self.y, dtype=torch.float32) if self.weight is None else self.weight.float()
         target = self.y.new_zeros(self.inputs[0].layout.num_nodes)
         share = torch.zeros_like(target, dtype=torch.float32)
-        return target.index_copy(0, self.rows, self.y), share.index_copy(0, self.rows, weight / weight.sum())
+        weight = weight / (weight.sum() if self.size is None else self.size)
+        return target.index_copy(0, self.rows, self.y), share.index_copy(0, self.rows, weight)
 
 
 def labels(data: Data | Sequence[Data], objective: Objective | None = None) -> Tensor:

@@ -19,7 +19,7 @@ from demonet.nn.blocks import NeighbourSampler, WholeGraph
 from demonet.nn.models import DegreeNetwork, GraphDEMONet, NodeDEMONet
 from demonet.nn.prepared import GraphUnion
 from demonet.train.batches import NodeBatchProblem, decide_batches
-from demonet.train.loop import Epoch, History, fit, fit_epochs
+from demonet.train.loop import Epoch, History, fit
 from demonet.train.objective import Classify, Objective
 from demonet.train.presets import Family, Preset
 from demonet.train.problem import GraphProblem, NodeProblem, labels
@@ -184,10 +184,7 @@ def _train(
     checkpoint: str | Path | None,
 ) -> Trained:
     config = replace(preset.train, seed=seed)
-    if choose:
-        history = fit(model, problem, config, on_epoch=on_epoch, checkpoint=checkpoint)
-    else:
-        history = fit_epochs(model, problem, config)
+    history = fit(model, problem, config, choose=choose, on_epoch=on_epoch, checkpoint=checkpoint if choose else None)
     objective, chosen = problem.objective, history.best_metric if choose else float("nan")
     tested = evaluate(model, problem.test, objective)[1] if problem.test.rows.numel() else float("nan")
     return Trained(model, objective, features, preset, history, chosen, tested, inputs)

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from demonet.ops.adam import adam
 from demonet.train.capture import Captured
 from demonet.train.config import TrainConfig
 from demonet.train.objective import Classify, Objective
@@ -27,9 +26,11 @@ class Steps:
 
     def __init__(self, model: nn.Module, config: TrainConfig, device: torch.device, objective: Objective) -> None:
         self.model, self.device, self._objective = model, device, objective
-        self.generators = [device] if device.type == "cuda" else []
         on_gpu = device.type == "cuda"
-        self.optimizer = adam(parameter_groups(model, config), config.lr, device, capturable=on_gpu)
+        self.generators = [device] if on_gpu else []
+        rate = torch.tensor(config.lr, device=device) if on_gpu else config.lr  # a captured step reads a tensor anew
+        groups = parameter_groups(model, config)
+        self.optimizer = torch.optim.Adam(groups, lr=rate, fused=True, capturable=on_gpu)
         self._captured: dict[str, tuple[LabelledBatch, Captured]] = {}
 
     def set_lr(self, lr: float) -> None:
@@ -42,7 +43,7 @@ class Steps:
 
     def size(self, batch: LabelledBatch) -> float:
         """How much a batch counts in the mean over an epoch."""
-        return self._objective.size(batch.y, batch.weight)
+        return self._objective.size(batch.y, batch.weight) if batch.size is None else batch.size
 
     def train(self, batch: LabelledBatch) -> float:
         """One optimizer step; returns the loss before it."""
@@ -62,14 +63,20 @@ class Steps:
 
     def _train(self, batch: LabelledBatch) -> Tensor:
         self.optimizer.zero_grad(set_to_none=True)
-        if isinstance(self._objective, Classify):
-            loss = _loss(self.model, batch)
-        else:
-            loss = self._objective.loss(self.model(*batch.inputs)[batch.rows], batch.y, batch.weight)
-        loss = loss + getattr(self.model, "auxiliary_loss", 0.0)
+        loss = self._loss(batch) + getattr(self.model, "auxiliary_loss", 0.0)
         loss.backward()
+        self._add_gradients()
         self.optimizer.step()
         return loss.detach()
+
+    def _loss(self, batch: LabelledBatch) -> Tensor:
+        """The mean loss of a batch."""
+        if isinstance(self._objective, Classify):
+            return _loss(self.model, batch)
+        return self._objective.loss(self.model(*batch.inputs)[batch.rows], batch.y, batch.weight)
+
+    def _add_gradients(self) -> None:
+        """Over processes, add up the gradients of all of them."""
 
     def _call(self, name: str, batch: LabelledBatch, step: Any) -> Tensor:
         """Run a step; on a GPU it is captured once the same batch has come often enough."""

@@ -96,6 +96,7 @@ AFTER: dict[str, Callable[[], nn.Module]] = {
 }
 # The settings of the paper's layer, which are not the layer's defaults.
 PAPER: dict[str, Any] = {"scheme": "weight", "aggr": "sum", "combine": "concat"}
+SMOOTH: dict[str, Any] = {"scheme": "smooth", "aggr": "mean", "combine": "add"}
 
 
 class Stack(nn.Module):
@@ -208,9 +209,8 @@ def _peer(layer: Layer, form: Form = edge_index, after: str = "") -> Build:
 
 def _demo_conv(**options: Any) -> Layer:
     """Our layer with its activation inside."""
-    return lambda width, graph: DEMOConv(
-        width, WIDTH, DegreeTasks.exact(graph.degree), bias=True, act="relu", **options
-    )
+    options = SMOOTH | {"bias": True, "act": "relu"} | options
+    return lambda width, graph: DEMOConv(width, WIDTH, DegreeTasks.exact(graph.degree), **options)
 
 
 def _module(**options: Any) -> Build:
@@ -252,7 +252,8 @@ def _ours(scheme: Scheme, *, prepared: bool) -> Build:
         layout = DegreeLayout.from_edge_index(graph.edge_index, graph.num_nodes)
         x, y = layout.enter(graph.x).to(dtype), layout.enter(graph.y)
         layout = layout.sorted()
-        config = ModelConfig(scheme=scheme, hidden=WIDTH, dropout=0.0, activation="relu", bias=True)
+        shape = PAPER | {"scheme": scheme, "bias": True}
+        config = ModelConfig(**shape, hidden=WIDTH, dropout=0.0, activation="relu")
         tasks = DegreeTasks.exact(graph.degree)
         model = NodeDEMONet(x.size(1), graph.num_classes, tasks, config).to(x.device, dtype)
         share = torch.full((y.numel(),), 1 / y.numel(), device=y.device)

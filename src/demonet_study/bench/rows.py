@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import os
 import platform
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-
-from demonet.errors import DemonetError
 
 
 @dataclass(frozen=True)
@@ -88,19 +85,6 @@ def command_line(words: Sequence[str]) -> str:
             kept.append(word)
         skip = not skip and word == "--out"
     return shlex.join(kept)
-
-
-def read_rows(path: Path) -> list[Row]:
-    """The rows that ``demonet_study.experiments.rows.write_rows`` wrote."""
-    kinds = {"int": int, "float": float, "str": str}
-    with path.open(newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        expected = [field.name for field in fields(Row)]
-        if reader.fieldnames != expected:
-            raise DemonetError(f"columns are {reader.fieldnames}, not those of a bench", file=path, line=1)
-        return [
-            Row(**{field.name: kinds[str(field.type)](line[field.name]) for field in fields(Row)}) for line in reader
-        ]
 
 
 def best(rows: Iterable[Row]) -> dict[str, float]:

@@ -17,7 +17,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from demonet.errors import DemonetError
-from demonet.ops.adam import adam
 
 Precision = Literal["float32", "tf32", "bfloat16", "autocast"]
 PRECISIONS: tuple[Precision, ...] = ("float32", "tf32", "bfloat16", "autocast")
@@ -105,7 +104,7 @@ def training_step(built: Built, mode: Mode = "eager", precision: Precision = "fl
     model.train()
     graphed = "graphed" in mode
     groups = built.groups or [{"params": list(model.parameters())}]
-    optimizer = adam(groups, 0.001, y.device, capturable=graphed)
+    optimizer = torch.optim.Adam(groups, lr=0.001, fused=True, capturable=graphed)
     network = torch.compile(model) if "compiled" in mode else model
     # A captured graph would read casts from the cache of autocast after they are freed.
     cast = partial(torch.autocast, y.device.type, torch.bfloat16, precision == "autocast", cache_enabled=not graphed)

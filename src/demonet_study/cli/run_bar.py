@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+import math
+from typing import TYPE_CHECKING
+
+from demonet.progress import Bar
 
 if TYPE_CHECKING:
     from demonet_study.ledger.job import Job
@@ -13,31 +14,12 @@ if TYPE_CHECKING:
 SECONDS = 30.0  # between two lines without a terminal
 
 
-class RunBar:
-    """A context manager, and the ``on_progress`` callback of :func:`~demonet_study.ledger.work.work`."""
+class RunBar(Bar):
+    """The ``on_progress`` callback of :func:`~demonet_study.ledger.work.work`."""
 
     def __init__(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-        from rich.progress import Progress as Bar
-
-        self.console, self.last = Console(stderr=True), 0.0
-        self.said = (-1, -1)
-        self.bar = Bar(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[shown]}", markup=False),
-            TimeElapsedColumn(),
-            console=self.console,
-            transient=True,
-            disable=not self.console.is_terminal,
-        )
-        self.task = self.bar.add_task("runs", total=None, shown="")
-
-    def __enter__(self) -> Self:
-        self.bar.start()
-        return self
+        super().__init__("runs", seconds=SECONDS)
+        self.last, self.said = -math.inf, (-1, -1)
 
     def __call__(self, progress: Progress) -> None:
         """Show the progress."""
@@ -46,17 +28,10 @@ class RunBar:
         counts = progress.done, progress.failed
         ended = sum(counts) == progress.wanted
         now = run_name(progress.running[0]) if progress.running else "" if ended else "waiting for another process"
-        if self.console.is_terminal:
-            self.bar.update(self.task, description=now, completed=progress.done, total=progress.wanted, shown=shown)
-        elif time.monotonic() - self.last >= SECONDS or (not progress.running and counts != self.said):
-            self.last, self.said = time.monotonic(), counts
-            line = ", ".join(filter(None, (f"{progress.done:,} of {progress.wanted:,} runs", shown, now)))
-            self.console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.bar.stop()
+        self.show(progress.done, progress.wanted, label=now, now=shown)
+        if self.due or (not self.console.is_terminal and not progress.running and counts != self.said):
+            self.said = counts
+            self.line(", ".join(filter(None, (f"{progress.done:,} of {progress.wanted:,} runs", shown, now))))
 
 
 def run_name(job: Job) -> str:

@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 
 from demonet import methods
 from demonet.data.splits import Split
-from demonet.methods.auto import Auto
+from demonet.ensemble.auto import Auto
 from demonet.methods.base import Method, labels
 from demonet.methods.closed_form import ARMS, Kernel
 from demonet.runs.measure import Meter
@@ -45,10 +45,10 @@ def both_rules(job: Job, device: str = "cpu") -> Outcome:
     fitted = made.fit(data, split, job.seed)
     extra: dict[str, Any] = {"validation": fitted.score(split.val, y), "split": split.hash}
     if isinstance(fitted, Kernel):
-        settings = fitted.chosen[1]
+        settings = fitted.chosen["settings"]
         # A graph kernel without its pooled part (WL and structure alone) does not read the other fields.
-        extra["degree"] = float(np.mean([s.degree if getattr(s, "pooled", 1.0) else 0.0 for s in settings]))
-        extra["task"] = fitted.machine.task_
+        extra["degree"] = float(np.mean([s["degree"] if s.get("pooled", 1.0) else 0.0 for s in settings]))
+        extra["task"] = fitted.chosen["task"]
     if isinstance(fitted, Kernel) and fitted.settings.degree != "best":  # the arms are compared under strict alone
         return Outcome(fitted.score(split.test, y), meter.seconds, meter.peak_memory_mb, extra)
     again = fitted.refit(data, split, job.seed)

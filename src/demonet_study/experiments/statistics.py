@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from scipy import stats
@@ -16,6 +17,8 @@ from scipy import stats
 from demonet.errors import DemonetError
 from demonet.runs.statistics import Difference, difference_of, holm, paired
 from demonet_study.protocol import FRESH, folds_of, train_share
+
+LEVEL = 0.05  # a smaller p is significant
 
 
 def ratio_of(split: str) -> float:
@@ -68,20 +71,57 @@ def _pooled_error(errors: Sequence[float], freedoms: Sequence[float]) -> tuple[f
 
 
 @dataclass(frozen=True)
-class Against:
-    """A method against a baseline on the same splits.
+class Comparison:
+    """A method against another on the same splits, on one data set or over several.
 
-    ``corrected`` and ``over_splits`` are p for new data and over splits, after Holm's correction.
+    Attributes:
+        subject, rival: The two methods.
+        difference: Subject minus rival; None without paired runs.
+        over: The data set, or a name for several.
+        sets: Data sets with paired runs.
+        missing: Data sets that lack runs.
+        corrected, over_splits: p for new data and over splits, after Holm's correction; NaN while runs are missing.
     """
 
-    method: str
-    baseline: str
-    difference: Difference
-    corrected: float
-    over_splits: float
+    subject: Any
+    rival: Any
+    difference: Difference | None
+    over: str = ""
+    sets: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    corrected: float = math.nan
+    over_splits: float = math.nan
+
+    @classmethod
+    def over_sets(
+        cls, subject: Any, rival: Any, over: str, compared: Mapping[str, tuple[Difference | None, bool]], **more: Any
+    ) -> Self:
+        """From the difference on each data set, None without paired runs, and whether no run is missing there."""
+        found = {name: one for name, (one, _) in compared.items() if one is not None}
+        missing = tuple(name for name, (_, whole) in compared.items() if not whole)
+        difference = pooled(list(found.values())) if found else None
+        return cls(subject, rival, difference, over, tuple(found), missing, **more)
+
+    def way(self, p: float) -> int:
+        """1 if the subject is significantly above the rival by this p, -1 if it is below, otherwise 0."""
+        if self.difference is None or not p < LEVEL:
+            return 0
+        return 1 if self.difference.mean > 0 else -1
 
 
-def against_each(runs: Mapping[str, Sequence[float]], baselines: Sequence[str], ratio: float = 0.0) -> list[Against]:
+C = TypeVar("C", bound=Comparison)
+
+
+def with_holm(family: Sequence[C]) -> list[C]:
+    """Apply Holm's correction. Comparisons that lack runs count as members of the family, but get no p."""
+    made = [None if one.missing else one.difference for one in family]
+    corrected = holm([one.p if one else math.nan for one in made])
+    over_splits = holm([one.splits_p if one else math.nan for one in made])
+    every = zip(family, corrected, over_splits, strict=True)
+    return [replace(one, corrected=p, over_splits=splits_p) for one, p, splits_p in every]
+
+
+def against_each(runs: Mapping[str, Sequence[float]], baselines: Sequence[str], ratio: float = 0.0) -> list[Comparison]:
     """Compare every method that is not a baseline with every baseline; Holm's correction covers all comparisons.
 
     Args:
@@ -92,14 +132,16 @@ def against_each(runs: Mapping[str, Sequence[float]], baselines: Sequence[str], 
     enough = {name: values for name, values in runs.items() if len(values) > 1}
     rivals = [name for name in baselines if name in enough]
     methods = [name for name in enough if name not in baselines]
-    pairs = [(method, rival) for method in methods for rival in rivals]
-    found = [paired(enough[method], enough[rival], ratio) for method, rival in pairs]
-    corrected, over_splits = holm([one.p for one in found]), holm([one.splits_p for one in found])
-    every = zip(pairs, found, corrected, over_splits, strict=True)
-    return [Against(*pair, one, p, splits_p) for pair, one, p, splits_p in every]
+    return with_holm(
+        [
+            Comparison(method, rival, paired(enough[method], enough[rival], ratio))
+            for method in methods
+            for rival in rivals
+        ]
+    )
 
 
-def against_best(runs: Mapping[str, Sequence[float]], baselines: Sequence[str], ratio: float = 0.0) -> list[Against]:
+def against_best(runs: Mapping[str, Sequence[float]], baselines: Sequence[str], ratio: float = 0.0) -> list[Comparison]:
     """Compare every method that is not a baseline with the baseline of the highest mean.
 
     The best baseline is found from the same runs. So every method is compared with every baseline, Holm's correction
@@ -108,7 +150,7 @@ def against_best(runs: Mapping[str, Sequence[float]], baselines: Sequence[str], 
     """
     rivals = [name for name in baselines if len(runs.get(name, ())) > 1]
     best = max(rivals, key=lambda name: statistics.mean(runs[name]), default=None)
-    return [one for one in against_each(runs, baselines, ratio) if one.baseline == best]
+    return [one for one in against_each(runs, baselines, ratio) if one.rival == best]
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib import import_module, metadata
@@ -87,7 +86,7 @@ class Stamp:
     """What a run was made with. Only runs with equal stamps are averaged.
 
     Attributes:
-        code: Hash of the source that numbers depend on.
+        code: Hash of the source that numbers may depend on.
         libraries: Versions of Python and of the libraries, as written by :func:`canonical`.
         device: ``"cpu"``, or the name of the GPU.
         data: Hash of the files of the data set; empty for generated graphs.
@@ -135,40 +134,23 @@ def _find_kind(kind: str) -> tuple[str, str]:
 LIBRARIES = ("torch", "torch_geometric", "numpy", "scipy", "scikit-learn", "networkx", "gensim")
 SOURCE = Path(demonet.__file__).parents[1]  # the folder of both packages
 PROJECT = ("demonet", "demonet_study")
-# Packages whose every file counts, because methods are imported by name.
-PACKAGES = (
-    *(
-        f"demonet/{name}"
-        for name in ("data", "degree", "features", "ops", "nn", "kernels", "closedform", "train", "methods")
-    ),
-    "demonet_study/methods",
+# Folders that show or store numbers, or read users' own files: no number of a run depends on them.
+_NOT_COUNTED = (
+    *(f"demonet/{name}/" for name in ("cli", "distributed", "estimators", "report", "runs")),
+    *(f"demonet_study/{name}/" for name in ("cli", "ledger", "report")),
 )
-# Besides these, the module of the kind counts, with all its imports; but not the ledger, which only stores runs.
-_NOT_COUNTED = "demonet_study/ledger/"
 
 
 def stamp(kind: str, dataset: str, device: str = "cpu") -> Stamp:
     """The stamp of a run made now: its kind, its data set, and its device (``"cpu"``, ``"cuda"``, ``"cuda:1"``)."""
-    return Stamp(code(kind), libraries(), device_name(device), data_hash(dataset))
+    _find_kind(kind)
+    return Stamp(code(), libraries(), device_name(device), data_hash(dataset))
 
 
-def code(kind: str) -> str:
-    """Hash of the source for one kind of run. Files are read again only when they have changed."""
-    module, _ = _find_kind(kind)
-    files = {path.relative_to(SOURCE).as_posix() for name in PACKAGES for path in (SOURCE / name).rglob("*.py")}
-    return _hash(tuple((name, *_version(SOURCE / name)) for name in sorted(files | imported_files(module))))
-
-
-def imported_files(module: str) -> set[str]:
-    """The files of both packages that a module consists of: its own and, transitively, those that it imports."""
-    found: set[str] = set()
-    waiting = _files_of(module)
-    while waiting:
-        name = waiting.pop()
-        if name not in found:
-            found.add(name)
-            waiting += _imports(name, *_version(SOURCE / name))
-    return found
+def code() -> str:
+    """Hash of the source. Files are read again only when they have changed."""
+    files = (path.relative_to(SOURCE).as_posix() for name in PROJECT for path in (SOURCE / name).rglob("*.py"))
+    return _hash(tuple((name, *_version(name)) for name in sorted(files) if not name.startswith(_NOT_COUNTED)))
 
 
 def normalized(source: str) -> str:
@@ -213,9 +195,9 @@ def data_hash(dataset: str) -> str:
     return _sha256(f"{file.name} {file.sha256}" for file in CATALOG[dataset].files)
 
 
-def _version(path: Path) -> tuple[int, int]:
+def _version(name: str) -> tuple[int, int]:
     """Modification time and size of a file: while these stay the same, its content is taken to be the same."""
-    found = path.stat()
+    found = (SOURCE / name).stat()
     return found.st_mtime_ns, found.st_size
 
 
@@ -226,42 +208,13 @@ def _hash(files: tuple[tuple[str, int, int], ...]) -> str:
 
 @cache
 def _normalized(name: str, *version: int) -> str:
-    with _reading(SOURCE / name) as source:
-        return normalized(source)
-
-
-@cache
-def _imports(name: str, *version: int) -> list[str]:
-    """The files that a file imports, at its top or inside a function."""
-    modules: set[str] = set()
-    with _reading(SOURCE / name) as source:
-        tree = ast.parse(source)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            modules |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            modules |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return [file for module in sorted(modules) for file in _files_of(module)]
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[str]:
-    """The text of a source file, which may be changing at this moment."""
+    path = SOURCE / name
     try:
-        yield path.read_text(encoding="utf-8")
-    except SyntaxError as error:
+        return normalized(path.read_text(encoding="utf-8"))
+    except SyntaxError as error:  # the file may be changing at this moment
         raise DemonetError(f"cannot parse the source: {error.msg}", file=path, line=error.lineno) from error
     except UnicodeDecodeError as error:
         raise DemonetError(f"cannot read the source: {error}", file=path) from error
-
-
-def _files_of(module: str) -> list[str]:
-    """The file of a module of the two packages; empty for other modules and for names inside a module."""
-    package, *names = module.split(".")
-    path = Path(package, *names)
-    found = (path.with_suffix(".py"), path / "__init__.py") if package in PROJECT and names else ()
-    files = [file.as_posix() for file in found if (SOURCE / file).is_file()]
-    return [name for name in files if not name.startswith(_NOT_COUNTED)]
 
 
 def _is_text(body: list[ast.stmt]) -> bool:

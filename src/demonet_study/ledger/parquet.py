@@ -41,7 +41,7 @@ def read_parquet(path: Path) -> list[RunRow]:
     check_runs(rows, path)
     if len({row[0] for row in rows}) < len(rows):
         raise DemonetError("contains the same run twice", file=path)
-    if metadata.get(_DIGEST) not in (None, _digest(rows)):  # the first files had none
+    if metadata.get(_DIGEST) != _digest(rows):
         raise DemonetError("checksum mismatch: the file is damaged", file=path)
     return rows
 

@@ -9,7 +9,7 @@ import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, astuple
+from dataclasses import astuple
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from demonet.errors import DemonetError
 from demonet.sealed import canonical
 from demonet_study.ledger.job import Cell, Job, Outcome, Result, Stamp
 
-VERSION = 2  # 1: without digests
+VERSION = 2
 _APPLICATION_ID = 0x44454D4F  # "DEMO"; SQLite reserves a header field for it
 _TIMEOUT = 60.0  # seconds to wait for another process to finish writing
 _NEW = "move the file away to start a new ledger"
@@ -58,7 +58,7 @@ def key(job: Job, stamp: Stamp) -> str:
     >>> key(job, made) == key(job, made), key(job, made) == key(Job(job.cell, 1), made)
     (True, False)
     """
-    return hashlib.sha256(canonical(asdict(job) | asdict(stamp)).encode()).hexdigest()
+    return hashlib.sha256(canonical({"cell": vars(job.cell), "seed": job.seed, **vars(stamp)}).encode()).hexdigest()
 
 
 def digest_of(run: Sequence[Any]) -> str:
@@ -160,8 +160,6 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
         _create(connection, path)
     if _pragma(connection, "application_id") != _APPLICATION_ID:
         raise DemonetError("an SQLite database, but not a ledger", file=path)
-    if _pragma(connection, "user_version") == 1:
-        _add_digests(connection)
     version = _pragma(connection, "user_version")
     if version != VERSION:
         hint = "written by a newer demonet" if version > VERSION else None
@@ -175,9 +173,6 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
         raise DemonetError(f"damaged ledger: {found}", file=path, hint=_NEW)
     if _columns(connection) != _expected_columns():  # a damaged name or comment would shift the values of all rows
         raise DemonetError("damaged ledger: its table has other columns", file=path, hint=_NEW)
-    if connection.execute("SELECT 1 FROM runs WHERE state = 'done' AND digest IS NULL LIMIT 1").fetchone():
-        with transaction(connection):
-            seal(connection)
 
 
 def _enable_wal(connection: sqlite3.Connection) -> str:
@@ -208,23 +203,8 @@ def _create(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
-def _add_digests(connection: sqlite3.Connection) -> None:
-    """Bring a ledger of version 1 to this one. No run is lost; digests are made by :func:`seal`."""
-    with transaction(connection):
-        if _pragma(connection, "user_version") == 1:  # otherwise another process was faster
-            connection.execute("ALTER TABLE runs ADD COLUMN digest TEXT")
-            connection.execute(f"PRAGMA user_version = {VERSION}")
-
-
-def seal(connection: sqlite3.Connection) -> None:
-    """Give a digest to finished runs that have none: imported ones, and those that a version 1 has recorded."""
-    query = f"SELECT {', '.join(RUN)} FROM runs WHERE state = 'done' AND digest IS NULL"
-    rows = [(digest_of(row), row[0]) for row in connection.execute(query).fetchall()]
-    connection.executemany("UPDATE runs SET digest = ? WHERE key = ?", rows)
-
-
 def _columns(connection: sqlite3.Connection) -> set[tuple[Any, ...]]:
-    """Name, type, whether it may be NULL and default of each column; their order depends on the first version."""
+    """Name, type, whether it may be NULL and default of each column."""
     query = "SELECT name, type, \"notnull\", dflt_value, pk FROM pragma_table_info('runs')"
     return set(connection.execute(query).fetchall())
 

@@ -36,7 +36,6 @@ from demonet_study.ledger.schema import (
     outcome_row,
     plain_errors,
     result_of,
-    seal,
     stamp_of,
     transaction,
 )
@@ -220,10 +219,10 @@ class Ledger:
                 warnings.warn(text, DemonetWarning, stacklevel=2)
             new = [row for row in rows if row[0] not in done]
             self._connection.executemany(
-                f"INSERT OR REPLACE INTO runs ({', '.join(RUN)}, state) VALUES ({', '.join('?' * len(RUN))}, 'done')",
-                new,
+                f"INSERT OR REPLACE INTO runs ({', '.join(SEALED)}, state) "
+                f"VALUES ({', '.join('?' * len(SEALED))}, 'done')",
+                [(*row, digest_of(row)) for row in new],
             )
-            seal(self._connection)
         return len(new)
 
     def export_runs(self, path: str | Path) -> int:

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 
 from demonet.errors import DemonetError
-from demonet.features.union import Float, GraphUnion
+from demonet.features.graph import Float, GraphUnion
 from demonet.kernels import WLSubtreeKernel
 from demonet.kernels.base import Expansion, GraphKernel
 from demonet.methods.base import at_least, register

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 from demonet.report.page import Section, Table, Text
-from demonet.report.table_cells import Beside, Cell, Column
-from demonet_study.report.grid import p_text
+from demonet.report.table_cells import Cell, Column
+from demonet_study.report.grid import NOT_YET, difference_cell, p_text
 from demonet_study.report.hypotheses import ALL, CLAIMS, Answer, Claim, ClaimVerdict, MethodPreset
 from demonet_study.report.names import method_name, set_name
 
@@ -22,7 +21,6 @@ splits” is the p of an ordinary paired t-test: it speaks of other random split
 and no verdict depends on it. A claim holds for a method if the method is above every rival over all data sets, and \
 does not hold if it is below one of them. This may be due to some data sets only: see the second table of each claim. \
 Generated graphs do not count in the mean over all data sets."""
-_CELL = {"holds": "above", "does not hold": "below"}
 
 
 def claim_sections(verdicts: Sequence[ClaimVerdict], answers: Sequence[Answer]) -> list[Section]:
@@ -98,14 +96,11 @@ def _cross(answers: Sequence[Answer]) -> tuple[list[Column], list[list[Cell]]]:
 
 
 def _cell(one: Answer) -> Cell:
-    note = ""
-    if not math.isnan(one.corrected):
-        note = f"p {p_text(one.corrected)}; over splits {p_text(one.splits_corrected)}"
+    note = f"p {p_text(one.corrected)}; over splits {p_text(one.over_splits)}"
     if one.verdict == "not yet run":
         sets = {*one.sets, *one.missing}
-        note = f"{len(sets) - len(one.missing)} of {len(sets)} sets" if one.runs else "not yet run"
-    verdict = _CELL.get(one.verdict)
-    return Beside(one.difference, (one.high - one.low) / 2, verdict=verdict, note=note)  # type: ignore[arg-type]
+        note = f"{len(sets) - len(one.missing)} of {len(sets)} sets" if one.difference else NOT_YET
+    return difference_cell(one, note)
 
 
 def _name(method: MethodPreset) -> str:

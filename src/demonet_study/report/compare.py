@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from demonet.data.catalog import CATALOG
 from demonet.report.chart import Axis, Chart, Panel, Series
 from demonet.report.page import Section, Table
-from demonet.report.table_cells import Beside, Cell, Column
-from demonet_study.experiments.statistics import Against, Ranks, against_best, average_ranks, ratio_of
-from demonet_study.report.grid import LEVEL, NOT_YET, ResultRow, difference_cell, p_text
+from demonet.report.table_cells import Cell, Column
+from demonet_study.experiments.statistics import LEVEL, Comparison, Ranks, against_best, average_ranks, ratio_of
+from demonet_study.report.grid import ResultRow, difference_cell, p_text
 from demonet_study.report.names import BY_DEGREE, OURS, colour_of, group_of, kind_of, set_name
 
 
@@ -21,14 +21,14 @@ def under_paper_splits(rows: Sequence[ResultRow]) -> list[ResultRow]:
 
 def against_best_table(rows: Sequence[ResultRow], *, anchor: str) -> Section | None:
     """Each of our methods against the best baseline of each data set, floors included, on the same splits."""
-    found: dict[tuple[str, str], Against] = {}
+    found: dict[tuple[str, str], Comparison] = {}
     for dataset in dict.fromkeys(row.dataset for row in rows):
         here = [row for row in rows if row.dataset == dataset]
         ours = [row for row in here if group_of(row.method) == OURS]
         rivals = [row for row in here if row not in ours and row.whole]
         values = {row.name: row.values for row in (*ours, *rivals)}
         for one in against_best(values, [row.name for row in rivals], ratio_of(here[0].split)):
-            found[one.method, dataset] = one
+            found[one.subject, dataset] = one
     if not found:
         return None
     sets = list(dict.fromkeys(dataset for _, dataset in found))
@@ -44,10 +44,8 @@ def against_best_table(rows: Sequence[ResultRow], *, anchor: str) -> Section | N
     return Table(columns, cells, caption, sortable=True, title=title, anchor=anchor, below=True)
 
 
-def _gap(found: Against | None) -> Cell:
-    if found is None:
-        return Beside(math.nan, math.nan, note=NOT_YET)
-    return difference_cell(found.difference, found.corrected, f"p {p_text(found.corrected)}, {found.baseline}")
+def _gap(found: Comparison | None) -> Cell:
+    return difference_cell(found, f"p {p_text(found.corrected)}, {found.rival}" if found else "")
 
 
 def ranked(rows: Sequence[ResultRow]) -> Ranks:

@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from demonet.report.table_cells import Beside, Verdict
-from demonet.runs.statistics import Difference
+from demonet_study.experiments.statistics import Comparison
 from demonet_study.report.names import COMPARED, FLOORS, OURS, group_of, method_name, set_name
 
 ROUNDING = 0.0005
 """Printed numbers have three digits; smaller differences count as none."""
 NOT_YET = "not yet run"
-LEVEL = 0.05
-"""Differences with a smaller p are marked."""
 
 
 @dataclass(frozen=True)
@@ -180,12 +178,13 @@ def two_deviations(row: ResultRow) -> float:
     return 2 * max((value for value in (row.std, row.paper_std) if not math.isnan(value)), default=math.nan)
 
 
-def difference_cell(difference: Difference, p: float, note: str) -> Beside:
-    """A difference ± half its interval as a cell of the page, marked if p is small."""
-    found: Verdict | None = None
-    if p < LEVEL:
-        found = "above" if difference.mean > 0 else "below"
-    return Beside(difference.mean, (difference.high - difference.low) / 2, verdict=found, note=note)
+def difference_cell(found: Comparison | None, note: str = "") -> Beside:
+    """A difference ± half its interval as a cell of the page, marked if its corrected p is small."""
+    if found is None or found.difference is None:
+        return Beside(math.nan, math.nan, note=note or NOT_YET)
+    marks: dict[int, Verdict] = {1: "above", -1: "below"}
+    half = (found.difference.high - found.difference.low) / 2
+    return Beside(found.difference.mean, half, verdict=marks.get(found.way(found.corrected)), note=note)
 
 
 def p_text(p: float) -> str:

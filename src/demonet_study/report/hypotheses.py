@@ -12,17 +12,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from demonet import methods
 from demonet.data.catalog import find
-from demonet.runs.statistics import Difference, holm, paired
+from demonet.runs.statistics import Difference, paired
 from demonet_study.experiments.default import ARMS, GENERATED, KERNEL
 from demonet_study.experiments.methods import family_in_catalog
-from demonet_study.experiments.statistics import pooled, ratio_of
+from demonet_study.experiments.statistics import Comparison, ratio_of, with_holm
 from demonet_study.protocol import FRESH
-from demonet_study.report.grid import LEVEL, ResultRow
+from demonet_study.report.grid import ResultRow
 from demonet_study.report.names import NODE_FLOORS
 from demonet_study.report.parts import default, graphs, nodes, splits
 from demonet_study.report.standing import STRICT
@@ -71,40 +71,24 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """One comparison, on one set or over all.
+class Answer(Comparison):
+    """One comparison of a claim, on one data set or over all: whether the subject is above the rival.
 
     Attributes:
         claim: Name of the claim.
-        subject, rival: The claim says that the subject is above the rival.
-        over: The data set, or ``"all sets"``.
-        sets: Data sets with runs of both.
-        missing: Data sets on which runs are missing.
-        difference, low, high: Mean difference with its 95 % interval; NaN without runs.
-        p, corrected: Two-sided for new data, before and after Holm's correction; NaN without runs, corrected only if
-            none is missing.
-        splits_p, splits_corrected: The same over splits. No verdict depends on them.
-        runs: Number of paired runs; the smallest of all sets.
         beside: Whether it is a further comparison, see :class:`Claim`.
-        verdict: The answer in words.
     """
 
-    claim: str
-    subject: MethodPreset
-    rival: MethodPreset
-    over: str
-    sets: tuple[str, ...]
-    missing: tuple[str, ...]
-    difference: float
-    low: float
-    high: float
-    p: float
-    splits_p: float
-    corrected: float
-    splits_corrected: float
-    runs: int
-    beside: bool
-    verdict: Words
+    claim: str = ""
+    beside: bool = False
+
+    @property
+    def verdict(self) -> Words:
+        """The answer in words."""
+        if self.missing or self.difference is None:
+            return "not yet run"
+        ways: dict[int, Words] = {1: "holds", -1: "does not hold", 0: "undecided"}
+        return ways[self.way(self.corrected)]
 
 
 @dataclass(frozen=True)
@@ -226,11 +210,12 @@ def _of_claim(claim: Claim, rows: Sequence[ResultRow]) -> Iterator[Answer]:
                 for name in claim.sets
                 if all(_applies(method.name, name) for method in (subject, rival))
             }
-            over_all.append(_answer(claim, subject, rival, ALL, compared, beside))
+            more = {"claim": claim.name, "beside": beside}
+            over_all.append(Answer.over_sets(subject, rival, ALL, compared, **more))
             compared |= {name: _on_set(table, claim.splits(name), name, subject, rival) for name in claim.generated}
-            single += [_answer(claim, subject, rival, name, {name: one}, beside) for name, one in compared.items()]
-        yield from _corrected(over_all)
-        yield from _corrected(single)
+            single += [Answer.over_sets(subject, rival, name, {name: one}, **more) for name, one in compared.items()]
+        yield from with_holm(over_all)
+        yield from with_holm(single)
 
 
 def _applies(method: str, dataset: str) -> bool:
@@ -261,46 +246,3 @@ def _on_set(
     ratios = [ratio_of(protocol) for protocol in protocols]
     tested = math.fsum(ratio / (1 + ratio) for ratio in ratios) / len(ratios)
     return paired(first, second, tested / (1 - tested)), all(row.whole for row in there)
-
-
-def _answer(
-    claim: Claim,
-    subject: MethodPreset,
-    rival: MethodPreset,
-    over: str,
-    compared: Mapping[str, tuple[Difference | None, bool]],
-    beside: bool,
-) -> Answer:
-    """An answer before Holm's correction, which needs all answers; until then, "undecided" means that there is one."""
-    found = {name: one for name, (one, _) in compared.items() if one is not None}
-    missing = tuple(name for name, (_, whole) in compared.items() if not whole)
-    whole = pooled(list(found.values())) if found else None
-    numbers = (whole.mean, whole.low, whole.high, whole.p, whole.splits_p) if whole else (math.nan,) * 5
-    return Answer(
-        claim.name,
-        subject,
-        rival,
-        over,
-        tuple(found),
-        missing,
-        *numbers,
-        corrected=math.nan,
-        splits_corrected=math.nan,
-        runs=whole.runs if whole else 0,
-        beside=beside,
-        verdict="not yet run" if missing or not compared else "undecided",
-    )
-
-
-def _corrected(family: Sequence[Answer]) -> Iterator[Answer]:
-    """Apply Holm's correction. Comparisons that lack runs count as members of the family, but decide nothing yet."""
-    made = [answer.verdict != "not yet run" for answer in family]
-    corrected, over_splits = (
-        holm([p if known else math.nan for p, known in zip(ps, made, strict=True)])
-        for ps in ([answer.p for answer in family], [answer.splits_p for answer in family])
-    )
-    for answer, p, splits_p in zip(family, corrected, over_splits, strict=True):
-        verdict = answer.verdict
-        if verdict == "undecided" and p < LEVEL:
-            verdict = "holds" if answer.difference > 0 else "does not hold"
-        yield replace(answer, corrected=p, splits_corrected=splits_p, verdict=verdict)

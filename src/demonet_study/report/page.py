@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,10 +12,10 @@ from demonet.report.page import Facts, Figure, Legend, Page, Section, Table, Tex
 from demonet.report.table_cells import Beside, Cell, Column, Verdict
 from demonet_study.report import parts as registry
 from demonet_study.report.claims import claim_sections
-from demonet_study.report.grid import Grid, ResultRow, beside, grids, verdict
+from demonet_study.report.grid import NOT_YET, Grid, ResultRow, beside, grids, verdict
 from demonet_study.report.hypotheses import CLAIMS, WORDS, ClaimVerdict, answers, verdicts
 from demonet_study.report.parts.part import Part, Shown
-from demonet_study.report.reasons import count_table, miss_sections, misses
+from demonet_study.report.reasons import count_table, counts, miss_sections, misses
 
 Rows = Mapping[str, Sequence[ResultRow]]  # of each part
 Extras = Mapping[str, Any]  # the extra data of the parts that have any
@@ -84,15 +83,16 @@ def paper_page(rows: Rows, *, facts: Mapping[str, Any], extras: Extras | None = 
 def _opening(printed: Sequence[ResultRow], judged: Sequence[ClaimVerdict]) -> list[Section]:
     """What came out: printed cells of DEMO-Net that are alike, above and below, and a sentence for each claim."""
     ours = [row for row in printed if row.preset in ("paper", "authors") and not math.isnan(row.paper)]
-    found = Counter(verdict(row) for row in ours)
-    alike, run = found["same"] + found["near"], len(ours) - found[None]
-    counts: dict[str, Cell] = {"like the printed number": alike, "above it": found["above"], "below it": found["below"]}
-    if found[None]:
-        counts["not yet run"] = found[None]
+    found = counts(ours)
+    alike, missing = found["same"] + found["near"], found[NOT_YET]
+    shown: dict[str, Cell] = {"like the printed number": alike, "above it": found["above"], "below it": found["below"]}
+    if missing:
+        shown[NOT_YET] = missing
     told = [
-        f"The paper prints {len(ours)} cells of DEMO-Net that we compare with. Of the {run} that were run, {alike} are "
-        f"like the printed number ({found['same']} with it inside our 95\u00a0% interval, {found['near']} less than "
-        f"two standard deviations away), {found['above']} are above it and {found['below']} below."
+        f"The paper prints {len(ours)} cells of DEMO-Net that we compare with. Of the {len(ours) - missing} that were "
+        f"run, {alike} are like the printed number ({found['same']} with it inside our 95\u00a0% interval, "
+        f"{found['near']} less than two standard deviations away), {found['above']} are above it "
+        f"and {found['below']} below."
     ]
     for number, claim in enumerate(CLAIMS, start=1):
         by: dict[str, list[str]] = {word: [] for word in WORDS}
@@ -102,7 +102,7 @@ def _opening(printed: Sequence[ResultRow], judged: Sequence[ClaimVerdict]) -> li
         said = "; ".join(f"{_IT[word]} for {', '.join(names)}" for word, names in by.items() if names)
         told.append(f"Claim {number}. {claim.statement} It {said}.")
     return [
-        Facts(counts, title="The verdict", anchor="verdict"),
+        Facts(shown, title="The verdict", anchor="verdict"),
         Text("\n\n".join(told)),
     ]
 

@@ -143,8 +143,8 @@ def count_table(parts: Mapping[str, Sequence[ResultRow]], *, anchor: str, title:
     """How many printed cells agree with ours, by kind of method."""
     rows: list[list[Cell]] = []
     for words, members in parts.items():
-        if found := counts(members):
-            rows.append([words, *found.values(), sum(found.values())])
+        found = counts(members)
+        rows.append([words, *found.values(), sum(found.values())])
     columns = [Column(""), *(Column(name) for name in ("same", "near", "above", "below", "not yet run", "cells"))]
     caption = (
         "Cells with a printed number, by how ours compares with it. Near is judged by the deviation of single runs, "

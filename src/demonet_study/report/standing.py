@@ -14,8 +14,8 @@ from typing import Literal
 
 from demonet.runs.statistics import Difference
 from demonet_study.experiments.default import AUTO
-from demonet_study.experiments.statistics import Against, against_each, ratio_of
-from demonet_study.report.grid import LEVEL, NOT_YET, ResultRow
+from demonet_study.experiments.statistics import Comparison, against_each, ratio_of
+from demonet_study.report.grid import NOT_YET, ResultRow
 from demonet_study.report.names import OURS, group_of, set_name
 
 STRICT, REFIT = "strict", "refit"
@@ -78,13 +78,13 @@ def _standing(ours: ResultRow, rows: Sequence[ResultRow]) -> Standing:
     whole = {row.full_name: row for row in rivals if row.whole}
     missing = tuple(row.full_name for row in rivals if not row.whole)
     values = {"": ours.values, **{name: row.values for name, row in whole.items()}}
-    found = {one.baseline: one for one in against_each(values, list(whole), ratio_of(ours.split))}
+    found = {one.rival: one for one in against_each(values, list(whole), ratio_of(ours.split))}
     best = None if missing else max(whole.values(), key=lambda row: row.mean, default=None)
     against = found.get(best.full_name) if best else None
     complete = ours.whole and not missing
 
-    def verdict(p_of: Callable[[Against], float]) -> Verdict:
-        sign = {name: math.copysign(p_of(one) < LEVEL, one.difference.mean) for name, one in found.items()}
+    def verdict(p_of: Callable[[Comparison], float]) -> Verdict:
+        sign = {name: one.way(p_of(one)) for name, one in found.items()}
         below = tuple(name for name, way in sign.items() if way == -1)
         words: StandingWords = "level"
         if not complete or not found:

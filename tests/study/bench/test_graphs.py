@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from demonet.errors import DemonetError
-from demonet_study.bench.graphs import CLASSES, KINDS, WIDTH, GraphSpec, configuration, degree_sequence, random_pairs
+from demonet_study.bench.graphs import CLASSES, KINDS, WIDTH, GraphSpec, configuration, degree_sequence
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -31,13 +29,6 @@ def test_the_seed_decides(kind):
     assert not torch.equal(first.edge_index, other.edge_index)
 
 
-def test_a_spec_survives_the_way_to_another_process():
-    spec = GraphSpec("power-law", nodes=300, hub=40, seed=3)
-    assert GraphSpec(**asdict(spec)) == spec
-    assert int(spec.make().degree[0]) == 40
-    assert spec.name == "power-law, hub 40"
-
-
 @given(distinct=st.integers(1, 40), nodes=st.integers(100, 400), mean=st.integers(1, 30))
 def test_a_degree_sequence_has_exactly_those_degrees_and_arcs(distinct, nodes, mean):
     arcs = 2 * (nodes * mean // 2)
@@ -56,13 +47,6 @@ def test_the_configuration_model_keeps_every_degree():
     edge_index = configuration(degree, torch.Generator().manual_seed(0))
     assert torch.equal(torch.bincount(edge_index[0], minlength=500), degree)
     assert torch.equal(torch.bincount(edge_index[1], minlength=500), degree)
-
-
-def test_random_pairs_have_no_loops_and_reach_everyone():
-    edge_index = random_pairs(50, 5000, torch.Generator().manual_seed(0))
-    assert (edge_index[0] != edge_index[1]).all()
-    counts = torch.bincount(edge_index[0], minlength=50)
-    assert counts.min() > 120  # 200 on average
 
 
 @pytest.mark.parametrize(

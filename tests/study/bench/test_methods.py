@@ -8,7 +8,7 @@ import torch
 from demonet.degree import DegreeLayout
 from demonet.errors import DemonetError
 from demonet_study.bench.graphs import GraphSpec
-from demonet_study.bench.methods import METHODS, build, find
+from demonet_study.bench.methods import METHODS, build
 from demonet_study.bench.step import training_step
 
 GRAPH = GraphSpec("uniform", nodes=60).make()
@@ -18,6 +18,7 @@ HERE = [name for name in METHODS if name != "dgl"]
 @pytest.mark.parametrize("name", HERE)
 def test_every_network_learns(name):
     built = build(METHODS[name], GRAPH, "float32")
+    assert built.model(*built.inputs).shape == (60, 16)
     step = training_step(built)
     losses = [float(step()) for _ in range(60)]
     assert losses[-1] < 0.9 * losses[0]
@@ -52,42 +53,11 @@ def test_our_labels_follow_their_nodes_into_degree_order():
     assert [row[tuple(x.tolist())] for x in built.inputs[0].x] == built.y.tolist()
 
 
-def test_all_have_the_same_shape():
-    for name in HERE:
-        built = build(METHODS[name], GRAPH, "float32")
-        assert built.model(*built.inputs).shape == (60, 16)
-
-
-def test_gat_has_one_head_or_eight_of_the_same_width_together():
-    heads = {name: build(METHODS[name], GRAPH, "float32").model.convolutions[1] for name in ("gat", "gat-8")}
-    assert {name: (conv.heads, conv.heads * conv.out_channels) for name, conv in heads.items()} == {
-        "gat": (1, 64),
-        "gat-8": (8, 64),
-    }
-
-
 def test_bfloat16_holds_everything_in_it():
     for name in ("weight", "mlp"):
         built = build(METHODS[name], GRAPH, "bfloat16")
         assert {parameter.dtype for parameter in built.model.parameters()} == {torch.bfloat16}
         assert built.model(*built.inputs).dtype == torch.bfloat16
-
-
-def test_an_unknown_method_is_refused_by_name():
-    with pytest.raises(DemonetError, match="'gnc'"):
-        find(["weight", "gnc"])
-
-
-def test_a_cuda_graph_needs_a_gpu():
-    built = build(METHODS["mlp"], GRAPH, "float32")
-    with pytest.raises(DemonetError, match="CUDA"):
-        training_step(built, mode="graphed")
-
-
-def test_tf32_needs_a_gpu():
-    built = build(METHODS["mlp"], GRAPH, "float32")
-    with pytest.raises(DemonetError, match="GPU"):
-        training_step(built, precision="tf32")
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

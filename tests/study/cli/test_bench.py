@@ -6,8 +6,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from demonet_study.bench.rows import read_rows
+from demonet_study.bench.rows import Row
 from demonet_study.cli.bench import bench
+from demonet_study.experiments.rows import read_rows
 
 APP = typer.Typer()
 APP.command()(bench)
@@ -27,7 +28,7 @@ def test_it_prints_a_table_and_writes_a_file_and_a_page(tmp_path):
     out = tmp_path / "new" / "folder"
     result = run("--sizes", "60,1.2e2", "--methods", "weight, mlp,dgl", "--repeats", "3", "--out", str(out))
     assert result.exit_code == 0, result.output
-    rows = read_rows(out / "bench.csv")
+    rows = read_rows(Row, out / "bench.csv")
     assert [(row.nodes, row.method) for row in rows] == [(n, m) for n in (60, 120) for m in ("weight", "mlp", "dgl")]
     assert "uniform, 60 nodes, 240 edges, float32" in result.stdout
     assert "of weight" in result.stdout

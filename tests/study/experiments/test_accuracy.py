@@ -8,13 +8,12 @@ import pytest
 import torch
 from tests.study.experiments.tiny import tiny, tiny_sets  # noqa: F401  (a fixture)
 
-from demonet import DemonetError, methods
+from demonet import DemonetError
 from demonet.methods.base import labels
-from demonet.runs.measure import Meter
 from demonet.sealed import canonical
 from demonet_study.experiments import accuracy as runs
 from demonet_study.experiments.accuracy import GRIDS, accuracy
-from demonet_study.experiments.methods import family_in_catalog, method, read
+from demonet_study.experiments.methods import method, read
 from demonet_study.ledger.job import Cell, Job, perform
 from demonet_study.methods.embedding import Embedding
 from demonet_study.methods.graphwave import GraphWave
@@ -34,17 +33,19 @@ RUNS = [
     *(job("MUTAG", name) for name in ("wl", "wl-1nn", "attribute-lr", "degree-wl")),
     *(job("MUTAG", name, options=SHORT) for name in ("gin", "dcnn", "patchy-san", "diffpool")),
     job("blogcatalog", "attribute-neighbour-lr", split="10/20/70"),
-    *(job(s, f"demonet-{n}", "paper", SHORT) for s in ("brazil", "MUTAG") for n in ("hash", "weight", "smooth")),
-    *(job(s, f"demonet-{n}", "authors", SHORT) for s in ("brazil", "MUTAG") for n in ("hash", "weight")),
-    *(job("MUTAG", f"demonet-m-{n}", "paper", SHORT) for n in ("hash", "weight")),
+    *(job("brazil", f"demonet-{name}", "paper", SHORT) for name in ("hash", "weight", "smooth")),
+    *(job("MUTAG", f"demonet-{name}", "paper", SHORT) for name in ("weight", "m-hash")),
+    job("brazil", "demonet-hash", "authors", SHORT),
     *(job(s, "demonet-default", "default", SHORT) for s in ("brazil", "MUTAG", "blogcatalog")),
 ]
 
 
 @pytest.mark.parametrize("run", RUNS, ids=lambda r: f"{r.cell.dataset}-{r.cell.method}-{r.cell.preset}")
-def test_every_family_of_methods_gives_the_same_number_twice(run):
-    first, again = perform(run), perform(run)
-    assert (first.value, first.extra) == (again.value, again.extra)
+def test_every_family_of_methods_runs(run):
+    first = perform(run)
+    if run in RUNS[::5]:
+        again = perform(run)
+        assert (first.value, first.extra) == (again.value, again.extra)
     assert 0.0 <= first.value <= 1.0
     assert 0.0 <= first.extra["validation"] <= 1.0
     assert first.seconds > 0
@@ -77,12 +78,6 @@ def test_options_change_the_configuration():
     assert (chosen.model.scheme, chosen.model.pooling) == ("hash", "mean")
     assert method("demonet-smooth", "paper").preset("nodes").model.scheme == "smooth"
     assert method("demonet-default", "default").preset("graphs").model.pooling == "sum+degree"
-
-
-def test_options_of_baselines():
-    assert perform(job("brazil", "gcn", options={"hidden": 4, "train": {"epochs": 2}})).extra["epochs"] == 2
-    wide = method("wl", options={"rounds": [1], "strengths": [1.0]})
-    assert wide.settings.rounds == (1,)
 
 
 @pytest.mark.parametrize(
@@ -155,38 +150,6 @@ def test_methods_without_a_use_for_a_device_stay_on_the_cpu(monkeypatch):
     for run in (job("brazil", "gcn", options=SHORT), job("MUTAG", "demonet-default", "default", SHORT)):
         perform(run, "cuda")
     assert asked == ["cpu", "cpu", "cuda", "cuda"]
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("run", RUNS, ids=lambda r: f"{r.cell.dataset}-{r.cell.method}-{r.cell.preset}")
-def test_every_family_runs_where_the_data_is_sent(run):
-    assert 0.0 <= perform(run, "cuda").value <= 1.0
-
-
-def test_who_is_asked_what():
-    assert [family_in_catalog(name) for name in ("brazil", "facebook", "flickr", "PTC")] == [
-        "nodes",
-        "nodes",
-        "attributes",
-        "graphs",
-    ]
-    assert methods.get("attribute-lr").applies("attributes")
-    assert methods.get("attribute-lr").applies("graphs")
-    assert not methods.get("attribute-lr").applies("graphs", attributes=False)
-    assert not methods.get("attribute-lr").applies("nodes")
-    assert not methods.get("wl").applies("nodes")
-    assert methods.get("demonet-smooth").applies("nodes")
-    assert methods.get("demonet-m-hash").applies("graphs")
-    assert not methods.get("demonet-m-hash").applies("attributes")
-
-
-def test_memory_is_that_of_this_run():
-    meter = Meter()
-    before = meter.peak_memory_mb
-    block = bytearray(int(before * 1e6) + 200_000_000)  # bytes are written, so all of it is resident
-    assert meter.peak_memory_mb > before + 150
-    assert len(block) > 0
-    assert meter.seconds > 0
 
 
 def test_an_embedding_serves_every_split_and_its_time_counts_in_each(monkeypatch):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
-import math
 
 import pytest
 
@@ -12,8 +10,6 @@ from demonet.errors import DemonetError
 from demonet.sealed import canonical
 from demonet_study.experiments.properties import main, properties, table_one_by_computation
 from demonet_study.ledger.job import Cell, Job
-from demonet_study.report.parts import PARTS
-from demonet_study.report.parts import properties as part
 
 
 @pytest.fixture(scope="module")
@@ -38,10 +34,6 @@ FOUND = {  # seed-oriented, degree-aware, order-free, subtree-only
     "DEMO-Net (smooth)": (True, True, True, True),
 }
 PROPERTIES = ("seed-oriented", "degree-aware", "order-free", "subtree-only")
-
-
-def test_every_model_has_a_mark(table):
-    assert {m.model for m in table[0]} == set(FOUND)
 
 
 @pytest.mark.parametrize("model", FOUND)
@@ -76,38 +68,6 @@ def test_deciding_pairs_collide_in_every_draw(table, model, name, pair):
     assert found.always > 0
 
 
-def test_an_lstm_sees_the_order(table):
-    found = mark(table, "GraphSAGE (LSTM)", "order-free")
-    assert (found.left, found.right, found.share) == ("aab 01 02", "aab 02 01", 0)
-
-
-def test_attention_tells_seed_and_neighbour_apart_in_some_draws_only(table):
-    """With a and b on the same side of the kink of the leaky ReLU, attention does not depend on who is the seed."""
-    found = mark(table, "GAT", "seed-oriented")
-    assert (found.left, found.right) == ("ab 01", "ba 01")
-    assert 0 < found.share < 1
-
-
-def test_of_pairs_that_differ_in_one_thing_a_gcn_confuses_none(table):
-    assert all(mark(table, "GCN", name, "alone").holds for name in ("seed-oriented", "degree-aware"))
-    assert not mark(table, "GAT", "degree-aware", "alone").holds
-    assert not mark(table, "GraphSAGE (mean)", "degree-aware", "alone").holds
-
-
-def test_deciding_pairs_are_reported_for_every_model(table):
-    marks, shares = table
-    by_pair = {}
-    for row in shares:
-        by_pair.setdefault((row.property, row.left, row.right), {})[row.model] = row.share
-    assert all(set(models) == set(FOUND) for models in by_pair.values())
-    for m in marks:
-        assert by_pair[m.property, m.left, m.right][m.model] == m.share
-
-
-def test_the_same_seed_gives_the_same_table(table):
-    assert table_one_by_computation(max_nodes=3, num_colours=3, draws=25) == table
-
-
 @pytest.mark.parametrize(("model", "name"), [("GCN", "seed-oriented"), ("GAT", "seed-oriented"), ("GCN", "order-free")])
 def test_a_run_of_the_ledger_is_one_mark(table, model, name):
     options = canonical({"model": model, "max_nodes": 3, "num_colours": 3, "draws": 25})
@@ -122,20 +82,6 @@ def test_a_run_of_what_is_not_there():
     options = canonical({"model": "GCN", "max_nodes": 3, "num_colours": 2, "draws": 1})
     with pytest.raises(DemonetError, match=r"'beautiful'.*'GCN'"):
         properties(Job(Cell("properties", "beautiful", "gcn", options=options), 0))
-
-
-def test_the_part_is_table_one():
-    """Every layer and property once, beside the paper's mark: 1, 0, or none for its dash and for what is ours."""
-    entries = part.PROPERTIES.entries()
-    assert len(entries) == 3 * len(FOUND)
-    assert {json.loads(entry.cell.options)["model"] for entry in entries} == set(FOUND)
-    said = {(e.cell.method, e.variant, e.cell.dataset): e.paper for e in entries}
-    assert said["gcn", "", "seed-oriented"] == said["gcn", "", "degree-aware"] == 0
-    assert said["gcn", "", "order-free"] == said["demonet-hash", "", "degree-aware"] == 1
-    assert math.isnan(said["sage", "LSTM", "order-free"])
-    assert math.isnan(said["demonet-smooth", "", "order-free"])
-    assert {entry.wanted(50).runs for entry in entries} == {1}
-    assert PARTS["properties"] is part.PROPERTIES
 
 
 @pytest.mark.parametrize("size", [{"draws": 0}, {"max_nodes": 2}, {"num_colours": 1}])

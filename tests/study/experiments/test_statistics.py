@@ -12,7 +12,7 @@ from scipy import stats
 
 from demonet.errors import DemonetError
 from demonet.runs.statistics import holm, paired, spread
-from demonet_study.experiments.statistics import against_best, average_ranks, pooled, ratio_of
+from demonet_study.experiments.statistics import against_best, average_ranks, pooled
 
 accuracies = st.integers(0, 44).map(lambda right: right / 44)
 ps = st.floats(0, 1)
@@ -64,10 +64,6 @@ def test_equal_differences_are_judged_by_the_sign_test():
     assert (found.low, found.high) == (found.mean, found.mean)
 
 
-def test_only_shared_runs_are_paired():
-    assert paired([0.5, 0.6, 0.9], [0.4, 0.6]) == paired([0.5, 0.6], [0.4, 0.6])
-
-
 @pytest.mark.parametrize(("first", "second", "ratio"), [([0.5], [0.4], 0), ([], [], 0), ([1, 2], [1, 3], -1)])
 def test_too_little_to_compare(first, second, ratio):
     with pytest.raises(DemonetError):
@@ -85,26 +81,10 @@ def test_turning_a_comparison_round(runs, ratio):
 
 @settings(max_examples=60, deadline=None)
 @given(pairs_of_runs)
-def test_a_larger_ratio_never_finds_more(runs):
-    p = [paired(*runs, ratio).p for ratio in (0.0, 0.5, 2.0)]
-    assert p == sorted(p)
-
-
-@settings(max_examples=60, deadline=None)
-@given(pairs_of_runs)
 def test_the_interval_and_the_test_agree(runs):
     found = paired(*runs, 0.5)
     if found.error and abs(found.p - 0.05) > 1e-9:
         assert (found.p < 0.05) == (not found.low <= 0 <= found.high)
-
-
-@settings(max_examples=60, deadline=None)
-@given(runs_of(6), st.permutations(range(6)))
-def test_seeds_have_no_order(values, order):
-    other = [value / 2 for value in values]
-    one = paired(values, other, 0.5)
-    two = paired([values[i] for i in order], [other[i] for i in order], 0.5)
-    assert (one.mean, one.p) == pytest.approx((two.mean, two.p))
 
 
 def test_pooled_by_hand():
@@ -116,12 +96,6 @@ def test_pooled_by_hand():
     assert found.freedom == pytest.approx(4)
     assert found.p == pytest.approx(2 * stats.t.sf(3 / found.error, 4))
     assert found.runs == 3
-
-
-def test_one_set_pooled_is_that_set():
-    one = paired([0.7, 0.8, 0.6], [0.5, 0.7, 0.65], 0.5)
-    found = pooled([one])
-    assert (found.mean, found.low, found.high, found.p) == pytest.approx((one.mean, one.low, one.high, one.p))
 
 
 def test_sets_that_never_differ_pool_to_no_difference():
@@ -166,7 +140,7 @@ def test_the_best_baseline_is_picked_after_the_correction():
         "unrun": [0.99],
     }
     (found,) = against_best(runs, ["bad", "good", "unrun"], 0.5)
-    assert (found.method, found.baseline) == ("ours", "good")
+    assert (found.subject, found.rival) == ("ours", "good")
     assert found.difference == paired(runs["ours"], runs["good"], 0.5)
     both = [paired(runs["ours"], runs[name], 0.5).p for name in ("good", "bad")]
     assert found.corrected == holm(both)[0]
@@ -198,16 +172,3 @@ def test_ranks_without_enough_for_a_test():
     tied = average_ranks(dict.fromkeys("xyz", dict.fromkeys("abc", 1.0)), list("abc"))
     assert tied.friedman == 1
     assert set(tied.ranks.values()) == {2.0}
-
-
-@given(st.lists(st.lists(accuracies, min_size=4, max_size=4), min_size=1, max_size=5))
-def test_ranks_always_sum_to_the_same(table):
-    means = {str(i): dict(zip("abcd", row, strict=True)) for i, row in enumerate(table)}
-    assert sum(average_ranks(means, list("abcd")).ranks.values()) == pytest.approx(10)
-
-
-@pytest.mark.parametrize(
-    ("split", "ratio"), [("10/20/70", 7 / 3), ("thirds", 0.5), ("train:0.1", 9), ("nested:10", 1 / 9)]
-)
-def test_what_is_tested_over_what_is_known(split, ratio):
-    assert ratio_of(split) == pytest.approx(ratio)

@@ -9,7 +9,6 @@ import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -72,22 +71,6 @@ def test_all_is_done_once_and_the_next_start_does_nothing(ledger, tmp_path):
     assert len(lines(Path(log), "end")) == 10
 
 
-def test_time_left_comes_from_what_runs_took(ledger, monkeypatch):
-    stopped = SimpleNamespace(monotonic=lambda: 0.0, sleep=time.sleep)
-    monkeypatch.setattr(working, "time", stopped)
-    do(ledger, [Wanted(cell("a"), 1), Wanted(cell("c"), 1)])
-    told = []
-    do(ledger, [Wanted(cell("a"), 5), Wanted(cell("b"), 2, alone=True)], on_progress=told.append)
-    assert told[0].left == 4 * 0.25 / 2 + 2 * 0.25
-
-
-def test_a_run_that_is_late_is_not_said_to_be_nearly_done(ledger):
-    do(ledger, [Wanted(cell("a", sleep=0.0), 1)])
-    told = []
-    do(ledger, [Wanted(cell("a", sleep=0.9), 1)], on_progress=told.append)
-    assert max(progress.left for progress in told) > 0.4  # 0.25 s were expected
-
-
 def test_a_run_that_would_not_end_in_time_is_not_begun(ledger):
     slow, quick = Wanted(cell("slow"), 3), Wanted(cell("quick"), 3)
     before = Job(slow.cell, 0)
@@ -106,17 +89,6 @@ def test_at_the_end_of_the_time_what_runs_is_given_up(ledger, tmp_path):
     assert (summary.runs, summary.left) == (1, 2)
     (tmp_path / "hold").unlink()
     assert do(ledger, [endless]).runs == 2
-
-
-def test_another_stamp_is_another_run_and_never_mixed_in(ledger):
-    wanted = [Wanted(cell("a"), 3)]
-    do(ledger, wanted)
-    changed = do(ledger, [Wanted(cell("a"), 2)], device="gpu")
-    assert changed.runs == 2
-    assert {result.stamp.device for result in ledger.results([cell("a")])[cell("a")]} == {"cpu"}
-    do(ledger, wanted, device="gpu")
-    results = ledger.results([cell("a")])[cell("a")]
-    assert ([result.stamp.device for result in results], len(results)) == (["gpu"] * 3, 3)
 
 
 def test_what_must_run_alone_does(ledger, tmp_path):
@@ -165,14 +137,14 @@ def test_a_worker_that_died_while_idle_costs_one_run_and_no_more():
     engine.close()
 
 
-def test_killed_ten_times_nothing_is_lost_and_nothing_is_done_twice(tmp_path):
+def test_killed_four_times_nothing_is_lost_and_nothing_is_done_twice(tmp_path):
     """Each driver is killed at a random moment; its workers go with it, and the next one goes on."""
     path, log, chance = tmp_path / "ledger.sqlite", tmp_path / "log", random.Random(0)
-    wanted = [Wanted(cell(name, log=str(log), sleep=0.04), 120) for name in "abc"]
+    wanted = [Wanted(cell(name, log=str(log), sleep=0.04), 60) for name in "abc"]
     recorded: dict = {}
-    for _ in range(10):
+    for _ in range(4):
         process = driver(path, wanted)
-        time.sleep(chance.uniform(0.05, 0.6))
+        time.sleep(chance.uniform(0.05, 0.5))
         workers = psutil.Process(process.pid).children()
         process.kill()
         process.join()
@@ -189,7 +161,7 @@ def test_killed_ten_times_nothing_is_lost_and_nothing_is_done_twice(tmp_path):
         assert recorded.items() <= _done(ledger).items()
         assert values(ledger, wanted) == expected(wanted)
     # A run may have been in work when the driver died, two at a time; one that was recorded has not begun again.
-    assert 360 <= len(lines(log, "end")) <= 360 + 2 * 10
+    assert 180 <= len(lines(log, "end")) <= 180 + 2 * 4
 
 
 def _all_dead(processes):
@@ -274,12 +246,6 @@ def test_a_worker_with_other_code_does_not_count(ledger):
     assert "differ from those that claimed" in worked.failures[0].error
 
 
-@pytest.mark.parametrize("options", [{"engine": "slurm"}, {"jobs": 0}])
-def test_what_there_is_not_is_refused(ledger, options):
-    with pytest.raises(DemonetError):
-        do(ledger, [Wanted(cell("a"), 1)], **options)
-
-
 def test_the_likest_runs_tell():
     known = [
         (Cell("accuracy", "brazil", "gcn", split="thirds"), 2, 2.0),
@@ -296,7 +262,3 @@ def test_the_likest_runs_tell():
     assert estimate.of(Cell("accuracy", "europe", "gat")) == 49.0 / 8
     estimate.add(Cell("accuracy", "europe", "gat"), 9.0)
     assert estimate.of(Cell("accuracy", "europe", "gat")) == 9.0
-
-
-def test_nothing_is_guessed_from_nothing():
-    assert Estimate().of(Cell("accuracy", "brazil", "gcn")) is None

@@ -7,7 +7,7 @@ import torch
 from tests.reference.graphs import from_arcs
 from torch_geometric.data import Data
 
-from demonet import DemonetError, methods
+from demonet import methods
 from demonet.data.splits import Split
 from demonet.data.synthetic import barbell, role_graph
 from demonet.features.graph import adjacency
@@ -74,26 +74,3 @@ def test_labels_are_added_where_they_are_not_known(name):
     count = int((method.added >= 0).sum())
     assert count > 0
     assert count <= (36 if name == "union" else 18)
-
-
-def test_two_communities_with_one_label_each():
-    """Walks spread one label over its clique: the union learns from nine nodes more on each side."""
-    data = barbell(10, 2)
-    data.y = (torch.arange(22) >= 11).long()
-    split = Split("s", 0, torch.tensor([0, 21]), torch.tensor([1, 20]), torch.arange(2, 20))
-    options = {"features": "adjacency", "train": TrainConfig(lr=0.01, epochs=60)}
-    found = methods.get("union")(added=8, **options).fit(data, split)
-    taught = (found.added >= 0).nonzero()[:, 0]
-    assert taught.numel() >= 16
-    assert bool((found.added[taught] == data.y[taught]).all())
-    assert found.score(split.test, data.y) == 1.0
-
-
-def test_bad_settings():
-    with pytest.raises(DemonetError, match=r"alpha .*0"):
-        methods.get("union")(alpha=0.0)
-    with pytest.raises(DemonetError, match=r"added .*0"):
-        methods.get("intersection")(added=0)
-    graphs = [Data(edge_index=torch.empty(2, 0, dtype=torch.int64), num_nodes=2, y=torch.tensor([0]))]
-    with pytest.raises(DemonetError, match=r"^union\b.*graphs"):
-        methods.get("union")().fit(graphs, Split("s", 0, [0], [], []))

@@ -7,7 +7,6 @@ import torch
 from tests.reference.graphs import features, from_arcs
 from torch_geometric.data import Data
 
-from demonet import DemonetError
 from demonet_study.methods.dcnn import DCNN, DCNNetwork, diffused
 
 ARCS, N = from_arcs(6, [(0, 1), (0, 2), (0, 3), (3, 4)], undirected=True)  # node 5 is isolated
@@ -39,8 +38,3 @@ def test_the_layer():
     expected = torch.stack([torch.tanh(torch.stack([model.weight[i] * row[i] for i in range(4)])) for row in z])
     torch.testing.assert_close(model.embed(z), expected)
     torch.testing.assert_close(model(z), expected @ model.head.weight.T + model.head.bias)
-
-
-def test_bad_settings():
-    with pytest.raises(DemonetError, match=r"hops .*-1"):
-        DCNN(hops=-1)

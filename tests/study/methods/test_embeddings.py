@@ -80,9 +80,3 @@ def test_fitted_as_every_baseline(name):
     assert np.array_equal(method.embeddings().numpy(), quick(name).embed(graph, seed=1))
     with pytest.raises(DemonetError, match=rf"^{name}\b.*graphs"):
         quick(name).fit(small_graphs(10), split)
-
-
-def test_gensim_is_asked_for_by_name(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "gensim.models", None)
-    with pytest.raises(DemonetError, match=r"struc2vec.*gensim.*demonet\[baselines\]"):
-        quick("struc2vec").embed(role_graph(0, motifs=4))

@@ -42,12 +42,3 @@ def test_a_layer_against_the_equation():
         rows.append(torch.cat([h[v], four, four * scale, four / scale]))
     expected = conv.lin(conv.post_nns[0](torch.stack(rows)))
     torch.testing.assert_close(conv(h, ARCS), expected)
-
-
-def test_layers_add_to_what_was_there():
-    model = network()
-    x = torch.randn(N, 3, dtype=torch.float64)
-    first = model.input(x)
-    expected = first + torch.relu(model.norms[0](model.convs[0](first, ARCS)))
-    torch.testing.assert_close(model.embed(x, ARCS), expected)
-    torch.testing.assert_close(model.embed(x, ARCS, torch.zeros(N, dtype=torch.int64), 1), expected.sum(0)[None])

@@ -8,7 +8,7 @@ from tests.reference.graphs import from_arcs
 from torch_geometric.data import Data
 
 from demonet import DemonetError
-from demonet.data.synthetic import barbell, role_graph
+from demonet.data.synthetic import role_graph
 from demonet.features.graph import simple_adjacency
 from demonet_study.methods.rolx import (
     RolX,
@@ -21,7 +21,6 @@ from demonet_study.methods.rolx import (
     local_features,
     quantised,
     recursive_features,
-    refex,
 )
 
 
@@ -70,21 +69,6 @@ def test_features_that_never_differ_by_more_are_one():
     assert distinct(binned, 9, settled=2).tolist() == [0, 1]
 
 
-def test_recursion_keeps_the_simplest_of_equal_features():
-    """On a cycle every feature is the same for all nodes: the degree is left."""
-    ring = data(5, [(i, (i + 1) % 5) for i in range(5)])
-    x, binned = refex(simple_adjacency(ring))
-    assert x.tolist() == [[2.0]] * 5
-    assert binned.tolist() == [[0]] * 5
-
-
-def test_recursion_ends_and_its_features_are_distinct():
-    adjacency = simple_adjacency(barbell(8, 6))
-    x, binned = refex(adjacency)
-    assert x.shape[1] == refex(adjacency, rounds=50)[0].shape[1] > refex(adjacency, rounds=0)[0].shape[1]
-    assert len({tuple(column) for column in binned.T}) == x.shape[1]
-
-
 def test_description_by_hand():
     """Levels 0 and 1 of G, one level of F, and an exact product: eight bits for G, none for F, none for errors."""
     G = np.array([[0.0, 1], [1, 0], [1, 1], [0, 1]])
@@ -110,37 +94,6 @@ def test_the_number_of_roles_is_that_of_the_shortest_description():
     assert z.shape[1] == min(model.lengths, key=model.lengths.get)
     assert 2 < z.shape[1] < 10
     assert (z >= 0).all()
-
-
-def test_one_role_where_all_nodes_are_alike():
-    assert RolX().embed(data(7, [(i, (i + 1) % 7) for i in range(7)])).shape == (7, 1)
-
-
-def test_roles_of_a_star_forest():
-    """Hubs and leaves of equal stars: two kinds of node, and so two kinds of rows."""
-    edges = [(6 * star, 6 * star + leaf) for star in range(8) for leaf in range(1, 6)]
-    z = RolX(roles=2).embed(data(48, edges))
-    z /= z.sum(1, keepdims=True)
-    hub, leaf = z[0], z[1]
-    np.testing.assert_allclose(z.reshape(8, 6, 2), np.tile(np.stack([hub, *[leaf] * 5]), (8, 1, 1)), atol=1e-6)
-    assert np.abs(hub - leaf).max() > 0.5  # of 1, which rows sum to
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"roles": 0}, r"roles .*0"),
-        ({"most_roles": 0}, r"most.roles .*0"),
-        ({"share": 1.0}, "share .*1.0"),
-        ({"bits": ()}, "bits"),
-        ({"bits": (1, 0)}, r"bits .*0"),
-        ({"rounds": -1}, r"rounds .*-1"),
-        ({"role": 3}, "^rolx .*'role'.*roles"),
-    ],
-)
-def test_bad_settings(changes, message):
-    with pytest.raises(DemonetError, match=message):
-        RolX(**changes)
 
 
 def test_more_roles_than_features_are_refused():

@@ -11,7 +11,6 @@ from hypothesis import given
 from tests.reference.graphs import from_arcs, graphs
 from torch_geometric.data import Data
 
-from demonet import DemonetError
 from demonet.features.graph import simple_adjacency
 from demonet_study.methods import struc2vec as struc2vec_file
 from demonet_study.methods.struc2vec import Struc2vec, layered, rings, walk, warping
@@ -130,36 +129,3 @@ def test_walks_follow_ties_by_their_weight():
     assert (paths[:, 1:] != paths[:, :-1]).all()
     from_0 = paths[:, 1:][paths[:, :-1] == 0]
     assert np.mean(from_0 == 1) == pytest.approx(1 / (1 + math.exp(-1)), abs=0.02)
-
-
-def test_walks_reach_other_layers():
-    """Layer 0 ties 0 and 1, layer 1 ties 0 and 2: who starts at 0 meets 2 only by going up."""
-    f = np.array([[0.0, np.nan], [np.nan, 0.0]])
-    layers = layered(3, np.array([0, 0]), np.array([1, 2]), f)
-    met = walk(layers, 50, 40, 0.5, np.random.default_rng(0))[::3]
-    assert set(np.unique(met)) == {0, 1, 2}
-    assert set(np.unique(walk(layers, 50, 40, 1.0, np.random.default_rng(0))[::3])) == {0, 1}
-
-
-def test_the_seed_decides():
-    graph = data(34, nx.karate_club_graph().edges)
-    quick = Struc2vec(walks=2, length=10, dimensions=8)
-    assert np.array_equal(quick.embed(graph, 3), quick.embed(graph, 3))
-    assert not np.array_equal(quick.embed(graph, 3), quick.embed(graph, 4))
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"walks": 0}, r"walks .*0"),
-        ({"length": 0}, r"length .*0"),
-        ({"dimensions": 0}, r"dimensions .*0"),
-        ({"layers": 0}, r"layers .*0"),
-        ({"neighbours": -1}, r"neighbours .*-1"),
-        ({"stay": 0.0}, "stay .*0.0"),
-        ({"epochs": 0}, r"epochs .*0"),
-    ],
-)
-def test_bad_settings(changes, message):
-    with pytest.raises(DemonetError, match=message):
-        Struc2vec(**changes)

@@ -10,23 +10,19 @@ import numpy as np
 import pytest
 from scipy import stats
 from tests.study.experiments.tiny import tiny_sets  # noqa: F401  (a fixture)
+from tests.study.report.paper_rows import row as made
 
-from demonet.runs.statistics import spread
 from demonet.sealed import canonical
 from demonet_study.experiments.accuracy import joined
 from demonet_study.ledger.job import Cell, Job, perform
-from demonet_study.report.grid import ResultRow
-from demonet_study.report.names import kind_of
 from demonet_study.report.parts import PARTS
 from demonet_study.report.parts.ablation import on_sets, over_kinds
 
 RUNS = 6
 
 
-def row(dataset, variant, values, wanted=RUNS, split="thirds") -> ResultRow:
-    mean, std, ci95 = spread(list(values))
-    known = (mean, std, ci95, len(values), wanted, math.nan, math.nan, 1.0, 1.0, "cpu", "code", tuple(values))
-    return ResultRow("ablation", dataset, "demonet-weight", "paper", variant, split, math.nan, *known)
+def row(dataset, variant, values):
+    return made("ablation", dataset, "demonet-weight", values, preset="paper", variant=variant)
 
 
 @pytest.fixture
@@ -54,44 +50,25 @@ def test_a_change_on_a_set_is_the_corrected_paired_difference(rows):
 
 
 def test_over_a_kind_each_set_counts_once(rows):
-    found = {(one.variant, one.kind): one for one in over_kinds(rows)}
+    found = {(one.subject, one.over): one for one in over_kinds(rows)}
     assert {kind for _, kind in found} == {"airports", "graphs"}
     air = found["without the seed part", "airports"]
     brazil, usa = (np.subtract(rows[i + 1].values, rows[i].values).mean() for i in (0, 3))
     assert air.difference.mean == pytest.approx((brazil + usa) / 2)
     assert (air.sets, air.missing) == (("brazil", "usa"), ())
-    assert air.p < 0.05 < found["smooth tasks", "airports"].p
-    assert air.p >= air.difference.p  # corrected for the other three
+    assert air.corrected < 0.05 < found["smooth tasks", "airports"].corrected
+    assert air.corrected >= air.difference.p  # corrected for the other three
 
 
 @pytest.mark.parametrize("place", [0, 1], ids=["full", "changed"])
 def test_no_p_before_every_run_is_there(rows, place):
     rows[place] = replace(rows[place], values=rows[place].values[:3], runs=3)
-    found = {(one.variant, one.kind): one for one in over_kinds(rows)}
+    found = {(one.subject, one.over): one for one in over_kinds(rows)}
     short = found["without the seed part", "airports"]
-    assert math.isnan(short.p)
+    assert math.isnan(short.corrected)
     assert short.missing == ("brazil",)
     assert short.difference.runs == 3
-    assert not math.isnan(found["without the seed part", "graphs"].p)
-
-
-def test_without_runs_there_is_no_difference():
-    empty = [row("brazil", "full", [0.5] * RUNS), row("brazil", "smooth tasks", [])]
-    (one,) = over_kinds(empty)
-    assert (one.difference, one.sets, one.missing) == (None, (), ("brazil",))
-    assert on_sets([row("brazil", "smooth tasks", [0.5] * RUNS)]) == {}
-
-
-def test_every_set_of_the_ablation_is_of_a_kind():
-    kinds: dict[str, list[str]] = {}
-    for name in dict.fromkeys(entry.cell.dataset for entry in PARTS["ablation"].entries()):
-        kinds.setdefault(kind_of(name), []).append(name)
-    assert {kind: len(sets) for kind, sets in kinds.items()} == {
-        "classes by degree": 2,
-        "with attributes": 2,
-        "airports": 3,
-        "graphs": 4,
-    }
+    assert not math.isnan(found["without the seed part", "graphs"].corrected)
 
 
 SHORT = {"train": {"epochs": 2}}

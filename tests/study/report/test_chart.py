@@ -26,40 +26,6 @@ def tree(text):
     return ElementTree.fromstring(text)
 
 
-def numbers(points):
-    return [tuple(map(float, point.split(","))) for point in points.split()]
-
-
-def test_a_line_rises_where_its_values_do_and_its_band_is_around_it():
-    drawn = tree(chart_svg.draw(chart(LINE)))
-    line = numbers(drawn.find(f"{SVG}polyline").get("points"))
-    band = numbers(drawn.find(f"{SVG}polygon").get("points"))
-    assert [x for x, _ in line] == sorted(x for x, _ in line)
-    assert [y for _, y in line] == sorted((y for _, y in line), reverse=True), "up is towards zero"
-    upper, lower = band[:3], band[3:][::-1]
-    assert all(high[1] < y < low[1] for high, (_, y), low in zip(upper, line, lower, strict=True))
-
-
-def test_equal_steps_of_a_logarithmic_axis_are_equal_factors():
-    powers = Series("a", [10, 100, 1000], [1, 10, 100])
-    drawn = tree(chart_svg.draw(chart(powers, x=Axis("n", log=True), y=Axis("ms", log=True))))
-    (x0, y0), (x1, y1), (x2, y2) = numbers(drawn.find(f"{SVG}polyline").get("points"))
-    assert x1 - x0 == pytest.approx(x2 - x1, abs=0.2)
-    assert y0 - y1 == pytest.approx(y1 - y2, abs=0.2)
-
-
-def test_a_list_is_read_from_above_and_nothing_leaves_the_sheet():
-    names = Axis("", names={0.0: "first", 1.0: "second"})
-    bars = Series("d", [-0.1, 0.2], [0, 1], [-0.2, 0.1], [0.0, 0.3], mark="intervals", colour=0)
-    drawn = tree(chart_svg.draw(chart(bars, y=names, origin=0.0, panels=5, columns=2, legend=False)))
-    first, second = [float(dot.get("cy")) for dot in drawn.findall(f"{SVG}circle")][:2]
-    assert first < second
-    _, _, width, height = map(float, drawn.get("viewBox").split())
-    for text in drawn.findall(f"{SVG}text"):
-        assert 0 <= float(text.get("x")) <= width
-        assert 0 <= float(text.get("y")) <= height
-
-
 def test_links_join_points_two_by_two():
     links = Series("l", [0, 1, 2, 3], [0, 1, 2, 3], mark="links")
     dots = Series("d", [0, 3], [0, 3], mark="points", colour=0)

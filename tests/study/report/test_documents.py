@@ -78,20 +78,3 @@ def test_the_page_shows_the_committed_numbers():
 def test_the_page_speaks_of_every_method():
     described = set(re.findall(r"^\| `([a-z0-9-]+)`", PAGE.read_text(encoding="utf-8").split("## The table")[0], re.M))
     assert described == {named(*method) for method in METHODS}
-
-
-HEAD = "dataset,method,preset,split,mean,std,runs,seconds,peak_memory_mb\n"
-
-
-def test_a_table_of_all_methods(tmp_path):
-    (tmp_path / "a.csv").write_text(
-        f"{HEAD}MUTAG,demonet-hash,paper,thirds,.8,.05,10,2.54,612\nMUTAG,demonet-hash,authors,thirds,.7,.05,10,3,600\n"
-        "brazil,gin,,thirds,.6,.1,10,1,1000\n"
-    )
-    assert comparison_table(tmp_path / "a.csv").splitlines() == [
-        "| method | brazil | s | MB | MUTAG | s | MB |",
-        "|---|---|--:|--:|---|--:|--:|",
-        "| `gin` | 0.600 ± 0.100 | 1 | 1000 | | | |",
-        "| `demonet-hash` | | | | 0.800 ± 0.050 | 2.5 | 612 |",
-        "| `demonet-hash-authors` | | | | 0.700 ± 0.050 | 3 | 600 |",
-    ]

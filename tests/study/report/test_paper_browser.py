@@ -71,43 +71,6 @@ def test_a_click_sorts_each_group_and_a_third_restores(light):
     assert str(column(light.page, 1)) == str(before)
 
 
-def test_a_key_sorts_too_and_names_are_sorted_as_text(light):
-    head = light.page.locator(NODES).first.locator("thead th").first
-    head.locator("button").focus()
-    light.page.keyboard.press("Enter")
-    assert head.get_attribute("aria-sort") == "ascending"
-    names = light.page.locator(NODES).first.locator("tbody").nth(1).locator("tr:not(.group) th").all_text_contents()
-    assert names == sorted(names, key=str.lower)
-    light.page.keyboard.press("Space")
-    assert head.get_attribute("aria-sort") == "descending"
-    light.page.keyboard.press("Space")
-
-
-def test_links_lead_to_their_sections(light):
-    links = light.page.locator("nav a").all()
-    assert len(links) >= 10
-    for link in links:
-        target = link.get_attribute("href")
-        assert light.page.locator(target).count() == 1
-        assert light.page.locator(target).text_content().startswith(link.text_content())
-
-
-def test_marks_and_words_stand_beside_colours(light):
-    for verdict, mark in (("same", "●"), ("near", "○")):
-        cell = light.page.locator(f"td.{verdict}").first
-        assert mark in cell.text_content()
-        assert f"({verdict})" in cell.text_content()
-        assert cell.evaluate("cell => getComputedStyle(cell).backgroundColor") != "rgba(0, 0, 0, 0)"
-
-
-def test_dark(browser, path, light):
-    with opened(browser, path, color_scheme="dark") as dark:
-        assert dark.heard == [f"request: {path.as_uri()}"]
-        tint = "getComputedStyle(document.querySelector('td.same')).backgroundColor"
-        assert dark.page.evaluate(tint) != light.page.evaluate(tint)
-        assert overflow(dark.page) == 0
-
-
 def test_a_phone_stacks_the_panels_and_scrolls_down_only(browser, path, light):
     with opened(browser, path, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True) as phone:
         assert phone.heard == [f"request: {path.as_uri()}"]

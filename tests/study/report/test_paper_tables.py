@@ -8,13 +8,12 @@ from dataclasses import replace
 import pytest
 from tests.study.report.paper_rows import row
 
-from demonet_study.report.compare import against_best_table, rank_chart, ranked
-from demonet_study.report.grid import Layout, beside, grids, verdict
+from demonet_study.report.compare import against_best_table, ranked
+from demonet_study.report.grid import Layout, beside, verdict
 from demonet_study.report.markup import markdown
 from demonet_study.report.page import part_tables
 from demonet_study.report.parts import PARTS
 from demonet_study.report.parts.ablation import changes_table
-from demonet_study.report.parts.identity import Distances, distances_table
 
 
 @pytest.mark.parametrize(
@@ -35,13 +34,6 @@ from demonet_study.report.parts.identity import Distances, distances_table
 )
 def test_how_a_cell_lies_to_the_printed_one(values, paper, paper_std, found):
     assert verdict(row(values=values, paper=paper, paper_std=paper_std)) == found
-
-
-def test_properties_are_the_same_or_not():
-    assert verdict(row("properties", values=[1.0], paper=1.0, split="")) == "same"
-    assert verdict(row("properties", values=[1.0], paper=0.0, split="")) == "above"
-    (table,) = part_tables(PARTS["properties"], [row("properties", "order-free", values=[1.0], paper=0.0)])
-    assert [(cell.text, cell.printed) for cell in table.shown[0][1:]] == [("yes", "no")]
 
 
 def test_a_cell_says_what_is_missing():
@@ -67,25 +59,6 @@ def test_a_run_without_a_number_is_not_called_missing():
     none = row(values=[math.nan, 0.5])
     assert beside(none).note == "a run gave no number"
     assert "a run gave no number" in markdown(Layout(), [none], "Nodes")
-
-
-def test_floors_stand_apart_and_may_win():
-    table = grids(Layout(), [row(method=name) for name in ("majority", "gcn", "demonet-hash")])[0]
-    assert {group: [line.name for line in lines] for group, lines in table.groups.items()} == {
-        "DEMO-Net": ["DEMO-Net (hash)"],
-        "Compared with": ["GCN"],
-        "Floors": ["majority"],
-    }
-    (shown,) = part_tables(
-        PARTS["nodes"], [row(method="gcn", values=[0.5, 0.6]), row(method="majority", values=[0.8, 0.9])]
-    )
-    assert [line[1].best for line in shown.shown] == [False, True]
-    assert shown.groups == [("Compared with", 1), ("Floors", 1)]
-
-
-def test_protocols_of_one_set_are_tables_of_their_own():
-    found = grids(PARTS["graphs"].layout, [row("graphs", "MUTAG"), row("graphs", "MUTAG", split="nested:10")])
-    assert [grid.title for grid in found] == ["Thirds", "Nested 10-fold"]
 
 
 def test_differences_from_the_best_baseline_have_their_sign_p_and_rival():
@@ -120,26 +93,3 @@ def test_ranks_are_over_the_sets_that_have_every_method():
     assert found.ranks == {"GCN": 2.0, "GIN": 1.0}
     assert (found.sets, found.left_out) == (("Brazil", "USA"), ("Europe",))
     assert list(PARTS["nodes"].charts(some, None)) == ["nodes-ranks"]
-
-
-def test_the_figure_of_ranks_says_who_stands_aside_and_what_is_no_evidence():
-    three = [("gcn", 0.5), ("gin", 0.7), ("demonet-hash", 0.6)]
-    some = [
-        row(dataset=name, method=who, values=[value, value]) for name in ("brazil", "facebook") for who, value in three
-    ]
-    only = row(dataset="brazil", method="attribute-lr", values=[0.9, 0.9])
-    note = rank_chart([*some, only]).note
-    assert all(fact in note for fact in ("regression, attributes", "Facebook", "not evidence", "p 0.135"))
-
-
-def test_equal_nodes_are_shown_beside_what_they_are_worth():
-    together = Distances("barbell", "gcn", "", "degree, trained", 10, 0.0, 1.0, 0.0, 0.9, 0.8, 0.75)
-    apart = replace(together, method="graphwave", variant="", told_apart=1.0, accuracy=math.nan)
-    table = distances_table([together, apart, replace(apart, dataset="cycle")], anchor="a")
-    assert table.groups == [("barbell", 2), ("cycle", 1)]
-    assert [cell.text for cell in table.shown[0]] == [
-        "GCN, degree, trained",
-        *("0.000", "0.000", "0.900", "0.800", "0.750"),
-    ]
-    assert table.shown[1][-1].text == "–"
-    assert distances_table([], anchor="a") is None

@@ -20,11 +20,7 @@ from demonet_study.ledger.store import Ledger
 from demonet_study.protocol import folds_of, train_share
 from demonet_study.report.files import write_files
 from demonet_study.report.grid import Layout
-from demonet_study.report.names import GRAPH_FLOORS as FLOORS
 from demonet_study.report.parts import PARTS, Entry, Part
-from demonet_study.report.parts.ablation import from_default, from_paper
-from demonet_study.report.parts.reasons import AS_PUBLISHED
-from demonet_study.report.printed import TABLE_4, TABLE_5
 
 ACCURACY = ("nodes", "splits", "graphs", "layers", "ablation", "comparison", "reasons")
 STAMP = Stamp("c0de", "{}", "cpu")
@@ -63,70 +59,6 @@ def test_quick_is_a_part_of_the_whole(part):
     for entry in PARTS[part].entries(quick=True):
         assert replace(entry, runs=0) == replace(whole[entry.cell], runs=0)
         assert entry.runs <= 3
-
-
-def test_quick_is_small():
-    """All parts together, what they share counted once: at a few seconds a run, a few minutes on two cores."""
-    runs = {}
-    for part in ACCURACY:
-        for wanted in PARTS[part].wanted(quick=True):
-            runs[wanted.cell] = max(wanted.runs, runs.get(wanted.cell, 0))
-    assert sum(runs.values()) <= 400
-    assert {cell.dataset for cell in runs} <= {"brazil", "europe", "MUTAG", "PTC"}
-
-
-@pytest.mark.parametrize(("part", "table"), [("nodes", TABLE_4), ("graphs", TABLE_5)])
-def test_every_printed_cell_is_run_beside_its_number(part, table):
-    found = {
-        (entry.cell.dataset, entry.cell.method): (entry.paper, entry.paper_std)
-        for entry in PARTS[part].entries()
-        if not math.isnan(entry.paper)
-    }
-    assert repr(sorted(found.items())) == repr(sorted(table.items()))
-    ours = {entry.cell.preset for entry in PARTS[part].entries() if entry.cell.method == "demonet-hash"}
-    assert ours == ({"paper", "authors"} if part == "nodes" else {"paper"})
-    assert all(math.isnan(entry.paper) for entry in PARTS[part].entries() if folds_of(entry.cell.split))
-
-
-def test_runs():
-    """At least 50 where one split of a small set moves the result by points, 10 elsewhere, a fold once."""
-    wanted = {w.cell: w.runs for w in PARTS["nodes"].wanted() + PARTS["graphs"].wanted()}
-    for cell, runs in wanted.items():
-        many = cell.dataset in ("brazil", "europe", "usa", "MUTAG", "PTC") and not folds_of(cell.split)
-        assert runs == (50 if many else 10)
-    asked = {w.cell: w.runs for w in PARTS["graphs"].wanted(runs=100)}
-    assert {runs for cell, runs in asked.items() if folds_of(cell.split)} == {10}
-    assert {runs for cell, runs in asked.items() if not folds_of(cell.split)} == {100}
-    nested = {(c.dataset, c.method) for c in wanted if folds_of(c.split)}
-    named = ("demonet-default", "gin", "wl", *FLOORS)
-    assert nested == {(s, m) for s in ("MUTAG", "PTC", "PROTEINS", "ENZYMES") for m in named}
-
-
-def test_what_two_parts_share_is_one_cell():
-    tables = {*cells("nodes"), *cells("graphs")}
-    for part in ("layers", "ablation", "reasons"):
-        same = [entry for entry in PARTS[part].entries() if entry.variant in ("layers=2", "full", AS_PUBLISHED)]
-        assert same
-        assert {entry.cell for entry in same} <= tables
-    shared = [cell for cell in cells("comparison") if cell in tables]
-    assert len(shared) > 30
-    left_out = {*methods.names()} - {cell.method for cell in cells("comparison")}
-    # Neither set has nodes with attributes; the ensemble and the closed form have a part of their own.
-    assert left_out == {"attribute-neighbour-lr", "attribute-adjacency-lr", "demonet-auto", "demonet-kernel"}
-
-
-def test_an_ablation_changes_one_thing():
-    """Every variant differs from the full preset, and no two are the same."""
-    for family in ("nodes", "attributes", "graphs"):
-        for variants, name, preset in (
-            (from_paper(family), "demonet-weight", "paper"),
-            (from_default(family), "demonet-default", "default"),
-        ):
-            known = {"smooth tasks": "demonet-smooth", "mean pooling": "demonet-m-weight"} if preset == "paper" else {}
-            made = [method(known.get(w, name), preset, options).preset(family) for w, options in variants.items()]
-            assert len({repr(each) for each in made}) == len(made)
-    shown = {entry.method or entry.cell.method for entry in PARTS["ablation"].entries()}
-    assert shown == {"demonet-weight", "demonet-default"}
 
 
 def result(cell, seed, value, seconds=1.0, memory=500.0):

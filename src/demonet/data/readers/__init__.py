@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from demonet.data.graph_set import Collection
-from demonet.data.readers.base import GraphOptions, Listing
+from demonet.data.readers.base import Listing, ReadOptions
 from demonet.data.readers.gin import read_gin
 from demonet.data.readers.graphml import read_gexf, read_graphml
 from demonet.data.readers.matlab import read_mat
@@ -36,7 +36,7 @@ class Format:
     """
 
     table: Callable[[bytes, Path, bool | None, bool], Table] | None = None
-    graph: Callable[[bytes, Path, GraphOptions], Listing] | None = None
+    graph: Callable[[bytes, Path, ReadOptions], Listing] | None = None
     graphs: Callable[[bytes, Path], Collection] | None = None
     matrix: Callable[[bytes, Path], Any] | None = None
 

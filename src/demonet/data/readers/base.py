@@ -10,13 +10,15 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from demonet.checks import check_memory
+from demonet.data.columns import Columns
 from demonet.data.ids import Ids
 from demonet.errors import DemonetError
+from demonet.options import Column, Reading
 
 _CHUNK = 1 << 22
 MAX_LINE = 1 << 24
@@ -140,18 +142,25 @@ class Listing:
 
 
 @dataclass(frozen=True)
-class GraphOptions:
-    """Arguments of :func:`~demonet.data.read_graph` that readers of whole graphs use.
+class ReadOptions(Reading):
+    """How files are read: what :class:`~demonet.options.Reading` has, and what only Python code can say.
 
     Args:
-        weight: The edge attribute with the weight; None for ``"weight"`` where it exists.
-        ids: ``"auto"``, ``"int"`` or ``"str"``.
-        matrix: The variable with the adjacency matrix.
+        weight: Also False, for no weights.
+        ids, header, matrix: As in :func:`~demonet.data.read_graph`.
+        columns: How a table of features is encoded, as learned from another one.
     """
 
-    weight: str | None = None
-    ids: str = "auto"
+    weight: Column | bool | None = None
+    ids: Literal["auto", "int", "str"] = "auto"
+    header: bool | None = None
     matrix: str | None = None
+    columns: Columns | None = None
+
+    @property
+    def edge_weight(self) -> str | None:
+        """The edge attribute with the weight, in a file of a graph; None for ``"weight"`` where it exists."""
+        return self.weight if isinstance(self.weight, str) else None
 
 
 def _open(path: Path) -> bytes:

@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from demonet.data.graph_set import Collection
+from demonet.data.ids import encode_classes
 from demonet.data.readers.base import as_lines, numbered_lines
-from demonet.data.readers.tables import is_integer, is_number
+from demonet.data.values import is_integer, is_number
 from demonet.errors import DemonetError
 
 _Line = tuple[int, list[str]]
@@ -52,7 +53,7 @@ def read_gin(content: bytes, path: Path) -> Collection:
         np.array(source, dtype=np.int64),
         np.array(target, dtype=np.int64),
         np.array(graph, dtype=np.int64),
-        labels,
+        *encode_classes(labels),
         node_labels=tags,
         attributes=attributes if attributes.size else None,
         node_ids=np.concatenate([np.arange(n) for n in np.bincount(graph, minlength=1)]) if graph else np.arange(0),

@@ -19,29 +19,29 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet.checks import check_edge_index, check_memory
-from demonet.data.ids import Ids, make_ids
-from demonet.data.readers.base import MASKS, GraphOptions, Listing, as_text
+from demonet.data.ids import make_ids, take
+from demonet.data.readers.base import MASKS, Listing, ReadOptions, as_text
 from demonet.errors import DemonetError
 
 _NODE_BYTES, _EDGE_BYTES = 500, 80  # of memory for each, at least
 
 
-def read_graphml(content: bytes, path: Path, options: GraphOptions) -> Listing:
+def read_graphml(content: bytes, path: Path, options: ReadOptions) -> Listing:
     """The first graph of a GraphML file."""
     return _read(_graphml, "GraphML", content, path, options)
 
 
-def read_gexf(content: bytes, path: Path, options: GraphOptions) -> Listing:
+def read_gexf(content: bytes, path: Path, options: ReadOptions) -> Listing:
     """A GEXF file."""
     return _read(_gexf, "GEXF", content, path, options)
 
 
-def _read(reader: Any, name: str, content: bytes, path: Path, options: GraphOptions) -> Listing:
+def _read(reader: Any, name: str, content: bytes, path: Path, options: ReadOptions) -> Listing:
     text = as_text(content, path)
     needed = _NODE_BYTES * text.count(b"<node ") + _EDGE_BYTES * text.count(b"<edge ") + len(text)
     check_memory(needed, "its graph", file=path)
     try:
-        found: _Columns = reader(text, options.weight or "weight")
+        found: _Columns = reader(text, options.edge_weight or "weight")
     except Exception as error:  # NetworkX raises KeyError, TypeError and its own errors
         raise DemonetError(f"not a {name} graph: {error!r}", file=path) from None
     return found.listing(options, path)
@@ -79,7 +79,7 @@ class _Columns:
         self.ends += source, target
         self.weights.append(data.get(self.weight))
 
-    def listing(self, options: GraphOptions, file: Path) -> Listing:
+    def listing(self, options: ReadOptions, file: Path) -> Listing:
         for node in self.ends:
             self.nodes.setdefault(node, _NO_DATA)
         edges = zip(self.ends[::2], self.ends[1::2], strict=True)
@@ -174,9 +174,9 @@ def _local(element: Element) -> str:
     return element.tag.rpartition("}")[2]
 
 
-def from_networkx(graph: Any, options: GraphOptions, file: Path | None = None) -> Listing:
+def from_networkx(graph: Any, options: ReadOptions, file: Path | None = None) -> Listing:
     """A NetworkX graph, nodes in its order and their attributes by name."""
-    weights = [attributes.get(options.weight or "weight") for _, _, attributes in graph.edges(data=True)]
+    weights = [attributes.get(options.edge_weight or "weight") for _, _, attributes in graph.edges(data=True)]
     return _listing(dict(graph.nodes(data=True)), graph.edges(), weights, graph.is_directed(), options, file)
 
 
@@ -185,7 +185,7 @@ def _listing(
     edges: Iterable[tuple[Any, Any]],
     weights: list[Any],
     directed: bool,
-    options: GraphOptions,
+    options: ReadOptions,
     file: Path | None,
 ) -> Listing:
     ids = make_ids(nodes, options.ids)
@@ -193,7 +193,7 @@ def _listing(
     ends = np.fromiter((number[node] for edge in edges for node in edge), np.int64).reshape(-1, 2)
     names = {name for attributes in nodes.values() for name in attributes}
     inside = {name: [attributes.get(name) for attributes in nodes.values()] for name in names}
-    weight = _weights(weights, list(nodes), ends, options.weight, file)
+    weight = _weights(weights, list(nodes), ends, options.edge_weight, file)
     source, target = (take(ids, column) for column in ends.T)
     return Listing(source, target, weight, ids, directed=directed, inside=inside, file=file)
 
@@ -219,11 +219,6 @@ def from_data(data: Data) -> Listing:
         features="x" if "x" in inside else None,
         columns=data.get("columns"),
     )
-
-
-def take(ids: Ids, numbers: np.ndarray) -> Ids:
-    """The ids with these numbers."""
-    return ids[numbers] if isinstance(ids, np.ndarray) else type(ids)(ids.codes[numbers], ids.names)
 
 
 def _weights(

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from demonet.data.readers.base import GraphOptions, Listing, check_expansion
+from demonet.data.readers.base import Listing, ReadOptions, check_expansion
 from demonet.data.readers.matrix import checked_matrix, from_matrix, is_sparse, is_square
 from demonet.errors import DemonetError
 
@@ -35,7 +35,7 @@ class _DamagedError(Exception):
     """The bytes are not what the format says."""
 
 
-def read_mat(content: bytes, path: Path, options: GraphOptions) -> Listing:
+def read_mat(content: bytes, path: Path, options: ReadOptions) -> Listing:
     """The adjacency matrix of a MATLAB file, and its other variables that have one row per node."""
     found, matrix = read_variables(content, path), options.matrix
     square = [name for name, value in found.items() if is_square(value)]

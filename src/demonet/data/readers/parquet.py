@@ -2,57 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from demonet.checks import check_memory
-from demonet.data.ids import is_missing
-from demonet.data.readers.tables import Kind, convert, join_strings, release
+from demonet.data.readers.tables import Kind, Table, check_names
+from demonet.data.values import is_missing
 from demonet.errors import DemonetError
 
 _ROW_BYTES = 48  # of memory that a row needs at least: two ids, and the edge in both directions
 
 
-class _ArrowColumns:
+class _ArrowTable(Table):
     """A table whose columns come from Arrow, one at a time."""
 
-    file: Path | None = None
-    guessed = False
-    names: list[str] | None
-    width: int
+    names: list[str]
 
+    @abstractmethod
     def _column(self, place: int) -> Any:
-        raise NotImplementedError
+        """The column at this position."""
 
-    def columns(self, places: Sequence[int], kinds: Sequence[Kind]) -> list[Any]:
-        """The columns at these positions."""
-        columns: list[Any] = []
-        for place, kind in zip(places, kinds, strict=True):  # one at a time: only one of Arrow's copies is in memory
-            column, name = self._column(place), (self.names or [])[place]
-            if kind != "text" and column.null_count:
-                row = int(np.flatnonzero(column.is_null().to_numpy())[0])
-                raise DemonetError(f"column {name!r} is empty in row {row}", file=self.file)
-            values = convert(column, kind, self.file)
-            del column
-            release()
-            if kind == "number" and not np.isfinite(values).all():
-                row = int(np.flatnonzero(~np.isfinite(values))[0])
-                raise DemonetError(f"{values[row]} in column {name!r}, row {row}", file=self.file)
-            columns.append(values)
-        return join_strings(columns)
+    def _arrow(self, places: Sequence[int], kinds: Sequence[Kind]) -> Iterator[Any]:
+        yield from map(self._column, places)
+
+    def sample(self, place: int) -> list[str]:
+        """The first values of a column as text, without missing ones."""
+        return [str(value) for value in self._column(place)[:50].to_pylist() if not is_missing(value)]
 
     def values(self, places: Sequence[int]) -> list[Any]:
-        """The columns at these positions as Arrow arrays."""
-        return [self._column(place) for place in places]
-
-    def line(self, row: int) -> None:
-        """There are no lines."""
+        return list(map(self._column, places))
 
 
-class ParquetTable(_ArrowColumns):
+class ParquetTable(_ArrowTable):
     """A Parquet file as columns; only the requested columns are decoded. ``header`` and ``words`` have no effect."""
 
     def __init__(self, content: bytes, path: Path, header: bool | None = None, words: bool = False) -> None:
@@ -67,13 +50,14 @@ class ParquetTable(_ArrowColumns):
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise DemonetError(f"not a Parquet file: {error}", file=path) from None
         self.width = len(self.names)
+        check_names(self.names, path)
         check_memory(_ROW_BYTES * metadata.num_rows, f"{metadata.num_rows:,} rows", file=path)
 
     def _column(self, place: int) -> Any:
         import pyarrow as pa
         from pyarrow import parquet
 
-        name = (self.names or [])[place]
+        name = self.names[place]
         try:
             table = parquet.read_table(pa.BufferReader(self._content), columns=[name])
             column = table.column(name)
@@ -86,7 +70,7 @@ class ParquetTable(_ArrowColumns):
         return column
 
 
-class FrameTable(_ArrowColumns):
+class FrameTable(_ArrowTable):
     """A data frame of pandas, Polars or any library that exports Arrow or the data frame protocol.
 
     Args:
@@ -101,12 +85,13 @@ class FrameTable(_ArrowColumns):
             frame, self._mixed = _plain_pandas(frame, index)
         self._table = _to_arrow(frame)
         self.names = [str(name) for name in self._table.column_names]
+        check_names(self.names, None)
         self.width = len(self.names)
 
     def columns(self, places: Sequence[int], kinds: Sequence[Kind]) -> list[Any]:
         """The columns at these positions; ids and labels that differ only in their type are an error."""
         for place, kind in zip(places, kinds, strict=True):
-            name = (self.names or [])[place]
+            name = self.names[place]
             if kind != "number" and (texts := self._mixed.get(name)):
                 raise DemonetError(f"values that differ only in their type, such as {texts}, in column {name!r}")
         return super().columns(places, kinds)
@@ -145,8 +130,7 @@ def _plain_pandas(frame: Any, index: bool) -> tuple[Any, dict[str, str]]:
     """
     frame = frame.copy(deep=False)
     frame.columns = [str(name) for name in frame.columns]
-    if len(set(frame.columns)) < len(frame.columns):
-        raise DemonetError("a data frame has two columns of the same name")
+    check_names(frame.columns, None)
     usual = any(name.lower() in ("node", "node_id", "id") for name in frame.columns)
     if index and not usual:
         frame.insert(0, "node" if frame.index.name is None else str(frame.index.name), frame.index)

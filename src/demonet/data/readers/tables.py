@@ -2,49 +2,110 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
 from demonet.data.ids import Coded, Ids, id_at
-from demonet.data.readers.base import Listing
+from demonet.data.readers.base import Listing, ReadOptions
+from demonet.data.values import as_number, is_number, looks_like_time
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
+from demonet.options import Column, Decimal
 
-Column = str | int | None
+_ENDS = [("source", "target"), ("src", "dst"), ("from", "to"), ("von", "nach"), ("citing", "cited")]
+_FEW = 20  # values of a column that is rather a category than an end of an edge
 Kind = Literal["id", "int id", "str id", "number", "text"]
-_NUMBER = re.compile(
-    r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*|\s*[+-]?(nan|inf|infinity)\s*", re.ASCII | re.IGNORECASE
-)
 
 
-class Table(Protocol):
-    """The columns of a file, by position.
+class Table(ABC):
+    """The columns of a file or a data frame, by position.
 
     Attributes:
+        file: The file, if there is one.
         names: The column names, if there is a header.
         width: The number of columns.
         guessed: Whether the header was recognised by its content alone.
+        decimal: The decimal mark of numbers that are text; None to recognise it.
     """
 
-    @property
-    def file(self) -> Path | None:
-        """The file, if there is one."""
-
-    names: list[str] | None
+    file: Path | None = None
+    names: list[str] | None = None
     width: int
-    guessed: bool
+    guessed: bool = False
+    decimal: Decimal | None = None
 
-    def columns(self, places: Sequence[int], kinds: Sequence[Kind]) -> list[Any]:
-        """The columns at these positions: `Ids` for an id, float64 for a number, a list of str or None for text."""
-
+    @abstractmethod
     def values(self, places: Sequence[int]) -> list[Any]:
         """The columns at these positions as Arrow arrays, nulls where a value is missing."""
 
+    @abstractmethod
+    def _arrow(self, places: Sequence[int], kinds: Sequence[Kind]) -> Iterator[Any]:
+        """The columns at these positions as Arrow arrays of types that suit the kinds; none is kept."""
+
     def line(self, row: int) -> int | None:
         """The line of the file that holds a row, if the file has lines."""
+        return None
+
+    def take_header(self) -> None:
+        """Read the first row as a header, because no edge has its id."""
+        raise NotImplementedError
+
+    def error(self, problem: str, row: int, hint: str | None = None) -> DemonetError:
+        """An error that names the line of a row, or the row."""
+        line = self.line(row)
+        problem = f"{problem}, row {row}" if line is None else problem
+        return DemonetError(problem, file=self.file, line=line, hint=hint)
+
+    @abstractmethod
+    def sample(self, place: int) -> list[str]:
+        """The first values of a column as text, without missing ones."""
+
+    def described(self, places: Sequence[int]) -> str:
+        """Columns with some of their values, for a question to the user."""
+        shown = (f"{self.named(place)} ({', '.join(dict.fromkeys(self.sample(place)[:3]))}, ...)" for place in places)
+        return "; ".join(islice(shown, 12))
+
+    def named(self, place: int) -> str:
+        """A column by its name, or by its number from 1 on."""
+        return f"column {place + 1}" if self.names is None else f"column {self.names[place]!r}"
+
+    def columns(self, places: Sequence[int], kinds: Sequence[Kind]) -> list[Any]:
+        """The columns at these positions: `Ids` for an id, float64 for a number, a list of str or None for text."""
+        found: list[Any] = []
+        arrow = self._arrow(places, kinds)
+        for place, kind in zip(places, kinds, strict=True):
+            column = next(arrow)
+            if kind != "text" and column.null_count:
+                raise self.error(f"{self.named(place)} is empty", _first(column.is_null().to_numpy()))
+            values = convert(column, kind, self.file)
+            del column  # Arrow's copy, before the next column is read
+            release()
+            if kind == "number" and not np.isfinite(values).all():
+                row = _first(~np.isfinite(values))
+                raise self.error(f"{values[row]} in {self.named(place)}", row, "numbers must be finite")
+            found.append(values)
+        found = join_strings(found)
+        for place, ids in zip(places, found, strict=True):
+            if isinstance(ids, Coded) and (blank := ids.codes == ids.code("")).any():
+                raise self.error(f"{self.named(place)} is blank", _first(blank))
+        return found
+
+
+def check_names(names: Sequence[str], file: Path | None, line: int | None = None) -> None:
+    """Refuse two columns of one name."""
+    seen: set[str] = set()
+    for name in filter(None, names):
+        if name in seen:
+            raise DemonetError(f"two columns are called {name!r}", file=file, line=line, hint="rename one of them")
+        seen.add(name)
+
+
+def _first(mask: np.ndarray) -> int:
+    return int(np.flatnonzero(mask)[0])
 
 
 def place_of(table: Table, column: str | int, argument: str) -> int:
@@ -129,78 +190,112 @@ def release() -> None:
     pa.default_memory_pool().release_unused()
 
 
-def is_integer(text: str) -> bool:
-    """Whether text reads as an int64."""
-    return re.fullmatch(r"\s*-?\d{1,40}\s*", text, re.ASCII) is not None and -(2**63) <= int(text) < 2**63
-
-
-def is_number(text: str) -> bool:
-    """Whether text reads as a float."""
-    return _NUMBER.fullmatch(text) is not None
-
-
 def _is_string(type_: Any) -> bool:
     import pyarrow as pa
 
     return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
 
 
-def edge_columns(
-    table: Table, source: Column, target: Column, weight: Column | bool, skip: int | None = None
-) -> tuple[list[int], int | None]:
-    """The positions of source, target and weight: as given, by their usual names, or the first columns."""
+def edge_columns(table: Table, options: ReadOptions, skip: int | None = None) -> list[int]:
+    """The positions of source, target and, if there is one, weight: as given, by usual names, or the first columns."""
+    source, target, weight = options.source, options.target, options.weight
     if table.width - (skip is not None) < 2:
         hint = "separate columns with commas, semicolons, tabs, vertical bars or blanks"
         raise DemonetError("one column, but an edge needs a source and a target", file=table.file, hint=hint)
     names = table.names or []
     free = [place for place in range(table.width) if place != skip]
-    if source is None and target is None and not {"source", "target"} <= set(names):
-        ends = free[:2]
+    if source is None and target is None:
+        ends = _usual_ends(table) or free[:2]
+        if any(_is_measure(table, place) for place in ends):
+            raise _which_ends(table, [place for place in free if not _is_measure(table, place)])
     else:
         ends = [
             place_of(table, "source" if source is None else source, "source"),
             place_of(table, "target" if target is None else target, "target"),
         ]
     if weight is False:
-        return ends, None
+        return ends
     if weight is not None and weight is not True:
-        return ends, place_of(table, weight, "weight")
+        return [*ends, place_of(table, weight, "weight")]
     if "weight" in names:
-        return ends, names.index("weight")
+        return [*ends, names.index("weight")]
     if weight is True or (table.names is None and source is None and target is None and len(free) > 2):
         if len(free) != 3:
             template = "name the columns with {source}, {target} and {weight}, by name or by position from 0"
             hint = Hint(template, source=..., target=..., weight=...)
             raise DemonetError(f"{table.width} columns, but an edge list has 2 or 3", file=table.file, hint=hint)
-        return ends, next(place for place in free if place not in ends)
-    return ends, None
+        return [*ends, next(place for place in free if place not in ends)]
+    return ends
 
 
-def read_edges(table: Table, source: Column, target: Column, weight: Column | bool, ids: str) -> Listing:
-    """The edges of a table; the arguments are those of :func:`~demonet.data.read_graph`."""
+def read_edges(table: Table, options: ReadOptions) -> Listing:
+    """The edges of a table."""
     if table.guessed:
         first = ", ".join(table.names or [])
         hint = Hint("{header} reads it as an edge", header=False)
         warn(DemonetWarning(f"{first!r} is read as a header", file=table.file, hint=hint))
-    ends, weight_at = edge_columns(table, source, target, weight)
-    if weight is None:
-        _tell_unused(table, [*ends, *([] if weight_at is None else [weight_at])])
-    kind: Kind = "int id" if ids == "int" else "str id" if ids == "str" else "id"
-    kinds: list[Kind] = [kind, kind] if weight_at is None else [kind, kind, "number"]
-    columns = table.columns([*ends, *([] if weight_at is None else [weight_at])], kinds)
-    release()
+    table.decimal = options.decimal
+    places = edge_columns(table, options)
+    if options.weight is None:
+        _tell_unused(table, places)
+    guessed = options.source is None and options.target is None and not _usual_ends(table)
+    kind = ID_KINDS[options.ids]
+    columns = table.columns(places, [kind, kind, "number"][: len(places)])
     if table.names is None:
         _check_first_edge(table.file, columns[0], columns[1])
-    return Listing(columns[0], columns[1], None if weight_at is None else columns[2], file=table.file)
+    elif guessed and table.width > len(places):
+        _check_values(table, places, columns)
+    return Listing(columns[0], columns[1], columns[2] if len(places) > 2 else None, file=table.file)
+
+
+def _usual_ends(table: Table) -> list[int]:
+    """The columns with usual names for the ends of an edge."""
+    names = [name.casefold() for name in table.names or []]
+    return next(([names.index(u), names.index(v)] for u, v in _ENDS if u in names and v in names), [])
+
+
+def _is_measure(table: Table, place: int) -> bool:
+    """Whether a column has dates or times or, beside other columns, decimals: these are never the end of an edge."""
+    texts = table.sample(place)
+    decimals = table.width > 2 and any("." in text or "," in text for text in texts)
+    numbers = decimals and _has_numbers(texts)
+    return numbers or (bool(texts) and all(map(looks_like_time, texts)))
+
+
+def _check_values(table: Table, places: Sequence[int], columns: Sequence[Any]) -> None:
+    """Refuse to guess that a column of few values, such as a category, is the end of an edge."""
+    counts = [np.unique(ids.codes if isinstance(ids, Coded) else ids).size for ids in columns[:2]]
+    few = int(np.argmin(counts))
+    if len(columns[0]) >= 100 and counts[few] <= _FEW and counts[few] * 10 < counts[1 - few]:
+        raise _which_ends(table, [place for place in range(table.width) if place != places[few]])
+
+
+def _which_ends(table: Table, likely: Sequence[int]) -> DemonetError:
+    problem = f"which columns have the two ends of an edge? {table.described(range(table.width))}"
+    if len(likely) < 2:
+        return DemonetError(problem, file=table.file)
+    source, target = (place if table.names is None else table.names[place] for place in likely[:2])
+    return DemonetError(
+        problem, file=table.file, hint=Hint("name them: {source} {target}", source=source, target=target)
+    )
+
+
+ID_KINDS: dict[str, Kind] = {"auto": "id", "int": "int id", "str": "str id"}
 
 
 def _tell_unused(table: Table, used: Sequence[int]) -> None:
     """Warn of columns of an edge list that are not read: one of them may be the weight."""
-    left = [name for place, name in enumerate(table.names or []) if place not in used]
+    left = {place: name for place, name in enumerate(table.names or []) if place not in used}
     if left:
-        shown = ", ".join(map(repr, left[:5])) + (", ..." if len(left) > 5 else "")
-        hint = Hint("{weight} reads weights from a column", weight=left[0]) if len(used) == 2 else None
+        shown = ", ".join(map(repr, list(left.values())[:5])) + (", ..." if len(left) > 5 else "")
+        amounts = (name for place, name in left.items() if _has_numbers(table.sample(place)))
+        name = next(amounts, None) if len(used) == 2 else None
+        hint = None if name is None else Hint("{weight} reads weights from a column", weight=name)
         warn(DemonetWarning(f"not used: {shown}", file=table.file, hint=hint))
+
+
+def _has_numbers(texts: Sequence[str]) -> bool:
+    return all(as_number(text) is not None or as_number(text, ",") is not None for text in texts)
 
 
 def _check_first_edge(path: Path | None, *ends: Ids) -> None:
@@ -216,7 +311,7 @@ def _check_first_edge(path: Path | None, *ends: Ids) -> None:
         warn(DemonetWarning(problem, file=path, line=1, hint=hint))
 
 
-def id_place(table: Table, column: Column) -> int:
+def id_place(table: Table, column: Column | None) -> int:
     """The position of the ids: as given, by a usual name, or the first column."""
     names = [name.lower() for name in table.names or []]
     usual = next((place for place, name in enumerate(names) if name in ("node", "node_id", "id", "graph")), None)

@@ -6,18 +6,28 @@ line, to name the line and the value in the error.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
-from demonet.data.ids import MISSING, Coded, is_missing
 from demonet.data.readers.base import as_lines, numbered_lines
-from demonet.data.readers.tables import Kind, convert, is_integer, is_number, join_strings, release
+from demonet.data.readers.tables import Kind, Table, check_names, release
+from demonet.data.values import (
+    MISSING,
+    as_number,
+    decimal_mark,
+    is_integer,
+    is_missing,
+    is_number,
+    read_numbers,
+    two_readings,
+)
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 
 MAX_COLUMNS = 100_000
@@ -29,7 +39,7 @@ _SAMPLE = 50  # lines that decide on the separator, and first on the header
 _NULLS = sorted({variant for word in MISSING for variant in (word, word.upper(), word.capitalize())} | {"NaN", "NaT"})
 
 
-class TextTable:
+class TextTable(Table):
     """A text file as columns.
 
     Lines that start with # or % are comments: in CSV and TSV only above the first line of the table, because an id may
@@ -46,7 +56,7 @@ class TextTable:
 
     def __init__(self, content: bytes, path: Path, header: bool | None = None, words: bool = False) -> None:
         self.file = path
-        data = _without_blank_lines(as_lines(content, path))
+        data = _without_blank_lines(as_lines(_as_utf8(content, path), path))
         data, self._comments = _without_comments(data, anywhere=not re.search(r"\.[ct]sv(\.gz)?$", path.name.lower()))
         sample = _first_lines(data)
         if not sample:
@@ -62,42 +72,18 @@ class TextTable:
             raise DemonetError(f"{places} columns, more than {MAX_COLUMNS}", file=path, line=line, hint=hint)
         fields = self._fields(line, first)
         self.width = len(fields)
-        self.names: list[str] | None = fields
-        self._start = found.end()
-        self.guessed = False
+        self._header = fields, found.end()
         known = fields[0].lower() in _FIRST_NAMES or not _NAMES.isdisjoint(field.lower() for field in fields)
         if header is None and not known:
             no_number = not any(is_number(field) or is_missing(field) for field in fields)
-            self.guessed = no_number and self._has_only_values_below(words)
+            self.guessed = no_number and self._has_only_values_below(words, found.end())
             header = self.guessed
         header = True if header is None else header
         if header and next(lines, None) is None:
             raise DemonetError("a header without rows", file=path, line=line)
-        if not header:
-            self.names, self._start = None, found.start(1)
-
-    def columns(self, places: Sequence[int], kinds: Sequence[Kind]) -> list[Any]:
-        """The columns at these positions: `Ids` for an id, float64 for a number, a list of str or None for text."""
-        self._tell_comments()
-        columns: list[Any] = []
-        read = self._read(places, kinds)
-        for place, kind in zip(places, kinds, strict=True):
-            column = read.pop(0)  # free Arrow's copy once ours is made
-            if kind != "text" and column.null_count:
-                row = int(np.flatnonzero(column.is_null().to_numpy())[0])
-                raise DemonetError(f"{self._named(place)} is empty", file=self.file, line=self.line(row))
-            values = convert(column, kind, self.file)
-            if kind == "number" and not np.isfinite(values).all():
-                row = int(np.flatnonzero(~np.isfinite(values))[0])
-                problem = f"{values[row]} in {self._named(place)}"
-                raise DemonetError(problem, file=self.file, line=self.line(row), hint="numbers must be finite")
-            columns.append(values)
-        release()
-        columns = join_strings(columns)
-        for place, ids in zip(places, columns, strict=True):
-            if isinstance(ids, Coded) and (blank := np.flatnonzero(ids.codes == ids.code(""))).size:
-                raise DemonetError(f"{self._named(place)} is blank", file=self.file, line=self.line(int(blank[0])))
-        return columns
+        self._start = found.start(1)
+        if header:
+            self._use_header(line)
 
     def values(self, places: Sequence[int]) -> list[Any]:
         """The columns at these positions as Arrow arrays, of the types that Arrow recognises."""
@@ -111,29 +97,85 @@ class TextTable:
             warn(DemonetWarning(f"{skipped} with # or % skipped as a comment", file=self.file))
             self._comments = 0
 
-    def _named(self, place: int) -> str:
-        return f"column {place + 1}" if self.names is None else f"column {self.names[place]!r}"
-
     def line(self, row: int) -> int:
         """The line of the file that holds a row."""
         skip = row + (self.names is not None)
         return next(line for i, (line, _) in enumerate(numbered_lines(self._data)) if i == skip)
+
+    def take_header(self) -> None:
+        """Read the first row as a header, because no edge has its id."""
+        self._use_header(self.line(0))
+        first = ", ".join(self._header[0])
+        warn(DemonetWarning(f"{first!r} is read as a header, because no edge has its id", file=self.file))
+
+    def _use_header(self, line: int) -> None:
+        self.names, self._start = self._header
+        check_names(self.names, self.file, line)
+        header = b"\n" + self._data[: self._start].rpartition(b"\n")[2]
+        if self._data.find(header, self._start) < 0:
+            return
+        above, below = self._data[: self._start], self._data[self._start :]
+        below, count = re.subn(re.escape(header) + rb"(?=\n|\Z)", b"\n", below)
+        if count:  # two files, one after the other
+            self._data = above + below
+            repeats = "a line that repeats" if count == 1 else f"{count} lines that repeat"
+            warn(DemonetWarning(f"{repeats} the header skipped", file=self.file))
+
+    def sample(self, place: int) -> list[str]:
+        """The first values of a column as text, without missing ones."""
+        start = int(self.names is not None)
+        rows = [
+            self._fields(line, found[1]) for line, found in islice(numbered_lines(self._data), start, start + _SAMPLE)
+        ]
+        return [row[place] for row in rows if len(row) == self.width and not is_missing(row[place])]
+
+    def _arrow(self, places: Sequence[int], kinds: Sequence[Kind]) -> Iterator[Any]:
+        self._tell_comments()
+        read = self._read(places, kinds)
+        while read:
+            yield read.pop(0)
 
     def _read(self, places: Sequence[int], kinds: Sequence[Kind]) -> list[Any]:
         import pyarrow as pa
 
         reason = ""
         fixed = {"number": pa.float64(), "int id": pa.int64()}
-        types = {str(place): fixed.get(kind, pa.string()) for place, kind in zip(places, kinds, strict=True)}
-        for decimal in ".," if "number" in kinds and self._delimiter not in " ," else ".":
+        if self.decimal == ",":
+            del fixed["number"]
+        for _ in range(2):
+            types = {str(place): fixed.get(kind, pa.string()) for place, kind in zip(places, kinds, strict=True)}
             try:
-                return self._parse(types, [""], decimal)
+                read = self._parse(types, [""])
+                numbers = [kind == "number" for kind in kinds]
+                return [self._numbers(*pair) if n else pair[0] for n, *pair in zip(numbers, read, places, strict=True)]
             except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:
                 reason = str(error)
                 release()
+            fixed.pop("number", None)  # as text, for other marks than a decimal point
         self._explain(places, kinds, reason)
 
-    def _parse(self, types: dict[str, Any], nulls: list[str], decimal: str = ".", stop: int | None = None) -> list[Any]:
+    def _numbers(self, column: Any, place: int) -> Any:
+        """A column of numbers; texts are read with the decimal mark that fits all of them."""
+        import pyarrow as pa
+
+        if not pa.types.is_string(column.type):
+            return column
+        texts = [text and text.strip() for text in column.to_pylist()]
+        known = {text for text in texts if text}
+        mark = decimal_mark(known, self.decimal)
+        if mark is None:
+            raise two_readings(next(text for text in known if "," in text), self.named(place), file=self.file)
+        values = read_numbers(texts, mark)[0]
+        row = next((row for row, text in enumerate(texts) if text and np.isnan(values[row])), None)
+        if row is not None:
+            problem = f"{_short(str(texts[row]).encode())} is not a number, in {self.named(place)}"
+            raise self.error(problem, row, self._if_header() if row == 0 and self.names is None else None)
+        if known and (mark == "," or not all(map(is_number, known))):
+            message = f"decimal commas or thousands separators read in {self.named(place)}"
+            warn(DemonetWarning(message, file=self.file))
+        return pa.chunked_array([pa.array(values, mask=np.array([not text for text in texts], dtype=bool))])
+
+    def _parse(self, types: dict[str, Any], nulls: list[str], stop: int | None = None) -> list[Any]:
         """The columns of these types, in the order of ``types``, None to recognise a type; up to the byte ``stop``."""
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
@@ -147,12 +189,11 @@ class TextTable:
                 column_types={name: kind for name, kind in types.items() if kind is not None},
                 null_values=nulls,
                 strings_can_be_null=True,
-                decimal_point=decimal,
             ),
         )
         return [table.column(name) for name in types]
 
-    def _has_only_values_below(self, words: bool) -> bool:
+    def _has_only_values_below(self, words: bool, start: int) -> bool:
         """Whether the lines below the first have integers in the first column (not ``words``), or values in another.
 
         Values are numbers, dates and times: with words alone, the first line may be an edge like the others.
@@ -161,11 +202,12 @@ class TextTable:
 
         def has_values(column: Any) -> bool:
             if pa.types.is_string(column.type) and self._delimiter not in " ,":
-                return all(text is None or is_number(text.replace(",", ".")) for text in column.to_pylist())
+                texts = [text.strip() for text in column.to_pylist() if text is not None]
+                return all(as_number(text) is not None or as_number(text, ",") is not None for text in texts)
             kind = column.type
             return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind))
 
-        end = self._start
+        end = self._start = start
         for _ in range(_SAMPLE):
             end = self._data.find(b"\n", end + 1)
             if end < 0:
@@ -194,21 +236,19 @@ class TextTable:
                 problem = f"{len(fields)} fields but the first line has {self.width}: {_short(text)}"
                 raise DemonetError(problem, file=self.file, line=line)
             for place, kind in zip(places, kinds, strict=True):
-                if (kind == "number" and not is_number(fields[place])) or (
-                    kind == "int id" and not is_integer(fields[place])
-                ):
-                    what = "a number" if kind == "number" else "an integer"
-                    problem = f"{_short(fields[place].encode())} is not {what}, in {self._named(place)}"
-                    hint = _if_header(fields, places, kinds) if row == 0 and self.names is None else None
+                if kind == "int id" and not is_integer(fields[place]):
+                    problem = f"{_short(fields[place].encode())} is not an integer, in {self.named(place)}"
+                    hint = self._if_header() if row == 0 and self.names is None else None
                     raise DemonetError(problem, file=self.file, line=line, hint=hint)
         raise DemonetError(f"not a table: {reason}", file=self.file)
 
+    def _if_header(self) -> str:
+        """What to do if the first line is a header that was not recognised."""
+        first, second = (*self._header[0], "")[:2]
+        return Hint("if this line is a header, name the columns: {source} {target}", source=first, target=second)
+
     def _fields(self, line: int, text: bytes) -> list[str]:
-        try:
-            decoded = text.decode("utf-8")
-        except UnicodeDecodeError as error:
-            problem = f"byte {text[error.start]:#04x} is not UTF-8 text"
-            raise DemonetError(problem, file=self.file, line=line, hint="save the file as UTF-8") from None
+        decoded = text.decode("utf-8")
         if self._delimiter == " ":
             return decoded.split(" ")
         try:
@@ -217,12 +257,29 @@ class TextTable:
             raise DemonetError(f"{error}: {_short(text)}", file=self.file, line=line) from None
 
 
-def _if_header(fields: Sequence[str], places: Sequence[int], kinds: Sequence[Kind]) -> str:
-    """What to do if the first line is a header that was not recognised."""
-    first, second = fields[places[0]], fields[places[min(1, len(places) - 1)]]
-    if len(kinds) > 1 and "number" not in kinds[:2]:  # the ends of an edge
-        return Hint("if this line is a header, name the columns: {source} {target}", source=first, target=second)
-    return "start a header with 'node' for labels and features"
+def _as_utf8(content: bytes, path: Path) -> bytes:
+    """The text in UTF-8; what is not UTF-8 is taken for Windows-1252, as spreadsheets write it."""
+    if content.isascii():
+        return content
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        for start in range(0, len(content), _BLOCK):
+            decoder.decode(content[start : start + _BLOCK])
+        decoder.decode(b"", final=True)
+        return content
+    except UnicodeDecodeError as error:
+        if b"\0" in content:  # a binary file, or UTF-16
+            return content
+        wrong = error.object[error.start : error.start + 1]
+    try:
+        text = content.decode("cp1252").encode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        problem = f"byte {content[error.start]:#04x} is neither UTF-8 nor Windows-1252"
+        raise DemonetError(problem, file=path, line=line, hint="save the file as UTF-8") from None
+    message = f"read as Windows-1252, because {wrong!r} is not UTF-8: {wrong.decode('cp1252')!r}"
+    warn(DemonetWarning(message, file=path, hint="save the file as UTF-8 if letters are wrong"))
+    return text
 
 
 def _first_lines(data: bytes) -> list[str]:

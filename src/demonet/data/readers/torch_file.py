@@ -14,14 +14,14 @@ from torch_geometric.data import Data
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import GlobalStorage
 
-from demonet.data.readers.base import GraphOptions, Listing
+from demonet.data.readers.base import Listing, ReadOptions
 from demonet.data.readers.graphml import from_data
 from demonet.errors import DemonetError
 
 _ALLOWED = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]
 
 
-def read_pt(content: bytes, path: Path, options: GraphOptions) -> Listing:
+def read_pt(content: bytes, path: Path, options: ReadOptions) -> Listing:
     """The graph in a file."""
     hint = "torch.save(data, path) of one torch_geometric Data, with tensors and plain values alone"
     try:

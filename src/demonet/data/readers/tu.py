@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from demonet.data.graph_set import Collection
-from demonet.data.ids import LabelTable
+from demonet.data.ids import LabelTable, encode_classes
 from demonet.data.readers.base import InputFiles
 from demonet.data.readers.tables import Kind
 from demonet.data.readers.text import TextTable
@@ -58,6 +58,7 @@ def read_tu(folder: Path, files: InputFiles) -> Collection:
         if rows is not None and len(rows) != len(graph):
             problem = f"{len(rows)} node {what} for {len(graph)} nodes"
             raise DemonetError(problem, file=folder / f"{prefix}_node_{what}.txt")
+    y, class_names = encode_classes(labels)
     order = np.argsort(graph, kind="stable")  # nodes need not be listed graph by graph
     place = np.empty_like(order)
     place[order] = np.arange(order.size)
@@ -65,7 +66,8 @@ def read_tu(folder: Path, files: InputFiles) -> Collection:
         source=place[edges[:, 0] - 1],
         target=place[edges[:, 1] - 1],
         graph=graph[order] - 1,
-        labels=labels,
+        y=y,
+        class_names=class_names,
         node_labels=None if node_labels is None else node_labels[order].tolist(),
         attributes=None if attributes is None else attributes[order],
         node_ids=order + 1,

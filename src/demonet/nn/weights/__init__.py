@@ -4,6 +4,7 @@
 from demonet.nn.weights.base import SCHEMES, DegreeWeights, make_weights, register
 from demonet.nn.weights.hashed import HashedWeights
 from demonet.nn.weights.independent import IndependentWeights
+from demonet.nn.weights.scaled import ScaledWeights
 from demonet.nn.weights.smooth import SmoothWeights
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "DegreeWeights",
     "HashedWeights",
     "IndependentWeights",
+    "ScaledWeights",
     "SmoothWeights",
     "make_weights",
     "register",

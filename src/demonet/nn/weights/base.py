@@ -27,7 +27,7 @@ from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError
 from demonet.ops import backend
 from demonet.ops.backend import is_sparse
-from demonet.ops.sparse import dense_blocks, sparse_linear
+from demonet.ops.sparse import csr, dense_blocks, sparse_linear
 
 T = TypeVar("T")
 SCHEMES: dict[str, type[DegreeWeights]] = {}
@@ -61,11 +61,13 @@ class DegreeWeights(nn.Module):
 
     Attributes:
         shared: ``[in_channels, width]``, the part of every matrix that all degrees have in common.
-        has_terms: Whether shared and degree-specific parameters are distinct, so that one of them can be removed.
+        terms: The terms that have parameters of their own, so that they can be removed: ``"shared"``, ``"degree"``.
+        uses_tasks: Whether the number of tasks matters; otherwise only their largest degree does.
     """
 
     shared: Tensor
-    has_terms = True
+    terms: tuple[str, ...] = ("shared", "degree")
+    uses_tasks = True
 
     def __init__(self, in_channels: int, width: int, tasks: DegreeTasks) -> None:
         super().__init__()
@@ -96,8 +98,46 @@ class DegreeWeights(nn.Module):
         return self.by_row(a, layout.key)
 
     def by_sparse(self, a: Tensor, degree: Tensor) -> Tensor:
-        """:meth:`by_row` for sparse rows ``a``."""
-        return torch.cat([self.by_row(block, degree[place]) for place, block in dense_blocks(a)])
+        """:meth:`by_row` for sparse rows ``a``; with a stack, one sparse product with its matrices below each other."""
+        if not self.stack_size:
+            return torch.cat([self.by_row(block, degree[place]) for place, block in dense_blocks(a)])
+        stack = self.stack().flatten(0, 1)
+        if self.stack_size == 1:
+            return self.finish(sparse_linear(a, stack, self._columns), degree)
+        if backend.tracing():
+            return self.finish(sparse_linear(self._spread(a, degree), stack), degree)
+        rows = self._spread_rows.get([a, degree], lambda: self._spread(a, degree), facts=self.tasks.max_degree)
+        assert rows is not None
+        return self.finish(sparse_linear(rows, stack, self._spread_columns), degree)
+
+    def _spread(self, a: Tensor, degree: Tensor) -> Tensor:
+        """Every entry of a row in the columns of the matrices of the stack that the row reads, times their shares."""
+        matrix, share = self.reads(degree)
+        row = torch.repeat_interleave(a.crow_indices().diff(), output_size=a.values().numel())
+        columns = a.col_indices()[:, None] + matrix[row] * self.in_channels
+        values = a.values()[:, None] * share[row].to(a.dtype)
+        pointer = a.crow_indices() * matrix.size(1)
+        return csr(pointer, columns.flatten(), values.flatten(), (a.size(0), self.stack_size * self.in_channels))
+
+    # Few matrices of which every degree mixes some: rows can be multiplied by them before they are summed.
+
+    stack_size = 0
+    """Number of matrices in :meth:`stack`; 0 for a scheme that has none: that of every degree can be used then."""
+
+    reads_each = 1
+    """How many of them a degree mixes."""
+
+    def stack(self) -> Tensor:
+        """``[stack_size, in_channels, width]``: matrices of which the matrix of every degree is a mixture."""
+        raise NotImplementedError
+
+    def reads(self, degree: Tensor) -> tuple[Tensor, Tensor]:
+        """Which matrices of the stack each degree mixes, ``[n, k]``, and the share of each, ``[n, k]``."""
+        raise NotImplementedError
+
+    def finish(self, y: Tensor, degree: Tensor) -> Tensor:
+        """What remains to be done with the mixed products."""
+        return y
 
     def by_folded(self, a: Tensor, degree: Tensor) -> Tensor:
         """:meth:`by_row` for what :meth:`fold` returned, dense or sparse, in any order."""
@@ -121,7 +161,7 @@ class DegreeWeights(nn.Module):
 
     def remove_term(self, term: str) -> None:
         """Set the ``"shared"`` or the ``"degree"`` term to a constant zero."""
-        if not self.has_terms:
+        if term not in self.terms:
             raise DemonetError(
                 f"{type(self).__name__} has no separate {term!r} term", hint="the same parameters serve both terms"
             )
@@ -169,29 +209,13 @@ class DegreeWeights(nn.Module):
         value: T = known[2]
         return value
 
-    def _spread_product(
-        self, a: Tensor, degree: Tensor, stacked: Tensor, spread: Callable[[Tensor, Tensor], Tensor]
-    ) -> Tensor:
-        """Sparse rows times several matrices, one below the other, of which every row reads some.
-
-        Args:
-            a: The rows.
-            degree: Their degrees.
-            stacked: The matrices.
-            spread: Puts the entries of the rows into the columns of the matrices that they read; called once.
-        """
-        if backend.tracing():
-            return sparse_linear(spread(a, degree), stacked)
-        rows = self._spread_rows.get([a, degree], lambda: spread(a, degree), facts=self.tasks.max_degree)
-        assert rows is not None
-        return sparse_linear(rows, stacked, self._spread_columns)
-
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         """An open parameter is saved as such: it has no values yet."""
-        if self.is_open and self._counts:
-            destination.update({f"{prefix}{name}": getattr(self, name) for name in self._counts})
-        else:
+        if not self.is_open or not self._counts:
             super()._save_to_state_dict(destination, prefix, keep_vars)
+            return
+        for name, parameter in self.named_parameters(recurse=False):
+            destination[f"{prefix}{name}"] = parameter if is_lazy(parameter) or keep_vars else parameter.detach()
 
     def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *args: Any) -> None:
         """Loading a state fixes a width that is still open."""

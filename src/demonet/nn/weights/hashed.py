@@ -14,6 +14,9 @@ from demonet.ops.backend import is_sparse
 from demonet.ops.library import reversed_lists
 from demonet.ops.sparse import dense_blocks
 
+HASH_COLUMNS = 256  # input columns that are hashed at a time
+HASH_MAP_ENTRIES = 2**25  # most entries of the hash functions of all degrees as one matrix on a GPU
+
 
 @register("hash")
 class HashedWeights(DegreeWeights):
@@ -28,7 +31,7 @@ class HashedWeights(DegreeWeights):
         hash_seed: Seed of the hash functions.
     """
 
-    has_terms = False
+    terms = ()
 
     def __init__(
         self, in_channels: int, width: int, tasks: DegreeTasks, *, hash_size: int = 256, hash_seed: int = 0
@@ -78,7 +81,7 @@ class HashedWeights(DegreeWeights):
 
     def _hash(self, a: Tensor, degree: Tensor) -> Tensor:
         r""":math:`\phi_g(a) + \phi_d(a)`, block by block of columns (all functions are larger than ``a``)."""
-        out, step = a.new_zeros(a.size(0), self.hash_size), backend.current().hash_columns
+        out, step = a.new_zeros(a.size(0), self.hash_size), HASH_COLUMNS
         key, (place, sign) = self.tasks.key(degree), self.shared_hash
         for start in range(0, self.in_channels, step):
             block = a[:, start : start + step]
@@ -96,17 +99,17 @@ class HashedWeights(DegreeWeights):
 
     def for_groups(self, layout: DegreeLayout) -> Tensor | None:
         """The matrices, where the aggregate is not hashed and degrees have enough rows, or all of them are small."""
-        limits, rows = backend.current(), layout.degrees.size(0) * self.in_channels
         if self.folds:
             return None
-        if self.weight.device.type == "cpu" and rows * self.width <= limits.cached_entries and not backend.tracing():
+        rows = layout.degrees.size(0) * self.in_channels
+        if self.weight.device.type == "cpu" and rows * self.width <= backend.CACHED_ENTRIES and not backend.tracing():
             lists, sign = self._constant(layout.degrees, self._selection)
             return aggregate(self.weight, lists, sign).view(-1, self.in_channels, self.width)
         # On a GPU, a product with a small map is faster than sorting what is hashed row by row.
-        if self.weight.is_cuda and not backend.exporting() and rows * self.hash_size <= limits.hash_map_entries:
+        if self.weight.is_cuda and not backend.exporting() and rows * self.hash_size <= HASH_MAP_ENTRIES:
             signs = self._constant(layout.degrees, self.signs).to(self.weight.dtype)
             return (signs @ self.weight).view(-1, self.in_channels, self.width)
-        return self.matrices(layout.degrees) if enough_rows(limits.rows_per_hash, layout) else None
+        return self.matrices(layout.degrees) if enough_rows(backend.ROWS_PER_HASH, layout) else None
 
     def _selection(self, degree: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
         """The matrices as sums over neighbours: each of their rows is the signed sum of two rows of W.

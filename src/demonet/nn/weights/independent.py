@@ -9,7 +9,6 @@ from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks
 from demonet.nn.weights.base import DegreeWeights, enough_rows, glorot_, register
 from demonet.ops import backend, degree_linear, degree_linear_rows, grouped
-from demonet.ops.sparse import csr, sparse_linear
 
 
 @register("weight")
@@ -57,12 +56,12 @@ class IndependentWeights(DegreeWeights):
     def for_groups(self, layout: DegreeLayout) -> Tensor | None:
         """The sums :math:`W_g + W_d`, where degrees have enough rows, or the matrices fit into the cache."""
         small = self.own.device.type == "cpu" and self._fits_cache() and not backend.exporting()
-        if not small and not enough_rows(backend.current().rows_per_task, layout):
+        if not small and not enough_rows(backend.ROWS_PER_TASK, layout):
             return None
         return self.shared + self._own(layout)
 
     def _fits_cache(self) -> bool:
-        return self.own.numel() <= backend.current().cached_entries
+        return self.own.numel() <= backend.CACHED_ENTRIES
 
     def _own(self, layout: DegreeLayout) -> Tensor:
         """The own matrix of every group of rows."""
@@ -87,15 +86,17 @@ class IndependentWeights(DegreeWeights):
         """The shared product and the grouped one."""
         return a @ self.shared + degree_linear_rows(a, self.own, self._own_task(degree))
 
-    def by_sparse(self, a: Tensor, degree: Tensor) -> Tensor:
-        """Two sparse products: the shared one, and one with all matrices stacked, of which a row reads its task's."""
-        stacked = torch.cat([self.own, torch.zeros_like(self.shared)[None]]).flatten(0, 1)
-        return sparse_linear(a, self.shared, self._columns) + self._spread_product(a, degree, stacked, self._spread)
+    @property
+    def stack_size(self) -> int:  # type: ignore[override]
+        """The matrix of every task, and one more for unseen degrees."""
+        return self.own.size(0) + 1
 
-    def _spread(self, a: Tensor, degree: Tensor) -> Tensor:
-        """The rows ``a`` with their entries in the columns of their task; the last ones are those of unseen degrees."""
+    def stack(self) -> Tensor:
+        """:math:`W_g + W_d` of every task, and :math:`W_g`."""
+        return torch.cat([self.shared + self.own, self.shared[None]])
+
+    def reads(self, degree: Tensor) -> tuple[Tensor, Tensor]:
+        """The matrix of the task."""
         task = self._own_task(degree)
-        task = torch.where(task < 0, self.own.size(0), task)
-        places = task.repeat_interleave(a.crow_indices().diff(), output_size=a.values().numel()) * self.in_channels
-        size = a.size(0), (self.own.size(0) + 1) * self.in_channels
-        return csr(a.crow_indices(), places + a.col_indices(), a.values(), size)
+        task = torch.where(task < 0, self.own.size(0), task)[:, None]
+        return task, torch.ones(task.shape, dtype=self.shared.dtype, device=task.device)

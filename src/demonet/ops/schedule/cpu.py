@@ -18,6 +18,9 @@ from torch import Tensor
 from demonet.ops import backend
 
 Lists = tuple[Tensor, Tensor]  # pointer and neighbours
+HEIGHTS = (0, 2, 4, 8, 16, 32)  # rows to which groups may be padded for one batched product; 0 is no such product
+CALL_COST, BATCH_COST = 40, 200  # cost of calling a product and a batched one, in padded rows
+BUFFER_BYTES = 2**18  # the memory of results of at least this size is reused in the next epoch
 
 
 class Blocks(NamedTuple):
@@ -55,13 +58,11 @@ def cut_blocks(offsets: Tensor) -> Blocks:
     bounds = list(pairwise(offsets.tolist()))
     sizes = [end - start for start, end in bounds]
 
-    limits = backend.current()
-
     def cost(height: int) -> int:
-        calls = limits.block_call_cost * sum(size > height for size in sizes)
-        return calls + (limits.block_batch_cost + height * len(sizes) if height else 0)
+        calls = CALL_COST * sum(size > height for size in sizes)
+        return calls + (BATCH_COST + height * len(sizes) if height else 0)
 
-    height = min(limits.block_heights, key=cost) if 0 not in sizes else 0  # a group without rows has none to repeat
+    height = min(HEIGHTS, key=cost) if 0 not in sizes else 0  # a group without rows has none to repeat
     whole = [(g, start, end) for g, (start, end) in enumerate(bounds) if end > start]
     if height == 0:
         return _unbatched(whole, len(sizes))
@@ -112,7 +113,7 @@ def cut_pieces(offsets: Tensor, lists: Lists, back: Lists, rows: int | None = No
         rows: How many rows a piece has at most; by default as the backend says.
     """
     bounds = offsets.tolist()
-    most, total = rows or backend.current().piece_rows, bounds[-1]
+    most, total = rows or backend.PIECE_ROWS, bounds[-1]
     step = -(-total // max(-(-total // most), 1)) or 1
     pieces, group = [], 0
     for start in range(0, total, step):
@@ -152,7 +153,7 @@ class Buffers:
     def empty(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
         """An uninitialised CPU tensor with the dtype of ``like``."""
         size = torch.Size(shape).numel() * like.element_size()
-        if size < backend.current().buffer_bytes:
+        if size < BUFFER_BYTES:
             return like.new_empty(shape)
         with self._lock:
             kept = self._kept.setdefault(size, [])

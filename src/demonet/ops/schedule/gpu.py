@@ -12,7 +12,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from demonet.ops import backend
+TILE_ROWS = 64  # rows of a block, a power of two of at least 16
+SHORT_LIST = 32  # longest neighbour list that is summed inside its tile
+CHUNK_EDGES = 256  # edges of a longer list that are summed at a time
+# Most columns of the input and of each half of the output in a fused convolution, and most bytes of its matrices in one
+# program: float32 counts twice, because its products keep copies.
+WIDEST_INPUT, WIDEST_HALF, MATRIX_BYTES = 256, 128, 2**17
+MOST_CLASSES = 128  # of the fused head and loss
 
 
 class Tiles(NamedTuple):
@@ -52,6 +58,25 @@ class Groups(NamedTuple):
     pieces: Tensor
 
 
+def block_width(width: int, largest: int) -> int:
+    """The power of two that covers a width, between 16 (the least that GPU matrix units take) and ``largest``."""
+    return min(largest, max(16, 1 << max(width - 1, 0).bit_length()))
+
+
+def fits_conv(seed: Tensor, matrices: Tensor) -> bool:
+    """Whether a convolution fits into one Triton program."""
+    columns, widths = seed.size(0), (seed.size(1), matrices.size(2))
+    if columns > WIDEST_INPUT or max(widths) > WIDEST_HALF:
+        return False
+    held = block_width(columns, WIDEST_INPUT) * sum(block_width(width, WIDEST_HALF) for width in widths)
+    return held * seed.element_size() * (2 if seed.dtype == torch.float32 else 1) <= MATRIX_BYTES
+
+
+def fits_head(weight: Tensor) -> bool:
+    """Whether a linear head fits into one Triton program."""
+    return weight.size(1) <= WIDEST_INPUT and weight.size(0) <= MOST_CLASSES
+
+
 def cut_lists(pointer: Tensor, offsets: Tensor | None = None) -> Tiles:
     """Cut lists into tiles and chunks.
 
@@ -59,7 +84,6 @@ def cut_lists(pointer: Tensor, offsets: Tensor | None = None) -> Tiles:
         pointer: ``[n + 1]`` where each list begins and ends.
         offsets: ``[groups + 1]`` rows of each group; one group if not given.
     """
-    limits = backend.current()
     pointer = pointer.long()
     length = pointer.diff()
     n, device = length.numel(), pointer.device
@@ -77,7 +101,7 @@ def cut_lists(pointer: Tensor, offsets: Tensor | None = None) -> Tiles:
     if n == 0:
         empty = torch.empty(0, 4, dtype=torch.long, device=device)
         return Tiles(rows, empty, empty, rows, empty[:, :2], torch.zeros(1, dtype=torch.long, device=device))
-    over = length > limits.short_list
+    over = length > SHORT_LIST
     is_long = over[first]
     long_before = torch.cumsum(over, 0) - over.long()
     third = torch.where(is_long, long_before[first], length[first])
@@ -85,13 +109,13 @@ def cut_lists(pointer: Tensor, offsets: Tensor | None = None) -> Tiles:
     hubs = over.nonzero()[:, 0]
     length = length[hubs]
     hubs = rows[hubs] if rows.numel() else hubs
-    count = (length + limits.chunk_edges - 1) // limits.chunk_edges
+    count = (length + CHUNK_EDGES - 1) // CHUNK_EDGES
     pieces = torch.nn.functional.pad(count.cumsum(0), (1, 0))
     hub = torch.repeat_interleave(count)
     begin = pointer[hubs]
     inside = torch.arange(hub.numel(), device=device) - pieces[hub]
-    at = begin[hub] + inside * limits.chunk_edges
-    chunks = torch.stack([at, torch.minimum(at + limits.chunk_edges, (begin + length)[hub])], 1)
+    at = begin[hub] + inside * CHUNK_EDGES
+    chunks = torch.stack([at, torch.minimum(at + CHUNK_EDGES, (begin + length)[hub])], 1)
     # Longest first: the last tiles to start are the shortest.
     return Tiles(rows, table[~is_long].flip(0).contiguous(), table[is_long].contiguous(), hubs, chunks, pieces)
 
@@ -104,19 +128,18 @@ def cut_groups(offsets: Tensor, num_rows: int) -> Groups:
         num_rows: Number of rows.
     """
     tiles, _ = _cut_groups(offsets, num_rows, tile_rows(num_rows))
-    spans, pieces = _cut_groups(offsets, num_rows, span_rows(num_rows, backend.current().tile_rows))
+    spans, pieces = _cut_groups(offsets, num_rows, span_rows(num_rows))
     return Groups(tiles, spans, pieces)
 
 
 def tile_rows(num_rows: int) -> int:
     """Rows of a tile: some blocks, for which matrices are read once, if enough tiles are left to keep a GPU busy."""
-    block = backend.current().tile_rows
-    return block * min(8, max(1, num_rows // (block * 2048)))
+    return TILE_ROWS * min(8, max(1, num_rows // (TILE_ROWS * 2048)))
 
 
-def span_rows(num_rows: int, tile: int) -> int:
+def span_rows(num_rows: int) -> int:
     """Rows of a span: enough spans to keep a GPU busy, few enough for their partial sums to be cheap."""
-    return min(1024, max(tile, tile * (num_rows // (tile * 1024))))
+    return min(1024, TILE_ROWS * max(1, num_rows // (TILE_ROWS * 1024)))
 
 
 def _cut_groups(offsets: Tensor, num_rows: int, size: int) -> tuple[Tensor, Tensor]:

@@ -7,10 +7,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from demonet.ops import backend
 from demonet.ops.graph import Graph
 from demonet.ops.noise import Noise
-from demonet.ops.schedule.gpu import Groups
+from demonet.ops.schedule.gpu import TILE_ROWS, WIDEST_HALF, WIDEST_INPUT, Groups, block_width
 from demonet.ops.triton.blocks import ACTIVATIONS, on_device, precision, product, split
 from demonet.ops.triton.by_weights import load_gradient
 from demonet.ops.triton.drop import arguments, drop
@@ -88,7 +87,6 @@ def half_backward(
     grad, matrices = grad.contiguous(), matrices.contiguous()
     columns, width = matrices.shape[-2:]
     by = grad.new_empty(grad.size(0), columns) if into is None else into
-    limits = backend.current()
     with on_device(grad):
         _half_kernel[(groups.tiles.size(0),)](
             grad,
@@ -107,9 +105,9 @@ def half_backward(
             ACTIVATION=ACTIVATIONS[activation],
             AGGR=AGGR[aggr],
             PRECISION=precision(grad.dtype),
-            BM=backend.current().tile_rows,
-            BF=backend.block_width(columns, limits.widest_input),
-            BW=backend.block_width(width, limits.widest_half),
+            BM=TILE_ROWS,
+            BF=block_width(columns, WIDEST_INPUT),
+            BW=block_width(width, WIDEST_HALF),
             num_stages=1,
         )
     return by
@@ -177,7 +175,7 @@ def input_backward(
     With ``over``, it is written over ``grad``, if that has as many columns.
     """
     grad, seed = grad.contiguous(), seed.contiguous()
-    (pointer, neighbours), tiles, limits = graph.back, graph.back_tiles, backend.current()
+    (pointer, neighbours), tiles = graph.back, graph.back_tiles
     columns = z.size(1)
     over = over and grad.shape == z.shape
     by_x = grad if over else torch.empty_like(z)
@@ -188,8 +186,8 @@ def input_backward(
         "PRECISION": precision(z.dtype),
         "num_stages": 1,
         "BM": 32,  # fewer rows, more programs: the gather waits for memory
-        "BF": backend.block_width(columns, limits.widest_input),
-        "BS": backend.block_width(seed.size(1), limits.widest_half),
+        "BF": block_width(columns, WIDEST_INPUT),
+        "BS": block_width(seed.size(1), WIDEST_HALF),
     }
     with on_device(z):
         for table, compact in ((tiles.long, True), (tiles.short, False)):

@@ -9,9 +9,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from demonet.ops import backend
 from demonet.ops.graph import Graph, Options, Weights
 from demonet.ops.noise import Noise
+from demonet.ops.schedule.gpu import WIDEST_HALF, WIDEST_INPUT, block_width
 from demonet.ops.triton.blocks import ACTIVATIONS, on_device, precision
 from demonet.ops.triton.drop import arguments, drop
 from demonet.ops.triton.gather import join_kernel
@@ -114,7 +114,7 @@ def weights_backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Derivatives by the seed map, the matrices, and the bias (empty unless ``bias``)."""
     grad, x, a = grad.contiguous(), x.contiguous(), a.contiguous()
-    seed, matrices, groups, limits = weights.seed, weights.matrices, graph.groups, backend.current()
+    seed, matrices, groups = weights.seed, weights.matrices, graph.groups
     columns, S, W, width = x.size(1), seed.size(1), matrices.size(2), out.size(1)
     count = groups.spans.size(0)
     sums: dict[str, Any] = {"dtype": torch.float32, "device": x.device}
@@ -122,7 +122,7 @@ def weights_backward(
     partial = torch.empty(count, sum(sizes), **sums)
     partial_matrices = torch.empty(count, columns * W, **sums)
     by_matrices = torch.empty(matrices.size(0), columns * W, dtype=matrices.dtype, device=x.device)
-    wide = backend.block_width(columns * W, 128)
+    wide = block_width(columns * W, 128)
     with on_device(x):
         _weights_kernel[(count,)](
             grad,
@@ -142,9 +142,9 @@ def weights_backward(
             BIAS=bias,
             PRECISION=precision(x.dtype),
             BM=32,
-            BF=backend.block_width(columns, limits.widest_input),
-            BS=backend.block_width(S, limits.widest_half),
-            BW=backend.block_width(W, limits.widest_half),
+            BF=block_width(columns, WIDEST_INPUT),
+            BS=block_width(S, WIDEST_HALF),
+            BW=block_width(W, WIDEST_HALF),
             num_warps=4,
             num_stages=3,
         )

@@ -7,9 +7,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from demonet.ops import backend
 from demonet.ops.graph import Graph, Options, Weights
 from demonet.ops.noise import Noise
+from demonet.ops.schedule.gpu import TILE_ROWS, WIDEST_HALF, WIDEST_INPUT, block_width
 from demonet.ops.triton.blocks import ACTIVATIONS, on_device, precision, product, split
 from demonet.ops.triton.drop import arguments, drop
 from demonet.ops.triton.gather import AGGR, gather_sum, list_scale, rows_at, sum_long
@@ -113,10 +113,10 @@ def conv(
     """:func:`demonet.ops.reference.conv`: the output and the sums (empty where they are neither given nor kept)."""
     x = x.contiguous()
     seed, matrices, bias = weights.seed.contiguous(), weights.matrices.contiguous(), weights.bias
-    columns, S, W, limits = x.size(1), seed.size(1), matrices.size(2), backend.current()
+    columns, S, W = x.size(1), seed.size(1), matrices.size(2)
     out = x.new_empty(x.size(0), weights.width(options.combine))
-    blocks = {"BF": backend.block_width(columns, limits.widest_input)}
-    blocks |= {"BS": backend.block_width(S, limits.widest_half), "BW": backend.block_width(W, limits.widest_half)}
+    blocks = {"BF": block_width(columns, WIDEST_INPUT), "BS": block_width(S, WIDEST_HALF)}
+    blocks["BW"] = block_width(W, WIDEST_HALF)
     keep = a is None and options.keep
     kept = torch.empty_like(x) if keep else x.new_empty(0, columns)
     same = arguments(noise) | {
@@ -131,7 +131,7 @@ def conv(
     }
     # Beside wide matrices, shared memory has room for fewer rows, and none for those that are loaded ahead.
     wide = blocks["BF"] * (blocks["BS"] + blocks["BW"]) * x.element_size() > 2**15
-    same |= {"BM": 32 if wide else limits.tile_rows, "num_stages": 1 if wide else 2}
+    same |= {"BM": 32 if wide else TILE_ROWS, "num_stages": 1 if wide else 2}
 
     def start(tiles: Tensor, source: int, sums: Tensor) -> None:
         if tiles.size(0):

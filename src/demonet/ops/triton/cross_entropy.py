@@ -7,8 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from demonet.ops import backend
-from demonet.ops.schedule.gpu import span_rows
+from demonet.ops.schedule.gpu import MOST_CLASSES, TILE_ROWS, WIDEST_INPUT, block_width, span_rows
 from demonet.ops.triton.blocks import ACTIVATIONS, on_device, precision
 from demonet.ops.triton.by_weights import times_slope
 
@@ -108,11 +107,10 @@ def _gradient_kernel(
 
 
 def _plan(h: Tensor, weight: Tensor) -> tuple[int, int, dict[str, object]]:
-    (n, columns), limits = h.shape, backend.current()
-    rows = span_rows(n, limits.tile_rows)
-    wide, classes = (columns, limits.widest_input), (weight.size(0), limits.most_classes)
-    blocks = {"BM": limits.tile_rows, "BF": backend.block_width(*wide), "BC": backend.block_width(*classes)}
-    return rows, triton.cdiv(n, rows), {**blocks, "PRECISION": precision(h.dtype)}
+    n, columns = h.shape
+    rows = span_rows(n)
+    blocks = {"BF": block_width(columns, WIDEST_INPUT), "BC": block_width(weight.size(0), MOST_CLASSES)}
+    return rows, triton.cdiv(n, rows), {**blocks, "BM": TILE_ROWS, "PRECISION": precision(h.dtype)}
 
 
 def loss(h: Tensor, weight: Tensor, bias: Tensor, target: Tensor, share: Tensor) -> Tensor:

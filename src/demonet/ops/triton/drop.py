@@ -9,8 +9,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from demonet.ops import backend
 from demonet.ops.noise import Noise, chances
+from demonet.ops.schedule.gpu import block_width
 from demonet.ops.triton.blocks import on_device
 
 
@@ -46,7 +46,7 @@ def dropout(x: Tensor, noise: Noise) -> Tensor:
     """``[n, F]`` rows times the factors of a key."""
     x = x.contiguous()
     out = torch.empty_like(x)
-    wide = backend.block_width(x.size(1), 128)
+    wide = block_width(x.size(1), 128)
     if x.numel():
         with on_device(x):
             _drop_kernel[(triton.cdiv(x.size(0), 64), triton.cdiv(x.size(1), wide))](

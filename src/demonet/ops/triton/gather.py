@@ -7,8 +7,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from demonet.ops import backend
-from demonet.ops.schedule.gpu import Tiles
+from demonet.ops import reference
+from demonet.ops.schedule.gpu import TILE_ROWS, Tiles, block_width, cut_lists
 from demonet.ops.triton.blocks import on_device
 
 AGGR = {"sum": 0, "mean": 1, "sqrt": 2}
@@ -148,7 +148,7 @@ def sum_long(
 ) -> Tensor:
     """The sums of the long lists: ``[long rows, F]``, or written into their rows of ``out``."""
     columns, hubs = x.size(1), tiles.hubs.numel()
-    wide = backend.block_width(columns, 128)
+    wide = block_width(columns, 128)
     across = triton.cdiv(columns, wide)
     partial = torch.empty(tiles.chunks.size(0), columns, dtype=torch.float32, device=x.device)
     into = x.new_empty(hubs, columns) if out is None else out
@@ -171,14 +171,16 @@ def sum_long(
     return into
 
 
-def aggregate(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, aggr: str, tiles: Tiles) -> Tensor:
-    """The sum over every list, scaled."""
-    x = x.contiguous()
-    out = x.new_empty(pointer.numel() - 1, x.size(1))
-    if out.numel() == 0:
-        return out
+def aggregate(
+    x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, aggr: str, tiles: Tiles | None = None
+) -> Tensor:
+    """:func:`demonet.ops.reference.aggregate`; without tiles, the lists are cut for this call."""
     columns = x.size(1)
-    wide = backend.block_width(columns, 128)
+    if neighbours.numel() == 0 or columns == 0:
+        return reference.aggregate(x, pointer, neighbours, weight, aggr)
+    x, tiles = x.contiguous(), tiles or cut_lists(pointer)
+    out = x.new_empty(pointer.numel() - 1, columns)
+    wide = block_width(columns, 128)
     if tiles.short.size(0):
         with on_device(x):
             _short_kernel[(tiles.short.size(0), triton.cdiv(columns, wide))](
@@ -193,7 +195,7 @@ def aggregate(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | N
                 AGGR=AGGR[aggr],
                 HAS_WEIGHT=weight is not None,
                 HAS_ROWS=tiles.rows.numel() > 0,
-                BM=backend.current().tile_rows,
+                BM=TILE_ROWS,
                 BF=wide,
             )
     if tiles.hubs.numel():

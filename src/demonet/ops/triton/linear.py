@@ -7,8 +7,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from demonet.ops import backend
-from demonet.ops.schedule.gpu import cut_groups
+from demonet.ops import reference
+from demonet.ops.schedule.gpu import TILE_ROWS, block_width, cut_groups
 from demonet.ops.triton.blocks import on_device, precision
 from demonet.ops.triton.gather import join_kernel
 
@@ -81,11 +81,11 @@ def degree_linear(x: Tensor, weight: Tensor, offsets: Tensor, task: Tensor) -> T
     """:func:`demonet.ops.reference.degree_linear`, a tile of rows of one group at a time."""
     x, weight = x.contiguous(), weight.contiguous()
     columns, width = weight.size(1), weight.size(2)
+    if weight.numel() == 0 or x.size(0) == 0:
+        return reference.degree_linear(x, weight, offsets, task)
     out = x.new_empty(x.size(0), width)
-    if out.numel() == 0:
-        return out
     tiles = cut_groups(offsets, x.size(0)).tiles
-    wide = backend.block_width(width, 128)
+    wide = block_width(width, 128)
     with on_device(x):
         _linear_kernel[(tiles.size(0), triton.cdiv(width, wide))](
             x,
@@ -96,8 +96,8 @@ def degree_linear(x: Tensor, weight: Tensor, offsets: Tensor, task: Tensor) -> T
             columns,
             width,
             PRECISION=precision(x.dtype),
-            BM=backend.current().tile_rows,
-            BK=backend.block_width(columns, 64),
+            BM=TILE_ROWS,
+            BK=block_width(columns, 64),
             BW=wide,
         )
     return out
@@ -114,7 +114,7 @@ def degree_outer(x: Tensor, y: Tensor, offsets: Tensor, task: Tensor, num_tasks:
     cells = columns * width
     partial = torch.empty(spans.size(0), cells, dtype=torch.float32, device=x.device)
     out = x.new_empty(num_tasks, cells)
-    high, wide = backend.block_width(columns, 64), backend.block_width(width, 64)
+    high, wide = block_width(columns, 64), block_width(width, 64)
     with on_device(x):
         if partial.size(0):
             _outer_kernel[(partial.size(0), triton.cdiv(columns, high), triton.cdiv(width, wide))](
@@ -125,7 +125,7 @@ def degree_outer(x: Tensor, y: Tensor, offsets: Tensor, task: Tensor, num_tasks:
                 columns,
                 width,
                 PRECISION=precision(x.dtype),
-                BM=backend.current().tile_rows,
+                BM=TILE_ROWS,
                 BK=high,
                 BW=wide,
             )

@@ -7,8 +7,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from demonet.ops import backend
+from demonet.ops.schedule.gpu import block_width
 from demonet.ops.triton.blocks import on_device
+
+ROWS = 1024  # that one program sums
 
 
 @triton.jit
@@ -45,8 +47,8 @@ def degree_pool(x: Tensor, cell: Tensor, num_cells: int, mode: str) -> Tensor:
         return x.new_zeros(num_cells, columns)
     ascending, order = torch.sort(cell, stable=True)
     pointer = torch.searchsorted(ascending, torch.arange(num_cells + 1, device=x.device))
-    pieces = max(1, min(1024, triton.next_power_of_2(triton.cdiv(n, num_cells * backend.current().pool_rows))))
-    wide = backend.block_width(columns, 128)
+    pieces = max(1, min(1024, triton.next_power_of_2(triton.cdiv(n, num_cells * ROWS))))
+    wide = block_width(columns, 128)
     partial = torch.empty(num_cells, pieces, columns, dtype=torch.float32, device=x.device)
     with on_device(x):
         _pool_kernel[(num_cells, pieces, triton.cdiv(columns, wide))](

@@ -9,9 +9,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from demonet.ops import backend
 from demonet.ops.noise import Noise
-from demonet.ops.schedule.gpu import span_rows, tile_rows
+from demonet.ops.schedule.gpu import TILE_ROWS, WIDEST_HALF, block_width, span_rows, tile_rows
 from demonet.ops.triton.blocks import add_product, on_device, precision, product, split
 from demonet.ops.triton.drop import arguments, drop
 
@@ -263,11 +262,11 @@ def refine_backward(
 
 def _plan(y: Tensor, given: Refine) -> tuple[int, int, dict[str, Any]]:
     """Rows of a program that sums, the number of programs, and the blocks of the kernels."""
-    limits, width = backend.current(), y.size(1) if given.weight is None else given.weight.size(0)
-    rows = span_rows(y.size(0), limits.tile_rows)
-    blocks = {"BF": backend.block_width(y.size(1), limits.widest_half), "PRECISION": precision(y.dtype)}
-    blocks |= {"BO": backend.block_width(width, limits.widest_half), "MAP": given.weight is not None}
-    return rows, triton.cdiv(y.size(0), rows), blocks | {"BM": limits.tile_rows}
+    width = y.size(1) if given.weight is None else given.weight.size(0)
+    rows = span_rows(y.size(0))
+    blocks = {"BF": block_width(y.size(1), WIDEST_HALF), "PRECISION": precision(y.dtype)}
+    blocks |= {"BO": block_width(width, WIDEST_HALF), "MAP": given.weight is not None}
+    return rows, triton.cdiv(y.size(0), rows), blocks | {"BM": TILE_ROWS}
 
 
 def _wide(blocks: dict[str, Any]) -> bool:

@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from demonet.ops import backend
+from demonet.ops.schedule.gpu import block_width
 from demonet.ops.triton.blocks import on_device
 
 
@@ -24,7 +24,7 @@ def select_rows(x: Tensor, index: Tensor) -> Tensor:
     """``x[index]`` of a matrix."""
     x = x.contiguous()
     n, columns = index.numel(), x.size(1)
-    out, wide = x.new_empty(n, columns), backend.block_width(columns, 128)
+    out, wide = x.new_empty(n, columns), block_width(columns, 128)
     if out.numel():
         with on_device(x):
             _rows_kernel[(triton.cdiv(n, 32), triton.cdiv(columns, wide))](x, index, out, n, columns, BM=32, BF=wide)

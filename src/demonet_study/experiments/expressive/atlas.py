@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import networkx as nx
 import numpy as np
@@ -31,6 +31,7 @@ from demonet.errors import DemonetError
 from demonet.kernels import wl_classes
 from demonet.nn import DegreePooling, DEMOConv
 from demonet.nn.weights import IndependentWeights
+from demonet_study.experiments.expressive.convolutions import with_splines
 from demonet_study.experiments.expressive.partitions import classes, same_partition
 from demonet_study.experiments.rows import write_rows
 
@@ -43,7 +44,7 @@ class Network:
     """Two layers and a readout.
 
     Attributes:
-        model: ``"weight"``, ``"hash"`` or ``"smooth"``, a scheme of DEMO-Net, or ``"gcn"``.
+        model: A scheme of DEMO-Net, or ``"gcn"``.
         aggregation: ``"sum"`` or ``"mean"`` over neighbours; ``"normalised"`` for a GCN.
         degree_term: Whether the matrices depend on the degree.
         pooling: Eq. 11 (``"degree"``), or the sum or the mean over all nodes.
@@ -131,7 +132,8 @@ def _layer(network: Network, in_channels: int, tasks: DegreeTasks, *, seed: int)
     if network.model == "gcn":
         return GCNConv(in_channels, WIDTH).double()
     scheme, aggr = network.model, network.aggregation
-    conv = DEMOConv(in_channels, WIDTH, tasks, scheme=scheme, aggr=aggr, combine="concat", hash_seed=seed).double()  # type: ignore[arg-type]
+    options: dict[str, Any] = {"scheme": scheme, "aggr": aggr, "combine": "concat", "bias": False, "hash_seed": seed}
+    conv = with_splines(DEMOConv(in_channels, WIDTH, tasks, **options)).double()
     if not network.degree_term:
         shared = IndependentWeights(in_channels, conv.weights.width, tasks, degree_scale=0.0).double()
         shared.shared.copy_(conv.weights.shared)  # only the shared part of the scheme's matrices

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +14,7 @@ from torch_geometric.utils import degree
 from demonet.degree import DegreeTasks
 from demonet.nn import DEMOConv
 from demonet.nn.conv import Scheme
+from demonet.nn.weights import ScaledWeights
 
 WIDTH = 8  # of one half of the output; larger than the number of colours, so that no map must merge colours
 
@@ -62,12 +64,21 @@ class Convolution:
     build: Callable[[int, int], nn.Module]
 
 
+def with_splines(conv: DEMOConv) -> DEMOConv:
+    """The layer with drawn splines where they start at zero (``scheme="scale"``)."""
+    if isinstance(conv.weights, ScaledWeights):
+        for coefficients in conv.weights.degree_parameters():
+            nn.init.normal_(coefficients, std=1 / conv.weights.rate)
+    return conv
+
+
 def demo(scheme: Scheme, max_degree: int) -> Convolution:
     """DEMO-Net's layer with a task for each degree up to ``max_degree``."""
 
     def build(in_channels: int, draw: int) -> nn.Module:
         tasks = DegreeTasks.exact(torch.arange(max_degree + 1))
-        return DEMOConv(in_channels, 2 * WIDTH, tasks, scheme=scheme, aggr="sum", combine="concat", hash_seed=draw)
+        options: dict[str, Any] = {"scheme": scheme, "aggr": "sum", "combine": "concat", "hash_seed": draw}
+        return with_splines(DEMOConv(in_channels, 2 * WIDTH, tasks, bias=False, **options))
 
     return Convolution(f"DEMO-Net ({scheme})", ("yes", "yes", "yes"), build)
 

@@ -5,7 +5,6 @@ Every fold, split or setting is one run of the ledger, so an interrupted measure
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import statistics
@@ -18,7 +17,7 @@ from typing import Any
 from demonet.errors import DemonetError
 from demonet.runs.measure import Meter
 from demonet.sealed import canonical
-from demonet_study.experiments.rows import write_rows
+from demonet_study.experiments.rows import read_rows, write_rows
 from demonet_study.ledger.job import Cell, Job, Outcome, Result
 
 # Each of these modules has a list RESULTS.
@@ -131,14 +130,7 @@ def compare(result: PublishedResult, runs: Sequence[Result]) -> PublishedRow:
 
 def read(path: Path) -> list[PublishedRow]:
     """Read the rows of a file; none if it does not exist."""
-    if not path.exists():
-        return []
-    texts = ("method", "dataset", "protocol", "within")
-    with path.open(newline="", encoding="utf-8") as file:
-        found = [
-            {name: text if name in texts else float(text) for name, text in row.items()} for row in csv.DictReader(file)
-        ]
-    return [PublishedRow(**row | {"runs": int(row["runs"])}) for row in found]  # type: ignore[arg-type]
+    return read_rows(PublishedRow, path) if path.exists() else []
 
 
 def keep(row: PublishedRow, path: Path, order: Sequence[PublishedResult]) -> None:

@@ -7,23 +7,21 @@ difference and interval.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from demonet.data.catalog import find
 from demonet.report.chart import Axis, Chart, Panel, Series
 from demonet.report.page import Section, Table
-from demonet.report.table_cells import Beside, Column
 from demonet.report.table_cells import Cell as TableCell
-from demonet.runs.statistics import Difference, holm, paired
+from demonet.report.table_cells import Column
+from demonet.runs.statistics import Difference, paired
 from demonet.sealed import canonical
 from demonet.train.presets import Family
 from demonet_study.experiments.methods import family_in_catalog
-from demonet_study.experiments.statistics import pooled, ratio_of
+from demonet_study.experiments.statistics import LEVEL, Comparison, ratio_of, with_holm
 from demonet_study.ledger.job import Cell
-from demonet_study.report.grid import LEVEL, NOT_YET, Layout, ResultRow, difference_cell, p_text
+from demonet_study.report.grid import Layout, ResultRow, difference_cell, p_text
 from demonet_study.report.names import kind_of, set_name, slug
 from demonet_study.report.parts.graphs import SETS as GRAPH_SETS
 from demonet_study.report.parts.nodes import PAPER_RUNS
@@ -90,27 +88,6 @@ def _entries(sets: Sequence[str], runs: int) -> list[Entry]:
     return found
 
 
-@dataclass(frozen=True)
-class Change:
-    """The effect of one change over the data sets of a kind.
-
-    Attributes:
-        variant: What is changed.
-        kind: The kind of data sets.
-        sets: Data sets on which both models have runs.
-        missing: Data sets of the kind that lack runs.
-        difference: The mean over the sets of their differences from the full model.
-        p: Its corrected p; NaN while runs are missing.
-    """
-
-    variant: str
-    kind: str
-    sets: tuple[str, ...]
-    missing: tuple[str, ...]
-    difference: Difference | None
-    p: float = math.nan
-
-
 def on_sets(rows: Rows) -> dict[tuple[str, str], Difference]:
     """The difference of each change from the full model, by (change, data set), where both have at least two runs."""
     full = {row.dataset: row.values for row in rows if row.variant == FULL}
@@ -121,26 +98,26 @@ def on_sets(rows: Rows) -> dict[tuple[str, str], Difference]:
     }
 
 
-def over_kinds(rows: Rows) -> list[Change]:
-    """Every change of one model, over every kind of data sets to which it applies."""
+def over_kinds(rows: Rows) -> list[Comparison]:
+    """Every change of one model against the full model, over every kind of data sets to which it applies."""
     found = on_sets(rows)
     lacking = {(row.variant, row.dataset) for row in rows if not row.whole}
     changes = []
     for variant in dict.fromkeys(row.variant for row in rows if row.variant != FULL):
         sets = [row.dataset for row in rows if row.variant == variant]
         for kind in dict.fromkeys(map(kind_of, sets)):
-            members = [name for name in sets if kind_of(name) == kind]
-            there = tuple(name for name in members if (variant, name) in found)
-            missing = tuple(name for name in members if {(variant, name), (FULL, name)} & lacking)
-            whole = pooled([found[variant, name] for name in there]) if there else None
-            changes.append(Change(variant, kind, there, missing, whole))
-    made = [math.nan if one.missing or one.difference is None else one.difference.p for one in changes]
-    return [replace(one, p=p) for one, p in zip(changes, holm(made), strict=True)]
+            compared = {
+                name: (found.get((variant, name)), lacking.isdisjoint({(variant, name), (FULL, name)}))
+                for name in sets
+                if kind_of(name) == kind
+            }
+            changes.append(Comparison.over_sets(variant, FULL, kind, compared))
+    return with_holm(changes)
 
 
 def changes_table(rows: Rows, *, anchor: str) -> Section | None:
     """The effect of each change of one model over the data sets of a kind."""
-    found = {(one.variant, one.kind): one for one in over_kinds(rows)}
+    found = {(one.subject, one.over): one for one in over_kinds(rows)}
     if not found:
         return None
     variants, kinds = (list(dict.fromkeys(key[i] for key in found)) for i in (0, 1))
@@ -159,13 +136,13 @@ def changes_table(rows: Rows, *, anchor: str) -> Section | None:
     return Table(columns, cells, caption, sortable=True, title=title, anchor=anchor, below=True)
 
 
-def _brings(found: Change | None) -> TableCell:
+def _brings(found: Comparison | None) -> TableCell:
     if found is None:
         return None
-    if found.difference is None:
-        return Beside(math.nan, math.nan, note=NOT_YET)
-    lacking = f"{', '.join(map(set_name, found.missing))}: runs missing"
-    return difference_cell(found.difference, found.p, lacking if found.missing else f"p {p_text(found.p)}")
+    note = f"p {p_text(found.corrected)}"
+    if found.missing:
+        note = f"{', '.join(map(set_name, found.missing))}: runs missing" if found.difference else ""
+    return difference_cell(found, note)
 
 
 def _chart(rows: Rows) -> Chart | None:

@@ -1,11 +1,13 @@
-"""DCNN's layer is its equation."""
+"""DCNN's layer is its equation; every scheme has the properties of Table 1."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from demonet_study.experiments.expressive.convolutions import DCNNConv
+from demonet.nn.weights import SCHEMES
+from demonet_study.experiments.expressive.convolutions import DCNNConv, demo
+from demonet_study.experiments.expressive.subtrees import all_subtrees, collision_shares, property_pairs
 
 
 @pytest.mark.parametrize("first_hop", [0, 1])
@@ -22,3 +24,16 @@ def test_dcnn_is_powers_of_the_transition_matrix(first_hop):
         conv.weight[j - first_hop] * (torch.linalg.matrix_power(transition, j) @ x) for j in range(first_hop, 4)
     ]
     torch.testing.assert_close(conv(x, adjacency.nonzero().t()), torch.cat(expected, 1))
+
+
+@pytest.mark.parametrize("scheme", sorted(SCHEMES))
+def test_a_layer_of_any_scheme_is_seed_oriented_degree_aware_and_order_free(scheme):
+    """Pairs that should agree collide in every draw of the weights, others in none; hash functions may collide."""
+    pairs = property_pairs(all_subtrees(3, 2))
+    for one, share in zip(pairs, collision_shares(demo(scheme, 2), pairs, num_colours=2, draws=8), strict=True):
+        if one.should_agree:
+            assert (share == 1).all()
+        elif scheme != "hash":
+            assert (share == 0).all()
+        else:
+            assert (share < 1).all()

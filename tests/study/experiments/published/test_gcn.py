@@ -6,16 +6,9 @@ import torch
 from torch_geometric.data import Data
 
 from demonet_study.experiments.published import gcn
-from demonet_study.experiments.published.gcn import PyGCN, few_labels, neighbour_mean, partition, present, train
+from demonet_study.experiments.published.gcn import PyGCN, neighbour_mean, partition, present, train
 
 Y = torch.arange(300) % 3
-
-
-def test_few_labels():
-    split = few_labels(Y, 5, seed=1, validation=50, test=100)
-    assert torch.bincount(Y[split.train]).tolist() == [5, 5, 5]
-    assert (split.val.numel(), split.test.numel()) == (50, 100)
-    assert split != few_labels(Y, 5, seed=2, validation=50, test=100)
 
 
 def test_their_partition():
@@ -24,11 +17,6 @@ def test_their_partition():
     assert test.numel() == 100
     assert not torch.isin(rows, test).any()
     assert not torch.equal(test, partition(Y, 5, seed=21, tested=100)[1])
-
-
-def test_attributes_are_present_or_absent():
-    counts = torch.tensor([[0.0, 3.0], [1.0, 2.0]])
-    assert present(counts.to_sparse_csr()).matrix.to_dense().tolist() == [[0.0, 1.0], [1.0, 1.0]]
 
 
 def test_against_dense_matrices():

@@ -11,14 +11,12 @@ from tests.pages import ROOT
 from tests.study.experiments.published.far import accuracy
 from tests.study.ledger.fakes import FORK
 
-from demonet import methods
 from demonet.errors import DemonetError
 from demonet.runs import workers
 from demonet_study.experiments.published import __main__ as script
 from demonet_study.experiments.published import results
 from demonet_study.experiments.published.results import (
     PublishedResult,
-    all_results,
     compare,
     is_within,
     keep,
@@ -89,7 +87,7 @@ def test_finished_pieces_survive_a_stop_and_finished_rows_stay(tmp_path, monkeyp
     monkeypatch.setattr(working, "POLL", 0.02)
     for module in (script, results):
         monkeypatch.setattr(module, "all_results", lambda: [made])
-    monkeypatch.setattr(job, "code", lambda kind: "first")
+    monkeypatch.setattr(job, "code", lambda: "first")
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
         working.work(ledger, [job.Wanted(made.cell, 2)], job.perform)  # as far as a stopped command came
 
@@ -101,7 +99,7 @@ def test_finished_pieces_survive_a_stop_and_finished_rows_stay(tmp_path, monkeyp
 
     assert run() == 3
     assert read(tmp_path / "a.csv")[0].measured == pytest.approx(0.6)
-    monkeypatch.setattr(job, "code", lambda kind: "second")
+    monkeypatch.setattr(job, "code", lambda: "second")
     assert run() == 3
     assert run("--fresh") == 6
     assert run("--fresh") == 6
@@ -111,15 +109,3 @@ def test_the_page_shows_the_file():
     page = (ROOT / "docs" / "baselines.md").read_text(encoding="utf-8")
     shown = page.split("<!-- published: results/published.csv -->\n")[1].split("\n<!-- end -->")[0]
     assert shown == table(read(ROOT / "results" / "published.csv"))
-
-
-def test_no_row_is_of_a_result_that_is_gone():
-    assert {found.key for found in read(ROOT / "results" / "published.csv")} <= {made.key for made in all_results()}
-
-
-def test_every_result_is_of_a_method_that_is_here():
-    found = all_results()
-    assert {one.method for one in found} <= set(methods.names())
-    assert len({one.key for one in found}) == len(found)
-    assert all(0 < one.published < 1 for one in found)
-    assert next(one for one in found if (one.method, one.dataset) == ("gin", "MUTAG")).published == 0.894

@@ -1,0 +1,73 @@
+"""``demonet-auto``: the ensemble, which is what ``demonet fit`` fits by default."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from demonet.data.splits import Split
+from demonet.ensemble.ensemble import EFFORTS, Ensemble
+from demonet.errors import DemonetError
+from demonet.methods.base import Conditions, Items, Method, Predicted, Settings, register
+from demonet.methods.cost import Cost
+
+
+@dataclass(frozen=True)
+class AutoSettings(Settings):
+    """``effort`` and ``device`` of the ensemble; ``both``: whether ``fit`` prepares :meth:`Auto.refit`."""
+
+    effort: str = "standard"
+    device: str = "cpu"
+    both: bool = True
+
+    def __post_init__(self) -> None:
+        if self.effort not in EFFORTS:
+            raise DemonetError(f"effort={self.effort!r}", hint=f"expected one of {', '.join(EFFORTS)}")
+
+
+@register
+class Auto(Method):
+    """A weighted average of kernel machines, forests, networks and others; validation chooses the weights.
+
+    ``ensemble`` is the fitted :class:`~demonet.ensemble.Ensemble`; ``chosen`` are the weights of its candidates.
+    """
+
+    name = "demonet-auto"
+    group = "DEMO-Net"
+    cost = Cost(1.0, 0.3)
+    at_any_size = True
+    defaults = AutoSettings("this project")
+    settings: AutoSettings
+    ensemble: Ensemble
+
+    @classmethod
+    def under(cls, conditions: Conditions) -> Self:
+        """With the effort, and without the refit."""
+        return cls(effort=conditions.effort, both=False)
+
+    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Predicted:
+        self.ensemble = self._ensemble(data, split, seed, refit=self.settings.both)
+        self.chosen = {row.name: row.weight for row in self.ensemble.candidates}
+        return _predicted(self.ensemble.strict_proba)
+
+    def refit(self, data: Items, split: Split, seed: int = 0) -> Self:
+        """A copy whose members are fitted on the training and validation part together, with the same weights."""
+        again = copy.copy(self)
+        if not self.settings.both:
+            again.ensemble = self._ensemble(data, split, seed, refit=True)
+        again._predicted = _predicted(again.ensemble.proba)
+        return again
+
+    def _ensemble(self, data: Items, split: Split, seed: int, *, refit: bool) -> Ensemble:
+        effort: Any = self.settings.effort
+        return Ensemble.fit(data, split, effort=effort, seed=seed, device=self.settings.device, refit=refit)
+
+
+def _predicted(probability: Any) -> Predicted:
+    probability = torch.from_numpy(np.asarray(probability))
+    return probability.argmax(1), probability

@@ -1,0 +1,197 @@
+"""DEMO-Net networks of several seeds, averaged: the epoch of lowest validation loss, reused by a refit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch_geometric.data import Batch, Data
+from torch_geometric.utils import add_self_loops
+
+from demonet.data.splits import Split
+from demonet.degree.count import count_degree
+from demonet.degree.tasks import DegreeTasks
+from demonet.features import FeatureMap
+from demonet.features.views import LARGE, Float, GraphView, NodeView, View
+from demonet.methods.base import Settings, at_least, register
+from demonet.methods.model import MOST_SECONDS, Labelled, Model
+from demonet.nn.models import DegreeNetwork, GraphDEMONet, NodeDEMONet
+from demonet.nn.prepared import GraphUnion
+from demonet.options import Effort
+from demonet.train import GraphProblem, NodeProblem, Preset, fit_together, preset
+from demonet.train.batches import step_values
+from demonet.train.presets import Family
+
+SEEDS: dict[Effort, int] = {"quick": 0, "standard": 3, "best": 8}  # networks that are averaged
+EPOCHS, EPOCHS_SUMS, EPOCHS_GRAPHS = 300, 80, 150  # of a network, at most
+TYPICAL_EPOCHS = 120  # after which most networks have stopped
+LARGE_SHARE = 0.16  # of the estimate for a small graph that a node of a large one takes, measured at 30,000 and 100,000
+
+
+@dataclass(frozen=True)
+class AverageSettings(Settings):
+    """Settings of networks that are averaged.
+
+    Attributes:
+        preset, family: Give the layers, see :mod:`demonet.train.presets`.
+        features: See :class:`~demonet.features.FeatureMap`.
+        model: Single fields of the architecture that differ from the preset.
+        loops: Whether a node is a neighbour of itself.
+        seeds: How many networks are averaged.
+        epochs: At most.
+    """
+
+    preset: str = "strong"
+    family: Family = "nodes"
+    features: str = "structure"
+    model: Mapping[str, Any] = field(default_factory=dict)
+    loops: bool = False
+    seeds: int = at_least(1, 3)
+    epochs: int = at_least(1, EPOCHS)
+
+
+@register
+class NetworkAverage(Model):
+    """Networks of a preset with several seeds, averaged.
+
+    The epoch is the one at which the validation loss, averaged over the seeds, is lowest: of a single curve the lowest
+    point is too often luck. A refit trains for as many epochs.
+    """
+
+    name = "network"
+    kind = "network"
+    defaults = AverageSettings("this project")
+    settings: AverageSettings
+
+    @classmethod
+    def candidates(cls, view: View, labelled: Labelled, effort: Effort) -> list[Self]:
+        """Two for nodes: on structure and on degrees, or on attributes with structure and smoothed; one for graphs."""
+        if not SEEDS[effort]:
+            return []
+        wanted: dict[str, dict[str, Any]]
+        if view.family == "graphs":
+            base = preset("strong", "graphs")
+            features = (base if view.facts["columns"] else base.without_attributes()).features
+            wanted = {"network": {"family": "graphs", "features": features, "epochs": EPOCHS_GRAPHS}}
+        elif view.facts["attributes"]:
+            smoothing = {"features": "encoded", "model": {"without": "seed"}, "loops": True}  # as in a GCN
+            wanted = {"network": {"features": "encoded+structure"}, "network-smooth": smoothing}
+            wanted = {name: {"family": "attributes"} | options for name, options in wanted.items()}
+        else:
+            sums = {"preset": "default", "features": "degree-rbf+degree-onehot", "model": {"hidden": 32}}
+            wanted = {"network": {}, "network-degree": sums | {"epochs": EPOCHS_SUMS}}
+        return [cls._affordable(name, view, effort, **options) for name, options in wanted.items()]
+
+    @classmethod
+    def _affordable(cls, name: str, view: View, effort: Effort, epochs: int = EPOCHS, **options: Any) -> Self:
+        """With fewer seeds and epochs where it would take too long."""
+        seeds = SEEDS[effort]
+        for some, most in ((seeds, epochs), (seeds, epochs // 3), (1, epochs // 3), (1, epochs // 6)):
+            found = cls(name, seeds=some, epochs=most, **options)
+            if found.estimate(view, view.num_items) <= MOST_SECONDS[effort]:
+                break
+        return found
+
+    def _preset(self) -> Preset:
+        base = preset(self.settings.preset, self.settings.family)
+        return replace(base, model=base.model.changed(**self.settings.model))
+
+    def _learn(self, view: View, labelled: Labelled) -> None:
+        known = np.isin(labelled.y[labelled.val], labelled.y[labelled.train])
+        made, train = self._preset(), torch.from_numpy(labelled.train)
+        val = torch.from_numpy(labelled.val[known])
+        y = torch.full((view.num_items,), -1, device=labelled.device)
+        for rows in (train, val):
+            y[rows] = torch.from_numpy(labelled.y)[rows].to(labelled.device)
+        graphs = [view.data] if isinstance(view, NodeView) else [view.data[i] for i in labelled.train]
+        features = FeatureMap(self.settings.features).fit(graphs)
+        degree = torch.cat([count_degree(graph.edge_index, int(graph.num_nodes or 0)) for graph in graphs])
+        self.facts["tasks"] = made.make_tasks(degree).state()
+        self.facts["features"], arrays = features.state()
+        self.arrays |= {f"features.{name}": array.numpy() for name, array in arrays.items()}
+        seed, models = labelled.seed_of(self.name) % 2**31, []
+        for number in range(self.settings.seeds):
+            with torch.random.fork_rng(devices=[]):
+                torch.default_generator.manual_seed(seed + number)
+                models.append(self._model(seed + number).to(labelled.device))
+        take = self._inputs(models[0], features, view, labelled.device)
+        split = Split("ensemble", 0, train, val, val[:0])
+        problem: NodeProblem | GraphProblem
+        if isinstance(view, NodeView):
+            problem = NodeProblem(take(None), y, split)
+        else:
+            problem = GraphProblem(y, split, take, made.train.batch_size)
+        if not len(val):  # the epoch is given; the loop wants a validation part nevertheless
+            problem.validation = problem.train
+        epochs = self.settings.epochs if self.chosen is None else self.chosen["epochs"]
+        config = replace(made.train, seed=seed, epochs=epochs)
+        best = fit_together(models, [problem] * len(models), config, choose=self.chosen is None)
+        self.chosen = {"epochs": best}
+        for number, model in enumerate(models):
+            self.arrays |= {f"model.{number}.{name}": value.cpu().numpy() for name, value in model.state_dict().items()}
+
+    def _model(self, seed: int) -> DegreeNetwork:
+        made, features = self._preset(), self._features()
+        make = GraphDEMONet if made.family == "graphs" else NodeDEMONet
+        tasks = DegreeTasks.from_state(self.facts["tasks"])
+        return make(features.num_features, self.facts["classes"], tasks, made.model.changed(seed=seed))
+
+    def _features(self) -> FeatureMap:
+        prefix = "features."
+        arrays = {k[len(prefix) :]: torch.from_numpy(v) for k, v in self.arrays.items() if k.startswith(prefix)}
+        return FeatureMap.from_state(self.facts["features"], arrays)
+
+    def _inputs(
+        self, model: DegreeNetwork, features: FeatureMap, view: View, device: str = "cpu"
+    ) -> Callable[[Any], Any]:
+        """What the model is called with: for all items, given None; otherwise for each batch of numbers of graphs."""
+        if isinstance(view, NodeView):
+            edges, weight = view.data.edge_index, view.data.get("edge_weight")
+            if self.settings.loops:
+                edges, weight = add_self_loops(edges, weight, fill_value="mean", num_nodes=view.num_items)
+            weight = weight if weight is None else weight.to(device)
+            whole = (model.prepare(features.transform(view.data).to(device), edges.to(device), edge_weight=weight),)
+            return lambda rows: whole
+        ready = [
+            Data(x=features.transform(g), edge_index=g.edge_index, edge_weight=g.get("edge_weight")) for g in view.data
+        ]
+        union = Batch.from_data_list(ready).to(device)
+        options = {"batch": union.batch, "num_graphs": union.num_graphs, "edge_weight": union.get("edge_weight")}
+        every = model.prepare(union.x, union.edge_index, **options)
+        prepared = GraphUnion(every, view.sizes.tolist(), [graph.edge_index.size(1) for graph in ready])
+        return lambda batches: (every,) if batches is None else zip(prepared.take(batches))
+
+    def outputs(self, view: View) -> Float:
+        """The mean over seeds of the softmax of scores."""
+        features, total = self._features(), np.zeros((view.num_items, self.facts["classes"]))
+        for number in range(self.settings.seeds):
+            model = self._model(0)
+            prefix = f"model.{number}."
+            state = {k[len(prefix) :]: torch.from_numpy(v) for k, v in self.arrays.items() if k.startswith(prefix)}
+            model.load_state_dict(state)
+            model.eval()
+            inputs = self._inputs(model, features, view)(None)
+            with torch.no_grad():
+                total += model(*inputs).double().softmax(1).numpy()
+        return total / self.settings.seeds
+
+    def estimate(self, view: View, num_train: int) -> float:
+        """Steps of training, most of which is products of all nodes with the matrices of a layer."""
+        nodes, edges, share = view.num_items, view.adjacency.nnz, 1.0
+        if isinstance(view, GraphView):
+            nodes, share = int(view.sizes.sum()), num_train / max(1, view.num_items)
+        model, epochs = self._preset().model, min(self.settings.epochs, TYPICAL_EPOCHS)
+        width = model.hidden
+        row = 6e-10 * width**2 * (2 + model.basis_size) * model.layers + 4e-8 * width * model.layers
+        whole = share * (nodes * row + edges * 3e-9 * width * model.layers)
+        return self.settings.seeds * epochs * (3e-3 + whole * (LARGE_SHARE if view.num_items >= LARGE else 1.0))
+
+    def memory(self, view: View, num_train: int) -> float:
+        """What a step on all nodes keeps for the derivatives, and the features."""
+        nodes = int(view.sizes.sum()) if isinstance(view, GraphView) else view.num_items
+        model = self._preset().model
+        kept = step_values(model) + 3 * (32 + view.facts["columns"])
+        return super().memory(view, num_train) + 4.0 * nodes * kept

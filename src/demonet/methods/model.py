@@ -1,0 +1,204 @@
+"""Methods that keep what they learned: they predict for any graph, are stored without pickle, and join the ensemble."""
+
+from __future__ import annotations
+
+import copy
+from abc import abstractmethod
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from demonet.data.splits import Split
+from demonet.errors import DemonetError
+from demonet.features.views import LARGE, Float, Int, State, View, view_of
+from demonet.methods.base import REGISTRY, Items, Method, Predicted, Settings
+from demonet.options import Effort
+
+MOST_SECONDS: dict[Effort, float] = {"quick": 10.0, "standard": 60.0, "best": float("inf")}
+"""What one fit of a candidate may take, by its own estimate."""
+ORDERED = 0.2  # share of the variance of log-degree between classes from which on they are taken as ordered
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """The labelled part of a problem.
+
+    Attributes:
+        y: ``[items]`` classes; only those of ``train`` and ``val`` are read.
+        classes: Number of classes.
+        train: Items to fit on.
+        val: Items to choose by; there may be none.
+        seed: Of everything random.
+        device: Where kernel machines and networks are fitted.
+    """
+
+    y: Int
+    classes: int
+    train: Int
+    val: Int
+    seed: int = 0
+    device: str = "cpu"
+
+    def joined(self) -> Labelled:
+        """Training and validation items together to fit on, none to choose by."""
+        return replace(self, train=np.sort(np.concatenate([self.train, self.val])), val=self.val[:0])
+
+    def prior(self) -> Float:
+        """``[classes]`` shares in the training part, each class counted once more."""
+        count = np.bincount(self.y[self.train], minlength=self.classes) + 1.0
+        return count / count.sum()
+
+    def one_hot(self) -> Float:
+        """``[train, classes]``."""
+        return np.eye(self.classes)[self.y[self.train]]
+
+    def seed_of(self, name: str) -> int:
+        """A seed of a method's own, from the seed of the problem and its name."""
+        return int(np.random.SeedSequence([self.seed, *name.encode()]).generate_state(1)[0])
+
+    def some(self, name: str, items: int, most: int) -> Int:
+        """The training items; of a large problem at most so many, drawn at random."""
+        if items < LARGE or len(self.train) <= most:
+            return self.train
+        return np.sort(np.random.default_rng(self.seed_of(name)).choice(self.train, most, replace=False))
+
+
+@dataclass(frozen=True)
+class CoarseSettings(Settings):
+    """With ``coarse``, a method compares fewer of its settings, on fewer items."""
+
+    coarse: bool = False
+
+
+class Model(Method):
+    """A method that is fitted on the labelled items of a view and gives probabilities for all items of any view.
+
+    ``settings`` make it. ``facts`` (JSON), ``arrays`` and ``chosen`` (JSON) are all that it has learned.
+    A subclass implements :meth:`_learn`, :meth:`outputs` and :meth:`estimate`; :meth:`candidates`, where an ensemble
+    has several of it or none.
+
+    Args:
+        name: Unique in an ensemble; by default the name in the registry.
+        **changes: Settings that differ from ``defaults``; plain values.
+
+    Attributes:
+        kind: Its kind, in the table of candidates.
+        knows_nodes: Whether it knows the nodes of the fitted graph by their ids, and says nothing about another graph.
+    """
+
+    in_tables = False
+    kind: ClassVar[str]
+    knows_nodes: ClassVar[bool] = False
+
+    def __init__(self, name: str = "", **changes: Any) -> None:
+        super().__init__(**changes)
+        self.name = name or type(self).name
+        self.facts: dict[str, Any] = {}
+        self.arrays: dict[str, NDArray[Any]] = {}
+
+    @classmethod
+    def candidates(cls, view: View, labelled: Labelled, effort: Effort) -> list[Self]:
+        """The models of this class that an ensemble chooses from; only asked for items of its ``kinds``.
+
+        By default one, which compares fewer settings with the effort ``"quick"`` if it can.
+        """
+        coarse: dict[str, Any] = {"coarse": effort == "quick"} if isinstance(cls.defaults, CoarseSettings) else {}
+        return [cls(**coarse)]
+
+    @abstractmethod
+    def _learn(self, view: View, labelled: Labelled) -> None:
+        """Fill ``facts`` and ``arrays``.
+
+        Where ``chosen`` is None, choose by the validation items and store the choice there; otherwise keep to it.
+        """
+
+    @abstractmethod
+    def outputs(self, view: View) -> Float:
+        """``[items, classes]`` probabilities, rows that sum to one."""
+
+    @abstractmethod
+    def estimate(self, view: View, num_train: int) -> float:
+        """Roughly how many seconds a fit takes on one core."""
+
+    def memory(self, view: View, num_train: int) -> float:
+        """Roughly how many bytes a fit and the prediction of all items take, besides what candidates share."""
+        return 40.0 * view.num_items * self.facts.get("classes", 4)
+
+    def applies_to(self, view: View) -> bool:
+        """Whether the fitted model can say something about a view."""
+        return not self.knows_nodes or view.known is not None
+
+    def fit_on(self, view: View, labelled: Labelled) -> Self:
+        """A copy that is fitted on ``labelled.train``, and whose choices are made on ``labelled.val``."""
+        return self._copy(None, view, labelled)
+
+    def refit_on(self, view: View, labelled: Labelled) -> Self:
+        """A copy that is fitted on training and validation items, with what this one has ``chosen``."""
+        return self._copy(self.chosen, view, labelled.joined())
+
+    def _copy(self, chosen: Any, view: View, labelled: Labelled) -> Self:
+        again = copy.copy(self)
+        again.chosen = copy.deepcopy(chosen)
+        again.facts, again.arrays = {"classes": labelled.classes}, {}
+        again._learn(view, labelled)
+        return again
+
+    def pool_choices(self, chosen: list[Any]) -> Any:
+        """One choice from those of several folds: the lower median of every number in it."""
+        return _median(chosen)
+
+    def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Predicted:
+        self.facts, self.arrays = {"classes": int(y.max()) + 1}, {}
+        view, (train, val) = view_of(data), (part.cpu().numpy() for part in (split.train, split.val))
+        device = getattr(self.settings, "device", "cpu")
+        self._learn(view, Labelled(y.cpu().numpy(), self.facts["classes"], train, val, seed, device))
+        probability = torch.from_numpy(self.outputs(view))
+        return probability.argmax(1), probability
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The settings as plain values."""
+        names = [each.name for each in fields(self.settings) if each.name != "source"]
+        return {name: getattr(self.settings, name) for name in names}
+
+    def state(self) -> State:
+        """All that is needed to make this model again: JSON facts, and arrays."""
+        known = {"method": type(self).name, "name": self.name, "options": self.options}
+        return known | {"chosen": self.chosen, "facts": self.facts}, self.arrays
+
+    @staticmethod
+    def from_state(state: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Model:
+        """The model that gave this state."""
+        method = REGISTRY.get(state["method"])
+        if method is None or not issubclass(method, Model):
+            known = [name for name, each in REGISTRY.items() if issubclass(each, Model)]
+            raise DemonetError(f"a model of the method {state['method']!r}", hint=f"known are {', '.join(known)}")
+        made = method(state["name"], **state["options"])
+        made.chosen, made.facts, made.arrays = state["chosen"], dict(state["facts"]), dict(arrays)
+        return made
+
+
+def _median(values: list[Any]) -> Any:
+    if isinstance(values[0], dict):
+        return {key: _median([value[key] for value in values]) for key in values[0]}
+    if isinstance(values[0], list):
+        return [_median(list(entry)) for entry in zip(*values, strict=True)]
+    return sorted(values)[(len(values) - 1) // 2]
+
+
+def ranks_by_degree(view: View, labelled: Labelled) -> tuple[Int, float]:
+    """The rank of each class by its mean log-degree in training, and the share of variance that classes explain."""
+    value, y = view.raw_log_degree[labelled.train], labelled.y[labelled.train]
+    count = np.bincount(y, minlength=labelled.classes)
+    mean = np.where(count > 0, np.bincount(y, value, minlength=labelled.classes) / np.maximum(count, 1), value.mean())
+    explained = float(mean[y].var() / max(value.var(), 1e-12))
+    return np.argsort(np.argsort(mean, kind="stable")), explained
+
+
+def ordered(view: View, labelled: Labelled) -> bool:
+    """Whether the classes of nodes are taken as ordered by degree."""
+    return labelled.classes > 2 and ranks_by_degree(view, labelled)[1] >= ORDERED

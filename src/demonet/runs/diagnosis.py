@@ -1,0 +1,141 @@
+"""What a run tells of its model besides the test: the candidates of an ensemble, and whether the degree matters."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from demonet.closedform import DegreeEffect
+from demonet.ensemble import Ensemble
+from demonet.estimators.closed_form import EnsembleModel
+from demonet.estimators.core import Fitted
+from demonet.runs.evaluate import interval_of, metric_range, shown
+from demonet.train.metrics import METRICS, Metric
+from demonet.train.objective import value_of
+
+RESAMPLES = 100  # of the bootstrap, for each candidate
+# Seconds that the diagnosis may take by the estimate of the kernel machine; it costs about two more fits.
+MOST_SECONDS = {"quick": 10.0, "standard": 60.0, "best": 600.0}
+MOST_ITEMS = 4000  # labelled items up to which a kernel machine alone is diagnosed
+
+
+def candidate_facts(
+    ensemble: Ensemble, table: list[dict[str, Any]], y: NDArray[np.int64], metric: Metric
+) -> dict[str, Any]:
+    """``candidates``, ``gain`` and ``judged`` of ``metrics.json``.
+
+    A candidate's ``score`` and ``interval`` are in the metric of the run, on the items that the weights were chosen on:
+    ``judged`` says how many, and whether by ``"validation"`` or by ``"cross-validation"``. The weights were chosen
+    there, so the ``gain`` of the average over the best candidate, in that metric and in log-loss, flatters.
+
+    Args:
+        ensemble: Fitted, not loaded.
+        table: Its candidates, as the estimator lists them.
+        y: ``[items]`` classes.
+        metric: The metric of the run.
+    """
+    assert ensemble.judged is not None
+    assert ensemble.judged_items is not None
+    judged, y = ensemble.judged, y[ensemble.judged_items]
+    scores = {name: value_of(metric, "classify", y, rows) for name, rows in judged.items()}
+    rows = []
+    for row in table:
+        known = row["name"] in judged
+        interval = interval_of(metric, "classify", y, judged[row["name"]], RESAMPLES) if known else None
+        rows.append({**row, "score": scores.get(row["name"]), "interval": interval})
+    weight = {row["name"]: row["weight"] for row in table}
+    average = np.tensordot([weight[name] for name in judged], np.stack(list(judged.values())), 1)
+    return {
+        "candidates": rows,
+        "gain": {each.name: _gain(judged, average, y, each) for each in (metric, METRICS["log-loss"])},
+        "judged": {"items": len(y), "by": "cross-validation" if ensemble.folds else "validation"},
+    }
+
+
+def _gain(judged: dict[str, Any], average: Any, y: Any, metric: Metric) -> dict[str, Any] | None:
+    """The average beside the best candidate; the difference is above 0 where the average is better."""
+    sign = 1 if metric.larger_is_better else -1
+    scores = {name: value_of(metric, "classify", y, rows) for name, rows in judged.items()}
+    known = {name: score for name, score in scores.items() if score is not None}
+    whole = value_of(metric, "classify", y, average)
+    if not known or whole is None:
+        return None
+    best = max(known, key=lambda name: sign * known[name])
+    each = [_of_items(metric.name, outputs, y) for outputs in (average, judged[best])]
+    generator, differences = np.random.default_rng(0), []
+    for _ in range(2 * RESAMPLES):
+        rows = generator.integers(0, len(y), len(y))
+        if each[0] is not None and each[1] is not None:
+            differences.append(sign * float((each[0] - each[1])[rows].mean()))
+            continue
+        pair = [value_of(metric, "classify", y[rows], outputs[rows]) for outputs in (average, judged[best])]
+        if None not in pair:
+            differences.append(sign * (pair[0] - pair[1]))  # type: ignore[operator]
+    low, high = metric_range(metric)
+    bounds = [float(bound) for bound in np.percentile(differences, [2.5, 97.5])] if differences else None
+    return {
+        "best": best,
+        "best_score": known[best],
+        "ensemble_score": whole,
+        "difference": sign * (whole - known[best]),
+        "interval": bounds and [min(max(bound, low - high), high - low) for bound in bounds],
+    }
+
+
+def _of_items(metric: str, outputs: NDArray[Any], y: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    """``[items]`` what a metric is the mean of; None if it is no mean over items."""
+    if metric == "accuracy":
+        return (outputs.argmax(1) == y).astype(np.float64)
+    if metric == "log-loss":
+        least = np.finfo(outputs.dtype).eps  # as scikit-learn has it
+        return -np.log(np.clip(outputs[np.arange(len(y)), y], least, 1 - least))
+    return None
+
+
+def degree_facts(fitted: Fitted, effort: str, items: int, seed: int) -> dict[str, Any]:
+    """``degree_effect`` of ``metrics.json``: the effect with its verdict, or the reason why it was ``skipped``.
+
+    Args:
+        fitted: An ensemble or a kernel machine.
+        effort: Bounds what an ensemble spends on it.
+        items: Labelled items that it was fitted on.
+        seed: Of the shuffled degrees.
+    """
+    model, advice = fitted.model, "DEMONetClassifier(model='kernel') and degree_effect() measure it"
+    if isinstance(model, EnsembleModel):
+        row = model.machine_row()
+        if row is None:
+            return {"skipped": f"no kernel machine was fitted; {advice}"}
+        weight = row.weight
+        if 2 * row.estimate > MOST_SECONDS[effort]:
+            return {"skipped": f"it would take about {2 * row.estimate:.0f} seconds; {advice}"}
+    elif items > MOST_ITEMS:
+        return {"skipped": f"with {items:,} labelled items it would take minutes; {advice}"}
+    else:
+        weight = 1.0
+    effect = model.degree_effect(seed)
+    plain = json.loads(json.dumps(asdict(effect)))  # lists in place of tuples, as they are read back
+    return {**plain, "weight": weight, "verdict": verdict(effect)}
+
+
+def verdict(effect: DegreeEffect) -> str:
+    """One sentence: whether the degree-specific term helps, by the intervals of the loss against both other arms.
+
+    The numbers in it are those that decided: losses, of which the smaller is better.
+    """
+    title = "squared error" if effect.regression else "log-loss"
+    arms = {"degree": "with the degree-specific term", "none": "without it", "shuffled": "with shuffled degrees"}
+    numbers = ", ".join(f"{shown(effect.loss[arm])} {name}" for arm, name in arms.items())
+    (_, low, high), (_, _, shuffled) = (effect.gain[arm]["loss"] for arm in ("none", "shuffled"))
+    told = f"{title} {numbers} (smaller is better)"
+    if high < 0 and shuffled < 0:
+        return f"Yes, nodes of different degrees need weights of their own: {told}."
+    if high < 0:
+        return f"Perhaps: {told}, but it is not shown that the true degrees are needed."
+    if low > 0:
+        return f"No, weights of their own for each degree do harm: {told}."
+    return f"Not shown: {told}; the differences may be chance."

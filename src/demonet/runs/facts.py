@@ -1,0 +1,297 @@
+"""What a run has to say, computed once: its page, its model card and the terminal all tell these facts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from demonet.runs.evaluate import mean_interval, shown, wilson
+from demonet.runs.floors import FLOOR_NAMES
+from demonet.runs.run import Run
+from demonet.train.metrics import METRICS
+
+OURS = "DEMO-Net"
+RULES = {
+    "refit": "Refit: model and simple baselines are fitted again on training and validation items, with everything "
+    "that validation chose kept; this is the model that is saved.",
+    "strict": "Strict: both are fitted on the training part alone.",
+}
+_OTHERS = {"test_accuracy": "accuracy", "macro_f1": "macro F1", "average_precision": "average precision"}
+_OTHERS |= {"rmse": "RMSE", "mae": "MAE", "r2": "R²"}
+PRIVACY = (
+    "A kernel machine contains its training data: `model.safetensors` has the attributes and degrees of the labelled "
+    "nodes, or the labelled graphs. Do not publish it if these are private."
+)
+
+
+class Score(NamedTuple):
+    """A test metric, its 95 % interval, and the metric on each of several splits; None where there is none."""
+
+    value: float
+    interval: list[float] | None = None
+    over: list[float] | None = None
+
+
+class Scored(NamedTuple):
+    """The model, the model as it is for another graph, or a simple baseline, with its score by each rule."""
+
+    name: str
+    kind: Literal["model", "elsewhere", "baseline"]
+    scores: dict[str, Score]
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """The facts of a run.
+
+    Attributes:
+        rule: The rule by which the saved model was fitted: ``"refit"`` or ``"strict"``.
+        rules: The rules that there are scores by, that of the saved model first.
+        methods: The model, and the simple baselines from the best to the worst; empty if nothing was held out.
+        verdict: What the test metric means, in a paragraph or two.
+        rules_told: Under which rules the numbers were measured; empty if there is one.
+        elsewhere: What happens on another graph; empty if that makes no difference.
+        chosen_by: What the validation part is for.
+        others: Other metrics on the test part, by their titles.
+        candidates: Those of an ensemble, the largest weight first, each with its ``cost`` in seconds and a ``note``.
+        gain: What the average gained over the best candidate.
+        degree: Whether the degree matters.
+        counts: How many items have each class or label, or a number in each target column.
+        limits: What to keep in mind.
+    """
+
+    rule: str
+    rules: list[str]
+    methods: list[Scored]
+    verdict: str
+    rules_told: str
+    elsewhere: str
+    chosen_by: str
+    others: dict[str, float]
+    candidates: list[dict[str, Any]]
+    gain: str
+    degree: str
+    counts: dict[str, int]
+    limits: list[str]
+
+    @property
+    def best_baseline(self) -> Scored | None:
+        """The best simple baseline."""
+        return next((method for method in self.methods if method.kind == "baseline"), None)
+
+    def tables(self, run: Run) -> list[tuple[str, list[str], list[list[str]]]]:
+        """The scores as text: title, heads and rows of a table; of several splits, a second one with the means."""
+        title = run.metric.title[0].upper() + run.metric.title[1:]
+        better = "" if run.metric.larger_is_better else ", smaller is better"
+        tables = [f"{title} on {run.metrics['split']['test']:,} test {run.kind}{better}"]
+        if "cv" in run.metrics:
+            tables.append(f"Mean ± deviation over {run.metrics['cv']['splits']} splits")
+        heads = ["", *self.rules] if len(self.rules) > 1 else ["", run.metric.title]
+
+        def cell(score: Score | None, number: int) -> str:
+            if score is None or (number and score.over is None):
+                return ""
+            if not number:
+                return f"{shown(score.value)}{interval_text(score.interval)}"
+            mean, deviation = np.mean(score.over or 0), np.std(score.over or 0, ddof=1)
+            bounds = mean_interval(run.metric, score.over or [])
+            return f"{shown(float(mean))} ± {shown(float(deviation))}{interval_text(bounds)}"
+
+        found = []
+        for number, name in enumerate(tables):
+            rows = [[one.name, *(cell(one.scores.get(rule), number) for rule in self.rules)] for one in self.methods]
+            found.append((name, heads, [row for row in rows if any(row[1:])]))
+        return found if self.methods else []
+
+
+def run_facts(run: Run) -> RunFacts:
+    """The facts of a run, from its metrics, settings and predictions."""
+    metrics = run.metrics
+    rule = metrics["rule"]
+    rules = [rule, *(name for name in RULES if name != rule and metrics.get(name))]
+    methods = _methods(run, rules) if metrics["test_metric"] is not None else []
+    baseline = next((method for method in methods if method.kind == "baseline"), None)
+    return RunFacts(
+        rule=rule,
+        rules=rules,
+        methods=methods,
+        verdict=_verdict(run, methods[0].scores[rule] if methods else None, baseline, rule),
+        rules_told=" ".join(RULES[name] for name in rules) if methods and len(rules) > 1 else "",
+        elsewhere=_elsewhere(run),
+        chosen_by={"network": "choosing the epoch", "auto": "choosing weights"}.get(
+            run.model, "the comparison of settings"
+        ),
+        others={
+            title: metrics[key]
+            for key, title in _OTHERS.items()
+            if metrics.get(key) is not None and title != run.metric.title
+        },
+        candidates=[
+            {
+                **row,
+                "cost": row["seconds"] + row["refit_seconds"],
+                "note": row["reason"] if row["status"] == "fitted" else f"{row['status']}: {row['reason']}",
+            }
+            for row in sorted(metrics.get("candidates") or [], key=lambda row: -row["weight"])
+        ],
+        gain=_gain(run) if metrics.get("candidates") else "",
+        degree=_degree(metrics.get("degree_effect")),
+        counts=_counts(run),
+        limits=_limits(run, methods, rule),
+    )
+
+
+def percent(share: float) -> str:
+    """A proportion as a percentage with one decimal.
+
+    >>> percent(0.7251)
+    '72.5\xa0%'
+    """
+    return f"{100 * share:.1f}\u00a0%"
+
+
+def signed(value: float) -> str:
+    """A difference with its sign.
+
+    >>> signed(0.01234), signed(-0.0001)
+    ('+0.012', '+0.000')
+    """
+    return f"{round(value, 3) + 0.0:+.3f}"
+
+
+def interval_text(bounds: list[float] | None) -> str:
+    """An interval in parentheses, or nothing.
+
+    >>> interval_text([0.25, 0.5]), interval_text(None)
+    (' (0.250 to 0.500)', '')
+    """
+    return f" ({shown(bounds[0])} to {shown(bounds[1])})" if bounds else ""
+
+
+def _methods(run: Run, rules: list[str]) -> list[Scored]:
+    metrics, sign = run.metrics, 1 if run.metric.larger_is_better else -1
+    over, inductive = metrics.get("cv", {}), metrics.get("inductive", {})
+    total = metrics["split"]["test"]
+
+    def values(rule: str, name: str | None = None) -> list[float] | None:
+        found = over.get(rule, {})
+        found = found.get("test_metric") if name is None else found.get("floors", {}).get(name)
+        return None if not found or None in found else found
+
+    def baseline(rule: str, name: str, value: float) -> Score:
+        interval = wilson(round(value * total), total) if run.metric.name == "accuracy" else None
+        return Score(value, interval, values(rule, name))
+
+    def tested(facts: dict[str, Any], over: list[float] | None = None) -> Score:
+        return Score(facts["test_metric"], facts["test_metric_interval"], over)
+
+    found = [Scored(OURS, "model", {rule: tested(metrics[rule], values(rule)) for rule in rules})]
+    if "refit" in inductive:
+        scores = {rule: tested(inductive[rule]) for rule in rules}
+        found.append(Scored(f"{OURS}, on another graph", "elsewhere", scores))
+    floors = metrics[rules[0]]["floors"]
+    for name in sorted(floors, key=lambda name: -sign * floors[name]):
+        known = {rule: metrics[rule]["floors"].get(name) for rule in rules}
+        scores = {rule: baseline(rule, name, value) for rule, value in known.items() if value is not None}
+        found.append(Scored(FLOOR_NAMES.get(name, name), "baseline", scores))
+    return found
+
+
+def _verdict(run: Run, found: Score | None, baseline: Scored | None, rule: str) -> str:
+    noun, metric = run.kind, run.metric
+    if found is None:
+        return f"No {noun} with known labels were held out, so the quality of this model on new {noun} is unknown."
+    total, value, accuracy = run.metrics["split"]["test"], found.value, metric.name == "accuracy"
+    text = percent if accuracy else shown
+    told = f"{total:,} test {noun}, which were not used for training or for choosing anything, the model "
+    if accuracy:
+        told = f"Of {told}predicts {round(value * total):,} correctly: {percent(value)}."
+    else:
+        article = "an" if metric.title[0] in "aRM" else "a"
+        told = f"On {told}has {article} {metric.title} of {shown(value)}."
+        told += "" if metric.larger_is_better else " Smaller is better."
+    low, high = found.interval or (np.nan, np.nan)
+    if found.interval:
+        told += f" The 95 % interval for such {noun} is {text(low)} to {text(high)}."
+    if baseline is None:
+        return told
+    best, sign = baseline.scores[rule].value, 1 if metric.larger_is_better else -1
+    told += f"\n\nThe best simple baseline, {baseline.name}, has {text(best)}"
+    if sign * best >= sign * value:
+        return f"{told}. The model does not beat it: on this test the simple baseline is as good or better."
+    if low <= best <= high:
+        return f"{told}, inside that interval. The model is ahead, but with so few {noun} this may be chance."
+    if not found.interval:
+        return f"{told}: the model is ahead."
+    return f"{told}, {'below' if sign > 0 else 'above'} that interval. The model is better than its simple baselines."
+
+
+def _elsewhere(run: Run) -> str:
+    inductive = run.metrics.get("inductive")
+    if not inductive:
+        return ""
+    names, weight = ", ".join(inductive["left_out"]), sum(inductive["left_out"].values())
+    told = (
+        f"Candidates that know the nodes of this graph by their ids ({names}; weight {weight:.2f}) are used while it "
+        "changes, and left out for another graph"
+    )
+    found = inductive.get("refit", {})
+    if found.get("test_metric") is None:
+        return f"{told}."
+    value = f"{shown(found['test_metric'])}{interval_text(found['test_metric_interval'])}"
+    return f"{told}: without them, test {run.metric.title} is {value}."
+
+
+def _gain(run: Run) -> str:
+    """What the average gained over its best candidate, on the items that the weights were chosen on."""
+    gains, judged = run.metrics["gain"], run.metrics["judged"]
+    told = []
+    for metric, gain in gains.items():
+        if not gain:
+            continue
+        bounds = gain["interval"]
+        apart = bounds and any(round(bound, 3) for bound in bounds)
+        within = f", 95 % interval {signed(bounds[0])} to {signed(bounds[1])}" if apart else ""
+        verb = "better" if gain["difference"] > 0 else "worse"
+        size = f"{abs(gain['difference']):.3f} {verb}" if round(gain["difference"], 3) else "level"
+        told.append(
+            f"{run.metric.title if metric == run.metric.name else METRICS[metric].title} "
+            f"{shown(gain['ensemble_score'])}, where the best candidate, {gain['best']}, has "
+            f"{shown(gain['best_score'])} ({size}{within})"
+        )
+    how = f"{judged['items']:,} {run.kind} of {judged['by']}"
+    return f"On {how} the ensemble has {'; '.join(told)}. Its weights were chosen on these items, which flatters it."
+
+
+def _degree(effect: dict[str, Any] | None) -> str:
+    return "" if not effect else effect.get("verdict") or f"Not measured: {effect['skipped']}."
+
+
+def _counts(run: Run) -> dict[str, int]:
+    if run.task == "classify":
+        counted = np.bincount(run.y[run.y >= 0], minlength=len(run.class_names))
+    else:
+        counted = (run.y == 1 if run.task == "multilabel" else ~np.isnan(run.y)).sum(0)
+    return dict(zip(run.class_names, counted.tolist(), strict=True))
+
+
+def _limits(run: Run, methods: list[Scored], rule: str) -> list[str]:
+    limits, sign = [], 1 if run.metric.larger_is_better else -1
+    baseline = next((method for method in methods if method.kind == "baseline"), None)
+    if baseline is not None and sign * baseline.scores[rule].value >= sign * methods[0].scores[rule].value:
+        limits.append(f"It does not beat {baseline.name!r} on this test: prefer the simpler model.")
+    if run.metrics["split"]["test"] < 200:
+        limits.append("The test part is small: the interval above is wide, and another split can move it by points.")
+    kinds = {row["kind"] for row in run.metrics.get("candidates") or () if row["weight"]}
+    if run.model == "kernel" or "kernel" in kinds:
+        limits.append(PRIVACY)
+    if "adjacency" in run.config.get("features", "").split("+"):
+        limits.append("Its features are rows of the adjacency matrix, so it works on this graph only.")
+    else:
+        limits.append("Predictions for degrees not seen in training are less certain.")
+    if run.config.get("sizes", {}).get("attributes"):
+        limits.append("Another graph needs the same attributes, in columns of the same names.")
+    limits.append("It was tested on random items of the same data, not on data of another time or source.")
+    return limits

@@ -1,0 +1,127 @@
+"""Large graphs: what does not fit into memory is left out with a reason, and fits read a bounded number of items."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from demonet.closedform import NodeSetting
+from demonet.closedform import nodes as kernel_nodes
+from demonet.data.synthetic import power_law
+from demonet.ensemble import Ensemble, portfolio
+from demonet.features import views
+from demonet.features.views import view_of
+from demonet.methods import closed_form, forest, linear, model
+from demonet.methods.forest import NodeForest, predict_trees
+from demonet.methods.kernel_ridge import NodeKernel
+from demonet.methods.model import MOST_SECONDS, Labelled
+
+ensembles = sys.modules["demonet.ensemble.ensemble"]
+
+
+@pytest.fixture
+def graph():
+    data = power_law(300, 900, hub=40, seed=0)
+    data.x = torch.randn(300, 5, generator=torch.Generator().manual_seed(0))
+    data.y = (data.x[:, 0] > 0).long()
+    return data
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """Every graph counts as large."""
+    for module in (ensembles, closed_form, forest, linear, model, views):
+        monkeypatch.setattr(module, "LARGE", 0)
+
+
+def test_members_that_do_not_fit_into_memory_are_left_out_with_a_reason(graph, large, monkeypatch):
+    monkeypatch.setattr(ensembles, "available_bytes", lambda device: 8e6)
+    ensemble = Ensemble.fit(graph, effort="quick")
+    rows = {row.name: row for row in ensemble.candidates}
+    assert rows["kernel-degree"].status == "skipped"
+    assert "GB can be used" in rows["kernel-degree"].reason
+    assert rows["linear"].status == "fitted"
+    np.testing.assert_allclose(ensemble.proba.sum(1), 1)
+
+
+def test_memory_is_no_reason_on_a_small_graph(graph, monkeypatch):
+    monkeypatch.setattr(ensembles, "available_bytes", lambda device: 0.0)
+    members = [NodeForest(trees=5), NodeKernel(kernel="degree")]
+    assert {row.status for row in Ensemble.fit(graph, members=members).candidates} == {"fitted"}
+
+
+def test_a_large_fit_reads_so_many_training_items(graph, large, monkeypatch):
+    labelled = Labelled(graph.y.numpy(), 2, np.arange(200), np.arange(200, 300))
+    drawn = labelled.some("linear", 300, 50)
+    assert len(np.unique(drawn)) == 50
+    assert np.isin(drawn, labelled.train).all()
+    assert np.array_equal(drawn, labelled.some("linear", 300, 50))
+    assert labelled.some("linear", 300, 200) is labelled.train
+    monkeypatch.setattr(linear, "LINEAR_ROWS", 40)
+    monkeypatch.setattr(closed_form, "ROWS", 40)
+    view = view_of(graph)
+    for name in ("linear", "linear-diffused", "machine"):
+        (made,) = [m for m in portfolio(view, labelled, "quick") if m.name == name]
+        fitted = made.fit_on(view, labelled)
+        if name == "machine":
+            assert len(fitted.machine().train_) == 40
+        assert (fitted.outputs(view).argmax(1) == labelled.y).mean() > 0.7
+        assert fitted.estimate(view, 200) == fitted.estimate(view, 40) or name == "machine"
+
+
+def test_averages_without_a_copy_are_the_same(graph, large, monkeypatch):
+    found = Ensemble.fit(graph, members=[NodeForest(trees=5), NodeKernel(kernel="degree")])
+    monkeypatch.setattr(ensembles, "LARGE", 1000)
+    np.testing.assert_allclose(found.average(found.member_proba(graph)), found.proba, atol=1e-12)
+
+
+def test_one_diffusion_is_kept(graph, large):
+    view = view_of(graph)
+    first = view.diffused(0.15).copy()
+    view.diffused(0.4)
+    assert len(view._diffused) == 1
+    np.testing.assert_array_equal(view.diffused(0.15), first)
+
+
+def test_a_large_graph_has_fewer_trees(graph, large, monkeypatch):
+    labelled = Labelled(graph.y.numpy(), 2, np.arange(200), np.arange(200, 300))
+    monkeypatch.setitem(MOST_SECONDS, "quick", 0.05)
+    trees = [m.settings.trees for m in portfolio(view_of(graph), labelled, "quick") if m.kind == "forest"]
+    assert trees
+    assert all(10 <= count < 50 for count in trees)
+
+
+def test_what_reads_the_degree_alone_is_computed_once_for_each_degree(graph):
+    view = view_of(graph)
+    labelled = Labelled(graph.y.numpy(), 2, np.arange(200), np.arange(200, 300))
+    kernel = NodeKernel(kernel="degree").fit_on(view, labelled)
+    every = kernel.probabilities(kernel.rows(view))
+    np.testing.assert_allclose(kernel.outputs(view), every, atol=1e-12)
+    trees = NodeForest(columns="degree", trees=7).fit_on(view, labelled)
+    every = predict_trees(trees.arrays, trees.rows(view))
+    np.testing.assert_array_equal(trees.outputs(view), every)
+    assert len(np.unique(view.log_degree)) < 100 < len(every)
+
+
+@pytest.mark.parametrize("kernel", ["structure", "ranks", "demo"])
+def test_kernels_in_blocks_of_any_size_are_the_same(graph, kernel, monkeypatch):
+    view = view_of(graph)
+    labelled = Labelled(graph.y.numpy(), 2, np.arange(200), np.arange(200, 300))
+    fitted = NodeKernel(kernel=kernel).fit_on(view, labelled)
+    found = fitted.outputs(view)
+    monkeypatch.setattr(NodeKernel, "entries", 7 * 200)
+    np.testing.assert_allclose(fitted.outputs(view), found, atol=1e-12)
+
+
+def test_structural_kernels_in_blocks_of_any_size_are_the_same(monkeypatch):
+    left, right = (torch.randn(n, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(n)) for n in (90, 40))
+    setting = NodeSetting(structure=0.5, additive=2.0)
+    found = kernel_nodes.structural(left, right, setting)
+    monkeypatch.setattr(kernel_nodes, "CACHED", 3 * 40)
+    assert torch.equal(kernel_nodes.structural(left, right, setting), found)
+    gap = (left[:, None] - right) / kernel_nodes.ADDITIVE_WIDTH
+    near = 0.5 * torch.exp(-0.5 * (left[:, None] - right).square().mean(2))
+    assert torch.allclose(found, near + 2.0 * torch.exp(-0.5 * gap.square()).mean(2))
