@@ -13,6 +13,7 @@ from tests.runs.files import write_graphs, write_problem, write_tasks
 from typer.testing import CliRunner
 
 from demonet import cli, methods
+from demonet.cli.console import print_table
 from demonet.data.splits import thirds
 from demonet.data.synthetic import flip_graph
 from demonet.errors import DemonetError, DemonetWarning
@@ -272,6 +273,24 @@ def test_when_time_is_up_the_rest_is_said_to_be_missing(problem, monkeypatch):
     assert all("time limit" in row.reason for row in board.rows if len(row.values) < 3)
     assert board.best is board.rows[0]
     assert Path("out/leaderboard.csv").exists()
+
+
+def test_what_fit_fits_comes_first_on_every_split(problem):
+    class Idle(Here):
+        def wait(self, seconds):
+            return [attempt(lambda task: {}["nothing"], self.tasks.pop())]
+
+    _, given = run("majority", compare.RECOMMENDED, "structural-rf", engine=Idle())
+    assert [name for name, _ in given] == [compare.RECOMMENDED, "majority", "structural-rf"]
+
+
+def test_a_narrow_terminal_folds_names_and_cuts_no_number(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "40")
+    print_table("scores", ["method", "mean", "interval"], [["a-method-with-a-very-long-name", "0.123", "0.10 to 0.20"]])
+    shown = capsys.readouterr().out
+    assert "0.123" in shown
+    assert "0.10 to 0.20" in shown
+    assert "…" not in shown
 
 
 def test_expensive_methods_are_left_out_with_a_row_unless_asked_for(problem, monkeypatch):

@@ -121,14 +121,20 @@ def wrote(out: Path, what: str) -> None:
 
 
 def print_table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table without lines, which would take room from its cells; all but the first column are right-aligned."""
+    """Print a table without lines, which would take room from its cells.
+
+    All but the first column are right-aligned numbers, which a narrow terminal does not cut: it folds the names.
+    """
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
     table = Table(title=escape(title), title_justify="left", box=None, pad_edge=False)
     for place, head in enumerate(heads):
-        table.add_column(escape(head), justify="right" if place else "left")
+        if place:
+            table.add_column(escape(head), justify="right", no_wrap=True)
+        else:
+            table.add_column(escape(head), overflow="fold")
     for row in rows:
         table.add_row(*map(escape, row))
     Console().print(table)
