@@ -114,7 +114,7 @@ def test_embeddings_in_every_form(runs, tmp_path):
     assert table["node"].to_pylist() == inputs.ids
     np.testing.assert_array_equal(np.stack([table[f"e{i}"].to_numpy() for i in range(64)], 1), embedding)
     np.testing.assert_array_equal(np.load(tmp_path / "e.npy"), embedding)
-    with pytest.raises(DemonetError, match=r"e\.txt: out: .*'\.txt' .*\.parquet, \.csv, \.npy"):
+    with pytest.raises(DemonetError, match=r"e\.txt: out: .*'\.txt' .*\.csv, \.parquet, \.xlsx, \.npy"):
         write_embeddings(tmp_path / "e.txt", "node", inputs.ids, embedding)
 
 

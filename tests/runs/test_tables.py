@@ -1,4 +1,4 @@
-"""Tables column by column: the same bytes as Python's writer row by row, and the same values in Parquet."""
+"""Tables column by column: the same bytes as Python's writer row by row, and the same values in Parquet and Excel."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from openpyxl import load_workbook
 from pyarrow import parquet
 
+from demonet.errors import DemonetError
 from demonet.runs import tables
 from demonet.runs.outputs import write_predictions
 from demonet.runs.tables import Column, write_csv, write_parquet
@@ -79,6 +81,42 @@ def test_parquet_has_the_same_values_and_null_for_unknown(tmp_path):
     assert table["known"] == [None, 2.5]
     assert np.float32(table["score"][0]) == np.float32(0.1)
     assert np.isnan(table["score"][1])
+
+
+def sheet(path):
+    """The cells of a workbook by row, as (type, value): n for a number, s for a text, f for a formula."""
+    return [[(cell.data_type, cell.value) for cell in row] for row in load_workbook(path).active.iter_rows()]
+
+
+def test_a_workbook_has_numbers_as_numbers_and_never_a_formula(tmp_path):
+    columns = [
+        Column("=node", ["=1+1", "007"]),
+        Column("id", ["7", "-12"]),
+        Column("label", np.array([-1, 1]), ["0", "1"]),
+        Column("score", np.array([0.1, np.nan], dtype=np.float32)),
+        Column("odd", ["a\x00b", "c" * 40_000]),
+    ]
+    tables.write_table(tmp_path / "t.xlsx", columns)
+    names, *rows = sheet(tmp_path / "t.xlsx")
+    assert names[0] == ("s", "=node")
+    assert rows[0] == [("s", "=1+1"), ("n", 7), ("n", None), ("n", 0.1), ("s", "a�b")]
+    assert rows[1] == [("s", "007"), ("n", -12), ("n", 1), ("n", None), ("s", "c" * 32_767)]
+
+
+def test_a_table_that_no_sheet_holds_and_an_unknown_suffix_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "_SHEET", (3, 2))
+    for name in ("t.xlsx", "t.xls", "t.csv.gz", "t"):
+        with pytest.raises(DemonetError, match=name):
+            tables.write_table(tmp_path / name, [Column("node", list("abc"))])
+    assert not list(tmp_path.iterdir())
+
+
+def test_classes_called_like_other_columns_get_names_of_their_own(tmp_path):
+    names = ["node", "prediction", "prediction probability"]
+    write_predictions(tmp_path / "p.csv", "node", ["a"], names, np.full((1, 3), 1 / 3, np.float32))
+    head = (tmp_path / "p.csv").read_text().splitlines()[0].split(",")
+    assert head[:3] == ["node", "prediction", "confidence"]
+    assert len(set(head)) == len(head) == 6
 
 
 @pytest.mark.parametrize("task", ["classify", "multilabel", "regress"])

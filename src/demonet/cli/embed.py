@@ -16,7 +16,7 @@ from demonet.cli.predict import Changes, Edges, Features, RunFolder
 def embed(
     run: RunFolder,
     edges: Edges,
-    out: Annotated[Path, typer.Option(help="The file to write: .parquet, .csv or .npy; - for CSV to standard output.")],
+    out: Annotated[Path, typer.Option(help="A file: .csv, .parquet, .xlsx or .npy; - writes CSV to stdout.")],
     *,
     features: Features = None,
     reading: Changes,
@@ -24,9 +24,10 @@ def embed(
     """Write the embedding of every node or graph, computed by a finished run."""
     from demonet.runs import embed_run
     from demonet.runs.folder import files_of
-    from demonet.runs.outputs import check_suffix, write_embeddings
+    from demonet.runs.outputs import write_embeddings
+    from demonet.runs.tables import check_table
 
-    check_suffix(out, inputs=(edges, features, *files_of(run)))
+    check_table(out, inputs=(edges, features, *files_of(run)), also=[".npy"])
     inputs, embedding = embed_run(run, edges, features, **reading)
     write_embeddings(out, inputs.kind.removesuffix("s"), inputs.ids, embedding)
     wrote(out, f"{len(inputs.ids):,} {inputs.kind}, {embedding.shape[1]} columns")

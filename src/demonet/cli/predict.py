@@ -24,7 +24,7 @@ Features = Annotated[str | None, typer.Option(help="Its attributes, if the run w
 def predict(
     run: RunFolder,
     edges: Edges,
-    out: Annotated[Path, typer.Option(help="The file to write: CSV, or .parquet; - for standard output.")],
+    out: Annotated[Path, typer.Option(help="A file: .csv, .parquet or .xlsx; - writes CSV to stdout.")],
     *,
     features: Features = None,
     reading: Changes,
@@ -33,12 +33,12 @@ def predict(
     ] = False,
 ) -> None:
     """Predict for every node or graph with a finished run: classes, labels or numbers, as it was trained."""
-    from demonet.atomic import check_file
     from demonet.runs import predict_run
     from demonet.runs.folder import files_of
     from demonet.runs.outputs import write_predictions
+    from demonet.runs.tables import check_table
 
-    check_file(out, inputs=(edges, features, *files_of(run)))
+    check_table(out, inputs=(edges, features, *files_of(run)))
     inputs, names, outputs = predict_run(run, edges, features, **reading)
     noun, known = inputs.kind.removesuffix("s"), inputs.known or (None, None)
     write_predictions(out, noun, inputs.ids, names, outputs, inputs.task, *known, excel=excel)

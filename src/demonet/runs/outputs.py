@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,17 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from demonet.atomic import check_file, is_stream, replacing
-from demonet.errors import DemonetError
+from demonet.atomic import replacing
 from demonet.runs.evaluate import shown
 from demonet.runs.facts import interval_text, run_facts
 from demonet.runs.run import Run
-from demonet.runs.tables import Column, write_csv, write_parquet
+from demonet.runs.tables import Column, check_table, write_table
 from demonet.train.metrics import Task
 from demonet.train.objective import decided
 
 _PARTS = ("train", "val", "test")
-SUFFIXES = (".parquet", ".csv", ".npy")
 # By task: what the model does, what is predicted, what a prediction comes with, and the heading of a table of names.
 _CARD_WORDS: dict[str, tuple[str, str, str, str]] = {
     "classify": (
@@ -65,13 +63,13 @@ def write_predictions(
     *,
     excel: bool = False,
 ) -> None:
-    """Write predictions as CSV, see :func:`~demonet.runs.tables.write_csv`, or as ``.parquet``.
+    """Write predictions as a table: ``.csv``, ``.parquet`` or ``.xlsx``, see :func:`~demonet.runs.tables.write_table`.
 
     The first column, ``noun``, has the ids. With ``y``, the true ``label`` follows, empty if it is unknown (with
     several columns, ``NAME label`` for each), and the ``part``: ``train``, ``val``, ``test``, or empty. The others
     depend on the task: ``prediction,confidence`` and a probability for each class; or 0 or 1 for each label, then the
     probability of each (``NAME probability``); or ``prediction`` (with several target columns, one column of that name
-    for each).
+    for each). A name that another column has already is followed by ``probability`` or ``prediction``.
 
     Args:
         path: The file.
@@ -84,7 +82,7 @@ def write_predictions(
         part: ``[rows]`` 0 training, 1 validation, 2 test, -1 none of them.
         excel: Put an apostrophe before names that a spreadsheet would compute, such as ``=HYPERLINK(...)``.
     """
-    if excel:
+    if excel and path.suffix.lower() != ".xlsx":  # a text in a workbook is never computed
         ids, names = [inert(name) for name in ids], [inert(name) for name in names]
     columns = [Column(noun, ids)]
     if y is not None and part is not None:
@@ -104,8 +102,18 @@ def write_predictions(
         columns += [replace(column, name=f"{column.name} probability") for column in each]
     else:
         columns += each if len(names) > 1 else [replace(each[0], name="prediction")]
-    with replacing(path) as temporary:
-        (write_parquet if path.suffix.lower() == ".parquet" else write_csv)(temporary, columns)
+    write_table(path, _distinct(columns, " probability" if task == "classify" else " prediction"))
+
+
+def _distinct(columns: Sequence[Column], suffix: str) -> list[Column]:
+    """Columns of different names: one that another column has already is followed by a suffix."""
+    found: dict[str, Column] = {}
+    for column in columns:
+        name = column.name
+        while name in found:
+            name += suffix
+        found[name] = replace(column, name=name)
+    return list(found.values())
 
 
 def inert(name: str) -> str:
@@ -119,27 +127,14 @@ def inert(name: str) -> str:
 
 
 def write_embeddings(path: Path, noun: str, ids: Sequence[str], embedding: NDArray[np.float32]) -> None:
-    """Write ids and ``e0, e1, ...`` as ``.parquet`` or ``.csv``, or the matrix alone as ``.npy``; CSV to a stream."""
-    check_suffix(path)
-    columns = [Column(noun, ids), *(Column(f"e{place}", embedding[:, place]) for place in range(embedding.shape[1]))]
-    with replacing(path) as temporary:
-        if path.suffix.lower() == ".npy":
-            with temporary.open("wb") as stream:
-                np.save(stream, embedding, allow_pickle=False)
-        else:
-            (write_parquet if path.suffix.lower() == ".parquet" else write_csv)(temporary, columns)
-
-
-def check_suffix(path: Path, inputs: Iterable[str | Path | None] = ()) -> None:
-    """Fail early if embeddings cannot be written to a file: its suffix or its folder is wrong, or it is an input.
-
-    A stream gets CSV.
-    """
-    if path.suffix.lower() not in SUFFIXES and not is_stream(path):
-        raise DemonetError(
-            f"unknown suffix {path.suffix!r}", argument="out", file=path, hint=f"use {', '.join(SUFFIXES)}"
-        )
-    check_file(path, inputs=inputs)
+    """Write ids and ``e0, e1, ...`` as a table, or the matrix alone as ``.npy``."""
+    if path.suffix.lower() == ".npy":
+        with replacing(path) as temporary, temporary.open("wb") as stream:
+            np.save(stream, embedding, allow_pickle=False)
+    else:
+        check_table(path, also=[".npy"])
+        values = (Column(f"e{place}", embedding[:, place]) for place in range(embedding.shape[1]))
+        write_table(path, [Column(noun, ids), *values])
 
 
 def model_card(run: Run) -> str:

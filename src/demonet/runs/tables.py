@@ -1,8 +1,8 @@
-"""Tables with a row an item, written column by column: CSV in blocks of rows, or Parquet."""
+"""Tables with a row an item, written column by column: CSV in blocks of rows, Parquet, or a workbook of Excel."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from demonet.atomic import check_file, is_stream, replacing
+from demonet.data.readers.excel import import_openpyxl
+from demonet.data.values import as_integer
+from demonet.errors import DemonetError
+
 BLOCK = 1 << 14  # rows that are text at once
+_SHEET = (1 << 20, 1 << 14)  # rows and columns that a sheet may have
+_CELL_TEXT = 32_767  # characters that a cell may have
+_EXACT = 10**15  # whole numbers of up to 15 digits are exact in a cell
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +62,16 @@ class Column:
             return [_quoted("" if value != value else f"{value:.9g}", every) for value in values.tolist()]
         return values.tolist()
 
+    def excel(self) -> list[Any]:
+        """The cells of a sheet, None for empty ones; texts that are all whole numbers are numbers."""
+        if self.names is not None:
+            return np.array([*_numbers(self.names), None], dtype=object)[np.asarray(self.values)].tolist()
+        if not isinstance(self.values, np.ndarray):
+            return _numbers(self.values)
+        if self.values.dtype.kind != "f":
+            return self.values.tolist()
+        return [float(str(value)) if np.isfinite(value) else None for value in self.values]  # shortest digits
+
     def arrow(self) -> Any:
         """The column for Parquet."""
         import pyarrow as pa
@@ -94,6 +112,69 @@ def write_parquet(path: Path, columns: Sequence[Column]) -> None:
 
     table = pa.table([column.arrow() for column in columns], [column.name for column in columns])
     parquet.write_table(table, path)
+
+
+def write_excel(path: Path, columns: Sequence[Column]) -> None:
+    """Write a workbook with one sheet; a text is never a formula, and the header stays in sight.
+
+    Characters that a workbook cannot have are replaced, and a text is cut where a cell ends.
+    """
+    openpyxl = import_openpyxl(path)
+    illegal = openpyxl.cell.cell.ILLEGAL_CHARACTERS_RE
+    count = len(columns[0].values)
+    if count >= _SHEET[0] or len(columns) > _SHEET[1]:
+        problem = f"{count + 1:,} rows and {len(columns):,} columns, but a sheet has {_SHEET[0]:,} and {_SHEET[1]:,}"
+        raise DemonetError(problem, file=path, hint="write .csv or .parquet")
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet("demonet")
+    sheet.freeze_panes = "A2"
+    sheet.auto_filter.ref = f"A1:{openpyxl.utils.get_column_letter(len(columns))}{count + 1}"
+
+    def cell(value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        text = illegal.sub("\N{REPLACEMENT CHARACTER}", value)[:_CELL_TEXT]
+        found = openpyxl.cell.WriteOnlyCell(sheet, text)
+        found.data_type = "s"
+        return found
+
+    sheet.append([cell(column.name) for column in columns])
+    for row in zip(*(column.excel() for column in columns), strict=True):
+        sheet.append(list(map(cell, row)))
+    book.save(path)
+
+
+_WRITERS = {".csv": write_csv, ".parquet": write_parquet, ".xlsx": write_excel}
+
+
+def check_table(path: Path, inputs: Iterable[str | Path | None] = (), *, also: Sequence[str] = ()) -> None:
+    """Fail early if a table cannot be written to a file: its suffix or its folder is wrong, or it is an input.
+
+    Args:
+        path: The file; a stream gets CSV.
+        inputs: Files that must not be replaced.
+        also: Suffixes besides those of tables.
+    """
+    suffix = path.suffix.lower()
+    if not is_stream(path) and suffix not in (*_WRITERS, *also):
+        hint = f"use {', '.join((*_WRITERS, *also))}"
+        raise DemonetError(f"unknown suffix {path.suffix!r}", argument="out", file=path, hint=hint)
+    if suffix == ".xlsx":
+        import_openpyxl(path)
+    check_file(path, inputs=inputs)
+
+
+def write_table(path: Path, columns: Sequence[Column]) -> None:
+    """Write a table in the format of the suffix: ``.csv``, ``.parquet`` or ``.xlsx``; CSV to a stream."""
+    check_table(path)
+    with replacing(path) as temporary:
+        (write_csv if is_stream(path) else _WRITERS[path.suffix.lower()])(temporary, columns)
+
+
+def _numbers(texts: Sequence[str]) -> list[Any]:
+    """Texts as numbers if all are whole numbers in their usual form, with few enough digits; ``007`` stays text."""
+    numbers = [as_integer(text) for text in texts]
+    return numbers if all(n is not None and abs(n) < _EXACT for n in numbers) else list(texts)
 
 
 def _is_whole(column: Column) -> bool:
