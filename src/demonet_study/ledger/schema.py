@@ -18,7 +18,7 @@ from demonet.errors import DemonetError
 from demonet.sealed import canonical
 from demonet_study.ledger.job import Cell, Job, Outcome, Result, Stamp
 
-VERSION = 2
+VERSION = 3
 _APPLICATION_ID = 0x44454D4F  # "DEMO"; SQLite reserves a header field for it
 _TIMEOUT = 60.0  # seconds to wait for another process to finish writing
 _NEW = "move the file away to start a new ledger"
@@ -36,13 +36,11 @@ CREATE TABLE runs (
     kind TEXT NOT NULL, dataset TEXT NOT NULL, method TEXT NOT NULL, preset TEXT NOT NULL,
     options TEXT NOT NULL, split TEXT NOT NULL, seed INTEGER NOT NULL,
     code TEXT NOT NULL, libraries TEXT NOT NULL, device TEXT NOT NULL, data TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('waiting', 'claimed', 'done', 'failed')),
-    alone INTEGER NOT NULL DEFAULT 0,
-    host TEXT, pid INTEGER, started REAL, heartbeat REAL,           -- the process that claimed it
+    state TEXT NOT NULL CHECK (state IN ('waiting', 'done', 'failed')),
     value REAL, seconds REAL, peak_memory_mb REAL, extra TEXT,      -- the outcome; NULL stands for NaN
     error TEXT,               -- why it failed the last time
     digest TEXT,              -- of a finished run: sha256 over its columns RUN
-    claimed REAL, ended REAL  -- times, in seconds since 1970
+    ended REAL                -- time, in seconds since 1970
 ) WITHOUT ROWID
 """
 _INDEXES = (
@@ -76,8 +74,8 @@ def job_row(job: Job) -> tuple[Any, ...]:
     return (*astuple(job.cell), job.seed)
 
 
-def outcome_row(outcome: Outcome) -> tuple[float, float, float, str]:
-    """The columns ``OUTCOME``. SQLite stores NaN as NULL.
+def outcome_row(outcome: Outcome) -> tuple[Any, ...]:
+    """The columns ``OUTCOME``; NULL stands for NaN.
 
     Raises:
         DemonetError: If the value is not finite, so that no mean can be taken.
@@ -85,7 +83,8 @@ def outcome_row(outcome: Outcome) -> tuple[float, float, float, str]:
     if not math.isfinite(outcome.value):
         raise DemonetError(f"the run returned {outcome.value}", hint="a run must return a finite number")
     extra = json.dumps(outcome.extra, sort_keys=True, separators=(",", ":"))
-    return float(outcome.value), float(outcome.seconds), float(outcome.peak_memory_mb), extra
+    costs = (None if math.isnan(cost) else float(cost) for cost in (outcome.seconds, outcome.peak_memory_mb))
+    return float(outcome.value), *costs, extra
 
 
 def job_of(row: Sequence[Any]) -> Job:

@@ -13,14 +13,13 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
-from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
 from demonet.errors import DemonetError, DemonetWarning, warn
+from demonet_study.ledger.claims import Claims, ClaimStatus
 from demonet_study.ledger.job import Cell, Job, Outcome, Result, Stamp, Wanted
-from demonet_study.ledger.owner import Owner, this_process
 from demonet_study.ledger.parquet import RunRow, check_runs, read_parquet, write_parquet
 from demonet_study.ledger.schema import (
     JOB,
@@ -41,17 +40,6 @@ from demonet_study.ledger.schema import (
 )
 
 _CELL = JOB[:-1]
-_MINE = "state = 'claimed' AND host = ? AND pid = ? AND started = ?"
-
-
-class ClaimStatus(Enum):
-    """The answer to an attempt to claim a run."""
-
-    OURS = "ours"
-    TAKEN = "taken"  # by another process that is alive
-    BLOCKED = "blocked"  # by a run in progress, where one of the two must run alone
-    DONE = "done"
-    FAILED = "failed"
 
 
 @dataclass(frozen=True)
@@ -73,7 +61,7 @@ class Ledger:
 
     def __init__(self, path: str | Path, *, clock: Callable[[], float] = time.time) -> None:
         self.path, self.clock = Path(path), clock
-        self.owner: Owner = this_process()
+        self._claims = Claims(self.path.with_name(f"{self.path.name}-claims"))
         self._connection = connect(self.path)
         try:
             self._give_up_damaged()
@@ -94,51 +82,29 @@ class Ledger:
     def claim(self, job: Job, stamp: Stamp, *, alone: bool = False) -> ClaimStatus:
         """Claim a run that is new, waiting, or claimed by a process that has died.
 
-        With ``alone`` the run is claimed only if nothing else runs on this machine, and as long as it runs, no other
-        run can be claimed here.
+        With ``alone`` the run is claimed only if no other process has one, and as long as it runs, none can claim one.
         """
-        run, now = key(job, stamp), self.clock()
+        run = key(job, stamp)
         with self._writing():
-            found = self._rows("SELECT state, host, pid, started, heartbeat FROM runs WHERE key = ?", (run,))
-            state, owner = (found[0][0], found[0][1:]) if found else ("waiting", ())
-            if state in ("done", "failed"):
-                return ClaimStatus(state)
-            if state == "claimed" and self._is_others(*owner):
-                return ClaimStatus.TAKEN
-            if self._is_blocked(alone):
-                return ClaimStatus.BLOCKED
-            names = ("key", *JOB, *STAMP)
-            again = ", ".join(f"{name} = excluded.{name}" for name in names[1:])  # a damaged row may have others
-            self._connection.execute(
-                f"INSERT INTO runs ({', '.join(names)}, state, alone, host, pid, started, heartbeat, claimed) "
-                f"VALUES ({', '.join('?' * len(names))}, 'claimed', ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET "
-                f"{again}, state = 'claimed', alone = excluded.alone, host = excluded.host, pid = excluded.pid, "
-                "started = excluded.started, heartbeat = excluded.heartbeat, claimed = excluded.claimed",
-                (run, *job_row(job), *astuple(stamp), alone, *astuple(self.owner), now, now),
-            )
-        return ClaimStatus.OURS
+            ((state,),) = self._connection.execute("SELECT state FROM runs WHERE key = ?", (run,)).fetchall() or [("",)]
+            return ClaimStatus(state) if state in ("done", "failed") else self._claims.take(run, alone=alone)
 
     def record(self, job: Job, stamp: Stamp, outcome: Outcome) -> bool:
         """Record the outcome of a run; ``False`` if it was recorded before, which is left as it is."""
         run = key(job, stamp)
+        row = (run, *job_row(job), *astuple(stamp), *outcome_row(outcome), float(self.clock()))
         with self._writing():
-            changed = self._connection.execute(
-                "UPDATE runs SET state = 'done', value = ?, seconds = ?, peak_memory_mb = ?, extra = ?, "
-                "error = NULL, ended = ? WHERE key = ? AND state <> 'done'",
-                (*outcome_row(outcome), self.clock(), run),
-            )
-            if changed.rowcount == 1:
-                stored = self._connection.execute(f"SELECT {', '.join(RUN)} FROM runs WHERE key = ?", (run,)).fetchone()
-                self._connection.execute("UPDATE runs SET digest = ? WHERE key = ?", (digest_of(stored), run))
-        return changed.rowcount == 1
+            self._claims.drop(run)
+            return self._put("done", SEALED, [(*row, digest_of(row))]) == 1
 
     def fail(self, job: Job, stamp: Stamp, error: str) -> None:
         """Record that a run of this process failed. It stays failed until :meth:`retry`."""
+        run = key(job, stamp)
         with self._writing():
-            self._connection.execute(
-                f"UPDATE runs SET state = 'failed', error = ?, ended = ? WHERE key = ? AND {_MINE}",
-                (error, self.clock(), key(job, stamp), *astuple(self.owner)),
-            )
+            if run in self._claims:
+                self._claims.drop(run)
+                row = (run, *job_row(job), *astuple(stamp), error, self.clock())
+                self._put("failed", ("key", *JOB, *STAMP, "error", "ended"), [row])
 
     def retry(self, runs: Iterable[tuple[Job, Stamp]]) -> None:
         """Make failed runs claimable again; their errors are kept until they succeed."""
@@ -151,14 +117,7 @@ class Ledger:
     def release(self) -> None:
         """Give up every unfinished claim of this process."""
         with self._writing():
-            self._connection.execute(f"UPDATE runs SET state = 'waiting' WHERE {_MINE}", astuple(self.owner))
-
-    def beat(self) -> None:
-        """Update the heartbeat of this process, by which other machines see that it is alive."""
-        with self._writing():
-            self._connection.execute(
-                f"UPDATE runs SET heartbeat = ? WHERE {_MINE}", (self.clock(), *astuple(self.owner))
-            )
+            self._claims.drop_all()
 
     def done(self, runs: Sequence[tuple[Job, Stamp]]) -> set[tuple[Job, Stamp]]:
         """Those of the given runs that are finished."""
@@ -217,19 +176,19 @@ class Ledger:
             if different:
                 text = f"{different} runs in {path} have other values than in this ledger, which keeps its own"
                 warnings.warn(text, DemonetWarning, stacklevel=2)
-            new = [row for row in rows if row[0] not in done]
-            self._connection.executemany(
-                f"INSERT OR REPLACE INTO runs ({', '.join(SEALED)}, state) "
-                f"VALUES ({', '.join('?' * len(SEALED))}, 'done')",
-                [(*row, digest_of(row)) for row in new],
-            )
-        return len(new)
+            return self._put("done", SEALED, [(*row, digest_of(row)) for row in rows])
 
     def export_runs(self, path: str | Path) -> int:
         """Write every finished run to a Parquet file and return how many; the same runs give the same bytes."""
         rows = self._finished()
         write_parquet(rows, Path(path))
         return len(rows)
+
+    def _put(self, state: str, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> int:
+        """Store runs in a state, key first, except those that are finished here; return how many are new."""
+        self._connection.executemany("DELETE FROM runs WHERE key = ? AND state <> 'done'", [(run,) for run, *_ in rows])
+        statement = f"INSERT OR IGNORE INTO runs ({', '.join(names)}, state) VALUES ({'?, ' * len(names)}'{state}')"
+        return self._connection.executemany(statement, rows).rowcount
 
     def _finished(self) -> list[RunRow]:
         order = ", ".join((*JOB, *STAMP))
@@ -269,19 +228,6 @@ class Ledger:
                 newest[result.stamp] = max(newest.get(result.stamp, -math.inf), ended)
         best = max(newest, key=lambda stamp: (min(len(prefixes[stamp]), enough), newest[stamp]), default=None)
         return [] if best is None else prefixes[best]
-
-    def _is_others(self, host: str, pid: int, started: float, heartbeat: float) -> bool:
-        owner = Owner(host, pid, started)
-        try:
-            return owner != self.owner and owner.is_alive(heartbeat, self.clock())
-        except (TypeError, ValueError, OverflowError):  # a damaged row names no process
-            return False
-
-    def _is_blocked(self, alone: bool) -> bool:
-        """Whether a process on this machine does a run that must be alone, or any run if this one must be alone."""
-        claims = "FROM runs WHERE state = 'claimed' AND alone >= ?"
-        rows = self._rows(f"SELECT DISTINCT host, pid, started, heartbeat {claims}", (0 if alone else 1,))
-        return any(Owner(*row[:3]).machine == self.owner.machine and self._is_others(*row) for row in rows)
 
     def _rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with plain_errors(self.path):

@@ -21,13 +21,13 @@ from typing import Any
 from demonet.checks import check_jobs
 from demonet.errors import DemonetError
 from demonet.runs.workers import Ended, Engine, LocalEngine
+from demonet_study.ledger.claims import ClaimStatus
 from demonet_study.ledger.engines import Perform, RayEngine, StampOf, Task, run_task
 from demonet_study.ledger.job import Cell, Job, Wanted, stamp
-from demonet_study.ledger.store import ClaimStatus, Failure, Ledger
+from demonet_study.ledger.store import Failure, Ledger
 
 ENGINES = ("local", "ray")
 POLL = 0.5  # seconds between two checks of what other processes are doing
-BEAT = 30.0  # seconds between two heartbeats
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class Driver:
         self.wanted, self.done, self.failed = len(self.pending) + before, before, 0
         self.recorded, self.seconds = 0, 0.0
         self.estimate = Estimate(ledger.seconds())
-        self._last_beat = self._last_poll = time.monotonic()
+        self._last_poll = time.monotonic()
 
     def run(self, engine: Engine) -> None:
         """Work until all tasks are done or have failed, in any process; leave no claim behind, whatever happens."""
@@ -215,15 +215,12 @@ class Driver:
         return expected is None or time.monotonic() + expected < self.until
 
     def _poll_others(self) -> None:
-        """From time to time, try again to claim what another process had; and send a heartbeat."""
+        """From time to time, try again to claim what another process had."""
         now = time.monotonic()
         if now - self._last_poll >= POLL:
             self.pending.extendleft(reversed(self.elsewhere))
             self.elsewhere.clear()
             self._last_poll = now
-        if now - self._last_beat >= BEAT:
-            self.ledger.beat()
-            self._last_beat = now
 
     def _record_ended(self, engine: Engine, seconds: float) -> None:
         """Record what ends. A run that was received but not recorded would be lost, so Ctrl-C is held back."""

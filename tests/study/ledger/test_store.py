@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.study.ledger.fakes import FORK
 
 from demonet.errors import DemonetError, DemonetWarning
-from demonet_study.ledger import owner as owners
 from demonet_study.ledger import schema
+from demonet_study.ledger.claims import ClaimStatus
 from demonet_study.ledger.job import Cell, Job, Outcome, Stamp, Wanted
-from demonet_study.ledger.owner import SILENCE, Owner, process, this_process
 from demonet_study.ledger.schema import key
-from demonet_study.ledger.store import ClaimStatus, Ledger
+from demonet_study.ledger.store import Ledger
 
 CELL = Cell("accuracy", "brazil", "gcn", split="thirds")
 STAMP = Stamp("c0de", '{"torch":"2"}', "cpu", "da7a")
@@ -35,12 +34,30 @@ def put(ledger, seed, value=0.5, cell=CELL, stamp=STAMP):
     assert ledger.record(job, stamp, replace(OUTCOME, value=value))
 
 
-def give_to(ledger, owner):
-    """As if another process had claimed what this one has."""
-    connection = sqlite3.connect(ledger.path)
-    with connection:
-        connection.execute("UPDATE runs SET host = ?, pid = ?, started = ?", (owner.host, owner.pid, owner.started))
-    connection.close()
+def claim_elsewhere(path, pipe, *claims):
+    """In another process: claim, say what came of it, and hold the claims until the process is killed."""
+    with Ledger(path) as ledger:
+        pipe.send([ledger.claim(Job(CELL, seed), STAMP, alone=alone) for seed, alone in claims])
+        pipe.recv()
+
+
+@pytest.fixture
+def elsewhere(ledger):
+    """Start a process that claims runs; it is killed at the end, if not before."""
+    started = []
+
+    def start(*claims):
+        ours, theirs = FORK.Pipe()
+        started.append(FORK.Process(target=claim_elsewhere, args=(ledger.path, theirs, *claims)))
+        started[-1].start()
+        assert set(ours.recv()) == {ClaimStatus.OURS}
+        started[-1].pipe = ours  # kept open
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.join()
 
 
 def test_a_run_that_is_done_is_not_given_again_and_not_written_again(ledger):
@@ -52,51 +69,30 @@ def test_a_run_that_is_done_is_not_given_again_and_not_written_again(ledger):
     assert result.outcome == replace(OUTCOME, value=0.25)
 
 
-def test_the_claim_of_a_living_process_stands_and_that_of_a_dead_one_does_not(ledger):
-    me, job = this_process(), Job(CELL, 0)
-    ledger.claim(job, STAMP)
-    parent = process(os.getppid())
-    give_to(ledger, parent)
+def test_the_claim_of_a_living_process_stands_and_that_of_a_dead_one_does_not(ledger, elsewhere):
+    job = Job(CELL, 0)
+    other = elsewhere((0, False))
     assert ledger.claim(job, STAMP) is ClaimStatus.TAKEN
-    give_to(ledger, replace(parent, started=parent.started - 60))  # its number was given again
-    assert ledger.claim(job, STAMP) is ClaimStatus.OURS
-    give_to(ledger, Owner(me.host, 2**22 + 1, 0.0))
-    assert ledger.claim(job, STAMP) is ClaimStatus.OURS
-
-
-def test_a_process_on_another_machine_lives_as_long_as_its_heart_beats(tmp_path, monkeypatch):
-    now = [1000.0]
-    with Ledger(tmp_path / "l", clock=lambda: now[0]) as here:
-        monkeypatch.setattr(owners.socket, "gethostname", lambda: "elsewhere")
-        with Ledger(tmp_path / "l", clock=lambda: now[0]) as there:
-            job = Job(CELL, 0)
-            assert there.claim(job, STAMP) is ClaimStatus.OURS
-            monkeypatch.undo()
-            now[0] += SILENCE - 1
-            assert here.claim(job, STAMP) is ClaimStatus.TAKEN
-            there.beat()
-            now[0] += SILENCE - 1
-            assert here.claim(job, STAMP) is ClaimStatus.TAKEN
-            now[0] += 2
-            assert here.claim(job, STAMP) is ClaimStatus.OURS
-            there.fail(job, STAMP, "late")  # no longer its own
-            assert here.failures([(job, STAMP)]) == []
-            assert there.record(job, STAMP, OUTCOME)  # but a finished run is a finished run
-            assert not here.record(job, STAMP, replace(OUTCOME, value=0.0))
-
-
-def test_what_runs_alone_runs_beside_nothing_of_another_process(ledger):
-    other = process(os.getppid())
-    first, second = Job(CELL, 0), Job(CELL, 1)
-    ledger.claim(first, STAMP)
-    give_to(ledger, other)
-    assert ledger.claim(second, STAMP, alone=True) is ClaimStatus.BLOCKED
-    assert ledger.claim(second, STAMP) is ClaimStatus.OURS
+    ledger.fail(job, STAMP, "not ours")
+    assert ledger.failures([(job, STAMP)]) == []
+    other.kill()
+    other.join()
+    assert ledger.claim(job, STAMP) is ledger.claim(job, STAMP) is ClaimStatus.OURS
+    assert ledger.record(job, STAMP, OUTCOME)
     ledger.release()
-    assert ledger.record(first, STAMP, OUTCOME)
-    assert ledger.claim(second, STAMP, alone=True) is ClaimStatus.OURS
-    give_to(ledger, other)
+    assert not ledger.path.with_name("ledger.sqlite-claims").exists()
+
+
+def test_what_runs_alone_runs_beside_nothing_of_another_process(ledger, elsewhere):
+    other = elsewhere((0, False))
+    assert ledger.claim(Job(CELL, 1), STAMP, alone=True) is ClaimStatus.BLOCKED
+    assert ledger.claim(Job(CELL, 1), STAMP) is ClaimStatus.OURS
+    ledger.release()
+    other.kill()
+    other.join()
+    elsewhere((1, True))
     assert ledger.claim(Job(CELL, 2), STAMP) is ClaimStatus.BLOCKED
+    assert ledger.claim(Job(CELL, 1), STAMP) is ClaimStatus.TAKEN
 
 
 def test_a_failed_run_keeps_its_error_until_it_is_done(ledger):
@@ -173,13 +169,13 @@ def test_a_file_that_is_not_a_ledger_is_refused(tmp_path):
         connection.execute("PRAGMA user_version = 99")
     with Ledger(damaged) as ledger:
         for seed in range(200):
-            ledger.claim(Job(CELL, seed), STAMP)
+            put(ledger, seed)
     whole = damaged.read_bytes()
     damaged.write_bytes(whole[:5000] + b"\xff" * 9000 + whole[14000:])
     for path, part in (
         (text, "database"),
         (foreign, "SQLite"),
-        (newer, r"\b99\b.*\b2\b"),
+        (newer, r"\b99\b.*\b3\b"),
         (damaged, "damaged"),
     ):
         before = path.read_bytes()

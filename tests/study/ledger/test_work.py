@@ -17,6 +17,7 @@ from tests.study.ledger.fakes import FORK, Wanted, cell, driver, lines, perform,
 from demonet.errors import DemonetError
 from demonet.runs import workers
 from demonet_study.ledger import work as working
+from demonet_study.ledger.claims import ClaimStatus
 from demonet_study.ledger.engines import run_task
 from demonet_study.ledger.job import Cell, Job, Outcome
 from demonet_study.ledger.store import Ledger
@@ -201,7 +202,9 @@ def test_an_interrupt_keeps_what_is_finished_and_frees_the_rest(tmp_path):
         os.kill(process.pid, signal.SIGINT)
         process.join(10)
         assert process.exitcode == 1  # KeyboardInterrupt, as in any program
-        assert _states(ledger) == {"done": 5, "waiting": 2}
+        assert _states(ledger) == {"done": 5}
+        for seed in (5, 6):
+            assert ledger.claim(Job(wanted[0].cell, seed), stamp_of("", "", "cpu")) is ClaimStatus.OURS
 
 
 def test_an_interrupt_while_runs_are_recorded_waits_for_the_last_of_them(ledger, monkeypatch):
