@@ -108,7 +108,7 @@ def test_an_argument_is_spelled_as_the_option_of_the_command():
 def test_a_hint_that_the_command_has_no_option_for_is_left_out():
     error = DemonetError("wrong", hint=Hint("{add_isolated} adds them", add_isolated=True))
     assert error.spelled(spelling(app, ["fit"])) == "wrong (--add-isolated adds them)"
-    assert error.spelled(spelling(app, ["predict"])) == "wrong"
+    assert error.spelled(spelling(app, ["report"])) == "wrong"
     assert error.spelled(spelling(app, [])) == "wrong"
 
 

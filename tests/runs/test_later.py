@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 
 import networkx as nx
 import numpy as np
 import pytest
-from tests.runs.files import write_table
+from tests.runs.files import write_problem, write_table
 from typer.testing import CliRunner
 
-from demonet import DEMONetClassifier, DemonetWarning
+from demonet import DEMONetClassifier, DemonetError, DemonetWarning
 from demonet.cli import app
-from demonet.runs import Settings, fit_run, predict_run
+from demonet.data.splits import Split
+from demonet.methods.forest import NodeForest
+from demonet.methods.propagation import Propagation
+from demonet.runs import Settings, fit_run, load_run, predict_run
 
 
 def communities(seed: int = 0, prefix: str = "k") -> tuple[list[tuple[str, str]], dict[str, str]]:
@@ -82,3 +86,65 @@ def test_another_graph_is_told_with_the_score_that_holds(finished, tmp_path):
     assert result.exit_code == 0
     assert re.search(rf"expect test accuracy {inductive['refit']['test_metric']:.3f}", result.output)
     assert "another graph" in (folder / "run" / "MODEL_CARD.md").read_text()
+
+
+def test_new_and_corrected_labels_move_the_answers_near_them(finished, tmp_path, monkeypatch):
+    folder, edges, labels = finished
+    monkeypatch.setattr("demonet.ensemble.ensemble.portfolio", lambda *problem: [Propagation(), NodeForest()])
+    fit_run(folder / "edges.csv", folder / "labels.csv", out=tmp_path / "run", settings=Settings(effort="quick"))
+    friends = [("k000", f"new{i}") for i in range(4)]
+    later = write_edges(tmp_path / "later.csv", [*edges, *friends, ("new0", "stranger")])
+    without = by_id(predict_run(tmp_path / "run", later))
+    known = write_table(tmp_path / "new.csv", ("node", "label"), [(f"new{i}", "d") for i in range(4)])
+    found = predict_run(tmp_path / "run", later, labels=known)
+    assert "4 labels given, 4 of them new" in found[0].standing
+    outputs = by_id(found)
+    assert outputs["stranger"][3] > without["stranger"][3]
+    assert outputs["k000"][3] > without["k000"][3]
+    trained = Split.load(tmp_path / "run" / "split.json").train.tolist()
+    ids = load_run(tmp_path / "run").ids
+    same = write_table(tmp_path / "same.csv", ("node", "label"), [(ids[row], labels[ids[row]]) for row in trained])
+    again = predict_run(tmp_path / "run", later, labels=same)
+    assert f"{len(trained)} labels given, 0 of them new" in again[0].standing
+    np.testing.assert_array_equal(again[2], list(without.values()))
+    with pytest.warns(DemonetWarning, match="labels: .*no difference"):
+        predict_run(folder / "run", later, labels=known)
+
+
+def test_a_label_that_cannot_be_is_named_with_its_line(finished, tmp_path):
+    folder, _, _ = finished
+    for rows, words in (
+        ([("k000", "a"), ("k001", "z")], r"bad\.csv:3: .*'z'"),
+        ([("k000", "a"), ("k000", "b")], r"bad\.csv:3: .*'k000'.*'b'.*'a'"),
+    ):
+        bad = write_table(tmp_path / "bad.csv", ("node", "label"), rows)
+        with pytest.raises(DemonetError, match=words):
+            predict_run(folder / "run", folder / "edges.csv", labels=bad)
+
+
+def test_a_ranking_is_sorted_and_cut(finished, tmp_path):
+    folder, _, _ = finished
+    expected = by_id(predict_run(folder / "run", folder / "edges.csv"))
+    command = ["predict", str(folder / "run"), str(folder / "edges.csv"), "--out", str(tmp_path / "r.csv")]
+    assert CliRunner().invoke(app, [*command, "--rank", "c", "--top", "7"]).exit_code == 0
+    with (tmp_path / "r.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    ranked = sorted(expected, key=lambda node: -expected[node][2])[:7]
+    assert {row["node"] for row in rows} == set(ranked)
+    assert [float(row["c"]) for row in rows] == sorted((float(row["c"]) for row in rows), reverse=True)
+    assert all(row["part"] for row in rows)
+    for options, words in (({"rank": "x"}, "rank: .*'x'"), ({"top": 3}, "top: ")):
+        with pytest.raises(DemonetError, match=words):
+            predict_run(folder / "run", folder / "edges.csv", **options)
+
+
+def test_nodes_without_edges_are_served(tmp_path):
+    """Next month some customers have no transfer: id 1 is in no edge."""
+    write_problem(tmp_path)
+    edges, labels, features = (tmp_path / f"{name}.csv" for name in ("edges", "labels", "features"))
+    fit_run(edges, labels, features, out=tmp_path / "run", settings=Settings(epochs=3))
+    with features.open("a") as file:
+        file.write("quiet,0.5,1.0\n")
+    inputs, _, outputs = predict_run(tmp_path / "run", edges, features)
+    assert inputs.ids[-1] == "quiet"
+    assert np.isfinite(outputs[-1]).all()

@@ -15,8 +15,7 @@ RunFolder = Annotated[Path, typer.Argument(help="The folder of a finished run.")
 Edges = Annotated[
     str, typer.Argument(help="The same graph or another one, in any format of fit.", autocompletion=complete_edges)
 ]
-_NOT_READ = ("items", "label_column", "add_isolated", "ignore")  # of labels, or decided by the run
-Changes = Annotated[dict[str, Any], Options(Reading, without=_NOT_READ, changes=True)]
+Changes = Annotated[dict[str, Any], Options(Reading, changes=True)]
 Features = Annotated[str | None, typer.Option(help="Its attributes, if the run was trained with attributes.")]
 
 
@@ -27,6 +26,9 @@ def predict(
     out: Annotated[Path, typer.Option(help="A file: .csv, .parquet or .xlsx; - writes CSV to stdout.")],
     *,
     features: Features = None,
+    labels: Annotated[str | None, typer.Option(help="Labels that are new or corrected, by id.")] = None,
+    rank: Annotated[str | None, typer.Option(help="Sort by the probability of this class.")] = None,
+    top: Annotated[int | None, typer.Option(min=1, help="Write so many rows, ranked.")] = None,
     reading: Changes,
     excel: Annotated[
         bool, typer.Option("--excel", help="For spreadsheets: an apostrophe before names such as =A1.")
@@ -38,8 +40,9 @@ def predict(
     from demonet.runs.outputs import write_predictions
     from demonet.runs.tables import check_table
 
-    check_table(out, inputs=(edges, features, *files_of(run)))
-    inputs, names, outputs = predict_run(run, edges, features, **reading)
+    check_table(out, inputs=(edges, features, labels, *files_of(run)))
+    inputs, names, outputs = predict_run(run, edges, features, labels, rank=rank, top=top, **reading)
     noun, known = inputs.kind.removesuffix("s"), inputs.known or (None, None)
-    write_predictions(out, noun, inputs.ids, names, outputs, inputs.task, *known, excel=excel)
+    given = inputs.ids, names, outputs, inputs.task, *known
+    write_predictions(out, noun, *given, rows=inputs.rows, reasons=inputs.reasons, excel=excel)
     wrote(out, ", ".join(filter(None, [f"{len(inputs.ids):,} {inputs.kind}", inputs.standing])))

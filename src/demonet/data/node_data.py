@@ -87,6 +87,9 @@ class Labels(_ById):
         if all(is_missing(label) or as_integer(label) is not None for label in labels):
             labels = [label if is_missing(label) else int(label) for label in labels]
         found = cls(ids, labels, table, columns)
+        for row, label in enumerate(found.labels if options.check_label else ()):
+            if label is not None and (problem := options.check_label(label)):  # type: ignore[misc]
+                raise DemonetError(problem, **found.where(row))
         found.names = [] if table.names is None else [table.names[place] for place in places]
         return found
 

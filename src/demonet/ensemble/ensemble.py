@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -221,6 +222,12 @@ class Ensemble:
                 check_outputs(probability, data)
             found.append(soften(probability))
         return np.stack(found)
+
+    def known_targets(self, data: Items) -> NDArray[Any] | None:
+        """The targets near which members look for an answer, by item; None if no member does so on this graph."""
+        view: View = view_of(data, self._view_state)
+        reading = (member for member in self.members if member.applies_to(view))
+        return next((found for m in reading if (found := m.known_targets(view)) is not None), None)
 
     def predict(self, data: Items) -> Int:
         """``[items]`` the most probable class."""

@@ -118,6 +118,10 @@ class ClosedForm(ABC):
         """Whether the model has no answer for another graph than the fitted one."""
         return False
 
+    def known_targets(self, items: Any) -> Array | None:
+        """The targets that a prediction starts from, by item, -1 or NaN where unknown; None if it reads none."""
+        return None
+
     def to(self, device: torch.device) -> Self:
         """The model itself: predictions of a loaded model run on the CPU."""
         return self
@@ -216,6 +220,10 @@ class EnsembleModel(ClosedForm):
     def needs_fitted_graph(self) -> bool:
         """Whether no member has an answer for another graph than the fitted one."""
         return self.ensemble.needs_fitted_graph
+
+    def known_targets(self, items: Any) -> Array | None:
+        """Those of the members that propagate them."""
+        return self.ensemble.known_targets(items)
 
     def outputs(self, items: Any, rows: Array | None = None) -> Array:
         """Averaged probabilities."""

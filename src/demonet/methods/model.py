@@ -128,6 +128,13 @@ class Model(Method):
         """Roughly how many bytes a fit and the prediction of all items take, besides what candidates share."""
         return 40.0 * view.num_items * self.facts.get("classes", 4)
 
+    def known_targets(self, view: View) -> NDArray[Any] | None:
+        """The targets that a prediction starts from, in the order of the view; None if it reads none.
+
+        They are those of the fitted items, by their ids, unless the data of the view has ``known_targets``.
+        """
+        return None
+
     def applies_to(self, view: View) -> bool:
         """Whether the fitted model can say something about a view."""
         return not self.knows_nodes or view.known is not None

@@ -52,15 +52,22 @@ class Propagation(Model):
                 best = min(best, (loss, {"restart": restart, "trust": trust}), key=lambda found: found[0])
         return best[1]
 
+    def known_targets(self, view: View) -> Int:
+        """``[nodes]`` the classes that are known, -1 for the others."""
+        given = view.data.get("known_targets")
+        if given is not None:
+            return given.numpy()
+        items = self.arrays["items"]
+        fitted = np.full(max(items.max(initial=0), view.known.max(initial=0)) + 2, -1)  # the last is for new nodes
+        fitted[items] = self.arrays["y"]
+        return fitted[view.known]
+
     def outputs(self, view: View) -> Float:
         """The walk on the edges of the view, from the nodes whose classes are known."""
-        items, chosen = self.arrays["items"], self.chosen
-        place = np.full(max(items.max(initial=0), view.known.max(initial=0)) + 2, -1)  # the last is for new nodes
-        place[items] = np.arange(len(items))
-        found = place[view.known]
-        rows = np.flatnonzero(found >= 0)
-        one_hot = np.eye(self.facts["classes"])[self.arrays["y"][found[rows]]]
-        return _mixed(walk(view, rows, one_hot, chosen["restart"]), self.arrays["prior"], chosen["trust"])
+        known, chosen = self.known_targets(view), self.chosen
+        rows = np.flatnonzero(known >= 0)
+        mass = walk(view, rows, np.eye(self.facts["classes"])[known[rows]], chosen["restart"])
+        return _mixed(mass, self.arrays["prior"], chosen["trust"])
 
     def estimate(self, view: View, num_train: int) -> float:
         """A few walks."""

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from demonet.data.graph_set import GraphSet
+from demonet.data.values import is_number
+from demonet.distributed.store import is_store
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
-from demonet.estimators.closed_form import EnsembleModel
+from demonet.estimators.closed_form import ClosedForm, EnsembleModel
 from demonet.estimators.core import Fitted
 from demonet.options import Reading
 from demonet.runs.evaluate import shown
@@ -20,12 +24,20 @@ from demonet.runs.folder import load_estimator, load_run
 from demonet.runs.inputs import Inputs, read_inputs
 from demonet.runs.plan import fitting_threads
 from demonet.runs.run import Run
+from demonet.runs.targets import with_targets
 
 _SHOWN = 8  # columns named in an error
 
 
 def predict_run(
-    out: str | Path, edges: str | Path, features: str | Path | None = None, **reading: Any
+    out: str | Path,
+    edges: str | Path,
+    features: str | Path | None = None,
+    labels: str | Path | None = None,
+    *,
+    rank: str | None = None,
+    top: int | None = None,
+    **reading: Any,
 ) -> tuple[Inputs, list[str], NDArray[np.float32]]:
     """Predict with a finished run: the inputs as read, the class names, and ``[items, classes]`` probabilities.
 
@@ -36,13 +48,20 @@ def predict_run(
         out: The folder of the run.
         edges: The graph that it was trained on, or another one; it is read in the same way.
         features: Its attributes, if the run was trained with attributes; named columns are matched by name.
+        labels: A table of labels that became known or were corrected, by id. Members that propagate labels use them
+            beside those that they were fitted on; nothing is fitted again.
+        rank: The class, label or target column by whose output ``inputs.rows`` are sorted, the largest first.
+        top: How many rows to list; without ``rank``, by the positive class or the only target.
         reading: What differs from the :class:`~demonet.runs.Reading` of the run, such as ``source="from"``.
     """
-    run, inputs, fitted = _read(out, edges, features, reading)
+    run, inputs, fitted = _read(out, edges, features, reading, labels)
+    column = _column(run, rank, top)
     with fitting_threads(inputs):
-        outputs = fitted.outputs(inputs.data)
-        standing = _standing(run, fitted, inputs)
-    return replace(inputs, standing=standing), run.class_names, outputs.astype(np.float32)
+        told = _add_labels(run, inputs, fitted) if labels is not None else ""
+        outputs = fitted.outputs(inputs.data).astype(np.float32)
+        told = ", ".join(filter(None, (_standing(run, fitted, inputs), told)))
+    rows = None if column is None else np.argsort(-outputs[:, column], kind="stable")[:top]
+    return replace(inputs, standing=told, rows=rows), run.class_names, outputs
 
 
 def embed_run(
@@ -58,20 +77,71 @@ def embed_run(
 
 
 def _read(
-    out: str | Path, edges: str | Path, features: str | Path | None, changes: dict[str, Any]
+    out: str | Path,
+    edges: str | Path,
+    features: str | Path | None,
+    changes: dict[str, Any],
+    labels: str | Path | None = None,
 ) -> tuple[Run, Inputs, Fitted]:
+    """The run, what it predicts for, and its model; nodes that occur in tables alone are among them."""
     run = load_run(out)
     fitted = load_estimator(out, run).fitted_
     changes = {name: value for name, value in changes.items() if value is not None}
-    reading = replace(Reading(**run.config["reading"]), **changes, items=run.kind)
-    table = None if features is None else str(features)
-    inputs = read_inputs(str(edges), None, table, reading, fitted.columns, tell_direction=False)
+    nodes = run.kind == "nodes" and not is_store(edges)
+    reading = replace(Reading(**run.config["reading"]), **{"items": run.kind, "add_isolated": nodes} | changes)
+    given, table = (None if name is None else str(name) for name in (labels, features))
+
+    def check(label: Any) -> str | None:
+        if run.task == "classify" and str(label) not in run.class_names:
+            return f"{label!r} is not a class of the run: {_shown(run.class_names)}"
+        return None if run.task == "classify" or is_number(str(label)) else f"{label!r} is not a number"
+
+    inputs = read_inputs(str(edges), given, table, reading, fitted.columns, check_label=check, tell_direction=False)
     if inputs.kind != run.kind:
         raise DemonetError(f"the file has {inputs.kind}, but the run was trained on {run.kind}", file=edges)
     _match_edges(run, inputs, fitted, edges)
     inputs = replace(_match_columns(run, inputs, Path(features or edges)), task=run.task)
     same = inputs.checksums.get("edges") == run.config["asked"].get("edges file") and inputs.ids == run.ids
     return run, replace(inputs, known=(run.y, run.part) if same else None), fitted
+
+
+def _column(run: Run, rank: str | None, top: int | None) -> int | None:
+    """The output that items are ranked by; None for the order of the file."""
+    names = run.class_names
+    if rank is None and top is None:
+        return None
+    rank = rank or run.config.get("positive") or (names[0] if len(names) == 1 else None)
+    if rank is None:
+        raise DemonetError(f"{top} of which class?", argument="top", hint=Hint("name it: {rank}", rank=names[0]))
+    if rank not in names:
+        near = get_close_matches(rank, names, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"the run has {_shown(names)}"
+        raise DemonetError(f"{rank!r} is not a class, label or target of the run", argument="rank", hint=hint)
+    return names.index(rank)
+
+
+def _add_labels(run: Run, inputs: Inputs, fitted: Fitted) -> str:
+    """Add labels that were read to those that the model knows, and say how many."""
+    data, file, known = inputs.data, inputs.files.get("labels"), None
+    if isinstance(data, Data) and isinstance(fitted.model, ClosedForm):
+        known = fitted.model.known_targets(data)
+    if known is None or not isinstance(data, Data):
+        problem = "the labels make no difference: no part of this model looks at known labels near a node"
+        warn(DemonetWarning(problem, argument="labels", file=file, hint="fit with them"))
+        return ""
+    if run.task == "classify":
+        code = np.array([*(run.class_names.index(str(name)) for name in inputs.names), -1])
+        new = code[data.y.numpy()]
+        given = new >= 0
+    else:
+        found, _ = with_targets(inputs, run.task)
+        if sorted(found.names) != sorted(run.class_names):
+            raise DemonetError(f"labels {_shown(found.names)}, the run has {_shown(run.class_names)}", file=file)
+        new = data.y.numpy()[:, [found.names.index(name) for name in run.class_names]].reshape(known.shape)
+        given = ~np.isnan(new)
+    changed = int((given & (known != new)).sum())
+    data.known_targets = torch.from_numpy(np.where(given, new, known))
+    return f"{int(given.sum()):,} labels given, {changed:,} of them new or corrected"
 
 
 def _standing(run: Run, fitted: Fitted, inputs: Inputs) -> str:
@@ -83,7 +153,7 @@ def _standing(run: Run, fitted: Fitted, inputs: Inputs) -> str:
     if not isinstance(model, EnsembleModel) or not model.ensemble.left_out:
         return ""
     if model.ensemble.recognised is not None:
-        return f"{model.ensemble.recognised:,} of them known from the fitted graph"
+        return f"{model.ensemble.recognised:,} of them known from the fitted graph, with the weights for it"
     scores = [run.metrics["inductive"]["refit"]["test_metric"], run.metrics["test_metric"]]
     if None in scores:
         return "another graph than the fitted one"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -49,6 +50,8 @@ class Inputs:
             them.
         store: The store that was read, if it was one.
         standing: Of a prediction: how far the graph is the one of training, where that makes a difference.
+        rows: Of a prediction: the items to list, in their order; None for all in the order of the file.
+        reasons: Of a prediction: for the first of these items, what moved the answer, in words.
         weighted: Whether the source has weights of edges, which may all be 1; None if that is not known.
     """
 
@@ -67,6 +70,8 @@ class Inputs:
     known: tuple[NDArray[Any], NDArray[np.int8]] | None = None
     store: Store | None = None
     standing: str = ""
+    rows: NDArray[np.int64] | None = None
+    reasons: tuple[str, ...] = ()
     weighted: bool | None = None
 
     @property
@@ -113,6 +118,7 @@ def read_inputs(
     reading: Reading,
     columns: Columns | None = None,
     *,
+    check_label: Callable[[Any], str | None] | None = None,
     tell_direction: bool = True,
 ) -> Inputs:
     """Read files, a folder, or a data set of the paper.
@@ -124,6 +130,7 @@ def read_inputs(
         features: A table or matrix of node attributes, or the name of one in ``edges``.
         reading: How to read them.
         columns: How a table of attributes is encoded, as learned in training.
+        check_label: What is wrong with a label, if anything.
         tell_direction: Whether to warn if edges are taken for undirected ones although nobody has said so.
     """
     if _is_name(edges):
@@ -131,7 +138,7 @@ def read_inputs(
     if is_store(edges):
         return _stored(Path(edges), labels, features, reading)
     opened = InputFiles()
-    options = ReadOptions(**vars(reading), columns=columns)
+    options = ReadOptions(**vars(reading), columns=columns, check_label=check_label)
     found = read_problem(Path(edges), labels, features, options, opened, tell_direction=tell_direction)
     given = {"edges": edges, "labels": labels, "features": features}
     files = {part: Path(name) for part, name in given.items() if name is not None and Path(name) in opened.checksums}

@@ -61,6 +61,8 @@ def write_predictions(
     y: NDArray[Any] | None = None,
     part: NDArray[np.int8] | None = None,
     *,
+    rows: NDArray[np.int64] | None = None,
+    reasons: Sequence[str] = (),
     excel: bool = False,
 ) -> None:
     """Write predictions as a table: ``.csv``, ``.parquet`` or ``.xlsx``, see :func:`~demonet.runs.tables.write_table`.
@@ -80,10 +82,15 @@ def write_predictions(
         task: ``"classify"``, ``"multilabel"`` or ``"regress"``.
         y: ``[rows]`` classes, -1 for unknown; or ``[rows, names]`` labels or numbers, NaN for unknown.
         part: ``[rows]`` 0 training, 1 validation, 2 test, -1 none of them.
+        rows: The rows to write, in their order; all if None.
+        reasons: What moved the first of these rows, in words, for a last column; empty for the others.
         excel: Put an apostrophe before names that a spreadsheet would compute, such as ``=HYPERLINK(...)``.
     """
     if excel and path.suffix.lower() != ".xlsx":  # a text in a workbook is never computed
         ids, names = [inert(name) for name in ids], [inert(name) for name in names]
+    if rows is not None:
+        ids, outputs = [ids[row] for row in rows], outputs[rows]
+        y, part = (None if each is None else each[rows] for each in (y, part))
     columns = [Column(noun, ids)]
     if y is not None and part is not None:
         if y.ndim == 1:
@@ -102,6 +109,8 @@ def write_predictions(
         columns += [replace(column, name=f"{column.name} probability") for column in each]
     else:
         columns += each if len(names) > 1 else [replace(each[0], name="prediction")]
+    if reasons:
+        columns.append(Column("reasons", [*reasons, *[""] * (len(ids) - len(reasons))]))
     write_table(path, _distinct(columns, " probability" if task == "classify" else " prediction"))
 
 

@@ -7,7 +7,7 @@ import hashlib
 import io
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -149,6 +149,7 @@ class ReadOptions(Reading):
         weight: Also False, for no weights.
         ids, header, matrix: As in :func:`~demonet.data.read_graph`.
         columns: How a table of features is encoded, as learned from another one.
+        check_label: What is wrong with a label, if anything; the error names its line.
     """
 
     weight: Column | bool | None = None
@@ -156,6 +157,7 @@ class ReadOptions(Reading):
     header: bool | None = None
     matrix: str | None = None
     columns: Columns | None = None
+    check_label: Callable[[Any], str | None] | None = None
 
     @property
     def edge_weight(self) -> str | None:
