@@ -49,7 +49,7 @@ def measure(sets: Any, name: str, seed: int, device: str) -> list[dict[str, Any]
     for method in [AUTO, *rivals(data)]:
         start = time.process_time()
         if method == AUTO:
-            found = Ensemble.fit(data, split, seed=seed, refit=False, device=device).strict_proba.argmax(1)
+            found = Ensemble.fit(data, split, seed=seed, refit=False, device=device).strict_outputs.argmax(1)
         else:
             found = get(method)().fit(data, split, seed).predict().numpy()
         seconds = time.process_time() - start

@@ -95,11 +95,13 @@ def candidate_line(row: Candidate) -> str:
     """Name, validation score and time of a candidate.
 
     >>> from demonet.ensemble import Candidate
-    >>> candidate_line(Candidate("linear", "linear", "fitted", log_loss=0.5, accuracy=0.8125, seconds=1.23))
-    'linear: accuracy 0.812, log-loss 0.500, 1.2 s'
+    >>> row = Candidate("linear", "linear", "fitted", loss=0.5, metric="accuracy", score=0.8125, seconds=1.23)
+    >>> candidate_line(row)
+    'linear: accuracy 0.8125, loss 0.500, 1.2 s'
     >>> candidate_line(Candidate("network", "network", "skipped", "about 90 s would exceed the time limit"))
     'network: skipped, about 90 s would exceed the time limit'
     """
-    if row.accuracy is None or row.log_loss is None:
+    if row.loss is None:
         return f"{row.name}: {row.status}, {row.reason}"
-    return f"{row.name}: accuracy {row.accuracy:.3f}, log-loss {row.log_loss:.3f}, {row.seconds:.1f} s"
+    score = "" if row.score is None else f"{METRICS[row.metric].title} {row.score:.4g}, "
+    return f"{row.name}: {score}loss {row.loss:.3f}, {row.seconds:.1f} s"

@@ -33,34 +33,34 @@ def test_nodes_from_fit_to_state_and_another_graph():
     ensemble = Ensemble.fit(data, split, members=members(), on_progress=seen.append)
     test = split.test.numpy()
     accuracy = (ensemble.predict(data)[test] == data.y.numpy()[test]).mean()
-    single = max(row.accuracy for row in ensemble.candidates)
+    single = max(row.score for row in ensemble.candidates)
     assert accuracy > 0.5 * single
-    assert ensemble.strict_proba.shape == (data.num_nodes, int(data.y.max()) + 1)
+    assert ensemble.strict_outputs.shape == (data.num_nodes, int(data.y.max()) + 1)
     assert sum(row.weight for row in ensemble.candidates) == pytest.approx(1)
     for row in ensemble.candidates:
         assert row.status == "fitted"
-        assert row.accuracy_low <= row.accuracy <= row.accuracy_high
-        assert row.log_loss_error > 0
+        assert row.score_low <= row.score <= row.score_high
+        assert row.loss_error > 0
     stages = [progress.stage for progress in seen if isinstance(progress, Progress)]
     assert stages[:6] == ["fit", "done"] * 3
     assert stages.count("refitted") == len(ensemble.members)
     facts, tensors = ensemble.state()
     back = Ensemble.from_state(json.loads(json.dumps(facts, allow_nan=False)), load(save(tensors)))
-    np.testing.assert_allclose(ensemble.proba, ensemble.predict_proba(data), atol=1e-12)
+    np.testing.assert_allclose(ensemble.fitted_outputs, ensemble.outputs(data), atol=1e-12)
     other = roles(5, motifs=8)
     other.edge_index = torch.cat([other.edge_index, torch.tensor([[0] * 30, list(range(20, 50))])], 1)  # new degrees
-    np.testing.assert_array_equal(back.predict_proba(other), ensemble.predict_proba(other))
-    np.testing.assert_allclose(back.predict_proba(data), ensemble.predict_proba(data), atol=1e-12)
-    np.testing.assert_allclose(back.predict_proba(other).sum(1), 1)
+    np.testing.assert_array_equal(back.outputs(other), ensemble.outputs(other))
+    np.testing.assert_allclose(back.outputs(data), ensemble.outputs(data), atol=1e-12)
+    np.testing.assert_allclose(back.outputs(other).sum(1), 1)
     assert back.candidates == ensemble.candidates
 
 
 def test_labels_outside_training_and_validation_are_not_looked_at():
     data = roles()
     split = thirds(data.y, 0)
-    first = Ensemble.fit(data, split, members=members()).predict_proba(data)
+    first = Ensemble.fit(data, split, members=members()).outputs(data)
     data.y[split.test] = data.y[split.test].flip(0)
-    np.testing.assert_array_equal(Ensemble.fit(data, split, members=members()).predict_proba(data), first)
+    np.testing.assert_array_equal(Ensemble.fit(data, split, members=members()).outputs(data), first)
 
 
 def test_graphs_with_and_without_labels():
@@ -72,7 +72,7 @@ def test_graphs_with_and_without_labels():
         facts, tensors = ensemble.state()
         back = Ensemble.from_state(json.loads(json.dumps(facts, allow_nan=False)), tensors)
         new = graph_set(100, labels)[90:]
-        np.testing.assert_allclose(back.predict_proba(new), ensemble.predict_proba(new), atol=1e-9)
+        np.testing.assert_allclose(back.outputs(new), ensemble.outputs(new), atol=1e-9)
 
 
 def test_a_few_labelled_rows_are_judged_by_cross_validation():
@@ -81,7 +81,7 @@ def test_a_few_labelled_rows_are_judged_by_cross_validation():
     ensemble = Ensemble.fit(data, rows, members=[Ridge("a"), NodeKernel("b", kernel="degree")])
     n, ridge = len(rows), ensemble.candidates[0]
     assert n // 4 < FEW
-    assert ridge.accuracy * n == pytest.approx(round(ridge.accuracy * n))  # a share of all labelled items
+    assert ridge.score * n == pytest.approx(round(ridge.score * n))  # a share of all labelled items
     kept = [member for member in ensemble.members if member.name == "a"]
     assert all(member.chosen["strength"] < n / 4 for member in kept)  # the median over folds
 
@@ -108,7 +108,7 @@ def test_a_time_limit_skips_what_would_exceed_it_but_never_the_first():
         assert [row.status for row in ensemble.candidates] == ["fitted", "skipped", "fitted"]
         assert "limit" in ensemble.candidates[1].reason
         assert ensemble.candidates[1].weight == 0
-        assert ensemble.candidates[1].log_loss is None
+        assert ensemble.candidates[1].loss is None
         json.dumps(ensemble.state()[0], allow_nan=False)
     ensemble = Ensemble.fit(data, thirds(data.y, 0), members=tried[1:2], time_limit=1e-9)
     assert ensemble.candidates[0].status == "fitted"
@@ -118,7 +118,7 @@ def test_a_time_limit_skips_what_would_exceed_it_but_never_the_first():
 def test_strict_without_refit():
     data = roles()
     ensemble = Ensemble.fit(data, thirds(data.y, 0), members=members(), refit=False)
-    np.testing.assert_allclose(ensemble.predict_proba(data), ensemble.strict_proba)
+    np.testing.assert_allclose(ensemble.outputs(data), ensemble.strict_outputs)
 
 
 def test_what_cannot_be_fitted_is_refused():

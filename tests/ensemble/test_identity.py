@@ -77,15 +77,15 @@ def fitted(name: str) -> tuple[nx.Graph, Data, Ensemble]:
 @settings(max_examples=3, deadline=None)
 def test_the_same_graph_gets_the_same_answer(name, seed):
     graph, data, ensemble = fitted(name)
-    first = ensemble.predict_proba(data)
-    np.testing.assert_allclose(first, ensemble.proba, atol=1e-6)
-    np.testing.assert_array_equal(ensemble.predict_proba(data), first)
+    first = ensemble.outputs(data)
+    np.testing.assert_allclose(first, ensemble.fitted_outputs, atol=1e-6)
+    np.testing.assert_array_equal(ensemble.outputs(data), first)
     loaded = Ensemble.from_state(*ensemble.state())
     order = np.random.default_rng(seed).permutation(len(graph))
     nodes = list(graph)
     other = as_data(graph, [nodes[place] for place in order], seed)
     for model in (ensemble, loaded):
-        np.testing.assert_allclose(model.predict_proba(other), first[order], atol=1e-6)
+        np.testing.assert_allclose(model.outputs(other), first[order], atol=1e-6)
 
 
 @pytest.mark.parametrize("name", SYMMETRIC)
@@ -94,7 +94,7 @@ def test_a_finished_ensemble_has_an_answer_for_other_graphs(name):
     assert not ensemble.needs_fitted_graph
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DemonetWarning)
-        found = ensemble.predict_proba(other_graph())
+        found = ensemble.outputs(other_graph())
     np.testing.assert_allclose(found.sum(1), 1)
 
 
@@ -117,11 +117,11 @@ def test_weights_for_another_graph_are_those_chosen_without_members_that_know_no
     other = two_blocks(7)
     other.node_ids = [f"other {node}" for node in range(other.num_nodes)]
     with pytest.warns(DemonetWarning, match="left out"):
-        found = both.predict_proba(other)
-    np.testing.assert_allclose(found, alone.predict_proba(other))
-    assert both.inductive_proba is not None
-    np.testing.assert_allclose(both.inductive_proba["refit"], alone.proba)
-    np.testing.assert_allclose(both.inductive_proba["strict"], alone.strict_proba)
+        found = both.outputs(other)
+    np.testing.assert_allclose(found, alone.outputs(other))
+    assert both.inductive_outputs is not None
+    np.testing.assert_allclose(both.inductive_outputs["refit"], alone.fitted_outputs)
+    np.testing.assert_allclose(both.inductive_outputs["strict"], alone.strict_outputs)
     assert both.validation["inductive"] == alone.validation
 
 
@@ -140,7 +140,7 @@ def test_members_follow_the_edges_of_the_graph_as_it_changes(member, named):
     later = Data(edge_index=torch.cat([data.edge_index[:, kept], arrivals, arrivals.flip(0)], 1), num_nodes=n + 1)
     if named:
         later.node_ids = [*data.node_ids, "new"]
-    found = ensemble.predict_proba(later)
+    found = ensemble.outputs(later)
     assert ensemble.recognised == n
     held_out = np.setdiff1d(np.arange(n), torch.cat([split.train, split.val]).numpy())
     assert (found.argmax(1)[held_out] == data.y.numpy()[held_out]).mean() > 0.85
@@ -166,4 +166,4 @@ def test_an_ensemble_that_knows_nodes_alone_refuses_another_graph():
     lonely = Ensemble.fit(data, split, members=[Propagation("p")])
     assert lonely.needs_fitted_graph
     with pytest.raises(DemonetError):
-        lonely.predict_proba(other_graph())
+        lonely.outputs(other_graph())

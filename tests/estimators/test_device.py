@@ -40,7 +40,7 @@ def test_the_ensemble_on_a_gpu(tmp_path):
     )
     tables = [{row["name"]: row for row in fitted.candidates_} for fitted in (here, there)]
     assert all(row["status"] == "fitted" for row in tables[1].values())
-    machine = [table["machine"]["log_loss"] for table in tables]
+    machine = [table["machine"]["loss"] for table in tables]
     assert machine[0] == pytest.approx(machine[1], abs=0.02)
     there.save(tmp_path / "m.safetensors")
     loaded = DEMONetClassifier.load(tmp_path / "m.safetensors", graph=data)

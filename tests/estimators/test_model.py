@@ -83,12 +83,10 @@ def test_graphs_are_fitted_and_stored(options, fitted, tmp_path):
 def test_the_table_of_candidates_is_kept(fitted, tmp_path):
     model = fitted["auto", "nodes"]
     table = model.candidates_
-    assert {"name", "log_loss", "log_loss_low", "log_loss_high", "weight", "seconds", "status", "reason"} <= set(
-        table[0]
-    )
+    assert {"name", "loss", "loss_low", "loss_high", "weight", "seconds", "status", "reason"} <= set(table[0])
     assert sum(row["weight"] for row in table) == pytest.approx(1)
     judged = [row for row in table if row["status"] == "fitted"]
-    assert all(row["log_loss_low"] <= row["log_loss"] <= row["log_loss_high"] for row in judged)
+    assert all(row["loss_low"] <= row["loss"] <= row["loss_high"] for row in judged)
     model.save(tmp_path / "m.safetensors")
     assert DEMONetClassifier.load(tmp_path / "m.safetensors").candidates_ == table
 
@@ -274,7 +272,7 @@ def test_embeddings_of_an_ensemble_have_few_columns(fitted, monkeypatch, most):
         assert len(np.unique(found, axis=0)) > 1
     else:
         kept = np.sort(np.argsort(-model.model_.ensemble.weights, kind="stable")[: most // classes])
-        every = model.model_.ensemble.member_proba(model.graph_)
+        every = model.model_.ensemble.member_outputs(model.graph_)
         np.testing.assert_array_equal(found, np.concatenate(list(every[kept]), 1).astype(np.float32))
 
 
@@ -304,7 +302,7 @@ def test_an_interrupted_fit_goes_on_with_the_finished_candidates(tmp_path):
     again = DEMONetClassifier(**AUTO).fit_split(data, split, checkpoint=tmp_path / "c", on_candidate=kill("never", 0))
     assert len(names) == len(again.candidates_) + 1  # the one that was killed was begun twice
     np.testing.assert_array_equal(again.predict_proba(), whole.predict_proba())
-    np.testing.assert_array_equal(again.model_.ensemble.strict_proba, whole.model_.ensemble.strict_proba)
+    np.testing.assert_array_equal(again.model_.ensemble.strict_outputs, whole.model_.ensemble.strict_outputs)
     assert [row["weight"] for row in again.candidates_] == [row["weight"] for row in whole.candidates_]
     other = fractions(data.y, (0.5, 0.3, 0.2), 1, stratified=True)
     with pytest.raises(DemonetError, match=r"\.safetensors: .*split"):

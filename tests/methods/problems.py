@@ -62,7 +62,7 @@ class Ridge(Model):
     def _learn(self, view: Any, labelled: Labelled) -> None:
         x = self._x(view)[labelled.train]
         self.chosen = self.chosen or {"strength": float(len(labelled.val))}
-        self.arrays["w"] = np.linalg.solve(x.T @ x + np.eye(x.shape[1]), x.T @ labelled.one_hot())
+        self.arrays["w"] = np.linalg.solve(x.T @ x + np.eye(x.shape[1]), x.T @ labelled.table(labelled.train))
 
     def outputs(self, view: Any) -> np.ndarray:
         score = np.exp(self._x(view) @ self.arrays["w"])

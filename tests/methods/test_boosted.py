@@ -14,7 +14,7 @@ from demonet.ensemble import portfolio
 from demonet.features.views import NodeView, view_of
 from demonet.methods import Labelled, Model
 from demonet.methods.boosted import BoostedTrees
-from demonet.methods.selection import log_losses
+from demonet.methods.selection import item_losses
 
 
 @pytest.mark.parametrize("classes", [2, 5])
@@ -29,8 +29,8 @@ def test_trees_as_arrays_predict_what_scikit_learn_does(classes, monkeypatch):
     fitted = BoostedTrees(rounds=20).fit_on(view, labelled)
     rows = fitted._rows(view)
     stages = list(known[0].staged_predict_proba(rows))
-    losses = [log_losses(stage[labelled.val], labelled.y[labelled.val]).mean() for stage in stages]
-    assert fitted.chosen["rounds"] == int(np.argmin(losses)) + 1
+    losses = [item_losses("classify", stage[labelled.val], labelled.y[labelled.val]).mean() for stage in stages]
+    assert fitted.chosen["rounds"] == [int(np.argmin(losses)) + 1]
     found = fitted.outputs(view)
     np.testing.assert_allclose(found[:, :classes], stages[np.argmin(losses)], atol=1e-12)
     assert not found[:, classes].any()
@@ -56,9 +56,9 @@ def test_one_class_and_no_validation_part(kind):
     view, labelled = view_of(data), labelled_of(data)
     alone = Labelled(labelled.y * 0, 2, labelled.train, labelled.val[:0])
     np.testing.assert_array_equal(BoostedTrees().fit_on(view, alone).outputs(view)[:, 0], 1)
-    without = Labelled(labelled.y, labelled.classes, labelled.train, labelled.val[:0])
+    without = Labelled(labelled.y, labelled.outputs, labelled.train, labelled.val[:0])
     fitted = BoostedTrees(rounds=9).fit_on(view, without)
-    assert fitted.chosen == {"rounds": 3}
+    assert fitted.chosen == {"rounds": [3]}
     facts, arrays = fitted.state()
     back = Model.from_state(json.loads(json.dumps(facts)), arrays)
     np.testing.assert_array_equal(back.outputs(view), fitted.outputs(view))

@@ -44,7 +44,7 @@ def test_members_that_do_not_fit_into_memory_are_left_out_with_a_reason(graph, l
     assert rows["kernel-degree"].status == "skipped"
     assert "GB can be used" in rows["kernel-degree"].reason
     assert rows["linear"].status == "fitted"
-    np.testing.assert_allclose(ensemble.proba.sum(1), 1)
+    np.testing.assert_allclose(ensemble.fitted_outputs.sum(1), 1)
 
 
 def test_memory_is_no_reason_on_a_small_graph(graph, monkeypatch):
@@ -75,7 +75,7 @@ def test_a_large_fit_reads_so_many_training_items(graph, large, monkeypatch):
 def test_averages_without_a_copy_are_the_same(graph, large, monkeypatch):
     found = Ensemble.fit(graph, members=[NodeForest(trees=5), NodeKernel(kernel="degree")])
     monkeypatch.setattr(ensembles, "LARGE", 1000)
-    np.testing.assert_allclose(found.average(found.member_proba(graph)), found.proba, atol=1e-12)
+    np.testing.assert_allclose(found.average(found.member_outputs(graph)), found.fitted_outputs, atol=1e-12)
 
 
 def test_one_diffusion_is_kept(graph, large):
@@ -98,7 +98,7 @@ def test_what_reads_the_degree_alone_is_computed_once_for_each_degree(graph):
     view = view_of(graph)
     labelled = Labelled(graph.y.numpy(), 2, np.arange(200), np.arange(200, 300))
     kernel = NodeKernel(kernel="degree").fit_on(view, labelled)
-    every = kernel.probabilities(kernel.rows(view))
+    every = kernel.outputs_of(kernel.rows(view))
     np.testing.assert_allclose(kernel.outputs(view), every, atol=1e-12)
     trees = NodeForest(columns="degree", trees=7).fit_on(view, labelled)
     every = predict_trees(trees.arrays, trees.rows(view))

@@ -24,7 +24,7 @@ from demonet.methods.forest import NodeForest, predict_trees, tree_arrays
 from demonet.methods.kernel_ridge import NodeKernel, OrderedLogit
 from demonet.methods.linear import Linear, OwnLinear
 from demonet.methods.model import CoarseSettings, ranks_by_degree
-from demonet.methods.selection import log_losses
+from demonet.methods.selection import item_losses
 from demonet.methods.wl_models import intersection, l1_distances
 
 
@@ -58,10 +58,10 @@ def problems():
 def test_a_model_fits_refits_and_comes_back_from_its_state(data, labelled, model):
     view = view_of(data)
     hidden = np.where(np.isin(np.arange(len(labelled.y)), [*labelled.train, *labelled.val]), labelled.y, -1)
-    masked = type(labelled)(hidden, labelled.classes, labelled.train, labelled.val, labelled.seed)
+    masked = type(labelled)(hidden, labelled.outputs, labelled.train, labelled.val, labelled.seed)
     fitted = model.fit_on(view, masked)
     probability = fitted.outputs(view)
-    assert probability.shape == (view.num_items, labelled.classes)
+    assert probability.shape == (view.num_items, labelled.outputs)
     np.testing.assert_allclose(probability.sum(1), 1, atol=1e-6)
     np.testing.assert_array_equal(model.fit_on(view, masked).outputs(view), probability)
     assert model.estimate(view, len(labelled.train)) > 0
@@ -213,12 +213,12 @@ def test_a_refitted_network_trains_for_the_chosen_number_of_epochs():
 def test_members_know_classes_that_training_has_not():
     data = roles()
     labelled = labelled_of(data)
-    labelled = type(labelled)(labelled.y, labelled.classes + 2, labelled.train, labelled.val)
+    labelled = type(labelled)(labelled.y, labelled.outputs + 2, labelled.train, labelled.val)
     for member in (
         NodeForest(columns="degree", trees=3),
         NetworkAverage(features="degree-rbf", seeds=1, epochs=2, model={"hidden": 8}),
     ):
-        assert member.fit_on(NodeView(data), labelled).outputs(NodeView(data)).shape[1] == labelled.classes
+        assert member.fit_on(NodeView(data), labelled).outputs(NodeView(data)).shape[1] == labelled.outputs
 
 
 def test_the_linear_member_with_two_classes():
@@ -271,7 +271,7 @@ def test_scores_that_a_strong_penalty_made_small_are_multiplied():
     np.testing.assert_allclose(given, expected / expected.sum(1, keepdims=True), atol=1e-12)
     timid = np.exp(score) / np.exp(score).sum(1, keepdims=True)
     y = labelled.y[labelled.val]
-    assert log_losses(given, y).mean() < log_losses(timid, y).mean()
+    assert item_losses("classify", given, y).mean() < item_losses("classify", timid, y).mean()
 
 
 def test_a_refit_with_more_items_keeps_the_size_of_scores():

@@ -9,7 +9,7 @@ from tests.methods.problems import labelled_of, roles, two_blocks
 
 from demonet.features.views import NodeView
 from demonet.methods.linear import DiffusedLinear, smoothed
-from demonet.methods.propagation import STEPS, AdjacencyLinear, Propagation, walk
+from demonet.methods.propagation import STEPS, AdjacencyLinear, Propagation, target_rows, walk
 
 
 def test_the_walk_is_the_power_series():
@@ -17,12 +17,14 @@ def test_the_walk_is_the_power_series():
     view, labelled = NodeView(data), labelled_of(data)
     degree = np.maximum(np.diff(view.adjacency.indptr), 1)
     step = view.adjacency.toarray() / np.sqrt(np.outer(degree, degree))
-    start = np.zeros((view.num_items, labelled.classes))
+    start = np.zeros((view.num_items, labelled.outputs))
     start[labelled.train, labelled.y[labelled.train]] = 1
     mass = sum(0.85**k * np.linalg.matrix_power(step, k) @ start for k in range(1, STEPS + 1))
     mass = mass * np.sqrt(degree)[:, None]
-    found = walk(view, labelled.train, labelled.one_hot(), 0.15)
+    one_hot, known = target_rows("classify", labelled.y[labelled.train], labelled.outputs)
+    found, count = walk(view, labelled.train, one_hot, known, 0.15)
     np.testing.assert_allclose(found / found.sum(), mass / mass.sum(), atol=1e-12)
+    np.testing.assert_allclose(count[:, 0], found.sum(1), atol=1e-9)
 
 
 @pytest.mark.parametrize("member", [Propagation(), AdjacencyLinear()])
@@ -71,4 +73,4 @@ def test_wide_attributes_are_projected_alike_on_another_graph():
     member = DiffusedLinear().fit_on(view, labelled_of(data))
     beside = NodeView(other, (view.facts, view.arrays))
     assert view.diffused(0.15).shape[1] <= 256
-    assert member.outputs(beside).shape == (other.num_nodes, member.facts["classes"])
+    assert member.outputs(beside).shape == (other.num_nodes, member.facts["outputs"])

@@ -242,17 +242,17 @@ def test_other_tasks_without_a_test_part_or_floors(request, make):
     assert "unknown" in prose(run_page(run))
 
 
-NONE = {"status": "fitted", "reason": "", "score": None, "interval": None, "log_loss": None, "seconds": 0.0}
+NONE = {"status": "fitted", "reason": "", "score": None, "interval": None, "loss": None, "seconds": 0.0}
 NONE |= {"refit_seconds": 0.0, "weight": 0.0, "inductive_weight": 0.0}
 CANDIDATES = [
     {
         **NONE,
-        **{"name": "<b>forest</b>", "kind": "forest", "log_loss": 0.5, "weight": 0.3, "inductive_weight": 0.3},
+        **{"name": "<b>forest</b>", "kind": "forest", "loss": 0.5, "weight": 0.3, "inductive_weight": 0.3},
         **{"score": 0.75, "interval": [0.6, 0.85], "seconds": 2.0, "refit_seconds": 0.5},
     },
     {
         **NONE,
-        **{"name": "machine", "kind": "kernel", "log_loss": 0.4, "weight": 0.7, "inductive_weight": 0.7},
+        **{"name": "machine", "kind": "kernel", "loss": 0.4, "weight": 0.7, "inductive_weight": 0.7},
         **{"score": 0.8, "interval": [0.7, 0.9], "seconds": 1.0, "refit_seconds": 0.5},
     },
     {**NONE, "name": "network", "kind": "network", "status": "skipped", "reason": "no time"},

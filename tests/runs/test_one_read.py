@@ -186,7 +186,7 @@ def test_members_of_an_ensemble_are_not_asked_again_for_the_page(problem, monkey
         raise AssertionError("asked again")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Ensemble, "member_proba", asked_again)
+        patch.setattr(Ensemble, "member_outputs", asked_again)
         run = fit_run("edges.csv", "labels.csv", out="run", settings=Settings(model="auto", effort="quick"))
     model = DEMONetClassifier.load("run/model.safetensors", graph="edges.csv")
     np.testing.assert_allclose(run.outputs, model.predict_proba(), atol=1e-6)

@@ -1,4 +1,4 @@
-"""From the outputs of a ridge regression to probabilities of classes, which may be ordered."""
+"""From the outputs of a ridge regression to probabilities of classes, which may be ordered, and of labels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize, minimize_scalar
-from scipy.special import expit, log_softmax, ndtri
+from scipy.special import expit, log_softmax, logit, ndtri
 
 Array = NDArray[Any]
 SCALES = np.geomspace(0.3, 100, 30)  # of the softmax
@@ -69,6 +69,42 @@ class Link(NamedTuple):
         cuts = ndtri(np.clip(shares, 0.01, 0.99))
         start = np.array([1.0, cuts[0], *np.log(np.maximum(np.diff(cuts), 1e-2))])
         return unpack(minimize(objective, start, method="BFGS").x)
+
+
+class LabelLink(NamedTuple):
+    r"""From predictions of 0/1 targets to probabilities, label by label.
+
+    :math:`p = \sigma(\mathrm{logit}\,\pi + b + e^a (f - \pi))` with the share :math:`\pi` of a label.
+    """
+
+    share: tuple[float, ...]
+    slope: tuple[float, ...]
+    shift: tuple[float, ...]
+
+    def probabilities(self, f: Array) -> Array:
+        """``[n, labels]``."""
+        share = np.array(self.share)
+        return expit(logit(share) + np.array(self.shift) + np.exp(self.slope) * (f - share))
+
+    @classmethod
+    def fit(cls, f: Array, y: Array) -> LabelLink:
+        """Of least log-loss on predictions that have not seen their own label, with weak priors.
+
+        Args:
+            f: ``[n, labels]``.
+            y: ``[n, labels]`` targets from 0 to 1.
+        """
+        found = []
+        for column, target in zip(f.T, y.T, strict=True):
+            share = float((target.sum() + 1) / (len(target) + 2))
+
+            def objective(p: Array, column: Array = column, target: Array = target, share: float = share) -> float:
+                score = logit(share) + p[1] + np.exp(p[0]) * (column - share)
+                loss = np.logaddexp(0, score) - target * score
+                return float(loss.sum() + 0.5 * ((p[0] - math.log(4)) ** 2 + p[1] ** 2) / 4)
+
+            found.append((share, *minimize(objective, np.array([math.log(4), 0.0]), method="BFGS").x.tolist()))
+        return cls(*zip(*found, strict=True))
 
 
 def normal_scores(count: Array) -> Array:

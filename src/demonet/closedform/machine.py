@@ -107,7 +107,7 @@ class KernelMachine:
         Args:
             data: A graph (rows are its nodes) or a list of graphs (rows are graphs).
             rows: ``[n]`` indices of the labelled items.
-            y: ``[n]`` their classes 0, 1, ..., or numbers.
+            y: ``[n]`` their classes 0, 1, ..., or numbers; or ``[n, C]`` numbers.
             val_rows, val_y: The same for validation.
         """
         rows = np.asarray(rows)
@@ -215,7 +215,9 @@ class KernelMachine:
         self.task_ = task
         self.ranks_: tuple[int, ...] = ()
         if task == "regression":
-            self.mean_, self.deviation_ = float(y.mean()), float(y.std() or 1.0)
+            table = y.reshape(len(y), -1)
+            self.mean_, deviation = table.mean(0).tolist(), table.std(0)
+            self.deviation_ = np.where(deviation > 0, deviation, 1.0).tolist()
             return
         self.num_classes_ = int(self.y_.max()) + 1
         if task == "ordinal":
@@ -227,7 +229,7 @@ class KernelMachine:
     def _encode(self, y: Array) -> Tensor:
         """``[n, C]`` targets: a column a class, one of normal scores, or standardised numbers."""
         if self.task_ == "regression":
-            targets = (np.asarray(y, dtype=np.float64)[:, None] - self.mean_) / self.deviation_
+            targets = (np.asarray(y, dtype=np.float64).reshape(len(y), -1) - self.mean_) / self.deviation_
         elif self.task_ == "ordinal":
             targets = self.scores_[np.array(self.ranks_)[y]][:, None]
         else:
@@ -269,10 +271,15 @@ class KernelMachine:
             raise DemonetError("predict_proba of a regression", hint="predict gives the numbers")
         return np.exp(self.link_.log_probabilities(self.decision_function(data, rows)))
 
+    def values(self, f: Array) -> Array:
+        """``[items, C]`` of a regression: the decision function in the units of the targets."""
+        return np.asarray(self.mean_) + np.asarray(self.deviation_) * f
+
     def predict(self, data: Any, rows: Any = None) -> Array:
-        """The most probable class, or the number."""
+        """The most probable class, the number, or ``[items, C]`` numbers."""
         if self.task_ == "regression":
-            return self.mean_ + self.deviation_ * self.decision_function(data, rows)[:, 0]
+            found = self.values(self.decision_function(data, rows))
+            return found[:, 0] if found.shape[1] == 1 else found
         return self.predict_proba(data, rows).argmax(axis=1)
 
     def shares(self, data: Any, rows: Any = None) -> dict[str, Array]:
@@ -339,7 +346,7 @@ class KernelMachine:
     def _outcomes(self) -> dict[str, Array]:
         """Of each item that was left out: whether its class is right and its log-loss, or its share of R² and error."""
         if self.task_ == "regression":
-            error = (self.left_out_ - self._encode(self.y_).cpu().numpy())[:, 0] ** 2
+            error = ((self.left_out_ - self._encode(self.y_).cpu().numpy()) ** 2).mean(1)
             return {"accuracy": 1 - error, "loss": error}
         log_p = self.link_.log_probabilities(self.left_out_)
         return {"accuracy": 1.0 * (log_p.argmax(1) == self.y_), "loss": -log_p[np.arange(len(self.y_)), self.y_]}

@@ -15,6 +15,7 @@ from demonet.ensemble.ensemble import EFFORTS, Ensemble
 from demonet.errors import DemonetError
 from demonet.methods.base import Conditions, Items, Method, Predicted, Settings, register
 from demonet.methods.cost import Cost
+from demonet.methods.model import TASKS
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Auto(Method):
 
     name = "demonet-auto"
     group = "DEMO-Net"
+    tasks = TASKS
     cost = Cost(1.0, 0.3)
     at_any_size = True
     defaults = AutoSettings("this project")
@@ -53,21 +55,21 @@ class Auto(Method):
     def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Predicted:
         self.ensemble = self._ensemble(data, split, seed, refit=self.settings.both)
         self.chosen = {row.name: row.weight for row in self.ensemble.candidates}
-        return _predicted(self.ensemble.strict_proba)
+        return self._outputs(self.ensemble.strict_outputs)
 
     def refit(self, data: Items, split: Split, seed: int = 0) -> Self:
         """A copy whose members are fitted on the training and validation part together, with the same weights."""
         again = copy.copy(self)
         if not self.settings.both:
             again.ensemble = self._ensemble(data, split, seed, refit=True)
-        again._predicted = _predicted(again.ensemble.proba)
+        again._predicted = again._outputs(again.ensemble.fitted_outputs)
         return again
 
     def _ensemble(self, data: Items, split: Split, seed: int, *, refit: bool) -> Ensemble:
         effort: Any = self.settings.effort
-        return Ensemble.fit(data, split, effort=effort, seed=seed, device=self.settings.device, refit=refit)
+        options: dict[str, Any] = {"effort": effort, "seed": seed, "device": self.settings.device, "refit": refit}
+        return Ensemble.fit(data, split, task=self.task, **options)
 
-
-def _predicted(probability: Any) -> Predicted:
-    probability = torch.from_numpy(np.asarray(probability))
-    return probability.argmax(1), probability
+    def _outputs(self, found: Any) -> Predicted:
+        outputs = torch.from_numpy(np.asarray(found))
+        return (outputs.argmax(1) if self.task == "classify" else outputs), outputs

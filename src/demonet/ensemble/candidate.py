@@ -1,4 +1,4 @@
-"""A candidate of an ensemble: its row of the table, the fitted model, and its probabilities."""
+"""A candidate of an ensemble: its row of the table, the fitted model, and its outputs."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
-from demonet.features.views import Float, Int
+from demonet.features.views import Float
 from demonet.methods.model import Model
-from demonet.methods.selection import log_losses
 
 
 @dataclass(frozen=True)
@@ -19,9 +18,11 @@ class Candidate:
         name, kind: Of the model.
         status: ``"fitted"``, ``"skipped"`` for lack of time, or ``"failed"``.
         reason: Why it was skipped or failed, or not refitted.
-        log_loss: On validation, with its standard error in ``log_loss_error``; None where it was not fitted.
-        accuracy: On validation, with its 95 % interval (Wilson) in ``accuracy_low`` and ``accuracy_high``.
-        weight: In the average of probabilities.
+        loss: On validation, with its standard error in ``loss_error``; None where it was not fitted. Log-loss, or the
+            squared error of standardised numbers.
+        metric, score: The metric of the ensemble, and its value on validation; None where it is not defined.
+        score_low, score_high: The 95 % interval (Wilson) of an accuracy; None for other metrics.
+        weight: In the average.
         inductive_weight: In the average for another graph, where members that know the nodes of this one do not count.
         seconds: Of the fit, folds included; ``refit_seconds`` of the second fit.
         estimate: What one fit was expected to take, in seconds.
@@ -32,11 +33,12 @@ class Candidate:
     kind: str
     status: Literal["waiting", "fitted", "skipped", "failed"] = "waiting"
     reason: str = ""
-    log_loss: float | None = None
-    log_loss_error: float | None = None
-    accuracy: float | None = None
-    accuracy_low: float | None = None
-    accuracy_high: float | None = None
+    loss: float | None = None
+    loss_error: float | None = None
+    metric: str = ""
+    score: float | None = None
+    score_low: float | None = None
+    score_high: float | None = None
     weight: float = 0.0
     inductive_weight: float = 0.0
     seconds: float = 0.0
@@ -44,20 +46,28 @@ class Candidate:
     estimate: float = 0.0
     machine: dict[str, Any] = field(default_factory=dict)
 
-    def scored(self, probability: Float, y: Int, seconds: float) -> Candidate:
-        """The row of a candidate that was fitted, with its scores on the items that candidates are judged on."""
-        loss = log_losses(probability, y)
-        right, n, z = float((probability.argmax(1) == y).mean()), len(y), 1.96
-        middle = (right + z**2 / (2 * n)) / (1 + z**2 / n)
-        half = z / (1 + z**2 / n) * math.sqrt(right * (1 - right) / n + z**2 / (4 * n**2))
+    def scored(self, loss: Float, metric: str, score: float | None, seconds: float) -> Candidate:
+        """The row of a candidate that was fitted, with its scores on the items that candidates are judged on.
+
+        Args:
+            loss: ``[items]``.
+            metric, score: The metric, and its value.
+            seconds: Of the fit.
+        """
+        n, z, low, high = len(loss), 1.96, None, None
+        if metric == "accuracy" and score is not None:
+            middle = (score + z**2 / (2 * n)) / (1 + z**2 / n)
+            half = z / (1 + z**2 / n) * math.sqrt(score * (1 - score) / n + z**2 / (4 * n**2))
+            low, high = middle - half, middle + half
         return replace(
             self,
             status="fitted",
-            log_loss=float(loss.mean()),
-            log_loss_error=float(loss.std(ddof=1) / math.sqrt(n)) if n > 1 else None,
-            accuracy=right,
-            accuracy_low=middle - half,
-            accuracy_high=middle + half,
+            loss=float(loss.mean()),
+            loss_error=float(loss.std(ddof=1) / math.sqrt(n)) if n > 1 else None,
+            metric=metric,
+            score=score,
+            score_low=low,
+            score_high=high,
             seconds=seconds,
         )
 
@@ -73,12 +83,13 @@ class Progress(NamedTuple):
 
 @dataclass
 class Trial:
-    """A candidate with its model, and its softened probabilities of all items and of those that it is judged on.
+    """A candidate with its model, and its outputs for all items and for those that it is judged on.
 
-    They are those of the model that was fitted on the training part; after a refit, ``proba`` is that of the new model.
+    Probabilities are softened, numbers standardised. They are those of the model that was fitted on the training part;
+    after a refit, ``outputs`` are those of the new model.
     """
 
     row: Candidate
     model: Model | None = None
-    proba: Float | Any = None
+    outputs: Float | Any = None
     judged: Float | Any = None

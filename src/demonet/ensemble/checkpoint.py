@@ -16,7 +16,7 @@ from demonet.methods.model import Labelled, Model
 from demonet.tensorfile import read_tensors, write_tensors
 from demonet.train.checkpoint import digest
 
-FORMAT = "demonet-candidate-2"
+FORMAT = "demonet-candidate-3"
 Stage = Literal["fit", "refit"]
 
 
@@ -25,8 +25,8 @@ class Checkpoint:
 
     Args:
         folder: The folder; it must exist.
-        fingerprint: What the candidates belong to: a digest of graphs, labels, split and seed. Files of another problem
-            are an error.
+        fingerprint: What the candidates belong to: a digest of graphs, targets, split and seed. Files of another
+            problem are an error.
     """
 
     def __init__(self, folder: Path, fingerprint: str) -> None:
@@ -39,7 +39,7 @@ class Checkpoint:
         parts = [[graph.get(name) for name in ("edge_index", "x", "edge_weight")] for graph in graphs]
         own = [torch.from_numpy(np.ascontiguousarray(a)) for a in (labelled.y, labelled.train, labelled.val)]
         Path(folder).mkdir(parents=True, exist_ok=True)
-        return cls(Path(folder), digest([parts, own, labelled.classes, labelled.seed]))
+        return cls(Path(folder), digest([parts, own, labelled.task, labelled.outputs, labelled.seed]))
 
     def _file(self, name: str, stage: Stage) -> Path:
         return self.folder / f"{name}.{stage}.safetensors"
@@ -49,7 +49,7 @@ class Checkpoint:
         assert trial.model is not None
         facts, arrays = trial.model.state()
         arrays = {f"model.{name}": array for name, array in arrays.items()}
-        arrays |= {"proba": trial.proba, "judged": trial.judged}
+        arrays |= {"outputs": trial.outputs, "judged": trial.judged}
         tensors = {name: torch.from_numpy(np.ascontiguousarray(a)).reshape(a.shape) for name, a in arrays.items()}
         told = {"fingerprint": self.fingerprint, "row": asdict(trial.row), "model": facts}
         write_tensors(self._file(trial.row.name, stage), FORMAT, tensors, told)
@@ -68,4 +68,4 @@ class Checkpoint:
         prefix = "model."
         arrays = {name[len(prefix) :]: part.numpy() for name, part in tensors.items() if name.startswith(prefix)}
         found = Model.from_state(facts["model"], arrays)
-        return Trial(Candidate(**facts["row"]), found, tensors["proba"].numpy(), tensors["judged"].numpy())
+        return Trial(Candidate(**facts["row"]), found, tensors["outputs"].numpy(), tensors["judged"].numpy())

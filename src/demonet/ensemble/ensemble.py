@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from demonet.checks import check_labels
+from demonet.checks import labelled as has_target
 from demonet.data.splits import Split, fractions
 from demonet.ensemble.candidate import Candidate, Progress, Trial
 from demonet.ensemble.checkpoint import Checkpoint
@@ -24,13 +25,14 @@ from demonet.errors import DemonetError, DemonetWarning, warn
 from demonet.features.views import LARGE, Float, Int, View, view_of
 from demonet.methods.base import REGISTRY, Items
 from demonet.methods.closed_form import Kernel
-from demonet.methods.model import MOST_SECONDS, Labelled, Model
-from demonet.methods.selection import log_losses
+from demonet.methods.model import MOST_SECONDS, Labelled, Model, fitted_objective
+from demonet.methods.selection import item_losses
 from demonet.options import Effort
 from demonet.train.batches import USABLE, available_bytes
 from demonet.train.finite import check_outputs
-from demonet.train.metrics import find_metric, positive_class
-from demonet.train.objective import value_of
+from demonet.train.metrics import METRICS, Task, find_metric, positive_class
+from demonet.train.objective import OBJECTIVES, Objective, Regress, objective_from_state, value_of
+from demonet.train.problem import labels
 
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
 FOLDS: dict[Effort, int] = {"quick": 3, "standard": 5, "best": 5}  # of cross-validation, with few validation items
@@ -39,8 +41,9 @@ VALIDATION = 0.25  # share of labelled rows held out where no split is given
 
 
 def portfolio(view: View, labelled: Labelled, effort: Effort = "standard") -> list[Model]:
-    """The candidates for a problem: what every registered model for such items offers, in the order of the registry."""
+    """The candidates for a problem: what every registered model for it offers, in the order of the registry."""
     models = [each for each in REGISTRY.values() if issubclass(each, Model) and view.family in each.kinds]
+    models = [each for each in models if labelled.task in each.tasks]
     fitting = [each for each in models if not each.needs_attributes or view.facts["attributes"]]
     return [candidate for model in fitting for candidate in model.candidates(view, labelled, effort)]
 
@@ -49,23 +52,24 @@ class Ensemble:
     """A weighted average of fitted members.
 
     Attributes:
-        members, weights: What :meth:`predict_proba` averages.
+        objective: The fitted objective: the task, the number of outputs, and the scale of numbers.
+        members, weights: What :meth:`outputs` averages.
         inductive_weights: The weights for another graph than the fitted one. Members that know the nodes of that graph
             have none, and the others those that validation chose without them.
         candidates: The table of all that were tried, in order.
-        validation: Log-loss and accuracy of the average on validation. The weights were chosen there, so they flatter.
+        validation: Loss, metric and score of the average on validation. The weights were chosen there, so they flatter.
             Under ``"inductive"`` the same with the inductive weights.
-        strict_proba: ``[items, classes]`` of the fitted data, by members that were fitted on the training part alone.
-        proba: The same by the members as they are, refitted where asked.
-        inductive_proba: Both of these, ``"strict"`` and ``"refit"``, with the inductive weights; None if they are the
+        strict_outputs: ``[items, outputs]`` of the fitted data, by members that were fitted on the training part alone:
+            probabilities, or values in the units of the targets.
+        fitted_outputs: The same by the members as they are, refitted where asked.
+        inductive_outputs: Both of these, ``"strict"`` and ``"refit"``, with the inductive weights; None if they are the
             same, or if there are none.
-        fitted_proba: What :meth:`member_proba` gives for the fitted data, member by member.
-        judged, judged_items: Probabilities of every fitted candidate, by name, for the items that the weights were
-            chosen on, and these items. These six are None after :meth:`from_state`.
-        folds: Whether these probabilities are those of cross-validation, for lack of validation items.
+        fitted_member_outputs: What :meth:`member_outputs` gives for the fitted data, member by member.
+        judged, judged_items: Outputs of every fitted candidate, by name, for the items that the weights were chosen on,
+            and these items. These six are None after :meth:`from_state`.
+        folds: Whether these outputs are those of cross-validation, for lack of validation items.
         recognised: How many nodes of the last prediction are known from the fitted graph; None for another graph, or
             if no member knows nodes.
-        classes: Number of classes.
         seconds: Of the whole fit.
     """
 
@@ -73,11 +77,12 @@ class Ensemble:
         self.members, self.weights = list(members), weights
         self.inductive_weights = np.array(facts["inductive_weights"])
         self.candidates = [Candidate(**row) for row in facts["candidates"]]
-        self.classes, self.validation, self.seconds = facts["classes"], facts["validation"], facts["seconds"]
-        self.strict_proba: Float | None = None
-        self.proba: Float | None = None
-        self.inductive_proba: dict[str, Float] | None = None
-        self.fitted_proba: list[Float] | None = None
+        self.objective = objective_from_state(facts["objective"])
+        self.validation, self.seconds = facts["validation"], facts["seconds"]
+        self.strict_outputs: Float | None = None
+        self.fitted_outputs: Float | None = None
+        self.inductive_outputs: dict[str, Float] | None = None
+        self.fitted_member_outputs: list[Float] | None = None
         self.judged: dict[str, Float] | None = None
         self.judged_items: Int | None = None
         self.folds = bool(facts.get("folds"))
@@ -90,6 +95,7 @@ class Ensemble:
         data: Items,
         split: Split | Tensor | None = None,
         *,
+        task: Task = "classify",
         effort: Effort = "standard",
         time_limit: float | None = None,
         seed: int = 0,
@@ -104,16 +110,17 @@ class Ensemble:
         """Fit every candidate, weigh them, and fit those that count again on training and validation items.
 
         Args:
-            data: A graph whose nodes are classified, or graphs that are, with classes in ``y`` (-1 for unlabelled).
+            data: A graph whose nodes have targets in ``y``, or graphs that have: see :mod:`demonet.train.objective`.
             split: Training and validation items; its test items are not looked at. Or labelled items, of which a
                 quarter is held out for validation; all that have a label if None.
+            task: What the targets are.
             effort: ``"quick"``, ``"standard"`` or ``"best"``.
             time_limit: Seconds. Candidates that would exceed it by a rough estimate are skipped; the first never is.
             seed: Of everything random.
             refit: Whether members are fitted again on validation items, too.
             members: Unfitted models in place of those of :func:`portfolio`.
-            metric: What greedy selection maximises, one of :data:`~demonet.train.metrics.METRICS` for classes; by
-                default accuracy minus log-loss.
+            metric: What greedy selection improves, one of :data:`~demonet.train.metrics.METRICS` for the task; by
+                default the loss: log-loss minus accuracy, log-loss of labels, or squared error.
             positive: The number of the positive class, for a metric that has one; by default the rarer of two.
             device: Where kernel machines and networks are fitted; the other members use the CPU.
             checkpoint: A folder to which every finished candidate is written; those that are in it are not fitted
@@ -122,81 +129,85 @@ class Ensemble:
         """
         start = time.monotonic()
         view: View = view_of(data)
-        labelled = replace(_labelled(data, split, seed), device=device)
+        objective, labelled = _labelled(data, split, task, seed, device)
         if effort not in EFFORTS:
             raise DemonetError(f"effort={effort!r}", hint=f"one of {', '.join(EFFORTS)}")
         tried = list(members) if members is not None else portfolio(view, labelled, effort)
         if len({member.name for member in tried}) < len(tried) or not tried:
             raise DemonetError(f"members {[member.name for member in tried]}: at least one, with distinct names")
         tell = on_progress or (lambda progress: None)
-        score = None if metric is None else _score(metric, positive, labelled)
+        measure = _Measure(metric, positive, objective, labelled)
+        score = None if metric is None else measure.score
         saved = None if checkpoint is None else Checkpoint.open(checkpoint, data, labelled)
         folds = FOLDS[effort] if len(labelled.val) < FEW else 0
-        fitting = _Fitting(view, labelled, folds, _Clock(start, time_limit, MOST_SECONDS[effort]), tell, saved)
+        fitting = _Fitting(view, labelled, folds, _Clock(start, time_limit, MOST_SECONDS[effort]), tell, saved, measure)
         trials = [fitting.attempt(member, number, len(tried)) for number, member in enumerate(tried)]
         done = [trial for trial in trials if trial.model is not None]
         if not done:
             reasons = "; ".join(f"{trial.row.name}: {trial.row.reason}" for trial in trials)
             raise DemonetError(f"no member could be fitted: {reasons}")
         judged = _judged_by(labelled)
-        probability = np.stack([trial.judged for trial in done])
-        weights = ensemble_weights(probability, labelled.y[judged], score=score)
-        inductive = _inductive_weights(weights, done, probability, labelled.y[judged], score)
-        strict, inductive_strict = (_average(w, [trial.proba for trial in done]) for w in (weights, inductive))
+        y, every = labelled.y[judged], np.stack([trial.judged for trial in done])
+        weights = ensemble_weights(every, y, task, score=score)
+        inductive = _inductive_weights(weights, done, every, y, task, score)
+        strict, inductive_strict = (_average(w, [trial.outputs for trial in done]) for w in (weights, inductive))
         for weight, other, trial in zip(weights, inductive, done, strict=True):
             trial.row = replace(trial.row, weight=float(weight), inductive_weight=float(other))
         count = (weights > 0) | (inductive > 0)
         used = [trial for trial, counts in zip(done, count, strict=True) if counts]
         for number, trial in enumerate(used if refit and len(labelled.val) else []):
             fitting.refit(trial, number, len(used))
-        validation = _judge(_average(weights, probability), labelled.y[judged])
+        validation = measure.facts(_average(weights, every), y)
         members = [trial.model for trial in used if trial.model]
         knows_nodes = any(member.knows_nodes for member in members)
         if knows_nodes:
             view.remember_graph()
-            validation["inductive"] = _judge(_average(inductive, probability), labelled.y[judged])
+            validation["inductive"] = measure.facts(_average(inductive, every), y)
         facts = {
             "candidates": [asdict(trial.row) for trial in trials],
             "inductive_weights": inductive[count],
-            "classes": labelled.classes,
+            "objective": objective.state(),
             "validation": validation,
             "seconds": fitting.clock.elapsed(),
             "folds": len(labelled.val) < FEW,
             "view": (view.facts, view.arrays),
         }
         ensemble = cls(members, weights[count], facts)
-        ensemble.strict_proba = strict
-        ensemble.judged, ensemble.judged_items = {trial.row.name: trial.judged for trial in done}, judged
-        ensemble.fitted_proba = [trial.proba for trial in used]
-        ensemble.proba = _average(ensemble.weights, ensemble.fitted_proba)
+        ensemble.strict_outputs = decoded(objective, strict)
+        ensemble.judged = {trial.row.name: decoded(objective, trial.judged) for trial in done}
+        ensemble.judged_items = judged
+        ensemble.fitted_member_outputs = [decoded(objective, trial.outputs) for trial in used]
+        ensemble.fitted_outputs = _average(ensemble.weights, ensemble.fitted_member_outputs)
         if knows_nodes and not ensemble.needs_fitted_graph:
-            refitted = _average(ensemble.inductive_weights, ensemble.fitted_proba)
-            ensemble.inductive_proba = {"strict": inductive_strict, "refit": refitted}
+            refitted = _average(ensemble.inductive_weights, ensemble.fitted_member_outputs)
+            ensemble.inductive_outputs = {"strict": decoded(objective, inductive_strict), "refit": refitted}
         return ensemble
 
-    def predict_proba(self, data: Items) -> Float:
-        """``[items, classes]`` of the fitted graphs or others; degrees and labels that were never seen are allowed.
+    def outputs(self, data: Items) -> Float:
+        """``[items, outputs]`` of the fitted graphs or others: probabilities, or values in the units of the targets.
 
-        Nodes of the fitted graph are recognised by their ids, in any order, and after edges and nodes have changed. For
-        another graph the members that know the nodes of the fitted one are left out, with a warning.
+        Degrees and attributes that were never seen are allowed. Nodes of the fitted graph are recognised by their ids,
+        in any order, and after edges and nodes have changed. For another graph the members that know the nodes of the
+        fitted one are left out, with a warning.
         """
-        return self.average(self.member_proba(data))
+        return self.average(self.member_outputs(data))
 
-    def average(self, probability: Float) -> Float:
-        """``[items, classes]`` the weighted mean of what :meth:`member_proba` gives, over members that apply."""
-        applies = ~np.isnan(probability).any(axis=(1, 2))
+    def average(self, outputs: Float) -> Float:
+        """``[items, outputs]`` the weighted mean of what :meth:`member_outputs` gives, over members that apply."""
+        applies = ~np.isnan(outputs).any(axis=(1, 2))
         if applies.all():
-            return _average(self.weights, probability)
+            return _average(self.weights, outputs)
         left_out = self.left_out
         if self.needs_fitted_graph:
             raise DemonetError(f"all members ({', '.join(left_out)}) are for the graph that they were fitted on")
         if left_out:
             named, weight = ", ".join(left_out), sum(left_out.values())
             problem = f"not the fitted graph: members that know its nodes are left out ({named}; weight {weight:.2f})"
-            accuracy = [found["accuracy"] for found in (self.validation, self.validation["inductive"])]
-            hint = "validation accuracy {:.3f} with them, {:.3f} without".format(*accuracy)
+            both, title = (self.validation, self.validation["inductive"]), METRICS[self.validation["metric"]].title
+            scores = [float("nan") if found["score"] is None else found["score"] for found in both]
+            hint = f"validation {title} {scores[0]:.4g} with them, {scores[1]:.4g} without"
             warn(DemonetWarning(problem, hint=hint))
-        return _average(self.inductive_weights[applies], probability[applies])
+        return _average(self.inductive_weights[applies], outputs[applies])
 
     @property
     def left_out(self) -> dict[str, float]:
@@ -209,32 +220,43 @@ class Ensemble:
         """Whether every member knows the nodes of the fitted graph, so that there is no answer for another one."""
         return not self.inductive_weights.any()
 
-    def member_proba(self, data: Items) -> Float:
-        """``[members, items, classes]`` the softened probabilities of each member; NaN where it does not apply."""
-        view: View = view_of(data, self._view_state)
+    def member_outputs(self, data: Items) -> Float:
+        """``[members, items, outputs]`` softened probabilities, or values, of each member; NaN if it does not apply."""
+        view = self._view(data)
         if any(member.knows_nodes for member in self.members):
             self.recognised = None if view.known is None else int((view.known >= 0).sum())
-        none = np.full((view.num_items, self.classes), np.nan)
+        none = np.full((view.num_items, self.objective.outputs), np.nan)
         found = []
         for member in self.members:
-            probability = member.outputs(view) if member.applies_to(view) else none
-            if probability is not none:
-                check_outputs(probability, data)
-            found.append(soften(probability))
+            outputs = member.outputs(view) if member.applies_to(view) else none
+            if outputs is not none:
+                check_outputs(outputs, data)
+            found.append(decoded(self.objective, soften(outputs, self.objective.task)))
         return np.stack(found)
 
     def known_targets(self, data: Items) -> NDArray[Any] | None:
         """The targets near which members look for an answer, by item; None if no member does so on this graph."""
-        view: View = view_of(data, self._view_state)
+        view = self._view(data)
         reading = (member for member in self.members if member.applies_to(view))
-        return next((found for m in reading if (found := m.known_targets(view)) is not None), None)
+        found = next((found for m in reading if (found := m.known_targets(view)) is not None), None)
+        return None if found is None else decoded(self.objective, found)
 
-    def predict(self, data: Items) -> Int:
-        """``[items]`` the most probable class."""
-        return self.predict_proba(data).argmax(1)
+    def _view(self, data: Items) -> View:
+        """The view of some data; known numbers that come with it are standardised."""
+        if isinstance(data, Data) and isinstance(self.objective, Regress):
+            given = data.get("known_targets")
+            if given is not None:
+                data = copy.copy(data)
+                mean, scale = (given.new_tensor(part) for part in (self.objective.mean, self.objective.scale))
+                data.known_targets = (given - mean) / scale
+        return view_of(data, self._view_state)
+
+    def predict(self, data: Items) -> NDArray[Any]:
+        """``[items]`` the most probable class; or ``[items, outputs]`` 0/1 labels or values."""
+        return self.objective.decide(torch.from_numpy(self.outputs(data))).numpy()
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """All that :meth:`predict_proba` needs: a part for JSON and plain tensors."""
+        """All that :meth:`outputs` needs: a part for JSON and plain tensors."""
         described = [member.state() for member in self.members]
         arrays = {f"view.{name}": array for name, array in self._view_state[1].items()}
         for number, (_, own) in enumerate(described):
@@ -245,7 +267,7 @@ class Ensemble:
             "weights": self.weights.tolist(),
             "inductive_weights": self.inductive_weights.tolist(),
             "candidates": [asdict(candidate) for candidate in self.candidates],
-            "classes": self.classes,
+            "objective": self.objective.state(),
             "validation": self.validation,
             "folds": self.folds,
             "seconds": self.seconds,
@@ -265,19 +287,17 @@ class Ensemble:
         return cls(members, np.array(facts["weights"]), facts)
 
 
-def _inductive_weights(weights: Float, done: list[Trial], probability: Float, y: Int, score: Score | None) -> Float:
+def _inductive_weights(
+    weights: Float, done: list[Trial], outputs: Float, y: NDArray[Any], task: Task, score: Score | None
+) -> Float:
     """``[candidates]`` weights without the members that know the nodes of one graph; zeros if there are no others."""
     others = np.array([not (trial.model and trial.model.knows_nodes) for trial in done])
     if not weights[~others].any():
         return weights
     found = np.zeros(len(done))
     if others.any():
-        found[others] = ensemble_weights(probability[others], y, score=score)
+        found[others] = ensemble_weights(outputs[others], y, task, score=score)
     return found
-
-
-def _judge(average: Float, y: Int) -> dict[str, Any]:
-    return {"log_loss": float(log_losses(average, y).mean()), "accuracy": float((average.argmax(1) == y).mean())}
 
 
 class _Clock:
@@ -303,21 +323,18 @@ class _Clock:
         return self.limit is None or self.elapsed() + expected <= self.limit
 
 
-def _labelled(data: Items, split: Split | Tensor | None, seed: int) -> Labelled:
-    graphs = [data] if isinstance(data, Data) else list(data)
-    if not graphs or any(graph.y is None for graph in graphs):
-        raise DemonetError("there are no graphs, or one has no labels", hint="set y, -1 for unlabelled")
-    whole = torch.cat([graph.y.view(-1).cpu() for graph in graphs])
-    check_labels(whole, len(graphs) if not isinstance(data, Data) else int(data.num_nodes or 0))
+def _labelled(
+    data: Items, split: Split | Tensor | None, task: Task, seed: int, device: str
+) -> tuple[Objective, Labelled]:
+    y = labels(data, OBJECTIVES[task]()).cpu()
     if not isinstance(split, Split):
-        rows = torch.arange(len(whole)) if split is None else torch.as_tensor(split)
-        kept = torch.full_like(whole, -1)
-        kept[rows] = whole[rows]
-        split = fractions(kept, (1 - VALIDATION, VALIDATION, 0.0), seed, stratified=True)
-    y = np.full(len(whole), -1, dtype=np.int64)
-    for part in (split.train, split.val):
-        y[part] = whole[part]
-    return Labelled(y, int(whole.max()) + 1, split.train.numpy(), split.val.numpy(), seed)
+        rows = torch.arange(len(y)) if split is None else torch.as_tensor(split)
+        classes = task == "classify"
+        codes, kept = y if classes else has_target(y).long() - 1, torch.full((len(y),), -1)
+        kept[rows] = codes[rows]
+        split = fractions(kept, (1 - VALIDATION, VALIDATION, 0.0), seed, stratified=classes)
+    objective = fitted_objective(task, y, split)
+    return objective, Labelled.of(y, objective, split, seed, device)
 
 
 def _judged_by(labelled: Labelled) -> Int:
@@ -334,6 +351,7 @@ class _Fitting:
         clock: Time and memory that are left.
         tell: Told about every candidate.
         saved: Where finished candidates are kept.
+        measure: The metric that candidates are told by.
     """
 
     def __init__(
@@ -344,9 +362,10 @@ class _Fitting:
         clock: _Clock,
         tell: Callable[[Progress], None],
         saved: Checkpoint | None,
+        measure: _Measure,
     ) -> None:
         self.view, self.labelled, self.folds = view, labelled, folds
-        self.clock, self.tell, self.saved = clock, tell, saved
+        self.clock, self.tell, self.saved, self.measure = clock, tell, saved, measure
 
     def attempt(self, model: Model, number: int, total: int) -> Trial:
         """A candidate that was fitted, skipped, or that failed."""
@@ -389,23 +408,26 @@ class _Fitting:
 
     def _fit(self, model: Model, trial: Trial, start: float) -> None:
         fitted, judged = model.fit_on(self.view, self.labelled), _judged_by(self.labelled)
-        trial.proba = _probabilities(fitted, self.view)
-        trial.judged = self._out_of_fold(model, fitted) if self.folds else trial.proba[judged]
+        trial.outputs = _outputs(fitted, self.view)
+        trial.judged = self._out_of_fold(model, fitted) if self.folds else trial.outputs[judged]
         seconds = time.monotonic() - start
         self.clock.note((1 + self.folds) * trial.row.estimate, seconds)
-        trial.row, trial.model = trial.row.scored(trial.judged, self.labelled.y[judged], seconds), fitted
+        y, measure = self.labelled.y[judged], self.measure
+        loss, score = item_losses(self.labelled.task, trial.judged, y), measure.value(trial.judged, y)
+        trial.row, trial.model = trial.row.scored(loss, measure.metric.name, score, seconds), fitted
 
     def _out_of_fold(self, model: Model, fitted: Model) -> Float:
-        """Probabilities of all labelled items, each by a copy that was fitted without its fold; choices are pooled."""
+        """Outputs for all labelled items, each by a copy that was fitted without its fold; choices are pooled."""
         labelled, every = self.labelled, self.labelled.joined().train
         order = np.random.default_rng(labelled.seed).permutation(every)
-        order = order[np.argsort(labelled.y[order], kind="stable")]  # dealt out class by class
-        result, chosen = np.zeros((len(every), labelled.classes)), []
+        if labelled.task == "classify":
+            order = order[np.argsort(labelled.y[order], kind="stable")]  # dealt out class by class
+        result, chosen = np.zeros((len(every), labelled.outputs)), []
         for number in range(self.folds):
             fold = np.sort(order[number :: self.folds])
             part = replace(labelled, train=np.setdiff1d(every, fold), val=fold)
             copy = model.fit_on(self.view, part)
-            result[np.searchsorted(every, fold)] = _probabilities(copy, self.view)[fold]
+            result[np.searchsorted(every, fold)] = _outputs(copy, self.view)[fold]
             chosen.append(copy.chosen)
         if chosen[0] is not None:
             fitted.chosen = model.pool_choices(chosen)
@@ -417,7 +439,7 @@ class _Fitting:
         known = self.saved and self.saved.read(trial.model, "refit")
         if known:
             trial.row = replace(trial.row, refit_seconds=known.row.refit_seconds)
-            trial.proba, trial.model = known.proba, known.model
+            trial.outputs, trial.model = known.outputs, known.model
             self.clock.add(trial.row.refit_seconds)
             self.tell(Progress("refitted", trial.row, number, total))
             return
@@ -428,7 +450,7 @@ class _Fitting:
         start = time.monotonic()
         try:
             refitted = trial.model.refit_on(self.view, self.labelled)
-            trial.proba, trial.model = _probabilities(refitted, self.view), refitted
+            trial.outputs, trial.model = _outputs(refitted, self.view), refitted
             trial.row = replace(trial.row, refit_seconds=time.monotonic() - start)
         except Exception as error:
             trial.row = replace(trial.row, reason=f"not refitted: {error!r}")
@@ -439,33 +461,56 @@ class _Fitting:
         self.tell(Progress("refitted", trial.row, number, total))
 
 
-def _score(metric: str, positive: int | None, labelled: Labelled) -> Score:
-    """A metric for classes as a function of probabilities; higher is better."""
-    found = find_metric(metric, "classify")
-    counts = np.bincount(labelled.y[labelled.y >= 0], minlength=labelled.classes)
-    positive = positive_class(metric, range(labelled.classes), counts, positive)
-    if positive is not None:
-        found = found.of_class(positive, positive)
-    sign = 1 if found.larger_is_better else -1
+class _Measure:
+    """A metric of standardised outputs and targets, in the units of the user.
 
-    def score(probability: Float, y: Int) -> float:
-        value = value_of(found, "classify", y, probability)
-        return 0.0 if value is None else sign * value
+    Args:
+        metric: Its name; by default that of the task.
+        positive: The positive class of two; by default the rarer.
+        objective: The fitted objective.
+        labelled: Its targets.
+    """
 
-    return score
+    def __init__(self, metric: str | None, positive: int | None, objective: Objective, labelled: Labelled) -> None:
+        self.objective = objective
+        self.metric = find_metric(metric or objective.metric, objective.task)
+        if objective.task == "classify":
+            counts = np.bincount(labelled.y[labelled.y >= 0], minlength=labelled.outputs)
+            positive = positive_class(self.metric.name, range(labelled.outputs), counts, positive)
+            self.metric = self.metric if positive is None else self.metric.of_class(positive, positive)
+
+    def value(self, outputs: Float, y: NDArray[Any]) -> float | None:
+        """The metric; None where it is not defined."""
+        task = self.objective.task
+        return value_of(self.metric, task, decoded(self.objective, y), decoded(self.objective, outputs))
+
+    def score(self, outputs: Float, y: NDArray[Any]) -> float:
+        """The same, so that higher is better; 0 where it is not defined."""
+        value = self.value(outputs, y)
+        return 0.0 if value is None else value if self.metric.larger_is_better else -value
+
+    def facts(self, outputs: Float, y: NDArray[Any]) -> dict[str, Any]:
+        """Loss, metric and score."""
+        loss = float(item_losses(self.objective.task, outputs, y).mean())
+        return {"loss": loss, "metric": self.metric.name, "score": self.value(outputs, y)}
 
 
-def _average(weights: Float, probability: Sequence[Float] | Float) -> Float:
-    if len(probability[0]) < LARGE:
-        return np.tensordot(weights, np.asarray(probability), 1)
-    total = np.zeros_like(probability[0])
-    for weight, each in zip(weights, probability, strict=True):  # no copy of them all
+def decoded(objective: Objective, outputs: NDArray[Any]) -> NDArray[Any]:
+    """Probabilities or classes as they are; standardised numbers in the units of the targets."""
+    return objective.decode(torch.from_numpy(outputs)).numpy()
+
+
+def _average(weights: Float, outputs: Sequence[Float] | Float) -> Float:
+    if len(outputs[0]) < LARGE:
+        return np.tensordot(weights, np.asarray(outputs), 1)
+    total = np.zeros_like(outputs[0])
+    for weight, each in zip(weights, outputs, strict=True):  # no copy of them all
         total += weight * each
     return total
 
 
-def _probabilities(model: Model, view: View) -> Float:
-    probability = model.outputs(view)
-    if not np.isfinite(probability).all():
-        raise DemonetError(f"{model.name} gives probabilities that are not finite")
-    return soften(probability)
+def _outputs(model: Model, view: View) -> Float:
+    outputs = model.outputs(view)
+    if not np.isfinite(outputs).all():
+        raise DemonetError(f"{model.name} gives outputs that are not finite")
+    return soften(outputs, model.facts["task"])

@@ -203,14 +203,14 @@ class EnsembleModel(ClosedForm):
 
     @property
     def candidates(self) -> list[dict[str, Any]]:
-        """The table of candidates, with the 95 % interval of the log-loss."""
+        """The table of candidates, with the 95 % interval of the loss."""
         table = []
         for candidate in self.ensemble.candidates:
             row = asdict(candidate)
             row.pop("machine")
-            loss, error = row["log_loss"], row.pop("log_loss_error")
+            loss, error = row["loss"], row.pop("loss_error")
             known = loss is not None and error is not None
-            row["log_loss_low"], row["log_loss_high"] = (
+            row["loss_low"], row["loss_high"] = (
                 (max(0.0, loss - 1.96 * error), loss + 1.96 * error) if known else (None, None)
             )
             table.append(row)
@@ -227,7 +227,7 @@ class EnsembleModel(ClosedForm):
 
     def outputs(self, items: Any, rows: Array | None = None) -> Array:
         """Averaged probabilities."""
-        found = self.ensemble.predict_proba(items)
+        found = self.ensemble.outputs(items)
         return found if rows is None else found[rows]
 
     def embed(self, items: Any, rows: Array | None = None) -> Array:
@@ -241,24 +241,25 @@ class EnsembleModel(ClosedForm):
 
     def outputs_and_embedding(self, items: Any) -> tuple[Array, Array]:
         """``outputs`` and ``embed`` of all items at once."""
-        every = self.ensemble.member_proba(items)
+        every = self.ensemble.member_outputs(items)
         average = self.ensemble.average(every)
         return average, self._side_by_side(every, average)
 
     def of_fitted_items(self) -> tuple[Array, Array] | None:
         """``outputs`` and ``embed`` of the items that were fitted, from the fit itself; None for a loaded model."""
         ensemble = self.ensemble
-        if ensemble.fitted_proba is None or ensemble.proba is None:
+        if ensemble.fitted_member_outputs is None or ensemble.fitted_outputs is None:
             return None
-        return ensemble.proba, self._side_by_side(ensemble.fitted_proba, ensemble.proba)
+        return ensemble.fitted_outputs, self._side_by_side(ensemble.fitted_member_outputs, ensemble.fitted_outputs)
 
     def _side_by_side(self, every: Sequence[Array] | Array, average: Array) -> Array:
-        ensemble = self.ensemble
-        if ensemble.classes > COLUMNS:
+        ensemble, outputs = self.ensemble, self.ensemble.objective.outputs
+        if outputs > COLUMNS:
             return narrow(average).astype(np.float32)
-        kept = np.sort(np.argsort(-ensemble.weights, kind="stable")[: COLUMNS // ensemble.classes])
+        kept = np.sort(np.argsort(-ensemble.weights, kind="stable")[: COLUMNS // outputs])
         found = np.concatenate([every[member] for member in kept], axis=1, dtype=np.float32)
-        np.nan_to_num(found, copy=False, nan=1 / ensemble.classes)  # a member of another graph
+        none = np.tile(np.mean(average, axis=0), len(kept))
+        np.copyto(found, none, where=np.isnan(found), casting="same_kind")  # a member of another graph
         return found
 
     def shares(self, items: Any, rows: Array | None = None) -> dict[str, Array]:
@@ -277,13 +278,11 @@ class EnsembleModel(ClosedForm):
         return max(machines, key=lambda pair: pair[1])
 
     def machine_row(self) -> Candidate | None:
-        """The row of the kernel machine that weighs most, or has the lowest log-loss, among the candidates."""
+        """The row of the kernel machine that weighs most, or has the lowest loss, among the candidates."""
         rows = [
-            row
-            for row in self.ensemble.candidates
-            if row.machine and row.status == "fitted" and row.log_loss is not None
+            row for row in self.ensemble.candidates if row.machine and row.status == "fitted" and row.loss is not None
         ]
-        return min(rows, key=lambda row: (-row.weight, row.log_loss), default=None)
+        return min(rows, key=lambda row: (-row.weight, row.loss), default=None)
 
     def degree_effect(self, seed: int) -> DegreeEffect:
         """That of the kernel machine among the candidates, fitted again on all labelled items."""

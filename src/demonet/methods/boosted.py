@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import HistGradientBoostingClassifier
+from scipy.special import logit
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 from demonet.features.views import WIDE, Float, Int, View
 from demonet.methods.base import Settings, at_least, register
 from demonet.methods.cost import Cost
 from demonet.methods.forest import node_columns, predict_trees, stacked
-from demonet.methods.linear import spread, two_columns
-from demonet.methods.model import Labelled, Model
-from demonet.methods.selection import log_losses
+from demonet.methods.linear import SURE, linked
+from demonet.methods.model import TASKS, Labelled, Model
+from demonet.methods.selection import item_losses
 from demonet.methods.wl_models import common_colours, graph_columns
 from demonet.options import Effort
 
 ROUNDS: dict[Effort, int] = {"quick": 40, "standard": 100, "best": 200}
-TREES = 1200  # rounds times classes, at most
+TREES = 1200  # rounds times outputs, at most
 ROWS = 100_000  # training nodes of a large graph, at most
 COLOURS = 64  # columns with counts of colours, at most
 AXES, RESTART = 32, 0.15  # leading axes of wide attributes, and the restart of their diffusion
@@ -43,11 +45,13 @@ class BoostedTrees(Model):
     A node has its own attributes, the mean of its neighbours' and structural features. Of wide attributes it has the
     leading axes: its own, and diffused over the graph. A graph has counts of its commonest colours, and descriptors.
     Classes are not weighted: probabilities stay those of the data, and the weights of an ensemble follow the metric.
+    Every label and every number is boosted on its own, on its known entries.
     """
 
     name = "boosted-trees"
     kind = "boosting"
     in_tables = True
+    tasks = TASKS
     cost = Cost(0.5, 0.05)
     defaults = BoostedSettings("Ke et al., NeurIPS'17 (LightGBM), as in scikit-learn")
     settings: BoostedSettings
@@ -56,7 +60,7 @@ class BoostedTrees(Model):
     def candidates(cls, view: View, labelled: Labelled, effort: Effort) -> list[Self]:
         """One; with the effort ``"quick"``, where it takes little time."""
         found = cls(rounds=ROUNDS[effort])
-        found.facts["classes"] = labelled.classes
+        found.facts |= {"outputs": labelled.outputs, "task": labelled.task}
         return [found] if effort != "quick" or found.estimate(view, len(labelled.train)) <= QUICK else []
 
     def _rows(self, view: View) -> Float:
@@ -70,14 +74,44 @@ class BoostedTrees(Model):
     def _learn(self, view: View, labelled: Labelled) -> None:
         if view.family == "graphs":
             self.arrays["ids"] = common_colours(view, labelled.train, COLOURS)
-        train, y = labelled.some(self.name, view.num_items, ROWS), labelled.y
-        seen, rows = np.unique(y[train]), self._rows(view)
-        rounds = min(self.settings.rounds, max(1, TREES // len(seen)))
-        self.arrays |= {"seen": seen, "baseline": np.zeros(1), "roots": np.zeros((1, 0), np.int64)}
-        if len(seen) == 1:  # there is nothing to learn
-            return
-        model = HistGradientBoostingClassifier(
-            max_iter=rounds if self.chosen is None else self.chosen["rounds"],
+        train, rows = labelled.some(self.name, view.num_items, ROWS), self._rows(view)
+        if labelled.task == "classify":
+            fits = [(train, labelled.y[train], labelled.judges(train))]
+        else:  # of every column the known entries
+            known = ~np.isnan(labelled.y)
+            parts = [(train[known[train, c]], labelled.val[known[labelled.val, c]]) for c in range(labelled.outputs)]
+            fits = [(some, labelled.y[some, c], val) for c, (some, val) in enumerate(parts)]
+        self.arrays["seen"] = np.unique(fits[0][1]) if labelled.task == "classify" else np.arange(labelled.outputs)
+        found, chosen = [], []
+        for column, (some, target, val) in enumerate(fits):
+            kept = None if self.chosen is None else self.chosen["rounds"][column]
+            trees, rounds = self._boosted(labelled, column, rows, some, target, val, kept)
+            found.append(trees)
+            chosen.append(rounds)
+        self.chosen = {"rounds": chosen}
+        self.arrays |= _side_by_side(found)
+
+    def _boosted(
+        self,
+        labelled: Labelled,
+        column: int,
+        rows: Float,
+        train: Int,
+        target: NDArray[Any],
+        val: Int,
+        kept: int | None,
+    ) -> tuple[dict[str, NDArray[Any]], int]:
+        """The trees of all classes or of one column, and the number of rounds: ``kept``, or chosen on ``val``."""
+        values = np.unique(target)
+        if len(values) == 1:  # there is nothing to learn
+            value = {"classify": 0.0, "regress": values[0], "multilabel": logit(np.clip(values[0], SURE, 1 - SURE))}
+            return {"baseline": np.array([value[labelled.task]]), "roots": np.zeros((1, 0), np.int64)}, 1
+        scores = 1 if labelled.task == "regress" else len(values)
+        make = HistGradientBoostingRegressor if labelled.task == "regress" else HistGradientBoostingClassifier
+        model = make(
+            max_iter=min(self.settings.rounds, max(1, TREES // max(scores, labelled.outputs)))
+            if kept is None
+            else kept,
             learning_rate=self.settings.rate,
             max_leaf_nodes=self.settings.leaves,
             min_samples_leaf=max(2, min(20, len(train) // 20)),
@@ -85,29 +119,26 @@ class BoostedTrees(Model):
             early_stopping=False,
             random_state=labelled.seed_of(self.name) % 2**31,
         )
-        model.fit(rows[train], y[train])
-        val = labelled.val[np.isin(y[labelled.val], seen)]
-        if self.chosen is None:
-            self.chosen = {"rounds": self._best_rounds(model, rows[val], y[val], labelled.classes)}
-        self.arrays |= _tree_arrays(model, self.chosen["rounds"])
-
-    def _best_rounds(self, model: Any, rows: Float, y: Int, classes: int) -> int:
-        """After how many rounds the log-loss on validation is lowest; without validation items, a third of them."""
-        if not len(y):
-            return -(-model.n_iter_ // 3)
-        scores = (score.reshape(len(y), -1) for score in model.staged_decision_function(rows))
-        losses = [log_losses(spread(two_columns(score), model.classes_, classes), y).mean() for score in scores]
-        return int(np.argmin(losses)) + 1
+        model.fit(rows[train], target)
+        if kept is None:
+            kept = -(-model.n_iter_ // 3)  # without validation items
+            if len(val):
+                y = labelled.y[val] if labelled.task == "classify" else labelled.y[val, column][:, None]
+                losses = []
+                for score in _staged(model, rows[val]):
+                    outputs = linked(labelled.task, score, values, labelled.outputs)
+                    losses.append(float(item_losses(labelled.task, outputs, y).mean()))
+                kept = int(np.argmin(losses)) + 1
+        return _tree_arrays(model, kept), kept
 
     def outputs(self, view: View) -> Float:
-        """The softmax of the sums over trees."""
+        """The sums over trees, for probabilities through softmax or sigmoid."""
         rows, columns = self._rows(view), []
         for baseline, roots in zip(self.arrays["baseline"], self.arrays["roots"], strict=True):
-            trees = predict_trees(self.arrays | {"roots": roots}, rows) if len(roots) else np.zeros((len(rows), 1))
-            columns.append(baseline + len(roots) * trees)
-        score = np.hstack(columns)
-        seen = self.arrays["seen"]
-        return spread(two_columns(score) if len(seen) > 1 else score, seen, self.facts["classes"])
+            own = roots[roots >= 0]
+            trees = predict_trees(self.arrays | {"roots": own}, rows) if len(own) else np.zeros((len(rows), 1))
+            columns.append(baseline + len(own) * trees)
+        return linked(self.facts["task"], np.hstack(columns), self.arrays["seen"], self.facts["outputs"])
 
     def _columns(self, view: View) -> int:
         attributes = view.facts["columns"]
@@ -115,8 +146,10 @@ class BoostedTrees(Model):
 
     def estimate(self, view: View, num_train: int) -> float:
         """Histograms of all columns, and walks of all items down the trees."""
-        classes = self.facts.get("classes", 4)
-        trees = min(TREES, self.settings.rounds * (classes if classes > 2 else 1))
+        columns = self.facts.get("outputs", 4)
+        if columns == 2 and self.facts.get("task", "classify") == "classify":
+            columns = 1
+        trees = min(TREES, self.settings.rounds * columns)
         return trees * (1.5e-3 + 2.7e-8 * min(num_train, ROWS) * self._columns(view) + 2e-7 * view.num_items)
 
     def memory(self, view: View, num_train: int) -> float:
@@ -124,11 +157,33 @@ class BoostedTrees(Model):
         return super().memory(view, num_train) + 16.0 * view.num_items * self._columns(view)
 
 
+def _staged(model: Any, rows: Float) -> Iterator[Float]:
+    """``[items, scores]`` after every round."""
+    staged = getattr(model, "staged_decision_function", None) or model.staged_predict
+    return (score.reshape(len(rows), -1) for score in staged(rows))
+
+
 def _tree_arrays(model: Any, rounds: int) -> dict[str, NDArray[Any]]:
-    """The nodes of all trees, one after the other, and ``[classes, rounds]`` where each tree begins."""
+    """The nodes of all trees, one after the other, and ``[scores, rounds]`` where each tree begins."""
     trees = [tree.nodes for each in model._predictors[:rounds] for tree in each]
     names = ("feature_idx", "num_threshold", "left", "right")
     parts = [[*(tree[name] for name in names), tree["is_leaf"] == 1, tree["value"][:, None]] for tree in trees]
     arrays = stacked(parts)
     baseline = np.ravel(model._baseline_prediction).astype(np.float64)
     return arrays | {"baseline": baseline, "roots": arrays["roots"].reshape(rounds, -1).T}
+
+
+def _side_by_side(found: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    """The trees of several fits in one set of arrays; ``roots`` of fewer rounds are filled up with -1."""
+    rounds = max(each["roots"].shape[1] for each in found)
+    parts: dict[str, list[NDArray[Any]]] = {}
+    first = 0
+    for each in found:
+        for name, array in each.items():
+            if name == "roots":
+                array = np.pad(array + first, ((0, 0), (0, rounds - array.shape[1])), constant_values=-1)
+            elif name in ("left", "right"):
+                array = array + np.int32(first)
+            parts.setdefault(name, []).append(array)
+        first += len(each.get("left", ()))
+    return {name: np.concatenate(arrays) for name, arrays in parts.items()}

@@ -7,14 +7,16 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from demonet.closedform import GraphSetting, KernelMachine, NodeSetting
+from demonet.closedform.link import LabelLink
 from demonet.closedform.machine import DUAL, inputs_for
 from demonet.errors import DemonetError
 from demonet.features.views import LARGE, Float, GraphView, Int, NodeView, View
 from demonet.methods.base import Settings, at_least, register
 from demonet.methods.cost import Cost
-from demonet.methods.model import Labelled, Model, ordered
+from demonet.methods.model import TASKS, Labelled, Model, ordered
 from demonet.options import Effort
 
 ARMS = ("best", "none", "shuffled")
@@ -59,6 +61,7 @@ class Kernel(Model):
     in_tables = True
     group = "DEMO-Net"
     kind = "kernel"
+    tasks = TASKS
     cost = Cost(0.5, 0.2)
     at_any_size = True
     defaults = KernelSettings("this project")
@@ -70,7 +73,8 @@ class Kernel(Model):
         screen = COARSE_SCREEN if effort == "quick" else cls.defaults.screen
         options = {"members": AVERAGED[effort], "screen": screen, "dual": CANDIDATE_DUAL}
         also = view.family == "nodes" and ordered(view, labelled)
-        tasks = {"machine": "classes"} | ({"machine-ordinal": "ordinal"} if also else {})
+        tasks = {"machine": "classes" if labelled.task == "classify" else "regression"}
+        tasks |= {"machine-ordinal": "ordinal"} if also else {}
         return [cls(name, task=task, **options) for name, task in tasks.items()]
 
     @property
@@ -79,7 +83,7 @@ class Kernel(Model):
         return {"members": self.settings.members, "screen": self.settings.screen}
 
     def _learn(self, view: View, labelled: Labelled) -> None:
-        task: Any = self.settings.task
+        task: Any = self.settings.task if labelled.task == "classify" else "regression"
         options: dict[str, Any] = {"dual": self.settings.dual, "seed": labelled.seed, "device": labelled.device}
         if self.chosen is not None:
             make = GraphSetting if isinstance(view, GraphView) else NodeSetting
@@ -87,14 +91,20 @@ class Kernel(Model):
             options["settings"] = [make(**setting) for setting in self.chosen["settings"]]
         machine = KernelMachine(task, degree=self.settings.degree != "none", **self.search, **options)
         train = labelled.some(self.name, view.num_items, ROWS)
-        seen, y = np.unique(labelled.y[train], return_inverse=True)
-        val = labelled.val[np.isin(labelled.y[labelled.val], seen)]
+        val, parts = labelled.judges(train), list[NDArray[Any]]()
+        if labelled.task == "classify":
+            seen = np.unique(labelled.y[train])
+            parts += [np.searchsorted(seen, labelled.y[items]) for items in (train, val)]
+        else:
+            seen = np.arange(labelled.outputs)
+            parts += [labelled.table(items) for items in (train, val)]
         machine.inputs_, rows = self._inputs(view, train, labelled.seed)
-        judges = (rows.take(val), np.searchsorted(seen, labelled.y[val])) if len(val) else ()
-        machine.fit_views(rows.take(train), y, *judges)
+        machine.fit_views(rows.take(train), parts[0], *((rows.take(val), parts[1]) if len(val) else ()))
         if self.chosen is None:  # a fit on more items may rank what was chosen in another order
             settings = [asdict(setting) for setting, _ in machine.members_]
             self.chosen = {"task": machine.task_, "settings": settings}
+        if labelled.task == "multilabel":
+            self.facts["link"] = LabelLink.fit(machine.values(machine.left_out_), machine.y_)
         self.facts["machine"], tensors = machine.state()
         self.facts["seed"] = labelled.seed
         self.arrays = {name: tensor.numpy() for name, tensor in tensors.items()} | {"seen": seen}
@@ -112,14 +122,18 @@ class Kernel(Model):
         return inputs, rows.shuffled(seed) if self.settings.degree == "shuffled" else rows
 
     def outputs(self, view: View) -> Float:
-        """The machine's probabilities; 0 for classes that it did not see."""
-        result = np.zeros((view.num_items, self.facts["classes"]))
+        """The machine's values or probabilities; 0 for classes that it did not see."""
+        result = np.zeros((view.num_items, self.facts["outputs"]))
         machine, kept = self.machine(), view.kept.get("machine")
         known = kept is not None and _same(kept[0], machine.inputs_)
         rows = kept[1] if kept and known else machine.inputs_.transform(view.data)
         rows = rows.shuffled(self.facts["seed"]) if self.settings.degree == "shuffled" else rows
-        result[:, self.arrays["seen"]] = np.exp(machine.link_.log_probabilities(machine.decision_of(rows)))
-        return result
+        decision = machine.decision_of(rows)
+        if self.facts["task"] == "classify":
+            result[:, self.arrays["seen"]] = np.exp(machine.link_.log_probabilities(decision))
+            return result
+        values = machine.values(decision)
+        return LabelLink(*self.facts["link"]).probabilities(values) if "link" in self.facts else values
 
     def machine(self) -> KernelMachine:
         """The fitted machine, on the CPU; its classes are ``arrays["seen"]``."""

@@ -17,12 +17,13 @@ from demonet.degree.tasks import DegreeTasks
 from demonet.features import FeatureMap
 from demonet.features.views import LARGE, Float, GraphView, NodeView, View
 from demonet.methods.base import Settings, at_least, register
-from demonet.methods.model import MOST_SECONDS, Labelled, Model
+from demonet.methods.model import MOST_SECONDS, TASKS, Labelled, Model
 from demonet.nn.models import DegreeNetwork, GraphDEMONet, NodeDEMONet
 from demonet.nn.prepared import GraphUnion
 from demonet.options import Effort
 from demonet.train import GraphProblem, NodeProblem, Preset, fit_together, preset
 from demonet.train.batches import step_values
+from demonet.train.objective import OBJECTIVES, Objective, Regress
 from demonet.train.presets import Family
 
 SEEDS: dict[Effort, int] = {"quick": 0, "standard": 3, "best": 8}  # networks that are averaged
@@ -63,6 +64,7 @@ class NetworkAverage(Model):
 
     name = "network"
     kind = "network"
+    tasks = TASKS
     defaults = AverageSettings("this project")
     settings: AverageSettings
 
@@ -100,12 +102,12 @@ class NetworkAverage(Model):
         return replace(base, model=base.model.changed(**self.settings.model))
 
     def _learn(self, view: View, labelled: Labelled) -> None:
-        known = np.isin(labelled.y[labelled.val], labelled.y[labelled.train])
-        made, train = self._preset(), torch.from_numpy(labelled.train)
-        val = torch.from_numpy(labelled.val[known])
-        y = torch.full((view.num_items,), -1, device=labelled.device)
+        made, train, val = self._preset(), torch.from_numpy(labelled.train), torch.from_numpy(labelled.judges())
+        given = torch.from_numpy(labelled.y)
+        y = torch.full_like(given, torch.nan if given.is_floating_point() else -1)
         for rows in (train, val):
-            y[rows] = torch.from_numpy(labelled.y)[rows].to(labelled.device)
+            y[rows] = given[rows]
+        y, objective = y.to(labelled.device), self._objective()
         graphs = [view.data] if isinstance(view, NodeView) else [view.data[i] for i in labelled.train]
         features = FeatureMap(self.settings.features).fit(graphs)
         degree = torch.cat([count_degree(graph.edge_index, int(graph.num_nodes or 0)) for graph in graphs])
@@ -121,9 +123,9 @@ class NetworkAverage(Model):
         split = Split("ensemble", 0, train, val, val[:0])
         problem: NodeProblem | GraphProblem
         if isinstance(view, NodeView):
-            problem = NodeProblem(take(None), y, split)
+            problem = NodeProblem(take(None), y, split, objective=objective)
         else:
-            problem = GraphProblem(y, split, take, made.train.batch_size)
+            problem = GraphProblem(y, split, take, made.train.batch_size, objective=objective)
         if not len(val):  # the epoch is given; the loop wants a validation part nevertheless
             problem.validation = problem.train
         epochs = self.settings.epochs if self.chosen is None else self.chosen["epochs"]
@@ -133,11 +135,17 @@ class NetworkAverage(Model):
         for number, model in enumerate(models):
             self.arrays |= {f"model.{number}.{name}": value.cpu().numpy() for name, value in model.state_dict().items()}
 
+    def _objective(self) -> Objective:
+        """Fitted; numbers are standardised already."""
+        outputs = self.facts["outputs"]
+        found = replace(OBJECTIVES[self.facts["task"]](), outputs=outputs)
+        return replace(found, mean=(0.0,) * outputs, scale=(1.0,) * outputs) if isinstance(found, Regress) else found
+
     def _model(self, seed: int) -> DegreeNetwork:
         made, features = self._preset(), self._features()
         make = GraphDEMONet if made.family == "graphs" else NodeDEMONet
         tasks = DegreeTasks.from_state(self.facts["tasks"])
-        return make(features.num_features, self.facts["classes"], tasks, made.model.changed(seed=seed))
+        return make(features.num_features, self.facts["outputs"], tasks, made.model.changed(seed=seed))
 
     def _features(self) -> FeatureMap:
         prefix = "features."
@@ -165,8 +173,9 @@ class NetworkAverage(Model):
         return lambda batches: (every,) if batches is None else zip(prepared.take(batches))
 
     def outputs(self, view: View) -> Float:
-        """The mean over seeds of the softmax of scores."""
-        features, total = self._features(), np.zeros((view.num_items, self.facts["classes"]))
+        """The mean over seeds of probabilities or values."""
+        features, total = self._features(), np.zeros((view.num_items, self.facts["outputs"]))
+        objective = self._objective()
         for number in range(self.settings.seeds):
             model = self._model(0)
             prefix = f"model.{number}."
@@ -175,7 +184,7 @@ class NetworkAverage(Model):
             model.eval()
             inputs = self._inputs(model, features, view)(None)
             with torch.no_grad():
-                total += model(*inputs).double().softmax(1).numpy()
+                total += objective.activate(model(*inputs).double()).numpy()
         return total / self.settings.seeds
 
     def estimate(self, view: View, num_train: int) -> float:

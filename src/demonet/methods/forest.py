@@ -9,32 +9,41 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 
 from demonet.features.views import LARGE, Float, View
 from demonet.methods.base import Settings, at_least, register
-from demonet.methods.model import MOST_SECONDS, Labelled, Model
+from demonet.methods.model import MOST_SECONDS, TASKS, Labelled, Model
 from demonet.options import Effort
 
 TREES: dict[Effort, int] = {"quick": 50, "standard": 100, "best": 400}
 FOREST_ROWS = 20_000  # training items a tree is grown on, at most
+COLUMN_SHARE = 1 / 3  # of the columns that are compared at a split of labels or numbers
 FOREST_COLUMNS = 256  # attributes up to which a forest reads them
 BLOCK = 16_384
 
 
-def tree_arrays(forest: Any, classes: int) -> dict[str, NDArray[Any]]:
-    """The trees of a forest as :func:`stacked` has them; values are the shares of classes in a leaf.
+def tree_arrays(forest: Any, outputs: int) -> dict[str, NDArray[Any]]:
+    """The trees of a forest as :func:`stacked` has them; values are the shares of classes, or the means, in a leaf.
 
     Args:
-        forest: A fitted scikit-learn forest whose classes are numbers below ``classes``.
-        classes: Number of columns of the shares.
+        forest: A fitted scikit-learn forest: of numbers, or of classes that are numbers below ``outputs``.
+        outputs: Number of columns of the values.
     """
     parts = []
     for tree in (estimator.tree_ for estimator in forest.estimators_):
-        share = np.zeros((tree.node_count, classes))
-        share[:, forest.classes_.astype(int)] = tree.value[:, 0] / tree.value[:, 0].sum(1, keepdims=True)
+        if hasattr(forest, "classes_"):
+            value = np.zeros((tree.node_count, outputs))
+            value[:, forest.classes_.astype(int)] = tree.value[:, 0] / tree.value[:, 0].sum(1, keepdims=True)
+        else:
+            value = tree.value[:, :, 0]
         leaf = tree.children_left < 0
-        parts.append((tree.feature, tree.threshold, tree.children_left, tree.children_right, leaf, share))
+        parts.append((tree.feature, tree.threshold, tree.children_left, tree.children_right, leaf, value))
     return stacked(parts)
 
 
@@ -100,9 +109,13 @@ class ForestSettings(Settings):
 
 
 class Forest(Model):
-    """A random forest on dense rows of a view."""
+    """A random forest on dense rows of a view.
+
+    Of labels and numbers, trees have the mean of each column in a leaf; unknown entries count as the column's mean.
+    """
 
     kind = "forest"
+    tasks = TASKS
     defaults = ForestSettings("Breiman, 2001, as in scikit-learn")
     settings: ForestSettings
 
@@ -119,10 +132,16 @@ class Forest(Model):
         seed, train, wanted = labelled.seed_of(self.name) % 2**31, labelled.train, self.settings
         if len(train) > FOREST_ROWS:
             train = np.sort(np.random.default_rng(seed).choice(train, FOREST_ROWS, replace=False))
-        make = ExtraTreesClassifier if wanted.extra else RandomForestClassifier
-        forest = make(wanted.trees, min_samples_leaf=wanted.leaf, random_state=seed)
-        forest.fit(self.rows(view)[train], labelled.y[train])
-        self.arrays |= tree_arrays(forest, labelled.classes)
+        options: dict[str, Any] = {"min_samples_leaf": wanted.leaf, "random_state": seed}
+        if labelled.task == "classify":
+            make = ExtraTreesClassifier if wanted.extra else RandomForestClassifier
+            forest = make(wanted.trees, **options).fit(self.rows(view)[train], labelled.y[train])
+        else:
+            make = ExtraTreesRegressor if wanted.extra else RandomForestRegressor
+            y = labelled.table(train)
+            forest = make(wanted.trees, max_features=COLUMN_SHARE, **options)
+            forest.fit(self.rows(view)[train], y[:, 0] if labelled.outputs == 1 else y)
+        self.arrays |= tree_arrays(forest, labelled.outputs)
 
     def outputs(self, view: View) -> Float:
         """The mean over trees; of a single column once for each value."""

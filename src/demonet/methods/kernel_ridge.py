@@ -1,8 +1,9 @@
-r"""Kernel ridge regression on class targets, settings by closed-form leave-one-out, and probabilities from its outputs.
+r"""Kernel ridge regression, settings by closed-form leave-one-out, and probabilities from its outputs.
 
 Validation items are judged beside those that are left out: with few labels, twice as many to choose by.
-Targets are one column a class; or, for ordered classes, one column of normal scores. Outputs become probabilities by a
-softmax or a cumulative logit whose few parameters are fitted to these outputs.
+Targets are one column a class; for ordered classes, one column of normal scores; or the columns of labels and numbers,
+in which unknown entries count as the mean. Outputs become probabilities by a softmax, a cumulative logit or, of labels,
+sigmoids, whose few parameters are fitted to these outputs.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ import numpy as np
 import torch
 from scipy.spatial.distance import cdist
 
-from demonet.closedform.link import Link, normal_scores
+from demonet.closedform.link import LabelLink, Link, normal_scores
 from demonet.closedform.ridge import ridge, solve
 from demonet.data.rows import pack, unpack
 from demonet.features.views import Float, Int, View
 from demonet.methods.base import Settings, register
-from demonet.methods.model import CoarseSettings, Labelled, Model, ordered, ranks_by_degree
+from demonet.methods.model import TASKS, CoarseSettings, Labelled, Model, ordered, ranks_by_degree
 from demonet.options import Effort
 
 NOISES = tuple(0.02 * 10 ** (2 * i / 6) for i in range(7))  # .02 to 2
@@ -45,6 +46,7 @@ class KernelRidge(Model):
     """
 
     kind = "kernel"
+    tasks = TASKS
     settings: CoarseSettings
     entries: ClassVar[int] = 2**24  # of the kernel between all items and training items that are computed at once
 
@@ -76,12 +78,16 @@ class KernelRidge(Model):
         if len(train) > most:
             train = np.sort(np.random.default_rng(seed).choice(train, most, replace=False))
         rows, ranks = take(every, train), self.ranks(view, labelled)
-        code = np.eye(labelled.classes)
+        encode = labelled.table
         if ranks is not None:
-            code = normal_scores(np.bincount(ranks[y[train]], minlength=labelled.classes))[ranks][:, None]
-        target = code[y[train]]
+            code = normal_scores(np.bincount(ranks[y[train]], minlength=labelled.outputs))[ranks][:, None]
+
+            def encode(items: Int) -> Float:
+                return code[y[items]]
+
+        target = encode(train)
         mean = target.mean(0)
-        few, val = np.arange(len(train)), labelled.val[np.isin(y[labelled.val], y[train])]
+        few, val = np.arange(len(train)), labelled.judges(train)
         if len(train) > compared:
             few = np.random.default_rng(seed + 1).permutation(len(train))[:compared]
         if len(val) > compared:
@@ -90,12 +96,16 @@ class KernelRidge(Model):
         tuning, others = take(rows, few), take(every, val)
         judges = np.concatenate([train[few], val])
         grams = zip(self.grams(tuning, tuning, lengths), self.grams(others, tuning, lengths), strict=True)
-        wanted = torch.from_numpy(code[y[judges]] - mean)
+        wanted = torch.from_numpy(encode(judges) - mean)
         tried = [solve(torch.from_numpy(gram), wanted, NOISES, torch.from_numpy(cross)) for gram, cross in grams]
         best = int(np.argmin([solution.error for solution in tried]))
         solution, length = tried[best], lengths[best]
         unseen, alpha = solution.unseen.numpy() + mean, solution.alpha
-        link = Link.fit(unseen, y[judges]) if ranks is None else ordered_link(unseen, y[judges], ranks)
+        link: Link | LabelLink | None = None
+        if labelled.task == "classify":
+            link = Link.fit(unseen, y[judges]) if ranks is None else ordered_link(unseen, y[judges], ranks)
+        elif labelled.task == "multilabel":
+            link = LabelLink.fit(unseen, labelled.table(judges))
         if len(few) < len(train):
             gram = torch.from_numpy(next(self.grams(rows, rows, [length])))
             alpha = ridge(gram, torch.from_numpy(target - mean), solution.noise)[0]
@@ -105,17 +115,20 @@ class KernelRidge(Model):
 
     def outputs(self, view: View) -> Float:
         """The outputs of the regression through the fitted link."""
-        return self.probabilities(self.rows(view))
+        return self.outputs_of(self.rows(view))
 
-    def probabilities(self, rows: dict[str, Any]) -> Float:
-        """Probabilities of items by their rows."""
+    def outputs_of(self, rows: dict[str, Any]) -> Float:
+        """Outputs for items by their rows."""
         fitted, alpha, count = unpack(self.arrays, "rows."), self.arrays["alpha"], next(iter(rows.values())).shape[0]
         output = np.empty((count, alpha.shape[1]))
         step = max(1, self.entries // len(alpha))
         for start in range(0, count, step):
             block = slice(start, start + step)
             output[block] = next(self.grams(take(rows, block), fitted, [self.facts["length"]])) @ alpha
-        return np.exp(Link(*self.facts["link"]).log_probabilities(output + self.arrays["mean"]))
+        output += self.arrays["mean"]
+        if self.facts["task"] == "classify":
+            return np.exp(Link(*self.facts["link"]).log_probabilities(output))
+        return LabelLink(*self.facts["link"]).probabilities(output) if self.facts["task"] == "multilabel" else output
 
     def estimate(self, view: View, num_train: int) -> float:
         """Eigendecompositions of the tuning rows, and kernels with all items."""
@@ -161,7 +174,7 @@ class OrderedLogit(Model):
 
     def estimate(self, view: View, num_train: int) -> float:
         """One small optimisation."""
-        return 0.05 + 1e-5 * num_train * self.facts.get("classes", 4)
+        return 0.05 + 1e-5 * num_train * self.facts.get("outputs", 4)
 
 
 @dataclass(frozen=True)
@@ -233,7 +246,7 @@ class NodeKernel(KernelRidge):
         if self.settings.kernel != "degree":
             return super().outputs(view)
         degrees, place = np.unique(view.log_degree[:, 0], return_inverse=True)
-        return self.probabilities({"degree": degrees[:, None], "other": degrees[:, None]})[place]
+        return self.outputs_of({"degree": degrees[:, None], "other": degrees[:, None]})[place]
 
     def distinct(self, view: View) -> int:
         """All items; of the bare degree, so few that they do not count."""

@@ -1,42 +1,48 @@
-"""Logistic regression on the attributes of nodes, of their neighbours, and diffused over the graph."""
+"""Logistic and ridge regression on the attributes of nodes, of their neighbours, and diffused over the graph."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
 from functools import lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
-from scipy.special import softmax
+from scipy.special import expit, logit, softmax
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 
 from demonet.data.rows import Rows
 from demonet.features.graph import neighbour_mean
 from demonet.features.views import LARGE, WIDE, Float, Int, NodeView, View
 from demonet.methods.base import register
-from demonet.methods.model import CoarseSettings, Labelled, Model
-from demonet.methods.selection import int32_indices, log_losses
+from demonet.methods.model import TASKS, CoarseSettings, Labelled, Model
+from demonet.methods.selection import ByColumn, int32_indices
+from demonet.train.metrics import Task
 
 FACTORS = (0.1, 10.0, 0.01, 100.0)  # of the middle C of the logistic regression, which is tried first
 SCALES = (0.5, 0.0, 1.0, 0.25, 2.0)  # of the neighbours' mean beside a node's own attributes
 COARSE, COARSE_ROWS = 2, 1000  # with the setting of this name: how many others of either are tried, on how many nodes
 RESTARTS = (0.15, 0.05, 0.4)  # of the diffusion of attributes
 TEMPERATURES = (1.0, 1.5, 2.2, 3.3, 5.0, 7.5)  # by which scores are multiplied: a strong penalty makes them too small
-REACHES = (0.0, 0.4, 0.7, 0.9)  # of the smoothing of probabilities
+REACHES = (0.0, 0.4, 0.7, 0.9)  # of the smoothing of outputs
 SMOOTHING_STEPS = 10
 LINEAR_ROWS = 100_000  # training nodes of a large graph that a regression is fitted on, at most
 
 
-def smoothed(view: NodeView, probability: Float, reach: float) -> Float:
+RIDGE = 10.0  # the penalty of a ridge regression at C = 1
+SURE = 1e-3  # the least and the greatest probability of a label that all training items agree about
+
+
+def smoothed(view: NodeView, outputs: Float, reach: float) -> Float:
     r""":math:`P \leftarrow r D^{-1} A P + (1 - r) P_0`, ten times; a node without neighbours keeps its own."""
     alone = np.diff(view.adjacency.indptr) == 0
-    found = probability
+    found = outputs
     for _ in range(SMOOTHING_STEPS if reach else 0):
-        found = reach * neighbour_mean(view.adjacency, found) + (1 - reach) * probability
-        found[alone] = probability[alone]
+        found = reach * neighbour_mean(view.adjacency, found) + (1 - reach) * outputs
+        found[alone] = outputs[alone]
     return found
 
 
@@ -44,15 +50,17 @@ def smoothed(view: NodeView, probability: Float, reach: float) -> Float:
 class Linear(Model):
     """Multinomial logistic regression on a node's own attributes and its neighbours' mean; scale and C by validation.
 
-    A strong penalty often orders classes best, but makes scores too small, so settings are compared by the log-loss of
-    scores that were multiplied by the best of :data:`TEMPERATURES`. Log-degree and structural features stand beside
-    attributes that are numbers. Probabilities are smoothed over the graph (predict, then propagate) as far as
+    Of labels there is one regression each; of numbers it is a ridge regression, whose penalty is 10 / C. A strong
+    penalty often orders classes best, but makes scores too small, so settings are compared by the log-loss of scores
+    that were multiplied by the best of :data:`TEMPERATURES`. Log-degree and structural features stand beside
+    attributes that are numbers. Outputs are smoothed over the graph (predict, then propagate) as far as
     validation asks for it.
     """
 
     name = "linear"
     kind = "linear"
     kinds = ("nodes",)
+    tasks = TASKS
     needs_attributes = True
     defaults = CoarseSettings("this project")
     settings: CoarseSettings
@@ -98,36 +106,35 @@ class Linear(Model):
             rows.cache_clear()
             few = train
             best = self._regression(rows, train, labelled, setting)
-        _, model, setting = best
-        self.arrays |= {"coef": model.coef_, "intercept": model.intercept_, "seen": model.classes_.astype(np.int64)}
-        self.chosen = setting | {"reach": reach}
+        self.arrays |= best[1]
+        self.chosen = best[2] | {"reach": reach}
         if len(labelled.val):
-            before, y = self._unsmoothed(view), labelled.y[labelled.val]
-            losses = [log_losses(smoothed(view, before, r)[labelled.val], y).mean() for r in REACHES]
+            before = self._unsmoothed(view)
+            losses = [labelled.loss(smoothed(view, before, r)[labelled.val], labelled.val) for r in REACHES]
             self.chosen["reach"] = REACHES[int(np.argmin(losses))]
 
     def _regression(
         self, rows: Callable[[float], tuple[Rows, Rows]], train: Int, labelled: Labelled, setting: dict[str, float]
-    ) -> tuple[float, LogisticRegression, dict[str, float]]:
-        """Validation loss, the fitted regression, and its setting with the best temperature."""
-        y, val, strength = labelled.y, labelled.val, setting["strength"]
+    ) -> tuple[float, dict[str, Any], dict[str, float]]:
+        """Validation loss, the coefficients, and the setting with the best temperature."""
+        strength = setting["strength"]
         known, others = rows(setting["scale"])
         if setting["temperature"] > 1:  # where the penalty rules, scores grow with the number of items
             strength *= setting["items"] / len(train)
-        model = LogisticRegression(C=strength, max_iter=100)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(known, y[train])
-        if not len(val):
-            return 0.0, model, setting
-        score = two_columns(others @ model.coef_.T + model.intercept_)
-        given = [spread(t * score, model.classes_, labelled.classes) for t in TEMPERATURES]
-        losses = [float(log_losses(p, y[val]).mean()) for p in given]
+            found = coefficients(labelled.task, known, labelled.y[train], strength)
+        if not len(labelled.val):
+            return 0.0, found, setting
+        score = others @ found["coef"].T + found["intercept"]
+        temperatures = TEMPERATURES[: 1 if labelled.task == "regress" else None]
+        given = [linked(labelled.task, t * score, found["seen"], labelled.outputs) for t in temperatures]
+        losses = [labelled.loss(outputs, labelled.val) for outputs in given]
         best = int(np.argmin(losses))
-        return losses[best], model, setting | {"temperature": TEMPERATURES[best], "items": len(train)}
+        return losses[best], found, setting | {"temperature": temperatures[best], "items": len(train)}
 
     def outputs(self, view: View) -> Float:
-        """The softmax of the linear scores, smoothed."""
+        """The linear scores, for probabilities through softmax or sigmoid; smoothed."""
         return smoothed(view, self._unsmoothed(view), self.chosen["reach"])
 
     def _unsmoothed(self, view: NodeView) -> Float:
@@ -136,7 +143,8 @@ class Linear(Model):
             columns = slice(first, first + block.shape[1])
             score = score + factor * (block @ self.arrays["coef"][:, columns].T)
             first = columns.stop
-        return spread(self.chosen["temperature"] * two_columns(score), self.arrays["seen"], self.facts["classes"])
+        score = self.chosen["temperature"] * score
+        return linked(self.facts["task"], score, self.arrays["seen"], self.facts["outputs"])
 
     def estimate(self, view: View, num_train: int) -> float:
         """Nine regressions; or five on few nodes, and another one."""
@@ -149,6 +157,40 @@ class Linear(Model):
         """The rows of all nodes, twice."""
         entries = getattr(view.own, "nnz", view.own.shape[0] * view.own.shape[1])
         return super().memory(view, num_train) + 8.0 * 2 * (2 * entries + 20 * view.num_items)
+
+
+def coefficients(task: Task, rows: Rows, y: NDArray[Any], strength: float) -> dict[str, Any]:
+    """``coef`` and ``intercept`` of a regression, and the outputs that it has ``seen``.
+
+    Args:
+        task: What the targets are.
+        rows: One row an item.
+        y: ``[items]`` classes; or ``[items, outputs]``, of which every column has a regression on its known entries.
+        strength: C.
+    """
+    if task != "classify":
+        base = Ridge(RIDGE / strength) if task == "regress" else LogisticRegression(C=strength, max_iter=100)
+        models, seen = ByColumn(base).fit(rows, y).models_, np.arange(y.shape[1])
+    elif len(seen := np.unique(y)) > 1:
+        model = LogisticRegression(C=strength, max_iter=100).fit(rows, y)
+        return {"coef": model.coef_, "intercept": model.intercept_, "seen": seen}
+    else:
+        models = []
+    coef, intercept = np.zeros((len(seen), rows.shape[1])), np.zeros(len(seen))
+    for column, model in enumerate(models):
+        if hasattr(model, "coef_"):
+            coef[column], intercept[column] = np.ravel(model.coef_), float(np.ravel(model.intercept_)[0])
+        else:  # all entries are the same
+            value = float(np.ravel(model.constant_)[0])
+            intercept[column] = logit(np.clip(value, SURE, 1 - SURE)) if task == "multilabel" else value
+    return {"coef": coef, "intercept": intercept, "seen": seen}
+
+
+def linked(task: Task, score: Float, seen: Int, outputs: int) -> Float:
+    """``[items, outputs]`` from scores: softmax over the ``seen`` classes, sigmoids of labels, numbers as they are."""
+    if task == "classify":
+        return spread(two_columns(score) if len(seen) > 1 else score, seen, outputs)
+    return expit(score) if task == "multilabel" else score
 
 
 def two_columns(score: Float) -> Float:

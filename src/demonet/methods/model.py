@@ -16,10 +16,14 @@ from demonet.data.splits import Split
 from demonet.errors import DemonetError
 from demonet.features.views import LARGE, Float, Int, State, View, view_of
 from demonet.methods.base import REGISTRY, Items, Method, Predicted, Settings
+from demonet.methods.selection import item_losses
 from demonet.options import Effort
+from demonet.train.metrics import Task
+from demonet.train.objective import OBJECTIVES, Objective, Regress
 
 MOST_SECONDS: dict[Effort, float] = {"quick": 10.0, "standard": 60.0, "best": float("inf")}
 """What one fit of a candidate may take, by its own estimate."""
+TASKS: tuple[Task, ...] = ("classify", "multilabel", "regress")
 ORDERED = 0.2  # share of the variance of log-degree between classes from which on they are taken as ordered
 
 
@@ -28,33 +32,73 @@ class Labelled:
     """The labelled part of a problem.
 
     Attributes:
-        y: ``[items]`` classes; only those of ``train`` and ``val`` are read.
-        classes: Number of classes.
+        y: ``[items]`` classes; or ``[items, outputs]`` of 0 and 1, or of standardised numbers, NaN for unknown. Only
+            those of ``train`` and ``val`` are read.
+        outputs: Number of classes, labels or numbers.
         train: Items to fit on.
         val: Items to choose by; there may be none.
         seed: Of everything random.
         device: Where kernel machines and networks are fitted.
+        task: What the targets are.
     """
 
-    y: Int
-    classes: int
+    y: NDArray[Any]
+    outputs: int
     train: Int
     val: Int
     seed: int = 0
     device: str = "cpu"
+    task: Task = "classify"
+
+    @classmethod
+    def of(cls, y: Tensor, objective: Objective, split: Split, seed: int = 0, device: str = "cpu") -> Labelled:
+        """The training and validation items of a split; the targets of all others are hidden.
+
+        Args:
+            y: The checked targets of all items, in the units of the user.
+            objective: Fitted: numbers are standardised by its ``mean`` and ``scale``.
+            split: The parts.
+            seed, device: As above.
+        """
+        whole, (train, val) = y.cpu(), (part.cpu().numpy() for part in (split.train, split.val))
+        known = whole.new_full(whole.shape, torch.nan if whole.is_floating_point() else -1)
+        for part in (train, val):
+            known[part] = whole[part]
+        targets = known.numpy()
+        if isinstance(objective, Regress):
+            targets = (targets - np.array(objective.mean)) / np.array(objective.scale)
+        elif objective.task == "multilabel":
+            targets = targets.astype(np.float64)
+        return cls(targets, objective.outputs, train, val, seed, device, objective.task)
 
     def joined(self) -> Labelled:
         """Training and validation items together to fit on, none to choose by."""
         return replace(self, train=np.sort(np.concatenate([self.train, self.val])), val=self.val[:0])
 
     def prior(self) -> Float:
-        """``[classes]`` shares in the training part, each class counted once more."""
-        count = np.bincount(self.y[self.train], minlength=self.classes) + 1.0
-        return count / count.sum()
+        """``[outputs]`` shares of classes or labels in the training part, each value counted once more; or means."""
+        if self.task == "classify":
+            count = np.bincount(self.y[self.train], minlength=self.outputs) + 1.0
+            return count / count.sum()
+        y = self.y[self.train]
+        more = 1.0 if self.task == "multilabel" else 0.0
+        return (np.nansum(y, 0) + more) / np.maximum((~np.isnan(y)).sum(0) + 2 * more, 1)
 
-    def one_hot(self) -> Float:
-        """``[train, classes]``."""
-        return np.eye(self.classes)[self.y[self.train]]
+    def table(self, items: Int) -> Float:
+        """``[items, outputs]`` one-hot classes; or the table of targets, with :meth:`prior` for unknown entries."""
+        if self.task == "classify":
+            return np.eye(self.outputs)[self.y[items]]
+        return np.where(np.isnan(self.y[items]), self.prior(), self.y[items])
+
+    def judges(self, train: Int | None = None) -> Int:
+        """The validation items; of classes, those whose class ``train`` (by default the training items) has, too."""
+        if self.task != "classify":
+            return self.val
+        return self.val[np.isin(self.y[self.val], self.y[self.train if train is None else train])]
+
+    def loss(self, outputs: Float, items: Int) -> float:
+        """The mean loss of ``[items, outputs]`` probabilities or values, see :func:`item_losses`."""
+        return float(item_losses(self.task, outputs, self.y[items]).mean())
 
     def seed_of(self, name: str) -> int:
         """A seed of a method's own, from the seed of the problem and its name."""
@@ -75,7 +119,7 @@ class CoarseSettings(Settings):
 
 
 class Model(Method):
-    """A method that is fitted on the labelled items of a view and gives probabilities for all items of any view.
+    """A method that is fitted on the labelled items of a view and gives outputs for all items of any view.
 
     ``settings`` make it. ``facts`` (JSON), ``arrays`` and ``chosen`` (JSON) are all that it has learned.
     A subclass implements :meth:`_learn`, :meth:`outputs` and :meth:`estimate`; :meth:`candidates`, where an ensemble
@@ -118,7 +162,7 @@ class Model(Method):
 
     @abstractmethod
     def outputs(self, view: View) -> Float:
-        """``[items, classes]`` probabilities, rows that sum to one."""
+        """``[items, outputs]``: probabilities of classes, rows that sum to one; of labels; or standardised numbers."""
 
     @abstractmethod
     def estimate(self, view: View, num_train: int) -> float:
@@ -126,7 +170,7 @@ class Model(Method):
 
     def memory(self, view: View, num_train: int) -> float:
         """Roughly how many bytes a fit and the prediction of all items take, besides what candidates share."""
-        return 40.0 * view.num_items * self.facts.get("classes", 4)
+        return 40.0 * view.num_items * self.facts.get("outputs", 4)
 
     def known_targets(self, view: View) -> NDArray[Any] | None:
         """The targets that a prediction starts from, in the order of the view; None if it reads none.
@@ -150,7 +194,7 @@ class Model(Method):
     def _copy(self, chosen: Any, view: View, labelled: Labelled) -> Self:
         again = copy.copy(self)
         again.chosen = copy.deepcopy(chosen)
-        again.facts, again.arrays = {"classes": labelled.classes}, {}
+        again.facts, again.arrays = {"outputs": labelled.outputs, "task": labelled.task}, {}
         again._learn(view, labelled)
         return again
 
@@ -159,12 +203,12 @@ class Model(Method):
         return _median(chosen)
 
     def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Predicted:
-        self.facts, self.arrays = {"classes": int(y.max()) + 1}, {}
-        view, (train, val) = view_of(data), (part.cpu().numpy() for part in (split.train, split.val))
-        device = getattr(self.settings, "device", "cpu")
-        self._learn(view, Labelled(y.cpu().numpy(), self.facts["classes"], train, val, seed, device))
-        probability = torch.from_numpy(self.outputs(view))
-        return probability.argmax(1), probability
+        objective = fitted_objective(self.task, y, split)
+        labelled = Labelled.of(y, objective, split, seed, getattr(self.settings, "device", "cpu"))
+        view, self.facts, self.arrays = view_of(data), {"outputs": labelled.outputs, "task": labelled.task}, {}
+        self._learn(view, labelled)
+        outputs = objective.decode(torch.from_numpy(self.outputs(view)))
+        return (outputs.argmax(1) if self.task == "classify" else outputs), outputs
 
     @property
     def options(self) -> dict[str, Any]:
@@ -189,6 +233,12 @@ class Model(Method):
         return made
 
 
+def fitted_objective(task: Task, y: Tensor, split: Split) -> Objective:
+    """The objective of a task, fitted on the training part; classes are those of all items."""
+    objective = OBJECTIVES[task]()
+    return objective.fit(y[y >= 0] if task == "classify" else y[split.train.to(y.device)])
+
+
 def _median(values: list[Any]) -> Any:
     if isinstance(values[0], dict):
         return {key: _median([value[key] for value in values]) for key in values[0]}
@@ -200,12 +250,12 @@ def _median(values: list[Any]) -> Any:
 def ranks_by_degree(view: View, labelled: Labelled) -> tuple[Int, float]:
     """The rank of each class by its mean log-degree in training, and the share of variance that classes explain."""
     value, y = view.raw_log_degree[labelled.train], labelled.y[labelled.train]
-    count = np.bincount(y, minlength=labelled.classes)
-    mean = np.where(count > 0, np.bincount(y, value, minlength=labelled.classes) / np.maximum(count, 1), value.mean())
+    count = np.bincount(y, minlength=labelled.outputs)
+    mean = np.where(count > 0, np.bincount(y, value, minlength=labelled.outputs) / np.maximum(count, 1), value.mean())
     explained = float(mean[y].var() / max(value.var(), 1e-12))
     return np.argsort(np.argsort(mean, kind="stable")), explained
 
 
 def ordered(view: View, labelled: Labelled) -> bool:
     """Whether the classes of nodes are taken as ordered by degree."""
-    return labelled.classes > 2 and ranks_by_degree(view, labelled)[1] >= ORDERED
+    return labelled.task == "classify" and labelled.outputs > 2 and ranks_by_degree(view, labelled)[1] >= ORDERED

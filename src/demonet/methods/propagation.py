@@ -6,15 +6,19 @@ say nothing about another graph: an ensemble leaves them out there.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from demonet.data.rows import Rows
 from demonet.features.views import Float, Int, NodeView, View
 from demonet.methods.base import Settings, register
 from demonet.methods.linear import Linear
-from demonet.methods.model import Labelled, Model
-from demonet.methods.selection import log_losses
+from demonet.methods.model import TASKS, Labelled, Model
+from demonet.methods.selection import item_losses
+from demonet.train.metrics import Task
 
 STEPS = 30  # of a random walk, after which its restarts have forgotten nearly everything
 RESTARTS = (0.05, 0.15, 0.4, 0.8)
@@ -23,17 +27,19 @@ TRUSTS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)  # how many labels the classes' sh
 
 @register
 class Propagation(Model):
-    r"""The classes of labelled nodes near a node, by a random walk that restarts.
+    r"""The known targets near a node, by a random walk that restarts: classes, labels or numbers.
 
-    .. math:: F = \rho \sum_k (1 - \rho)^k (D^{-1/2} A D^{-1/2})^k Y, \qquad p(v) \propto F_v / s + t \, \pi / n
+    .. math:: F = \rho \sum_k (1 - \rho)^k (D^{-1/2} A D^{-1/2})^k Y, \qquad p(v) = (F_v + t \, \pi) / (N_v + t)
 
-    where Y is one-hot in the rows of training nodes and zero elsewhere, :math:`\pi` are the classes' shares, and s is
-    the mean mass of a node. Restart :math:`\rho` and trust t are chosen on validation.
+    where Y has the targets of training nodes (one-hot for classes) and zero elsewhere, N is the same walk of their
+    number, both in units of a typical node, and :math:`\pi` are the shares or means of training. Restart :math:`\rho`
+    and trust t are chosen on validation, for each label or number.
     """
 
     name = "propagation"
     kind = "propagation"
     kinds = ("nodes",)
+    tasks = TASKS
     knows_nodes = True
     defaults = Settings("Zhou et al., NeurIPS'03; trust in the shares of classes is of this project")
 
@@ -42,69 +48,96 @@ class Propagation(Model):
         train = labelled.train
         self.arrays |= {"items": train, "y": labelled.y[train], "prior": labelled.prior()}
 
-    def _choose(self, view: View, labelled: Labelled) -> dict[str, float]:
-        val, y = labelled.val, labelled.y
-        best = (np.inf, {"restart": RESTARTS[1], "trust": 3.0})
+    def _choose(self, view: View, labelled: Labelled) -> dict[str, list[float]]:
+        val, single = labelled.val, labelled.task == "classify"
+        count, prior = 1 if single else labelled.outputs, labelled.prior()
+        best, chosen = np.full(count, np.inf), {"restart": [RESTARTS[1]] * count, "trust": [3.0] * count}
+        targets = target_rows(labelled.task, labelled.y[labelled.train], labelled.outputs)
         for restart in RESTARTS if len(val) else ():
-            mass = walk(view, labelled.train, labelled.one_hot(), restart)[val]
+            mass, number = walk(view, labelled.train, *targets, restart=restart)
             for trust in TRUSTS:
-                loss = float(log_losses(_mixed(mass, labelled.prior(), trust), y[val]).mean())
-                best = min(best, (loss, {"restart": restart, "trust": trust}), key=lambda found: found[0])
-        return best[1]
+                found = _mixed(mass[val], number[val], prior, np.array(trust))
+                for column in range(count):
+                    some = slice(None) if single else [column]
+                    y = labelled.y[val] if single else labelled.y[val][:, some]
+                    loss = float(item_losses(labelled.task, found[:, some], y).mean())
+                    if loss < best[column]:
+                        best[column] = loss
+                        chosen["restart"][column], chosen["trust"][column] = restart, trust
+        return chosen
 
-    def known_targets(self, view: View) -> Int:
-        """``[nodes]`` the classes that are known, -1 for the others."""
+    def known_targets(self, view: View) -> NDArray[Any]:
+        """``[nodes]`` the classes that are known, -1 for the others; of labels and numbers a table, NaN for unknown."""
         given = view.data.get("known_targets")
-        if given is not None:
-            return given.numpy()
-        items = self.arrays["items"]
-        fitted = np.full(max(items.max(initial=0), view.known.max(initial=0)) + 2, -1)  # the last is for new nodes
-        fitted[items] = self.arrays["y"]
-        return fitted[view.known]
+        return known_targets(view, self.arrays["items"], self.arrays["y"]) if given is None else given.numpy()
 
     def outputs(self, view: View) -> Float:
-        """The walk on the edges of the view, from the nodes whose classes are known."""
-        known, chosen = self.known_targets(view), self.chosen
-        rows = np.flatnonzero(known >= 0)
-        mass = walk(view, rows, np.eye(self.facts["classes"])[known[rows]], chosen["restart"])
-        return _mixed(mass, self.arrays["prior"], chosen["trust"])
+        """The walk on the edges of the view, from the nodes whose targets are known."""
+        known, outputs = self.known_targets(view), self.facts["outputs"]
+        rows = np.flatnonzero(known >= 0 if known.ndim == 1 else ~np.isnan(known).all(1))
+        targets = target_rows(self.facts["task"], known[rows], outputs)
+        restart = np.array(self.chosen["restart"])
+        mass, count = np.zeros((2, view.num_items, outputs))
+        for value in np.unique(restart):
+            some = slice(None) if len(restart) == 1 else restart == value
+            mass[:, some], count[:, some] = walk(view, rows, targets[0][:, some], targets[1][:, some], value)
+        return _mixed(mass, count, self.arrays["prior"], np.array(self.chosen["trust"]))
 
     def estimate(self, view: View, num_train: int) -> float:
         """A few walks."""
         return 0.05 + len(RESTARTS) * STEPS * 2e-8 * view.adjacency.nnz
 
 
-def walk(view: NodeView, rows: Int, one_hot: Float, restart: float) -> Float:
-    """``[nodes, classes]`` mass of each class, in units of what one labelled neighbour of a typical node brings.
+def known_targets(view: NodeView, items: Int, y: NDArray[Any]) -> NDArray[Any]:
+    """The targets ``y`` of ``items`` of the fitted graph in the order of a view's nodes; -1 or NaN for the others."""
+    assert view.known is not None
+    size = max(items.max(initial=0), view.known.max(initial=0)) + 2  # the last is for new nodes
+    fitted = np.full((size, *y.shape[1:]), -1 if y.ndim == 1 else np.nan, y.dtype)
+    fitted[items] = y
+    return fitted[view.known]
+
+
+def target_rows(task: Task, y: NDArray[Any], outputs: int) -> tuple[Float, Float]:
+    """``[items, outputs]`` targets, one-hot for classes and 0 for unknown, and which of them are known."""
+    if task == "classify":
+        return np.eye(outputs)[y], np.ones((len(y), outputs))
+    return np.nan_to_num(y), 1.0 - np.isnan(y)
+
+
+def walk(view: NodeView, rows: Int, targets: Float, known: Float, restart: float) -> tuple[Float, Float]:
+    """``[nodes, outputs]`` sums of targets and of known entries; a known neighbour of a typical node counts 100.
 
     Args:
         view: The graph.
-        rows: Its labelled nodes.
-        one_hot: ``[rows, classes]``.
+        rows: Its nodes with known targets.
+        targets, known: ``[rows, outputs]``, see :func:`target_rows`.
         restart: The probability of a restart.
     """
     degree = np.maximum(np.diff(view.adjacency.indptr), 1)
     scale = sparse.diags_array(1 / np.sqrt(degree))
     step = sparse.csr_array(scale @ view.adjacency @ scale)
-    start = np.zeros((view.num_items, one_hot.shape[1]))
-    start[rows] = one_hot
+    alike = bool((known == known[:, :1]).all())  # one walk counts for all columns
+    width = targets.shape[1]
+    start = np.zeros((view.num_items, width + (1 if alike else width)))
+    start[rows] = np.hstack([targets, known[:, :1] if alike else known])
     mass, moved = start * 0, start
     for _ in range(STEPS):
         moved = (1 - restart) * (step @ moved)
         mass += moved
     mass *= np.sqrt(degree)[:, None]  # as much as a node's neighbours have together
-    typical = mass.sum(1)[rows].mean() if len(rows) else 1.0
-    return 100 * mass / (typical or 1.0)
+    count = np.broadcast_to(mass[:, width:], (len(mass), width))
+    typical = count[rows].mean(0) if len(rows) else np.ones(width)
+    factor = 100 / np.where(typical > 0, typical, 1.0)
+    return factor * mass[:, :width], factor * count
 
 
-def _mixed(mass: Float, prior: Float, trust: float) -> Float:
-    total = mass + trust * prior
-    return total / total.sum(1, keepdims=True)
+def _mixed(mass: Float, count: Float, prior: Float, trust: Float) -> Float:
+    return (mass + trust * prior) / (count + trust)
 
 
 @register
 class AdjacencyLinear(Linear):
-    """Logistic regression on who a node's neighbours are: its row of the adjacency matrix, and a node's attributes.
+    """Linear regression on who a node's neighbours are: its row of the adjacency matrix, and a node's attributes.
 
     Columns are the leading eigenvectors of the normalised adjacency matrix beside the rows themselves, all of unit
     length. The eigenvectors are kept, see :meth:`~demonet.features.views.NodeView.spectral_rows`.

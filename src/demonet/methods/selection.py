@@ -20,6 +20,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from torch import Tensor
 
 from demonet.data.splits import Split
+from demonet.train.metrics import Task
 
 Rows = Any  # one row per item: a float64 array, or a scipy CSR array where most features are zero
 
@@ -164,10 +165,25 @@ def logistic(
     return select(models, x, y, split, default=regression(_DEFAULT_STRENGTH), kept=kept, judge=judge)
 
 
-def log_losses(probability: NDArray[np.float64], y: NDArray[np.int64]) -> NDArray[np.float64]:
-    """``[..., items]``: minus the log of what each item's class was given."""
-    taken = np.take_along_axis(probability, np.broadcast_to(y[:, None], (*probability.shape[:-1], 1)), -1)
-    return -np.log(np.maximum(taken[..., 0], 1e-12))
+def item_losses(task: Task, outputs: NDArray[np.float64], y: NDArray[Any]) -> NDArray[np.float64]:
+    """``[..., items]``: the log-loss of each item's class; of tables, the binary log-loss or the squared error.
+
+    Of a table, an item has the sum over its known entries, scaled so that the mean over items is that over entries.
+
+    Args:
+        task: What the targets are.
+        outputs: ``[..., items, outputs]`` probabilities or values.
+        y: ``[items]`` classes, or ``[items, outputs]`` with NaN for unknown.
+    """
+    if task == "classify":
+        taken = np.take_along_axis(outputs, np.broadcast_to(y[:, None], (*outputs.shape[:-1], 1)), -1)
+        return -np.log(np.maximum(taken[..., 0], 1e-12))
+    known, target = ~np.isnan(y), np.nan_to_num(y)
+    if task == "regress":
+        each = (outputs - target) ** 2
+    else:
+        each = -np.log(np.maximum(np.where(target == 1, outputs, 1 - outputs), 1e-12))
+    return (each * known).sum(-1) * (len(y) / max(1, known.sum()))
 
 
 def int32_indices(x: Rows) -> Rows:

@@ -94,10 +94,10 @@ class WLNeighbour(_Histograms, Model):
     def _learn(self, view: View, labelled: Labelled) -> None:
         self.learn_colours(view, labelled.train)
         rows = take(self.rows(view), labelled.train)
-        self.arrays |= {"target": labelled.one_hot(), "prior": labelled.prior(), **pack(rows, "rows.")}
+        self.arrays |= {"target": labelled.table(labelled.train), "prior": labelled.prior(), **pack(rows, "rows.")}
         distance = list(l1_distances(rows, rows))[1]
         np.fill_diagonal(distance, np.inf)
-        right = (self._vote(distance) * labelled.one_hot()).sum()
+        right = (self._vote(distance) * labelled.table(labelled.train)).sum()
         self.facts["trust"] = float((right + 1) / (len(labelled.train) + 2))
 
     def _vote(self, distance: Float) -> Float:

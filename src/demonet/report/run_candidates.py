@@ -55,7 +55,7 @@ def _numbers(run: Run, rows: list[dict[str, Any]]) -> Section:
             visible(row["name"]),
             row["score"],
             "–".join(map(shown, row["interval"])) if row["interval"] else None,
-            *([row["log_loss"]] if loss else []),
+            *([row["loss"]] if loss else []),
             row["weight"],
             round(row["cost"], 1),
             *([visible(row["note"])] if noted else []),

@@ -256,7 +256,8 @@ def _ensemble(plan: Plan, number: int, folder: RunFolder, progress: RunProgress)
     facts |= {"effort": plan.settings.effort or EFFORT, "seconds": round(ensemble.seconds, 3)}
     if ensemble.left_out:
         facts["inductive"] = {"left_out": ensemble.left_out}
-    return _Outcome(fitted, ensemble.strict_proba, ensemble.proba, facts, inductive=ensemble.inductive_proba)
+    outputs = ensemble.strict_outputs, ensemble.fitted_outputs
+    return _Outcome(fitted, *outputs, facts, inductive=ensemble.inductive_outputs)
 
 
 def _machine(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) -> _Outcome:

@@ -67,8 +67,8 @@ def test_the_ensemble_is_that_of_fit(monkeypatch):
     assert options == {"effort": "quick", "seed": 7001, "device": "cpu", "refit": True}
     y, test = data.y.numpy(), split.test.numpy()
     for rule, proba, value in (
-        ("strict", fitted.strict_proba, found.value),
-        ("refit", fitted.proba, found.extra["refit"]),
+        ("strict", fitted.strict_outputs, found.value),
+        ("refit", fitted.fitted_outputs, found.extra["refit"]),
     ):
         assert value == (proba[test].argmax(1) == y[test]).mean()
         loss = -np.log(proba[test][np.arange(len(test)), y[test]]).mean()
