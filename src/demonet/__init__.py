@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from demonet.kernels import DegreeWLKernel, MeanWLKernel, WLSubtreeKernel
     from demonet.nn import DegreePooling, DEMOConv, DEMONet, GraphDEMONet, ModelConfig, NodeDEMONet
     from demonet.ops import backend
+    from demonet.predictor import Predictor, fit, predict
 
 __version__ = "0.1.0"
 
@@ -26,6 +27,7 @@ _LAZY = {
     "kernels": ("DegreeWLKernel", "MeanWLKernel", "WLSubtreeKernel"),
     "nn": ("DEMOConv", "DEMONet", "DegreePooling", "GraphDEMONet", "ModelConfig", "NodeDEMONet"),
     "ops": ("backend",),
+    "predictor": ("Predictor", "fit", "predict"),
 }
 _SUBPACKAGES = (*_LAZY, "methods", "data", "ensemble", "runs", "train", "transforms")
 
@@ -47,8 +49,11 @@ __all__ = [
     "MeanWLKernel",
     "ModelConfig",
     "NodeDEMONet",
+    "Predictor",
     "WLSubtreeKernel",
     "backend",
+    "fit",
+    "predict",
 ]
 
 

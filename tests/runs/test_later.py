@@ -133,7 +133,7 @@ def test_a_ranking_is_sorted_and_cut(finished, tmp_path):
     assert {row["node"] for row in rows} == set(ranked)
     assert [float(row["c"]) for row in rows] == sorted((float(row["c"]) for row in rows), reverse=True)
     assert all(row["part"] for row in rows)
-    for options, words in (({"rank": "x"}, "rank: .*'x'"), ({"top": 3}, "top: ")):
+    for options, words in (({"rank": "x"}, "rank: .*'x'"), ({"top": 3}, "rank: ")):
         with pytest.raises(DemonetError, match=words):
             predict_run(folder / "run", folder / "edges.csv", **options)
 

@@ -55,7 +55,7 @@ def predict_run(
         reading: What differs from the :class:`~demonet.runs.Reading` of the run, such as ``source="from"``.
     """
     run, inputs, fitted = _read(out, edges, features, reading, labels)
-    column = _column(run, rank, top)
+    column = None if rank is None and top is None else ranked_by(run, rank)
     with fitting_threads(inputs):
         told = _add_labels(run, inputs, fitted) if labels is not None else ""
         outputs = fitted.outputs(inputs.data).astype(np.float32)
@@ -105,14 +105,13 @@ def _read(
     return run, replace(inputs, known=(run.y, run.part) if same else None), fitted
 
 
-def _column(run: Run, rank: str | None, top: int | None) -> int | None:
-    """The output that items are ranked by; None for the order of the file."""
+def ranked_by(run: Run, rank: str | None) -> int:
+    """The output that items are ranked by: a class, label or target; by default the positive one, or the only one."""
     names = run.class_names
-    if rank is None and top is None:
-        return None
     rank = rank or run.config.get("positive") or (names[0] if len(names) == 1 else None)
     if rank is None:
-        raise DemonetError(f"{top} of which class?", argument="top", hint=Hint("name it: {rank}", rank=names[0]))
+        example = Hint("name it: {rank}", rank=names[0])
+        raise DemonetError("a ranking by which class?", argument="rank", hint=example)
     if rank not in names:
         near = get_close_matches(rank, names, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"the run has {_shown(names)}"

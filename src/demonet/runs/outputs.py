@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -51,8 +51,19 @@ _MODELS = {
 }
 
 
-def write_predictions(
-    path: Path,
+def write_predictions(path: Path, *given: Any, excel: bool = False, **options: Any) -> None:
+    """Write the table of :func:`prediction_columns` as ``.csv``, ``.parquet`` or ``.xlsx``.
+
+    Args:
+        path: The file, see :func:`~demonet.runs.tables.write_table`.
+        *given, **options: The arguments of :func:`prediction_columns`.
+        excel: Put an apostrophe before names that a spreadsheet would compute, such as ``=HYPERLINK(...)``.
+    """
+    spelled = inert if excel and path.suffix.lower() != ".xlsx" else str  # a text in a workbook is never computed
+    write_table(path, prediction_columns(*given, spelled=spelled, **options))
+
+
+def prediction_columns(
     noun: str,
     ids: Sequence[str],
     names: Sequence[str],
@@ -63,9 +74,9 @@ def write_predictions(
     *,
     rows: NDArray[np.int64] | None = None,
     reasons: Sequence[str] = (),
-    excel: bool = False,
-) -> None:
-    """Write predictions as a table: ``.csv``, ``.parquet`` or ``.xlsx``, see :func:`~demonet.runs.tables.write_table`.
+    spelled: Callable[[str], str] = str,
+) -> list[Column]:
+    """The table of predictions.
 
     The first column, ``noun``, has the ids. With ``y``, the true ``label`` follows, empty if it is unknown (with
     several columns, ``NAME label`` for each), and the ``part``: ``train``, ``val``, ``test``, or empty. The others
@@ -74,7 +85,6 @@ def write_predictions(
     for each). A name that another column has already is followed by ``probability`` or ``prediction``.
 
     Args:
-        path: The file.
         noun: ``"node"`` or ``"graph"``.
         ids: The id of each row.
         names: The name of each class, label or target column.
@@ -82,15 +92,14 @@ def write_predictions(
         task: ``"classify"``, ``"multilabel"`` or ``"regress"``.
         y: ``[rows]`` classes, -1 for unknown; or ``[rows, names]`` labels or numbers, NaN for unknown.
         part: ``[rows]`` 0 training, 1 validation, 2 test, -1 none of them.
-        rows: The rows to write, in their order; all if None.
+        rows: The rows of the table, in their order; all if None.
         reasons: What moved the first of these rows, in words, for a last column; empty for the others.
-        excel: Put an apostrophe before names that a spreadsheet would compute, such as ``=HYPERLINK(...)``.
+        spelled: How ids and names are spelled.
     """
-    if excel and path.suffix.lower() != ".xlsx":  # a text in a workbook is never computed
-        ids, names = [inert(name) for name in ids], [inert(name) for name in names]
     if rows is not None:
         ids, outputs = [ids[row] for row in rows], outputs[rows]
         y, part = (None if each is None else each[rows] for each in (y, part))
+    ids, names = list(map(spelled, ids)), list(map(spelled, names))
     columns = [Column(noun, ids)]
     if y is not None and part is not None:
         if y.ndim == 1:
@@ -111,7 +120,7 @@ def write_predictions(
         columns += each if len(names) > 1 else [replace(each[0], name="prediction")]
     if reasons:
         columns.append(Column("reasons", [*reasons, *[""] * (len(ids) - len(reasons))]))
-    write_table(path, _distinct(columns, " probability" if task == "classify" else " prediction"))
+    return _distinct(columns, " probability" if task == "classify" else " prediction")
 
 
 def _distinct(columns: Sequence[Column], suffix: str) -> list[Column]:

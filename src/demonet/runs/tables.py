@@ -105,13 +105,18 @@ def write_csv(path: Path, columns: Sequence[Column]) -> None:
             out.write((row + "\n") * (rows.stop - start) % tuple(cells))
 
 
+def arrow_table(columns: Sequence[Column]) -> Any:
+    """A ``pyarrow.Table``; empty cells are null."""
+    import pyarrow as pa
+
+    return pa.table([column.arrow() for column in columns], [column.name for column in columns])
+
+
 def write_parquet(path: Path, columns: Sequence[Column]) -> None:
     """Write a Parquet file; empty cells are null."""
-    import pyarrow as pa
     from pyarrow import parquet
 
-    table = pa.table([column.arrow() for column in columns], [column.name for column in columns])
-    parquet.write_table(table, path)
+    parquet.write_table(arrow_table(columns), path)
 
 
 def write_excel(path: Path, columns: Sequence[Column]) -> None:
