@@ -1,6 +1,7 @@
 """Several processes on this machine, which talk through gloo.
 
-They are forked from a server that has imported everything once: starting torch takes longer than a test.
+They are forked from a server that has imported the library once: starting torch takes longer than a test. The server
+has not the path of the tests, so it can import nothing of them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload(["tests.distributed.cases"])
+SERVER.set_forkserver_preload(["demonet.distributed.worker", "demonet.runs.storing", "demonet.report.run", "pytest"])
 PATIENCE = 1800.0  # seconds, of a process that may be waiting for others on a busy machine
 
 
