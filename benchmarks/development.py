@@ -1,12 +1,21 @@
-"""Public sets to develop on, and a training loop for modules as PyG's users write them.
+"""Public sets to develop on: what the ensemble scores there, and a training loop for modules as PyG's users write them.
 
-The sets lie in one folder as ``cora/cora.npz``, ``minesweeper/minesweeper.npz`` and so on, with matrices in CSR. On a
-GPU a whole epoch is one CUDA graph: training step, evaluation, and the scores, which are read after the last epoch.
+    python benchmarks/development.py FOLDER [--sets pubmed ...] [--effort quick] [--splits 1] [--time-limit 60]
+
+The sets lie in one folder as ``cora/cora.npz``, ``minesweeper/minesweeper.npz`` and so on, with matrices in CSR. Rows
+are added to ``results/development.csv``. Split 0 and on are those that come with a set; splits from 5,000 on are drawn
+with that seed, of the same sizes. On a GPU a whole epoch of the training loop is one CUDA graph: training step,
+evaluation, and the scores, which are read after the last epoch.
 """
 
 from __future__ import annotations
 
+import argparse
+import csv
+import shlex
 import sys
+import time
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +26,18 @@ import torch
 import torch.nn.functional as F
 from scipy import sparse
 from torch import Tensor, nn
+from torch_geometric.data import Data
 from torch_geometric.utils import coalesce, to_undirected
 
+from demonet.data.splits import Split
+from demonet.ensemble import Ensemble, Progress
+from demonet.progress import candidate_line
+from demonet.train.metrics import find_metric
+from demonet.train.objective import value_of
+
 CAPTURED_AFTER = 3  # epochs
+SETS = ("cora", "citeseer", "pubmed", "minesweeper", "amazon-photo")
+COLUMNS = ("set", "split", "effort", "metric", "validation", "strict", "refit", "log_loss", "seconds", "command")
 
 
 @dataclass(frozen=True)
@@ -146,3 +164,91 @@ def _captured(epoch: Callable[[], None]) -> torch.cuda.CUDAGraph | None:
         torch.cuda.synchronize()
         return None
     return graph
+
+
+def split_of(problem: Problem, number: int) -> Split:
+    """A split that comes with the set; from 5,000 on a random one, of the same sizes and shares of classes in training.
+
+    Where each class has as many training nodes as the others, so it has in a random split.
+    """
+    if number < 5000:
+        train, val, test = problem.splits[number]
+        return Split("public", number, train, val, test)
+    sizes = [len(part) for part in problem.splits[0]]
+    rng, y = np.random.default_rng(number), problem.y.numpy()
+    counts = np.bincount(y[problem.splits[0][0].numpy()], minlength=problem.num_classes)
+    order = rng.permutation(len(y))
+    train = np.concatenate([order[y[order] == label][:count] for label, count in enumerate(counts)])
+    rest = np.setdiff1d(order, train)
+    val, test = np.split(rng.permutation(rest)[: sizes[1] + sizes[2]], [sizes[1]])
+    return Split("random", number, *(torch.from_numpy(np.sort(part)) for part in (train, val, test)))
+
+
+def measure(problem: Problem, name: str, number: int, options: argparse.Namespace) -> dict[str, Any]:
+    """A row: the ensemble on a split, strict and refitted."""
+    data, split = Data(problem.x, problem.edge_index, y=problem.y), split_of(problem, number)
+    metric = find_metric("auc" if name == "minesweeper" else "accuracy", "classify")
+
+    def tell(progress: Progress) -> None:
+        if progress.stage == "done":
+            print(f"  {candidate_line(progress.candidate)}", file=sys.stderr, flush=True)
+
+    start = time.monotonic()
+    chosen = metric.name if metric.name != "accuracy" else None
+    found = Ensemble.fit(
+        data,
+        split,
+        effort=options.effort,
+        time_limit=options.time_limit,
+        seed=number,
+        metric=chosen,
+        on_progress=tell,
+        device=options.device,
+    )
+    seconds, y = time.monotonic() - start, problem.y.numpy()
+    for row in sorted(found.candidates, key=lambda row: -row.weight):
+        if row.weight:
+            print(f"  {row.weight:.2f} {row.name} {row.seconds:.1f} + {row.refit_seconds:.1f} s", file=sys.stderr)
+    val, test = split.val.numpy(), split.test.numpy()
+    assert found.strict_proba is not None and found.proba is not None
+    loss = find_metric("log-loss", "classify")
+    scores = {
+        "validation": value_of(metric, "classify", y[val], found.strict_proba[val]),
+        "strict": value_of(metric, "classify", y[test], found.strict_proba[test]),
+        "refit": value_of(metric, "classify", y[test], found.proba[test]),
+        "log_loss": value_of(loss, "classify", y[test], found.proba[test]),
+    }
+    told = {"set": name, "split": number, "effort": options.effort, "metric": metric.name, "seconds": f"{seconds:.1f}"}
+    return told | {key: f"{value:.4f}" for key, value in scores.items()}
+
+
+def main() -> None:
+    """Add the rows."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
+    parser.add_argument("--effort", default="quick")
+    parser.add_argument("--splits", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="the first split; from 5,000 on they are random")
+    parser.add_argument("--time-limit", type=float)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "development.csv")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    own = [part for part in sys.argv[1:] if part != str(options.folder)]
+    command = shlex.join(["python", "benchmarks/development.py", "FOLDER", *own])
+    for name in options.sets:
+        problem = load(options.folder, name)
+        for number in range(options.first, options.first + options.splits):
+            row = measure(problem, name, number, options) | {"command": command}
+            print(row, flush=True)
+            new = not options.out.exists()
+            with options.out.open("a", newline="", encoding="utf-8") as file:
+                writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+                if new:
+                    writer.writeheader()
+                writer.writerow(row)
+
+
+if __name__ == "__main__":
+    main()
