@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import time
 
 import numpy as np
 import pytest
@@ -127,12 +128,20 @@ def test_models_trained_together_share_the_epoch_of_the_lowest_mean_loss():
     assert [int(model.epoch) for model in models] == [4, 4]
 
 
-@pytest.mark.parametrize("by", ["loss", "metric"])
-def test_models_trained_together_are_chosen_by_their_loss(by):
+@pytest.mark.parametrize(("by", "epochs"), [("loss", 1), ("metric", 2)])
+def test_models_trained_together_are_chosen_by_loss_or_metric(by, epochs):
     surer, righter = (3, 9.0, 0.1), (4, 1.0, 0.0)
     assert loss_of(*surer) < loss_of(*righter)
     config = TrainConfig(epochs=3, choose_by=by)
-    assert fit_together([Scripted([surer, righter, WORSE])], [Everyone()], config, choose=True) == 1
+    assert fit_together([Scripted([surer, righter, WORSE])], [Everyone()], config, choose=True) == epochs
+
+
+@pytest.mark.parametrize("choose", [True, False])
+def test_after_the_deadline_no_epoch_begins_but_one_is_trained(choose):
+    model = Scripted([WORSE, (4, 3.0, 0.0), (4, 3.0, 0.0)])
+    late = time.monotonic()
+    assert fit_together([model], [Everyone()], TrainConfig(epochs=3), choose=choose, deadline=late) == 1
+    assert int(model.epoch) == 0
 
 
 def test_the_scripts_say_what_they_mean():

@@ -1,10 +1,10 @@
-"""DEMO-Net networks of several seeds, averaged: the epoch of lowest validation loss, reused by a refit."""
+"""DEMO-Net networks of several seeds, averaged; validation chooses the epoch, which a refit reuses."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -15,21 +15,30 @@ from demonet.data.splits import Split
 from demonet.degree.count import count_degree
 from demonet.degree.tasks import DegreeTasks
 from demonet.features import FeatureMap
-from demonet.features.views import LARGE, Float, GraphView, NodeView, View
+from demonet.features.views import Float, GraphView, NodeView, View
 from demonet.methods.base import Settings, at_least, register
-from demonet.methods.model import MOST_SECONDS, TASKS, Labelled, Model
+from demonet.methods.model import MOST_SECONDS, TASKS, Labelled, Model, OutOfTime
 from demonet.nn.models import DegreeNetwork, GraphDEMONet, NodeDEMONet
 from demonet.nn.prepared import GraphUnion
 from demonet.options import Effort
 from demonet.train import GraphProblem, NodeProblem, Preset, fit_together, preset
 from demonet.train.batches import step_values
+from demonet.train.metrics import METRICS
 from demonet.train.objective import OBJECTIVES, Objective, Regress
 from demonet.train.presets import Family
 
 SEEDS: dict[Effort, int] = {"quick": 0, "standard": 3, "best": 8}  # networks that are averaged
 EPOCHS, EPOCHS_SUMS, EPOCHS_GRAPHS = 300, 80, 150  # of a network, at most
 TYPICAL_EPOCHS = 120  # after which most networks have stopped
-LARGE_SHARE = 0.16  # of the estimate for a small graph that a node of a large one takes, measured at 30,000 and 100,000
+DEEP: dict[Effort, dict[str, Any]] = {  # deep networks that are tried
+    "quick": {},
+    "standard": {"network-5": {"preset": "deep-5", "seeds": 1, "epochs": 300}},
+    "best": {f"network-{depth}": {"preset": f"deep-{depth}", "seeds": 2, "epochs": 1000} for depth in (5, 12)},
+}
+DEEP_ITEMS = 1000  # training items from which on they are
+DEEP_PATIENCE, DEEP_LEAST = 100, 100  # epochs without improvement; epochs that a deep network needs
+WIDE_ATTRIBUTES = 64  # columns above which a deep network drops half of its values and normalises rows
+SCORE_SCALES = (1.0, 0.8, 0.65, 0.5, 0.35, 0.25)  # of the scores of a network that was not chosen by its loss
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,9 @@ class AverageSettings(Settings):
         loops: Whether a node is a neighbour of itself.
         seeds: How many networks are averaged.
         epochs: At most.
+        lr, patience: Of the training, if they differ from the preset.
+        choose_by: ``"loss"`` or ``"metric"``: what chooses the epoch. The metric is that of the problem. It goes on
+            improving when a network has become too sure of itself, so scores are then scaled as validation asks for it.
     """
 
     preset: str = "strong"
@@ -52,6 +64,9 @@ class AverageSettings(Settings):
     loops: bool = False
     seeds: int = at_least(1, 3)
     epochs: int = at_least(1, EPOCHS)
+    lr: float | None = None
+    patience: int | None = None
+    choose_by: Literal["loss", "metric"] = "loss"
 
 
 @register
@@ -59,7 +74,8 @@ class NetworkAverage(Model):
     """Networks of a preset with several seeds, averaged.
 
     The epoch is the one at which the validation loss, averaged over the seeds, is lowest: of a single curve the lowest
-    point is too often luck. A refit trains for as many epochs.
+    point is too often luck. A refit trains for as many epochs. Where many items are labelled, networks of five and
+    twelve layers are tried, too.
     """
 
     name = "network"
@@ -70,7 +86,10 @@ class NetworkAverage(Model):
 
     @classmethod
     def candidates(cls, view: View, labelled: Labelled, effort: Effort) -> list[Self]:
-        """Two for nodes: on structure and on degrees, or on attributes with structure and smoothed; one for graphs."""
+        """Two for nodes: on structure and on degrees, or on attributes with structure and smoothed; one for graphs.
+
+        With many labelled nodes also deep ones, as far as they are affordable.
+        """
         if not SEEDS[effort]:
             return []
         wanted: dict[str, dict[str, Any]]
@@ -85,7 +104,8 @@ class NetworkAverage(Model):
         else:
             sums = {"preset": "default", "features": "degree-rbf+degree-onehot", "model": {"hidden": 32}}
             wanted = {"network": {}, "network-degree": sums | {"epochs": EPOCHS_SUMS}}
-        return [cls._affordable(name, view, effort, **options) for name, options in wanted.items()]
+        found = [cls._affordable(name, view, effort, **options) for name, options in wanted.items()]
+        return found + cls._deep(view, labelled, effort)
 
     @classmethod
     def _affordable(cls, name: str, view: View, effort: Effort, epochs: int = EPOCHS, **options: Any) -> Self:
@@ -95,6 +115,23 @@ class NetworkAverage(Model):
             found = cls(name, seeds=some, epochs=most, **options)
             if found.estimate(view, view.num_items) <= MOST_SECONDS[effort]:
                 break
+        return found
+
+    @classmethod
+    def _deep(cls, view: View, labelled: Labelled, effort: Effort) -> list[Self]:
+        """Deep networks, for as many epochs as are affordable; none where these are too few."""
+        if view.family == "graphs" or len(labelled.train) < DEEP_ITEMS:
+            return []
+        wide = view.facts["columns"] > WIDE_ATTRIBUTES
+        family: dict[str, Any] = {"family": "attributes", "lr": 0.005} if wide else {"family": "nodes"}
+        family["features"] = "encoded+structure" if view.facts["attributes"] else "structure"
+        found = []
+        for name, options in DEEP[effort].items():
+            one = cls(name, **family, **options, patience=DEEP_PATIENCE, choose_by="metric")
+            share = MOST_SECONDS[effort] / one.estimate(view, view.num_items)
+            epochs = min(1.0, share) * one.settings.epochs
+            if epochs >= DEEP_LEAST:
+                found.append(cls(name, **one.options | {"epochs": int(epochs)}))
         return found
 
     def _preset(self) -> Preset:
@@ -107,7 +144,7 @@ class NetworkAverage(Model):
         y = torch.full_like(given, torch.nan if given.is_floating_point() else -1)
         for rows in (train, val):
             y[rows] = given[rows]
-        y, objective = y.to(labelled.device), self._objective()
+        y, objective = y.to(labelled.device), self._objective(labelled.metric)
         graphs = [view.data] if isinstance(view, NodeView) else [view.data[i] for i in labelled.train]
         features = FeatureMap(self.settings.features).fit(graphs)
         degree = torch.cat([count_degree(graph.edge_index, int(graph.num_nodes or 0)) for graph in graphs])
@@ -129,16 +166,27 @@ class NetworkAverage(Model):
         if not len(val):  # the epoch is given; the loop wants a validation part nevertheless
             problem.validation = problem.train
         epochs = self.settings.epochs if self.chosen is None else self.chosen["epochs"]
-        config = replace(made.train, seed=seed, epochs=epochs)
-        best = fit_together(models, [problem] * len(models), config, choose=self.chosen is None)
-        self.chosen = {"epochs": best}
+        own = {name: getattr(self.settings, name) for name in ("lr", "patience", "choose_by")}
+        own = {name: value for name, value in own.items() if value is not None}
+        config, choose = replace(made.train, seed=seed, epochs=epochs, **own), self.chosen is None
+        best = fit_together(models, [problem] * len(models), config, choose=choose, deadline=labelled.deadline)
+        if not choose and best < epochs:
+            raise OutOfTime(f"{self.name} has trained {best} of {epochs} epochs")
         for number, model in enumerate(models):
             self.arrays |= {f"model.{number}.{name}": value.cpu().numpy() for name, value in model.state_dict().items()}
+        if choose:
+            self.chosen = {"epochs": best, "scale": 1.0}
+            if self.settings.choose_by == "metric" and len(val):
+                scores = [each[val] for each in self._scores(view)]
+                scales = (1.0,) if labelled.task == "regress" else SCORE_SCALES
+                losses = [labelled.loss(self._mean(scores, scale), val.numpy()) for scale in scales]
+                self.chosen["scale"] = scales[int(np.argmin(losses))]
 
-    def _objective(self) -> Objective:
-        """Fitted; numbers are standardised already."""
-        outputs = self.facts["outputs"]
-        found = replace(OBJECTIVES[self.facts["task"]](), outputs=outputs)
+    def _objective(self, metric: str | None = None) -> Objective:
+        """Fitted; numbers are standardised already. AUC stands for metrics that ask which of two classes is meant."""
+        outputs, task = self.facts["outputs"], self.facts["task"]
+        found = OBJECTIVES[task](metric="auc" if task == "classify" and metric and METRICS[metric].has_positive else metric)
+        found = replace(found, outputs=outputs)
         return replace(found, mean=(0.0,) * outputs, scale=(1.0,) * outputs) if isinstance(found, Regress) else found
 
     def _model(self, seed: int) -> DegreeNetwork:
@@ -174,8 +222,15 @@ class NetworkAverage(Model):
 
     def outputs(self, view: View) -> Float:
         """The mean over seeds of probabilities or values."""
-        features, total = self._features(), np.zeros((view.num_items, self.facts["outputs"]))
+        return self._mean(self._scores(view), self.chosen["scale"])
+
+    def _mean(self, scores: list[torch.Tensor], scale: float) -> Float:
         objective = self._objective()
+        return np.mean([objective.activate(scale * each).numpy() for each in scores], axis=0)
+
+    def _scores(self, view: View) -> list[torch.Tensor]:
+        """``[items, outputs]`` of each network."""
+        features, found = self._features(), []
         for number in range(self.settings.seeds):
             model = self._model(0)
             prefix = f"model.{number}."
@@ -184,19 +239,21 @@ class NetworkAverage(Model):
             model.eval()
             inputs = self._inputs(model, features, view)(None)
             with torch.no_grad():
-                total += objective.activate(model(*inputs).double()).numpy()
-        return total / self.settings.seeds
+                found.append(model(*inputs).double())
+        return found
 
     def estimate(self, view: View, num_train: int) -> float:
         """Steps of training, most of which is products of all nodes with the matrices of a layer."""
         nodes, edges, share = view.num_items, view.adjacency.nnz, 1.0
         if isinstance(view, GraphView):
             nodes, share = int(view.sizes.sum()), num_train / max(1, view.num_items)
-        model, epochs = self._preset().model, min(self.settings.epochs, TYPICAL_EPOCHS)
+        model, epochs = self._preset().model, self.settings.epochs
+        if self.settings.choose_by == "loss":
+            epochs = min(epochs, TYPICAL_EPOCHS)
         width = model.hidden
-        row = 6e-10 * width**2 * (2 + model.basis_size) * model.layers + 4e-8 * width * model.layers
-        whole = share * (nodes * row + edges * 3e-9 * width * model.layers)
-        return self.settings.seeds * epochs * (3e-3 + whole * (LARGE_SHARE if view.num_items >= LARGE else 1.0))
+        matrices = 2 + (0 if model.scheme == "scale" else model.basis_size)
+        row = 1e-10 * (2 * view.facts["columns"] + width * matrices * model.layers) + 1.2e-8 * model.layers
+        return self.settings.seeds * epochs * (3e-3 + share * width * (nodes * row + 5e-10 * edges * model.layers))
 
     def memory(self, view: View, num_train: int) -> float:
         """What a step on all nodes keeps for the derivatives, and the features."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from abc import abstractmethod
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
@@ -27,6 +28,10 @@ TASKS: tuple[Task, ...] = ("classify", "multilabel", "regress")
 ORDERED = 0.2  # share of the variance of log-degree between classes from which on they are taken as ordered
 
 
+class OutOfTime(DemonetError):
+    """A fit that cannot be used has reached its deadline."""
+
+
 @dataclass(frozen=True, eq=False)
 class Labelled:
     """The labelled part of a problem.
@@ -40,6 +45,8 @@ class Labelled:
         seed: Of everything random.
         device: Where kernel machines and networks are fitted.
         task: What the targets are.
+        metric: What choices are made by, where a model can; None for the loss.
+        deadline: By :func:`time.monotonic`: a model that improves step by step stops there.
     """
 
     y: NDArray[Any]
@@ -49,6 +56,8 @@ class Labelled:
     seed: int = 0
     device: str = "cpu"
     task: Task = "classify"
+    metric: str | None = None
+    deadline: float = math.inf
 
     @classmethod
     def of(cls, y: Tensor, objective: Objective, split: Split, seed: int = 0, device: str = "cpu") -> Labelled:

@@ -137,38 +137,53 @@ def fit(
     return history
 
 
-def fit_together(models: Sequence[nn.Module], problems: Sequence[Problem], config: TrainConfig, *, choose: bool) -> int:
+def fit_together(
+    models: Sequence[nn.Module],
+    problems: Sequence[Problem],
+    config: TrainConfig,
+    *,
+    choose: bool,
+    deadline: float = math.inf,
+) -> int:
     """Train several models in step, for an average of their predictions.
 
     With ``choose``, all of them get back their weights of the epoch at which the mean of their validation losses is
-    lowest (of a single curve the lowest point is too often luck), and training stops after ``patience`` epochs without
-    a lower mean. Otherwise they are trained for all epochs, and the validation part is not looked at.
+    lowest, or that of their metrics best (of a single curve the best point is too often luck), and training stops after
+    ``patience`` epochs without a better mean. Otherwise they are trained for all epochs, and the validation part is not
+    looked at.
 
     Args:
         models: Trained in place. Model ``i`` is trained on problem ``i`` with the seed of the configuration plus ``i``.
         problems: As in :func:`fit`.
         config: Optimizer and epochs.
-        choose: Whether the validation loss chooses the epoch.
+        choose: Whether the validation part chooses the epoch.
+        deadline: By :func:`time.monotonic`: no epoch begins after it, but one is always trained.
 
     Returns:
         How many epochs the weights have been trained for.
     """
     pairs = list(zip(models, problems, strict=True))
     every = [Steps(model, config, problem.validation.y.device, problem.objective) for model, problem in pairs]
-    lowest, best, kept = math.inf, config.epochs, [copy.deepcopy(model.state_dict()) for model in models]
+    sign = -1.0 if problems[0].objective.larger_is_better else 1.0
+    lowest, best, kept = (math.inf, math.inf), 0, [copy.deepcopy(model.state_dict()) for model in models]
     with torch.random.fork_rng(every[0].generators):
         torch.manual_seed(config.seed)
         for number in range(config.epochs):
+            if number and time.monotonic() >= deadline:
+                break
             for i, (steps, problem) in enumerate(zip(every, problems, strict=True)):
                 _train_epoch(steps, problem, replace(config, seed=config.seed + i), number)
             if not choose:
+                best = number + 1
                 continue
-            total = sum(steps.evaluate(problem.validation)[0] for steps, problem in zip(every, problems, strict=True))
-            if total < lowest:
-                lowest, best = total, number + 1
+            found = [steps.evaluate(problem.validation) for steps, problem in zip(every, problems, strict=True)]
+            loss, metric = (math.fsum(values) for values in zip(*found, strict=True))
+            value = (loss if config.choose_by == "loss" or math.isnan(metric) else sign * metric, loss)
+            if value < lowest:
+                lowest, best = value, number + 1
                 for weights, model in zip(kept, models, strict=True):
-                    for name, value in model.state_dict().items():
-                        weights[name].copy_(value)
+                    for name, tensor in model.state_dict().items():
+                        weights[name].copy_(tensor)
             elif number + 1 - best >= config.patience:
                 break
     if choose:
