@@ -17,7 +17,7 @@ from demonet.degree.tasks import DegreeTasks
 from demonet.features import FeatureMap
 from demonet.features.views import Float, GraphView, NodeView, View
 from demonet.methods.base import Settings, at_least, register
-from demonet.methods.model import MOST_SECONDS, TASKS, Labelled, Model, OutOfTime
+from demonet.methods.model import MOST_SECONDS, TASKS, Labelled, Model, OutOfTimeError
 from demonet.nn.models import DegreeNetwork, GraphDEMONet, NodeDEMONet
 from demonet.nn.prepared import GraphUnion
 from demonet.options import Effort
@@ -171,7 +171,7 @@ class NetworkAverage(Model):
         config, choose = replace(made.train, seed=seed, epochs=epochs, **own), self.chosen is None
         best = fit_together(models, [problem] * len(models), config, choose=choose, deadline=labelled.deadline)
         if not choose and best < epochs:
-            raise OutOfTime(f"{self.name} has trained {best} of {epochs} epochs")
+            raise OutOfTimeError(f"{self.name} has trained {best} of {epochs} epochs")
         for number, model in enumerate(models):
             self.arrays |= {f"model.{number}.{name}": value.cpu().numpy() for name, value in model.state_dict().items()}
         if choose:
@@ -185,8 +185,9 @@ class NetworkAverage(Model):
     def _objective(self, metric: str | None = None) -> Objective:
         """Fitted; numbers are standardised already. AUC stands for metrics that ask which of two classes is meant."""
         outputs, task = self.facts["outputs"], self.facts["task"]
-        found = OBJECTIVES[task](metric="auc" if task == "classify" and metric and METRICS[metric].has_positive else metric)
-        found = replace(found, outputs=outputs)
+        if task == "classify" and metric and METRICS[metric].has_positive:
+            metric = "auc"
+        found = replace(OBJECTIVES[task](metric=metric or ""), outputs=outputs)
         return replace(found, mean=(0.0,) * outputs, scale=(1.0,) * outputs) if isinstance(found, Regress) else found
 
     def _model(self, seed: int) -> DegreeNetwork:

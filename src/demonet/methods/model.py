@@ -28,7 +28,7 @@ TASKS: tuple[Task, ...] = ("classify", "multilabel", "regress")
 ORDERED = 0.2  # share of the variance of log-degree between classes from which on they are taken as ordered
 
 
-class OutOfTime(DemonetError):
+class OutOfTimeError(DemonetError):
     """A fit that cannot be used has reached its deadline."""
 
 
