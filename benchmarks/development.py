@@ -210,13 +210,15 @@ def measure(problem: Problem, name: str, number: int, options: argparse.Namespac
         if row.weight:
             print(f"  {row.weight:.2f} {row.name} {row.seconds:.1f} + {row.refit_seconds:.1f} s", file=sys.stderr)
     val, test = split.val.numpy(), split.test.numpy()
-    assert found.strict_proba is not None and found.proba is not None
+    strict, refitted = found.strict_outputs, found.fitted_outputs
+    assert strict is not None
+    assert refitted is not None
     loss = find_metric("log-loss", "classify")
     scores = {
-        "validation": value_of(metric, "classify", y[val], found.strict_proba[val]),
-        "strict": value_of(metric, "classify", y[test], found.strict_proba[test]),
-        "refit": value_of(metric, "classify", y[test], found.proba[test]),
-        "log_loss": value_of(loss, "classify", y[test], found.proba[test]),
+        "validation": value_of(metric, "classify", y[val], strict[val]),
+        "strict": value_of(metric, "classify", y[test], strict[test]),
+        "refit": value_of(metric, "classify", y[test], refitted[test]),
+        "log_loss": value_of(loss, "classify", y[test], refitted[test]),
     }
     told = {"set": name, "split": number, "effort": options.effort, "metric": metric.name, "seconds": f"{seconds:.1f}"}
     return told | {key: f"{value:.4f}" for key, value in scores.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from demonet.methods.demonet_average import NetworkAverage
 from demonet.methods.forest import NodeForest, predict_trees, tree_arrays
 from demonet.methods.kernel_ridge import NodeKernel, OrderedLogit
 from demonet.methods.linear import Linear, OwnLinear
-from demonet.methods.model import CoarseSettings, ranks_by_degree
+from demonet.methods.model import CoarseSettings, OutOfTimeError, ranks_by_degree
 from demonet.methods.selection import item_losses
 from demonet.methods.wl_models import intersection, l1_distances
 
@@ -200,6 +201,36 @@ def test_histogram_distances_are_l1():
     np.testing.assert_allclose(
         intersection(rows["counts0"], rows["counts0"]), np.minimum(counts[:, None], counts).sum(-1)
     )
+
+
+def test_deep_networks_are_tried_where_many_nodes_are_labelled():
+    data = roles(motifs=300)
+    view, labelled = NodeView(data), labelled_of(data)
+    assert len(labelled.train) >= 1000
+    few = replace(labelled, train=labelled.train[:500])
+    deep = {"quick": set(), "standard": {"network-5"}, "best": {"network-5", "network-12"}}
+    for effort, wanted in deep.items():
+        shallow, found = (
+            {model.name for model in NetworkAverage.candidates(view, part, effort)} for part in (few, labelled)
+        )
+        assert found - shallow == wanted
+
+
+def test_a_network_that_is_chosen_by_a_metric_scales_its_scores_by_validation_loss():
+    data = roles()
+    view, labelled = NodeView(data), replace(labelled_of(data), metric="accuracy")
+    fitted = NetworkAverage(seeds=1, epochs=30, lr=0.05, choose_by="metric").fit_on(view, labelled)
+    losses = {}
+    for scale in (1.0, 0.5, 0.25):
+        fitted.chosen["scale"], before = scale, fitted.chosen["scale"]
+        losses[scale] = labelled.loss(fitted.outputs(view)[labelled.val], labelled.val)
+        fitted.chosen["scale"] = before
+    chosen = labelled.loss(fitted.outputs(view)[labelled.val], labelled.val)
+    assert chosen <= min(losses.values())
+    late = replace(labelled, deadline=0.0)
+    assert NetworkAverage(seeds=1, epochs=30).fit_on(view, late).chosen["epochs"] == 1
+    with pytest.raises(OutOfTimeError):
+        fitted.refit_on(view, late)
 
 
 def test_a_refitted_network_trains_for_the_chosen_number_of_epochs():
