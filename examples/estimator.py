@@ -20,5 +20,5 @@ print(f"best scheme {search.fit(people, side).best_params_['scheme']}, macro-F1 
 classifier.save("club.safetensors")  # weights and settings, no pickle; the graph is not included
 loaded = DEMONetClassifier.load("club.safetensors", graph=club)
 why = loaded.explain(8)
-print(f"person 8: {why.prediction} ({why.confidence:.3f}), most important edge {why.edges[0][:2]}")
+print(f"person 8: {why.prediction} ({why.confidence:.3f}), most of all because of {why.reasons[0].words}")
 print(f"score {why.network.score:.2f}, of which the degree-specific weights contribute {why.network.own:.2f}")

@@ -29,7 +29,7 @@ def test_nodes_on_a_gpu(options, tmp_path):
     loaded.model_.cpu()
     np.testing.assert_allclose(loaded.predict_proba(), fitted.predict_proba(), atol=1e-3)
     assert fitted.transform().shape[0] == data.num_nodes
-    assert fitted.explain(3, epochs=2).confidence == pytest.approx(fitted.predict_proba([3]).max(), abs=1e-3)
+    assert fitted.explain(3).confidence == pytest.approx(fitted.predict_proba([3]).max(), abs=1e-3)
 
 
 @ELSEWHERE

@@ -139,8 +139,6 @@ def test_shares_add_up(fitted):
     assert why.confidence == pytest.approx(model.predict_proba([7]).max())
     column = list(model.classes_).index(why.prediction) if model.transform().shape[1] > 1 else 0
     assert sum(why.shares.values()) == pytest.approx(model.transform([7])[0, column], abs=1e-4)
-    parts = why.network
-    assert parts.rest + parts.seed + parts.shared + parts.own + parts.interaction == pytest.approx(parts.score)
     graphs = families()[0]
     sets = fitted["kernel", "graphs"]
     np.testing.assert_allclose(sum(sets.shares(graphs).values()), sets.transform(graphs), atol=1e-4)
@@ -247,19 +245,29 @@ def test_what_auto_is(fitted):
     assert len(model.history_.train_loss) == model.history_.epochs
 
 
-def test_an_ensemble_is_explained_by_its_machine(fitted, tmp_path):
+def test_the_whole_ensemble_is_explained(fitted, tmp_path):
+    """Not one kernel machine in it: the prediction with a neighbour or a word, less that without."""
     model = fitted["auto", "nodes"]
-    member, weight = model.model_.machine_member()
-    assert 0 < weight <= 1
-    why = model.explain(7)
-    assert why.prediction == model.predict([7])[0]
-    assert why.confidence == pytest.approx(model.predict_proba([7]).max())
-    assert member.name in why.source
+    why, before = model.explain(7), model.predict_proba([7])[0]
+    assert why.confidence == pytest.approx(before.max())
     column = model.classes_.tolist().index(why.prediction)
-    decision = member.machine().decision_function(model.graph_, [7])[0]
-    assert sum(why.shares.values()) == pytest.approx(decision[column if len(decision) > 1 else 0], abs=1e-4)
+    assert {reason.kind for reason in why.reasons} >= {"column", "neighbour"}
+    strongest = next(reason for reason in why.reasons if reason.kind == "neighbour")
+    data, other = model.graph_.clone(), int(strongest.name)
+    source, target = data.edge_index
+    cut = ((source == 7) & (target == other)) | ((source == other) & (target == 7))
+    data.edge_index = data.edge_index[:, ~cut]
+    assert before[column] - model.predict_proba([7], graph=data)[0, column] == pytest.approx(strongest.effect)
     model.save(tmp_path / "m.safetensors")
-    assert DEMONetClassifier.load(tmp_path / "m.safetensors", model.graph_).explain(7) == why
+    again = DEMONetClassifier.load(tmp_path / "m.safetensors", model.graph_).explain(7)
+    assert [reason.name for reason in again.reasons] == [reason.name for reason in why.reasons]
+
+
+def test_graphs_are_explained(fitted):
+    graphs = families()[0]
+    why = fitted["auto", "graphs"].explain(graphs, 3)
+    assert (why.item, why.degree) == (3, graphs[3].num_nodes)
+    assert {reason.kind for reason in why.reasons} == {"node"}
 
 
 @pytest.mark.parametrize("most", [24, 2])

@@ -66,10 +66,10 @@ def test_graphs_with_tables_of_labels(tmp_path):
 def test_explanation():
     data, y = tagged()
     fitted = DEMONetClassifier(graph=data, **QUICK).fit(data.node_ids, y)
-    why, probability = fitted.explain(7, epochs=2), fitted.predict_proba([7])[0]
+    why, probability = fitted.explain(7), fitted.predict_proba([7])[0]
     assert why.prediction == probability.argmax()
     assert why.confidence == pytest.approx(probability.max(), abs=1e-5)
-    assert fitted.explain(7, epochs=2, output=1).confidence == pytest.approx(probability[1], abs=1e-5)
+    assert fitted.explain(7, output=1).confidence == pytest.approx(probability[1], abs=1e-5)
 
 
 def test_class_weights_need_classes():

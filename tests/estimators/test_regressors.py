@@ -102,13 +102,13 @@ def test_saved_and_loaded(columns, tmp_path):
 def test_explanations_are_in_the_users_units():
     regressor = DEMONetRegressor(**QUICK).fit(degrees(2))
     for output in (0, 1):
-        why = regressor.explain(7, epochs=3, output=output)
+        why = regressor.explain(7, output=output)
         assert why.prediction == pytest.approx(regressor.predict([7])[0, output], rel=1e-4)
         assert why.confidence is None
         parts = why.network
         assert parts.score == pytest.approx(why.prediction, rel=1e-4)
         assert parts.rest + parts.seed + parts.shared + parts.own + parts.interaction == pytest.approx(parts.score)
-        assert why.edges
+        assert why.reasons
     with pytest.raises(DemonetError, match="output=2"):
         regressor.explain(7, output=2)
 

@@ -107,7 +107,7 @@ def test_an_explanation_of_a_large_graph(large):
     data = GRAPH.clone()
     data.y = (DEGREE > 5).long()
     classifier = DEMONetClassifier(model="network", preset="default", epochs=2).fit(data)
-    found = classifier.explain(0, epochs=2)
+    found = classifier.explain(0)
     parts = found.network
     total = parts.rest + parts.seed + parts.shared + parts.own + parts.interaction
     assert parts.score == pytest.approx(total, abs=1e-4)

@@ -126,13 +126,15 @@ def test_a_ranking_is_sorted_and_cut(finished, tmp_path):
     folder, _, _ = finished
     expected = by_id(predict_run(folder / "run", folder / "edges.csv"))
     command = ["predict", str(folder / "run"), str(folder / "edges.csv"), "--out", str(tmp_path / "r.csv")]
-    assert CliRunner().invoke(app, [*command, "--rank", "c", "--top", "7"]).exit_code == 0
+    assert CliRunner().invoke(app, [*command, "--rank", "c", "--top", "7", "--reasons", "2"]).exit_code == 0
     with (tmp_path / "r.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     ranked = sorted(expected, key=lambda node: -expected[node][2])[:7]
     assert {row["node"] for row in rows} == set(ranked)
     assert [float(row["c"]) for row in rows] == sorted((float(row["c"]) for row in rows), reverse=True)
     assert all(row["part"] for row in rows)
+    assert all("neighbours together (+" in row["reasons"] for row in rows[:2])
+    assert {row["reasons"] for row in rows[2:]} == {""}
     for options, words in (({"rank": "x"}, "rank: .*'x'"), ({"top": 3}, "rank: ")):
         with pytest.raises(DemonetError, match=words):
             predict_run(folder / "run", folder / "edges.csv", **options)

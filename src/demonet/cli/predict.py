@@ -29,6 +29,7 @@ def predict(
     labels: Annotated[str | None, typer.Option(help="Labels that are new or corrected, by id.")] = None,
     rank: Annotated[str | None, typer.Option(help="Sort by the probability of this class.")] = None,
     top: Annotated[int | None, typer.Option(min=1, help="Write so many rows, ranked.")] = None,
+    reasons: Annotated[int, typer.Option(min=0, help="Say for so many rows what moved the answer.")] = 0,
     reading: Changes,
     excel: Annotated[
         bool, typer.Option("--excel", help="For spreadsheets: an apostrophe before names such as =A1.")
@@ -41,7 +42,8 @@ def predict(
     from demonet.runs.tables import check_table
 
     check_table(out, inputs=(edges, features, labels, *files_of(run)))
-    inputs, names, outputs = predict_run(run, edges, features, labels, rank=rank, top=top, **reading)
+    reading |= {"rank": rank, "top": top, "reasons": reasons}
+    inputs, names, outputs = predict_run(run, edges, features, labels, **reading)
     noun, known = inputs.kind.removesuffix("s"), inputs.known or (None, None)
     given = inputs.ids, names, outputs, inputs.task, *known
     write_predictions(out, noun, *given, rows=inputs.rows, reasons=inputs.reasons, excel=excel)

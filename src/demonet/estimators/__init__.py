@@ -4,6 +4,7 @@ from demonet.estimators.base import DEMONetEstimator
 from demonet.estimators.explain import Explanation, ScoreParts
 from demonet.estimators.graphs import DEMONetGraphClassifier, DEMONetGraphRegressor
 from demonet.estimators.nodes import DEMONetClassifier, DEMONetRegressor
+from demonet.estimators.reasons import Reason
 
 __all__ = [
     "DEMONetClassifier",
@@ -11,6 +12,7 @@ __all__ = [
     "DEMONetGraphRegressor",
     "DEMONetRegressor",
     "Explanation",
+    "Reason",
     "ScoreParts",
     "estimator_class",
 ]

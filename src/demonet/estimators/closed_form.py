@@ -21,14 +21,10 @@ from torch_geometric.data import Data
 
 from demonet.checks import labelled
 from demonet.closedform import DegreeEffect, KernelMachine
-from demonet.data.ids import ids_of
 from demonet.data.splits import Split
-from demonet.degree.count import count_degree
 from demonet.ensemble import Candidate, Ensemble, Progress
 from demonet.errors import DemonetError, DemonetWarning
-from demonet.estimators.explain import Explanation, ScoreParts
 from demonet.estimators.targets import Array, Targets
-from demonet.methods.closed_form import Kernel
 
 NETWORK_ONLY: tuple[str, ...] = ("preset", "scheme", "features", "hidden", "lr", "epochs", "patience", "class_weight")
 NETWORK_ONLY += ("loss", "batch_size", "neighbours")
@@ -266,17 +262,6 @@ class EnsembleModel(ClosedForm):
         """Refused: most members are not additive."""
         raise DemonetError("an ensemble has no additive shares", hint='use model="kernel"')
 
-    def machine_member(self) -> tuple[Kernel, float]:
-        """The kernel machine that weighs most among the members, and its weight."""
-        machines = [
-            (member, float(weight))
-            for weight, member in zip(self.ensemble.weights, self.ensemble.members, strict=True)
-            if isinstance(member, Kernel)
-        ]
-        if not machines:
-            raise DemonetError("the ensemble has no kernel machine among its members", hint='use model="kernel"')
-        return max(machines, key=lambda pair: pair[1])
-
     def machine_row(self) -> Candidate | None:
         """The row of the kernel machine that weighs most, or has the lowest loss, among the candidates."""
         rows = [
@@ -366,53 +351,6 @@ def everything(y: Tensor, seed: int) -> Split:
     """All labelled items for training."""
     none = torch.empty(0, dtype=torch.int64)
     return Split("all labelled", seed, labelled(y).nonzero().view(-1), none, none)
-
-
-def explain_shares(model: ClosedForm, data: Data, row: int, classes: Array | None, output: int | None) -> Explanation:
-    """The prediction for one node, with its score split into the terms of the kernel, exactly.
-
-    Of an ensemble, prediction and confidence are those of the average, and the score is that of the kernel machine
-    among its members for the same class.
-
-    Args:
-        model: A fitted kernel model, or an ensemble with a kernel machine.
-        data: The graph.
-        row: The index of the node.
-        classes: The names of the classes, None for a regression.
-        output: The class to explain, by index; the most probable if None.
-    """
-    source, rows = "", np.array([row])
-    outputs = model.outputs(data, rows)[0]
-    if output is not None and not 0 <= output < len(outputs):
-        raise DemonetError(f"output={output} of a model with {len(outputs)} outputs")
-    column = int(outputs.argmax()) if output is None else output
-    if isinstance(model, EnsembleModel):
-        member, weight = model.machine_member()
-        machine, place = member.machine(), int(np.searchsorted(member.arrays["seen"], column))
-        if place == len(member.arrays["seen"]) or member.arrays["seen"][place] != column:
-            raise DemonetError(f"output={column}: the kernel machine has not seen this class")
-        found, source = machine.shares(data, rows), f"{member.name}, weight {weight:.2f} in the ensemble"
-    else:
-        found, place = model.shares(data, rows), column
-    parts = {name: part[0] for name, part in found.items()}
-    shares = {name: float(part[place if len(part) > 1 else 0]) for name, part in parts.items()}  # ordered: one score
-    terms = {name: shares.get(name, 0.0) for name in ("seed", "shared")} | {"own": shares.get("degree", 0.0)}
-    score, interaction = sum(shares.values()), shares.get("map", 0.0)
-    rest = score - sum(terms.values()) - interaction
-    degree = int(count_degree(data.edge_index, int(data.num_nodes or 0))[row])
-    return Explanation(
-        node=ids_of(data)[row],
-        degree=degree,
-        task=str(degree),
-        prediction=float(outputs[column]) if classes is None else classes.tolist()[column],
-        confidence=None if classes is None else float(outputs[column]),
-        edges=[],
-        features=[],
-        network=ScoreParts(score, rest, **terms, interaction=interaction),
-        last_layer=None,
-        shares=shares,
-        source=source,
-    )
 
 
 def _with_labels(items: Any, y: Tensor) -> Any:

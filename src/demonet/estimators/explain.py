@@ -1,6 +1,7 @@
-r"""Explain the prediction for a node: the edges and features that mattered, and the terms of the score.
+r"""Explain the prediction for an item: the columns, edges and known labels that moved it, and the terms of the score.
 
-Every convolution is a sum of three terms (Eq. 5-7): :math:`W_0 x_v` (seed), :math:`W_g a_v` (shared) and
+The first are those of :mod:`demonet.estimators.reasons`, for every model. A network has the terms of Eq. 5 beside them:
+every convolution is a sum of three terms (Eq. 5-7): :math:`W_0 x_v` (seed), :math:`W_g a_v` (shared) and
 :math:`W_d a_v` (degree-specific), with :math:`a_v` the aggregated neighbourhood. The contribution of a term is found by
 setting it to zero in every convolution.
 """
@@ -10,20 +11,20 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.explain import Explainer, GNNExplainer
 from torch_geometric.utils import k_hop_subgraph
 
 from demonet.data.ids import ids_of
 from demonet.degree.count import count_degree
 from demonet.errors import DemonetError
-from demonet.estimators.targets import Array
-from demonet.features import FeatureMap
-from demonet.features.blocks import STRUCTURE_NAMES
+from demonet.estimators.closed_form import KernelModel
+from demonet.estimators.network import NetworkModel
+from demonet.estimators.reasons import Reason, explain_items
 from demonet.nn.conv import DEMOConv
 from demonet.nn.models import NodeDEMONet
 from demonet.nn.weights import DegreeWeights
@@ -32,22 +33,7 @@ from demonet.ops.sparse import sparse_rows
 from demonet.train.objective import Objective, Regress
 
 if TYPE_CHECKING:
-    from demonet.estimators.network import NetworkModel
-
-
-class Influence(NamedTuple):
-    """An edge by the ids of its ends, and how much its message matters, 0 to 1."""
-
-    source: Any
-    target: Any
-    importance: float
-
-
-class FeatureInfluence(NamedTuple):
-    """A feature column by name, and how much it matters in the whole neighbourhood, 0 to 1."""
-
-    name: str
-    importance: float
+    from demonet.estimators.core import Fitted
 
 
 @dataclass(frozen=True)
@@ -72,117 +58,99 @@ class ScoreParts:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why the prediction for one node is what it is.
+    """Why the prediction for one node or graph is what it is.
 
     Attributes:
-        node: Its id.
-        degree: Its degree.
-        task: The degrees that share its task, by name; ``"unseen"`` for a degree that was not seen in training.
+        item: The id of the node; of a graph its index.
+        degree: The degree of the node; of a graph its number of nodes.
         prediction: The class or label that is explained, or the value of a regression.
         confidence: The probability of that class or label; None for a regression.
-        edges: The messages that the score depends on, the most important first: all edges within as many hops as
-            there are convolutions, so also edges that do not touch the node.
-        features: The feature columns, the most important first, without those that are zero in the neighbourhood. The
-            importance is for the node and its neighbourhood together.
-        network: The score in parts, each term set to zero in the whole network.
+        reasons: What moved that probability or value, the largest effect first.
+        task: Of a network for nodes: the degrees that share its task, by name; ``"unseen"`` for a degree that was not
+            seen in training.
+        network: Of a network for nodes: the score in parts, each term set to zero in the whole network.
         last_layer: The score in parts of a degree-specific last layer, exact; None for other heads.
-        shares: With ``model="kernel"``, the score as an exact sum over the terms of the kernel; None for networks.
-            ``network`` has the same numbers, with bias, structure and constant in ``rest`` and what a nonlinear map
-            does not separate in ``interaction``; ``edges`` and ``features`` are empty.
-        source: With ``model="auto"``, the member that the score and its shares are those of; ``prediction`` and
-            ``confidence`` are those of the whole ensemble. Empty otherwise.
+        shares: With ``model="kernel"``, the score as an exact sum over the terms of the kernel.
     """
 
-    node: Any
+    item: Any
     degree: int
-    task: str
     prediction: Any
     confidence: float | None
-    edges: list[Influence]
-    features: list[FeatureInfluence]
-    network: ScoreParts
-    last_layer: ScoreParts | None
+    reasons: list[Reason]
+    task: str = ""
+    network: ScoreParts | None = None
+    last_layer: ScoreParts | None = None
     shares: dict[str, float] | None = None
-    source: str = ""
 
 
-def explain_node(
-    fitted: NetworkModel,
-    data: Data,
-    node: int,
-    classes: Array | None,
-    *,
-    epochs: int,
-    seed: int,
-    output: int | None = None,
-) -> Explanation:
-    """Explain the prediction for one node.
+def explain_item(fitted: Fitted, items: Data | Sequence[Data], row: int, output: int | None = None) -> Explanation:
+    """Explain the prediction for one item.
 
     Args:
-        fitted: A trained network for nodes.
-        data: The graph.
-        node: The index of the node.
-        classes: The names of the outputs, None for a regression.
-        epochs: Steps of the explainer.
-        seed: Seed of the explainer's initial masks.
-        output: The output to explain, by index; the one with the highest score if None.
+        fitted: A fitted model.
+        items: The graph, or the graphs.
+        row: The index of the node, or of the graph.
+        output: The output to explain, by index; the largest if None.
     """
-    objective = fitted.objective
-    if epochs < 1:
-        raise DemonetError(f"epochs={epochs} of the explainer is not at least 1")
-    if output is not None and not 0 <= output < objective.outputs:
-        raise DemonetError(f"output={output} of a model with {objective.outputs} outputs")
-    model = copy.deepcopy(fitted.network).cpu().eval()  # the explainer changes it; on a CPU a seed gives one result
-    assert isinstance(model, NodeDEMONet)
-    near, inputs, row = _surroundings(model, data, fitted.features.transform(data).cpu(), node)
-    with torch.no_grad():
-        scores = model(*inputs)[row].double()
-    column = int(scores.argmax()) if output is None else output
-    activated = float(objective.activate(scores[None])[0, column])
-    edge_mask, feature_mask = _masks(model, objective, inputs, row, column, epochs, seed)
-    ids = ids_of(data)
-    names = feature_names(fitted.features, ids)
-    source, target = near[inputs[1]].tolist()
-    edges = [Influence(ids[u], ids[v], m) for u, v, m in zip(source, target, edge_mask.tolist(), strict=True) if m > 0]
-    present = (inputs[0] != 0).any(0).nonzero().view(-1).tolist()
-    columns = [FeatureInfluence(names[j], float(feature_mask[j])) for j in present]
-    degree = count_degree(data.edge_index, int(data.num_nodes))[node].cpu()
-    last = last_layer_parts(model, inputs, row, column)
-    return Explanation(
-        node=ids[node],
-        degree=int(degree),
-        task=model.tasks.names()[int(model.tasks(degree.view(1)))],
-        prediction=activated if classes is None else classes.tolist()[column],
-        confidence=None if classes is None else activated,
-        edges=sorted(edges, key=lambda edge: -edge.importance),
-        features=sorted(columns, key=lambda feature: -feature.importance),
-        network=_in_units(network_parts(model, inputs, row, column), objective, column),
-        last_layer=None if last is None else _in_units(last, objective, column),
+    outputs, classes, model = fitted.outputs(items)[row], fitted.classes, fitted.model
+    if output is not None and not 0 <= output < len(outputs):
+        raise DemonetError(f"output={output} of a model with {len(outputs)} outputs")
+    column = int(outputs.argmax()) if output is None else output
+    reasons = fitted_reasons(fitted, items, [row], [column])[0]
+    parts: dict[str, Any] = {}
+    if isinstance(items, Data):
+        item, degree = ids_of(items)[row], int(count_degree(items.edge_index, int(items.num_nodes or 0))[row])
+        if isinstance(model, NetworkModel):
+            parts = _network_parts(model, items, row, column, degree)
+    else:
+        item, degree = row, int(items[row].num_nodes or 0)
+    if isinstance(model, KernelModel):
+        found = {name: part[0] for name, part in model.shares(items, np.array([row])).items()}
+        ordered = len(next(iter(found.values()))) == 1  # classes in an order have one score
+        parts["shares"] = {name: float(part[0 if ordered else column]) for name, part in found.items()}
+    value = float(outputs[column])
+    prediction = value if classes is None else classes.tolist()[column]
+    return Explanation(item, degree, prediction, None if classes is None else value, reasons, **parts)
+
+
+def fitted_reasons(
+    fitted: Fitted,
+    items: Data | Sequence[Data],
+    rows: Sequence[int],
+    outputs: Sequence[int],
+    names: Sequence[str] | None = None,
+    predictions: int | None = None,
+) -> list[list[Reason]]:
+    """What moved the predictions of some items, see :func:`~demonet.estimators.reasons.explain_items`."""
+    task, known = fitted.objective.task, fitted.model.known_targets(items)
+    return explain_items(
+        fitted.model.outputs,
+        items,
+        rows,
+        outputs,
+        names=names,
+        known=known,
+        classes=fitted.classes.tolist() if task == "classify" and fitted.classes is not None else None,
+        with_edges=not isinstance(fitted.model, NetworkModel) or not fitted.model.needs_fitted_graph,
+        predictions=predictions,
     )
 
 
-def feature_names(features: FeatureMap, ids: Sequence[Any]) -> list[str]:
-    """A name for every column: its block and its index in it, or the degree or the node that it stands for.
-
-    >>> from demonet.data.synthetic import cycle
-    >>> feature_names(FeatureMap("degree-onehot+adjacency").fit(cycle(3)), ["a", "b", "c"])
-    ['degree 2', 'degree unseen', 'adjacent to a', 'adjacent to b', 'adjacent to c']
-    """
-    names = []
-    for block, part in features.blocks.items():
-        if block == "degree-onehot":
-            names += [*(f"degree {d}" for d in part.arrays["degrees"].tolist()), "degree unseen"]
-        elif block == "adjacency":
-            names += [f"adjacent to {node}" for node in ids]
-        elif block == "structure":
-            radial = part.num_features - len(STRUCTURE_NAMES)
-            names += [*(f"degree-rbf {column}" for column in range(radial)), *STRUCTURE_NAMES]
-        else:
-            names += part.info.get("names") or [f"{block} {column}" for column in range(part.num_features)]
-    return names
+def _network_parts(fitted: NetworkModel, data: Data, node: int, column: int, degree: int) -> dict[str, Any]:
+    """The task of a node, and its score in parts."""
+    model = copy.deepcopy(fitted.network).cpu().eval()
+    assert isinstance(model, NodeDEMONet)
+    inputs, row = _surroundings(model, data, fitted.features.transform(data).cpu(), node)
+    last = last_layer_parts(model, inputs, row, column)
+    return {
+        "task": model.tasks.names()[int(model.tasks(torch.tensor([degree])))],
+        "network": _in_units(network_parts(model, inputs, row, column), fitted.objective, column),
+        "last_layer": None if last is None else _in_units(last, fitted.objective, column),
+    }
 
 
-def _surroundings(model: NodeDEMONet, data: Data, x: Tensor, node: int) -> tuple[Tensor, tuple[Tensor, ...], int]:
+def _surroundings(model: NodeDEMONet, data: Data, x: Tensor, node: int) -> tuple[tuple[Tensor, ...], int]:
     """The subgraph that the score of a node depends on: as many hops as there are convolutions.
 
     Every node in it whose degree matters has all its edges, so the score is that in the whole graph.
@@ -194,51 +162,7 @@ def _surroundings(model: NodeDEMONet, data: Data, x: Tensor, node: int) -> tuple
     rows = sparse_rows(x, near).to_dense() if is_sparse(x) else x[near]
     weight = data.get("edge_weight")
     inputs = (rows, inside) if weight is None else (rows, inside, weight.cpu()[mask])
-    return near, inputs, int(row)
-
-
-class _OneOutput(nn.Module):
-    """One column of the scores, for the explainer."""
-
-    def __init__(self, model: nn.Module, column: int) -> None:
-        super().__init__()
-        self.model, self.column = model, column
-
-    def forward(self, *inputs: Tensor, **options: Tensor) -> Tensor:
-        return self.model(*inputs, **options)[:, self.column : self.column + 1]
-
-
-def _masks(
-    model: NodeDEMONet,
-    objective: Objective,
-    inputs: tuple[Tensor, ...],
-    row: int,
-    column: int,
-    epochs: int,
-    seed: int,
-) -> tuple[Tensor, Tensor]:
-    """GNNExplainer's importance of each edge and of each feature column."""
-    x, edge_index, *weight = inputs
-    classify = objective.task == "classify"
-    explainer = Explainer(
-        model if classify else _OneOutput(model, column),
-        GNNExplainer(epochs=epochs),
-        explanation_type="phenomenon" if classify else "model",  # of the class asked for, not of the predicted one
-        node_mask_type="common_attributes",
-        edge_mask_type="object" if edge_index.size(1) else None,
-        model_config={
-            "mode": "multiclass_classification" if classify else "regression",
-            "task_level": "node",
-            "return_type": "raw",
-        },
-    )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        options = {"edge_weight": weight[0]} if weight else {}
-        options |= {"target": torch.full((x.size(0),), column)} if classify else {}
-        found = explainer(x, edge_index, index=row, **options)
-    edges = found.edge_mask.detach() if edge_index.size(1) else torch.empty(0)
-    return edges, found.node_mask.detach().view(-1)
+    return inputs, int(row)
 
 
 def _in_units(parts: ScoreParts, objective: Objective, column: int) -> ScoreParts:

@@ -17,6 +17,7 @@ from demonet.data.splits import Split
 from demonet.errors import DemonetError
 from demonet.estimators.base import DEMONetEstimator
 from demonet.estimators.core import fit_checked, num_attributes
+from demonet.estimators.explain import Explanation, explain_item
 from demonet.estimators.targets import Array, Classification, Regression, log_of, scattered
 from demonet.train.presets import preset
 
@@ -58,6 +59,17 @@ class GraphEstimator(DEMONetEstimator):
         """
         graphs = self._read_fitted(X)
         return self._framed(self.fitted_.embed(graphs), range(len(graphs)))
+
+    def explain(self, X: Any, index: int = 0, *, output: int | None = None) -> Explanation:
+        """What led to the prediction for one of the graphs: its columns and nodes, and how much each moved it.
+
+        Args:
+            X: Graphs.
+            index: The one to explain.
+            output: The class, label or target column to explain, by its index; by default the one with the highest
+                score.
+        """
+        return explain_item(self.fitted_, self._read_fitted(X), index, output)
 
     def shares(self, X: Any) -> dict[str, Array]:
         """The decision function of ``model="kernel"``, split exactly into the terms of the kernel.

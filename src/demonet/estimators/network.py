@@ -86,6 +86,9 @@ class NetworkModel:
             scores = embedding = self.network(graph)
         return self._activate(scores), embedding.cpu().numpy()
 
+    def known_targets(self, items: Any) -> None:
+        """A network reads no labels of neighbours."""
+
     def shares(self, items: Any, rows: Array | None = None) -> dict[str, Array]:
         """Refused: a network is not additive."""
         raise DemonetError("shares of a network", hint='use model="kernel"')

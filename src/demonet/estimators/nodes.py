@@ -22,10 +22,8 @@ from demonet.data.readers.parquet import is_frame
 from demonet.data.splits import Split
 from demonet.errors import DemonetError
 from demonet.estimators.base import DEMONetEstimator
-from demonet.estimators.closed_form import explain_shares
 from demonet.estimators.core import fit_checked
-from demonet.estimators.explain import Explanation, explain_node
-from demonet.estimators.network import NetworkModel
+from demonet.estimators.explain import Explanation, explain_item
 from demonet.estimators.targets import Array, Classification, Regression, log_of, scattered
 from demonet.train.presets import preset
 
@@ -109,25 +107,20 @@ class NodeEstimator(DEMONetEstimator):
         ids, y = _by_id(X, y, optional=True)
         return self._score(y, self.predict(ids, graph=graph), sample_weight)
 
-    def explain(self, node: Any, *, graph: Any = None, epochs: int = 100, output: int | None = None) -> Explanation:
-        """Which edges, features and terms of the network led to the prediction for one node.
+    def explain(self, node: Any, *, graph: Any = None, output: int | None = None) -> Explanation:
+        """What led to the prediction for one node: columns, neighbours and known labels, and how much each moved it.
 
-        With ``model="kernel"``, its ``shares`` are the terms of the kernel, which add up to the score exactly. With
-        ``model="auto"``, they are those of the kernel machine among the members, for the class that the ensemble
-        predicts; without a kernel machine, there is no explanation.
+        With ``model="kernel"``, its ``shares`` are the terms of the kernel, which add up to the score exactly; with
+        ``model="network"``, ``network`` has the terms of Eq. 5.
 
         Args:
             node: Its id.
             graph: Another graph than the fitted one.
-            epochs: Steps of PyG's GNNExplainer; its seed is ``random_state``.
             output: The class, label or target column to explain, by its index (for a class, in ``classes_``); by
                 default the one with the highest score.
         """
         data, rows = self._locate([node], graph)
-        model, classes, row = self.fitted_.model, self.fitted_.classes, int(rows[0])
-        if isinstance(model, NetworkModel):
-            return explain_node(model, data, row, classes, epochs=epochs, seed=self._seed(), output=output)
-        return explain_shares(model, data, row, classes, output)
+        return explain_item(self.fitted_, data, int(rows[0]), output)
 
     def shares(self, X: Any = None, *, graph: Any = None) -> dict[str, Array]:
         """The decision function of ``model="kernel"``, split exactly into the terms of the kernel.

@@ -16,8 +16,10 @@ from demonet.data.graph_set import GraphSet
 from demonet.data.values import is_number
 from demonet.distributed.store import is_store
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
-from demonet.estimators.closed_form import ClosedForm, EnsembleModel
+from demonet.estimators.closed_form import EnsembleModel
 from demonet.estimators.core import Fitted
+from demonet.estimators.explain import fitted_reasons
+from demonet.estimators.reasons import in_words
 from demonet.options import Reading
 from demonet.runs.evaluate import shown
 from demonet.runs.folder import load_estimator, load_run
@@ -37,6 +39,7 @@ def predict_run(
     *,
     rank: str | None = None,
     top: int | None = None,
+    reasons: int = 0,
     **reading: Any,
 ) -> tuple[Inputs, list[str], NDArray[np.float32]]:
     """Predict with a finished run: the inputs as read, the class names, and ``[items, classes]`` probabilities.
@@ -52,6 +55,7 @@ def predict_run(
             beside those that they were fitted on; nothing is fitted again.
         rank: The class, label or target column by whose output ``inputs.rows`` are sorted, the largest first.
         top: How many rows to list; without ``rank``, by the positive class or the only target.
+        reasons: For how many of the rows, from the first one on, ``inputs.reasons`` say what moved the answer.
         reading: What differs from the :class:`~demonet.runs.Reading` of the run, such as ``source="from"``.
     """
     run, inputs, fitted = _read(out, edges, features, reading, labels)
@@ -60,8 +64,12 @@ def predict_run(
         told = _add_labels(run, inputs, fitted) if labels is not None else ""
         outputs = fitted.outputs(inputs.data).astype(np.float32)
         told = ", ".join(filter(None, (_standing(run, fitted, inputs), told)))
-    rows = None if column is None else np.argsort(-outputs[:, column], kind="stable")[:top]
-    return replace(inputs, standing=told, rows=rows), run.class_names, outputs
+        rows = None if column is None else np.argsort(-outputs[:, column], kind="stable")[:top]
+        first = (np.arange(len(outputs)) if rows is None else rows)[:reasons]
+        explained = outputs[first].argmax(1) if column is None else np.full(len(first), column)
+        found = fitted_reasons(fitted, inputs.data, first.tolist(), explained.tolist(), run.columns) if reasons else []
+    words = tuple(map(in_words, found))
+    return replace(inputs, standing=told, rows=rows, reasons=words), run.class_names, outputs
 
 
 def embed_run(
@@ -121,9 +129,8 @@ def ranked_by(run: Run, rank: str | None) -> int:
 
 def _add_labels(run: Run, inputs: Inputs, fitted: Fitted) -> str:
     """Add labels that were read to those that the model knows, and say how many."""
-    data, file, known = inputs.data, inputs.files.get("labels"), None
-    if isinstance(data, Data) and isinstance(fitted.model, ClosedForm):
-        known = fitted.model.known_targets(data)
+    data, file = inputs.data, inputs.files.get("labels")
+    known = fitted.model.known_targets(data)
     if known is None or not isinstance(data, Data):
         problem = "the labels make no difference: no part of this model looks at known labels near a node"
         warn(DemonetWarning(problem, argument="labels", file=file, hint="fit with them"))
