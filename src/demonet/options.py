@@ -16,6 +16,7 @@ from demonet.errors import DemonetError, Hint
 
 Items = Literal["auto", "nodes", "graphs"]
 SelfLoops = Literal["drop", "keep"]
+Ids = Literal["auto", "int", "str"]
 Decimal = Literal[".", ","]
 Merge = Literal["sum", "mean", "max", "last"]
 Task = Literal["auto", "classify", "regress", "multilabel"]
@@ -82,6 +83,8 @@ class Reading:
         add_isolated: Whether ids that occur only in labels or features become isolated nodes; otherwise they are an
             error.
         self_loops: Whether self-loops are dropped or kept; None for the preset's choice.
+        ids: ``"int"``: numbers, so that ``007`` is 7; ``"str"``: text; ``"auto"``: as they are written.
+        header: Whether a table of edges starts with the names of its columns; None to recognise it.
     """
 
     items: Items = option("auto", "What has labels: nodes, or graphs.", READING)
@@ -97,6 +100,10 @@ class Reading:
     merge: Merge | None = option(None, "Weight of an edge listed several times.", READING)
     add_isolated: bool = option(False, "Add ids without an edge as nodes.", READING, flag="--add-isolated")
     self_loops: SelfLoops | None = option(None, "Default: the preset's choice.", READING)
+    ids: Ids = option("auto", "Ids are numbers (007 is 7), or text. Default: as they are written.", READING)
+    header: bool | None = option(
+        None, "Whether EDGES starts with names of columns. Default: recognised.", READING, flag="--header/--no-header"
+    )
 
     def __post_init__(self) -> None:
         check_choices(self)

@@ -139,7 +139,10 @@ def written(name, write, folder):
         yield path.read_bytes()
 
 
-@pytest.mark.parametrize("name", ["many-blanks.edgelist", "header.csv", "table.parquet", *NODES, *MATRICES])
+@pytest.mark.parametrize(
+    "name",
+    ["many-blanks.edgelist", "header.csv", "table.parquet", "sheet.xlsx", "base.db", "records.json", *NODES, *MATRICES],
+)
 def test_graphs(tmp_path, name):
     seeds = list(written(name, {**EDGES, **NODES, **MATRICES}[name], tmp_path))
     check_survives(read_graph, tmp_path / name, seeds)

@@ -345,20 +345,20 @@ def test_columns_of_edges_that_are_not_read_are_named(write):
 @pytest.mark.parametrize("value", ["2023-01-01 10:30:00", "1,5"])
 def test_a_header_above_dates_is_recognised(write, value):
     """Names of firms and a date: the first line was read as an edge whose weight is no number."""
-    path = write("e.csv", f"von;nach;datum\nFirma 1;Firma 2;{value}\nFirma 2;Firma 3;{value}\n")
-    with pytest.warns(DemonetWarning, match="'von, nach, datum' is read as a header"):
+    path = write("e.csv", f"zahler;empfanger;datum\nFirma 1;Firma 2;{value}\nFirma 2;Firma 3;{value}\n")
+    with pytest.warns(DemonetWarning, match="'zahler, empfanger, datum' is read as a header"):
         assert read_graph(path).num_nodes == 3
 
 
 def test_words_in_the_third_column_are_no_weights(write):
     """Without a number or date there may be no header: the error says how to name the columns if there is one."""
-    path = write("e.csv", "von;nach;art\nFirma 1;Firma 2;Kunde\nFirma 2;Firma 3;Kunde\n")
+    path = write("e.csv", "zahler;empfanger;art\nFirma 1;Firma 2;Kunde\nFirma 2;Firma 3;Kunde\n")
     with pytest.raises(DemonetError, match="'art' is not a number") as caught:
         read_graph(path)
-    assert "source='von' target='nach'" in str(caught.value)
+    assert "source='zahler' target='empfanger'" in str(caught.value)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert read_graph(path, source="von", target="nach").num_nodes == 3
+        assert read_graph(path, source="zahler", target="empfanger").num_nodes == 3
 
 
 def test_what_labels_leave_out_is_told_once(write):

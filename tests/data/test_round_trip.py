@@ -80,7 +80,7 @@ def check_written(drawn, name, write):
         warnings.filterwarnings("ignore", r"(?s).* skipped as a comment", DemonetWarning)  # counted, as it should be
         path = Path(folder) / name
         write(drawn, path)
-        check_same(drawn, read_graph(path, directed=drawn.directed, header=name == "header.csv"))
+        check_same(drawn, read_graph(path, directed=drawn.directed, header=name in ("header.csv", "sheet.xlsx")))
 
 
 @pytest.mark.parametrize("name", EDGES)

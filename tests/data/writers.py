@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,6 +69,11 @@ def _gzip(drawn: Drawn, path: Path) -> None:
     path.write_bytes(gzip.compress("\n".join(" ".join(map(str, row)) for row in drawn.rows()).encode()))
 
 
+def _sqlite(drawn: Drawn, path: Path) -> None:
+    with closing(sqlite3.connect(path)) as base:
+        drawn.frame().to_sql("edges", base, index=False)
+
+
 # Formats that list edges only know no isolated nodes; matrices know nodes by number only.
 EDGES: dict[str, Callable[[Drawn, Path], None]] = {
     "blanks.txt": _text(" "),
@@ -76,6 +83,9 @@ EDGES: dict[str, Callable[[Drawn, Path], None]] = {
     "gzip.txt.gz": _gzip,
     "header.csv": lambda drawn, path: drawn.frame().to_csv(path, index=False),
     "table.parquet": lambda drawn, path: drawn.frame().to_parquet(path),
+    "sheet.xlsx": lambda drawn, path: drawn.frame().to_excel(path, index=False),
+    "base.db": _sqlite,
+    "records.json": lambda drawn, path: drawn.frame().to_json(path, orient="records", double_precision=15),
 }
 NODES: dict[str, Callable[[Drawn, Path], None]] = {
     "graph.graphml": lambda drawn, path: nx.write_graphml(drawn.networkx(), path),

@@ -8,15 +8,15 @@ stored with the model, so that another table is encoded in the same way.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
-from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from demonet.data.readers.tables import Table, is_text
 from demonet.data.values import (
     as_number,
     calendar,
@@ -26,7 +26,7 @@ from demonet.data.values import (
     looks_like_time,
     read_dates,
     read_numbers,
-    two_readings,
+    tell_marks,
 )
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.options import Decimal
@@ -205,41 +205,30 @@ class Columns:
 
 
 class Attributes:
-    """The attribute columns of a table, as Arrow arrays.
+    """The attribute columns of a table.
 
     Args:
-        names: The name of each column.
-        columns: The columns.
-        named: Whether the names are those of the table, and not made up.
-        file: The file, for messages.
-        line: Gives the line of a row, for messages.
-        text: Gives a column as it is written: its type may be recognised, so that ``01`` is 1. Default: cast to text.
+        table: The table.
+        places: The positions of the columns.
         decimal: The decimal mark of numbers; None to recognise it.
     """
 
-    def __init__(
-        self,
-        names: Sequence[str],
-        columns: Sequence[Any],
-        *,
-        named: bool = True,
-        file: Path | None = None,
-        line: Callable[[int], int | None] | None = None,
-        text: Callable[[int], list[str | None]] | None = None,
-        decimal: Decimal | None = None,
-    ) -> None:
+    def __init__(self, table: Table, places: Sequence[int], decimal: Decimal | None = None) -> None:
         import pyarrow as pa
 
-        self.names, self.named, self.file, self.line, self.decimal = list(names), named, file, line, decimal
+        self.table, self.places, self.decimal = table, places, decimal
+        self.named, self.file = table.names is not None, table.file
+        self.names = [f"column {place + 1}" if table.names is None else table.names[place] for place in places]
+        columns = table.values(places)
         self.columns = [c.cast(c.type.value_type) if pa.types.is_dictionary(c.type) else c for c in columns]
         self.rows = len(columns[0]) if columns else 0
         self._marked: list[str] = []
-        self._text = text or (lambda place: self.columns[place].cast(pa.string()).to_pylist())
         self.texts, self.known, self.type = cache(self._texts), cache(self._known), cache(self._type)
 
     def _texts(self, place: int) -> list[str | None]:
-        """A column as text, None for missing values."""
-        return [None if text is None or is_missing(text) else text.strip() for text in self._text(place)]
+        """A column as it is written, so that ``01`` is not 1; None for missing values."""
+        (texts,) = self.table.columns([self.places[place]], ["text"])
+        return [None if is_missing(text) else text for text in texts]
 
     def _known(self, place: int) -> list[str]:
         """The distinct texts of a column."""
@@ -256,7 +245,7 @@ class Attributes:
             return "number"
         if types.is_temporal(kind):
             return "date" if types.is_timestamp(kind) or types.is_date(kind) else "time"
-        if not (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)):
+        if not is_text(kind):
             return "other"
         known = self.known(place)
         if not known or not all(map(looks_like_time, known)):
@@ -281,18 +270,16 @@ class Attributes:
             if not thousands or any(as_number(text, ",") is None for text in self.known(place)):
                 column = column.cast(pa.int8()) if self.type(place) == "flag" else column
                 return column.cast(pa.float64(), safe=False).to_numpy().astype(np.float64)
-        known = self.known(place)
-        mark = decimal_mark(known, self.decimal, self._table_mark if self.decimal is None else None)
-        if mark is None:
-            raise two_readings(next(text for text in known if "," in text), f"column {name!r}", file=self.file)
-        values, wrong = read_numbers(self.texts(place), mark)
+        values, wrong, marked = read_numbers(
+            self.texts(place), f"column {name!r}", decimal=self.decimal, table=self._table_mark, file=self.file
+        )
         if wrong.size:
             row = int(wrong[0])
             hint = Hint("correct it or leave the cell empty; {ignore} leaves the column out", ignore=name)
             text = str(self.texts(place)[row])
             raise DemonetError(f"{text[:60]!r} is not a number, in column {name!r}", **self.where(row), hint=hint)
-        if any(as_number(text) != as_number(text, mark) or "," in text for text in known):
-            self._marked.append(name)
+        if marked:
+            self._marked.append(repr(name))
         return values
 
     def days(self, place: int, day_first: bool) -> NDArray[np.float64]:
@@ -312,12 +299,11 @@ class Attributes:
 
     def where(self, row: int) -> dict[str, Any]:
         """The file, and the line of a row, for a message."""
-        return {"file": self.file, "line": None if self.line is None else self.line(row)}
+        return {"file": self.file, "line": self.table.line(row)}
 
     def tell_marks(self) -> None:
-        """Warn of columns whose numbers have other marks than a decimal point."""
-        if names := list(dict.fromkeys(self._marked)):
-            warn(DemonetWarning(f"decimal commas or thousands separators read in {_shown(names)}", file=self.file))
+        """Warn of columns whose numbers have other forms than a plain one with a decimal point."""
+        tell_marks(list(dict.fromkeys(self._marked)), self.file)
 
 
 def _learn(place: int, table: Attributes) -> ColumnEncoding:

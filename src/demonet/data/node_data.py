@@ -23,11 +23,11 @@ from demonet.data.ids import (
     warn_of_forms,
     without_missing,
 )
-from demonet.data.readers import format_of
+from demonet.data.readers.arrow import RecordTable
 from demonet.data.readers.base import ReadOptions
 from demonet.data.readers.tables import ID_KINDS, Table, id_place, place_of
 from demonet.data.rows import to_torch
-from demonet.data.values import as_integer, as_number, decimal_mark, is_missing, is_number, two_readings
+from demonet.data.values import as_integer, as_number, is_missing, is_number, is_plain, read_numbers, tell_marks
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.options import Decimal
 
@@ -155,19 +155,11 @@ def _check_numbers(table: Table, places: list[int], columns: list[list[str | Non
 
 def _with_points(column: list[str | None], decimal: Decimal | None, name: str, file: Path | None) -> list[str | None]:
     """A column of numbers with decimal commas or thousands separators in plain form; any other column as it is."""
-    texts = {text for text in column if text is not None and not is_missing(text)}
-    if all(map(is_number, texts)) and decimal != ",":
+    values, wrong, marked = read_numbers(column, name, decimal=decimal, file=file)
+    if wrong.size or not marked:
         return column
-    mark = decimal_mark(texts, decimal)
-    if mark is None:
-        raise two_readings(next(text for text in texts if "," in text), name, file=file)
-    numbers = {text: as_number(text, mark) for text in texts}
-    if None in numbers.values():
-        return column
-    plain = {text: text if is_number(text) and n == float(text) else f"{n:.15g}" for text, n in numbers.items()}
-    if any(text != other for text, other in plain.items()):
-        warn(DemonetWarning(f"decimal commas or thousands separators read in {name}", file=file))
-    return [text if text is None else plain.get(text, text) for text in column]
+    tell_marks([name], file)
+    return [text if text is None or is_plain(text, n) else f"{n:.15g}" for text, n in zip(column, values, strict=True)]
 
 
 def from_mapping(labels: Any) -> Labels:
@@ -226,15 +218,7 @@ class FeatureRows(_ById):
             left_out.add(place_of(table, options.label_column, "label_column"))
         places = [place for place in range(table.width) if place not in left_out]
         _check_width(table, places, "features")
-        given = Attributes(
-            [f"column {place + 1}" if table.names is None else table.names[place] for place in places],
-            table.values(places),
-            named=table.names is not None,
-            file=table.file,
-            line=table.line,
-            text=lambda place: table.columns([places[place]], ["text"])[0],
-            decimal=options.decimal,
-        )
+        given = Attributes(table, places, options.decimal)
         columns = options.columns or Columns.learn(given)
         return cls(ids, columns.encode(given), table, columns=columns)
 
@@ -298,32 +282,9 @@ def from_attributes(
     names: Sequence[str], values: Sequence[Sequence[Any]], nodes: Ids, learned: Columns | None, file: Path | None
 ) -> FeatureRows:
     """Features from node attributes of a graph, each with one value per node in the order of the nodes."""
-    import pyarrow as pa
-
-    columns = []
-    for name, column in zip(names, values, strict=True):
-        plain = [None if is_missing(value) else value for value in column]
-        if len({type(value) for value in plain if value is not None}) > 1:  # 1 and 1.5, or 1 and 'a'
-            numeric = all(
-                value is None or (isinstance(value, int | float) and not isinstance(value, bool)) for value in plain
-            )
-            plain = [None if value is None else float(value) if numeric else str(value) for value in plain]
-        try:
-            columns.append(pa.chunked_array([pa.array(plain)]))
-        except (pa.ArrowException, TypeError) as error:
-            raise DemonetError(f"node attribute {name!r} is neither numbers nor text: {error}", file=file) from None
-    given = Attributes(names, columns, file=file)
+    given = Attributes(RecordTable(values, file, names=names), range(len(names)))
     learned = learned or Columns.learn(given)
     return FeatureRows(nodes, learned.encode(given), file=file, columns=learned)
-
-
-def open_table(content: bytes, path: Path, header: bool | None = None, words: bool = False) -> Table:
-    """The table of a file, by its suffix."""
-    table = format_of(path).table
-    if table is None:
-        hint = "use .csv, .tsv or .parquet"
-        raise DemonetError(f"a table is expected, not a {path.suffix} file", file=path, hint=hint)
-    return table(content, path, header, words)
 
 
 def from_matrix_rows(matrix: Any, nodes: Ids, file: Path | None = None, columns: Columns | None = None) -> FeatureRows:

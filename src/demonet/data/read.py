@@ -42,13 +42,12 @@ from demonet.data.node_data import (
     from_mapping,
     from_matrix_rows,
     from_sequence,
-    open_table,
 )
-from demonet.data.readers import TEXT, format_of
+from demonet.data.readers import TEXT, format_of, open_table
+from demonet.data.readers.arrow import FrameTable, is_frame
 from demonet.data.readers.base import MASKS, InputFiles, Listing, ReadOptions
 from demonet.data.readers.graphml import from_data, from_networkx
 from demonet.data.readers.matrix import from_matrix
-from demonet.data.readers.parquet import FrameTable, is_frame
 from demonet.data.readers.tables import Kind, Table, edge_columns, place_of, read_edges
 from demonet.data.readers.tu import read_tu
 from demonet.data.values import number_value

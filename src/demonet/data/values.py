@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from demonet.errors import DemonetError, Hint
+from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.options import Decimal
 
 Texts = Sequence[str | None]
@@ -105,18 +106,45 @@ def decimal_mark(texts: Iterable[str], given: Decimal | None = None, table: Deci
     return None if any("," in text for text in texts) else "."
 
 
-def read_numbers(texts: Texts, decimal: Decimal) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """The numbers, NaN for missing ones, and the rows whose text is no number."""
-    known = {text: as_number(text.strip(), decimal) for text in set(texts) if text is not None and not is_missing(text)}
+def read_numbers(
+    texts: Texts, column: str, *, decimal: Decimal | None = None, table: Decimal | None = None, file: Path | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.int64], bool]:
+    """The numbers of a column, with the decimal mark that fits all of them; an error if two do.
+
+    Args:
+        texts: The column.
+        column: Its name, for the error.
+        decimal, table: As in :func:`decimal_mark`.
+        file: The file, for the error.
+
+    Returns:
+        The numbers, NaN for missing ones; the rows whose text is no number; whether a number has another form than a
+        plain one with a decimal point.
+    """
+    plain = {text: text.strip() for text in set(texts) if text is not None and not is_missing(text)}
+    mark = decimal_mark(plain.values(), decimal, table)
+    if mark is None:
+        text = next(text for text in plain.values() if "," in text)
+        hint = Hint(f"{{decimal}} reads {as_number(text, ','):g}, a decimal point {as_number(text):g}", decimal=",")
+        raise DemonetError(f"{text!r} in {column}: decimals or thousands?", file=file, hint=hint)
+    known = {text: as_number(stripped, mark) for text, stripped in plain.items()}
     found = [None if text is None else known.get(text) for text in texts]
     wrong = [row for row, text in enumerate(texts) if found[row] is None and text in known]
-    return np.array([np.nan if value is None else value for value in found], np.float64), np.array(wrong, np.int64)
+    values = np.array([np.nan if value is None else value for value in found], np.float64)
+    marked = any(value is not None and not is_plain(plain[text], value) for text, value in known.items())
+    return values, np.array(wrong, np.int64), marked
 
 
-def two_readings(text: str, column: str, **where: Any) -> DemonetError:
-    """The error of a column whose numbers may be read in two ways."""
-    hint = Hint(f"{{decimal}} reads {as_number(text, ','):g}, a decimal point {as_number(text):g}", decimal=",")
-    return DemonetError(f"{text!r} in {column}: decimals or thousands?", **where, hint=hint)
+def is_plain(text: str, value: float) -> bool:
+    """Whether a text is this number in its plain form, or is missing."""
+    return value != value or (is_number(text) and float(text) == value)
+
+
+def tell_marks(columns: Sequence[str], file: Path | None) -> None:
+    """Warn of columns whose numbers have other forms than a plain one with a decimal point."""
+    if columns:
+        message = f"decimal commas or thousands separators read in {', '.join(columns)}"
+        warn(DemonetWarning(message, file=file))
 
 
 def looks_like_time(text: str) -> bool:

@@ -18,7 +18,7 @@ from torch_geometric.data import Data
 
 from demonet.data.ids import Numbering, id_at, ids_of, make_ids
 from demonet.data.read import read_graph
-from demonet.data.readers.parquet import is_frame
+from demonet.data.readers.arrow import is_frame
 from demonet.data.splits import Split
 from demonet.errors import DemonetError
 from demonet.estimators.base import DEMONetEstimator

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demonet.atomic import check_file, is_stream, replacing
-from demonet.data.readers.excel import import_openpyxl
+from demonet.data.readers.base import split_table
+from demonet.data.readers.records import import_openpyxl
 from demonet.data.values import as_integer
 from demonet.errors import DemonetError
 
@@ -166,7 +167,7 @@ def check_table(path: Path, inputs: Iterable[str | Path | None] = (), *, also: S
         raise DemonetError(f"unknown suffix {path.suffix!r}", argument="out", file=path, hint=hint)
     if suffix == ".xlsx":
         import_openpyxl(path)
-    check_file(path, inputs=inputs)
+    check_file(path, inputs=[name and split_table(Path(name))[0] for name in inputs])
 
 
 def write_table(path: Path, columns: Sequence[Column]) -> None:

@@ -10,12 +10,11 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from demonet.checks import check_memory
-from demonet.data.columns import Columns
 from demonet.data.ids import Ids
 from demonet.errors import DemonetError
 from demonet.options import Column, Reading
@@ -27,6 +26,20 @@ MAX_LINE = 1 << 24
 _LARGE_TEXT, _LARGE_MATRIX = 1 << 26, 1 << 28
 _MAX_EXPANSION = 100
 _COPIES = 3  # of its content, that reading a file needs at least
+
+
+_BINARY = {
+    b"PK\x03\x04": "if it is a workbook, name it .xlsx, or save it as .csv",
+    b"\xd0\xcf\x11\xe0": "an old Excel file? save it as .xlsx or .csv",
+    b"SQLite format 3\0": "a SQLite database: name it .db",
+    b"PAR1": "a Parquet file: name it .parquet",
+}
+
+
+def split_table(path: Path) -> tuple[Path, str | None]:
+    """The file, and the table in it that is named behind a ``#``, as in ``bank.xlsx#Customers``."""
+    file, _, table = str(path).partition("#")
+    return (Path(file), table) if table and not path.exists() and Path(file).is_file() else (path, None)
 
 
 class InputFiles:
@@ -48,7 +61,7 @@ class InputFiles:
 
     def read_folder(self, folder: Path, suffixes: tuple[str, ...]) -> dict[str, bytes]:
         """The content of the files whose names end in one of the suffixes, in any case, by name without ``.gz``."""
-        total, members = hashlib.sha256(), {}
+        total, members = hashlib.sha256(), dict[str, bytes]()
         for path in sorted(folder.iterdir()):
             if not path.is_file():
                 continue
@@ -59,9 +72,11 @@ class InputFiles:
                 for chunk in _chunks(path):
                     total.update(chunk)
                 continue
-            raw = _open(path)
+            raw, member = _open(path), name[: -len(suffix)] + suffix
             total.update(raw)
-            members[name[: -len(suffix)] + suffix] = _content(raw, path)
+            content = _content(raw, path)
+            if members.setdefault(member, content) != content:
+                raise DemonetError("there is another file of this name, with other content", file=path)
         self.checksums[folder] = total.hexdigest()
         return members
 
@@ -71,7 +86,8 @@ def as_text(content: bytes, path: Path) -> bytes:
     content = content.removeprefix(b"\xef\xbb\xbf")
     at = content.find(b"\0")
     if at >= 0:
-        hint = "a text file is expected; save UTF-16 as UTF-8"
+        kinds = (advice for start, advice in _BINARY.items() if content.startswith(start))
+        hint = next(kinds, "a text file is expected; save UTF-16 as UTF-8")
         raise DemonetError(f"binary file: byte {at} is zero", file=path, hint=hint)
     return content
 
@@ -147,16 +163,15 @@ class ReadOptions(Reading):
 
     Args:
         weight: Also False, for no weights.
-        ids, header, matrix: As in :func:`~demonet.data.read_graph`.
-        columns: How a table of features is encoded, as learned from another one.
+        matrix: As in :func:`~demonet.data.read_graph`.
+        columns: How a table of features is encoded, as learned from another one: a
+            :class:`~demonet.data.columns.Columns`.
         check_label: What is wrong with a label, if anything; the error names its line.
     """
 
     weight: Column | bool | None = None
-    ids: Literal["auto", "int", "str"] = "auto"
-    header: bool | None = None
     matrix: str | None = None
-    columns: Columns | None = None
+    columns: Any = None
     check_label: Callable[[Any], str | None] | None = None
 
     @property
@@ -166,10 +181,11 @@ class ReadOptions(Reading):
 
 
 def _open(path: Path) -> bytes:
+    file, _ = split_table(path)
     try:
-        if path.is_file():
-            check_memory(_COPIES * path.stat().st_size, "reading it", file=path)
-        return path.read_bytes()
+        if file.is_file():
+            check_memory(_COPIES * file.stat().st_size, "reading it", file=path)
+        return file.read_bytes()
     except FileNotFoundError:
         raise DemonetError("no such file", file=path) from None
     except (OSError, ValueError) as error:  # ValueError: a name that no file can have

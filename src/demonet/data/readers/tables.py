@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
 
 from demonet.data.ids import Coded, Ids, id_at
 from demonet.data.readers.base import Listing, ReadOptions
-from demonet.data.values import as_number, is_number, looks_like_time
+from demonet.data.values import (
+    as_number,
+    is_integer,
+    is_missing,
+    is_number,
+    looks_like_time,
+    read_numbers,
+    tell_marks,
+)
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.options import Column, Decimal
 
 _ENDS = [("source", "target"), ("src", "dst"), ("from", "to"), ("von", "nach"), ("citing", "cited")]
+_FIRST_NAMES = {"source", "src", "from", "node", "node_id", "id", "graph", "graph_id"}
+_NAMES = {"source", "target", "node", "node_id"}  # at any place
+SAMPLE = 50  # rows that decide on the separator, on the header, and on what a column has
 _FEW = 20  # values of a column that is rather a category than an end of an edge
 Kind = Literal["id", "int id", "str id", "number", "text"]
 
@@ -30,6 +43,7 @@ class Table(ABC):
         width: The number of columns.
         guessed: Whether the header was recognised by its content alone.
         decimal: The decimal mark of numbers that are text; None to recognise it.
+        twins: By position, two values of a column that differ only in their type, such as ``1 and '1'``.
     """
 
     file: Path | None = None
@@ -37,14 +51,15 @@ class Table(ABC):
     width: int
     guessed: bool = False
     decimal: Decimal | None = None
+    twins: Mapping[int, str] = MappingProxyType({})
 
     @abstractmethod
+    def arrow(self, places: Sequence[int]) -> Iterator[Any]:
+        """The columns at these positions as Arrow arrays, as they are written, null for empty cells; none is kept."""
+
     def values(self, places: Sequence[int]) -> list[Any]:
-        """The columns at these positions as Arrow arrays, nulls where a value is missing."""
-
-    @abstractmethod
-    def _arrow(self, places: Sequence[int], kinds: Sequence[Kind]) -> Iterator[Any]:
-        """The columns at these positions as Arrow arrays of types that suit the kinds; none is kept."""
+        """The columns at these positions as Arrow arrays with the types of their values."""
+        return list(self.arrow(places))
 
     def line(self, row: int) -> int | None:
         """The line of the file that holds a row, if the file has lines."""
@@ -54,15 +69,19 @@ class Table(ABC):
         """Read the first row as a header, because no edge has its id."""
         raise NotImplementedError
 
+    def drop_header(self) -> None:
+        """Read the header as the first row."""
+        raise NotImplementedError
+
     def error(self, problem: str, row: int, hint: str | None = None) -> DemonetError:
         """An error that names the line of a row, or the row."""
         line = self.line(row)
         problem = f"{problem}, row {row}" if line is None else problem
         return DemonetError(problem, file=self.file, line=line, hint=hint)
 
-    @abstractmethod
     def sample(self, place: int) -> list[str]:
         """The first values of a column as text, without missing ones."""
+        return [str(value) for value in next(self.arrow([place]))[:SAMPLE].to_pylist() if not is_missing(value)]
 
     def described(self, places: Sequence[int]) -> str:
         """Columns with some of their values, for a question to the user."""
@@ -76,12 +95,15 @@ class Table(ABC):
     def columns(self, places: Sequence[int], kinds: Sequence[Kind]) -> list[Any]:
         """The columns at these positions: `Ids` for an id, float64 for a number, a list of str or None for text."""
         found: list[Any] = []
-        arrow = self._arrow(places, kinds)
+        arrow = self.arrow(places)
         for place, kind in zip(places, kinds, strict=True):
             column = next(arrow)
+            if kind != "number" and place in self.twins:
+                problem = f"values that differ only in their type, such as {self.twins[place]}, in {self.named(place)}"
+                raise DemonetError(problem, file=self.file)
             if kind != "text" and column.null_count:
                 raise self.error(f"{self.named(place)} is empty", _first(column.is_null().to_numpy()))
-            values = convert(column, kind, self.file)
+            values = self._converted(column, kind, place)
             del column  # Arrow's copy, before the next column is read
             release()
             if kind == "number" and not np.isfinite(values).all():
@@ -93,6 +115,99 @@ class Table(ABC):
             if isinstance(ids, Coded) and (blank := ids.codes == ids.code("")).any():
                 raise self.error(f"{self.named(place)} is blank", _first(blank))
         return found
+
+    def _converted(self, column: Any, kind: Kind, place: int) -> Any:
+        """An Arrow column without nulls (unless text) as integer ids, numbers or text; string ids are a dictionary."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        text = is_text(column.type)
+        try:
+            if kind == "text":
+                return pc.utf8_trim_whitespace(column.cast(pa.large_string())).to_pylist()
+            if kind == "number":
+                return self._numbers(column, place) if text else column.cast(pa.float64()).to_numpy()
+            if kind == "id" and text and (numbers := _as_integers(column)) is not None:
+                return numbers
+            if kind == "int id" and text:
+                return self._integers(column, place)
+            if pa.types.is_integer(column.type) and kind != "str id":
+                return column.cast(pa.int64()).to_numpy()
+            if kind == "int id" or not (pa.types.is_integer(column.type) or text):
+                problem = f"node ids have type {column.type}, in {self.named(place)}"
+                raise DemonetError(problem, file=self.file, hint="use integers or strings")
+            return column.cast(pa.string()).dictionary_encode()
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise DemonetError(f"a column cannot be read: {error}", file=self.file) from None
+
+    def _integers(self, column: Any, place: int) -> Any:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        try:
+            return pc.utf8_trim_whitespace(column).cast(pa.int64()).to_numpy()
+        except pa.ArrowInvalid:
+            texts = enumerate(column.to_pylist())
+            row, text = next((row, text) for row, text in texts if not is_integer(text))
+            raise self._no_number(f"{short(text.strip())} is not an integer, in {self.named(place)}", row) from None
+
+    def _numbers(self, column: Any, place: int) -> Any:
+        """Texts as numbers, with the decimal mark that fits all of them."""
+        import pyarrow as pa
+
+        if self.decimal != ",":
+            with suppress(pa.ArrowInvalid):
+                return column.cast(pa.float64()).to_numpy()
+        texts = column.to_pylist()
+        values, _, marked = read_numbers(texts, self.named(place), decimal=self.decimal, file=self.file)
+        for row in np.flatnonzero(np.isnan(values)).tolist():
+            if not is_number(texts[row]):  # nan is a number, but not a finite one
+                raise self._no_number(f"{short(texts[row].strip())} is not a number, in {self.named(place)}", row)
+        tell_marks([self.named(place)] if marked else [], self.file)
+        return values
+
+    def _no_number(self, problem: str, row: int) -> DemonetError:
+        """The error of a cell; the first line may be a header that was not recognised."""
+        first = [str(value) for value in self.first_row()] if row == 0 and self.names is None else []
+        template = "if this line is a header, name the columns: {source} {target}"
+        hint = Hint(template, source=first[0], target=first[1]) if len(first) > 1 else None
+        return self.error(problem, row, hint)
+
+    def first_row(self) -> Sequence[Any]:
+        """The first row."""
+        return [column[0].as_py() for column in self.arrow(range(self.width))]
+
+
+def usual_header(fields: Sequence[str]) -> bool:
+    """Whether a line has usual names of columns: for the ends of an edge, or for a node or a graph."""
+    names = [field.lower() for field in fields]
+    return names[0] in _FIRST_NAMES or not _NAMES.isdisjoint(names) or any({u, v} <= set(names) for u, v in _ENDS)
+
+
+def values_below(columns: Sequence[Any], words: bool, marks: bool) -> bool:
+    """Whether a line of words above these columns is a header, because below there are values.
+
+    There are integers in the first column, unless ids are known to be ``words``, or numbers, dates or times in another.
+    With words alone, the first line may be an edge like the others.
+
+    Args:
+        columns: Arrow arrays of the types that were recognised.
+        words: Whether ids are known to be strings.
+        marks: Whether numbers may have decimal commas.
+    """
+    import pyarrow as pa
+
+    def has_values(column: Any) -> bool:
+        kind = column.type
+        if is_text(kind) and marks:
+            return has_numbers([text.strip() for text in column.to_pylist() if text is not None])
+        return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind))
+
+    first, *others = columns
+    whole = not words and pa.types.is_integer(first.type) and first.null_count == 0
+    return whole or any(map(has_values, others))
 
 
 def check_names(names: Sequence[str], file: Path | None, line: int | None = None) -> None:
@@ -108,6 +223,11 @@ def _first(mask: np.ndarray) -> int:
     return int(np.flatnonzero(mask)[0])
 
 
+def short(text: str) -> str:
+    """A text for a message."""
+    return repr(text[:60]) + ("..." if len(text) > 60 else "")
+
+
 def place_of(table: Table, column: str | int, argument: str) -> int:
     """The position of a column, given by name or by position in ``argument``."""
     if isinstance(column, str):
@@ -119,29 +239,6 @@ def place_of(table: Table, column: str | int, argument: str) -> int:
         hint = f"there are {table.width} columns, counted from 0"
         raise DemonetError(f"no column {column}", argument=argument, file=table.file, hint=hint)
     return column
-
-
-def convert(column: Any, kind: Kind, file: Path | None) -> Any:
-    """An Arrow column without nulls (unless text) as integer ids, numbers or text; string ids are a dictionary."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    try:
-        if kind == "text":
-            return pc.utf8_trim_whitespace(column.cast(pa.large_string())).to_pylist()
-        if kind == "number":
-            return column.cast(pa.float64()).to_numpy()
-        if kind == "id" and _is_string(column.type) and (numbers := _as_integers(column)) is not None:
-            return numbers
-        if pa.types.is_integer(column.type) and kind != "str id":
-            return column.cast(pa.int64()).to_numpy()
-        if kind == "int id" or not (pa.types.is_integer(column.type) or _is_string(column.type)):
-            raise DemonetError(f"node ids have type {column.type}", file=file, hint="use integers or strings")
-        return column.cast(pa.string()).dictionary_encode()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise DemonetError(f"a column cannot be read: {error}", file=file) from None
 
 
 def _as_integers(column: Any) -> np.ndarray | None:
@@ -190,10 +287,11 @@ def release() -> None:
     pa.default_memory_pool().release_unused()
 
 
-def _is_string(type_: Any) -> bool:
-    import pyarrow as pa
+def is_text(kind: Any) -> bool:
+    """Whether an Arrow type is text."""
+    import pyarrow.types as types
 
-    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
 def edge_columns(table: Table, options: ReadOptions, skip: int | None = None) -> list[int]:
@@ -230,22 +328,41 @@ def edge_columns(table: Table, options: ReadOptions, skip: int | None = None) ->
 
 def read_edges(table: Table, options: ReadOptions) -> Listing:
     """The edges of a table."""
-    if table.guessed:
-        first = ", ".join(table.names or [])
-        hint = Hint("{header} reads it as an edge", header=False)
-        warn(DemonetWarning(f"{first!r} is read as a header", file=table.file, hint=hint))
     table.decimal = options.decimal
-    places = edge_columns(table, options)
+    guessed = options.source is None and options.target is None and not _usual_ends(table)
+    places, columns = _edges(table, options)
+    if guessed and table.names is not None and options.header is None and isinstance(columns[0], Coded):
+        if _header_is_edge(table, places, columns):
+            table.drop_header()
+            places, columns = _edges(table, options)
+        else:
+            table.guessed = True
+    if table.guessed and table.names is not None:
+        hint = Hint("{header} reads it as an edge", header=False)
+        warn(DemonetWarning(f"{', '.join(table.names)!r} is read as a header", file=table.file, hint=hint))
     if options.weight is None:
         _tell_unused(table, places)
-    guessed = options.source is None and options.target is None and not _usual_ends(table)
-    kind = ID_KINDS[options.ids]
-    columns = table.columns(places, [kind, kind, "number"][: len(places)])
     if table.names is None:
         _check_first_edge(table.file, columns[0], columns[1])
     elif guessed and table.width > len(places):
         _check_values(table, places, columns)
     return Listing(columns[0], columns[1], columns[2] if len(places) > 2 else None, file=table.file)
+
+
+def _edges(table: Table, options: ReadOptions) -> tuple[list[int], list[Any]]:
+    places, kind = edge_columns(table, options), ID_KINDS[options.ids]
+    return places, table.columns(places, [kind, kind, "number"][: len(places)])
+
+
+def _header_is_edge(table: Table, places: Sequence[int], ends: Sequence[Any]) -> bool:
+    """Whether the line that was taken for a header is an edge between words: another edge has one of them."""
+    names = [(table.names or [])[place] for place in places[:2]]
+    again = next((name for name in names for ids in ends[:2] if isinstance(ids, Coded) and ids.code(name) >= 0), None)
+    if again is None:
+        return False
+    problem = f"{', '.join(names)!r} is read as an edge, because {again!r} is a node of other edges"
+    warn(DemonetWarning(problem, file=table.file, hint=Hint("{header} reads it as a header", header=True)))
+    return True
 
 
 def _usual_ends(table: Table) -> list[int]:
@@ -258,7 +375,7 @@ def _is_measure(table: Table, place: int) -> bool:
     """Whether a column has dates or times or, beside other columns, decimals: these are never the end of an edge."""
     texts = table.sample(place)
     decimals = table.width > 2 and any("." in text or "," in text for text in texts)
-    numbers = decimals and _has_numbers(texts)
+    numbers = decimals and has_numbers(texts)
     return numbers or (bool(texts) and all(map(looks_like_time, texts)))
 
 
@@ -288,13 +405,14 @@ def _tell_unused(table: Table, used: Sequence[int]) -> None:
     left = {place: name for place, name in enumerate(table.names or []) if place not in used}
     if left:
         shown = ", ".join(map(repr, list(left.values())[:5])) + (", ..." if len(left) > 5 else "")
-        amounts = (name for place, name in left.items() if _has_numbers(table.sample(place)))
+        amounts = (name for place, name in left.items() if has_numbers(table.sample(place)))
         name = next(amounts, None) if len(used) == 2 else None
         hint = None if name is None else Hint("{weight} reads weights from a column", weight=name)
         warn(DemonetWarning(f"not used: {shown}", file=table.file, hint=hint))
 
 
-def _has_numbers(texts: Sequence[str]) -> bool:
+def has_numbers(texts: Sequence[str]) -> bool:
+    """Whether all texts are numbers, with one decimal mark or the other."""
     return all(as_number(text) is not None or as_number(text, ",") is not None for text in texts)
 
 

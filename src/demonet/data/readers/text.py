@@ -14,28 +14,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
-import numpy as np
-
 from demonet.data.readers.base import as_lines, numbered_lines
-from demonet.data.readers.tables import Kind, Table, check_names, release
-from demonet.data.values import (
-    MISSING,
-    as_number,
-    decimal_mark,
-    is_integer,
-    is_missing,
-    is_number,
-    read_numbers,
-    two_readings,
-)
-from demonet.errors import DemonetError, DemonetWarning, Hint, warn
+from demonet.data.readers.tables import SAMPLE, Table, check_names, release, short, usual_header, values_below
+from demonet.data.values import MISSING, is_missing, is_number
+from demonet.errors import DemonetError, DemonetWarning, warn
 
 MAX_COLUMNS = 100_000
-_FIRST_NAMES = {"source", "src", "from", "node", "node_id", "id", "graph", "graph_id"}
-_NAMES = {"source", "target", "node", "node_id"}  # at any place
 _SEPARATORS = "\t;|,"  # in this order where several fit: a comma is also a decimal comma
 _BLOCK = 1 << 22  # bytes that a pattern is replaced in at a time: each match takes memory
-_SAMPLE = 50  # lines that decide on the separator, and first on the header
 _NULLS = sorted({variant for word in MISSING for variant in (word, word.upper(), word.capitalize())} | {"NaN", "NaT"})
 
 
@@ -48,9 +34,8 @@ class TextTable(Table):
     Args:
         content: The content of the file.
         path: The file, for error messages.
-        header: Whether the first line has the column names. If None, it has if it starts with a usual name for a node,
-            an edge's source or a graph, if ``source``, ``target``, ``node`` or ``node_id`` is among its words, or
-            (``guessed``) if it has no number and below there are integers in the first column or numbers in another.
+        header: Whether the first line has the column names. If None, it has if some of them are usual, or (``guessed``)
+            if it has no number and there are values below.
         words: Whether ids are known to be strings, so that a line of words need not be a header.
     """
 
@@ -73,8 +58,7 @@ class TextTable(Table):
         fields = self._fields(line, first)
         self.width = len(fields)
         self._header = fields, found.end()
-        known = fields[0].lower() in _FIRST_NAMES or not _NAMES.isdisjoint(field.lower() for field in fields)
-        if header is None and not known:
+        if header is None and not usual_header(fields):
             no_number = not any(is_number(field) or is_missing(field) for field in fields)
             self.guessed = no_number and self._has_only_values_below(words, found.end())
             header = self.guessed
@@ -121,59 +105,37 @@ class TextTable(Table):
             repeats = "a line that repeats" if count == 1 else f"{count} lines that repeat"
             warn(DemonetWarning(f"{repeats} the header skipped", file=self.file))
 
+    def drop_header(self) -> None:
+        """Read the header as the first row."""
+        self.names = None
+        self._start = (
+            len(self._data[: self._start].rpartition(b"\n")[0]) + 1 if b"\n" in self._data[: self._start] else 0
+        )
+
+    def first_row(self) -> Sequence[str]:
+        """The first line."""
+        return self._header[0]
+
     def sample(self, place: int) -> list[str]:
         """The first values of a column as text, without missing ones."""
         start = int(self.names is not None)
         rows = [
-            self._fields(line, found[1]) for line, found in islice(numbered_lines(self._data), start, start + _SAMPLE)
+            self._fields(line, found[1]) for line, found in islice(numbered_lines(self._data), start, start + SAMPLE)
         ]
         return [row[place] for row in rows if len(row) == self.width and not is_missing(row[place])]
 
-    def _arrow(self, places: Sequence[int], kinds: Sequence[Kind]) -> Iterator[Any]:
+    def arrow(self, places: Sequence[int]) -> Iterator[Any]:
+        """The columns at these positions as text."""
+        import pyarrow as pa
+
         self._tell_comments()
-        read = self._read(places, kinds)
+        try:
+            read = self._parse({str(place): pa.string() for place in places}, [""])
+        except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:
+            release()
+            self._explain(str(error))
         while read:
             yield read.pop(0)
-
-    def _read(self, places: Sequence[int], kinds: Sequence[Kind]) -> list[Any]:
-        import pyarrow as pa
-
-        reason = ""
-        fixed = {"number": pa.float64(), "int id": pa.int64()}
-        if self.decimal == ",":
-            del fixed["number"]
-        for _ in range(2):
-            types = {str(place): fixed.get(kind, pa.string()) for place, kind in zip(places, kinds, strict=True)}
-            try:
-                read = self._parse(types, [""])
-                numbers = [kind == "number" for kind in kinds]
-                return [self._numbers(*pair) if n else pair[0] for n, *pair in zip(numbers, read, places, strict=True)]
-            except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:
-                reason = str(error)
-                release()
-            fixed.pop("number", None)  # as text, for other marks than a decimal point
-        self._explain(places, kinds, reason)
-
-    def _numbers(self, column: Any, place: int) -> Any:
-        """A column of numbers; texts are read with the decimal mark that fits all of them."""
-        import pyarrow as pa
-
-        if not pa.types.is_string(column.type):
-            return column
-        texts = [text and text.strip() for text in column.to_pylist()]
-        known = {text for text in texts if text}
-        mark = decimal_mark(known, self.decimal)
-        if mark is None:
-            raise two_readings(next(text for text in known if "," in text), self.named(place), file=self.file)
-        values = read_numbers(texts, mark)[0]
-        row = next((row for row, text in enumerate(texts) if text and np.isnan(values[row])), None)
-        if row is not None:
-            problem = f"{_short(str(texts[row]).encode())} is not a number, in {self.named(place)}"
-            raise self.error(problem, row, self._if_header() if row == 0 and self.names is None else None)
-        if known and (mark == "," or not all(map(is_number, known))):
-            message = f"decimal commas or thousands separators read in {self.named(place)}"
-            warn(DemonetWarning(message, file=self.file))
-        return pa.chunked_array([pa.array(values, mask=np.array([not text for text in texts], dtype=bool))])
 
     def _parse(self, types: dict[str, Any], nulls: list[str], stop: int | None = None) -> list[Any]:
         """The columns of these types, in the order of ``types``, None to recognise a type; up to the byte ``stop``."""
@@ -194,58 +156,32 @@ class TextTable(Table):
         return [table.column(name) for name in types]
 
     def _has_only_values_below(self, words: bool, start: int) -> bool:
-        """Whether the lines below the first have integers in the first column (not ``words``), or values in another.
-
-        Values are numbers, dates and times: with words alone, the first line may be an edge like the others.
-        """
+        """Whether there are values below the first line; the whole file is only parsed if its first lines have some."""
         import pyarrow as pa
 
-        def has_values(column: Any) -> bool:
-            if pa.types.is_string(column.type) and self._delimiter not in " ,":
-                texts = [text.strip() for text in column.to_pylist() if text is not None]
-                return all(as_number(text) is not None or as_number(text, ",") is not None for text in texts)
-            kind = column.type
-            return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind))
-
         end = self._start = start
-        for _ in range(_SAMPLE):
+        for _ in range(SAMPLE):
             end = self._data.find(b"\n", end + 1)
             if end < 0:
                 break
-        for stop in (end, None) if end > 0 else (None,):  # the whole file only if its first lines have values
+        for stop in (end, None) if end > 0 else (None,):
             if not self._data[self._start : stop].strip():
                 return False
             try:
-                first, *others = self._parse({str(place): None for place in range(self.width)}, _NULLS, stop=stop)
+                columns = self._parse({str(place): None for place in range(self.width)}, _NULLS, stop=stop)
             except (pa.ArrowInvalid, pa.ArrowCapacityError):
                 return False
-            whole = not words and pa.types.is_integer(first.type) and first.null_count == 0
-            if not whole and not any(has_values(column) for column in others):
+            if not values_below(columns, words, marks=self._delimiter not in " ,"):
                 return False
         return True
 
-    def _explain(self, places: Sequence[int], kinds: Sequence[Kind], reason: str) -> NoReturn:
-        """Raise the error of the first bad line."""
-        lines = numbered_lines(self._data)
-        if self.names is not None:
-            next(lines)
-        for row, (line, found) in enumerate(lines):
-            text = found[1]
-            fields = self._fields(line, text)
-            if len(fields) != self.width:
-                problem = f"{len(fields)} fields but the first line has {self.width}: {_short(text)}"
+    def _explain(self, reason: str) -> NoReturn:
+        """Raise the error of the first line with another number of fields."""
+        for line, found in numbered_lines(self._data):
+            if (count := len(self._fields(line, found[1]))) != self.width:
+                problem = f"{count} fields but the first line has {self.width}: {_short(found[1])}"
                 raise DemonetError(problem, file=self.file, line=line)
-            for place, kind in zip(places, kinds, strict=True):
-                if kind == "int id" and not is_integer(fields[place]):
-                    problem = f"{_short(fields[place].encode())} is not an integer, in {self.named(place)}"
-                    hint = self._if_header() if row == 0 and self.names is None else None
-                    raise DemonetError(problem, file=self.file, line=line, hint=hint)
         raise DemonetError(f"not a table: {reason}", file=self.file)
-
-    def _if_header(self) -> str:
-        """What to do if the first line is a header that was not recognised."""
-        first, second = (*self._header[0], "")[:2]
-        return Hint("if this line is a header, name the columns: {source} {target}", source=first, target=second)
 
     def _fields(self, line: int, text: bytes) -> list[str]:
         decoded = text.decode("utf-8")
@@ -284,7 +220,7 @@ def _as_utf8(content: bytes, path: Path) -> bytes:
 
 def _first_lines(data: bytes) -> list[str]:
     """The first lines that are not empty."""
-    return [line[1].decode("utf-8", "replace") for _, line in islice(numbered_lines(data), _SAMPLE)]
+    return [line[1].decode("utf-8", "replace") for _, line in islice(numbered_lines(data), SAMPLE)]
 
 
 def _replace(pattern: bytes, new: bytes | Callable[[re.Match[bytes]], bytes], data: bytes) -> bytes:
@@ -352,4 +288,4 @@ def _with_single_blanks(data: bytes) -> bytes:
 
 
 def _short(text: bytes) -> str:
-    return repr(text[:60].decode("utf-8", "replace")) + ("..." if len(text) > 60 else "")
+    return short(text[:100].decode("utf-8", "replace"))
