@@ -12,9 +12,6 @@ import torch
 from demonet import DEMONetClassifier, DemonetError, DEMONetGraphClassifier, DEMONetRegressor
 from demonet.data.synthetic import power_law, role_graph, small_graphs, uniform_random
 from demonet.degree.count import count_degree
-from demonet.degree.lists import neighbour_lists
-from demonet.estimators.onnx import _PLAIN
-from demonet.ops import reference
 
 
 def labelled(attributes):
@@ -89,38 +86,11 @@ def test_weights_are_an_input(tmp_path):
     np.testing.assert_allclose(found, classifier.predict_proba(graph=data), atol=2e-5)
 
 
-def test_plain_operators_are_the_reference():
-    """Parallel arcs, isolated nodes at both ends, and a task that is the zero map."""
-    generator = torch.Generator().manual_seed(0)
-    edge_index = torch.tensor([[1, 1, 3, 2, 4, 1], [2, 2, 2, 4, 1, 3]])
-    pointer, neighbours, arc = neighbour_lists(*edge_index, 6, 6)
-    plain = {str(operator).split(".")[1]: function for operator, function in _PLAIN.items()}
-    found = plain["neighbour_lists"](edge_index, 6, 6)
-    assert torch.equal(found[0], pointer)
-    assert torch.equal(found[1], neighbours)
-    assert torch.equal(edge_index[:, found[2]], edge_index[:, arc])
-    x, weight = torch.randn(6, 4, generator=generator), torch.rand(6, generator=generator)
-    for aggr in ("sum", "mean", "sqrt"):
-        for weights in (None, weight):
-            expected = reference.aggregate(x, pointer, neighbours, weights, aggr)
-            torch.testing.assert_close(plain["aggregate"](x, pointer, neighbours, weights, aggr), expected)
-    matrices, offsets = torch.randn(2, 4, 3, generator=generator), torch.tensor([0, 2, 2, 5, 6])
-    task = torch.tensor([1, 0, -1, 0])
-    expected = reference.degree_linear(x, matrices, offsets, task)
-    torch.testing.assert_close(plain["degree_linear"](x, matrices, offsets, task), expected)
-    cell = torch.tensor([0, 2, 2, 5, 0, 2])
-    for mode in ("sum", "mean"):
-        torch.testing.assert_close(plain["degree_pool"](x, cell, 7, mode), reference.degree_pool(x, cell, 7, mode))
-    values, edges = torch.arange(6), torch.tensor([1, 2, 4])
-    assert torch.equal(plain["searchsorted"](edges, values), torch.searchsorted(edges, values))
-    assert torch.equal(plain["bucketize"](values, edges, right=True), torch.bucketize(values, edges, right=True))
-
-
 def test_what_is_amiss_is_said(tmp_path, monkeypatch):
     classifier = DEMONetClassifier(model="network", epochs=1).fit(labelled(False))
     with pytest.raises(DemonetError, match=r"none/model\.onnx: "):
         classifier.to_onnx(tmp_path / "none" / "model.onnx")
-    monkeypatch.setattr(torch.export, "export", lambda *_, **__: exec("raise RuntimeError('no rule\\nmore')"))
+    monkeypatch.setattr(torch.onnx, "export", lambda *_, **__: exec("raise RuntimeError('no rule\\nmore')"))
     with pytest.raises(DemonetError, match=r"model\.onnx: .*no rule$"):
         classifier.to_onnx(tmp_path / "model.onnx")
     monkeypatch.setitem(sys.modules, "onnxscript", None)

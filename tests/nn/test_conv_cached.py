@@ -18,7 +18,7 @@ import demonet.nn.conv as module
 from demonet.degree import DegreeLayout, DegreeTasks
 from demonet.degree.keep import Memo
 from demonet.nn import DEMOConv
-from demonet.nn.edges import _LAYOUTS, Edges
+from demonet.nn.edges import _SORTED, Edges
 
 GRAPH, OTHER = (  # without parallel edges: an adjacency matrix adds them up
     Graph(coalesce(drawn_by_seed(20, 35, 0).edge_index), 20),
@@ -97,11 +97,11 @@ def test_weights_of_sorted_edges(flow):
 def test_sorted_edges_are_not_sorted_again(monkeypatch):
     monkeypatch.setattr("demonet.nn.edges.neighbour_lists", None)
     by_target = EdgeIndex(OTHER.edge_index, sparse_size=(20, 20)).sort_by("col")[0]
-    pointer, neighbours, _ = Edges(by_target, None, (20, 20), "source_to_target").lists()
+    (pointer, neighbours), _ = Edges(by_target, None, (20, 20), "source_to_target").lists(back=False)
     assert neighbours.data_ptr() == by_target.as_tensor().data_ptr()
     assert pointer is by_target.get_indptr()
     with pytest.raises(TypeError):  # it is not known how many targets there are
-        Edges(EdgeIndex(OTHER.edge_index).sort_by("col")[0], None, (20, 20), "source_to_target").lists()
+        Edges(EdgeIndex(OTHER.edge_index).sort_by("col")[0], None, (20, 20), "source_to_target").lists(back=False)
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_layers_share_one_sort(built):
     assert len(built) == 2
     torch.testing.assert_close(first(x, edges), expected)
     assert len(built) == 3
-    (layout,) = map(weakref.ref, _LAYOUTS[edges].layouts.values())
+    (layout,) = map(weakref.ref, _SORTED[edges].made.values())
     del edges
     gc.collect()
     assert layout() is None

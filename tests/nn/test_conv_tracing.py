@@ -9,6 +9,7 @@ import torch
 from tests.reference.graphs import drawn_by_seed, features
 from torch.export import Dim
 
+import demonet.nn.edges
 from demonet.degree import DegreeLayout, DegreeTasks
 from demonet.nn import DEMOConv
 
@@ -69,6 +70,21 @@ def test_compile_with_dynamic_sizes_traces_once():
         x = features(nodes, 3, 0, torch.float32)
         torch.testing.assert_close(compiled(x, graph.edge_index), conv(x, graph.edge_index))
     assert count == 1
+
+
+def test_compiled_calls_sort_the_same_edges_once(monkeypatch):
+    conv, (edges, nodes), sorts = layer("scale", 256), LARGE, []
+    x, sort = features(nodes, 3, 0, torch.float32), demonet.nn.edges.neighbour_lists
+    expected, compiled = run(conv, conv, x, edges), torch.compile(conv, fullgraph=True, backend="aot_eager")
+    monkeypatch.setattr(demonet.nn.edges, "neighbour_lists", lambda *given: sorts.append(1) or sort(*given))
+    for _ in range(3):
+        for found, want in zip(run(conv, compiled, x, edges), expected, strict=True):
+            torch.testing.assert_close(found, want, rtol=1e-4, atol=1e-4)
+    assert len(sorts) == 1
+    changed = edges.clone()
+    torch.testing.assert_close(compiled(x, changed), conv(x, changed))
+    changed[:, :7] = 0
+    torch.testing.assert_close(compiled(x, changed), conv(x, changed))
 
 
 def test_compile_with_weights_degrees_and_a_training_step():

@@ -78,6 +78,10 @@ CALLS = {
         lambda: (GRAPH.edge_index.int(), 12, 13),
         lambda: (GRAPH.edge_index[:, :0], 12, 12),
     ],
+    "kept_lists": [
+        lambda: (GRAPH.edge_index, 12, 12, True),
+        lambda: (GRAPH.edge_index.int(), 12, 13, False),
+    ],
     "aggregate": [
         lambda: (x(), LAYOUT.pointer, LAYOUT.neighbours, None, "sum", BACK, []),
         lambda: (x(), LAYOUT.pointer, LAYOUT.neighbours, edge_weights(), "mean", BACK, []),

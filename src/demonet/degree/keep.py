@@ -27,9 +27,9 @@ def changes(tensor: Tensor) -> tuple[int, int] | None:
     """What changes when a tensor is changed in place: torch's count of changes, and the address.
 
     Torch does not count changes through ``tensor.data`` or a NumPy array that shares the memory. Tensors made in
-    inference mode have no count: None.
+    inference mode, and those that ``torch.func`` maps over, have no count: None.
     """
-    if tensor.is_inference():
+    if tensor.is_inference() or torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         return None
     return tensor._version, tensor.data_ptr() if tensor.layout == torch.strided else 0
 

@@ -236,12 +236,17 @@ class _Permuted(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, index: Tensor, inverse: Tensor) -> Tensor:
         ctx.save_for_backward(index, inverse)
+        ctx.save_for_forward(index, inverse)
         return _select(x, index)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         index, inverse = ctx.saved_tensors
         return permuted(grad, inverse, index), None, None
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor, *_: None) -> Tensor:
+        return permuted(tangent, *ctx.saved_tensors)
 
 
 torch.export.register_dataclass(DegreeLayout, serialized_type_name="demonet.DegreeLayout")

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self, get_args
 
 import torch
 import torch.distributed as dist
+import torch.onnx
 from torch import Tensor, nn
 from torch.nn.modules.module import _EXTRA_STATE_KEY_SUFFIX
 
@@ -111,7 +112,10 @@ class DegreeTasks(nn.Module):
         seen = self.boundaries.numel()
         if seen == 0:
             return torch.zeros_like(code)
-        place = torch.searchsorted(self.boundaries, code.contiguous()).clamp(max=seen - 1)
+        if torch.onnx.is_in_onnx_export():  # it has no binary search
+            place = (code[:, None] > self.boundaries).sum(1).clamp(max=seen - 1)
+        else:
+            place = torch.searchsorted(self.boundaries, code.contiguous()).clamp(max=seen - 1)
         return torch.where(self.boundaries[place] == code, place, seen)
 
     def see(self, degree: Tensor) -> None:

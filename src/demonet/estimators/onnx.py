@@ -1,21 +1,16 @@
-"""Export a trained network to ONNX: features and edges of any graph in, probabilities or values out.
-
-torch's exporter does not support the operators of this package, nor a few of torch's own. Here each is rewritten in
-operators that it supports, for any number of nodes and edges.
-"""
+"""Export a trained network to ONNX: features and edges of any graph in, probabilities or values out."""
 
 from __future__ import annotations
 
 import json
 import logging
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.export import Dim
 
@@ -23,7 +18,6 @@ from demonet.atomic import check_file, replacing
 from demonet.errors import DemonetError
 from demonet.estimators.network import NetworkModel
 from demonet.estimators.targets import Array
-from demonet.nn.hashing import mixed
 from demonet.nn.models import DegreeNetwork
 from demonet.train.objective import Objective
 
@@ -63,8 +57,8 @@ def export_onnx(fitted: NetworkModel, classes: Array | None, path: str | Path, *
     output = "values" if objective.task == "regress" else "probabilities"
     try:
         with _quiet():
-            program = torch.export.export(network, tuple(inputs), dynamic_shapes=shapes).run_decompositions(_PLAIN)
-            exported = torch.onnx.export(program, dynamo=True, verbose=False, output_names=[output])
+            options: Any = {"dynamo": True, "verbose": False, "output_names": [output]}
+            exported = torch.onnx.export(network, tuple(inputs), dynamic_shapes=shapes, **options)
     except Exception as error:  # torch's exporter raises many kinds
         raise DemonetError(f"torch cannot export this model: {str(error).splitlines()[0]}", file=path) from error
     finally:
@@ -77,81 +71,6 @@ def export_onnx(fitted: NetworkModel, classes: Array | None, path: str | Path, *
     exported.model.metadata_props.update(facts)
     with replacing(path) as temporary:
         exported.save(temporary)
-
-
-# ----------------------------------------------------------------------------- operators in terms that ONNX has
-
-
-def _neighbour_lists(edge_index: Tensor, sources: int, targets: int) -> tuple[Tensor, Tensor, Tensor]:
-    source, target = edge_index[0], edge_index[1]
-    order = _argsort(target * sources + source)
-    return _pointer(target, targets), source[order], order
-
-
-def _pointer(key: Tensor, size: int) -> Tensor:
-    """The start of the run of each key in the sorted keys."""
-    count = torch.zeros(size, dtype=torch.long).scatter_add(0, key, torch.ones_like(key))
-    return F.pad(count.cumsum(0), (1, 0))
-
-
-def _owner(pointer: Tensor, entries: Tensor) -> Tensor:
-    """The run that each entry belongs to."""
-    begins = pointer[1:-1]
-    steps = torch.zeros(entries.size(0) + 1, dtype=torch.long).scatter_add(0, begins, torch.ones_like(begins))
-    return steps.cumsum(0)[:-1]
-
-
-def _sum_by(rows: Tensor, key: Tensor, size: int) -> Tensor:
-    out = torch.zeros(size, rows.size(1), dtype=rows.dtype)
-    return out.scatter_add(0, key[:, None].expand_as(rows), rows)
-
-
-def _aggregate(
-    x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, aggr: str, *_lists: list[Tensor]
-) -> Tensor:
-    message = x[neighbours] if weight is None else x[neighbours] * weight[:, None]
-    out = _sum_by(message, _owner(pointer, neighbours), pointer.size(0) - 1)
-    if aggr == "sum":
-        return out
-    count = pointer.diff().clamp(min=1).to(x.dtype)[:, None]
-    return out / (count if aggr == "mean" else count.sqrt())
-
-
-def _degree_linear(x: Tensor, weight: Tensor, offsets: Tensor, task: Tensor) -> Tensor:
-    own = task[_owner(offsets, x)]
-    out = torch.bmm(x[:, None], weight[own.clamp(min=0)])[:, 0]  # a matrix for every row: ONNX has no grouped product
-    return out * (own >= 0).to(x.dtype)[:, None]
-
-
-def _degree_pool(x: Tensor, cell: Tensor, num_cells: int, mode: str) -> Tensor:
-    out = _sum_by(x, cell, num_cells)
-    return out if mode == "sum" else out / _sum_by(torch.ones_like(x[:, :1]), cell, num_cells).clamp(min=1)
-
-
-def _argsort(x: Tensor, *_args: Any, **_options: Any) -> Tensor:
-    return torch.topk(x, x.size(0), largest=False, sorted=True)[1]
-
-
-def _searchsorted(boundaries: Tensor, x: Tensor, **_options: Any) -> Tensor:
-    return (x[:, None] > boundaries).sum(1)
-
-
-def _bucketize(x: Tensor, boundaries: Tensor, *, right: bool = False, **_options: Any) -> Tensor:
-    return (x[:, None] >= boundaries if right else x[:, None] > boundaries).sum(1)
-
-
-_ours, _theirs = torch.ops.demonet, torch.ops.aten
-_PLAIN: dict[Any, Callable[..., Any]] = {
-    _ours.neighbour_lists.default: _neighbour_lists,
-    _ours.aggregate.default: _aggregate,
-    _ours.degree_linear.default: _degree_linear,
-    _ours.degree_pool.default: _degree_pool,
-    _ours.hash_functions.default: mixed,
-    _theirs.argsort.default: _argsort,
-    _theirs.argsort.stable: _argsort,
-    _theirs.searchsorted.Tensor: _searchsorted,
-    _theirs.bucketize.Tensor: _bucketize,
-}
 
 
 def _check_installed() -> None:

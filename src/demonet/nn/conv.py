@@ -11,13 +11,14 @@ from torch.nn.parameter import UninitializedParameter
 from torch_geometric.nn import MessagePassing
 from torch_geometric.nn.dense.linear import Linear
 
+from demonet.checks import check_edge_index
 from demonet.degree.count import count_degree
 from demonet.degree.keep import Memo, lasting
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks, OpenTasks
 from demonet.errors import DemonetError
 from demonet.nn.dropout import Dropout
-from demonet.nn.edges import Edges, Factors, check_length, factors, in_place
+from demonet.nn.edges import Edges, Ends, Factors, check_length, factors, in_place
 from demonet.nn.weights import make_weights
 from demonet.nn.weights.base import set_to_zero
 from demonet.ops import Options, Weights, aggregate, backend, conv, grouped
@@ -43,6 +44,7 @@ class Neighbours(NamedTuple):
         factors: What edges, sums and the targets' own rows are multiplied by.
         layout: The layout whose lists these are, if any.
         whole: Whether the weights of edges are whole factors, so that nothing else is multiplied.
+        edges: ``[2, m]`` the edges in their given order, where these are not in lists: messages are passed along them.
     """
 
     rows: Tensor
@@ -50,6 +52,7 @@ class Neighbours(NamedTuple):
     factors: Factors
     layout: DegreeLayout | None = None
     whole: bool = False
+    edges: Ends | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -208,6 +211,12 @@ class DEMOConv(MessagePassing):
             raise DemonetError(f"node_dim={kwargs['node_dim']}", hint="rows are nodes: the dimension is always 0")
         super().__init__(aggr="sum", node_dim=0, **kwargs)
         self.aggr = aggr
+        self._hooks = [
+            hooks for name, hooks in vars(self).items() if name.endswith("_hooks") and "_forward_" in name[1:]
+        ]
+        self._has_own_messages = any(
+            getattr(type(self), name) is not getattr(DEMOConv, name) for name in ("message", "aggregate", "update")
+        )
         self.in_channels, self.out_channels = in_channels, out_channels
         self.tasks, self.scheme, self.combine = tasks, scheme, combine
         self.act, self.cached = act, cached
@@ -282,16 +291,13 @@ class DEMOConv(MessagePassing):
         else:
             num_targets = target.size(0) if target is not None else size[1] if size is not None else source.size(0)
             edges = Edges(edge_index, edge_weight, (source.size(0), num_targets), self.flow)
-            one_set = target is source and not self.explain and not backend.tracing()
+            one_set = target is source and not self.passes_messages and not backend.tracing()
             if not one_set or not (self.cached or (degree is None and not is_sparse(source))):
                 if degree is None and self.tasks.by != "in" and target is not source:
                     raise DemonetError(f"tasks by {self.tasks.by!r} degree in a bipartite graph", hint="pass degree=")
                 neighbours = self._edges_to_sum(source, target, edges)
                 degree = count_degree(edges.pairs, num_targets, self.tasks.by) if degree is None else degree
                 self._check_degree(degree, num_targets)
-                if self.explain:
-                    a = self._explained(neighbours, target, edges, num_targets)
-                    return self.convolve(target, degree, self.weights.fold(a, degree), activation)
                 return self.convolve(target, degree, neighbours, activation)
             layout, edge_weight = edges.layout(self.tasks.by, compare=not self.cached), edges.weight
         if self._needs_no_groups(degree, edge_weight):
@@ -309,7 +315,7 @@ class DEMOConv(MessagePassing):
 
         Dropout draws its numbers in degree order, so that compiled and sampled calls drop the same entries.
         """
-        if self.weights.stack_size != 1 or self.drop.active or backend.tracing():
+        if self.weights.stack_size != 1 or self.drop.active or backend.tracing() or self.passes_messages:
             return False
         return degree is None and edge_weight is None
 
@@ -337,6 +343,8 @@ class DEMOConv(MessagePassing):
         given = [x, layout.neighbours, edge_weight]
         if not self.cached or backend.tracing() or any(one is not None and one.requires_grad for one in given):
             return None
+        if self.passes_messages:
+            return None
         if is_sparse(x) and self._transforms(self.neighbours(x, layout, edge_weight), layout):
             return None  # the sums would not be sparse
 
@@ -348,25 +356,37 @@ class DEMOConv(MessagePassing):
 
     def _edges_to_sum(self, source: Tensor, target: Tensor | None, edges: Edges) -> Neighbours:
         """The neighbours of every target of edges that are not laid out."""
-        pointer, neighbours, weight = edges.lists()
-        back = edges.reversed_lists() if source.requires_grad and not is_sparse(source) else []
         sources = None if target is source else source.size(0)
-        found = self._factors((pointer, neighbours), weight, source.dtype, sources=sources)
-        return Neighbours(source, (pointer, neighbours, *back), found)
+        if self.passes_messages:
+            ends = edges.ends
+            if not backend.tracing():
+                check_edge_index(edges.pairs, (source.size(0), ends.targets))
+            found = self._factors(ends, edges.weight, source.dtype, sources=sources)
+            return Neighbours(source, (), found, edges=ends)
+        lists, weight = edges.lists(back=source.requires_grad and not is_sparse(source))
+        return Neighbours(source, lists, self._factors(Ends.of(*lists), weight, source.dtype, sources=sources))
 
-    def _explained(self, given: Neighbours, target: Tensor | None, edges: Edges, num_targets: int) -> Tensor:
-        """The sums, for explainers: PyG puts a mask on every message, so messages have to exist, in the given order."""
-        size = (given.rows.size(0), num_targets)
-        size = size if self.flow == "source_to_target" else size[::-1]
-        source, scale = given.factors.source, given.factors.scale
-        x = given.rows if source is None else given.rows * source[:, None].to(given.rows.dtype)
-        a = self.propagate(edges.index, x=x, edge_weight=edges.weight, size=size)
-        if scale is None:
-            scale = aggregate_scale(given.lists[0], self.aggr, a.dtype)
-        return self._with_own(a if scale is None else a * scale[:, None].to(a.dtype), given.factors.own, target)
+    @property
+    def passes_messages(self) -> bool:
+        """Whether a message along every edge has to exist: for explainers, hooks, ONNX, and subclasses that have their
+        own ``message``, ``aggregate`` or ``update``. It is slower than the operators.
+        """
+        return self.explain or self._has_own_messages or any(self._hooks) or backend.onnx()
+
+    def _propagated(self, given: Neighbours) -> Tensor:
+        """The sums of messages, which PyG passes along the edges in their given order."""
+        ends = Ends.of(*given.lists) if given.edges is None else given.edges
+        size, index = (given.rows.size(0), ends.targets), torch.stack([ends.source, ends.target])
+        if self.flow != "source_to_target":
+            size, index = size[::-1], index.flip(0)
+        a = self.propagate(index, x=given.rows, edge_weight=given.factors.weight, size=size)
+        if given.factors.scale is not None or given.whole or self.aggr == "sum":
+            return a
+        scale = ends.lengths(torch.promote_types(a.dtype, torch.float32)).clamp(min=1)
+        return a * (scale.reciprocal() if self.aggr == "mean" else scale.rsqrt())[:, None].to(a.dtype)
 
     def message(self, x_j: Tensor, edge_weight: Tensor | None) -> Tensor:
-        """The message of a neighbour, for explainers."""
+        """The message of a neighbour. As in ``GCNConv``, weights have the factors of ``aggr="sym"``."""
         return x_j if edge_weight is None else edge_weight.view(-1, 1) * x_j
 
     # ------------------------------------- rows in degree order, or with their degrees: what forward and models call
@@ -444,7 +464,9 @@ class DEMOConv(MessagePassing):
         return self.aggr != "sym" and self.combine != "share"
 
     def _operator_sums(self, given: Neighbours, x: Tensor | None) -> bool:
-        return self.is_plain and given.is_plain and x is given.rows and given.rows.dtype != torch.float16
+        if not self.is_plain or self.passes_messages:
+            return False
+        return given.is_plain and x is given.rows and given.rows.dtype != torch.float16
 
     @property
     def halves(self) -> tuple[int, int]:
@@ -479,24 +501,23 @@ class DEMOConv(MessagePassing):
         fill: Callable[[Tensor], Tensor] | None = None,
     ) -> Factors:
         """What edges, sums and own rows of a layout are multiplied by; the arguments are as in :meth:`neighbours`."""
-        lists = layout.pointer, layout.neighbours
         if edge_weight is not None:
             check_length("edge weights", "edge", edge_weight, layout.num_edges)
             edge_weight = layout.edges_enter(edge_weight)
         if self.is_plain or edge_weight is not None or fill is not None or backend.tracing():
-            return self._factors(lists, edge_weight, dtype, fill=fill)
+            return self._factors(Ends.of(layout.pointer, layout.neighbours), edge_weight, dtype, fill=fill)
         key = f"factors {self.aggr} {self.combine == 'share'} {dtype}"
         if key not in layout.cache:
             with lasting():
-                layout.cache[key] = self._factors(lists, None, dtype)
+                layout.cache[key] = self._factors(Ends.of(layout.pointer, layout.neighbours), None, dtype)
         found: Factors = layout.cache[key]
         return found
 
-    def _factors(self, lists: Lists, weight: Tensor | None, dtype: torch.dtype, **options: Any) -> Factors:
+    def _factors(self, ends: Ends, weight: Tensor | None, dtype: torch.dtype, **options: Any) -> Factors:
         weight = None if weight is None else weight.to(dtype)
         if self.is_plain:
             return Factors(weight)
-        return factors(lists, weight, self.aggr, dtype, loops=self.combine == "share", **options)
+        return factors(ends, weight, self.aggr, dtype, loops=self.combine == "share", **options)
 
     def neighbourhood(
         self,
@@ -536,13 +557,16 @@ class DEMOConv(MessagePassing):
 
         Half precision ends at 65504, so those sums are made in single precision.
         """
-        x, (weight, scale, loop, _) = given.rows, given.factors
+        x, (weight, scale, loop) = given.rows, given.factors
         lists = given.lists if given.layout is None else given.layout
         aggr = self.aggr if scale is None and not given.whole else "sum"
+        messages = self.passes_messages
         if is_sparse(x):
+            if messages:
+                raise DemonetError("messages of sparse features", hint="hooks and explainers need x.to_dense()")
             return _sparse_sums(x, given, own, aggr)
         if x.dtype != torch.float16:
-            a = aggregate(x, lists, weight, aggr=aggr)
+            a = self._propagated(given) if messages else aggregate(x, lists, weight, aggr=aggr)
             return self._with_own(a if scale is None else a * scale[:, None].to(a.dtype), loop, own)
         wide = Factors(*(None if one is None else one.float() for one in given.factors))
         sums = self._summed(given._replace(rows=x.float(), factors=wide), None if own is None else own.float())
@@ -564,7 +588,7 @@ class DEMOConv(MessagePassing):
         size = weights.stack_size
         if size == 0 and layout is not None and not backend.tracing():
             size = layout.degrees.size(0)
-        if not size or x.dtype == torch.float16:
+        if not size or x.dtype == torch.float16 or self.passes_messages:
             return False
         rows, edges, columns = x.size(0), given.lists[1].size(0), x.size(1)
         if backend.exporting():
@@ -618,7 +642,7 @@ class DEMOConv(MessagePassing):
         found = make() if backend.tracing() else self._mixed_lists.get([pointer, neighbours, degree], make, facts=facts)
         assert found is not None
         lists, part = found
-        weight, scale, loop, _ = given.factors
+        weight, scale, loop = given.factors
         part = part.to(y.dtype)
         part = part if weight is None else part * weight.to(y.dtype).repeat_interleave(each)
         out = aggregate(y.reshape(-1, self.weights.width), lists, part)
@@ -687,7 +711,7 @@ def slice_rows(x: Tensor, place: slice) -> Tensor:
 def _sparse_sums(x: Tensor, given: Neighbours, own: Tensor | None, aggr: str) -> Tensor:
     """Scaled sums of sparse rows, and the targets' own rows."""
     pointer, neighbours = given.lists[:2]
-    weight, scale, loop, _ = given.factors
+    weight, scale, loop = given.factors
     if scale is not None:
         spread = scale.to(x.dtype)[owner(pointer, neighbours.numel())]
         weight = spread if weight is None else weight.to(x.dtype) * spread

@@ -92,7 +92,7 @@ class Dropout(nn.Module):
         """Drop entries of x."""
         if not self.active:
             return x
-        if backend.exporting():
+        if backend.exporting() or backend.mapped():
             return F.dropout(x, self.p)
         rows = x if x.dim() == 2 else x.reshape(-1, 1)
         noise = self.noise(rows.size(0), (rows.size(1), 0), x)
@@ -114,7 +114,7 @@ class Dropout(nn.Module):
 
     def halves(self, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
         """Drop entries of both halves of a layer."""
-        if not self.active or backend.exporting():
+        if not self.active or backend.exporting() or backend.mapped():
             return self(left), self(right)
         return reference.dropped(left, right, self.noise(left.size(0), (left.size(1), right.size(1)), left))
 

@@ -17,19 +17,70 @@ from demonet.degree.keep import changes, lasting
 from demonet.degree.layout import DegreeLayout
 from demonet.errors import DemonetError
 from demonet.ops import aggregate, backend, neighbour_lists
-from demonet.ops.library import reversed_lists
+from demonet.ops.library import library, ops, reversed_lists
 from demonet.ops.reference import owner
 
 
 class _Sorted(NamedTuple):
-    """Edges that were sorted, their changes so far, and their layouts by number of nodes, degree and flow."""
+    """Edges that were sorted, their changes so far, and what was made of them, by sizes, degree and flow."""
 
     counts: list[tuple[int, int] | None]
     edges: Tensor
-    layouts: dict[tuple[int, By, bool], DegreeLayout]
+    made: dict[Any, Any]
 
 
-_LAYOUTS: Any = WeakTensorKeyDictionary()  # by the tensor that was given, as long as it lives
+_SORTED: Any = WeakTensorKeyDictionary()  # by the tensor that was given, as long as it lives
+
+
+def _made_of(given: Tensor, index: Tensor, *, compare: bool) -> dict[Any, Any]:
+    """What was made of edges before: empty if the tensor is another one, or was changed.
+
+    They are the same if the tensor is, and torch has counted no change of it. In main memory NumPy may have changed
+    them as well.
+
+    Args:
+        given: The edges as given.
+        index: The same as one plain tensor.
+        compare: Whether to compare edges in main memory number by number: a hundredth of sorting them.
+    """
+    inside = [] if index is given else [index]  # an ``EdgeIndex`` counts changes on its own
+    counts = [changes(tensor) for tensor in (given, *inside)]
+    known = _SORTED.get(given)
+    same = known is not None and known.counts == counts
+    if same and (None in counts or (compare and index.device.type == "cpu")):
+        same = torch.equal(known.edges, index)
+    if not same:
+        with lasting():
+            known = _SORTED[given] = _Sorted(counts, index.clone(), {})
+    made: dict[Any, Any] = known.made
+    return made
+
+
+# In compiled code, edges are sorted once as well. The lists are copies: compiled code reuses the memory of results.
+library.define(
+    "kept_lists(Tensor edge_index, SymInt sources, SymInt targets, bool forward) "
+    "-> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"
+)
+
+
+def _kept_lists(edge_index: Tensor, sources: int, targets: int, forward: bool) -> tuple[Tensor, ...]:
+    made, key = _made_of(edge_index, edge_index, compare=True), (sources, targets, forward)
+    if key not in made:
+        with lasting():
+            lists = neighbour_lists(edge_index if forward else edge_index.flip(0), sources, targets)
+            made[key] = (*lists, *reversed_lists(*lists[:2], targets, sources))
+    return tuple(values.clone() for values in made[key])
+
+
+@torch.library.register_fake("demonet::kept_lists", lib=library)
+def _(edge_index: Tensor, sources: int, targets: int, forward: bool) -> tuple[Tensor, ...]:
+    edges = edge_index.size(1)
+    return tuple(edge_index.new_empty(size, dtype=torch.long) for size in (
+        targets + 1, edges, edges, sources + 1, edges, edges
+    ))  # fmt: skip
+
+
+library.impl("kept_lists", _kept_lists, "CompositeExplicitAutograd")
 
 
 class Edges:
@@ -79,48 +130,78 @@ class Edges:
     def layout(self, by: By, *, compare: bool) -> DegreeLayout:
         """The layout of edges between nodes of one set, sorted when they come for the first time: all layers share it.
 
-        They are the same if the tensor is, and torch has counted no change of it. In main memory NumPy may have changed
-        them as well.
-
         Args:
             by: Which degree decides the task.
-            compare: Whether to compare edges in main memory number by number: a hundredth of sorting them.
+            compare: As in :func:`_made_of`.
         """
-        inside = [self.index] if isinstance(self._given, EdgeIndex) else []  # it counts changes on its own
-        counts = [changes(tensor) for tensor in (self._given, *inside)]
-        known = _LAYOUTS.get(self._given)
-        same = known is not None and known.counts == counts
-        if same and (None in counts or (compare and self.index.device.type == "cpu")):
-            same = torch.equal(known.edges, self.index)
-        if not same:
-            with lasting():
-                known = _LAYOUTS[self._given] = _Sorted(counts, self.index.clone(), {})
-        key = self._size[1], by, self._forward
-        if key not in known.layouts:
-            known.layouts[key] = DegreeLayout.from_edge_index(self.pairs, self._size[1], by=by)
-        layout: DegreeLayout = known.layouts[key]
+        made, key = _made_of(self._given, self.index, compare=compare), (self._size[1], by, self._forward)
+        if key not in made:
+            made[key] = DegreeLayout.from_edge_index(self.pairs, self._size[1], by=by)
+        layout: DegreeLayout = made[key]
         return layout
 
-    def lists(self) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Where the list of each target begins, the sources, and the weights, list after list."""
+    @property
+    def ends(self) -> Ends:
+        """The ends of the edges in the given order."""
+        source, target = self.pairs.long()
+        return Ends(source, target, self._size[1])
+
+    def lists(self, *, back: bool) -> tuple[tuple[Tensor, ...], Tensor | None]:
+        """Where the list of each target begins, and the sources, list after list; then the weights in that order.
+
+        Args:
+            back: Whether derivatives will flow: where they are known, the lists of the reversed edges follow.
+        """
         if self._csr is not None:
-            return self._csr.crow_indices(), self._csr.col_indices(), self.weight
+            return (self._csr.crow_indices(), self._csr.col_indices()), self.weight
         if self._sorted is not None:
             check_edge_index(self.pairs, self._size)
             with lasting():  # it keeps its lists
                 (pointer, neighbours), _ = self._sorted.get_csc() if self._forward else self._sorted.get_csr()
-            return pointer, neighbours, self.weight
-        pointer, neighbours, edge = neighbour_lists(self.pairs, *self._size)
-        return pointer, neighbours, None if self.weight is None else self.weight[edge]
+                if not back:
+                    return (pointer, neighbours), self.weight
+                reverse, entry = self._sorted.get_csr() if self._forward else self._sorted.get_csc()
+            assert entry is not None
+            return (pointer, neighbours, *reverse, entry), self.weight
+        if backend.tracing() and not backend.exporting():
+            pointer, neighbours, edge, *reverse = ops.kept_lists(self.index, *self._size, self._forward)
+        else:
+            pointer, neighbours, edge = neighbour_lists(self.pairs, *self._size)
+            reverse = []
+        return (pointer, neighbours, *reverse), None if self.weight is None else self.weight[edge]
 
-    def reversed_lists(self) -> list[Tensor]:
-        """The lists of the reversed edges, which an ``EdgeIndex`` keeps: pointer, targets, entry; otherwise empty."""
-        if self._sorted is None:
-            return []
-        with lasting():
-            lists, entry = self._sorted.get_csr() if self._forward else self._sorted.get_csc()
-        assert entry is not None
-        return [*lists, entry]
+
+class Ends(NamedTuple):
+    """The ends of every edge, in the order of lists or in any other.
+
+    Attributes:
+        source, target: ``[m]``.
+        targets: Number of targets.
+        pointer: Where the list of each target begins and ends, where edges are in the order of lists.
+    """
+
+    source: Tensor
+    target: Tensor
+    targets: int
+    pointer: Tensor | None = None
+
+    @classmethod
+    def of(cls, pointer: Tensor, neighbours: Tensor, *_: Tensor) -> Ends:
+        """Those of lists."""
+        return cls(neighbours.long(), owner(pointer, neighbours.numel()), pointer.numel() - 1, pointer)
+
+    def sums(self, values: Tensor) -> Tensor:
+        """``[targets]``: the sum of the values of the edges of each target."""
+        if self.pointer is None:
+            return values.new_zeros(self.targets).index_add(0, self.target, values)
+        places = torch.arange(values.numel(), device=values.device)
+        return aggregate(values[:, None], (self.pointer, places))[:, 0]
+
+    def lengths(self, dtype: torch.dtype) -> Tensor:
+        """``[targets]``: the number of edges of each."""
+        if self.pointer is not None:
+            return self.pointer.diff().to(dtype)
+        return self.sums(torch.ones_like(self.target, dtype=dtype))
 
 
 class Factors(NamedTuple):
@@ -131,17 +212,15 @@ class Factors(NamedTuple):
         weight: ``[m]`` :math:`w`, in the order of the lists.
         scale: ``[targets]`` :math:`c`; None for that of ``aggr``.
         own: ``[targets]`` :math:`o`, of a node that is its own neighbour.
-        source: ``[sources]`` the factor of each source, which is in ``weight`` already.
     """
 
     weight: Tensor | None = None
     scale: Tensor | None = None
     own: Tensor | None = None
-    source: Tensor | None = None
 
 
 def factors(
-    lists: tuple[Tensor, ...],
+    ends: Ends,
     weight: Tensor | None,
     aggr: str,
     dtype: torch.dtype,
@@ -153,25 +232,21 @@ def factors(
     r"""The factors of ``aggr="sym"``, and of nodes that are neighbours of themselves.
 
     Args:
-        lists: Pointer and neighbours of every target.
-        weight: ``[m]`` weights of edges, in list order, or None.
+        ends: The edges.
+        weight: ``[m]`` their weights, or None.
         aggr: ``"sym"`` is :math:`1 / \sqrt{d_u d_v}`, where d is the sum of the weights of the edges of a node.
         dtype: Of the weights.
         loops: Whether a node is its own neighbour, once: not if its list has it.
         sources: Number of sources, where these are other nodes than the targets: d is that of its edges here then.
         fill: Appends the values of sources that are not targets.
     """
-    pointer, neighbours = lists[:2]
     wide = torch.promote_types(dtype, torch.float32)
-    total = pointer.diff().to(wide)
-    if aggr == "sym" and weight is not None:
-        total = _list_sums(pointer, weight.to(wide))
+    total = ends.sums(weight.to(wide)) if aggr == "sym" and weight is not None else ends.lengths(wide)
     loop = None
     if loops:
         loop = torch.ones_like(total)
         if sources is None:
-            inside = neighbours == owner(pointer, neighbours.numel())
-            loop = loop - _list_sums(pointer, inside.to(wide)).clamp(max=1)
+            loop = loop - ends.sums((ends.source == ends.target).to(wide)).clamp(max=1)
         total = total + loop
     if aggr == "sum":
         return Factors(weight, None, loop)
@@ -182,11 +257,11 @@ def factors(
     if sources is None:
         source = scale if fill is None else fill(scale[:, None])[:, 0]
     else:
-        count = torch.ones_like(neighbours, dtype=wide) if weight is None else weight.to(wide)
-        source = _inverse_root(total.new_zeros(sources).index_add(0, neighbours.long(), count))
-    spread = source.index_select(0, neighbours.long()).to(dtype)
+        count = torch.ones_like(ends.source, dtype=wide) if weight is None else weight.to(wide)
+        source = _inverse_root(total.new_zeros(sources).index_add(0, ends.source, count))
+    spread = source.index_select(0, ends.source).to(dtype)
     weight = spread if weight is None else spread * weight
-    return Factors(weight, scale, None if loop is None else loop * scale.square(), source)
+    return Factors(weight, scale, None if loop is None else loop * scale.square())
 
 
 class InPlace(NamedTuple):
@@ -217,10 +292,10 @@ def in_place(layout: DegreeLayout, aggr: str, dtype: torch.dtype, *, loops: bool
 
 
 def _in_place(layout: DegreeLayout, aggr: str, dtype: torch.dtype, *, loops: bool) -> InPlace:
-    lists, n = (layout.pointer, layout.neighbours), layout.num_nodes
-    target, source, weight = owner(layout.pointer, layout.neighbours.numel()), lists[1].long(), None
+    ends, n, weight = Ends.of(layout.pointer, layout.neighbours), layout.num_nodes, None
+    source, target = ends.source, ends.target
     if aggr == "sym" or loops:
-        weight, scale, own, _ = factors(lists, None, aggr, dtype, loops=loops)
+        weight, scale, own = factors(ends, None, aggr, dtype, loops=loops)
         weight = torch.ones(len(source), dtype=dtype, device=source.device) if weight is None else weight
         weight = weight if scale is None else weight * scale[target].to(dtype)
         if own is not None:
@@ -233,12 +308,6 @@ def _in_place(layout: DegreeLayout, aggr: str, dtype: torch.dtype, *, loops: boo
     back = reversed_lists(pointer, neighbours, n, n)
     weight = None if weight is None else weight[entry].contiguous()
     return InPlace(layout.leave(layout.key), (pointer, neighbours, *back), weight)
-
-
-def _list_sums(pointer: Tensor, values: Tensor) -> Tensor:
-    """The sum of the values of every list."""
-    places = torch.arange(values.numel(), device=values.device)
-    return aggregate(values[:, None], (pointer, places))[:, 0]
 
 
 def _inverse_root(total: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from demonet.ops import backend
 from demonet.ops.library import library, ops
 
 SHARED_KEY = -1  # the key of phi_g; degrees and buckets are keys from 0 on
@@ -24,7 +25,7 @@ def mix(x: Tensor) -> Tensor:
 
 def hash_functions(key: Tensor, column: Tensor, *, seed: int, size: int) -> tuple[Tensor, Tensor]:
     r""":math:`\xi_1(j) \in \{0..H-1\}` and :math:`\xi_2(j) = \pm 1` (int64) for broadcastable keys and columns."""
-    return ops.hash_functions(key, column, seed, size)
+    return mixed(key, column, seed, size) if backend.onnx() else ops.hash_functions(key, column, seed, size)
 
 
 def mixed(key: Tensor, column: Tensor, seed: int, size: int) -> tuple[Tensor, Tensor]:

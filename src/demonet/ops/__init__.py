@@ -16,7 +16,7 @@ from torch import Tensor
 from demonet.degree.layout import DegreeLayout, select_by
 from demonet.ops import backend, library, reference
 from demonet.ops.graph import Graph, Options, Weights, tensors_of, tiles_for
-from demonet.ops.library import Conv, Grouped, LinearCrossEntropy, ops
+from demonet.ops.library import Conv, Grouped, LinearCrossEntropy, operator, ops
 from demonet.ops.noise import Noise
 from demonet.ops.readout import ReadOut, read_out
 
@@ -91,7 +91,8 @@ def degree_linear(x: Tensor, weight: Tensor, offsets: Tensor, task: Tensor) -> T
         task: ``[groups]`` the task of each group; with -1, its rows of the result are zero.
     """
     x, weight = _cast(x, weight)
-    return ops.degree_linear(x, weight, offsets, task)
+    found: Tensor = operator("degree_linear")(x, weight, offsets, task)
+    return found
 
 
 def grouped(x: Tensor, matrices: Tensor, layout: DegreeLayout) -> Tensor:
@@ -108,7 +109,7 @@ def grouped(x: Tensor, matrices: Tensor, layout: DegreeLayout) -> Tensor:
     if backend.direct(x, matrices):
         out: Tensor = Grouped.apply(x, matrices, Graph.of(layout))
         return out
-    return ops.degree_linear(x, matrices, layout.offsets, torch.arange(matrices.size(0), device=x.device))
+    return degree_linear(x, matrices, layout.offsets, torch.arange(matrices.size(0), device=x.device))
 
 
 def conv(
@@ -136,6 +137,8 @@ def conv(
     if backend.eager(x, seed, matrices):
         out: Tensor = Conv.apply(x, a, seed, matrices, bias, Graph.of(layout), options, noise)
         return out
+    if backend.mapped():
+        return reference.conv(x, a, Weights(seed, matrices, bias), Graph.of(layout), options, noise)[0]
     values, p = (None, 0.0) if noise is None else noise[:2]
     out, _ = ops.conv(x, a, seed, matrices, bias, tensors_of(layout, x), values, p, *options)
     return out
@@ -152,7 +155,7 @@ def linear_cross_entropy(h: Tensor, weight: Tensor, bias: Tensor, target: Tensor
         share: ``[n]`` float32, the weight of each row; zero leaves it out.
     """
     h, weight, bias = _cast(h, weight, bias)
-    if backend.family(h) != "triton":
+    if backend.family(h) != "triton" or backend.mapped():
         return reference.linear_cross_entropy(h, weight, bias, target, share)
     if backend.eager(h, weight, bias):
         loss: Tensor = LinearCrossEntropy.apply(h, weight, bias, target, share)
@@ -171,6 +174,8 @@ def _cast(*tensors: Tensor) -> tuple[Tensor, ...]:
 def degree_linear_rows(x: Tensor, weight: Tensor, task: Tensor) -> Tensor:
     """:func:`degree_linear` for rows in any order, each with its task: sorted, multiplied, and put back."""
     num_tasks = weight.size(0)
+    if backend.onnx():  # it has no grouped product: a matrix for every row
+        return torch.bmm(x[:, None], weight[task.clamp(min=0)])[:, 0] * (task >= 0).to(x.dtype)[:, None]
     task = torch.where(task < 0, num_tasks, task)  # rows without a task go last; their result is zero
     order = torch.argsort(task, stable=True)
     count = torch.zeros(num_tasks + 1, dtype=torch.long, device=x.device).index_add(0, task, torch.ones_like(task))

@@ -20,6 +20,8 @@ from importlib.util import find_spec
 from typing import Literal, cast, get_args
 
 import torch
+import torch.autograd.forward_ad as forward_ad
+import torch.onnx
 from torch import Tensor
 from torch.nn import Parameter
 
@@ -97,13 +99,28 @@ def exporting() -> bool:
     return torch.compiler.is_exporting() and (_EXPORT_IS_DISTINCT or not torch.compiler.is_dynamo_compiling())
 
 
+def onnx() -> bool:
+    """Whether ``torch.onnx`` is recording: it knows PyTorch's own operators alone."""
+    return tracing() and torch.onnx.is_in_onnx_export()
+
+
+def mapped() -> bool:
+    """Whether ``torch.func`` maps or differentiates, or forward-mode derivatives are computed.
+
+    Operators are then their definitions in plain PyTorch, which has rules for all of this.
+    """
+    if tracing():
+        return False
+    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+
+
 def eager(x: Tensor, *others: Tensor) -> bool:
     """Whether kernels may be called directly instead of through ``torch.library``.
 
     ``torch.library`` looks up kernels in Python, which takes longer than a convolution of a small graph. It is only
-    needed where something traces, compiles or maps over the tensors.
+    needed where something traces or compiles.
     """
-    if tracing() or torch._C._are_functorch_transforms_active() or family(x) == "reference":
+    if tracing() or mapped() or family(x) == "reference":
         return False
     return all(type(tensor) in (Tensor, Parameter) for tensor in (x, *others))
 

@@ -41,6 +41,13 @@ for _schema in (
     library.define(_schema)
 ops = torch.ops.demonet
 
+
+def operator(name: str) -> Callable[..., Any]:
+    """An operator, or its definition in PyTorch's own operators where nothing else will do."""
+    found: Callable[..., Any] = getattr(reference if backend.mapped() or backend.onnx() else ops, name)
+    return found
+
+
 # ---------------------------------------------------------------------------------------------------------- kernels
 
 
@@ -371,7 +378,7 @@ def aggregate(
     """The operator ``aggregate``, by the shortest way."""
     tensors = (x,) if weight is None else (x, weight)
     if not backend.eager(*tensors):
-        found: Tensor = ops.aggregate(x, pointer, neighbours, weight, *rest)
+        found: Tensor = operator("aggregate")(x, pointer, neighbours, weight, *rest)
     elif torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
         found = _Aggregate.apply(x, pointer, neighbours, weight, *rest)
     else:

@@ -43,7 +43,7 @@ def read_out(given: ReadOut, levels: list[Tensor]) -> Tensor:
     """
     h, widths = torch.cat(levels, 1), [level.size(1) for level in levels]
     cell, num_cells = given.batch * given.num_tasks + given.task, given.num_graphs * given.num_tasks
-    pool = reference.degree_pool if backend.direct(h) else library.ops.degree_pool
+    pool = reference.degree_pool if backend.direct(h) else library.operator("degree_pool")
     blocks = pool(h, cell, num_cells, given.mode).view(given.num_graphs, given.num_tasks, h.size(1))
     if given.total:
         blocks = torch.cat([blocks.sum(1, keepdim=True), blocks / 2], 1)

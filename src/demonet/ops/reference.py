@@ -40,13 +40,14 @@ def aggregate_scale(pointer: Tensor, aggr: str, dtype: torch.dtype) -> Tensor | 
     raise DemonetError(f"aggr={aggr!r} is not one of 'sum', 'mean', 'sqrt'")
 
 
-def aggregate(x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, aggr: str) -> Tensor:
+def aggregate(
+    x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, aggr: str, *_schedules: Sequence[Tensor]
+) -> Tensor:
     r""":math:`a_v = s(d_v) \sum_{u \in N(v)} w_{vu} x_u`, with :math:`s(d) = 1, 1/d` or :math:`1/\sqrt d`."""
     message = x[neighbours.long()]
     if weight is not None:
         message = message * weight[:, None]
-    out = x.new_zeros(pointer.numel() - 1, x.size(1))
-    out.index_add_(0, owner(pointer, neighbours.numel()), message)
+    out = x.new_zeros(pointer.numel() - 1, x.size(1)).index_add(0, owner(pointer, neighbours.numel()), message)
     scale = aggregate_scale(pointer, aggr, x.dtype)
     return out if scale is None else out * scale[:, None]
 
@@ -58,12 +59,8 @@ def edge_product(x: Tensor, y: Tensor, pointer: Tensor, neighbours: Tensor) -> T
 
 def degree_linear(x: Tensor, weight: Tensor, offsets: Tensor, task: Tensor) -> Tensor:
     r""":math:`y_v = W_{t(v)}^\top x_v`, where group ``g`` of rows has task ``task[g]``; task -1 is the zero map."""
-    out = x.new_zeros(x.size(0), weight.size(2))
-    bounds = offsets.tolist()
-    for start, end, t in zip(bounds[:-1], bounds[1:], task.tolist(), strict=True):
-        if end > start and t >= 0:
-            torch.mm(x[start:end], weight[t], out=out[start:end])
-    return out
+    rows, none = x.split(offsets.diff().tolist()), x.new_zeros(x.size(1), weight.size(2))
+    return torch.cat([part @ (weight[t] if t >= 0 else none) for part, t in zip(rows, task.tolist(), strict=True)])
 
 
 def degree_outer(x: Tensor, y: Tensor, offsets: Tensor, task: Tensor, num_tasks: int) -> Tensor:
@@ -78,7 +75,7 @@ def degree_outer(x: Tensor, y: Tensor, offsets: Tensor, task: Tensor, num_tasks:
 
 def degree_pool(x: Tensor, cell: Tensor, num_cells: int, mode: str) -> Tensor:
     r""":math:`p_c = \sum_{v : c(v) = c} x_v` (or the mean), a cell being one task of one graph."""
-    out = x.new_zeros(num_cells, x.size(1)).index_add_(0, cell, x)
+    out = x.new_zeros(num_cells, x.size(1)).index_add(0, cell, x)
     if mode == "sum":
         return out
     if mode == "mean":
@@ -104,9 +101,8 @@ def conv(
     """
     if a is None:
         a = aggregate(x, *graph.lists, None, options.aggr)
-    left = x @ weights.seed
-    rows = a.split(graph.offsets.diff().tolist())
-    right = torch.cat([part @ matrix for part, matrix in zip(rows, weights.matrices, strict=True)])
+    group = torch.arange(weights.matrices.size(0), device=x.device)
+    left, right = x @ weights.seed, degree_linear(a, weights.matrices, graph.offsets, group)
     left, right = dropped(left, right, noise)
     y = left + right if options.combine == "add" else torch.cat([left, right], 1)
     return activate(y if weights.bias is None else y + weights.bias, options.activation), a
