@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 MODULES = {"scikit-learn": "sklearn"}  # where the module has another name
-OPTIONAL = {"baselines", "metis", "ray", "onnx", "tensorboard", "test"}
+OPTIONAL = {"excel", "metis", "paper", "ray", "onnx", "tensorboard", "test"}
 # A peer in the benchmark, if it is installed; frames of a user who has it; types.
 NOT_REQUIRED = {"dgl", "polars", "_typeshed"}
 

@@ -252,6 +252,37 @@ def test_another_table_is_encoded_as_the_first(path, write):
         read_graph(path, features=write("i.csv", "node,kind,size\na,x,big\nb,y,1\n"), columns=learned)
 
 
+def test_columns_without_names_that_are_not_those_of_training(path, write):
+    """Before, columns in another order were read as those of training, and nothing was said."""
+    rows = [("a", 100, 0.5), ("b", 200, 0.25), ("c", 300, 0.75), ("d", 400, 0.125)]
+    first, second, named = (
+        "".join(f"{n},{x},{y}\n" for n, x, y in rows),
+        "".join(f"{n},{y},{x}\n" for n, x, y in rows),
+        "node,big,small\n" + "".join(f"{n},{x},{y}\n" for n, x, y in rows),
+    )
+    learned = {text: read_graph(path, features=write("f.csv", text)).columns for text in (first, named)}
+    for trained, given, fact in (
+        (first, second, r"'column 2' \(100 to 400\), 'column 3' \(0.125 to 0.75\)"),
+        (named, first, "no names.*'big', 'small'"),
+        (first, named, "has names.*'column 2', 'column 3'"),
+    ):
+        with pytest.warns(DemonetWarning, match=rf"g\.csv: .*{fact}"):
+            read_graph(path, features=write("g.csv", given), columns=Columns.from_state(learned[trained].state()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_graph(path, features=write("g.csv", first), columns=learned[first])
+
+
+def test_rows_without_ids_need_an_order_that_is_known(write, tmp_path):
+    """Before, one id that is a word made the order 1, 10, 2, and rows went to other nodes."""
+    np.save(tmp_path / "x.npy", np.arange(4)[:, None])
+    words, mixed = write("w.csv", "a,b\nb,c\nc,d\n"), write("m.csv", "1,10\n10,2\n2,x\n")
+    assert read_graph(words, features=tmp_path / "x.npy").x[:, 0].tolist() == [0, 1, 2, 3]
+    for options in ({"features": tmp_path / "x.npy"}, {"features": np.eye(4)}, {"labels": list("aabb")}):
+        with pytest.raises(DemonetError, match="'x'"):
+            read_graph(mixed, **options)
+
+
 @pytest.mark.parametrize("add", [False, True])
 def test_a_header_does_not_become_a_node(path, write, add):
     with pytest.warns(DemonetWarning, match=r"'person, role' .*header"):

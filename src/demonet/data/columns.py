@@ -51,6 +51,7 @@ class ColumnEncoding:
         missing: Whether values were missing, so that a column of 0 and 1 says where.
         categories: The categories, sorted; each is a column of 0 and 1.
         day_first: Whether dates are written day, month, year.
+        limits: The smallest and the largest number.
     """
 
     name: str
@@ -59,6 +60,7 @@ class ColumnEncoding:
     missing: bool = False
     categories: tuple[str, ...] = ()
     day_first: bool = True
+    limits: tuple[float, float] | None = None
 
     @property
     def encoded(self) -> list[tuple[str, ValueKind]]:
@@ -131,7 +133,7 @@ class Columns:
     def encode(self, table: Attributes) -> NDArray[np.float32]:
         """``[rows, columns]`` the table as numbers."""
         result = np.zeros((table.rows, len(self.encoded)), dtype=np.float32)
-        at, unseen = 0, []
+        at, unseen, outside = 0, list[str](), list[str]()
         for column, place in zip(self.columns, self._places(table), strict=True):
             if place is None:
                 continue
@@ -152,11 +154,16 @@ class Columns:
                 gone = np.isnan(values)
                 block[:, : width - column.missing] = column.numbers(values)
                 _check_finite(block[:, 0], column.name, table)
+                if column.limits is not None and _mostly_outside(values, *column.limits):
+                    outside.append("{!r} ({:g} to {:g})".format(column.name, *column.limits))
             if column.missing:
                 block[gone, width - 1] = 1
         if unseen:
             message = f"categories that training did not have count as none of them: {', '.join(unseen[:_SHOWN])}"
             warn(DemonetWarning(message, file=table.file))
+        if outside:
+            message = f"most values are outside the range of training in {', '.join(outside[:_SHOWN])}"
+            warn(DemonetWarning(message, file=table.file, hint="are these the same columns, in the same units?"))
         return result
 
     def absent(self) -> NDArray[np.float32]:
@@ -175,6 +182,10 @@ class Columns:
             if len(table.names) != len(self.columns):
                 problem = f"{len(table.names)} columns of attributes, but training had {len(self.columns)}"
                 raise DemonetError(problem, file=table.file)
+            if self.named or table.named:
+                which = "has no names of columns" if self.named else "has names of columns, training had none"
+                names = _shown([column.name for column in self.columns])
+                warn(DemonetWarning(f"the table {which}: they are taken by position, as {names}", file=table.file))
             return [place if use else None for place, use in enumerate(used)]
         place = {name: number for number, name in reversed(list(enumerate(table.names)))}
         missing = [name for name in self.sources if name not in place]
@@ -198,10 +209,9 @@ class Columns:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """The inverse of :meth:`state`."""
-        columns = (
-            ColumnEncoding(**{**column, "categories": tuple(column["categories"])}) for column in state["columns"]
-        )
-        return cls(tuple(columns), bool(state["named"]))
+        columns: list[dict[str, Any]] = state["columns"]
+        plain = ({name: tuple(v) if isinstance(v, list) else v for name, v in column.items()} for column in columns)
+        return cls(tuple(ColumnEncoding(**column) for column in plain), bool(state["named"]))
 
 
 class Attributes:
@@ -332,7 +342,8 @@ def _learn(place: int, table: Attributes) -> ColumnEncoding:
             if known.size:
                 _check_finite(values.astype(np.float32), name, table)
                 found: ValueKind = "indicator" if kind == "flag" else column_kinds(known[:, None])[0]
-                return ColumnEncoding(name, found, float(np.median(known)), missing=known.size < values.size)
+                limits = None if kind == "flag" else (float(known.min()), float(known.max()))
+                return ColumnEncoding(name, found, float(np.median(known)), known.size < values.size, limits=limits)
         elif texts:
             return _categories(name, table.texts(place), table.known(place), table)
     warn(DemonetWarning(f"column {name!r} is empty and not used", file=table.file))
@@ -347,6 +358,11 @@ def _categories(name: str, texts: Sequence[str | None], categories: list[str], t
         warn(DemonetWarning(message, file=table.file))
         return ColumnEncoding(name, "unused")
     return ColumnEncoding(name, "category", missing=known < len(texts), categories=tuple(categories))
+
+
+def _mostly_outside(values: NDArray[np.float64], low: float, high: float) -> bool:
+    known = values[~np.isnan(values)]
+    return bool(2 * np.count_nonzero((known < low) | (known > high)) > known.size)
 
 
 def _check_finite(values: NDArray[np.float32], name: str, table: Attributes) -> None:

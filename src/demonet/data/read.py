@@ -50,7 +50,7 @@ from demonet.data.readers.graphml import from_data, from_networkx
 from demonet.data.readers.matrix import from_matrix
 from demonet.data.readers.tables import Kind, Table, edge_columns, place_of, read_edges
 from demonet.data.readers.tu import read_tu
-from demonet.data.values import number_value
+from demonet.data.values import as_integer, number_value
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.options import Column, Decimal, Merge, SelfLoops
 
@@ -437,7 +437,19 @@ def _labels(
         return Labels.read(table, numbering, options)
     if is_frame(labels):
         return Labels.read(FrameTable(labels, index=True), numbering, options)
-    return from_mapping(labels) if hasattr(labels, "items") else from_sequence(labels, nodes)
+    if hasattr(labels, "items"):
+        return from_mapping(labels)
+    _check_order(listing, numbering, None)
+    return from_sequence(labels, nodes)
+
+
+def _check_order(listing: Listing, numbering: Numbering, file: Path | None) -> None:
+    """Refuse rows in the order of the nodes where that order is not what anybody expects: 1, 10, 2, x."""
+    if listing.nodes is None and numbering.kind == "str":
+        words = [name for name in numbering.node_ids.tolist() if as_integer(name) is None]
+        if len(words) < numbering.node_ids.size:
+            problem = f"rows without ids, for ids that are numbers and words such as {words[0]!r}: in which order?"
+            raise DemonetError(problem, file=file, hint="use a table with a column of ids")
 
 
 def _features(
@@ -458,11 +470,13 @@ def _features(
         path = _file(features, listing, "features")
         content, matrix = files.read(path), format_of(path).matrix
         if matrix is not None:
+            _check_order(listing, numbering, path)
             return from_matrix_rows(matrix(content, path), nodes, file=path)
         named = options.id_column, options.label_column, *(options.ignore or ())
         return FeatureRows.read(_open_by_id(content, path, numbering, *named), numbering, options)
     if is_frame(features):
         return FeatureRows.read(FrameTable(features, index=True), numbering, options)
+    _check_order(listing, numbering, None)
     return from_matrix_rows(features, nodes)
 
 
@@ -503,14 +517,18 @@ def _add_unknown(given: Labels | FeatureRows, numbering: Numbering, add_isolated
     unknown = np.flatnonzero(numbering.find(given.ids) < 0)
     if unknown.size and not add_isolated:
         row = int(unknown[0])
-        problem = f"id {id_at(given.ids, row)!r} is in no edge ({unknown.size} in total)"
-        first = row == 0 and given.table is not None and given.table.names is None
         name = id_at(given.ids, row)
+        problem = f"id {name!r} is in no edge ({unknown.size} in total)"
+        advice: dict[str, Any] = {}
+        if row == 0 and given.table is not None and given.table.names is None:
+            advice["{id_column} reads the line as a header"] = {"id_column": name}
         if (value := number_value(str(name))) is not None:
             same = (str(known) for known in numbering.node_ids.tolist() if number_value(str(known)) == value)
-            problem += "".join(f", but {other!r} is" for other in islice(same, 1))
-        header, column = ("{id_column} reads the line as a header; ", {"id_column": name}) if first else ("", {})
-        hint = Hint(header + "{add_isolated} adds them as isolated nodes", **column, add_isolated=True)
+            for other in islice(same, 1):
+                problem += f", but {other!r} is"
+                advice["{ids} reads both as numbers"] = {"ids": "int"}
+        advice["{add_isolated} adds them as isolated nodes"] = {"add_isolated": True}
+        hint = Hint("; ".join(advice), **{key: given for each in advice.values() for key, given in each.items()})
         raise DemonetError(problem, **given.where(row), hint=hint)
     return numbering.extended(given.ids) if unknown.size else numbering
 

@@ -94,7 +94,7 @@ class DeepWLKernel(WLSubtreeKernel):
         try:
             from gensim.models import Word2Vec
         except ImportError:
-            raise DemonetError("deepwl needs gensim", hint="pip install demonet[baselines]") from None
+            raise DemonetError("deepwl needs gensim", hint="pip install demonet[paper]") from None
         width = counts.shape[1]
         if width == 0:
             return np.zeros((0, self.dimensions))
@@ -147,7 +147,7 @@ class DeepWLSettings(KernelSettings):
 class DeepWL(KernelSVM):
     """Support vector machine on the deep kernel; width of the vectors and window are selected on validation.
 
-    Needs gensim: ``pip install demonet[baselines]``. Two rounds and the hierarchical softmax are those of the authors'
+    Needs gensim: ``pip install demonet[paper]``. Two rounds and the hierarchical softmax are those of the authors'
     program, five epochs are gensim's default.
     """
 

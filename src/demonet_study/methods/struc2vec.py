@@ -121,7 +121,7 @@ class Struc2vec(Embedding):
         try:
             from gensim.models import Word2Vec
         except ImportError:
-            raise DemonetError("struc2vec needs gensim", hint="pip install demonet[baselines]") from None
+            raise DemonetError("struc2vec needs gensim", hint="pip install demonet[paper]") from None
         model = Word2Vec(
             paths.astype(str).tolist(),
             vector_size=self.settings.dimensions,
