@@ -209,9 +209,12 @@ class Columns:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """The inverse of :meth:`state`."""
-        columns: list[dict[str, Any]] = state["columns"]
-        plain = ({name: tuple(v) if isinstance(v, list) else v for name, v in column.items()} for column in columns)
-        return cls(tuple(ColumnEncoding(**column) for column in plain), bool(state["named"]))
+
+        def plain(value: Any) -> Any:
+            return tuple(value) if isinstance(value, list) else value
+
+        columns = ({name: plain(value) for name, value in column.items()} for column in state["columns"])
+        return cls(tuple(ColumnEncoding(**column) for column in columns), bool(state["named"]))
 
 
 class Attributes:
