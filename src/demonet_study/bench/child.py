@@ -8,13 +8,9 @@ edges, layout, parameters, optimizer and activations. Only Linux can reset the p
 
 from __future__ import annotations
 
-import json
 import math
-import os
-import signal
-import subprocess
-import sys
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,12 +18,14 @@ from typing import Any
 import torch
 
 from demonet.errors import DemonetError
+from demonet.runs.workers import LocalEngine
 from demonet_study.bench.graphs import GraphSpec, node_set
 from demonet_study.bench.methods import METHODS, build, build_preset
 from demonet_study.bench.step import WARM_UP, Precision, one_line, timed, training_step
 
 Order = dict[str, Any]  # what the child builds: spec, method, precision, mode; or name, preset, scheme
 RESET = Path("/proc/self/clear_refs")
+_DAY = 86_400.0  # seconds, the longest time to wait for an answer
 
 
 class Child:
@@ -43,52 +41,49 @@ class Child:
     """
 
     def __init__(self, order: Order) -> None:
-        environment = os.environ | {"OMP_NUM_THREADS": str(torch.get_num_threads())}
-        command = [sys.executable, "-m", "demonet_study.bench.child", json.dumps(order)]
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-        self._process = subprocess.Popen(command, text=True, env=environment, **pipes)
-        started = self._answer()
-        self.parameters, self.setup_ms = int(started["parameters"]), float(started["setup_ms"])
-        self.memory_mib = math.nan if started["memory_mib"] is None else float(started["memory_mib"])
+        self._engine = LocalEngine(answer, 1)
+        started = self._ask(order)
+        self.parameters, self.setup_ms = started["parameters"], started["setup_ms"]
+        self.memory_mib = started["memory_mib"]
 
     def time(self, epochs: int) -> float:
         """Seconds per epoch, measured over ``epochs`` after one more that warms the caches."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{epochs}\n")
-        self._process.stdin.flush()
-        return float(self._answer()["seconds"])
+        return float(self._ask(epochs)["seconds"])
 
     def close(self) -> None:
         """End the process."""
-        self._process.kill()
-        self._process.communicate()
+        self._engine.close()
 
-    def _answer(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if line.startswith("{"):  # libraries may print other lines
-                found: dict[str, Any] = json.loads(line)
-                if "error" in found:
-                    self.close()
-                    raise DemonetError(found["error"])
-                return found
-        code = self._process.wait()
-        raise DemonetError(f"the process ended: {signal.Signals(-code).name if code < 0 else f'exit code {code}'}")
+    def _ask(self, what: Order | int) -> dict[str, Any]:
+        self._engine.start((what, torch.get_num_threads()))
+        (ended,) = self._engine.wait(_DAY)
+        found: dict[str, Any] = ended.outcome or {"error": ended.error}
+        if "error" in found:
+            self.close()
+            raise DemonetError(found["error"])
+        return found
 
 
-def main(order: Order) -> None:
-    """In the child: build and warm up, report, then time as many epochs as each input line says."""
+_step: Callable[[], Any] | None = None  # in the child: trains one epoch
+
+
+def answer(asked: tuple[Order | int, int]) -> dict[str, Any]:
+    """In the child: build and warm up what is ordered, or time so many epochs; with so many threads."""
+    global _step
+    what, threads = asked
+    torch.set_num_threads(threads)
     try:
-        step, facts = _start(order)
-        _say(facts)
-        for line in sys.stdin:
-            step()
-            _say({"seconds": timed(step, int(line), torch.device("cpu"))})
+        if isinstance(what, int):
+            assert _step is not None
+            _step()
+            return {"seconds": timed(_step, what, torch.device("cpu"))}
+        _step, facts = _start(what)
+        return facts
     except Exception as error:
-        _say({"error": one_line(error)})
+        return {"error": one_line(error)}
 
 
-def _start(order: Order) -> tuple[Any, dict[str, Any]]:
+def _start(order: Order) -> tuple[Callable[[], Any], dict[str, Any]]:
     if "spec" in order:
         precision: Precision = order["precision"]
         graph = GraphSpec(**order["spec"]).make()
@@ -106,19 +101,11 @@ def _start(order: Order) -> tuple[Any, dict[str, Any]]:
     step = training_step(built, order.get("mode", "eager"), precision)
     for _ in range(WARM_UP):
         step()
-    peak = _resident("VmHWM") - before if RESET.exists() else None
+    peak = _resident("VmHWM") - before if RESET.exists() else math.nan
     return step, {"setup_ms": setup, "parameters": built.parameters, "memory_mib": peak}
-
-
-def _say(what: dict[str, Any]) -> None:
-    print(json.dumps(what), flush=True)
 
 
 def _resident(what: str) -> float:
     status = Path("/proc/self/status")
     lines = status.read_text(encoding="utf-8").splitlines() if status.exists() else []
     return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(what)), math.nan)
-
-
-if __name__ == "__main__":
-    main(json.loads(sys.argv[1]))

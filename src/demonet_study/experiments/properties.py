@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from demonet.errors import DemonetError
 from demonet.runs.measure import Meter
 from demonet_study.experiments.expressive.convolutions import table_one
+from demonet_study.experiments.expressive.partitions import tally
 from demonet_study.experiments.expressive.reals import real_collisions
-from demonet_study.experiments.expressive.subtrees import Pairs, all_subtrees, collision_shares, property_pairs
+from demonet_study.experiments.expressive.subtrees import Pairs, all_subtrees, pair_shares, property_pairs
 from demonet_study.experiments.rows import write_rows
 from demonet_study.ledger.job import Job, Outcome
 
@@ -84,9 +85,9 @@ def table_one_by_computation(
         )
     pairs = property_pairs(all_subtrees(max_nodes, num_colours))
     models = table_one(max_degree=max_nodes - 1)
-    shares = [collision_shares(model, pairs, num_colours=num_colours, draws=draws, seed=seed) for model in models]
+    shares = [pair_shares(model, pairs, num_colours=num_colours, draws=draws, seed=seed) for model in models]
     marks: list[Mark] = []
-    pair_shares: list[PairShare] = []
+    deciding_shares: list[PairShare] = []
     for place, p in enumerate(pairs):
         deciding: set[int] = set()
         for model, share in zip(models, shares, strict=True):
@@ -95,12 +96,12 @@ def table_one_by_computation(
                 mark, witness = _mark(model.name, paper, p, taken, share[place])
                 marks.append(mark)
                 deciding.add(witness)
-        pair_shares += [
+        deciding_shares += [
             PairShare(p.name, *p.names(pair), model.name, float(share[place][pair]))
             for pair in sorted(deciding)
             for model, share in zip(models, shares, strict=True)
         ]
-    return marks, pair_shares
+    return marks, deciding_shares
 
 
 def properties(job: Job, device: str = "cpu") -> Outcome:
@@ -116,7 +117,7 @@ def properties(job: Job, device: str = "cpu") -> Outcome:
     models = [model for model in table_one(max_degree=nodes - 1) if model.name == options["model"]]
     if not found or not models:
         raise DemonetError(f"no property {job.cell.dataset!r} of a layer {options['model']!r}")
-    (share,) = collision_shares(models[0], found, num_colours=colours, draws=draws, seed=draws * job.seed)
+    (share,) = pair_shares(models[0], found, num_colours=colours, draws=draws, seed=draws * job.seed)
     mark, _ = _mark(models[0].name, "", found[0], "lemma", share)
     kept = ("pairs", "always", "sometimes", "left", "right", "share")
     return Outcome(float(mark.holds), meter.seconds, meter.peak_memory_mb, {name: asdict(mark)[name] for name in kept})
@@ -127,9 +128,8 @@ def _mark(model: str, paper: str, pairs: Pairs, taken: str, share: NDArray[np.fl
     among = np.flatnonzero(pairs.alone) if taken == "alone" else np.arange(len(share))
     chosen = share[among]
     witness = int(among[chosen.argmin() if pairs.should_agree else chosen.argmax()])
-    always, never = int((chosen == 1).sum()), int((chosen == 0).sum())
+    always, sometimes = tally(chosen)
     holds = always == len(among) if pairs.should_agree else always == 0
-    sometimes = len(among) - always - never
     left, right = pairs.names(witness)
     mark = Mark(
         model, pairs.name, taken, holds, paper, len(among), always, sometimes, left, right, float(share[witness])

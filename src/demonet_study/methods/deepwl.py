@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -21,6 +20,7 @@ from demonet.kernels.base import Expansion, GraphKernel
 from demonet.methods.base import at_least, register
 from demonet.methods.cost import Cost
 from demonet.methods.kernel import KernelSettings, KernelSVM
+from demonet_study.methods.skip_gram import skip_gram
 
 _POSITIVE = Interval(Integral, 1, None, closed="left")
 
@@ -91,28 +91,12 @@ class DeepWLKernel(WLSubtreeKernel):
 
     def _embed(self, counts: sparse.csr_array) -> Float:
         """Skip-gram vectors of the columns of a matrix of counts, one sentence per row."""
-        try:
-            from gensim.models import Word2Vec
-        except ImportError:
-            raise DemonetError("deepwl needs gensim", hint="pip install demonet[paper]") from None
         width = counts.shape[1]
         if width == 0:
             return np.zeros((0, self.dimensions))
-        model = Word2Vec(
-            list(sentences(counts)),
-            vector_size=self.dimensions,
-            window=self.window,
-            epochs=self.epochs,
-            sg=1,
-            hs=1,
-            negative=0,
-            min_count=1,
-            sample=0,  # frequent colours are not downsampled
-            seed=self.seed,
-            workers=1,  # with more, the result depends on scheduling
-            hashfxn=_stable_hash,
-        )
-        return model.wv[[str(colour) for colour in range(width)]].astype(np.float64)
+        # Frequent colours are not downsampled.
+        options = {"window": self.window, "epochs": self.epochs, "sample": 0}
+        return skip_gram("deepwl", list(sentences(counts)), width, width=self.dimensions, seed=self.seed, **options)
 
 
 def sentences(counts: sparse.csr_array) -> Iterator[list[str]]:
@@ -171,8 +155,3 @@ class DeepWL(KernelSVM):
 
     def _default_kernel(self, seed: int) -> DeepWLKernel:
         return DeepWLKernel(self.settings.untuned, epochs=self.settings.epochs, seed=seed)
-
-
-def _stable_hash(word: str) -> int:
-    """Python's own hash of a string differs between processes."""
-    return zlib.crc32(word.encode())

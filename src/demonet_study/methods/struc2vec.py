@@ -35,6 +35,7 @@ from demonet.features.graph import simple_adjacency
 from demonet.methods.base import Settings, at_least, register
 from demonet.methods.cost import Cost
 from demonet_study.methods.embedding import Embedding, Float
+from demonet_study.methods.skip_gram import skip_gram
 
 Int = NDArray[np.int64]
 
@@ -96,7 +97,9 @@ class Struc2vec(Embedding):
         paths = walk(layers, self.settings.walks, self.settings.length, self.settings.stay, generator)
         if n < 2:  # skip-gram needs two words
             return np.zeros((n, self.settings.dimensions))
-        return self._skip_gram(generator.permutation(paths), n, seed)
+        walks = generator.permutation(paths).astype(str).tolist()
+        options = {"window": self.settings.window, "epochs": self.settings.epochs}
+        return skip_gram(self.name, walks, n, width=self.settings.dimensions, seed=seed, **options)
 
     def pairs(self, degree: Int, generator: np.random.Generator) -> tuple[Int, Int]:
         """The pairs to compare: each node with the next ones in the order of degrees, ties in random order."""
@@ -116,25 +119,6 @@ class Struc2vec(Embedding):
             warping(ring, u, v) for ring in rings(adjacency, self.settings.layers, compressed=self.settings.compressed)
         ]
         return np.cumsum(found, axis=0)
-
-    def _skip_gram(self, paths: Int, n: int, seed: int) -> Float:
-        try:
-            from gensim.models import Word2Vec
-        except ImportError:
-            raise DemonetError("struc2vec needs gensim", hint="pip install demonet[paper]") from None
-        model = Word2Vec(
-            paths.astype(str).tolist(),
-            vector_size=self.settings.dimensions,
-            window=self.settings.window,
-            epochs=self.settings.epochs,
-            min_count=0,
-            sg=1,
-            hs=1,
-            negative=0,
-            workers=1,
-            seed=seed,
-        )
-        return np.stack([model.wv[str(node)] for node in range(n)]).astype(np.float64)
 
 
 class Sequences(NamedTuple):

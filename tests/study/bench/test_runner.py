@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
-import subprocess
-import sys
+import os
+import signal
 from dataclasses import asdict, replace
 
 import pytest
+from tests.study.ledger.fakes import FORK
 
 from demonet.errors import DemonetError
+from demonet.runs import workers
 from demonet_study.bench import METHODS, GraphSpec, bench, child, methods
 from demonet_study.bench.child import RESET
 from demonet_study.bench.floor import floor_bytes
@@ -81,12 +82,11 @@ def test_modes_that_cannot_run_here_are_rows_too():
 
 
 @pytest.mark.parametrize(
-    ("code", "words"),
-    [("import os; os.kill(os.getpid(), 11)", "SIGSEGV"), ("print('hello'); raise SystemExit(3)", "exit code 3")],
+    ("end", "words"), [(lambda: os.kill(os.getpid(), signal.SIGSEGV), "SIGSEGV"), (lambda: os._exit(3), "code 3")]
 )
-def test_a_compiled_network_that_ends_its_process_is_a_row_too(monkeypatch, code, words):
-    popen = subprocess.Popen
-    monkeypatch.setattr(subprocess, "Popen", lambda *_, **options: popen([sys.executable, "-c", code], **options))
+def test_a_compiled_network_that_ends_its_process_is_a_row_too(monkeypatch, end, words):
+    monkeypatch.setattr(workers, "CONTEXT", FORK)
+    monkeypatch.setattr(child, "answer", lambda asked: end())
     eager, compiled = bench(SPEC, ["mlp"], modes=("eager", "compiled"), **FAST)
     assert not eager.failed
     assert words in compiled.error
@@ -101,9 +101,9 @@ def test_a_process_of_its_own_measures_its_memory():
     assert 10 < row.memory_mib < 500 if RESET.exists() else math.isnan(row.memory_mib)
 
 
-def test_what_fails_in_a_process_of_its_own_is_reported(capsys):
-    child.main({"spec": asdict(SPEC), "method": "weight", "precision": "tf32", "mode": "eager"})
-    assert "tf32" in json.loads(capsys.readouterr().out)["error"]
+def test_what_fails_in_a_process_of_its_own_is_reported():
+    order = {"spec": asdict(SPEC), "method": "weight", "precision": "tf32", "mode": "eager"}
+    assert "tf32" in child.answer((order, 1))["error"]
 
 
 def test_another_file_is_refused(tmp_path):

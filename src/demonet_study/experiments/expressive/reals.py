@@ -10,19 +10,21 @@ any degree changes a sum of zero. Hence two neighbourhoods collide in every draw
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations, combinations_with_replacement
 from typing import Literal, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from demonet.degree import DegreeTasks
 from demonet.errors import DemonetError
 from demonet.nn import DEMOConv
 from demonet.nn.conv import Scheme
 from demonet_study.experiments.expressive.convolutions import WIDTH
-from demonet_study.experiments.expressive.partitions import alike
+from demonet_study.experiments.expressive.partitions import collision_shares, tally
 
 Aggregation = Literal["sum", "mean"]
 Multiset = tuple[int, ...]
@@ -101,34 +103,20 @@ def real_collisions(*, draws: int = 100, seed: int = 0) -> list[RealCollision]:
     if draws < 1:
         raise DemonetError(f"draws={draws}: at least 1 is needed")
     every = multisets()
-    places = np.array(list(combinations(range(len(every)), 2)))
+    left, right = np.array(list(combinations(range(len(every)), 2))).T
     number = {pair: place for place, pair in enumerate(combinations(every, 2))}
+    tasks, graph = DegreeTasks.exact(torch.arange(max(map(len, every)) + 1)), _stars(every)
     rows: list[RealCollision] = []
     for aggregation in get_args(Aggregation):
-        kinds = np.array([kind(left, right, aggregation) for left, right in number])
+        kinds = np.array([kind(*pair, aggregation) for pair in number])
         for scheme in ("weight", "hash", "smooth", "shared"):
-            share = _shares(every, places, scheme, aggregation, range(seed, seed + draws))
-            for left, right in NAMED:
-                place = np.array([number[left, right]])
-                rows.append(_row(scheme, aggregation, kinds[place[0]], _text(left), _text(right), share[place]))
+            layer = partial(_layer, tasks, scheme, aggregation)
+            (share,) = collision_shares(layer, graph, [(left, right)], range(seed, seed + draws))
+            for pair in NAMED:
+                place = np.array([number[pair]])
+                rows.append(_row(scheme, aggregation, kinds[place[0]], _text(pair[0]), _text(pair[1]), share[place]))
             rows += [_row(scheme, aggregation, name, "any", "any", share[kinds == name]) for name in KINDS]
     return rows
-
-
-def _shares(
-    every: list[Multiset], places: NDArray[np.int64], scheme: str, aggregation: Aggregation, draws: range
-) -> NDArray[np.float64]:
-    """The share of draws in which each pair collides; all seeds have the attribute 1."""
-    x, edge_index = _stars(every)
-    tasks = DegreeTasks.exact(torch.arange(max(map(len, every)) + 1))
-    count = np.zeros(len(places), dtype=np.int64)
-    for draw in draws:
-        with torch.random.fork_rng(devices=[]), torch.no_grad():
-            torch.manual_seed(draw)
-            conv = _layer(tasks, scheme, aggregation, draw)
-            out = conv(x, edge_index)[: len(every)].numpy()
-        count += alike(out, places[:, 0], places[:, 1])
-    return count / len(draws)
 
 
 def _layer(tasks: DegreeTasks, scheme: str, aggregation: Aggregation, draw: int) -> torch.nn.Module:
@@ -137,23 +125,20 @@ def _layer(tasks: DegreeTasks, scheme: str, aggregation: Aggregation, draw: int)
     scale = 0.0 if scheme == "shared" else 1.0
     return DEMOConv(
         1, 2 * WIDTH, tasks, scheme=name, aggr=aggregation, combine="concat", hash_seed=draw, degree_scale=scale
-    ).double()
+    )
 
 
-def _stars(every: list[Multiset]) -> tuple[torch.Tensor, torch.Tensor]:
-    """A seed with the attribute 1 for each multiset, followed by all neighbours; edges point to the seeds."""
-    seed = torch.arange(len(every)).repeat_interleave(torch.tensor([len(m) for m in every]))
+def _stars(every: list[Multiset]) -> tuple[Tensor, Tensor, Tensor]:
+    """A seed with the attribute 1 for each multiset, followed by all neighbours; edges to the seeds; the seeds."""
+    seeds = torch.arange(len(every))
+    seed = seeds.repeat_interleave(torch.tensor([len(m) for m in every]))
     values = torch.tensor([value for m in every for value in m], dtype=torch.float64)
     x = torch.cat([torch.ones(len(every), dtype=torch.float64), values])[:, None]
-    return x, torch.stack([len(every) + torch.arange(len(seed)), seed])
+    return x, torch.stack([len(every) + torch.arange(len(seed)), seed]), seeds
 
 
 def _row(scheme: str, aggregation: str, name: str, left: str, right: str, share: NDArray[np.float64]) -> RealCollision:
-    always, never = int((share == 1).sum()), int((share == 0).sum())
-    sometimes = len(share) - always - never
-    return RealCollision(
-        scheme, aggregation, str(name), left, right, len(share), always, sometimes, float(share.mean())
-    )
+    return RealCollision(scheme, aggregation, str(name), left, right, len(share), *tally(share), float(share.mean()))
 
 
 def _text(multiset: Multiset) -> str:

@@ -1,4 +1,4 @@
-"""All small subtrees, their pairs for the paper's three properties, and how often a layer maps a pair to one vector.
+"""All small subtrees, and their pairs for the paper's three properties.
 
 Subtrees are coloured graphs with a seed, up to renumbering, also with their neighbours reordered. A convolution sees a
 seed and its neighbours, but some also use the neighbours' degrees or nodes two steps away. So a subtree includes the
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations, permutations, product
 from string import ascii_lowercase
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from demonet_study.experiments.expressive.convolutions import Convolution
-from demonet_study.experiments.expressive.partitions import alike
+from demonet_study.experiments.expressive.partitions import collision_shares
 
 Edges = tuple[tuple[int, int], ...]
 
@@ -194,16 +194,9 @@ def property_pairs(subtrees: Sequence[Subtree]) -> list[Pairs]:
     ]
 
 
-def collision_shares(
+def pair_shares(
     convolution: Convolution, pairs: Sequence[Pairs], *, num_colours: int, draws: int, seed: int = 0
 ) -> list[NDArray[np.float64]]:
     """For each property, the share of ``draws`` draws of the weights in which the layer maps each pair alike."""
-    x, edge_index, seeds = forest(pairs[0].subtrees, num_colours)
-    counts = [np.zeros(len(p.left), dtype=np.int64) for p in pairs]
-    for draw in range(seed, seed + draws):
-        with torch.random.fork_rng(devices=[]), torch.no_grad():
-            torch.manual_seed(draw)
-            out = convolution.build(num_colours, draw).double()(x, edge_index)[seeds].numpy()
-        for count, p in zip(counts, pairs, strict=True):
-            count += alike(out, p.left, p.right)
-    return [count / draws for count in counts]
+    build, graph = partial(convolution.build, num_colours), forest(pairs[0].subtrees, num_colours)
+    return collision_shares(build, graph, [(p.left, p.right) for p in pairs], range(seed, seed + draws))

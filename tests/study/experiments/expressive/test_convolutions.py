@@ -7,7 +7,7 @@ import torch
 
 from demonet.nn.weights import SCHEMES
 from demonet_study.experiments.expressive.convolutions import DCNNConv, demo
-from demonet_study.experiments.expressive.subtrees import all_subtrees, collision_shares, property_pairs
+from demonet_study.experiments.expressive.subtrees import all_subtrees, pair_shares, property_pairs
 
 
 @pytest.mark.parametrize("first_hop", [0, 1])
@@ -30,7 +30,7 @@ def test_dcnn_is_powers_of_the_transition_matrix(first_hop):
 def test_a_layer_of_any_scheme_is_seed_oriented_degree_aware_and_order_free(scheme):
     """Pairs that should agree collide in every draw of the weights, others in none; hash functions may collide."""
     pairs = property_pairs(all_subtrees(3, 2))
-    for one, share in zip(pairs, collision_shares(demo(scheme, 2), pairs, num_colours=2, draws=8), strict=True):
+    for one, share in zip(pairs, pair_shares(demo(scheme, 2), pairs, num_colours=2, draws=8), strict=True):
         if one.should_agree:
             assert (share == 1).all()
         elif scheme != "hash":
