@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -11,8 +13,11 @@ from safetensors.torch import load, save
 from tests.methods.problems import Broken, Ridge, Undefined, graph_set, roles
 
 from demonet.data import thirds
+from demonet.data.splits import Split
 from demonet.ensemble import Ensemble, Progress
 from demonet.ensemble.ensemble import FEW
+from demonet.ensemble.fitting import Clock
+from demonet.ensemble.selection import ensemble_weights
 from demonet.errors import DemonetError
 from demonet.methods.forest import NodeForest
 from demonet.methods.kernel_ridge import NodeKernel
@@ -113,6 +118,79 @@ def test_a_time_limit_skips_what_would_exceed_it_but_never_the_first():
     ensemble = Ensemble.fit(data, thirds(data.y, 0), members=tried[1:2], time_limit=1e-9)
     assert ensemble.candidates[0].status == "fitted"
     assert ensemble.candidates[0].reason == "not refitted: time limit"
+
+
+class Watched(Ridge):
+    """Keeps the sizes of the parts that it is fitted on, by name."""
+
+    seen: ClassVar[dict[str, list[int]]] = {}
+
+    def _learn(self, view, labelled):
+        self.seen.setdefault(self.name, []).append(len(labelled.train))
+        super()._learn(view, labelled)
+
+
+def test_folds_over_all_labelled_items_choose_where_validation_is_larger_than_training():
+    """Strict members are weighed on validation, those of a refit by folds; without a refit there are no folds."""
+    data, rng = roles(motifs=32), np.random.default_rng(0)
+    order = rng.permutation(data.num_nodes)
+    train, val = order[:30], order[30:150]
+    split = Split("few", 0, *(torch.from_numpy(np.sort(part)) for part in (train, val, order[150:])))
+    Watched.seen.clear()
+    tried = [Watched("a"), NodeForest("forest", columns="structure", trees=10, leaf=2)]
+    found = Ensemble.fit(data, split, members=tried, effort="quick")
+    assert Watched.seen["a"][:4] == [30, 100, 100, 100]
+    assert found.folds
+    assert len(found.judged_items) == 150
+    strict = Ensemble.fit(data, split, members=tried, effort="quick", refit=False)
+    assert not strict.folds
+    np.testing.assert_array_equal(strict.strict_outputs, found.strict_outputs)
+    weights = [row.weight for row in found.candidates]
+    y = data.y.numpy()[found.judged_items]
+    by_folds = ensemble_weights(np.stack([found.judged[name] for name in ("a", "forest")]), y)
+    np.testing.assert_allclose(weights, by_folds)
+
+
+def test_the_cheapest_candidate_is_fitted_first_and_the_table_keeps_its_order():
+    data, seen = roles(), []
+    tried = [Ridge("dear", cost=3.0), Ridge("cheap", cost=1.0)]
+    found = Ensemble.fit(data, thirds(data.y, 0), members=tried, on_progress=seen.append)
+    assert [progress.candidate.name for progress in seen if progress.stage == "done"] == ["cheap", "dear"]
+    assert [row.name for row in found.candidates] == ["dear", "cheap"]
+    left = [progress.left for progress in seen if progress.stage in ("fit", "done")]
+    assert left == sorted(left, reverse=True)
+    assert left[-1] == 0
+
+
+def test_an_expensive_candidate_that_adds_nothing_on_a_part_is_not_fitted_on_all():
+    """The estimates grow with the items; a second ridge adds nothing to the first, a forest does."""
+    data = roles(motifs=600)
+    rows = torch.arange(data.num_nodes)
+
+    class Growing(Watched):
+        def estimate(self, view, num_train):
+            return 2e-6 * num_train**2
+
+    class GrowingForest(NodeForest):
+        def estimate(self, view, num_train):
+            return 2e-6 * num_train**2
+
+    Watched.seen.clear()
+    tried = [Ridge("cheap"), Growing("same"), GrowingForest("forest", columns="structure", trees=10, leaf=2)]
+    found = Ensemble.fit(data, rows, members=tried, refit=False)
+    assert [row.status for row in found.candidates] == ["fitted", "skipped", "fitted"]
+    assert Watched.seen["same"] == [1000]
+
+
+def test_estimates_are_corrected_by_what_a_kind_has_taken():
+    clock = Clock(time.monotonic(), 100.0, "standard")
+    assert clock.expected("a", 10.0) == pytest.approx(10.0)
+    clock.note("a", 10.0, 40.0)
+    assert 30 < clock.expected("a", 10.0) < 40
+    assert clock.expected("a", 10.0) >= clock.expected("b", 10.0) > 10
+    clock.note("b", 1000.0, 1.0)
+    assert clock.expected("b", 10.0) == pytest.approx(1.0), "a tenth, at least"
+    assert 30 < clock.expected("a", 10.0) < 40
 
 
 def test_strict_without_refit():

@@ -73,12 +73,17 @@ class Candidate:
 
 
 class Progress(NamedTuple):
-    """What a callback is told: ``"fit"`` and ``"done"`` around each candidate, ``"refit"`` and ``"refitted"`` later."""
+    """What a callback is told: ``"fit"`` and ``"done"`` around each candidate, ``"refit"`` and ``"refitted"`` later.
+
+    ``seconds`` have passed, and about ``left`` more are expected: for all candidates at first, then for all refits.
+    """
 
     stage: Literal["fit", "done", "refit", "refitted"]
     candidate: Candidate
     number: int
     total: int
+    seconds: float = 0.0
+    left: float = 0.0
 
 
 @dataclass
@@ -86,10 +91,13 @@ class Trial:
     """A candidate with its model, and its outputs for all items and for those that it is judged on.
 
     Probabilities are softened, numbers standardised. They are those of the model that was fitted on the training part;
-    after a refit, ``outputs`` are those of the new model.
+    after a refit, ``outputs`` are those of the new model. ``chosen`` is what a refit keeps to, pooled over folds where
+    there are some. ``todo`` is whether it is expected to be fitted.
     """
 
     row: Candidate
     model: Model | None = None
     outputs: Float | Any = None
     judged: Float | Any = None
+    chosen: Any = None
+    todo: bool = True

@@ -16,7 +16,7 @@ from demonet.methods.model import Labelled, Model
 from demonet.tensorfile import read_tensors, write_tensors
 from demonet.train.checkpoint import digest
 
-FORMAT = "demonet-candidate-3"
+FORMAT = "demonet-candidate-4"
 Stage = Literal["fit", "refit"]
 
 
@@ -51,7 +51,7 @@ class Checkpoint:
         arrays = {f"model.{name}": array for name, array in arrays.items()}
         arrays |= {"outputs": trial.outputs, "judged": trial.judged}
         tensors = {name: torch.from_numpy(np.ascontiguousarray(a)).reshape(a.shape) for name, a in arrays.items()}
-        told = {"fingerprint": self.fingerprint, "row": asdict(trial.row), "model": facts}
+        told = {"fingerprint": self.fingerprint, "row": asdict(trial.row), "model": facts, "chosen": trial.chosen}
         write_tensors(self._file(trial.row.name, stage), FORMAT, tensors, told)
 
     def read(self, model: Model, stage: Stage) -> Trial | None:
@@ -68,4 +68,5 @@ class Checkpoint:
         prefix = "model."
         arrays = {name[len(prefix) :]: part.numpy() for name, part in tensors.items() if name.startswith(prefix)}
         found = Model.from_state(facts["model"], arrays)
-        return Trial(Candidate(**facts["row"]), found, tensors["outputs"].numpy(), tensors["judged"].numpy())
+        outputs, judged = (tensors[part].numpy() for part in ("outputs", "judged"))
+        return Trial(Candidate(**facts["row"]), found, outputs, judged, facts["chosen"])

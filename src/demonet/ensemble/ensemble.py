@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -20,18 +19,16 @@ from demonet.checks import labelled as has_target
 from demonet.data.splits import Split, fractions
 from demonet.ensemble.candidate import Candidate, Progress, Trial
 from demonet.ensemble.checkpoint import Checkpoint
+from demonet.ensemble.fitting import Clock, Fitting, Measure, decoded
 from demonet.ensemble.selection import Score, ensemble_weights, soften
 from demonet.errors import DemonetError, DemonetWarning, warn
 from demonet.features.views import LARGE, Float, Int, View, view_of
 from demonet.methods.base import REGISTRY, Items
-from demonet.methods.closed_form import Kernel
-from demonet.methods.model import MOST_SECONDS, Labelled, Model, fitted_objective
-from demonet.methods.selection import item_losses
+from demonet.methods.model import Labelled, Model, fitted_objective
 from demonet.options import Effort
-from demonet.train.batches import USABLE, available_bytes
 from demonet.train.finite import check_outputs
-from demonet.train.metrics import METRICS, Task, find_metric, positive_class
-from demonet.train.objective import OBJECTIVES, Objective, Regress, objective_from_state, value_of
+from demonet.train.metrics import METRICS, Task
+from demonet.train.objective import OBJECTIVES, Objective, Regress, objective_from_state
 from demonet.train.problem import labels
 
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
@@ -67,7 +64,8 @@ class Ensemble:
         fitted_member_outputs: What :meth:`member_outputs` gives for the fitted data, member by member.
         judged, judged_items: Outputs of every fitted candidate, by name, for the items that the weights were chosen on,
             and these items. These six are None after :meth:`from_state`.
-        folds: Whether these outputs are those of cross-validation, for lack of validation items.
+        folds: Whether these outputs are those of cross-validation over all labelled items: where validation items are
+            very few, or more than training items, so that a refit has several times the labels of the first fit.
         recognised: How many nodes of the last prediction are known from the fitted graph; None for another graph, or
             if no member knows nodes.
         seconds: Of the whole fit.
@@ -115,7 +113,8 @@ class Ensemble:
                 quarter is held out for validation; all that have a label if None.
             task: What the targets are.
             effort: ``"quick"``, ``"standard"`` or ``"best"``.
-            time_limit: Seconds. Candidates that would exceed it by a rough estimate are skipped; the first never is.
+            time_limit: Seconds, refits included. Candidates that would exceed it, by what others have taken, are
+                skipped, and networks end early; the cheapest is always fitted.
             seed: Of everything random.
             refit: Whether members are fitted again on validation items, too.
             members: Unfitted models in place of those of :func:`portfolio`.
@@ -136,27 +135,32 @@ class Ensemble:
         if len({member.name for member in tried}) < len(tried) or not tried:
             raise DemonetError(f"members {[member.name for member in tried]}: at least one, with distinct names")
         tell = on_progress or (lambda progress: None)
-        measure = _Measure(metric, positive, objective, labelled)
+        measure = Measure(metric, positive, objective, labelled)
         score = None if metric is None else measure.score
         saved = None if checkpoint is None else Checkpoint.open(checkpoint, data, labelled)
-        folds = FOLDS[effort] if len(labelled.val) < FEW else 0
-        fitting = _Fitting(view, labelled, folds, _Clock(start, time_limit, MOST_SECONDS[effort]), tell, saved, measure)
-        trials = [fitting.attempt(member, number, len(tried)) for number, member in enumerate(tried)]
+        labelled = replace(labelled, metric=metric)
+        few = len(labelled.val) < FEW
+        folds = FOLDS[effort] if few or (refit and len(labelled.val) > len(labelled.train)) else 0
+        fitting = Fitting(view, labelled, folds, Clock(start, time_limit, effort), tell, saved, measure)
+        trials = fitting.attempt(tried)
         done = [trial for trial in trials if trial.model is not None]
         if not done:
             reasons = "; ".join(f"{trial.row.name}: {trial.row.reason}" for trial in trials)
             raise DemonetError(f"no member could be fitted: {reasons}")
-        judged = _judged_by(labelled)
+        judged = fitting.judged_items
         y, every = labelled.y[judged], np.stack([trial.judged for trial in done])
-        weights = ensemble_weights(every, y, task, score=score)
-        inductive = _inductive_weights(weights, done, every, y, task, score)
-        strict, inductive_strict = (_average(w, [trial.outputs for trial in done]) for w in (weights, inductive))
+        weights, inductive = both = _weights(done, every, y, task, score)
+        if folds and not few:  # the members that were fitted on the training part alone have weights of their own
+            both = _weights(
+                done, np.stack([t.outputs[labelled.val] for t in done]), labelled.y[labelled.val], task, score
+            )
+        strict, inductive_strict = (_average(w, [trial.outputs for trial in done]) for w in both)
         for weight, other, trial in zip(weights, inductive, done, strict=True):
             trial.row = replace(trial.row, weight=float(weight), inductive_weight=float(other))
         count = (weights > 0) | (inductive > 0)
         used = [trial for trial, counts in zip(done, count, strict=True) if counts]
-        for number, trial in enumerate(used if refit and len(labelled.val) else []):
-            fitting.refit(trial, number, len(used))
+        if refit and len(labelled.val):
+            fitting.refit(used)
         validation = measure.facts(_average(weights, every), y)
         members = [trial.model for trial in used if trial.model]
         knows_nodes = any(member.knows_nodes for member in members)
@@ -169,7 +173,7 @@ class Ensemble:
             "objective": objective.state(),
             "validation": validation,
             "seconds": fitting.clock.elapsed(),
-            "folds": len(labelled.val) < FEW,
+            "folds": bool(folds),
             "view": (view.facts, view.arrays),
         }
         ensemble = cls(members, weights[count], facts)
@@ -287,40 +291,18 @@ class Ensemble:
         return cls(members, np.array(facts["weights"]), facts)
 
 
-def _inductive_weights(
-    weights: Float, done: list[Trial], outputs: Float, y: NDArray[Any], task: Task, score: Score | None
-) -> Float:
-    """``[candidates]`` weights without the members that know the nodes of one graph; zeros if there are no others."""
+def _weights(
+    done: list[Trial], outputs: Float, y: NDArray[Any], task: Task, score: Score | None
+) -> tuple[Float, Float]:
+    """``[candidates]`` weights, and those without members that know the nodes of one graph; zeros if these are all."""
+    weights = ensemble_weights(outputs, y, task, score=score)
     others = np.array([not (trial.model and trial.model.knows_nodes) for trial in done])
     if not weights[~others].any():
-        return weights
+        return weights, weights
     found = np.zeros(len(done))
     if others.any():
         found[others] = ensemble_weights(outputs[others], y, task, score=score)
-    return found
-
-
-class _Clock:
-    """Elapsed time, and estimates corrected by what earlier candidates took; and the memory that can be used."""
-
-    def __init__(self, start: float, limit: float | None, most: float) -> None:
-        self.start, self.limit, self.most = start, limit, most
-        self.estimated = self.taken = 1.0
-        self.free = USABLE * available_bytes(torch.device("cpu"))
-
-    def note(self, estimate: float, seconds: float) -> None:
-        self.estimated, self.taken = self.estimated + estimate, self.taken + seconds
-
-    def add(self, seconds: float) -> None:
-        """Count what was done before an interruption."""
-        self.start -= seconds
-
-    def elapsed(self) -> float:
-        return time.monotonic() - self.start
-
-    def allows(self, estimate: float) -> bool:
-        expected = estimate * min(max(self.taken / self.estimated, 0.25), 4.0)
-        return self.limit is None or self.elapsed() + expected <= self.limit
+    return weights, found
 
 
 def _labelled(
@@ -337,169 +319,6 @@ def _labelled(
     return objective, Labelled.of(y, objective, split, seed, device)
 
 
-def _judged_by(labelled: Labelled) -> Int:
-    """The items that candidates are judged on: validation, or all labelled items where validation is very small."""
-    return labelled.val if len(labelled.val) >= FEW else labelled.joined().train
-
-
-class _Fitting:
-    """Fits candidates, and those that count a second time.
-
-    Args:
-        view, labelled: The problem.
-        folds: Of cross-validation; 0 where candidates are judged on validation items.
-        clock: Time and memory that are left.
-        tell: Told about every candidate.
-        saved: Where finished candidates are kept.
-        measure: The metric that candidates are told by.
-    """
-
-    def __init__(
-        self,
-        view: View,
-        labelled: Labelled,
-        folds: int,
-        clock: _Clock,
-        tell: Callable[[Progress], None],
-        saved: Checkpoint | None,
-        measure: _Measure,
-    ) -> None:
-        self.view, self.labelled, self.folds = view, labelled, folds
-        self.clock, self.tell, self.saved, self.measure = clock, tell, saved, measure
-
-    def attempt(self, model: Model, number: int, total: int) -> Trial:
-        """A candidate that was fitted, skipped, or that failed."""
-        known = self.saved and self.saved.read(model, "fit")
-        if known:
-            self.clock.note((1 + self.folds) * known.row.estimate, known.row.seconds)
-            self.clock.add(known.row.seconds)
-            self.tell(Progress("done", known.row, number, total))
-            return known
-        machine = {"task": model.settings.task, **model.search} if isinstance(model, Kernel) else {}
-        trial = Trial(Candidate(model.name, model.kind, machine=machine))
-        self.tell(Progress("fit", trial.row, number, total))
-        start = time.monotonic()
-        try:
-            trial.row = replace(trial.row, estimate=model.estimate(self.view, len(self.labelled.train)))
-            reason = self._too_much(model, trial.row.estimate, first=not number)
-            if reason:
-                trial.row = replace(trial.row, status="skipped", reason=reason)
-            else:
-                self._fit(model, trial, start)
-        except Exception as error:  # the failure of one is reported, and must not take the others with it
-            trial.row = replace(trial.row, status="failed", reason=repr(error), seconds=time.monotonic() - start)
-            warnings.warn(f"member {model.name!r} failed and is left out: {error!r}", RuntimeWarning, stacklevel=3)
-        if self.saved and trial.model is not None:
-            self.saved.write("fit", trial)
-        self.tell(Progress("done", trial.row, number, total))
-        return trial
-
-    def _too_much(self, model: Model, estimate: float, *, first: bool) -> str:
-        """Why a candidate is skipped, if it is; the first one is never skipped for lack of time."""
-        clock, fits = self.clock, 2 + self.folds
-        if not first and estimate > clock.most:
-            return f"one fit would take about {estimate:.0f} s, the effort's limit is {clock.most:.0f} s"
-        need = model.memory(self.view, len(self.labelled.train)) if self.view.num_items >= LARGE else 0.0
-        if need > clock.free:
-            return f"a fit would take about {need / 1e9:.1f} GB, {clock.free / 1e9:.1f} GB can be used"
-        if not first and not clock.allows(fits * estimate):
-            return f"about {fits * estimate:.0f} s would exceed the time limit"
-        return ""
-
-    def _fit(self, model: Model, trial: Trial, start: float) -> None:
-        fitted, judged = model.fit_on(self.view, self.labelled), _judged_by(self.labelled)
-        trial.outputs = _outputs(fitted, self.view)
-        trial.judged = self._out_of_fold(model, fitted) if self.folds else trial.outputs[judged]
-        seconds = time.monotonic() - start
-        self.clock.note((1 + self.folds) * trial.row.estimate, seconds)
-        y, measure = self.labelled.y[judged], self.measure
-        loss, score = item_losses(self.labelled.task, trial.judged, y), measure.value(trial.judged, y)
-        trial.row, trial.model = trial.row.scored(loss, measure.metric.name, score, seconds), fitted
-
-    def _out_of_fold(self, model: Model, fitted: Model) -> Float:
-        """Outputs for all labelled items, each by a copy that was fitted without its fold; choices are pooled."""
-        labelled, every = self.labelled, self.labelled.joined().train
-        order = np.random.default_rng(labelled.seed).permutation(every)
-        if labelled.task == "classify":
-            order = order[np.argsort(labelled.y[order], kind="stable")]  # dealt out class by class
-        result, chosen = np.zeros((len(every), labelled.outputs)), []
-        for number in range(self.folds):
-            fold = np.sort(order[number :: self.folds])
-            part = replace(labelled, train=np.setdiff1d(every, fold), val=fold)
-            copy = model.fit_on(self.view, part)
-            result[np.searchsorted(every, fold)] = _outputs(copy, self.view)[fold]
-            chosen.append(copy.chosen)
-        if chosen[0] is not None:
-            fitted.chosen = model.pool_choices(chosen)
-        return result
-
-    def refit(self, trial: Trial, number: int, total: int) -> None:
-        """Fit a candidate again on training and validation items."""
-        assert trial.model is not None
-        known = self.saved and self.saved.read(trial.model, "refit")
-        if known:
-            trial.row = replace(trial.row, refit_seconds=known.row.refit_seconds)
-            trial.outputs, trial.model = known.outputs, known.model
-            self.clock.add(trial.row.refit_seconds)
-            self.tell(Progress("refitted", trial.row, number, total))
-            return
-        if not self.clock.allows(trial.row.estimate):
-            trial.row = replace(trial.row, reason="not refitted: time limit")
-            return
-        self.tell(Progress("refit", trial.row, number, total))
-        start = time.monotonic()
-        try:
-            refitted = trial.model.refit_on(self.view, self.labelled)
-            trial.outputs, trial.model = _outputs(refitted, self.view), refitted
-            trial.row = replace(trial.row, refit_seconds=time.monotonic() - start)
-        except Exception as error:
-            trial.row = replace(trial.row, reason=f"not refitted: {error!r}")
-            warnings.warn(f"member {trial.row.name!r} could not be refitted: {error!r}", RuntimeWarning, stacklevel=3)
-        else:
-            if self.saved:
-                self.saved.write("refit", trial)
-        self.tell(Progress("refitted", trial.row, number, total))
-
-
-class _Measure:
-    """A metric of standardised outputs and targets, in the units of the user.
-
-    Args:
-        metric: Its name; by default that of the task.
-        positive: The positive class of two; by default the rarer.
-        objective: The fitted objective.
-        labelled: Its targets.
-    """
-
-    def __init__(self, metric: str | None, positive: int | None, objective: Objective, labelled: Labelled) -> None:
-        self.objective = objective
-        self.metric = find_metric(metric or objective.metric, objective.task)
-        if objective.task == "classify":
-            counts = np.bincount(labelled.y[labelled.y >= 0], minlength=labelled.outputs)
-            positive = positive_class(self.metric.name, range(labelled.outputs), counts, positive)
-            self.metric = self.metric if positive is None else self.metric.of_class(positive, positive)
-
-    def value(self, outputs: Float, y: NDArray[Any]) -> float | None:
-        """The metric; None where it is not defined."""
-        task = self.objective.task
-        return value_of(self.metric, task, decoded(self.objective, y), decoded(self.objective, outputs))
-
-    def score(self, outputs: Float, y: NDArray[Any]) -> float:
-        """The same, so that higher is better; 0 where it is not defined."""
-        value = self.value(outputs, y)
-        return 0.0 if value is None else value if self.metric.larger_is_better else -value
-
-    def facts(self, outputs: Float, y: NDArray[Any]) -> dict[str, Any]:
-        """Loss, metric and score."""
-        loss = float(item_losses(self.objective.task, outputs, y).mean())
-        return {"loss": loss, "metric": self.metric.name, "score": self.value(outputs, y)}
-
-
-def decoded(objective: Objective, outputs: NDArray[Any]) -> NDArray[Any]:
-    """Probabilities or classes as they are; standardised numbers in the units of the targets."""
-    return objective.decode(torch.from_numpy(outputs)).numpy()
-
-
 def _average(weights: Float, outputs: Sequence[Float] | Float) -> Float:
     if len(outputs[0]) < LARGE:
         return np.tensordot(weights, np.asarray(outputs), 1)
@@ -507,10 +326,3 @@ def _average(weights: Float, outputs: Sequence[Float] | Float) -> Float:
     for weight, each in zip(weights, outputs, strict=True):  # no copy of them all
         total += weight * each
     return total
-
-
-def _outputs(model: Model, view: View) -> Float:
-    outputs = model.outputs(view)
-    if not np.isfinite(outputs).all():
-        raise DemonetError(f"{model.name} gives outputs that are not finite")
-    return soften(outputs, model.facts["task"])

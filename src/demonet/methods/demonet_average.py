@@ -81,6 +81,7 @@ class NetworkAverage(Model):
     name = "network"
     kind = "network"
     tasks = TASKS
+    stops_early = True
     defaults = AverageSettings("this project")
     settings: AverageSettings
 

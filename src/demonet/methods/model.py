@@ -140,12 +140,14 @@ class Model(Method):
 
     Attributes:
         kind: Its kind, in the table of candidates.
+        stops_early: Whether a fit ends at the deadline, with what it has reached by then.
         knows_nodes: Whether it knows the nodes of the fitted graph by their ids, and says nothing about another graph.
     """
 
     in_tables = False
     kind: ClassVar[str]
     knows_nodes: ClassVar[bool] = False
+    stops_early: ClassVar[bool] = False
 
     def __init__(self, name: str = "", **changes: Any) -> None:
         super().__init__(**changes)
