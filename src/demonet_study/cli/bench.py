@@ -116,25 +116,18 @@ def _sizes(text: str) -> list[int]:
 
 
 def _table(rows: Sequence[Row]) -> Table:
+    """The table of the page, without the columns for which a terminal has no room."""
     from rich.table import Table
 
-    from demonet_study.bench.methods import OURS
-    from demonet_study.bench.rows import best
+    from demonet_study.report.bench import epochs_table
 
-    fastest = best(rows)
-    ours = [name for name in OURS if name in fastest]
-    first = rows[0]
-    title = f"{first.graph}, {first.nodes:,} nodes, {first.arcs:,} edges, {first.precision}, {first.device}"
-    table = Table(title=title, title_justify="left")
-    for name in ("method", "mode"):
-        table.add_column(name)
-    for name in ("ms", "quartiles", *(f"of {name}" for name in ours), "MiB"):
-        table.add_column(name, justify="right")
-    for row in rows:
-        if row.failed:
-            table.add_row(row.method, row.mode, "failed")
-            continue
-        ratios = [f"{row.ms / fastest[name]:.2f}" for name in ours]
-        memory = "" if row.memory_mib != row.memory_mib else f"{row.memory_mib:,.0f}"
-        table.add_row(row.method, row.mode, f"{row.ms:.3g}", f"{row.q1:.3g} to {row.q3:.3g}", *ratios, memory)
+    shown = epochs_table(rows)
+    table = Table(title=f"{shown.title}, {rows[0].device}", title_justify="left")
+    left_out = ("input", "setup ms", "of lower bound", "of one-step bound", "error")
+    places = [place for place, column in enumerate(shown.head) if column.name not in left_out]
+    for place in places:
+        name = shown.head[place].name
+        table.add_column(name, justify="left" if name in ("method", "mode") else "right")
+    for line in shown.shown:
+        table.add_row(*(line[place].text for place in places))
     return table

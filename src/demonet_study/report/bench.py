@@ -46,7 +46,7 @@ def bench_page(rows: Sequence[Row]) -> Page:
     }
     figures = [_figure(rows, precision) for precision in dict.fromkeys(row.precision for row in rows)]
     keys = dict.fromkeys((row.graph, row.nodes, row.precision) for row in rows)
-    tables = [_table([row for row in rows if (row.graph, row.nodes, row.precision) == key]) for key in keys]
+    tables = [epochs_table([row for row in rows if (row.graph, row.nodes, row.precision) == key]) for key in keys]
     title = "Time per epoch"
     return Page(title, f"DEMO-Net and its peers on {first.device}", [Text(MEASURED), *figures, *tables, Facts(facts)])
 
@@ -114,7 +114,8 @@ def _series(lines: Mapping[str, Sequence[tuple[float, float]]]) -> list[Series]:
     ]
 
 
-def _table(rows: Sequence[Row]) -> Section:
+def epochs_table(rows: Sequence[Row]) -> Table:
+    """The rows of one graph and precision: times, their ratios to ours, memory, and lower bounds."""
     fastest = best(rows)
     ours = [name for name in OURS if name in fastest]
     columns = [Column("method"), Column("input"), Column("mode"), Column("ms", best="min"), Column("quartiles")]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from demonet.report.page import Section, Table, Text
 from demonet.report.table_cells import Cell, Column
-from demonet_study.report.grid import NOT_YET, difference_cell, p_text
+from demonet_study.report.grid import NOT_YET, cross, difference_cell, p_text
 from demonet_study.report.hypotheses import ALL, CLAIMS, Answer, Claim, ClaimVerdict, MethodPreset
 from demonet_study.report.names import method_name, set_name
 
@@ -44,7 +44,7 @@ def _table(claim: Claim, number: int, answers: Sequence[Answer], found: Mapping[
             [_name(one.subject), found[one.subject], _name(one.rival), _cell(one)] for one in answers
         ]
     else:
-        columns, rows = _cross(answers)
+        columns, rows = _against(answers)
         columns.insert(1, Column("verdict"))
         for row, verdict in zip(rows, found.values(), strict=True):
             row.insert(1, verdict)
@@ -58,16 +58,14 @@ def _table(claim: Claim, number: int, answers: Sequence[Answer], found: Mapping[
 
 def _on_sets(claim: Claim, answers: Sequence[Answer]) -> Section:
     """The same comparisons on each data set, grouped by our methods."""
-    sets = [name for name in (*claim.sets, *claim.generated) if any(one.over == name for one in answers)]
-    places = {(one.subject, one.rival, one.over): one for one in answers}
-    pairs = list(dict.fromkeys((one.subject, one.rival) for one in answers))
-    rows: list[list[Cell]] = [
-        [_name(rival), *(_cell(places[own, rival, name]) for name in sets)] for own, rival in pairs
-    ]
-    groups = [
-        (_name(own), sum(subject == own for subject, _ in pairs)) for own in dict.fromkeys(own for own, _ in pairs)
-    ]
-    columns = [Column("against"), *(Column(set_name(name), signed=True) for name in sets)]
+    columns: list[Column] = []
+    rows: list[list[Cell]] = []
+    groups = []
+    for own in dict.fromkeys(one.subject for one in answers):
+        mine = {(_name(one.rival), set_name(one.over)): _cell(one) for one in answers if one.subject == own}
+        columns, lines = cross("against", mine)
+        rows += lines
+        groups.append((_name(own), len(lines)))
     caption = (
         "Mean difference in test accuracy on each data set, ± half its 95 % interval. Both p are corrected by Holm "
         "over this table."
@@ -77,7 +75,7 @@ def _on_sets(claim: Claim, answers: Sequence[Answer]) -> Section:
 
 
 def _beside(claim: Claim, answers: Sequence[Answer]) -> Section:
-    columns, rows = _cross(answers)
+    columns, rows = _against(answers)
     caption = (
         "Methods that the paper does not compare with, on the data sets to which each applies. The verdict does not "
         "depend on them."
@@ -86,13 +84,9 @@ def _beside(claim: Claim, answers: Sequence[Answer]) -> Section:
     return Table(columns, rows, caption, sortable=True, title="Further comparisons", anchor=anchor, below=True)
 
 
-def _cross(answers: Sequence[Answer]) -> tuple[list[Column], list[list[Cell]]]:
+def _against(answers: Sequence[Answer]) -> tuple[list[Column], list[list[Cell]]]:
     """A table with a row per method of ours and a column per rival."""
-    rivals = list(dict.fromkeys(one.rival for one in answers))
-    columns = [Column("method"), *(Column(_name(rival), signed=True) for rival in rivals)]
-    places = {(one.subject, one.rival): one for one in answers}
-    subjects = dict.fromkeys(one.subject for one in answers)
-    return columns, [[_name(own), *(_cell(places[own, rival]) for rival in rivals)] for own in subjects]
+    return cross("method", {(_name(one.subject), _name(one.rival)): _cell(one) for one in answers})
 
 
 def _cell(one: Answer) -> Cell:

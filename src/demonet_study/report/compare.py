@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from demonet.data.catalog import CATALOG
 from demonet.report.chart import Axis, Chart, Panel, Series
 from demonet.report.page import Section, Table
-from demonet.report.table_cells import Cell, Column
-from demonet_study.experiments.statistics import LEVEL, Comparison, Ranks, against_best, average_ranks, ratio_of
-from demonet_study.report.grid import ResultRow, difference_cell, p_text
+from demonet.report.table_cells import Cell
+from demonet_study.experiments.statistics import LEVEL, Ranks, against_best, average_ranks, ratio_of
+from demonet_study.report.grid import ResultRow, cross, difference_cell, p_text
 from demonet_study.report.names import BY_DEGREE, OURS, colour_of, group_of, kind_of, set_name
 
 
@@ -21,31 +21,25 @@ def under_paper_splits(rows: Sequence[ResultRow]) -> list[ResultRow]:
 
 def against_best_table(rows: Sequence[ResultRow], *, anchor: str) -> Section | None:
     """Each of our methods against the best baseline of each data set, floors included, on the same splits."""
-    found: dict[tuple[str, str], Comparison] = {}
+    cells: dict[tuple[str, str], Cell] = {}
     for dataset in dict.fromkeys(row.dataset for row in rows):
         here = [row for row in rows if row.dataset == dataset]
         ours = [row for row in here if group_of(row.method) == OURS]
         rivals = [row for row in here if row not in ours and row.whole]
         values = {row.name: row.values for row in (*ours, *rivals)}
         for one in against_best(values, [row.name for row in rivals], ratio_of(here[0].split)):
-            found[one.subject, dataset] = one
-    if not found:
+            note = f"p {p_text(one.corrected)}, {one.rival}"
+            cells[one.subject, set_name(dataset)] = difference_cell(one, note)
+    if not cells:
         return None
-    sets = list(dict.fromkeys(dataset for _, dataset in found))
-    methods = list(dict.fromkeys(method for method, _ in found))
-    cells: list[list[Cell]] = [[method, *(_gap(found.get((method, name))) for name in sets)] for method in methods]
-    columns = [Column("method"), *(Column(set_name(name), signed=True) for name in sets)]
+    columns, lines = cross("method", cells, difference_cell(None))
     caption = (
         "Mean difference in test accuracy from the best baseline of each data set, floors included, paired by split, "
         "± half its 95 % interval by the corrected resampled t-test. p is corrected by Holm over all comparisons on a "
         f"data set. ▲ and ▼: p below {LEVEL}."
     )
     title = "Against the best baseline"
-    return Table(columns, cells, caption, sortable=True, title=title, anchor=anchor, below=True)
-
-
-def _gap(found: Comparison | None) -> Cell:
-    return difference_cell(found, f"p {p_text(found.corrected)}, {found.rival}" if found else "")
+    return Table(columns, lines, caption, sortable=True, title=title, anchor=anchor, below=True)
 
 
 def ranked(rows: Sequence[ResultRow]) -> Ranks:

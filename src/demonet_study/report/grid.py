@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from demonet.report.table_cells import Beside, Verdict
+from demonet.report.table_cells import Beside, Cell, Column, Verdict
 from demonet_study.experiments.statistics import Comparison
 from demonet_study.report.names import COMPARED, FLOORS, OURS, group_of, method_name, set_name
 
@@ -185,6 +185,15 @@ def difference_cell(found: Comparison | None, note: str = "") -> Beside:
     marks: dict[int, Verdict] = {1: "above", -1: "below"}
     half = (found.difference.high - found.difference.low) / 2
     return Beside(found.difference.mean, half, verdict=marks.get(found.way(found.corrected)), note=note)
+
+
+def cross(
+    head: str, cells: Mapping[tuple[str, str], Cell], empty: Cell = None
+) -> tuple[list[Column], list[list[Cell]]]:
+    """The columns and rows of a table of differences, from its cells by row and column, in the order of the cells."""
+    lines, names = (list(dict.fromkeys(key[place] for key in cells)) for place in (0, 1))
+    columns = [Column(head), *(Column(name, signed=True) for name in names)]
+    return columns, [[line, *(cells.get((line, name), empty) for name in names)] for line in lines]
 
 
 def p_text(p: float) -> str:

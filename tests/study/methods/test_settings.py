@@ -40,7 +40,7 @@ def test_bad_settings(name, changes, message):
 
 def test_gensim_is_asked_for_by_name(monkeypatch):
     monkeypatch.setitem(sys.modules, "gensim.models", None)
-    with pytest.raises(DemonetError, match=r"deepwl.*gensim.*demonet\[baselines\]"):
+    with pytest.raises(DemonetError, match=r"deepwl.*gensim.*demonet\[paper\]"):
         DeepWLKernel().fit([path(2)])
-    with pytest.raises(DemonetError, match=r"struc2vec.*gensim.*demonet\[baselines\]"):
+    with pytest.raises(DemonetError, match=r"struc2vec.*gensim.*demonet\[paper\]"):
         methods.get("struc2vec")(walks=1, length=4).embed(role_graph(0, motifs=4))

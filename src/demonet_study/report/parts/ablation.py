@@ -14,14 +14,13 @@ from demonet.data.catalog import find
 from demonet.report.chart import Axis, Chart, Panel, Series
 from demonet.report.page import Section, Table
 from demonet.report.table_cells import Cell as TableCell
-from demonet.report.table_cells import Column
 from demonet.runs.statistics import Difference, paired
 from demonet.sealed import canonical
 from demonet.train.presets import Family
 from demonet_study.experiments.methods import family_in_catalog
 from demonet_study.experiments.statistics import LEVEL, Comparison, ratio_of, with_holm
 from demonet_study.ledger.job import Cell
-from demonet_study.report.grid import Layout, ResultRow, difference_cell, p_text
+from demonet_study.report.grid import Layout, ResultRow, cross, difference_cell, p_text
 from demonet_study.report.names import kind_of, set_name, slug
 from demonet_study.report.parts.graphs import SETS as GRAPH_SETS
 from demonet_study.report.parts.nodes import PAPER_RUNS
@@ -120,11 +119,8 @@ def changes_table(rows: Rows, *, anchor: str) -> Section | None:
     found = {(one.subject, one.over): one for one in over_kinds(rows)}
     if not found:
         return None
-    variants, kinds = (list(dict.fromkeys(key[i] for key in found)) for i in (0, 1))
-    cells: list[list[TableCell]] = [
-        [variant, *(_brings(found.get((variant, kind))) for kind in kinds)] for variant in variants
-    ]
-    columns = [Column("what is changed"), *(Column(kind, signed=True) for kind in kinds)]
+    columns, cells = cross("what is changed", {key: _brings(one) for key, one in found.items()})
+    kinds = dict.fromkeys(kind for _, kind in found)
     members = {kind: list(dict.fromkeys(row.dataset for row in rows if kind_of(row.dataset) == kind)) for kind in kinds}
     caption = (
         "Mean difference in test accuracy from the full model, paired by split, with equal weight for each data set, "
@@ -136,9 +132,7 @@ def changes_table(rows: Rows, *, anchor: str) -> Section | None:
     return Table(columns, cells, caption, sortable=True, title=title, anchor=anchor, below=True)
 
 
-def _brings(found: Comparison | None) -> TableCell:
-    if found is None:
-        return None
+def _brings(found: Comparison) -> TableCell:
     note = f"p {p_text(found.corrected)}"
     if found.missing:
         note = f"{', '.join(map(set_name, found.missing))}: runs missing" if found.difference else ""
