@@ -15,9 +15,11 @@ from tests.reference.graphs import Graph, drawn_by_seed, from_arcs, graphs
 from tests.reference.layers import node_degrees
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Batch, Data
+from torch_geometric.loader import DataLoader
 
-from demonet.degree import AddDegreeLayout, DegreeLayout
+from demonet.degree import AddDegreeLayout, DegreeLayout, DegreeTasks
 from demonet.errors import DemonetError
+from demonet.nn import DEMOConv, DEMONet, GraphDEMONet
 
 SIDES = st.sampled_from(["in", "out", "pair"])
 
@@ -209,3 +211,19 @@ def test_pyg_takes_an_attached_layout_along(monkeypatch):
     data.layout.cuda()
     data.layout.cuda(1)
     assert asked == ["cpu", "cuda", "1"]
+
+
+def test_a_loader_of_graphs_with_layouts():
+    """PyG makes a list of them; layer and models take it as the layout of the batch."""
+    graphs = [drawn_by_seed(nodes, 2 * nodes, nodes, undirected=False) for nodes in (5, 9, 3, 6)]
+    data = [Data(x=torch.randn(n, 4), edge_index=edges, edge_weight=torch.rand(edges.size(1))) for edges, n in graphs]
+    conv, model = DEMOConv(4, 3), DEMONet(4, 8, 2, 3)
+    for batch in DataLoader([AddDegreeLayout()(one) for one in data], batch_size=2):
+        assert isinstance(batch.layout, list)
+        weight = batch.edge_weight
+        torch.testing.assert_close(conv(batch.x, batch.layout, weight), conv(batch.x, batch.edge_index, weight))
+        torch.testing.assert_close(model(batch.x, batch.layout), model(batch.x, batch.edge_index))
+        whole = GraphDEMONet(4, 2, DegreeTasks.log2(8)).eval()
+        torch.testing.assert_close(
+            whole(batch.x, batch.layout, batch.batch), whole(batch.x, batch.edge_index, batch.batch)
+        )

@@ -8,14 +8,15 @@ from dataclasses import replace
 import pytest
 import torch
 from tests.reference.layers import PAPER
+from torch_geometric.data import Data
 
-from demonet import DemonetError
+from demonet import DEMOConv, DemonetError
 from demonet.data.synthetic import power_law
 from demonet.degree.count import count_degree
 from demonet.degree.tasks import DegreeTasks
 from demonet.nn import blocks
 from demonet.nn.blocks import NeighbourSampler, NodeBatch, WholeGraph
-from demonet.nn.models import NodeDEMONet
+from demonet.nn.models import DEMONet, NodeDEMONet
 
 GRAPH = power_law(300, 1500, hub=120, seed=2)
 N, EDGES = 300, GRAPH.edge_index
@@ -187,3 +188,35 @@ def test_what_is_refused():
         model(graph, degree=DEGREE)
     with pytest.raises(DemonetError, match="eval"):
         model.train()(WholeGraph(graph))
+
+
+class Own(torch.nn.Module):
+    """A module of a user's own: convolutions with a linear map between them."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = DEMOConv(12, 8), DEMOConv(8, 3, scheme="smooth", aggr="mean", combine="add")
+        self.between = torch.nn.Linear(8, 8)
+
+    def forward(self, x, graphs):
+        h = self.between(self.first(x, graphs[0]).relu())
+        return self.second(h, graphs[1])
+
+
+def test_batches_for_demonet_and_for_a_module_of_ones_own():
+    data, nodes = Data(x=X, edge_index=EDGES), torch.tensor([5, 0, 299, 17])
+    for stem in (False, True):
+        model = DEMONet(12, 8, 2, 3, stem=stem, norm="batch").eval()
+        batch = NeighbourSampler(model, data).batch(nodes)
+        torch.testing.assert_close(model(batch), model(X, EDGES)[nodes], atol=1e-4, rtol=1e-4)
+    own = Own()
+    batch = NeighbourSampler(own, data).batch(nodes)
+    assert own.first.tasks.max_degree == int(DEGREE.max())
+    torch.testing.assert_close(own(batch.x, batch.blocks), own(X, [EDGES, EDGES])[nodes], atol=1e-4, rtol=1e-4)
+    drawn = NeighbourSampler(own, data, neighbours=3).batch(nodes, torch.Generator().manual_seed(0))
+    own(drawn.x, drawn.blocks).sum().backward()
+    assert all(bool(parameter.grad.isfinite().all()) for parameter in own.parameters())
+    with pytest.raises(DemonetError, match="jk"):
+        DEMONet(12, 8, 2, 3, jk="cat")(batch)
+    with pytest.raises(DemonetError, match="DEMOConv"):
+        NeighbourSampler(torch.nn.Linear(2, 2), data)

@@ -200,18 +200,18 @@ class DegreeTasks(nn.Module):
 
 
 class OpenTasks(DegreeTasks):
-    """Buckets ``0, 1, 2-3, 4-7, ...`` for every degree; ``max_degree`` is that of the first graph with an edge.
+    """Buckets ``0, 1, 2-3, 4-7, ..., 64-127, 128+``; ``max_degree`` is that of the first graph with an edge.
 
     What a layer without ``tasks`` uses. The number of tasks does not depend on the graph, so that a layer has its
-    parameters from the start. Only the scheme ``"smooth"`` reads ``max_degree``: it is saved in a ``state_dict``, and
+    parameters from the start. Only schemes with splines read ``max_degree``: it is saved in a ``state_dict``, and
     ``reset_parameters`` forgets it. Where ``torch.distributed`` is initialised, the first call is made by all ranks,
-    and graphs with different largest degrees are refused: give the layer its tasks then.
+    and the largest degree of all their graphs counts.
     """
 
     is_open = True
 
     def __init__(self) -> None:
-        super().__init__("buckets", [2**i for i in range(31)], max_degree=0)
+        super().__init__("buckets", [2**i for i in range(8)], max_degree=0)
 
     def see(self, degree: Tensor) -> None:
         """Take ``max_degree`` from these degrees, unless it is known."""
@@ -219,9 +219,7 @@ class OpenTasks(DegreeTasks):
             return
         if torch.compiler.is_compiling():
             raise DemonetError("the degree tasks are still open", hint="call the layer once before it is compiled")
-        largest = _largest(degree)
-        _check_ranks(largest, degree.device)
-        self._close(largest)
+        self._close(_largest_of_ranks(_largest(degree), degree.device))
 
     def _close(self, max_degree: int) -> None:
         self.max_degree, self.is_open = max_degree, max_degree == 0
@@ -237,18 +235,13 @@ class OpenTasks(DegreeTasks):
             super().set_extra_state(state)
 
 
-def _check_ranks(largest: int, device: torch.device) -> None:
-    """Raise on every rank where ranks see different largest degrees: each would train another function."""
+def _largest_of_ranks(largest: int, device: torch.device) -> int:
+    """The largest degree that a rank sees: with one of its own, each would train another function."""
     if not (dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1):
-        return
-    bounds = torch.tensor([largest, -largest], device=device)
-    dist.all_reduce(bounds, dist.ReduceOp.MAX)
-    most, least = int(bounds[0]), -int(bounds[1])
-    if most != least:
-        raise DemonetError(
-            f"the first graphs of the ranks have largest degrees from {least} to {most}",
-            hint="give the layer the same tasks on every rank, such as DegreeTasks.log2(largest degree of the graph)",
-        )
+        return largest
+    found = torch.tensor(largest, device=device)
+    dist.all_reduce(found, dist.ReduceOp.MAX)
+    return int(found)
 
 
 def _code(degree: Tensor) -> Tensor:

@@ -1,7 +1,9 @@
-"""LayoutUnion: many graphs laid out once; layouts of batches are assembled without sorting edges again."""
+"""LayoutUnion: many graphs laid out once; layouts of batches are assembled without sorting edges again. merged: the
+layout of a batch whose graphs have theirs."""
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
@@ -142,3 +144,29 @@ def _pointers(length: Tensor, sizes: list[int], dtype: torch.dtype) -> list[Tens
     ends = F.pad(length.cumsum(0), (1, 0)).to(dtype)
     bounds = [0, *accumulate(sizes)]
     return [ends[start : end + 1] - ends[start] for start, end in pairwise(bounds)]
+
+
+_last: tuple[list[weakref.ref[DegreeLayout]], DegreeLayout] | None = None
+
+
+def merged(layouts: Sequence[DegreeLayout]) -> DegreeLayout:
+    """The layout of a batch of graphs, from the list of theirs that PyG's ``DataLoader`` makes.
+
+    Its edges are sorted once for each batch: the last result is kept for the next layer.
+    """
+    global _last
+    if not layouts or not all(isinstance(layout, DegreeLayout) for layout in layouts):
+        raise DemonetError(f"a list of {len(layouts)} graphs", hint="pass an edge_index or the layouts of a batch")
+    if _last is not None and [ref() for ref in _last[0]] == list(layouts):
+        return _last[1]
+    edges, first = [], 0
+    for layout in layouts:
+        target = torch.repeat_interleave(layout.pointer.diff().long(), output_size=layout.num_edges)
+        pairs = torch.stack([layout.neighbours.long(), target])
+        pairs = pairs if layout.order is None else layout.order[pairs]
+        given = pairs if layout.edge is None else torch.empty_like(pairs).index_copy_(1, layout.edge.long(), pairs)
+        edges.append(given + first)
+        first += layout.num_nodes
+    found = DegreeLayout.from_edge_index(torch.cat(edges, 1), first, by=layouts[0].by)
+    _last = [weakref.ref(layout) for layout in layouts], found
+    return found

@@ -17,67 +17,26 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch_geometric.data import Data
 
 from demonet.degree.lists import ranges
 from demonet.errors import DemonetError
 from demonet.nn.conv import DEMOConv, slice_rows
-from demonet.nn.edges import Factors
-from demonet.nn.prepared import GraphInput, take_rows
+from demonet.nn.edges import Block, Factors, part_of
+from demonet.nn.prepared import GraphInput, prepare, take_rows
 from demonet.ops.reference import aggregate_scale
-
-if TYPE_CHECKING:
-    from demonet.nn.models import NodeDEMONet
 
 ROWS = 65_536  # of a whole graph that are computed at once
 WHOLE_SHARE = 0.25  # a batch of nodes that reads more than this share of the rows is evaluated with the whole graph
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
-    """The neighbours of some targets, for one convolution.
-
-    Attributes:
-        targets: Where the targets are among the rows that the convolution reads.
-        degree: ``[targets]`` (``[targets, 2]`` for pairs) their degrees in the whole graph.
-        pointer, neighbours: The list of every target, of rows that the convolution reads; None where sums are known.
-        factors: What edges, sums and the targets' own rows are multiplied by.
-    """
-
-    targets: slice
-    degree: Tensor
-    pointer: Tensor | None = None
-    neighbours: Tensor | None = None
-    factors: Factors = Factors()  # noqa: RUF009
-
-    @property
-    def lists(self) -> tuple[Tensor, Tensor]:
-        """Pointer and neighbours."""
-        assert self.pointer is not None
-        assert self.neighbours is not None
-        return self.pointer, self.neighbours
-
-    def part(self, start: int, stop: int) -> Block:
-        """Some of the targets."""
-        targets, degree = slice(self.targets.start + start, self.targets.start + stop), self.degree[start:stop]
-        if self.pointer is None or self.neighbours is None:
-            return Block(targets, degree)
-        pointer = self.pointer[start : stop + 1]
-        entries = slice(int(pointer[0]), int(pointer[-1]))
-        found = Factors(
-            _at(self.factors.weight, entries),
-            _at(self.factors.scale, slice(start, stop)),
-            _at(self.factors.own, slice(start, stop)),
-        )
-        return Block(targets, degree, pointer - pointer[0], self.neighbours[entries], found)
-
-
-@dataclass(frozen=True, eq=False)
 class NodeBatch:
-    """Some nodes, with all that a model needs to compute their scores: pass it in place of ``x``, without edges.
+    """Some nodes, with all that a model needs to compute their scores: pass it in place of ``x``, without edges; or
+    :attr:`blocks` to the convolutions of a module of your own (:class:`NeighbourSampler`).
 
     A model in evaluation mode computes many rows block by block.
 
@@ -157,7 +116,7 @@ class WholeGraph:
                 layout.key[rows],
                 pointer - pointer[0],
                 layout.neighbours[entries].long(),
-                Factors(_at(found.weight, entries), _at(found.scale, rows), _at(found.own, rows)),
+                Factors(part_of(found.weight, entries), part_of(found.scale, rows), part_of(found.own, rows)),
             )
 
 
@@ -172,24 +131,34 @@ def whole_factors(graph: GraphInput, conv: DEMOConv) -> Factors:
     return found
 
 
-def _at(values: Tensor | None, place: slice | Tensor) -> Tensor | None:
-    return None if values is None else values[place]
-
-
 class NeighbourSampler:
-    """Batches of the nodes of a prepared graph for a model.
+    """Batches of the nodes of a graph for a model.
+
+    ``NodeDEMONet`` and ``DEMONet`` take a batch in place of ``x``, without edges. A module of one's own passes a block
+    to each of its convolutions::
+
+        h = batch.x
+        for conv, block in zip(self.convs, batch.blocks):
+            h = conv(h, block).relu()
 
     Args:
-        model: The model, whose convolutions decide how many hops are needed.
-        graph: The graph, prepared by it.
+        model: The model, whose convolutions decide how many hops are needed: all
+            :class:`~demonet.DEMOConv` in it, in the order of ``model.modules()``.
+        graph: The graph: a ``Data`` with ``x`` and ``edge_index``, or what ``NodeDEMONet.prepare`` returned.
         neighbours: How many neighbours of a node are drawn for each convolution; all of them if None.
     """
 
-    def __init__(self, model: NodeDEMONet, graph: GraphInput, neighbours: int | None = None) -> None:
+    def __init__(self, model: nn.Module, graph: GraphInput | Data, neighbours: int | None = None) -> None:
         if neighbours is not None and neighbours < 1:
             raise DemonetError(f"neighbours={neighbours}", hint="at least 1, or None for all")
+        self.convs = [module for module in model.modules() if isinstance(module, DEMOConv)]
+        if not self.convs:
+            raise DemonetError(f"{type(model).__name__} has no DEMOConv", hint="nothing would be sampled")
+        if isinstance(graph, Data):
+            graph = prepare(self.convs[0], graph.x, graph.edge_index, edge_weight=graph.edge_weight, sums=False)
+        for conv in self.convs:
+            conv.tasks.see(graph.layout.degrees)
         self.graph, self.neighbours = graph, neighbours
-        self.convs = model.convolutions_in_order()
         self._known: dict[tuple[str, str], Factors] = {}
         self._place = torch.full((graph.layout.num_nodes,), -1, device=graph.layout.key.device)
 
@@ -235,7 +204,7 @@ class NeighbourSampler:
         assert whole.scale is not None
         more = torch.where(drawn > 0, degree.to(torch.float64) / drawn.clamp(min=1), 1.0)
         scale = (whole.scale[rows] * more).to(self.graph.x.dtype)
-        drawn_factors = Factors(_at(whole.weight, entry), scale, _at(whole.own, rows))
+        drawn_factors = Factors(part_of(whole.weight, entry), scale, part_of(whole.own, rows))
         return Block(slice(0, rows.numel()), layout.key[rows], pointer, local, drawn_factors), read
 
     def _factors(self, conv: DEMOConv) -> Factors:

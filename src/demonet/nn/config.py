@@ -95,7 +95,8 @@ class ModelConfig:
 
     def conv_options(self, layer: int) -> dict[str, Any]:
         """The options of the convolution of one layer."""
-        names = ("scheme", "aggr", "combine", "bias", "residual", "dropout", "hash_size", "basis_size", "degree_scale")
+        names = ["scheme", "aggr", "combine", "bias", "residual", "without", "dropout", "hash_size", "basis_size"]
+        names.append("degree_scale")
         # Models with consecutive seeds share no hash functions.
         options = {name: getattr(self, name) for name in names} | {"hash_seed": self.seed * _LAYERS + layer}
         return options | {"dropout": 0.0} if self.refine or self.stem or self.norm != "none" else options

@@ -16,9 +16,10 @@ from demonet.degree.count import count_degree
 from demonet.degree.keep import Memo, lasting
 from demonet.degree.layout import DegreeLayout
 from demonet.degree.tasks import DegreeTasks, OpenTasks
+from demonet.degree.union import merged
 from demonet.errors import DemonetError
 from demonet.nn.dropout import Dropout
-from demonet.nn.edges import Edges, Ends, Factors, check_length, factors, in_place
+from demonet.nn.edges import Block, Edges, Ends, Factors, check_length, factors, in_place
 from demonet.nn.weights import make_weights
 from demonet.nn.weights.base import set_to_zero
 from demonet.ops import Options, Weights, aggregate, backend, conv, grouped
@@ -118,8 +119,8 @@ class DEMOConv(MessagePassing):
         out_channels: Width of the whole output. With ``combine="concat"`` the first ``out_channels // 2`` columns are
             the seed's, the others the neighbourhood's.
         tasks: Which degrees share a matrix. Schemes ``"scale"`` and ``"smooth"`` use only their largest degree. By
-            default degrees 0, 1, 2-3, 4-7, ... share one, and the largest degree is that of the first graph that the
-            layer is called with (:class:`~demonet.degree.OpenTasks`). Give tasks where the first graph is a sample.
+            default degrees 0, 1, 2-3, 4-7, ..., 128+ share one, and the largest degree is that of the first graph that
+            the layer is called with (:class:`~demonet.degree.OpenTasks`). Give tasks where the first graph is a sample.
         scheme: One of those above, or another name in :data:`demonet.nn.weights.SCHEMES`.
         aggr: ``"mean"`` (:math:`s = 1/d`), ``"sum"`` (:math:`1`, the paper), ``"sqrt"`` (:math:`1/\sqrt d`) or
             ``"sym"`` (:math:`1/\sqrt{d_u d_v}` for each neighbour), where d is the number of edges that are summed;
@@ -133,6 +134,7 @@ class DEMOConv(MessagePassing):
         basis_size: Number of splines of the smooth scheme.
         degree_scale: Initial scale of the degree-specific matrices relative to the shared one.
         act: The activation, ``"relu"``, ``"elu"`` or None. With a layout it is part of the fused operator.
+        without: A term that is left out, see :meth:`remove_term`.
         cached: Keep the sums over neighbours of features that need no gradient, and take an ``edge_index`` or ``adj_t``
             for the same if it is the same tensor. An input that is another tensor, or that was changed in place, is
             noticed and computed anew, so mini-batches stay right. Pass the same tensor in every call. Changes that
@@ -185,6 +187,7 @@ class DEMOConv(MessagePassing):
         basis_size: int = 5,
         degree_scale: float = 1.0,
         act: Literal["relu", "elu"] | None = None,
+        without: Literal["none", "seed", "shared", "degree"] = "none",
         cached: bool = False,
         **kwargs: Any,
     ) -> None:
@@ -234,6 +237,8 @@ class DEMOConv(MessagePassing):
         options = {"hash_size": hash_size, "hash_seed": hash_seed, "basis_size": basis_size, "init": init}
         self.weights = make_weights(scheme, source, width, tasks, degree_scale=degree_scale, **options)
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
+        if without != "none":
+            self.remove_term(without)
 
     def reset_parameters(self) -> None:
         """Draw all parameters again; tasks that were taken from a graph are open again."""
@@ -256,7 +261,7 @@ class DEMOConv(MessagePassing):
     def forward(
         self,
         x: Features,
-        edge_index: Tensor | DegreeLayout,
+        edge_index: Tensor | DegreeLayout | list[DegreeLayout] | Block,
         edge_weight: Tensor | None = None,
         degree: Tensor | None = None,
         size: tuple[int, int] | None = None,
@@ -265,21 +270,23 @@ class DEMOConv(MessagePassing):
 
         Args:
             x: Node features, or a pair ``(source, target)`` of them. The layer does not check for NaN; the models do.
-            edge_index: The graph, in any of the forms above. Edges go from row 0 to row 1 and are used as given.
+            edge_index: The graph, in any of the forms above. Edges go from row 0 to row 1 and are used as given. Also
+                the list of layouts in a batch of PyG's ``DataLoader``; or a block of a
+                :class:`~demonet.nn.blocks.NodeBatch`, for its targets' rows alone.
             edge_weight: ``[m]`` weights in the sum, in the order of the ``edge_index``, also with a layout; the degree
                 still counts edges.
             degree: ``[n_target]`` (``[n_target, 2]`` for tasks by pair) degrees that choose the task, for sampled
                 neighbourhoods: those in the whole graph. Counted from the edges if not given.
             size: ``(n_source, n_target)``; read from ``x`` if not given.
         """
-        if isinstance(edge_index, list):
-            raise DemonetError(
-                f"a list of {len(edge_index)} layouts", hint="apply AddDegreeLayout to the batch, not to its graphs"
-            )
         source, target = x if isinstance(x, (tuple, list)) else (x, x)
         _check_sides(source, target, size)
         self._materialize(source, target)
         activation = self.act or "none"
+        if isinstance(edge_index, Block):
+            return self.convolve_block(source, edge_index, activation)
+        if isinstance(edge_index, list):
+            edge_index = merged(edge_index)
         if isinstance(edge_index, DegreeLayout):
             if target is not source:
                 raise DemonetError("a DegreeLayout has one set of nodes", hint="pass an edge_index for a pair")
@@ -457,6 +464,13 @@ class DEMOConv(MessagePassing):
         else:
             out = torch.cat([own, half], dim=1) if self.combine == "concat" else own + half
         return activate(out if self.bias is None else out + self.bias.to(out.dtype), activation)
+
+    def convolve_block(self, x: Tensor, block: Block, activation: str = "none", sums: Tensor | None = None) -> Tensor:
+        """:meth:`convolve` for the targets of a block; ``x`` has the rows that it reads, or where the sums are known
+        those of the targets.
+        """
+        given = Neighbours(x, block.lists, block.factors) if sums is None else sums
+        return self.convolve(slice_rows(x, block.targets), block.degree, given, activation)
 
     @property
     def is_plain(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -262,6 +263,50 @@ def factors(
     spread = source.index_select(0, ends.source).to(dtype)
     weight = spread if weight is None else spread * weight
     return Factors(weight, scale, None if loop is None else loop * scale.square())
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """The neighbours of some targets, for one convolution.
+
+    Attributes:
+        targets: Where the targets are among the rows that the convolution reads.
+        degree: ``[targets]`` (``[targets, 2]`` for pairs) their degrees in the whole graph.
+        pointer, neighbours: The list of every target, of rows that the convolution reads; None where sums are known.
+        factors: What edges, sums and the targets' own rows are multiplied by.
+    """
+
+    targets: slice
+    degree: Tensor
+    pointer: Tensor | None = None
+    neighbours: Tensor | None = None
+    factors: Factors = Factors()  # noqa: RUF009
+
+    @property
+    def lists(self) -> tuple[Tensor, Tensor]:
+        """Pointer and neighbours."""
+        assert self.pointer is not None
+        assert self.neighbours is not None
+        return self.pointer, self.neighbours
+
+    def part(self, start: int, stop: int) -> Block:
+        """Some of the targets."""
+        targets, degree = slice(self.targets.start + start, self.targets.start + stop), self.degree[start:stop]
+        if self.pointer is None or self.neighbours is None:
+            return Block(targets, degree)
+        pointer = self.pointer[start : stop + 1]
+        entries = slice(int(pointer[0]), int(pointer[-1]))
+        found = Factors(
+            part_of(self.factors.weight, entries),
+            part_of(self.factors.scale, slice(start, stop)),
+            part_of(self.factors.own, slice(start, stop)),
+        )
+        return Block(targets, degree, pointer - pointer[0], self.neighbours[entries], found)
+
+
+def part_of(values: Tensor | None, place: slice | Tensor) -> Tensor | None:
+    """Some of the values, where there are any."""
+    return None if values is None else values[place]
 
 
 class InPlace(NamedTuple):

@@ -20,11 +20,13 @@ from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError
 from demonet.nn.blocks import NodeBatch, WholeGraph, put_together, row_blocks
 from demonet.nn.config import ModelConfig
-from demonet.nn.conv import DEMOConv, Neighbours, slice_rows
+from demonet.nn.conv import DEMOConv, slice_rows
 from demonet.nn.dropout import Dropout
+from demonet.nn.edges import Block
 from demonet.nn.fused import After, deep_levels, stack_loss
+from demonet.nn.head import LinearCrossEntropy
 from demonet.nn.prepared import GraphInput, LayerInput, layer_input, prepare
-from demonet.ops import ReadOut, linear_cross_entropy, read_out
+from demonet.ops import ReadOut, read_out
 from demonet.ops.backend import is_sparse
 from demonet.ops.reference import activate
 from demonet.ops.sparse import sparse_linear
@@ -36,10 +38,7 @@ def _convolve(conv: DEMOConv, h: Tensor, given: LayerInput, activation: str = "n
     """One convolution and an activation; for the first one of a model, sums over neighbours may be precomputed."""
     sums = given.neighbourhood if number == 0 else None
     if isinstance(given.graph, tuple):
-        block = given.graph[number]
-        targets = h if block.targets == slice(0, h.size(0)) else h[block.targets]
-        given_sums = Neighbours(h, block.lists, block.factors) if sums is None else sums
-        return conv.convolve(targets, block.degree, given_sums, activation)
+        return conv.convolve_block(h, given.graph[number], activation, sums)
     if not isinstance(given.graph, DegreeLayout):
         return activate(conv(h, given.graph, given.edge_weight, given.degree), activation)
     graph = given.graph if given.degree is None else given.degree
@@ -149,12 +148,6 @@ class DegreeNetwork(nn.Module):
         """Parameters that belong to single degrees: training decays them by ``degree_decay``."""
         return [parameter for conv in self.convolutions() for parameter in conv.weights.degree_parameters()]
 
-    def _remove_term(self) -> None:
-        """Leave out the term that the configuration names."""
-        if self.config.without != "none":
-            for conv in self.convolutions():
-                conv.remove_term(self.config.without)
-
     def _first_conv(self) -> DEMOConv:
         return self.hidden_layers()[0].conv
 
@@ -215,8 +208,7 @@ class NodeDEMONet(DegreeNetwork):
         elif config.head == "mlp":
             self.head = nn.Sequential(nn.Linear(width, config.hidden), nn.ReLU(), nn.Linear(config.hidden, num_classes))
         else:
-            self.head = nn.Linear(width, num_classes)
-        self._remove_term()
+            self.head = LinearCrossEntropy(width, num_classes)
 
     def forward(
         self,
@@ -305,12 +297,12 @@ class NodeDEMONet(DegreeNetwork):
         given = layer_input(x, edge_index)
         if given.layout is not None:  # one number of each row is reordered, instead of its scores
             target, share = given.layout.enter(target), given.layout.enter(share)
-        if not isinstance(self.head, nn.Linear):
+        if not isinstance(self.head, LinearCrossEntropy):
             scores = self._head(self._levels(given)[-1], given)
             return F.cross_entropy(scores, target, reduction="none") @ share.to(scores.dtype)
         if (found := stack_loss(self, given, target, share)) is not None:
             return found
-        return linear_cross_entropy(self._levels(given)[-1], self.head.weight, self.head.bias, target, share)
+        return self.head.weighted_loss(self._levels(given)[-1], target, share)
 
     def loss_on(self, part: Any) -> Tensor | None:
         """:meth:`loss` on one batch of a problem.
@@ -353,13 +345,6 @@ class NodeDEMONet(DegreeNetwork):
         scores = self._head_in_blocks(h, x.rows) if by_row else self._in_blocks(x, head=True)
         return x.graph.layout.leave(scores), x.graph.layout.leave(h)
 
-    def convolutions_in_order(self) -> list[DEMOConv]:
-        """The convolutions that scores go through, the first one first."""
-        return [
-            *(layer.conv for layer in self.hidden_layers()),
-            *([self.head] if isinstance(self.head, DEMOConv) else []),
-        ]
-
     def _first_conv(self) -> DEMOConv:
         return super()._first_conv() if self.layers else cast(DEMOConv, self.head)
 
@@ -396,7 +381,6 @@ class GraphDEMONet(DegreeNetwork):
             )
         else:
             self.head = nn.Linear(width, num_classes)
-        self._remove_term()
 
     def forward(
         self,
@@ -484,34 +468,46 @@ class DEMONet(BasicGNN):
         if self.stem is not None:
             self.stem.reset_parameters()
 
-    def forward(self, x: Tensor, edge_index: Any, *args: Any, degree: Tensor | None = None, **kwargs: Any) -> Tensor:
+    def forward(
+        self, x: Tensor | NodeBatch, edge_index: Any = None, *args: Any, degree: Tensor | None = None, **kwargs: Any
+    ) -> Tensor:
         """The output of the last layer.
 
         Args:
-            x: ``[n, in_channels]`` features.
+            x: ``[n, in_channels]`` features; or without edges a :class:`~demonet.nn.blocks.NodeBatch`.
             edge_index: Edges, or a layout.
             *args: Other arguments of PyG's basic models, such as ``edge_weight``.
             degree: ``[n]`` degrees that choose the tasks, for sampled neighbourhoods: those in the whole graph.
             **kwargs: Likewise.
         """
+        blocks: Sequence[Any] = [None] * len(self.convs)
+        if isinstance(x, NodeBatch):
+            if self.jk_mode not in (None, "last"):
+                raise DemonetError(f"jk={self.jk_mode!r} with a NodeBatch", hint="its layers have different rows")
+            blocks = x.blocks
+            x = x.x
         if self.stem is not None:
             x = self.dropout(self.act(self.stem(x)) if self.act is not None else self.stem(x))
-        if degree is None:
-            out: Tensor = super().forward(x, edge_index, *args, **kwargs)
-            return out
-        hooks = [conv.register_forward_pre_hook(_with_degree(degree), with_kwargs=True) for conv in self.convs]
+        given = zip(self.convs, blocks, strict=True)
+        change = [(conv, _given(degree, block)) for conv, block in given if degree is not None or block is not None]
+        hooks = [conv.register_forward_pre_hook(hook, with_kwargs=True) for conv, hook in change]
         try:
-            out = super().forward(x, edge_index, *args, **kwargs)
+            out: Tensor = super().forward(x, edge_index, *args, **kwargs)
         finally:
             for hook in hooks:
                 hook.remove()
         return out
 
 
-def _with_degree(degree: Tensor) -> Any:
-    """Gives a convolution its degrees: PyG's models pass none. Where they leave out the last nodes, so does this."""
+def _given(degree: Tensor | None, block: Block | None) -> Any:
+    """Gives a convolution its degrees, or its block of a batch: PyG's models pass neither.
+
+    Where they leave out the last nodes, so do the degrees.
+    """
 
     def hook(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        return args, kwargs | {"degree": degree[: args[0].size(0)]}
+        if block is not None:
+            return (args[0], block), {}
+        return args, kwargs if degree is None else kwargs | {"degree": degree[: args[0].size(0)]}
 
     return hook

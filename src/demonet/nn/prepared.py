@@ -13,7 +13,7 @@ from torch_geometric.utils import is_torch_sparse_tensor, to_edge_index
 
 from demonet.checks import check_edge_index, check_features
 from demonet.degree.layout import DegreeLayout
-from demonet.degree.union import LayoutUnion
+from demonet.degree.union import LayoutUnion, merged
 from demonet.errors import DemonetError
 from demonet.nn.conv import DEMOConv
 from demonet.ops import backend
@@ -174,6 +174,8 @@ def layer_input(
         return LayerInput(*given, fill=x.fill)
     if edge_index is None:
         raise DemonetError("edge_index is missing", hint="pass edge_index, or what prepare() returned")
+    if isinstance(edge_index, list):
+        edge_index = merged(edge_index)
     edge_index, edge_weight = _as_edges(edge_index, edge_weight)
     if not backend.tracing():
         check_features(x, x.size(0))
