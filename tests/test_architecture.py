@@ -25,6 +25,7 @@ LEVEL = {
         "atomic": -1,
         "configfile": 0,
         "checks": 0,
+        "schema": 0,
         "tensorfile": 0,
         "sealed": 0,
         "arrayfolder": 1,

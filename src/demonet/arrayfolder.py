@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from demonet.atomic import PART
 from demonet.errors import DemonetError
+from demonet.schema import values_of
 from demonet.sealed import member, read_sealed, sha256_of, write_sealed
 
 MANIFEST = "manifest.json"
@@ -90,7 +92,10 @@ class ArrayFolder:
         content = read_sealed(member(folder, MANIFEST), _HINT)
         if content.get("format") != format:
             raise DemonetError(f"not a {format} folder (its format is {content.get('format')!r})", file=folder)
-        self.folder, self.facts, self._files = folder, content["facts"], content["files"]
+        with values_of(folder / MANIFEST):
+            self.folder, self.facts, self._files = folder, {**content["facts"]}, {**content["files"]}
+            if any(not isinstance(known["bytes"], int) for known in self._files.values()):
+                raise TypeError("bytes")
         self.checksum = sha256_of(folder / MANIFEST)
 
     def names(self, start: str = "") -> list[str]:
@@ -100,20 +105,20 @@ class ArrayFolder:
     def check(self, names: Iterable[str]) -> None:
         """Refuse files that are missing or differ from the manifest."""
         for name in names:
-            path, known = member(self.folder, f"{name}.npy"), self._files[f"{name}.npy"]
-            if not path.is_file():
+            path, known = member(self.folder, f"{name}.npy"), self._files.get(f"{name}.npy")
+            if known is None or not path.is_file():
                 raise DemonetError("missing", file=path, hint=_HINT)
-            if path.stat().st_size != known["bytes"] or sha256_of(path) != known["sha256"]:
+            if path.stat().st_size != known["bytes"] or sha256_of(path) != known.get("sha256"):
                 raise DemonetError("does not match its checksum: damaged, or changed", file=path, hint=_HINT)
 
     def array(self, name: str) -> NDArray[Any]:
         """An array as a memory map; what is written to it stays in memory and never reaches the file."""
         path = member(self.folder, f"{name}.npy")
-        try:
-            found = np.load(path, mmap_mode="c", allow_pickle=False)
-        except (OSError, ValueError) as error:
-            raise DemonetError(f"cannot be read: {error}", file=path, hint=_HINT) from None
-        return np.asarray(found)
+        with values_of(path, "an array"):
+            try:
+                return np.asarray(np.load(path, mmap_mode="c", allow_pickle=False))
+            except (OSError, TokenError, SyntaxError) as error:  # NumPy parses a header as Python code
+                raise ValueError(str(error)) from None
 
 
 def is_folder(path: Path) -> bool:

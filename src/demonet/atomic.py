@@ -121,6 +121,20 @@ def locked(path: Path) -> Iterator[bool]:
         os.close(handle)  # which also unlocks
 
 
+def is_locked(path: Path) -> bool:
+    """Whether another process has locked a file, by :func:`locked`."""
+    if sys.platform == "win32" or not path.exists():
+        return False
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
 def _create(path: Path) -> int:
     """Create and lock a temporary file. One that is not locked belongs to a process that was killed: it is removed."""
     while True:

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import torch
+from tests.hostile.forged import Forgeries
 from tests.hostile.formats import Mutations
 from tests.hostile.kills import Child
 from tests.hostile.mutations import flip, mutate
@@ -28,7 +29,7 @@ from tests.hostile.sealed import Changes, sealed_files
 from tests.hostile.supervise import Done, supervised
 
 NUMBERS = {"kill points": None, "random kills": 1_000, "mutated inputs": 97_000, "changed files": 3_000,
-           "flipped bits": 1_000}  # fmt: skip
+           "flipped bits": 1_000, "forged files": 100_000}  # fmt: skip
 
 Stage = tuple[Path, Tree, int, float]
 
@@ -110,6 +111,11 @@ def flipped_bits(folder: Path, options: argparse.Namespace, number: int) -> Iter
     return supervised(Changes(sealed_files(folder), options.seed, flip), _range(number, options.only))
 
 
+def forged_files(folder: Path, options: argparse.Namespace, number: int) -> Iterator[Done]:
+    """Files of our own formats with checksums that are right, and values that are not."""
+    return supervised(Forgeries(folder, options.seed), _range(number, options.only))
+
+
 def _range(number: int, only: int | None) -> range:
     return range(number) if only is None else range(only, only + 1)
 
@@ -120,6 +126,7 @@ KINDS = {
     "mutated inputs": mutated_inputs,
     "changed files": changed_files,
     "flipped bits": flipped_bits,
+    "forged files": forged_files,
 }
 
 

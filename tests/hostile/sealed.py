@@ -100,11 +100,11 @@ def _run(folder: Path) -> Iterator[Sealed]:
             yield Sealed(path.name, path, path.read_bytes(), lambda name=path.name: report(name))
 
 
-class _Killed(BaseException):
+class Killed(BaseException):
     """Nobody catches it, as nobody catches kill -9."""
 
 
-class _Deadly(RunProgress):
+class Deadly(RunProgress):
     """A process that is killed in the last epoch of the second split."""
 
     def training(self, label: str, epochs: int) -> Any:
@@ -112,14 +112,14 @@ class _Deadly(RunProgress):
 
     def tell(self, label: str, number: int) -> None:
         if label == "split 2 of 2" and number >= 30:
-            raise _Killed
+            raise Killed
 
 
 def _unfinished(folder: Path) -> Iterator[Sealed]:
     settings = Settings(epochs=60, cv=2)
     with_out = {"out": str(folder / "half"), "settings": settings}
-    with suppress(_Killed):
-        fit(**with_out, progress=_Deadly())
+    with suppress(Killed):
+        fit(**with_out, progress=Deadly())
     for name in ("asked.json", "split-000.json", "checkpoint-001.safetensors"):
         path = folder / "half" / "unfinished" / name
         yield Sealed(f"unfinished/{name}", path, path.read_bytes(), lambda: fit(**with_out, resume=True))
@@ -161,7 +161,7 @@ def ledger_rows(path: Path) -> list[tuple[Any, ...]]:
         return ledger._finished()
 
 
-class _Here:
+class Here:
     """An engine that computes cells in this process."""
 
     slots = 1
@@ -180,7 +180,7 @@ def _comparison(folder: Path) -> Iterator[Sealed]:
     out, comparing = folder / "board", Comparing(methods=("majority",), splits=2)
 
     def read() -> dict[int, float]:
-        engine = lambda jobs: _Here()  # noqa: E731
+        engine = lambda jobs: Here()  # noqa: E731
         return compare_run("edges.csv", "labels.csv", out=out, comparing=comparing, engine=engine).rows[0].values
 
     expected = read()

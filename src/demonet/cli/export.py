@@ -18,13 +18,12 @@ def export(
 ) -> None:
     """Write the model of a finished run as ONNX: features and edges in, probabilities or numbers out."""
     from demonet.atomic import check_file
-    from demonet.runs import load_run
-    from demonet.runs.folder import files_of, load_estimator
+    from demonet.runs.folder import files_of, load_model_of
 
     check_file(onnx, inputs=files_of(run))
-    finished = load_run(run)
+    finished, estimator = load_model_of(run)
     if finished.model != "network":
         hint = "only networks can be exported: fit again with --model network"
         raise DemonetError(f"the model of this run is {finished.model!r}", file=run, hint=hint)
-    load_estimator(run, finished).to_onnx(onnx, weighted=weighted)
+    estimator.to_onnx(onnx, weighted=weighted)
     typer.echo(f"Wrote {onnx}.")

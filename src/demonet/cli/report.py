@@ -13,11 +13,14 @@ def report(run: RunFolder) -> None:
     from demonet.report.run import run_page
     from demonet.runs import load_run
     from demonet.runs.folder import PAGE, lock_folder, update_manifest, warn_of_damage
+    from demonet.schema import values_of
     from demonet.sealed import member
 
-    finished = load_run(run)
     with lock_folder(run):
-        write(run_page(finished), member(run, PAGE))
+        finished = load_run(run)
+        with values_of(run, "a run of which a page can be made"):
+            page = run_page(finished)
+        write(page, member(run, PAGE))
         update_manifest(run, PAGE)
         warn_of_damage(run)
     typer.echo(f"Wrote {run / PAGE}.")

@@ -26,7 +26,7 @@ from demonet.data.ids import (
 from demonet.data.readers.arrow import RecordTable
 from demonet.data.readers.base import ReadOptions
 from demonet.data.readers.tables import ID_KINDS, Table, id_place, place_of
-from demonet.data.rows import to_torch
+from demonet.data.rows import to_scipy, to_torch
 from demonet.data.values import as_integer, as_number, is_missing, is_number, is_plain, read_numbers, tell_marks
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.options import Decimal
@@ -291,7 +291,9 @@ def from_matrix_rows(matrix: Any, nodes: Ids, file: Path | None = None, columns:
     """An array, tensor or sparse matrix with one row per node, in the order of the nodes."""
     if isinstance(matrix, Tensor):
         matrix = matrix.detach().cpu()
-        matrix = sparse.csr_array(matrix.to_dense().numpy()) if matrix.layout != torch.strided else matrix.numpy()
+        if matrix.dtype in (torch.bfloat16, torch.float16):
+            matrix = matrix.float()
+        matrix = matrix.numpy() if matrix.layout == torch.strided else to_scipy(matrix, np.float64)
     if not sparse.issparse(matrix):
         matrix = np.asarray(matrix)
     if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":

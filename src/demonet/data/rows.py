@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
+from demonet.schema import checked_csr
+
 Rows = Any  # [items, columns]: a NumPy array, or a SciPy CSR array where most values are zero
 _PARTS = ("data", "indices", "indptr", "shape")
 
@@ -75,6 +77,6 @@ def unpack(arrays: Mapping[str, NDArray[Any]], prefix: str = "") -> dict[str, Ro
         if prefix + name in arrays:
             rows[name] = arrays[prefix + name]
         else:
-            *parts, shape = (arrays[f"{prefix}{name}.{part}"] for part in _PARTS)
-            rows[name] = sparse.csr_array(tuple(parts), shape=tuple(shape.tolist()))
+            values, column, pointer, shape = (arrays[f"{prefix}{name}.{part}"] for part in _PARTS)
+            rows[name] = checked_csr(values, column, pointer, tuple(shape.tolist()))
     return rows

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import logging
+import os
+import tempfile
 import threading
+import uuid
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import torch.distributed as dist
+
+from demonet.distributed.launch import loopback
 from demonet.distributed.training import Share
-from demonet.distributed.worker import Outcome, Training
+from demonet.distributed.worker import PATIENCE, Outcome, Training
 from demonet.errors import DemonetError
 from demonet.train.loop import Epoch
 
@@ -23,20 +29,33 @@ def lead_on_ray(
 ) -> Outcome:
     """What :class:`demonet.distributed.worker.Leader` does, with the workers of a Ray cluster.
 
-    It is the cluster at ``$RAY_ADDRESS``, or one on this machine. Shares, epochs and the outcome go through Ray. The
-    checkpoint is a file of the first worker: on several machines, it has to be on a shared disk.
+    It is the cluster at ``$RAY_ADDRESS``, or a new one on this machine, which listens on the loopback device alone.
+    Shares, epochs and the outcome go through Ray. The checkpoint is a file of the first worker: on several machines, it
+    has to be on a shared disk.
     """
+    here = "RAY_ADDRESS" not in os.environ
+    if here:  # Ray reads it when it is imported; without clusters, as on macOS, its address is 127.0.0.1
+        os.environ.update({"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", **loopback()} | os.environ)
     try:
         import ray
         from ray.train import FailureConfig, RunConfig, ScalingConfig
+        from ray.train.backend import Backend
         from ray.train.torch import TorchConfig, TorchTrainer
         from ray.util.queue import Queue
     except ImportError as error:
         raise DemonetError("the engine 'ray' needs Ray", argument="engine", hint="pip install demonet[ray]") from error
+
+    class NoGroup(TorchConfig):
+        """Ray forms no group of torch: its store listens on all addresses."""
+
+        backend_cls = Backend
+
     started = not ray.is_initialized()
     if started:
-        ray.init(log_to_driver=False, logging_level=logging.WARNING, include_dashboard=False)
-    answers = None
+        address = "local" if here else None
+        ray.init(address, log_to_driver=False, logging_level=logging.WARNING, include_dashboard=False)
+    answers, meeting = None, tempfile.TemporaryDirectory()
+    alone = started and here
     try:
         references = [ray.put(share) for share in shares]
         answers = Queue()
@@ -45,12 +64,14 @@ def lead_on_ray(
             "shares": references,
             "answers": answers,
             "checkpoint": None if checkpoint is None else str(Path(checkpoint).resolve()),
+            "meeting": meeting.name if alone else None,
         }
         on_gpu = training.device == "cuda"
+        settings["backend"] = backend = "cpu:gloo,cuda:nccl" if on_gpu else "gloo"
         trainer = TorchTrainer(
             _loop,
             train_loop_config=settings,
-            torch_config=TorchConfig(backend="cpu:gloo,cuda:nccl" if on_gpu else "gloo"),
+            torch_config=(NoGroup if alone else TorchConfig)(backend=backend),
             scaling_config=ScalingConfig(num_workers=len(references), use_gpu=on_gpu),
             run_config=RunConfig(failure_config=FailureConfig(max_failures=3)),
         )
@@ -60,6 +81,7 @@ def lead_on_ray(
             answers.shutdown()
         if started:
             ray.shutdown()
+        meeting.cleanup()
 
 
 def _listen(trainer: Any, answers: Any, on_epoch: Callable[[Epoch], None] | None) -> Outcome:
@@ -106,6 +128,8 @@ def _loop(settings: dict[str, Any]) -> None:
     first = rank == 0
     training, share = ray.get(settings["training"]), ray.get(settings["shares"][rank])
     tell = answers.put if first else None
+    if settings["meeting"] is not None:
+        _meet(settings["meeting"], settings["backend"])
     try:
         outcome = work(training, share, on_epoch=tell, checkpoint=settings["checkpoint"] if first else None)
     except DemonetError as error:
@@ -114,3 +138,14 @@ def _loop(settings: dict[str, Any]) -> None:
         return
     if first:
         answers.put(outcome)
+
+
+def _meet(folder: str, backend: str) -> None:
+    """Form the group of torch in a file of this machine: a new one for each start of the workers."""
+    import ray.train
+    from ray.train.collective import broadcast_from_rank_zero
+
+    context = ray.train.get_context()
+    file = f"file://{folder}/{broadcast_from_rank_zero(uuid.uuid4().hex)}"
+    place = {"rank": context.get_world_rank(), "world_size": context.get_world_size()}
+    dist.init_process_group(backend, file, timeout=PATIENCE, **place)

@@ -25,9 +25,45 @@ from demonet.data.read import ReadResult
 from demonet.distributed.partition import Part, assign, cut
 from demonet.errors import DemonetError
 from demonet.ops.sparse import csr
+from demonet.schema import Array, check_arrays, values_of
 from demonet.tensorfile import pack_texts, unpack_texts
 
 FORMAT = "demonet-store-1"
+_GRAPH = {
+    "edge_index": Array("i", (2, "edges"), 0, "nodes"),
+    "edge_weight": Array("f", ("edges",), optional=True),
+    "node_ids": Array("iuf", ("nodes",), optional=True),
+    "node_ids_bytes": Array("u", ("bytes",), optional=True),
+    "node_ids_offsets": Array("i", ("nodes+1",), pointer="bytes", optional=True),
+    "x": Array("biuf", ("nodes", "columns"), optional=True),
+    "x_width": Array("i", (1,), 0, optional=True),
+    "x_pointer": Array("i", ("nodes+1",), pointer="entries", optional=True),
+    "x_column": Array("i", ("entries",), 0, "columns", optional=True),
+    "x_value": Array("biuf", ("entries",), optional=True),
+}
+_FACTS: dict[str, Any] = {
+    "name": str,
+    "nodes": int,
+    "directed": bool | None,
+    "self_loops": str,
+    "attributes": list | None,
+    "label_name": str | None,
+    "class_names": list | None,
+    "columns": dict | None,
+    "labels": dict | None,
+    "parts": int | None,
+}
+_PART = {  # of a process; `rows` are its own nodes and its halo
+    "nodes": Array("i", ("own",), 0, "nodes"),
+    "halo": Array("i", ("halo",), 0, "nodes"),
+    "received": Array("i", ("parts",), 0),
+    "send": Array("i", ("send",), 0, "own"),
+    "sent": Array("i", ("parts",), 0),
+    "pointer": Array("i", ("own+1",), pointer="edges"),
+    "neighbours": Array("i", ("edges",), 0, "rows"),
+    "edge": Array("i", ("edges",), 0, "all edges"),
+    "outgoing": Array("i", ("own",), 0),
+}
 
 
 def write_store(
@@ -91,6 +127,9 @@ class Store:
     def __init__(self, path: str | Path) -> None:
         self._folder = ArrayFolder(Path(path), FORMAT)
         self.path, self.facts, self.checksum = Path(path), self._folder.facts, self._folder.checksum
+        for name, kinds in _FACTS.items():
+            if not isinstance(self.facts.get(name), kinds):
+                raise DemonetError(f"{name} is {self.facts.get(name)!r}", file=path, hint="write the store again")
 
     @property
     def parts(self) -> int | None:
@@ -102,8 +141,16 @@ class Store:
         """The whole graph. Its arrays are memory maps, none of which has to fit into memory."""
         names = [name for name in self._folder.names() if "/" not in name]
         self._folder.check(names)
-        found = {name: torch.from_numpy(self._folder.array(name)) for name in names}
-        facts = self.facts
+        arrays = {name: self._folder.array(name) for name in names}
+        with values_of(self.path):
+            return self._graph(arrays)
+
+    def _graph(self, arrays: dict[str, NDArray[Any]]) -> ReadResult:
+        facts, sizes = self.facts, {"nodes": self.facts["nodes"]}
+        if "x_width" in arrays:
+            sizes["columns"] = int(arrays["x_width"].item())
+        check_arrays(arrays, _GRAPH, sizes)
+        found = {name: torch.from_numpy(array) for name, array in arrays.items()}
         ids: Any = found.get("node_ids")
         if ids is None:
             ids = unpack_texts({"bytes": found["node_ids_bytes"], "offsets": found["node_ids_offsets"]})
@@ -116,6 +163,8 @@ class Store:
         for name in ("edge_weight", "y"):
             if name in found:
                 data[name] = found[name]
+        if "y" in found:
+            _check_targets(found["y"], facts)
         if facts["class_names"] is not None:
             data.class_names = facts["class_names"]
         if facts["columns"] is not None:
@@ -125,7 +174,16 @@ class Store:
 
     def part(self, number: int) -> Part:
         """One part."""
-        return read_part(self._folder, number)
+        part = read_part(self._folder, number)
+        edges = self._folder.array("edge_index")
+        rows = part.nodes.numel() + part.halo.numel()
+        sizes = {"nodes": self.facts["nodes"], "parts": self.parts or 0, "rows": rows, "all edges": edges.shape[-1]}
+        with values_of(self.path / part_name(number)):
+            check_arrays(vars(part), _PART, sizes)
+            for total, count in ((part.halo, part.received), (part.send, part.sent)):
+                if int(count.sum()) != total.numel():
+                    raise DemonetError("parts do not fit together", hint="write the store again")
+        return part
 
 
 def add_part(writer: ArrayWriter, number: int, part: Part) -> None:
@@ -169,6 +227,15 @@ def _arrays(data: Data, labels: LabelTable | None) -> dict[str, NDArray[Any]]:
     return arrays
 
 
+def _check_targets(y: Tensor, facts: dict[str, Any]) -> None:
+    """Classes that have a name, or -1; or numbers."""
+    sizes = {"nodes": facts["nodes"], "classes": len(facts["class_names"] or ())}
+    shape = ("nodes",) if y.dim() == 1 else ("nodes", "targets")
+    check_arrays(
+        {"y": y}, {"y": Array("f", shape) if y.is_floating_point() else Array("i", ("nodes",), -1, "classes")}, sizes
+    )
+
+
 def _label_facts(labels: LabelTable | None) -> dict[str, Any] | None:
     if labels is None:
         return None
@@ -180,4 +247,6 @@ def _labels(facts: dict[str, Any] | None, values: Tensor | None) -> LabelTable |
     if facts is None:
         return None
     error = None if facts["error"] is None else DemonetError(facts["error"])
+    if values is not None:
+        check_arrays({"labels": values}, {"labels": Array("f", ("nodes", len(facts["names"])))})
     return LabelTable(facts["names"], None if values is None else values.numpy(), error, facts["beside_classes"])

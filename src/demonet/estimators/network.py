@@ -24,6 +24,7 @@ from demonet.nn.blocks import ROWS, WholeGraph
 from demonet.nn.config import ModelConfig
 from demonet.nn.models import GraphDEMONet, NodeDEMONet
 from demonet.nn.prepared import GraphInput
+from demonet.schema import check_like
 from demonet.train.config import TrainConfig
 from demonet.train.loop import History
 from demonet.train.objective import Objective
@@ -159,6 +160,7 @@ class NetworkModel:
         tasks = DegreeTasks.from_state(facts["tasks"])
         with torch.device("meta"):  # shapes only: nothing is allocated before the tensors are known to fit
             network = make(features.num_features, objective.outputs, tasks, preset.model)
+        check_like(parts["network"], network.state_dict())
         network.load_state_dict(parts["network"], assign=True)
         return cls(network, objective, features, preset, History(**facts["history"]))
 

@@ -29,6 +29,7 @@ from demonet.errors import DemonetError
 from demonet.features.attributes import document_weights, matrix_kind, term_rows
 from demonet.features.graph import GraphUnion, neighbour_mean, simple_adjacency, sum_rows
 from demonet.features.structure import GROUPS, Surroundings, affordable_groups, radial, settled, triangle_counts
+from demonet.schema import checked_csr
 from demonet.tensorfile import pack_texts, unpack_texts
 
 Float = NDArray[np.float64]
@@ -195,7 +196,7 @@ class NodeView:
         Cohen's kappa; by chance is what two random graphs of these degrees have in common.
         """
         pointer, index = self.arrays["graph.indptr"], self.arrays["graph.indices"]
-        fitted = sparse.csr_array((np.ones(len(index)), index, pointer), shape=(len(pointer) - 1,) * 2)
+        fitted = checked_csr(np.ones(len(index)), index, pointer, (len(pointer) - 1,) * 2)
         pick = _columns(found, fitted.shape[0])
         here = sparse.csr_array(pick.T @ self.adjacency @ pick)
         shared, most = float(fitted.multiply(here).sum()), max(self.adjacency.nnz, fitted.nnz)

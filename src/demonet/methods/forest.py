@@ -20,6 +20,7 @@ from demonet.features.views import LARGE, Float, View
 from demonet.methods.base import Settings, at_least, register
 from demonet.methods.model import MOST_SECONDS, TASKS, Labelled, Model
 from demonet.options import Effort
+from demonet.schema import check_trees
 
 TREES: dict[Effort, int] = {"quick": 50, "standard": 100, "best": 400}
 FOREST_ROWS = 20_000  # training items a tree is grown on, at most
@@ -73,6 +74,7 @@ def stacked(trees: Sequence[Sequence[NDArray[Any]]]) -> dict[str, NDArray[Any]]:
 
 def predict_trees(arrays: dict[str, NDArray[Any]], x: NDArray[Any]) -> Float:
     """``[items, columns]`` the mean over trees of the values of the leaf that an item falls into."""
+    check_trees(arrays, x.shape[1])
     feature, threshold, left, right = (arrays[name] for name in ("feature", "threshold", "left", "right"))
     leaf = left == np.arange(len(left))
     result = np.zeros((len(x), arrays["value"].shape[1]))

@@ -42,6 +42,7 @@ from demonet.runs.plan import Plan, make_plan
 from demonet.runs.progress import RunProgress
 from demonet.runs.statistics import holm, paired
 from demonet.runs.workers import Engine, LocalEngine
+from demonet.schema import values_of
 from demonet.sealed import canonical, member, read_sealed, sha256_of, write_sealed
 from demonet.train.metrics import METRICS, Metric, metrics_for, positive_class
 from demonet.train.objective import value_of
@@ -196,7 +197,8 @@ def compare_run(
         for name, number, cell in _work(made, text, todo, failed, comparing, ranked, progress, len(cells)):
             found[name, number] = cell
             _save(out, about, name, number, cell)
-    rows = _rows(wanted, found, failed, left_out, plan, ranked)
+    with values_of(out / CELLS):
+        rows = _rows(wanted, found, failed, left_out, plan, ranked)
     metric = _metrics(plan.inputs)[ranked]
     told = {"metric": metric.name, "title": metric.title, "larger_is_better": metric.larger_is_better}
     board = Leaderboard(rows, about | told | {"splits": len(plan.splits)})
@@ -364,8 +366,10 @@ def _open(out: Path, about: dict[str, Any], *, overwrite: bool) -> None:
     path = member(out, ABOUT)
     if path.exists():
         before = read_sealed(path, _OTHER)
-        check_listed(out, OUTPUTS, before["files"], before["earlier"])
-        if not overwrite and _identity(before) == _identity(about):
+        with values_of(path):
+            check_listed(out, OUTPUTS, before["files"], before["earlier"])
+            same = _identity(before) == _identity(about)
+        if not overwrite and same:
             return
         if not overwrite:
             hint = Hint("choose another {out}, or replace it with {overwrite}", out=..., overwrite=True)
@@ -417,7 +421,10 @@ def _load(out: Path, about: dict[str, Any], name: str, number: int) -> dict[str,
     except DemonetError as error:
         warn(DemonetWarning(error.message, file=path, hint=error.hint))
         return None
-    return cell if cell.get("key") == _key(about, name, number) else None
+    numbers = [*cell["metrics"].values()] if isinstance(cell.get("metrics"), dict) else [""]
+    numbers += [cell.get("seconds", ""), cell.get("peak_memory_mb", "")]
+    whole = all(isinstance(value, int | float | None) for value in numbers)
+    return cell if whole and cell.get("key") == _key(about, name, number) else None
 
 
 def _save(out: Path, about: dict[str, Any], name: str, number: int, cell: dict[str, Any]) -> None:

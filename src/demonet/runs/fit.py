@@ -12,6 +12,7 @@ import platform
 import shutil
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -50,6 +51,7 @@ from demonet.runs.folder import (
 from demonet.runs.plan import EFFORT, Plan, fitting_threads, make_plan
 from demonet.runs.progress import RunProgress, check_tensorboard, tensorboard_log
 from demonet.runs.run import Run, summarise
+from demonet.schema import values_of
 from demonet.train.presets import Preset
 
 _PACKAGES = ("demonet", "torch", "torch_geometric", "numpy", "scikit-learn")
@@ -113,7 +115,8 @@ def fit_run(
         folder.remember(request)
         options = {"edges": _text(edges), "labels": _text(labels), "features": _text(features)}
         options |= {**asdict(plan.reading), **asdict(settings), "positive": plan.positive}
-        run = None if folder.ready else _train(plan, request, options, folder, progress, page)
+        with values_of(folder.work) if resume else nullcontext():
+            run = None if folder.ready else _train(plan, request, options, folder, progress, page)
         folder.publish()
     return run or load_run(out)
 

@@ -16,23 +16,26 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
 
-from demonet.atomic import PART, locked, replacing
+from demonet.atomic import PART, is_locked, locked, replacing
 from demonet.data.splits import Split
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.estimators import estimator_class
 from demonet.estimators.base import DEMONetEstimator
 from demonet.runs.outputs import model_card, write_predictions
 from demonet.runs.run import Run
+from demonet.schema import Array, check_arrays, values_of
 from demonet.sealed import member, read_sealed, sha256_of, to_json, write_sealed
 from demonet.tensorfile import pack_texts, read_tensors, unpack_texts, write_tensors
+from demonet.train.metrics import METRICS as METRICS_BY_NAME
 
 MANIFEST, _MANIFEST = "manifest.json", "demonet-manifest-1"  # and its format
 MODEL, CONFIG, METRICS, SPLIT = "model.safetensors", "config.json", "metrics.json", "split.json"
@@ -49,8 +52,18 @@ _TEMPORARY = re.compile(  # what is in WORK, by its path
     re.DOTALL,
 )
 FORMAT = "demonet-run-3"
-_ARRAYS = ("y", "part", "outputs", "degree", "place", "degrees", "degree_counts")
-_OPTIONAL = ("edge_count", "edges", "drawing", "degree_task")
+_SCHEMA = {  # of the arrays of a run; that of the targets depends on the task
+    "part": Array("i", ("items",), -1, 3),
+    "outputs": Array("f", ("items", "outputs")),
+    "degree": Array("i", ("items",), 0),
+    "place": Array("f", ("items", 2)),
+    "degrees": Array("i", ("degrees",), 0),
+    "degree_counts": Array("i", ("degrees",), 0),
+    "edge_count": Array("i", ("items",), 0, optional=True),
+    "edges": Array("i", (2, "edges"), 0, "items", optional=True),
+    "drawing": Array("f", ("items", 2), optional=True),
+    "degree_task": Array("i", ("degrees",), 0, optional=True),
+}
 _FACTS = ("kind", "history", "class_names", "columns")
 _IDS = ("bytes", "offsets")
 
@@ -58,10 +71,14 @@ _READ = (ARRAYS, CONFIG, METRICS)  # by every command
 _USES = {"report": _READ, "predict": (*_READ, MODEL), "embed": (*_READ, MODEL), "export": (*_READ, MODEL)}
 _START_AGAIN = Hint("{overwrite} starts again", overwrite=True)
 # What files have in every version; used where there is no manifest to check them by.
-_CONFIG_KEYS = ("name", "task", "metric", "sizes", "seed", "versions", "reading", "asked")
-_METRICS_KEYS = ("model", "split", "floors", "seconds", "test_metric", "val_metric")
+_CONFIG_KEYS: dict[str, Any] = {"name": str, "task": str, "metric": str, "sizes": dict, "seed": int, "versions": dict}
+_CONFIG_KEYS |= {"reading": dict, "asked": dict, "estimator": dict}
+_METRICS_KEYS: dict[str, Any] = {"model": str, "split": dict, "floors": dict, "seconds": float | int}
+_METRICS_KEYS |= dict.fromkeys(("test_metric", "val_metric"), float | int | None)
 
 State = Literal["new", "finished", "interrupted"]
+Loaded = TypeVar("Loaded")
+_WAIT = 5.0  # seconds after which files that another process replaces are no longer waited for
 
 
 def state_of(out: Path) -> State:
@@ -191,7 +208,7 @@ class RunFolder:
 
     def save(self, run: Run, split: Split) -> None:
         """Write all files of the finished run except the model and the page."""
-        arrays = {name: getattr(run, name) for name in (*_ARRAYS, *_OPTIONAL)}
+        arrays = {name: getattr(run, name) for name in ("y", *_SCHEMA)}
         tensors = {name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in arrays.items() if a is not None}
         tensors |= {f"ids.{part}": tensor for part, tensor in pack_texts(run.ids).items()}
         facts = {name: getattr(run, name) for name in _FACTS}
@@ -287,7 +304,51 @@ def remove_listed(out: Path, names: Iterable[str]) -> None:
 
 def load_run(out: str | Path) -> Run:
     """Load a finished run from its folder, if its files are those of the manifest. The graph itself is not in it."""
-    out = Path(out)
+    return _of_one_run(Path(out), _READ, _load_run)
+
+
+def load_model_of(out: str | Path) -> tuple[Run, DEMONetEstimator]:
+    """Load a finished run and its model."""
+
+    def load(out: Path) -> tuple[Run, DEMONetEstimator]:
+        run = _load_run(out)
+        return run, estimator_class(run.kind, run.task).load(member(out, MODEL))
+
+    return _of_one_run(Path(out), (*_READ, MODEL), load)
+
+
+def _of_one_run(out: Path, names: Iterable[str], load: Callable[[Path], Loaded]) -> Loaded:
+    """What is loaded from these files, all of them of one run.
+
+    A process that replaces the run moves one file after the other. So the files are compared with the manifest before
+    and after they are read; if they differ and the run is being replaced, they are read again.
+    """
+    until = time.monotonic() + _WAIT
+    while True:
+        before = _bytes_of_manifest(out)
+        try:
+            check_finished(out)
+            files = check_files(out, names)
+            with values_of(out):
+                loaded = load(out)
+            if check_files(out, names) == files:
+                return loaded
+        except DemonetError:
+            moving = (out / WORK / WHOLE / MANIFEST).exists() and is_locked(out / LOCK)
+            if time.monotonic() > until or (not moving and _bytes_of_manifest(out) == before):
+                raise
+        time.sleep(0.01)
+
+
+def _bytes_of_manifest(out: Path) -> bytes | None:
+    try:
+        return member(out, MANIFEST).read_bytes()
+    except (OSError, DemonetError):
+        return None
+
+
+def check_finished(out: Path) -> None:
+    """Refuse a folder without a finished run."""
     if not out.is_dir():
         raise DemonetError("no such folder", file=out, hint="fit creates the folder of a run")
     unfinished = state_of(out) == "interrupted"
@@ -295,33 +356,31 @@ def load_run(out: str | Path) -> Run:
     if not (out / ARRAYS).is_file() or moving:
         problem = "the run in this folder is not finished" if unfinished else "there is no run in this folder"
         raise DemonetError(problem, file=out, hint="continue it with fit and resume" if unfinished else None)
-    check_files(out, _READ)
-    tensors, facts, _ = read_tensors(out / ARRAYS, FORMAT)
-    try:
-        arrays: dict[str, Any] = {name: tensors[name].numpy() for name in _ARRAYS}
-        arrays |= {name: tensors[name].numpy() for name in _OPTIONAL if name in tensors}
+
+
+def _load_run(out: Path) -> Run:
+    config, metrics = _object(out / CONFIG, _CONFIG_KEYS), _object(out / METRICS, _METRICS_KEYS)
+    tensors, facts, _ = read_tensors(member(out, ARRAYS), FORMAT)
+    with values_of(out / ARRAYS):
         ids = unpack_texts({part: tensors[f"ids.{part}"] for part in _IDS})
         facts = {name: facts[name] for name in _FACTS} | {"ids": ids}
-    except (KeyError, AttributeError, TypeError) as error:
-        raise DemonetError(f"{error.args[0]} is missing", file=out / ARRAYS) from None
-    config, metrics = _object(out / CONFIG, _CONFIG_KEYS), _object(out / METRICS, _METRICS_KEYS)
+        sizes = {"items": len(ids), "outputs": len(facts["class_names"])}
+        y = Array("i", ("items",), -1, "outputs") if config["task"] == "classify" else Array("f", ("items", "outputs"))
+        check_arrays(tensors, _SCHEMA | {"y": y}, sizes)
+        arrays = {name: tensor.numpy() for name, tensor in tensors.items() if name in _SCHEMA | {"y": y}}
+        if facts["kind"] not in ("nodes", "graphs") or config["metric"] not in METRICS_BY_NAME:
+            raise DemonetError(f"kind {facts['kind']!r}, metric {config['metric']!r}")
     return Run(config=config, metrics=metrics, **{"edge_count": None} | facts | arrays)
 
 
-def load_estimator(out: str | Path, run: Run) -> DEMONetEstimator:
-    """The model of a finished run, if it is that of the manifest."""
-    check_files(Path(out), (MODEL,))
-    return estimator_class(run.kind, run.task).load(Path(out) / MODEL)
-
-
-def check_files(out: Path, names: Iterable[str]) -> None:
-    """Refuse files of a run that differ from its manifest, and say what can still be used."""
+def check_files(out: Path, names: Iterable[str]) -> dict[str, str]:
+    """Refuse files of a run that differ from its manifest, and say what can still be used; the checksums of all."""
     files = read_manifest(out)
     if files is None:
         raise DemonetError("no such file, so the run cannot be checked", file=out / MANIFEST, hint="fit it again")
     wrong = damaged(out, files, names)
     if not wrong:
-        return
+        return files
     all_wrong = damaged(out, files, files)
     works = [command for command, read in _USES.items() if not set(read) & set(all_wrong)]
     whole = ", ".join(name for name in files if name not in all_wrong) or "nothing"
@@ -355,8 +414,8 @@ def write_json(path: Path, value: Any) -> None:
         temporary.write_bytes(to_json(value))
 
 
-def _object(path: Path, keys: Iterable[str]) -> dict[str, Any]:
-    """Read a JSON object that has these keys."""
+def _object(path: Path, keys: dict[str, Any]) -> dict[str, Any]:
+    """Read a JSON object that has these keys, with values of these types."""
     try:
         value = json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -367,8 +426,10 @@ def _object(path: Path, keys: Iterable[str]) -> dict[str, Any]:
         raise DemonetError(f"not JSON: {error}", file=path) from None
     if not isinstance(value, dict):
         raise DemonetError(f"{json.dumps(value)[:40]}, not a JSON object", file=path)
-    if missing := [key for key in keys if key not in value]:
-        raise DemonetError(f"{missing[0]!r} is missing", file=path)
+    for key, kind in keys.items():
+        if key not in value or not isinstance(value[key], kind):
+            problem = f"{json.dumps(value[key])[:40]} for {key!r}" if key in value else f"{key!r} is missing"
+            raise DemonetError(problem, file=path)
     return value
 
 

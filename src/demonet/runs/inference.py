@@ -22,11 +22,12 @@ from demonet.estimators.explain import fitted_reasons
 from demonet.estimators.reasons import in_words
 from demonet.options import Reading
 from demonet.runs.evaluate import shown
-from demonet.runs.folder import load_estimator, load_run
+from demonet.runs.folder import MODEL, load_model_of
 from demonet.runs.inputs import Inputs, read_inputs
 from demonet.runs.plan import fitting_threads
 from demonet.runs.run import Run
 from demonet.runs.targets import with_targets
+from demonet.schema import values_of
 
 _SHOWN = 8  # columns named in an error
 
@@ -62,7 +63,8 @@ def predict_run(
     column = None if rank is None and top is None else ranked_by(run, rank)
     with fitting_threads(inputs):
         told = _add_labels(run, inputs, fitted) if labels is not None else ""
-        outputs = fitted.outputs(inputs.data).astype(np.float32)
+        with values_of(Path(out) / MODEL, "a model for this graph"):
+            outputs = fitted.outputs(inputs.data).astype(np.float32)
         told = ", ".join(filter(None, (_standing(run, fitted, inputs), told)))
         rows = None if column is None else np.argsort(-outputs[:, column], kind="stable")[:top]
         first = (np.arange(len(outputs)) if rows is None else rows)[:reasons]
@@ -80,7 +82,7 @@ def embed_run(
     The arguments are those of :func:`predict_run`.
     """
     _, inputs, fitted = _read(out, edges, features, reading)
-    with fitting_threads(inputs):
+    with fitting_threads(inputs), values_of(Path(out) / MODEL, "a model for this graph"):
         return inputs, fitted.embed(inputs.data)
 
 
@@ -92,8 +94,8 @@ def _read(
     labels: str | Path | None = None,
 ) -> tuple[Run, Inputs, Fitted]:
     """The run, what it predicts for, and its model; nodes that occur in tables alone are among them."""
-    run = load_run(out)
-    fitted = load_estimator(out, run).fitted_
+    run, estimator = load_model_of(out)
+    fitted = estimator.fitted_
     changes = {name: value for name, value in changes.items() if value is not None}
     nodes = run.kind == "nodes" and not is_store(edges)
     reading = replace(Reading(**run.config["reading"]), **{"items": run.kind, "add_isolated": nodes} | changes)

@@ -16,11 +16,13 @@ import torch
 from torch import Tensor, nn
 
 from demonet.errors import DemonetError
+from demonet.schema import check_like, values_of
 from demonet.tensorfile import read_tensors, write_tensors
 from demonet.train.config import TrainConfig
 from demonet.train.problem import Problem
 
 FORMAT = "demonet-checkpoint-2"
+_CURVES = ("train_loss", "val_loss", "val_metric")
 
 
 def save_checkpoint(
@@ -56,14 +58,13 @@ def load_checkpoint(
         The best weights so far, and the facts that were saved.
     """
     tensors, facts, _ = read_tensors(path, FORMAT)
-    for name, value in fingerprint.items():
-        if facts.get("fingerprint", {}).get(name) != value:
-            raise DemonetError(
-                f"the checkpoint belongs to a run with another {name}", file=path, hint="use another file for this run"
-            )
     groups: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "adam": {}}
     state: dict[int, dict[str, Tensor]] = {}
-    try:
+    with values_of(path, "the state of this run; delete it to start again"):
+        for name, value in fingerprint.items():
+            if facts["fingerprint"].get(name) != value:
+                problem, hint = f"the checkpoint belongs to a run with another {name}", "use another file for this run"
+                raise DemonetError(problem, file=path, hint=hint)
         random, random_cuda = tensors.pop("random"), tensors.pop("random_cuda", None)
         for name, tensor in tensors.items():
             group, _, rest = name.partition(".")
@@ -71,8 +72,8 @@ def load_checkpoint(
         for name, tensor in groups["adam"].items():
             index, _, field = name.partition(".")
             state.setdefault(int(index), {})[field] = tensor
-        if any(fields.keys() != {"step", "exp_avg", "exp_avg_sq"} for fields in state.values()):
-            raise KeyError("a moment of Adam is missing")
+        _check_moments(state, [each for group in optimizer.param_groups for each in group["params"]])
+        _check_history(facts)
         model.load_state_dict(groups["best"])
         best = copy.deepcopy(model.state_dict())  # complete: files of older versions have no tasks
         model.load_state_dict(groups["model"])
@@ -80,11 +81,27 @@ def load_checkpoint(
         torch.set_rng_state(random)
         if device.type == "cuda" and random_cuda is not None:
             torch.cuda.set_rng_state(random_cuda, device)
-    except (RuntimeError, KeyError, ValueError, TypeError) as error:
-        raise DemonetError(
-            f"does not hold the state of this run: {error}", file=path, hint="delete it to start again"
-        ) from error
     return best, facts
+
+
+def _check_moments(state: dict[int, dict[str, Tensor]], parameters: list[Tensor]) -> None:
+    """Refuse moments of Adam that are not those of the parameters: they are used without a check."""
+    for index, moments in state.items():
+        like = dict.fromkeys(("exp_avg", "exp_avg_sq"), parameters[index]) | {"step": torch.tensor(0.0)}
+        if moments.keys() != like.keys():
+            raise DemonetError(f"a moment of Adam of parameter {index} is missing")
+        check_like(moments, like)
+
+
+def _check_history(facts: dict[str, Any]) -> None:
+    """Refuse curves of other lengths, and entries that are not numbers."""
+    history, waited = facts["history"], facts["waited"]
+    lengths = {len(history[name]) for name in _CURVES}
+    values = [waited, history["best_epoch"], history["seconds"], *(one for name in _CURVES for one in history[name])]
+    if len(lengths) > 1 or not all(isinstance(value, int | float) for value in values):
+        raise DemonetError("its learning curves do not fit together")
+    if history["best_epoch"] not in range(-1, max(lengths) or 1):
+        raise DemonetError(f"its best epoch is {history['best_epoch']}")
 
 
 def fingerprint_of(model: nn.Module, problem: Problem, config: TrainConfig) -> dict[str, Any]:

@@ -14,9 +14,11 @@ from torch_geometric.data import Data
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import GlobalStorage
 
+from demonet.checks import check_node_count
 from demonet.data.readers.base import Listing, ReadOptions
 from demonet.data.readers.graphml import from_data
 from demonet.errors import DemonetError
+from demonet.schema import check_sparse, values_of
 
 _ALLOWED = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]
 
@@ -31,9 +33,13 @@ def read_pt(content: bytes, path: Path, options: ReadOptions) -> Listing:
         raise DemonetError("it cannot be loaded as a Data", file=path, hint=hint) from error
     if not isinstance(data, Data):
         raise DemonetError(f"it has a {type(data).__name__}, not a Data", file=path, hint=hint)
-    try:
+    with values_of(path, "a graph"):
+        for name, value in data.to_dict().items():
+            if isinstance(value, torch.Tensor):
+                check_sparse(value)
+            if name in ("x", "y") and value.size(0) != data.num_nodes:
+                raise DemonetError(f"{name} has {value.size(0)} rows for {data.num_nodes} nodes")
+        check_node_count(int(data.num_nodes), data.num_edges)
         listing = from_data(data)
-    except DemonetError as error:
-        raise DemonetError(error.message, file=path, hint=error.hint) from error
     listing.file = path
     return listing

@@ -1,0 +1,413 @@
+"""Forged files of our own formats: the container and its checksums are right, and the numbers in it are not.
+
+A checksum is no secret, so a stranger can write any value. What reads such a file gives a result or one error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import safe_open
+from scipy import sparse
+from tests.hostile.formats import outcome
+from tests.hostile.mutations import mutate
+from tests.hostile.sealed import Deadly, Here, Killed
+from tests.runs.files import fit, write_graphs, write_problem, write_tasks
+from torch import Tensor
+from torch_geometric.data import Data
+
+from demonet.data import read_graph
+from demonet.distributed.store import Store
+from demonet.report.page import render
+from demonet.report.run import run_page
+from demonet.runs import Settings, embed_run, fit_run, load_run, predict_run
+from demonet.runs.compare import Comparing, compare_run
+from demonet.runs.storing import store_graph
+from demonet.schema import values_of
+from demonet.sealed import _sealed
+from demonet.tensorfile import _ZEROS, _header_end, _with_checksum, write_tensors
+
+HURTFUL: list[Any] = [0, -1, 1, 2, 7, 2**31 - 1, 2**31, 2**40, 2**63, -(2**63) - 1, 10**30, 0.5, 1e308, float("nan")]
+HURTFUL += [
+    float("inf"),
+    None,
+    True,
+    False,
+    "",
+    "x",
+    "0",
+    "\x1b[31m",
+    "a" * 1000,
+    "\ud800",
+    [],
+    [0],
+    [[]],
+    {},
+    {"x": 0},
+]
+DTYPES = [
+    torch.int64,
+    torch.int32,
+    torch.uint8,
+    torch.bool,
+    torch.float16,
+    torch.float32,
+    torch.float64,
+    torch.bfloat16,
+]
+LARGE = [-1, 1, 2, 7, 127, 2**15, 2**31 - 1, 2**40, 2**62, -(2**62)]
+ODD = [float("nan"), float("inf"), -float("inf"), 1e38, -1e38, 1e-38, -1.0, 0.0]
+
+
+@dataclass(frozen=True)
+class Forgery:
+    """A file that is forged.
+
+    Attributes:
+        name: Its name.
+        make: Writes the file, and what seals it, with changes by the generator; the size of the file.
+        restore: Puts back what was there.
+        read: What reads it.
+    """
+
+    name: str
+    make: Callable[[random.Random], int]
+    restore: Callable[[], object]
+    read: Callable[[], object]
+
+
+class Forgeries:
+    """Forged files in turn, each given by its number.
+
+    Args:
+        folder: Where they are made; it is the folder at hand.
+        seed: Of all of them.
+    """
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.seed, self.files = seed, list(forgeries(folder))
+
+    def __call__(self, index: int) -> tuple[str, str, int]:
+        """The name of the file, how reading ended, and its size."""
+        one, generator = self.files[index % len(self.files)], random.Random(f"{self.seed} {index}")
+        try:
+            size = one.make(generator)
+            return one.name, outcome(one.read), size
+        finally:
+            one.restore()
+
+
+def forge_value(value: Any, generator: random.Random) -> Any:
+    """JSON content with one change at a random place, or of the whole of it."""
+    if isinstance(value, dict) and value and generator.random() < 0.95:
+        key = generator.choice(sorted(value))
+        if generator.random() < 0.1:
+            return {name: item for name, item in value.items() if name != key}
+        return value | {key: forge_value(value[key], generator)}
+    if isinstance(value, list) and value and generator.random() < 0.9:
+        place = generator.randrange(len(value))
+        kind = generator.randrange(8)
+        if kind < 4:
+            return [*value[:place], forge_value(value[place], generator), *value[place + 1 :]]
+        return [value[:place], value + value[place:], value[::-1], value[:place] + value[place + 1 :]][kind - 4]
+    if isinstance(value, int | float) and generator.random() < 0.4:
+        return generator.choice([value + 1, value - 1, -value, value * 2, value * 1000])
+    return generator.choice(HURTFUL)
+
+
+def forge_tensor(value: Tensor, others: list[Tensor], generator: random.Random) -> Tensor:
+    """A tensor with another entry, length, shape or type."""
+    kind, flat = generator.randrange(9), value.reshape(-1).clone()
+    if kind < 4 and flat.numel():
+        place = generator.randrange(flat.numel())
+        chosen = generator.choice(ODD if flat.is_floating_point() else [*LARGE, flat.numel(), flat.numel() + 1])
+        if not flat.is_floating_point() and flat.dtype != torch.bool:
+            info = torch.iinfo(flat.dtype)
+            chosen = min(max(int(chosen), info.min), info.max)
+        flat[place : (place + 1) if kind < 3 else None] = chosen
+        return flat.reshape(value.shape)
+    if kind == 4:
+        return value[: generator.randrange(value.size(0) + 1)].clone() if value.dim() else flat
+    if kind == 5:
+        return value.flip(0).contiguous() if value.dim() else flat
+    if kind == 6:
+        return value.to(generator.choice(DTYPES))
+    if kind == 7:
+        return generator.choice(others).clone()
+    return generator.choice([flat, value[None].clone(), torch.cat([flat, flat]), flat[:0], flat.new_zeros(())])
+
+
+def forge_tensors(tensors: dict[str, Tensor], generator: random.Random) -> dict[str, Tensor]:
+    """Tensors of which one is forged or missing."""
+    name = generator.choice(sorted(tensors))
+    if generator.random() < 0.05:
+        return {each: tensor for each, tensor in tensors.items() if each != name}
+    return tensors | {name: forge_tensor(tensors[name], list(tensors.values()), generator)}
+
+
+def read_raw(path: Path) -> tuple[str, dict[str, Tensor], dict[str, Any]]:
+    """Format, tensors and facts of a tensor file."""
+    with safe_open(path, "pt") as file:
+        metadata = file.metadata()
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is no dict)
+        return metadata["format"], tensors, json.loads(metadata["facts"])
+
+
+def resealed(raw: bytes) -> bytes:
+    """Bytes of a tensor file with the checksum that they should have, if there is a header to write it to."""
+    with suppress(ValueError, KeyError, TypeError, RecursionError):
+        old = json.loads(raw[8 : _header_end(raw)])["__metadata__"]["sha256"]
+        zeroed = _with_checksum(raw, old, _ZEROS)
+        return _with_checksum(zeroed, _ZEROS, hashlib.sha256(zeroed).hexdigest())
+    return raw
+
+
+def tensor_file(path: Path) -> Callable[[random.Random], int]:
+    """Forges a tensor file: its facts, its tensors, or bytes anywhere."""
+    raw, (format, tensors, facts) = path.read_bytes(), read_raw(path)
+
+    def make(generator: random.Random) -> int:
+        kind = generator.randrange(10)
+        if kind == 0:
+            path.write_bytes(resealed(mutate(raw, generator)))
+        else:
+            forged, told = tensors, facts
+            for _ in range(generator.choice((1, 1, 2))):
+                if kind < 5 and tensors:
+                    forged = forge_tensors(forged, generator) if forged else forged
+                else:
+                    told = forge_value(told, generator)
+            write_tensors(path, format, forged, told)
+        return path.stat().st_size
+
+    return make
+
+
+def sealed_file(path: Path) -> Callable[[random.Random], int]:
+    """Forges a sealed JSON file."""
+    content = json.loads(path.read_bytes())
+    content.pop("sha256")
+
+    def make(generator: random.Random) -> int:
+        while True:
+            with suppress(ValueError, TypeError):  # not a number of JSON, or no object
+                path.write_bytes(_sealed(forge_value(content, generator)))
+                return path.stat().st_size
+
+    return make
+
+
+def json_file(path: Path) -> Callable[[random.Random], int]:
+    """Forges a plain JSON file."""
+    content = json.loads(path.read_bytes())
+
+    def make(generator: random.Random) -> int:
+        path.write_text(json.dumps(forge_value(content, generator)))
+        return path.stat().st_size
+
+    return make
+
+
+def seal_of_run(run: Path, make: Callable[[random.Random], int], name: str) -> Callable[[random.Random], int]:
+    """Forges a file of a run and lists it with its checksum."""
+    manifest = json.loads((run / "manifest.json").read_bytes())
+    manifest.pop("sha256")
+
+    def both(generator: random.Random) -> int:
+        size = make(generator)
+        digest = hashlib.sha256((run / name).read_bytes()).hexdigest()
+        files = {**manifest["files"], name: digest}
+        (run / "manifest.json").write_bytes(_sealed({**manifest, "files": files}))
+        return size
+
+    return both
+
+
+def kept(paths: list[Path]) -> Callable[[], None]:
+    """Puts these files back as they are now."""
+    known = {path: path.read_bytes() for path in paths}
+
+    def restore() -> None:
+        for path, raw in known.items():
+            path.write_bytes(raw)
+
+    return restore
+
+
+def forgeries(folder: Path) -> Iterator[Forgery]:
+    """Every file of every format of our own."""
+    write_problem(folder, motifs=4)
+    write_graphs(folder, count=12)
+    write_tasks(folder, motifs=4)
+    yield from _runs()
+    yield from _store(folder)
+    yield from _unfinished(folder)
+    yield from _comparison(folder)
+    yield _saved_data(folder)
+
+
+RUNS: dict[str, tuple[tuple[str, ...], Settings]] = {
+    "network": (("edges.csv", "labels.csv", "features.csv"), Settings(epochs=2)),
+    "weights by degree": (("edges.csv", "labels.csv"), Settings(epochs=2, scheme="weight")),
+    "regression": (("edges.csv", "scores.csv"), Settings(epochs=2, model="network")),
+    "several labels": (("edges.csv", "tags.csv"), Settings(epochs=2, model="network")),
+    "network of graphs": (("graphs.csv", "kinds.csv"), Settings(epochs=2)),
+    "kernel": (("edges.csv", "labels.csv", "features.csv"), Settings(model="kernel")),
+    "kernel of graphs": (("graphs.csv", "kinds.csv"), Settings(model="kernel")),
+    "ensemble": (("edges.csv", "labels.csv", "features.csv"), Settings(effort="quick")),
+    "ensemble of graphs": (("graphs.csv", "kinds.csv"), Settings(effort="quick")),
+}
+
+
+def _runs() -> Iterator[Forgery]:
+    for name, (files, settings) in RUNS.items():
+        run = Path(f"run of {name}")
+        fit_run(*files, out=run, settings=settings)
+        edges, features = files[0], files[2] if len(files) > 2 else None
+
+        def use(run: Path = run, edges: str = edges, features: str | None = features) -> None:
+            predict_run(run, edges, features)
+            embed_run(run, edges, features)
+
+        def report(run: Path = run) -> None:
+            loaded = load_run(run)
+            with values_of(run):  # as the command does
+                render(run_page(loaded))
+
+        parts = [("model.safetensors", tensor_file, use), ("run.safetensors", tensor_file, report)]
+        if name in ("network", "ensemble", "regression", "several labels"):
+            parts += [("config.json", json_file, report), ("metrics.json", json_file, report)]
+            parts += [("config.json", json_file, use)]
+        for file, forge, read in parts:
+            restore = kept([run / file, run / "manifest.json"])
+            yield Forgery(f"{name}: {file}", seal_of_run(run, forge(run / file), file), restore, read)
+        if name == "network":
+            yield Forgery("manifest", sealed_file(run / "manifest.json"), kept([run / "manifest.json"]), use)
+
+
+def _store(folder: Path) -> Iterator[Forgery]:
+    rows = len(Path("labels.csv").read_text().splitlines()) - 1
+    sparse.save_npz("sparse.npz", sparse.random_array((rows, 30), density=0.1, format="csr", rng=0))
+    for name, features in (("plain", "features.csv"), ("sparse", "sparse.npz")):
+        path = folder / f"{name}.store"
+        store_graph("edges.csv", "labels.csv", features, out=path, parts=2)
+        manifest = json.loads((path / "manifest.json").read_bytes())
+        manifest.pop("sha256")
+        arrays = {file: torch.from_numpy(np.load(path / file)) for file in manifest["files"]}
+        restore = kept([path / "manifest.json", *(path / file for file in arrays)])
+
+        def make(generator: random.Random, path=path, manifest=manifest, arrays=arrays) -> int:
+            file, content, files = generator.choice(sorted(arrays)), manifest, dict(manifest["files"])
+            kind = generator.randrange(10)
+            if kind == 0:
+                (path / file).write_bytes(mutate((path / file).read_bytes(), generator))
+            elif kind < 7:
+                np.save(path / file, _array(forge_tensor(arrays[file], list(arrays.values()), generator)))
+            raw = (path / file).read_bytes()
+            files[file] = {"sha256": hashlib.sha256(raw).hexdigest(), "bytes": len(raw)}
+            content = {**manifest, "files": files}
+            while True:
+                with suppress(ValueError, TypeError):
+                    told = forge_value(content, generator) if kind >= 7 else content
+                    (path / "manifest.json").write_bytes(_sealed(told))
+                    return len(raw)
+
+        def read(path=path) -> None:
+            store = Store(path)
+            data = store.read().data
+            for number in range(2):
+                store.part(number)
+            fit_run(path, out="of a store", settings=Settings(epochs=1), overwrite=True)
+            assert data.num_nodes
+
+        yield Forgery(f"{name} store", make, restore, read)
+
+
+def _array(tensor: Tensor) -> Any:
+    return tensor.float().numpy() if tensor.dtype == torch.bfloat16 else tensor.numpy()
+
+
+def _unfinished(folder: Path) -> Iterator[Forgery]:
+    settings = Settings(epochs=40, cv=2)
+    options = {"out": "half", "settings": settings}
+    with suppress(Killed):
+        fit(**options, progress=Deadly())
+    shutil.copytree("half", "half as it was")
+
+    def again() -> None:
+        shutil.rmtree("half")
+        shutil.copytree("half as it was", "half")
+
+    for name in ("asked.json", "split-000.json", "checkpoint-001.safetensors"):
+        path = Path("half/unfinished") / name
+        make = tensor_file(path) if name.endswith("safetensors") else sealed_file(path)
+        yield Forgery(f"unfinished {name}", make, again, lambda: fit(**options, resume=True))
+
+
+def _comparison(folder: Path) -> Iterator[Forgery]:
+    comparing = Comparing(methods=("majority",), splits=2)
+
+    def read() -> None:
+        compare_run("edges.csv", "labels.csv", out="board", comparing=comparing, engine=lambda jobs: Here())
+
+    read()
+    shutil.copytree("board", "board as it was")
+
+    def again() -> None:
+        shutil.rmtree("board")
+        shutil.copytree("board as it was", "board")
+
+    for path in (Path("board/compare.json"), Path("board/cells/majority-000.json")):
+        yield Forgery(path.name, sealed_file(path), again, read)
+
+
+def _saved_data(folder: Path) -> Forgery:
+    read = read_graph("edges.csv", labels="labels.csv", features="features.csv")
+    content = {name: read[name] for name in ("x", "y", "edge_index")}
+    path = folder / "graph.pt"
+
+    def make(generator: random.Random) -> int:
+        forged = dict(content)
+        if generator.random() < 0.5:
+            forged["x"] = _sparse(content["x"], generator)
+        else:
+            forged = forge_tensors(forged, generator)
+        buffer = io.BytesIO()
+        torch.save(Data(**forged), buffer)
+        path.write_bytes(buffer.getvalue() if generator.random() < 0.9 else mutate(buffer.getvalue(), generator))
+        return path.stat().st_size
+
+    return Forgery("saved Data", make, lambda: None, lambda: read_graph(path))
+
+
+def _sparse(x: Tensor, generator: random.Random) -> Tensor:
+    """Sparse attributes whose indices, pointers or shape are forged; torch does not check them unless told to."""
+    size = generator.choice([tuple(x.shape), (x.size(0), 10**12), (2**40, 2), (1, 1), (x.size(0), 0)])
+    others = [torch.arange(3), x]
+    with torch.sparse.check_sparse_tensor_invariants(enable=False):
+        if generator.random() < 0.5:
+            full = x.to_sparse_coo().coalesce()
+            index, values = full.indices(), full.values()
+            if generator.random() < 0.8:
+                index = forge_tensor(index, others, generator).long()
+            with suppress(RuntimeError):
+                return torch.sparse_coo_tensor(index, values, size, check_invariants=False)
+            return x
+        full = x.to_sparse_csr()
+        parts = [full.crow_indices(), full.col_indices(), full.values()]
+        place = generator.randrange(2)
+        parts[place] = forge_tensor(parts[place], others, generator).long()
+        with suppress(RuntimeError):
+            return torch.sparse_csr_tensor(*parts, size, check_invariants=False)
+        return x
