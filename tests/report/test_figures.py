@@ -16,7 +16,6 @@ from demonet.report.chart import Axis, Chart, Panel, Series
 from demonet.report.chart_plotly import draw, plain
 from demonet.report.figures import confusion, interval_bars, learning_curves
 from demonet.report.palette import NEUTRAL, colour
-from demonet.report.run import degree_chart
 
 HISTORY = {"train_loss": [1.0, 0.6, 0.5, 0.4], "val_loss": [1.1, 0.9, 0.8, 0.9], "val_accuracy": [0.3, 0.6, 0.6, 0.5]}
 
@@ -86,18 +85,6 @@ def test_columns_are_stacked_and_points_have_vertical_intervals():
     assert list(points.error_y.array) == [pytest.approx(0.4), 0]
     assert (first.orientation, second.yaxis, figure.layout.barmode) == ("v", "y2", "stack")
     assert [figure.layout[axis].title.text for axis in ("yaxis", "yaxis2")] == ["share", "count"]
-
-
-def test_degrees_that_share_a_task_look_alike_and_others_do_not():
-    figure = draw(degree_chart([0, 1, 2, 3, 9], [4, 3, 2, 1, 1], [0, 1, 1, 2, 2]))
-    alone, first, second = figure.data
-    assert (alone.marker.color, list(alone.x)) == (NEUTRAL[0], [0.5])
-    assert (first.marker.color, list(first.x)) == (colour(0), [1, 2])
-    assert (second.marker.color, list(second.x)) == (colour(1), [3, 9])
-    assert second.hovertext[1] == "degree 9<br>1 node<br>task 2, with 1 more"
-    for tasks in ([], [5, 6]):
-        (points,) = draw(degree_chart([1, 2], [4, 3], tasks)).data
-        assert points.marker.color == colour(0)
 
 
 def test_confusion_has_row_shares_for_colour_and_counts_to_read():

@@ -224,7 +224,9 @@ def test_floors_are_fitted_again_with_their_settings(problem):
         return (KNeighborsClassifier(k).fit(x[rows], y[rows]).predict(x[items]) == y[items]).mean()
 
     k = max((1, 3, 5, 9, 15), key=lambda k: right(k, train, val))
-    found = floor_scores(inputs, split, METRICS["accuracy"])
+    scores = floor_scores(inputs, split, METRICS["accuracy"])
+    found = {rule: each["floors"] for rule, each in scores.items()}
+    assert scores["refit"]["floors_auc"]["majority"] == 0.5
     assert found["strict"]["degree-knn"] == pytest.approx(right(k, train, test))
     assert found["refit"]["degree-knn"] == pytest.approx(right(k, np.sort(order[:100]), test))
     for rule, rows in (("strict", train), ("refit", order[:100])):

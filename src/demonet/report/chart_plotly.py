@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
 SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "star")
 """When colours repeat, the symbols still differ."""
-PANEL, BELOW, ALONE, NAME, BAR, GAP, ENTRY = 260, 180, 330, 22, 27, 64, 22
+PANEL, BELOW, ALONE, NAME, BAR, GAP, ENTRY = 260, 180, 330, 22, 27, 64, 24
 """Heights in pixels: panel, panel above or below another, single panel, named line, named bar, gap between panels,
 line of the legend."""
+SHORT = 12
+"""Letters up to which names on the x axis stand upright."""
 LABEL, LETTER = 15, 7.3
 """Least distance of labels at the ends of lines, and the approximate width of a letter."""
 
@@ -96,6 +98,8 @@ def _legend_lines(names: Iterable[str], width: float) -> int:
 def _axes(figure: Figure, chart: Chart, panel: Panel, number: str, *, first: bool) -> None:
     own = panel.y or chart.y
     across, up = _axis(chart.x), _axis(own)
+    if chart.x.names is not None and max(map(len, chart.x.names.values())) <= SHORT:
+        across["tickangle"] = 0  # slanted names would cover the title
     if (first or panel.y) and own.title:
         up["title"] = {"text": plain(own.title)}
     if chart.y.names is not None:

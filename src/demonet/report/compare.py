@@ -22,15 +22,15 @@ def compare_page(board: Leaderboard) -> Page:
     about, shown = board.about, [row for row in board.rows if row.mean is not None]
     metric, better = about["title"], about["larger_is_better"]
     missing = [row for row in board.rows if row.mean is None or row.reason]
-    sections: list[Section] = [Text(board.verdict), Text(RULE, title="How to read it")]
+    sections: list[Section] = [Text(board.verdict, style="lead")]
     if shown:
-        table = _table(shown, metric, larger_is_better=better)
-        sections = [sections[0], table, _bars(shown, metric), _by_time(shown, metric), sections[1]]
+        sections += [_table(shown, metric, larger_is_better=better), _bars(shown, metric), _by_time(shown, metric)]
+    sections.append(Text(RULE, fold="How to read it"))
     if missing:
         rows: list[list[Cell]] = [[row.method, row.group, row.status, row.reason] for row in missing]
         caption = "--all brings methods that were left out by their cost, --methods those that are named."
         sections.append(
-            Table(["method", "group", "status", "reason"], rows, caption, title="Not compared on all splits")
+            Table(["method", "group", "status", "reason"], rows, caption, fold="Not compared on all splits")
         )
     facts: dict[str, Cell] = {
         **{name: value for name, value in about["sizes"].items() if value},
@@ -39,8 +39,10 @@ def compare_page(board: Leaderboard) -> Page:
         **{f"{part} file": path for part, path in about["files"].items()},
         "demonet": about["version"],
     }
-    sections.append(Facts(facts, title="Data and settings"))
-    return Page(f"Methods on {about['name']}", f"{len(shown)} methods, {about['splits']} splits", sections)
+    sections.append(Facts(facts, fold="Data and settings"))
+    return Page(
+        f"Which method is best on {about['name']}?", f"{len(shown)} methods, {about['splits']} splits", sections
+    )
 
 
 def _table(rows: list[Row], metric: str, *, larger_is_better: bool) -> Section:

@@ -50,9 +50,9 @@ def demo_page(demo: Demo) -> Page:
             Text(INTRODUCTION),
             Table(columns, rows, caption, title="Accuracy"),
             *(_bars(part, part.title) for part in (demo.roles, demo.graphs)),
-            *(_curves(part) for part in (demo.roles, demo.graphs)),
             *_flip(demo.flip, over),
             *_mirror(demo.mirror),
+            *(_curves(part) for part in (demo.roles, demo.graphs)),
         ],
     )
 
@@ -79,8 +79,9 @@ def _curves(part: Comparison) -> Section:
     return Figure(
         learning_curves(runs),
         alt=f"Learning curves on the first split. {ends}",
-        title=f"{part.title}: learning curves of the first split",
+        title=part.title,
         half=True,
+        fold="Learning curves of the first split",
     )
 
 

@@ -74,15 +74,17 @@
   }
 
   async function draw(figure) {
-    const { view } = figure.dataset;
+    if (figure.closest("details:not([open])")) return; // drawn when it is opened
+    const live = makers[figure.dataset.draw];
     const plot = figure.querySelector(".plot");
-    const { data, layout } = view ? await explorer.figure(view) : readFigure(figure.querySelector("script.figure").textContent);
+    const { data, layout } = live ? await live.draw() : readFigure(figure.querySelector("script.figure").textContent);
     delete layout.height; // the page has set it aside; plotly then fills what there is
     arrange(plot, layout);
     const heading = figure.closest("section").querySelector("h2, h3")?.textContent ?? "figure";
     const name = heading.replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-+|-+$/g, "").toLowerCase();
     await Plotly.react(plot, data, { ...layout, template: themeTemplate() }, config(name));
-    if (view) explorer.attach(view, plot);
+    if (live?.attach && !plot.dataset.attached) live.attach(plot);
+    plot.dataset.attached = "true";
   }
 
   async function unpack(text) {
@@ -117,12 +119,20 @@
     }
   }
 
-  const card = document.querySelector(".explorer");
-  const redrawView = (name) => {
-    const figure = card.querySelector(`figure[data-view="${name}"]`);
-    return draw(figure).catch((error) => explain(figure, error));
-  };
-  const explorer = card && makeExplorer(card, { role, twin, unpack, redraw: redrawView });
+  let ready = false;
+  const redrawOne = (figure) => (ready ? draw(figure).catch((error) => explain(figure, error)) : undefined);
+  const makers = {};
+  const part = (name) => document.querySelector(`.${name}`);
+  const items = part("items") && makeItems(part("items"), {
+    unpack,
+    choose: async (item) => {
+      part("around").scrollIntoView({ block: "center" });
+      await makers.around.choose(item);
+    },
+  });
+  if (part("around")) makers.around = makeAround(part("around"), items, { role, twin, redraw: redrawOne });
+  if (part("threshold")) makers.threshold = makeThreshold(part("threshold"), { role, redraw: redrawOne });
+  items?.show();
 
   const copy = async (text) => navigator.clipboard.writeText(text);
 
@@ -135,18 +145,12 @@
     });
   }
 
-  for (const button of document.querySelectorAll("button.save")) {
-    button.addEventListener("click", () => {
-      const [name, content] = JSON.parse(button.closest(".card").querySelector("script.saved").textContent);
-      const link = document.createElement("a");
-      link.href = URL.createObjectURL(new Blob([content], { type: "text/csv" }));
-      link.download = name;
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  for (const fold of document.querySelectorAll("details.fold")) {
+    fold.addEventListener("toggle", () => {
+      if (fold.open) for (const figure of fold.querySelectorAll("figure")) redrawOne(figure);
     });
   }
 
-  let ready = false;
   const redraw = () => ready && drawAll();
   document.getElementById("theme").addEventListener("click", () => {
     root.dataset.theme = isDark() ? "light" : "dark";
@@ -160,5 +164,39 @@
       () => { ready = true; return drawAll(); },
       (error) => figures.forEach((figure) => explain(figure, error)),
     ).finally(() => { root.dataset.drawn = "true"; });
+  }
+
+  // A click on the head of a column sorts the rows below it: best first, then the other way round, then as they were.
+  const collator = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
+
+  const key = (row, column) => {
+    const cell = row.cells[column];
+    if (!cell.classList.contains("number")) return cell.textContent.trim();
+    return "order" in cell.dataset ? Number(cell.dataset.order) : null;
+  };
+
+  // What has no number stays below, whichever way the others go.
+  function compare(a, b, sign) {
+    if (a === null || b === null) return (a === null) - (b === null);
+    return sign * (typeof a === "number" && typeof b === "number" ? a - b : collator.compare(a, b));
+  }
+
+  for (const table of document.querySelectorAll("table.sortable")) {
+    const heads = [...table.tHead.rows[0].cells];
+    const groups = [...table.tBodies].map((body) => ({ body, rows: [...body.rows].filter((row) => !row.classList.contains("group")) }));
+
+    heads.forEach((head, column) => {
+      const first = head.classList.contains("number") && head.dataset.best !== "min" ? "descending" : "ascending";
+      const second = first === "ascending" ? "descending" : "ascending";
+      head.querySelector(".sort").addEventListener("click", () => {
+        const next = { [first]: second, [second]: "" }[head.getAttribute("aria-sort")] ?? first;
+        for (const other of heads) other.removeAttribute("aria-sort");
+        if (next) head.setAttribute("aria-sort", next);
+        const sign = next === "descending" ? -1 : 1;
+        for (const { body, rows } of groups) {
+          body.append(...(next ? [...rows].sort((a, b) => compare(key(a, column), key(b, column), sign)) : rows));
+        }
+      });
+    });
   }
 })();

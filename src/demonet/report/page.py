@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from demonet.atomic import replacing
 from demonet.errors import DemonetError
@@ -39,22 +39,31 @@ class Section:
         half: Whether it takes half of the width on a wide screen.
         anchor: The target of links (``page.html#anchor``): letters, digits and hyphens.
         below: Whether it belongs to the previous section: its heading is smaller and not in the table of contents.
+        fold: The name of a part of the page that is closed until it is asked for; neighbours of one name are together.
     """
 
     kind: ClassVar[str]
     plots: ClassVar[bool] = False
+    listing: ClassVar[bool] = False  # whether it needs items.js
     title: str = ""
     half: bool = False
     anchor: str = ""
     below: bool = False
+    fold: str = ""
 
 
 @dataclass(frozen=True)
 class Text(Section):
-    """Text. An empty line starts a new paragraph; backticks mark code."""
+    """Text. An empty line starts a new paragraph; backticks mark code.
+
+    Args:
+        text: The text.
+        style: ``"lead"`` for a large type, ``"steps"`` for a list; otherwise paragraphs.
+    """
 
     kind: ClassVar[str] = "text"
     text: str
+    style: Literal["", "lead", "steps"] = ""
 
     @property
     def paragraphs(self) -> list[str]:
@@ -105,7 +114,6 @@ class Table(Section):
         caption: The text below.
         groups: Names and sizes of consecutive groups of rows; may be empty.
         sortable: Whether a click on a column head sorts the rows inside each group.
-        file: Name and content of a file that a second button saves.
     """
 
     kind: ClassVar[str] = "table"
@@ -114,7 +122,6 @@ class Table(Section):
     caption: str = ""
     groups: Sequence[tuple[str, int]] = ()
     sortable: bool = False
-    file: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         for number, row in enumerate(self.rows, start=1):
@@ -204,6 +211,12 @@ class Page:
             if not re.fullmatch("[a-z0-9-]+", anchor) or anchors.count(anchor) > 1:
                 raise DemonetError(f"invalid or duplicate anchor {anchor!r}", hint="use a-z, 0-9 and -")
 
+    @property
+    def groups(self) -> list[tuple[str, list[tuple[str, Section]]]]:
+        """The sections by the name of their fold, each with its id."""
+        numbered = ((section.anchor or f"section-{i}", section) for i, section in enumerate(self.sections, start=1))
+        return [(fold, list(group)) for fold, group in groupby(numbered, key=lambda pair: pair[1].fold)]
+
 
 def render(page: Page) -> str:
     """Render a page as HTML text; the same page gives the same text."""
@@ -222,7 +235,8 @@ def render(page: Page) -> str:
     environment.filters["script_json"] = lambda text: Markup(script_json(text))
     environment.filters["dump"] = json.dumps
     environment.filters["code"] = lambda text: Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
-    style, script = _asset("style.css"), "".join(map(_asset, ("explorer.js", "sort.js", "page.js")))
+    listing = ["items.js"] if any(section.listing for section in page.sections) else []
+    style, script = _asset("style.css"), "".join(map(_asset, (*listing, "page.js")))
     library, library_hash = _plotly() if any(section.plots for section in page.sections) else ("", "")
     html = environment.get_template("template.html").render(
         page=page,

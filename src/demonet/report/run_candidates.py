@@ -8,7 +8,6 @@ import numpy as np
 
 from demonet.report.chart import Axis, Chart, Panel, Series
 from demonet.report.escape import visible
-from demonet.report.figures import interval_bars
 from demonet.report.page import Figure, Section, Table, Text
 from demonet.report.table_cells import Cell, Column
 from demonet.runs.evaluate import shown
@@ -16,34 +15,15 @@ from demonet.runs.facts import RunFacts, signed
 from demonet.runs.run import Run
 
 MOST_CURVES = 5
-MATTER = "Does the degree matter on your graph?"
 
 
 def candidates(run: Run, facts: RunFacts) -> list[Section]:
-    """Every candidate with its validation score, weight and time, the weights as bars, and what the average gained."""
+    """Every candidate with its validation score, weight and time, and what the average gained."""
     rows = facts.candidates
     if not rows:
         return []
-    judged, title = run.metrics["judged"], run.metric.title
-    members = {row["name"]: row["weight"] for row in rows if row["weight"] > 0}
-    nan = (np.nan, np.nan)
-    scores = {row["name"]: (row["score"], *(row["interval"] or nan)) for row in rows if row["score"] is not None}
-    caption = (
-        f"Scores on {judged['items']:,} {run.kind}, by {judged['by']}, of candidates that were fitted without them, "
-        "with 95 % intervals. The weights were chosen there. Candidates without a weight are grey."
-    )
-    caption += "" if run.metric.larger_is_better else " Smaller is better."
-    weights = {row["name"]: (row["weight"], *nan) for row in rows if row["status"] == "fitted"}
-    bars = interval_bars(weights, title="Weights in the average", highlight=members, axis="weight", share=False)
-    better = run.metric.larger_is_better
-    scored = interval_bars(scores, title=f"Validation {title}", highlight=members, axis=title, share=better)
-    meaning = "Probabilities are averaged with these weights. A candidate without a weight is not part of the model."
-    return [
-        Text(_told(run, facts, len(members)), title="Candidates"),
-        Figure(bars, caption=meaning, title="Weights", half=True, below=True),
-        Figure(scored, caption=caption, title="Scores", half=True, below=True),
-        _numbers(run, rows),
-    ]
+    members = [row["name"] for row in rows if row["weight"] > 0]
+    return [Text(_told(run, facts, len(members))), _numbers(run, rows)]
 
 
 def _numbers(run: Run, rows: list[dict[str, Any]]) -> Section:
@@ -63,7 +43,12 @@ def _numbers(run: Run, rows: list[dict[str, Any]]) -> Section:
         for row in rows
     ]
     columns += [Column("note")] if noted else []
-    return Table(columns, cells, "Time is for both fits together.", title="Candidates, in numbers", below=True)
+    judged = run.metrics["judged"]
+    caption = (
+        f"Scores on {judged['items']:,} {run.kind}, by {judged['by']}, of candidates that were fitted without them, "
+        "with 95 % intervals. The weights were chosen there. Seconds are those of both fits."
+    )
+    return Table(columns, cells, caption, sortable=True)
 
 
 def _told(run: Run, facts: RunFacts, members: int) -> str:
@@ -80,10 +65,10 @@ def _told(run: Run, facts: RunFacts, members: int) -> str:
 def degree_matters(run: Run, facts: RunFacts) -> list[Section]:
     """With the degree-specific term, without it, with shuffled degrees; and the learned kernel of degrees."""
     effect = run.metrics.get("degree_effect")
-    if not effect:
+    if not effect or not facts.degree:
         return []
     if "skipped" in effect:
-        return [Text(visible(facts.degree), title=MATTER)]
+        return [Text(visible(facts.degree))]
     whose = "The kernel machine"
     if run.model == "auto":
         whose += f" among the candidates, whose weight in the ensemble is {effect['weight']:.2f},"
@@ -95,37 +80,14 @@ def degree_matters(run: Run, facts: RunFacts) -> list[Section]:
         "that has not seen it. Settings were chosen on the same items, so a small difference flatters the term. The "
         "test part was not used."
     )
-    measures = ("R²", "squared error") if effect["regression"] else ("accuracy", "log-loss")
-    return [
-        Text(told, title=MATTER),
-        _gains(effect, *measures),
-        _sharing(effect),
-        _arms(run, effect, *measures),
-    ]
+    return [Text(told), _gains(run, effect), _sharing(effect)]
 
 
-def _arms(run: Run, effect: dict[str, Any], first: str, second: str) -> Section:
-    rows: list[list[Cell]] = []
-    for arm, name in {"degree": "with the degree", "none": "without it", "shuffled": "shuffled degrees"}.items():
-        found = [effect["gain"][arm][kind] for kind in ("loss", "accuracy")] if arm != "degree" else []
-        gains: list[Cell] = [f"{signed(mean)} ({signed(low)} to {signed(high)})" for mean, low, high in found]
-        rows.append([name, effect["loss"][arm], effect["accuracy"][arm], *(gains or [None, None])])
-    columns = [Column("machine"), Column(second, best="min"), Column(first, best="max")]
-    columns += [Column(f"{kind}, with − this") for kind in (second, first)]
-    caption = (
-        "Differences are paired, with 95 % intervals: the degree-specific term helps if they are below 0 for "
-        f"{second} and above 0 for {first}. {effect['items']:,} {run.kind}, each left out in turn."
-    )
-    return Table(columns, rows, caption, title="The degree-specific term, in numbers", below=True)
-
-
-def _gains(effect: dict[str, Any], first: str, second: str) -> Section:
-    """What the degree-specific term gains in both measures against both other machines, with intervals."""
-    rows = {
-        f"{measure}, {name}": sorted(sign * value for value in effect["gain"][arm][kind])
-        for measure, kind, sign in ((second, "loss", -1), (first, "accuracy", 1))
-        for arm, name in (("none", "against none"), ("shuffled", "against shuffled"))
-    }
+def _gains(run: Run, effect: dict[str, Any]) -> Section:
+    """What the degree-specific term gains against both other machines, in the loss that decides, with intervals."""
+    measure = "squared error" if effect["regression"] else "log-loss"
+    arms = {"none": "without the term", "shuffled": "with shuffled degrees"}
+    rows = {name: sorted(-value for value in effect["gain"][arm]["loss"]) for arm, name in arms.items()}
     low, mean, high = np.array(list(rows.values())).T
     hover = [
         f"{name}\n{signed(m)} ({signed(a)} to {signed(b)})" for name, m, a, b in zip(rows, mean, low, high, strict=True)
@@ -137,10 +99,15 @@ def _gains(effect: dict[str, Any], first: str, second: str) -> Section:
     chart = Chart("Gain of the degree-specific term", [Panel("", [series])], across, up, origin=0.0, legend=False)
     alt = "Gains: " + "; ".join(f"{name} {signed(m)}" for name, m in zip(rows, mean, strict=True))
     caption = (
-        f"Gains in {second} (its reduction) and in {first}, against the machine without the term and against the one "
-        "with shuffled degrees. An interval that includes 0 may be chance."
+        f"By how much {measure} is smaller with the term than in the machine without it, and than in the one with "
+        "shuffled degrees, with paired 95 % intervals. An interval that includes 0 may be chance."
     )
-    return Figure(chart, alt, caption, title="What the term gains", below=True, half=True)
+    cells: list[list[Cell]] = [["with the term", effect["loss"]["degree"], None, None, None]]
+    cells += [
+        [name, effect["loss"][arm], m, a, b] for (arm, name), m, a, b in zip(arms.items(), mean, low, high, strict=True)
+    ]
+    numbers = Table(["machine", measure, "gain of the term", "from", "to"], cells)
+    return Figure(chart, alt, caption, numbers=numbers, title="What the term gains", half=True)
 
 
 def _sharing(effect: dict[str, Any]) -> Section:
@@ -182,4 +149,4 @@ def _sharing(effect: dict[str, Any]) -> Section:
     ]
     alt = f"What degrees share: between {least:.2f} and 1 over {len(degrees)} degrees up to {degrees[-1]:,}."
     numbers = Table(names, rows)
-    return Figure(chart, alt, caption, numbers=numbers, title="Learned kernel of degrees", below=True, half=True)
+    return Figure(chart, alt, caption, numbers=numbers, title="Learned kernel of degrees", half=True)

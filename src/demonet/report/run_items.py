@@ -1,24 +1,18 @@
-"""Single items of a run on its page: the worst errors, the least certain predictions, and those without a label."""
+"""The lists of a run's page: items by class, label or number, the ones to check, and those around a chosen node."""
 
 from __future__ import annotations
-
-import csv
-import io
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from demonet.report.bins import decimals
-from demonet.report.page import Section, Table, Text
-from demonet.report.table_cells import Cell, Column
+from demonet.report.items import Field, ItemList, Items, Surroundings
+from demonet.report.page import Section
+from demonet.runs.facts import RunFacts
 from demonet.runs.run import Run
 
-MOST_ROWS = 20
-PARTS = {-1: "none", 0: "training", 1: "validation", 2: "test"}
-MOST_SAVED = 20_000  # items in the file that the page offers; predictions.csv has all
-MOST_NAMES = 6  # classes or labels that are counted in the text
-SURE = 0.9
+MOST_ITEMS, MOST_NUMBERS = 10_000, 60_000  # items, and items times lists, in a page; predictions.csv has all
+MOST_LISTS = 100  # classes, labels or targets with a list of their own: the most frequent ones
 
 
 def tested(run: Run) -> NDArray[np.int64]:
@@ -36,203 +30,133 @@ def size_name(run: Run) -> str:
     return "degree" if run.kind == "nodes" else "number of nodes"
 
 
-def _size_names(run: Run) -> list[str]:
-    return ["degree"] if run.kind == "nodes" else ["nodes", "edges"] if run.edge_count is not None else ["nodes"]
-
-
-def _sizes(run: Run, item: int) -> list[Cell]:
-    """The degree of a node, or the numbers of nodes and edges of a graph."""
-    size = int(run.degree[item])
-    return [size] if run.edge_count is None else [size, int(run.edge_count[item])]
-
-
-def most_wrong(run: Run) -> list[Section]:
-    """The test items whose true class has the lowest probability."""
-    items = tested(run)
-    wrong = items[run.prediction[items] != run.y[items]]
-    if not wrong.size:
-        return []
-    of_truth = run.outputs[wrong, run.y[wrong]]
-    worst = wrong[np.lexsort((wrong, of_truth))][:MOST_ROWS]
-    names = run.class_names
-    rows: list[list[Cell]] = [
-        [
-            run.ids[i],
-            names[run.y[i]],
-            names[run.prediction[i]],
-            float(run.confidence[i]),
-            float(run.outputs[i, run.y[i]]),
-            *_sizes(run, i),
-        ]
-        for i in worst.tolist()
+def listed(run: Run, facts: RunFacts) -> Items:
+    """Every item, by each class, label or target, and by how doubtful it is; of many items, the first of each list."""
+    fields, lists = {"classify": _classes, "multilabel": _labels, "regress": _numbers}[run.task](run, facts)
+    fields["size"] = Field("degree" if run.kind == "nodes" else "nodes", run.degree)
+    sizes = ["size"]
+    if run.edge_count is not None:
+        fields["edges"], sizes = Field("edges", run.edge_count), ["size", "edges"]
+    part = np.where(run.known & (run.part == -1), 0, run.part).astype(np.int8)
+    start = -1 if (part == -1).any() else 2 if (part == 2).any() else None
+    lists = [
+        ItemList(one.name, one.by, [*one.fields, *sizes], one.descending, start if one.part == -1 else one.part)
+        for one in lists
     ]
-    columns = [noun(run), "true class", "prediction", "confidence", "probability of the true class", *_size_names(run)]
-    which = "All" if worst.size == wrong.size else f"{worst.size:,} of the {wrong.size:,}"
-    caption = (
-        f"{which} test {run.kind} that are predicted wrongly, sorted by the probability of their true class, lowest "
-        "first. Wrong labels in the data often appear here."
-    )
-    return [Table([Column(name) for name in columns], rows, caption, title="Most wrong about")]
-
-
-def least_sure(run: Run) -> list[Section]:
-    """The items outside the training part with the smallest margin between their two most probable classes."""
-    items = np.flatnonzero(run.part != 0)
-    if not items.size or len(run.class_names) < 2:
-        return []
-    ordered = np.sort(run.outputs[items], axis=1)
-    margin = ordered[:, -1] - ordered[:, -2]
-    doubtful = items[np.lexsort((items, margin))][:MOST_ROWS]
-    names = run.class_names
-    rows: list[list[Cell]] = [
-        [
-            run.ids[i],
-            *_predicted(run, i),
-            names[run.y[i]] if run.y[i] >= 0 else None,
-            PARTS[int(run.part[i])],
-            *_sizes(run, i),
-        ]
-        for i in doubtful.tolist()
-    ]
-    columns = [noun(run), "likeliest", "probability", "second", "probability", "true class", "part", *_size_names(run)]
-    caption = (
-        f"{doubtful.size:,} of the {items.size:,} {run.kind} outside the training part, sorted by "
-        "the margin between the two most probable classes. Labels for these would help the model most."
-    )
-    return [Table([Column(name) for name in columns], rows, caption, title="Least sure about")]
-
-
-def most_wrong_labels(run: Run) -> list[Section]:
-    """The test items with the most wrong labels."""
-    wrong, items = wrong_labels(run), tested(run)
-    items = items[wrong[items] > 0]
-    if not items.size:
-        return []
-    worst = items[np.lexsort((items, -wrong[items]))][:MOST_ROWS]
-    names = np.array(run.class_names, dtype=object)
-    rows: list[list[Cell]] = []
-    for i in worst.tolist():
-        missed = names[(run.y[i] == 1) & (run.prediction[i] == 0)]
-        added = names[(run.y[i] == 0) & (run.prediction[i] == 1)]
-        rows.append([run.ids[i], int(wrong[i]), ", ".join(missed), ", ".join(added), *_sizes(run, i)])
-    columns = [noun(run), "wrong labels", "missed", "added", *_size_names(run)]
-    caption = f"{worst.size:,} of the {items.size:,} test {run.kind} with a wrong label, those with the most first."
-    return [Table([Column(name) for name in columns], rows, caption, title="Most wrong about")]
-
-
-def wrong_labels(run: Run) -> NDArray[np.int64]:
-    """``[items]`` the number of wrong labels among the known ones."""
-    return ((run.prediction != run.y) & ~np.isnan(run.y)).sum(1)
-
-
-def largest_errors(run: Run) -> list[Section]:
-    """The test items with the largest residuals."""
-    items = tested(run)
-    if not items.size:
-        return []
-    spread = np.nanstd(run.y[items], axis=0)
-    off = np.nan_to_num(np.abs(run.y - run.prediction)[items] / np.where(spread > 0, spread, 1), nan=-1)
-    order = np.argsort(-off.max(1), kind="stable")[:MOST_ROWS]
-    several = len(run.class_names) > 1
-    rows: list[list[Cell]] = []
-    for place in order.tolist():
-        i, column = int(items[place]), int(off[place].argmax())
-        true, predicted = float(run.y[i, column]), float(run.prediction[i, column])
-        target: list[Cell] = [run.class_names[column]] if several else []
-        rows.append([run.ids[i], *target, true, predicted, true - predicted, *_sizes(run, i)])
-    names = [noun(run), *(["target"] if several else []), "true value", "prediction", "residual", *_size_names(run)]
-    caption = f"The {len(rows):,} of {items.size:,} test {run.kind} with the largest residuals, true minus predicted."
-    caption += " Those of several targets are compared in standard deviations." if several else ""
-    columns = [Column(name, max(map(decimals, spread.tolist()))) for name in names]
-    return [Table(columns, rows, caption, title="Largest errors")]
-
-
-def unlabelled(run: Run, ids: Sequence[str]) -> list[Section]:
-    """A count, and a table of the most certain and the most doubtful; of a regression, of the largest and the smallest.
-
-    Args:
-        run: The run, with text as the page shows it.
-        ids: The ids as they are, for the file.
-    """
-    items = np.flatnonzero(~run.known)
-    if not items.size:
-        return []
-    ordered = items[np.argsort(-_order(run)[items], kind="stable")]
-    half = MOST_ROWS // 2
-    first, last = ("largest", "smallest") if run.task == "regress" else ("most certain", "most doubtful")
-    if ordered.size <= MOST_ROWS:
-        listed, groups = ordered, []
-    else:
-        listed = np.concatenate([ordered[:half], ordered[: -half - 1 : -1]])
-        groups = [(f"The {half} {first}", half), (f"The {half} {last}", half)]
-    rows: list[list[Cell]] = [[run.ids[i], *_predicted(run, i), *_sizes(run, i)] for i in listed.tolist()]
-    columns = [Column(name) for name in (noun(run), *_predicted_names(run), *_size_names(run))]
-    which = f"All {items.size:,}" if not groups else f"{len(rows)} of the {items.size:,}"
-    how = "the largest prediction first" if run.task == "regress" else "the most certain first"
-    caption = (
-        f"{which} {run.kind} without a label{'' if groups else f', {how}'}. predictions.csv has every {noun(run)}."
-    )
-    text = Text(_told(run, items), title=f"Predictions for {run.kind} without a label", anchor="unlabelled")
-    file = ("unlabelled.csv", _csv(run, ordered, ids)) if items.size <= MOST_SAVED else None
-    return [text, Table(columns, rows, caption, groups, file=file, below=True)]
-
-
-def _told(run: Run, items: NDArray[np.int64]) -> str:
-    said = f"{items.size:,} of {len(run.ids):,} {run.kind} had no label."
-    if run.task == "regress":
-        return said
-    if run.task == "classify":
-        counts = np.bincount(run.prediction[items], minlength=len(run.class_names))
-        sure = int((run.confidence[items] >= SURE).sum())
-        said += f" For {sure:,} of them the most probable class has a probability of at least {SURE}."
-    else:
-        counts = run.prediction[items].sum(0).astype(int)
-    most = np.argsort(-counts, kind="stable")[:MOST_NAMES]
-    listed = ", ".join(f"{run.class_names[name]} {counts[name]:,}" for name in most if counts[name])
-    rest = ", and others" if np.count_nonzero(counts) > MOST_NAMES else ""
-    return f"{said} Predicted: {listed or 'none'}{rest}."
-
-
-def _order(run: Run) -> NDArray[np.float64]:
-    """What the items are sorted by: how certain they are, or their (first) number."""
-    outputs = run.outputs.astype(np.float64)
-    if run.task == "regress":
-        return outputs[:, 0]
-    return outputs.max(1) if run.task == "classify" else np.maximum(outputs, 1 - outputs).min(1)
-
-
-def _predicted_names(run: Run) -> list[str]:
-    """The columns of :func:`_predicted`."""
-    if run.task == "classify":
-        return ["prediction", "confidence", "second", "its probability"]
-    if run.task == "multilabel":
-        return ["labels", "least certain label", "its probability"]
-    return ["prediction"] if len(run.class_names) == 1 else list(run.class_names)
-
-
-def _predicted(run: Run, item: int) -> list[Cell]:
-    names, output = run.class_names, run.outputs[item]
-    if run.task == "classify":
-        order = np.argsort(-output, kind="stable")
-        second: list[Cell] = [names[order[1]], float(output[order[1]])] if len(names) > 1 else [None, None]
-        return [names[order[0]], float(output[order[0]]), *second]
-    if run.task == "multilabel":
-        doubtful = int(np.abs(output - 0.5).argmin())
-        has = ", ".join(name for name, value in zip(names, run.prediction[item], strict=True) if value)
-        return [has or None, names[doubtful], float(output[doubtful])]
-    return [float(value) for value in output]
-
-
-def _csv(run: Run, items: NDArray[np.int64], ids: Sequence[str]) -> str:
-    """The predictions for these items as a CSV file."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    numbers = run.task != "classify"
-    head = ["prediction"] if len(run.class_names) == 1 else list(run.class_names)
-    writer.writerow([noun(run), *(head if numbers else ["prediction", "confidence"])])
-    for i in items.tolist():
-        values = (
-            run.prediction[i].tolist() if numbers else [run.class_names[run.prediction[i]], run.confidence[i].item()]
+    whole = Items(noun(run), run.ids, part, fields, lists, facts.reasons)
+    kept = _kept(whole, len(lists))
+    count = f"All {len(run.ids):,} {run.kind}."
+    if kept.size < len(run.ids):
+        count = (
+            f"{kept.size:,} of {len(run.ids):,} {run.kind}: the first of each list. predictions.csv has all of them."
         )
-        writer.writerow([ids[i], *values])
-    return text.getvalue()
+    place = {item: row for row, item in enumerate(kept.tolist())}
+    return Items(
+        noun(run),
+        [run.ids[item] for item in kept.tolist()],
+        part[kept],
+        {key: Field(one.name, one.values[kept], one.names, one.digits) for key, one in fields.items()},
+        lists,
+        {place[item]: told for item, told in facts.reasons.items() if item in place},
+        count,
+        edges=_edges(run, place),
+        colour=lists[0].by if run.task != "classify" or facts.positive is not None else "prediction",
+        title="The list",
+        anchor="list",
+    )
+
+
+def surroundings(run: Run, items: Items) -> list[Section]:
+    """The neighbours of a chosen node."""
+    if items.edges is None or not items.edges.size:
+        return []
+    caption = (
+        "The chosen node in the middle, its neighbours around it, theirs outside; of many, some. Filled: the label is "
+        "known. Hollow: it is predicted. Click a node to choose it."
+    )
+    return [Surroundings(noun(run), caption, title="Around a node", anchor="around")]
+
+
+def _kept(items: Items, lists: int) -> NDArray[np.int64]:
+    """The items of the page: all, or the first ones of each list."""
+    count, most = len(items.ids), min(MOST_ITEMS, MOST_NUMBERS // lists)
+    if count <= most:
+        return np.arange(count)
+    return np.unique(np.concatenate([items.order(one)[: max(1, most // lists)] for one in items.lists]))
+
+
+def _edges(run: Run, place: dict[int, int]) -> NDArray[np.int64] | None:
+    """The edges between items of the page."""
+    if run.edges is None:
+        return None
+    found = np.full(len(run.ids), -1)
+    found[list(place)] = list(place.values())
+    edges = found[run.edges]
+    return edges[:, (edges >= 0).all(0)]
+
+
+def _classes(run: Run, facts: RunFacts) -> tuple[dict[str, Field], list[ItemList]]:
+    names, items, known = run.class_names, np.arange(len(run.ids)), run.y >= 0
+    ordered = np.sort(run.outputs, axis=1)
+    own = np.where(known, run.outputs[items, np.maximum(run.y, 0)], np.nan)
+    wrong = np.where(known & (run.part == 2) & (run.prediction != run.y), own, np.nan)
+    fields = {
+        "prediction": Field("prediction", run.prediction, names),
+        "confidence": Field("confidence", run.confidence),
+        "label": Field("label", run.y, names),
+        "own": Field("probability of its label", wrong),
+        "margin": Field("margin", ordered[:, -1] - ordered[:, -2] if len(names) > 1 else run.confidence),
+    }
+    frequent = np.argsort(-np.bincount(run.y[known], minlength=len(names)), kind="stable")[:MOST_LISTS]
+    chosen = sorted(frequent.tolist()) if facts.positive is None else [facts.positive, 1 - facts.positive]
+    lists = []
+    if facts.positive is None:
+        lists.append(ItemList("Most certain first", "confidence", ["prediction", "confidence", "label"], part=-1))
+    for label in chosen:
+        fields[f"p{label}"] = Field(f"probability of {names[label]}", run.outputs[:, label])
+        lists.append(
+            ItemList(f"Most probably {names[label]}", f"p{label}", [f"p{label}", "prediction", "label"], part=-1)
+        )
+    doubtful = ItemList(
+        "Least certain: labels for these help most",
+        "margin",
+        ["prediction", "confidence", "margin", "label"],
+        False,
+        -1,
+    )
+    mistaken = ItemList("Wrong in the test: check their labels", "own", ["label", "prediction", "own"], False, 2)
+    return fields, [*lists, doubtful, *([mistaken] if np.isfinite(wrong).any() else [])]
+
+
+def _labels(run: Run, facts: RunFacts) -> tuple[dict[str, Field], list[ItemList]]:
+    known = ~np.isnan(run.y)
+    wrong = ((run.prediction != run.y) & known).sum(1)
+    fields = {"wrong": Field("wrong labels", np.where(known.any(1), wrong, np.nan).astype(np.float32), digits=0)}
+    lists = []
+    for column in np.sort(np.argsort(-np.nansum(run.y, axis=0), kind="stable")[:MOST_LISTS]).tolist():
+        name = run.class_names[column]
+        fields[f"p{column}"] = Field(f"probability of {name}", run.outputs[:, column])
+        true = np.where(known[:, column], np.nan_to_num(run.y[:, column]), -1).astype(np.int64)
+        fields[f"y{column}"] = Field(f"label {name}", true, ("no", "yes"))
+        lists.append(ItemList(f"Most probably {name}", f"p{column}", [f"p{column}", f"y{column}"], part=-1))
+    return fields, [*lists, ItemList("Most wrong labels in the test", "wrong", ["wrong"], part=2)]
+
+
+def _numbers(run: Run, facts: RunFacts) -> tuple[dict[str, Field], list[ItemList]]:
+    fields: dict[str, Field] = {}
+    lists = []
+    for column, name in enumerate(run.class_names[:MOST_LISTS]):
+        true, predicted = run.y[:, column], run.prediction[:, column].astype(np.float64)
+        digits = decimals(float(np.std(predicted)))
+        of = f" of {name}" if len(run.class_names) > 1 else ""
+        residual = np.where(run.part == 2, true - predicted, np.nan)
+        fields[f"value-{column}"] = Field(f"prediction{of}", predicted, digits=digits)
+        fields[f"label-{column}"] = Field(f"true value{of}", true, digits=digits)
+        fields[f"residual-{column}"] = Field(f"true − predicted{of}", residual, digits=digits)
+        fields[f"error-{column}"] = Field(f"error{of}", np.abs(residual), digits=digits)
+        both = [f"value-{column}", f"label-{column}"]
+        lists.append(ItemList(f"Largest prediction{of}", both[0], both, part=-1))
+        lists.append(ItemList(f"Smallest prediction{of}", both[0], both, descending=False, part=-1))
+        errors = [*both, f"residual-{column}", f"error-{column}"]
+        lists.append(ItemList(f"Largest error{of} in the test", f"error-{column}", errors, part=2))
+    return fields, lists

@@ -1,13 +1,18 @@
-"""Results of a run on its page: scores beside simple baselines, by class or label, by degree or size, and residuals."""
+"""Results of a run on its page: curves, a threshold, importance, baselines, classes, labels, degrees and residuals."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from demonet.report.bins import bin_of, decimals, share, size_bins
 from demonet.report.chart import Axis, Chart, Panel, Series
+from demonet.report.escape import visible
 from demonet.report.figures import confusion, interval_bars
+from demonet.report.items import Threshold
 from demonet.report.page import Figure, Section, Table
 from demonet.report.run_items import size_name, tested
 from demonet.report.table_cells import Cell, Column
@@ -16,9 +21,159 @@ from demonet.runs.facts import OURS, RunFacts
 from demonet.runs.run import Run
 
 MOST_CLASSES = 40  # of more, a page shows the largest and the most often confused
-MOST_TARGETS = 6  # of more target columns, the page shows the first ones
-MOST_POINTS = 2000  # of more test items, the scatter shows an even sample, so that the page stays light
+MOST_TARGETS = 6  # of more classes, labels or target columns, the page has curves of the largest ones
+MOST_POINTS = 2000  # of more test items, a scatter shows an even sample, so that the page stays light
+MOST_STEPS = 300  # points of a curve
+BINS = 10  # of a reliability diagram
 NAN = (np.nan, np.nan)
+
+
+def judged(run: Run, facts: RunFacts) -> list[tuple[str, NDArray[np.bool_], NDArray[Any]]]:
+    """Name, truth and probability of the class that matters, or of the largest classes or labels, on the test part."""
+    items = tested(run)
+    if run.task == "regress" or not items.size:
+        return []
+    y, outputs, names = run.y[items], run.outputs[items], run.class_names
+    if run.task == "classify":
+        y = (y[:, None] == np.arange(len(names))).astype(np.float64)
+    chosen = (
+        np.argsort(-np.nansum(y, axis=0), kind="stable")[:MOST_TARGETS] if facts.positive is None else [facts.positive]
+    )
+    found = []
+    for column in sorted(map(int, chosen)):
+        known = ~np.isnan(y[:, column])
+        true = y[known, column] == 1
+        if 0 < true.sum() < true.size:
+            found.append((names[column], true, outputs[known, column]))
+    return found
+
+
+def curves(run: Run, facts: RunFacts) -> list[Section]:
+    """ROC, precision and recall, lift, reliability."""
+    every = judged(run, facts)
+    if not every:
+        return []
+    counted = {name: _ranked(true, probability) for name, true, probability in every}
+    some = " Of the largest ones." if facts.positive is None and len(run.class_names) > len(every) else ""
+
+    def told(of: Callable[..., str]) -> str:
+        return "; ".join(f"{name} {of(*counts)}" for name, counts in counted.items())
+
+    def figure(
+        title: str, x: str, y: str, caption: str, of: Callable[..., Any], ends: Any, even: list[float]
+    ) -> Section:
+        series = [Series("random order", [0, 1], even, mark="curve", dash=2)] if even else []
+        for turn, (name, counts) in enumerate(counted.items()):
+            across, up = map(_thin, of(*counts))
+            series.append(Series(name, across, up, mark="curve", colour=turn, dash=turn % 4))
+        axes = Axis(x, share=True, ends=(0, 1)), Axis(y, ends=ends)
+        chart = Chart(title, [Panel("", series)], *axes, legend=len(every) > 1)
+        return Figure(chart, f"{title}. {caption}", caption + some, title=title, half=True)
+
+    areas, rates = told(lambda n, h: f"{_area(n, h):.3f}"), told(lambda n, h: f"{h[-1] / n[-1]:.1%}")
+    caption = f"The area under the curve: {areas}. 0.5 is a random order, 1 a perfect one."
+    shares, found = (lambda n, h: (_part(n - h), _part(h))), (lambda n, h: (_part(h)[1:], h[1:] / n[1:]))
+    roc = figure("ROC", "false alarms among the others", "found", caption, shares, (0, 1.02), [0, 1])
+    caption = f"Of those above a threshold, how many are correct, by how many are found. At random: {rates}."
+    precise = figure("Precision and recall", "found", "correct", caption, found, (0, 1.02), [])
+    tenth = told(lambda n, h: f"{_lift(n, h):.1f} times")
+    caption = f"How many more are in the first part of the list than at random; in its first tenth: {tenth}."
+    more = lambda n, h: (_part(n)[1:], _part(h)[1:] / _part(n)[1:])  # noqa: E731
+    lift = figure("Lift", "part of the list, from its top", "times as many as at random", caption, more, None, [1, 1])
+    return [roc, precise, lift, _reliability(run, every)]
+
+
+def _ranked(true: NDArray[np.bool_], probability: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """How many items, and how many true ones, are at or above each distinct probability, from 0 items on."""
+    order = np.argsort(-probability, kind="stable")
+    ranked = probability[order]
+    last = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))
+    return np.append(0.0, last + 1.0), np.append(0.0, np.cumsum(true[order])[last])
+
+
+def _part(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Running counts as shares of the last."""
+    return counts / counts[-1]
+
+
+def _area(n: NDArray[np.float64], h: NDArray[np.float64]) -> float:
+    """The area under the ROC curve."""
+    return float(np.trapezoid(_part(h), _part(n - h)))
+
+
+def _lift(n: NDArray[np.float64], h: NDArray[np.float64]) -> float:
+    """The lift of the first tenth."""
+    tenth = max(1.0, 0.1 * n[-1])
+    return float(np.interp(tenth, n, h) / tenth / (h[-1] / n[-1]))
+
+
+def _thin(values: NDArray[np.float64]) -> list[float]:
+    """An even sample of a curve, with both ends."""
+    places = np.unique(np.linspace(0, len(values) - 1, min(len(values), MOST_STEPS)).round().astype(int))
+    return np.round(values[places], 5).tolist()
+
+
+def _reliability(run: Run, every: list[tuple[str, NDArray[np.bool_], NDArray[Any]]]) -> Section:
+    """Of one class its probability; of several the confidence in the predicted one; of labels all of them together."""
+    name, true, probability = every[0]
+    if len(every) > 1 and run.task == "classify":
+        items = tested(run)
+        name, true, probability = "predicted class", run.prediction[items] == run.y[items], run.confidence[items]
+    elif len(every) > 1:
+        true, probability = (np.concatenate([one[part] for one in every]) for part in (1, 2))
+        name = "all labels"
+    place = np.minimum((probability * BINS).astype(int), BINS - 1)
+    groups = [place == number for number in range(BINS) if (place == number).any()]
+    said = [float(probability[group].mean()) for group in groups]
+    value, low, high = np.array([share(int(true[group].sum()), int(group.sum())) for group in groups]).T
+    hover = [
+        f"{name}\npredicted {p:.2f}\n{true[group].sum():,} of {group.sum():,}: {v:.2f}"
+        for p, v, group in zip(said, value, groups, strict=True)
+    ]
+    series = [
+        Series("exact", [0, 1], [0, 1], mark="curve", dash=2),
+        Series(name, said, value, low, high, mark="points", colour=0, hover=hover),
+    ]
+    across, up = Axis("predicted probability", share=True, ends=(0, 1)), Axis("share that is", ends=(-0.02, 1.02))
+    chart = Chart("Reliability", [Panel("", series)], across, up, legend=False)
+    told = f"{name}: predicted {probability.mean():.3f} on average, true {true.mean():.3f}"
+    caption = (
+        "On the dotted line a probability is the share of cases that are as predicted. Below it the model is too sure. "
+        f"With 95 % intervals; {told}."
+    )
+    return Figure(chart, f"Reliability. {told}.", caption, title="Reliability", half=True)
+
+
+def threshold(run: Run, facts: RunFacts) -> list[Section]:
+    """What a threshold finds, misses and raises in vain, and what that costs."""
+    every = judged(run, facts)
+    if not every or (run.task == "classify" and facts.positive is None):
+        return []
+    caption = (
+        f"Counted on the test {run.kind}. A threshold that is chosen here will do a little worse on new {run.kind}."
+    )
+    names, y, probability = zip(*every, strict=True)
+    title = "Where to stop: threshold and costs"
+    return [Threshold(names, y, probability, run.kind, caption, title=title, anchor="threshold")]
+
+
+def importance(run: Run, facts: RunFacts) -> list[Section]:
+    """How much worse the model gets without a column, the structure or the degree."""
+    rows = {
+        visible(row["name"]): (row["value"], *(row.get("interval") or NAN))
+        for row in sorted(facts.importance, key=lambda row: -row["value"])[:MOST_CLASSES]
+    }
+    if not rows:
+        return []
+    title = run.metric.title
+    bars = interval_bars(
+        rows, title=f"Loss in {title} without it", highlight=rows, axis=f"loss in {title}", share=False
+    )
+    caption = (
+        f"How much {title} gets worse on validation {run.kind} when the values of a column, of the structure or of the "
+        "degree are shuffled among them, with 95 % intervals. An interval that includes 0 may be chance."
+    )
+    return [Figure(bars, caption=caption, title="What matters", anchor="importance")]
 
 
 def baselines(run: Run, facts: RunFacts) -> list[Section]:
@@ -32,7 +187,7 @@ def baselines(run: Run, facts: RunFacts) -> list[Section]:
     rows = {name: (score.value, *(score.interval or NAN)) for name, score in scores.items()}
     how = "Wilson's 95 % interval" if run.metric.name == "accuracy" else "a 95 % interval of the model by bootstrap"
     caption = f"Test {title} on {run.metrics['split']['test']:,} {run.kind}, with {how}."
-    sections = _beside(run, rows, caption, f"{title[0].upper()}{title[1:]} compared with simple baselines")
+    sections = _beside(run, rows, caption, "Compared with simple baselines")
     over = {name: score.over for name, score in scores.items() if score.over}
     if OURS in over:
         means = {
@@ -62,10 +217,7 @@ def _beside(run: Run, rows: dict[str, tuple[float, float, float]], caption: str,
     bars = interval_bars(
         rows, highlight=[OURS], title=f"Test {name}", axis=f"test {name}", share=metric_range(run.metric) == (0, 1)
     )
-    return [
-        Figure(bars, caption=told if len(rows) > 1 else caption, title=title, half=True),
-        Table(columns, cells, caption, title=f"{title}, in numbers", half=True),
-    ]
+    return [Figure(bars, caption=told if len(rows) > 1 else caption, numbers=Table(columns, cells), title=title)]
 
 
 def classes(run: Run) -> list[Section]:
@@ -158,83 +310,66 @@ def labels(run: Run) -> list[Section]:
         "predictions that is correct. Recall: the share that was found. Average precision: the quality of the order by "
         "probability; a random order has the share of positives."
     )
-    return [Table([Column(name) for name in columns], rows, caption, title="Label by label")]
+    return [Table([Column(name) for name in columns], rows, caption, title="Label by label", sortable=True)]
 
 
 def by_size(run: Run) -> list[Section]:
-    """Test accuracy and number of items by degree or, for graphs, by number of nodes."""
+    """Test accuracy by degree or, for graphs, by number of nodes."""
     items = tested(run)
     if not items.size:
         return []
-    bins = size_bins(run.degree)
-    place = bin_of(run.degree, bins)
-    right, here, what = run.prediction[items] == run.y[items], place[items], f"test {run.kind}"
-    known_labels = np.ones_like(right)
-    if run.task == "multilabel":
-        known_labels, what = ~np.isnan(run.y[items]), f"labels of test {run.kind}"
-    every = range(len(bins))
-    correct = [int(right[here == i].sum()) for i in every]
-    totals = [int(known_labels[here == i].sum()) for i in every]
-    counts = np.bincount(place, minlength=len(bins))
-    tests = np.bincount(here, minlength=len(bins))
-    shares = [share(*pair) for pair in zip(correct, totals, strict=True)]
-    size, drawn = size_name(run), [i for i in every if totals[i]]
-    value, low, high = np.array([shares[i] for i in drawn]).T
-    overall = float(right.sum() / known_labels.sum())
+    bins, size = size_bins(run.degree), size_name(run)
+    right, here = run.prediction[items] == run.y[items], bin_of(run.degree, bins)[items]
+    known_labels = np.ones_like(right) if run.task == "classify" else ~np.isnan(run.y[items])
+    what = f"test {run.kind}" if run.task == "classify" else f"labels of test {run.kind}"
+    drawn = [i for i in range(len(bins)) if known_labels[here == i].any()]
+    counts = [(int(right[here == i].sum()), int(known_labels[here == i].sum())) for i in drawn]
+    shares = [share(*pair) for pair in counts]
+    value, low, high = np.array(shares).T
     hover = [
-        f"{size} {bins[i].name}\n{correct[i]:,} of {totals[i]:,} right: {v:.3f}\n95 % interval {a:.3f} to {b:.3f}"
-        for i, v, a, b in zip(drawn, value, low, high, strict=True)
+        f"{size} {bins[i].name}\n{correct:,} of {total:,} right: {v:.3f}\n95 % interval {a:.3f} to {b:.3f}"
+        for i, (correct, total), (v, a, b) in zip(drawn, counts, shares, strict=True)
     ]
-    counted = [
-        f"{size} {bin.name}\n{count:,} {run.kind}, {test:,} of them tested"
-        for bin, count, test in zip(bins, counts, tests, strict=True)
+    overall = float(right.sum() / known_labels.sum())
+    series = [
+        Series("all", [-0.5, len(bins) - 0.5], [overall] * 2, mark="curve", dash=2),
+        Series("test", drawn, value, low, high, mark="points", colour=0, hover=hover),
     ]
-    chart = Chart(
-        f"Test accuracy by {size}",
-        [
-            Panel(
-                "Test accuracy, 95 % intervals",
-                [
-                    Series("all", [-0.5, len(bins) - 0.5], [overall] * 2, mark="curve", dash=2),
-                    Series("test", drawn, value, low, high, mark="points", colour=0, hover=hover),
-                ],
-                Axis("accuracy", ends=(-0.03, 1.03)),
-            ),
-            Panel(
-                f"Number of {run.kind}",
-                [
-                    Series("test", every, tests.tolist(), mark="columns", colour=0, hover=counted),
-                    Series("others", every, (counts - tests).tolist(), mark="columns", hover=counted),
-                ],
-                Axis(run.kind),
-            ),
-        ],
-        Axis(size, names={float(i): bin.name for i, bin in enumerate(bins)}),
-        Axis(""),
-        columns=1,
-        legend=False,
-    )
+    across = Axis(size, names={float(i): bin.name for i, bin in enumerate(bins)})
+    title = f"Accuracy by {size}"
+    chart = Chart(title, [Panel("", series)], across, Axis("accuracy", ends=(-0.03, 1.03)), legend=False)
     caption = (
-        f"Top: the share of {what} predicted correctly at each {size}; the dotted line is the share of all. Bottom: "
-        f"the number of {run.kind}, test {run.kind} in colour. With few test {run.kind} the interval is wide."
+        f"The share of {what} predicted correctly at each {size}, with 95 % intervals; the dotted line is the share of "
+        "all."
     )
     rows: list[list[Cell]] = [
-        [bins[i].name, int(counts[i]), int(tests[i]), totals[i], correct[i], *map(known, shares[i])] for i in every
+        [bins[i].name, total, correct, *interval]
+        for i, (correct, total), interval in zip(drawn, counts, shares, strict=True)
     ]
-    names = [size, run.kind, f"test {run.kind}", "labels", "right", "accuracy", "from", "to"]
-    if run.task == "classify":
-        rows, names = [row[:3] + row[4:] for row in rows], names[:3] + names[4:]
-    return [Figure(chart, caption=caption, numbers=Table(names, rows), title=f"Accuracy by {size}", half=True)]
+    numbers = Table([size, what, "right", "accuracy", "from", "to"], rows)
+    return [Figure(chart, caption=caption, numbers=numbers, title=title, half=True)]
 
 
 def numbers(run: Run) -> list[Section]:
-    """For each target: predictions against true numbers, and residuals by degree, both of the test part."""
-    items, found = tested(run), []
+    """For each target, on the test part: predictions against true numbers, and residuals by degree and by attribute."""
+    items, found = tested(run), list[Section]()
     for column, name in enumerate(run.class_names[:MOST_TARGETS]):
         rows = items[~np.isnan(run.y[items, column])]
-        if rows.size:
-            of = "" if len(run.class_names) == 1 else f", {name}"
-            found += [_scatter(run, rows, column, of), _residuals(run, rows, column, of)]
+        if not rows.size:
+            continue
+        of = "" if len(run.class_names) == 1 else f", {name}"
+        bins, values = size_bins(run.degree), (run.y - run.prediction)[rows, column]
+        place = bin_of(run.degree, bins)[rows]
+        groups = {bins[i].name: (place == i) for i in range(len(bins)) if (place == i).any()}
+        quartiles = [np.percentile(values[group], [25, 50, 75]).tolist() for group in groups.values()]
+        counts = [int(group.sum()) for group in groups.values()]
+        found += [_scatter(run, rows, column, of), _residuals(run, size_name(run), of, list(groups), counts, quartiles)]
+        for one in run.metrics.get("residuals") or ():
+            if visible(one["target"]) == name:
+                parts = one["groups"]
+                names = ["–".join(dict.fromkeys(f"{end:.3g}" for end in part["values"])) for part in parts]
+                counts, quartiles = [part["count"] for part in parts], [part["quartiles"] for part in parts]
+                found.append(_residuals(run, visible(one["column"]), of, names, counts, quartiles))
     return found
 
 
@@ -255,48 +390,38 @@ def _scatter(run: Run, rows: NDArray[np.int64], column: int, of: str) -> Section
         f"{shown} test {run.kind}. Predictions on the dotted line are exact. If the points form a flatter line, "
         "the model predicts values too close to the mean."
     )
-    digits = decimals(float(np.std(true)))
-    columns = [Column(name, digits) for name in (run.kind.removesuffix("s"), "true value", "prediction")]
-    return Figure(chart, caption=caption, numbers=Table(columns, listed), title=title, half=True)
+    return Figure(chart, caption=caption, title=title, half=True)
 
 
-def _residuals(run: Run, rows: NDArray[np.int64], column: int, of: str) -> Section:
-    bins, size = size_bins(run.degree), size_name(run)
-    place, values = bin_of(run.degree, bins)[rows], (run.y - run.prediction)[rows, column]
-    drawn = [i for i in range(len(bins)) if (place == i).any()]
-    low, middle, high = np.array([np.percentile(values[place == i], [25, 50, 75]) for i in drawn]).T
-    table: list[list[Cell]] = [
-        [bins[i].name, int((place == i).sum()), float(a), float(m), float(b), _rmse(values[place == i])]
-        for i, a, m, b in zip(drawn, low, middle, high, strict=True)
-    ]
+def _residuals(
+    run: Run, by: str, of: str, names: Sequence[str], counts: Sequence[int], quartiles: Sequence[Sequence[float]]
+) -> Section:
+    low, middle, high = np.array(quartiles).T
     hover = [
-        f"{size} {name}\n{count:,} test {run.kind}\nmedian residual {m:.4g}\nhalf of them from {a:.4g} to {b:.4g}"
-        for name, count, a, m, b, _ in table
+        f"{by} {name}\n{count:,} test {run.kind}\nmedian residual {m:.4g}\nhalf of them from {a:.4g} to {b:.4g}"
+        for name, count, (a, m, b) in zip(names, counts, quartiles, strict=True)
     ]
-    title = f"Residuals by {size}{of}"
+    title, places = f"Residuals by {by}{of}", range(len(names))
     series = [
-        Series("none", [-0.5, len(bins) - 0.5], [0, 0], mark="curve", dash=2),
-        Series("median residual", drawn, middle, low, high, mark="points", colour=0, hover=hover),
+        Series("none", [-0.5, len(names) - 0.5], [0, 0], mark="curve", dash=2),
+        Series("median residual", places, middle, low, high, mark="points", colour=0, hover=hover),
     ]
-    across = Axis(size, names={float(i): bin.name for i, bin in enumerate(bins)})
+    across = Axis(by, names={float(i): name for i, name in enumerate(names)})
     chart = Chart(title, [Panel("", series)], across, Axis("residual, true − predicted"), legend=False)
     caption = (
-        f"The median residual of test {run.kind} at each {size}; bars show the middle half. Above the dotted "
+        f"The median residual of test {run.kind} at each value; bars show the middle half. Above the dotted "
         "line predictions are too low, below it too high."
     )
-    digits = decimals(float(np.std(values)))
-    names = [size, f"test {run.kind}", "25 %", "median residual", "75 %", "RMSE"]
-    counted = Table([Column(name, digits) for name in names], table)
-    return Figure(chart, caption=caption, numbers=counted, title=title, half=True)
+    rows: list[list[Cell]] = [
+        [name, count, *three] for name, count, three in zip(names, counts, quartiles, strict=True)
+    ]
+    heads = [by, f"test {run.kind}", "25 %", "median residual", "75 %"]
+    return Figure(chart, caption=caption, numbers=Table(heads, rows), title=title, half=True)
 
 
 def known(value: float) -> float | None:
     """A number, or nothing for NaN."""
     return None if np.isnan(value) else float(value)
-
-
-def _rmse(residuals: NDArray[np.float64]) -> float:
-    return float(np.sqrt(np.mean(residuals**2)))
 
 
 def _short(name: str) -> str:

@@ -10,16 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demonet.closedform import DegreeEffect
+from demonet.data.splits import Split
 from demonet.ensemble import Ensemble
 from demonet.estimators.closed_form import EnsembleModel
 from demonet.estimators.core import Fitted
 from demonet.runs.evaluate import interval_of, metric_range, shown
+from demonet.runs.inputs import Inputs
 from demonet.train.metrics import METRICS, Metric
 from demonet.train.objective import value_of
 
 RESAMPLES = 100  # of the bootstrap, for each candidate
 # Seconds that the diagnosis may take by the estimate of the kernel machine; it costs about two more fits.
 MOST_SECONDS = {"quick": 10.0, "standard": 60.0, "best": 600.0}
+MOST_COLUMNS = 3  # attributes for each target that residuals are told by
 MOST_ITEMS = 4000  # labelled items up to which a kernel machine alone is diagnosed
 
 
@@ -94,6 +97,42 @@ def _of_items(metric: str, outputs: NDArray[Any], y: NDArray[np.int64]) -> NDArr
         least = np.finfo(outputs.dtype).eps  # as scikit-learn has it
         return -np.log(np.clip(outputs[np.arange(len(y)), y], least, 1 - least))
     return None
+
+
+def residual_facts(inputs: Inputs, outputs: NDArray[Any], split: Split) -> list[dict[str, Any]]:
+    """``residuals`` of ``metrics.json``: for each target the attributes whose values its residuals follow most.
+
+    Test nodes are sorted by an attribute into at most five groups of equal size, with ``values`` (the ends of a group),
+    ``count`` and ``quartiles`` of the residuals. ``follows`` is the share of the residuals' variance between groups.
+    """
+    x, y, test = inputs.graphs[0].x, inputs.data.y.numpy(), split.test.numpy()
+    if x is None or not test.size:
+        return []
+    names = inputs.columns or [f"attribute {place}" for place in range(x.shape[1])]
+    found = []
+    for target, residual in zip(inputs.names, (y - outputs).T, strict=True):
+        rows = test[~np.isnan(residual[test])]
+        values, spread = residual[rows], float(np.var(residual[rows])) if rows.size else 0.0
+        told: list[dict[str, Any]] = []
+        for name, column in zip(names, x[rows].numpy().T, strict=True):
+            cuts = np.unique(np.quantile(column, np.linspace(0, 1, 6)[1:-1])) if rows.size else np.zeros(0)
+            place = np.searchsorted(cuts, column, side="left")
+            groups = [place == number for number in np.unique(place)]
+            if len(groups) < 2 or not spread:
+                continue
+            between = sum(group.sum() * (values[group].mean() - values.mean()) ** 2 for group in groups)
+            parts = [
+                {
+                    "values": [float(column[group].min()), float(column[group].max())],
+                    "count": int(group.sum()),
+                    "quartiles": np.percentile(values[group], [25, 50, 75]).tolist(),
+                }
+                for group in groups
+            ]
+            share = float(between / rows.size / spread)
+            told.append({"target": str(target), "column": str(name), "follows": share, "groups": parts})
+        found += sorted(told, key=lambda one: -one["follows"])[:MOST_COLUMNS]
+    return found
 
 
 def degree_facts(fitted: Fitted, effort: str, items: int, seed: int) -> dict[str, Any]:

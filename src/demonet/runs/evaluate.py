@@ -61,12 +61,13 @@ def measure(inputs: Inputs, outputs: Array, strict: Array, split: Split, metric:
 
 
 def test_facts(inputs: Inputs, outputs: Array, split: Split, metric: Metric) -> dict[str, Any]:
-    """The test metric and its interval, of one rule."""
+    """The test metric and its interval, of one rule; of classes also the area under the ROC curve."""
     y, test = inputs.data.y.numpy(), split.test.numpy()
     if not test.size:
         return {"test_metric": None, "test_metric_interval": None}
-    given = metric, inputs.task, y[test], outputs[test]
-    return {"test_metric": value_of(*given), "test_metric_interval": interval_of(*given)}
+    given = inputs.task, y[test], outputs[test]
+    area = {"auc": value_of(METRICS["auc"], *given)} if inputs.task == "classify" else {}
+    return {"test_metric": value_of(metric, *given), "test_metric_interval": interval_of(metric, *given), **area}
 
 
 def interval_of(metric: Metric, task: Task, y: Array, outputs: Array, resamples: int = RESAMPLES) -> list[float] | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from demonet.runs.evaluate import mean_interval, shown, wilson
 from demonet.runs.floors import FLOOR_NAMES
@@ -13,12 +14,19 @@ from demonet.runs.run import Run
 from demonet.train.metrics import METRICS
 
 OURS = "DEMO-Net"
+IMBALANCED = 0.8  # share of a class from which on accuracy says little
+FEW = 200  # test items
 RULES = {
     "refit": "Refit: model and simple baselines are fitted again on training and validation items, with everything "
     "that validation chose kept; this is the model that is saved.",
     "strict": "Strict: both are fitted on the training part alone.",
 }
-_OTHERS = {"test_accuracy": "accuracy", "macro_f1": "macro F1", "average_precision": "average precision"}
+_OTHERS = {
+    "test_accuracy": "accuracy",
+    "auc": "ROC AUC",
+    "macro_f1": "macro F1",
+    "average_precision": "average precision",
+}
 _OTHERS |= {"rmse": "RMSE", "mae": "MAE", "r2": "R²"}
 PRIVACY = (
     "A kernel machine contains its training data: `model.safetensors` has the attributes and degrees of the labelled "
@@ -50,14 +58,21 @@ class RunFacts:
         rule: The rule by which the saved model was fitted: ``"refit"`` or ``"strict"``.
         rules: The rules that there are scores by, that of the saved model first.
         methods: The model, and the simple baselines from the best to the worst; empty if nothing was held out.
-        verdict: What the test metric means, in a paragraph or two.
+        positive: Of two classes the number of the one that matters: the one asked for, otherwise the rarer.
+        question: What the run answers.
+        answer: The answer, in the units of the user's problem.
+        sure: How sure it is: the test metric, its interval, and the best simple baseline.
+        next: What to do with it.
         rules_told: Under which rules the numbers were measured; empty if there is one.
         elsewhere: What happens on another graph; empty if that makes no difference.
         chosen_by: What the validation part is for.
         others: Other metrics on the test part, by their titles.
         candidates: Those of an ensemble, the largest weight first, each with its ``cost`` in seconds and a ``note``.
         gain: What the average gained over the best candidate.
-        degree: Whether the degree matters.
+        importance: How much the metric loses on validation items without a column, the structure or the degree; empty
+            if that was not measured.
+        reasons: What moved the predictions of some items, in words, by their numbers.
+        degree: Whether the degree matters; empty if the model has no degree-specific member.
         counts: How many items have each class or label, or a number in each target column.
         limits: What to keep in mind.
     """
@@ -65,13 +80,19 @@ class RunFacts:
     rule: str
     rules: list[str]
     methods: list[Scored]
-    verdict: str
+    positive: int | None
+    question: str
+    answer: str
+    sure: str
+    next: list[str]
     rules_told: str
     elsewhere: str
     chosen_by: str
     others: dict[str, float]
     candidates: list[dict[str, Any]]
     gain: str
+    importance: list[dict[str, Any]]
+    reasons: dict[int, list[str]]
     degree: str
     counts: dict[str, int]
     limits: list[str]
@@ -113,11 +134,18 @@ def run_facts(run: Run) -> RunFacts:
     rules = [rule, *(name for name in RULES if name != rule and metrics.get(name))]
     methods = _methods(run, rules) if metrics["test_metric"] is not None else []
     baseline = next((method for method in methods if method.kind == "baseline"), None)
+    positive, tested = _positive(run), np.flatnonzero((run.part == 2) & run.known)
+    unequal = imbalanced(run) is not None
+    better = baseline if _beaten(run, methods, baseline, rule) else None
     return RunFacts(
         rule=rule,
         rules=rules,
         methods=methods,
-        verdict=_verdict(run, methods[0].scores[rule] if methods else None, baseline, rule),
+        positive=positive,
+        question=_question(run, positive),
+        answer=_answer(run, positive, tested),
+        sure=_sure(run, methods[0].scores[rule] if methods else None, baseline, rule),
+        next=_next(run, positive, better),
         rules_told=" ".join(RULES[name] for name in rules) if methods and len(rules) > 1 else "",
         elsewhere=_elsewhere(run),
         chosen_by={"network": "choosing the epoch", "auto": "choosing weights"}.get(
@@ -126,7 +154,7 @@ def run_facts(run: Run) -> RunFacts:
         others={
             title: metrics[key]
             for key, title in _OTHERS.items()
-            if metrics.get(key) is not None and title != run.metric.title
+            if metrics.get(key) is not None and title != run.metric.title and not (title == "accuracy" and unequal)
         },
         candidates=[
             {
@@ -137,9 +165,11 @@ def run_facts(run: Run) -> RunFacts:
             for row in sorted(metrics.get("candidates") or [], key=lambda row: -row["weight"])
         ],
         gain=_gain(run) if metrics.get("candidates") else "",
+        importance=metrics.get("importance") or [],
+        reasons={int(item): told for item, told in (metrics.get("reasons") or {}).items()},
         degree=_degree(metrics.get("degree_effect")),
         counts=_counts(run),
-        limits=_limits(run, methods, rule),
+        limits=_limits(run, better),
     )
 
 
@@ -199,7 +229,64 @@ def _methods(run: Run, rules: list[str]) -> list[Scored]:
     return found
 
 
-def _verdict(run: Run, found: Score | None, baseline: Scored | None, rule: str) -> str:
+def _positive(run: Run) -> int | None:
+    if run.task != "classify" or len(run.class_names) != 2:
+        return None
+    asked, counts = run.config.get("positive"), np.bincount(run.y[run.y >= 0], minlength=2)
+    return int(counts[1] <= counts[0]) if asked is None else int(asked != run.class_names[0])
+
+
+def imbalanced(run: Run) -> float | None:
+    """The share of the most frequent class, if it makes accuracy meaningless; None otherwise."""
+    if run.task != "classify" or not (run.y >= 0).any():
+        return None
+    share = float(np.bincount(run.y[run.y >= 0]).max() / (run.y >= 0).sum())
+    return share if share >= IMBALANCED else None
+
+
+def _question(run: Run, positive: int | None) -> str:
+    label, names, what = run.config.get("label"), run.class_names, run.kind
+    if positive is not None:
+        return f"Which {what} are “{names[positive]}”?"
+    if run.task == "regress":
+        named = "the value" if len(names) > 1 or names[0] in ("", "y") else f"“{names[0]}”"
+        return f"How large is {named} of each {what.removesuffix('s')}?" if len(names) == 1 else f"{len(names)} numbers"
+    if run.task == "multilabel":
+        return f"Which of {len(names):,} labels does each {what.removesuffix('s')} have?"
+    return f"Which {f'“{label}”' if label else 'class'} does each {what.removesuffix('s')} have?"
+
+
+def _answer(run: Run, positive: int | None, tested: NDArray[np.int64]) -> str:
+    """What the test says in the units of the problem: hits at the top of a list, right answers, or typical errors."""
+    what = run.kind
+    if not tested.size:
+        return f"Every {what.removesuffix('s')} has a prediction; none was held out to test them."
+    y, outputs = run.y[tested], run.outputs[tested]
+    if positive is not None:
+        true, name = y == positive, run.class_names[positive]
+        first = int(np.clip(true.sum(), min(10, len(true)), 100))
+        hits = int(true[np.argsort(-outputs[:, positive], kind="stable")][:first].sum())
+        return (
+            f"Of the {first:,} test {what} that rank first for “{name}”, {hits:,} are “{name}”. "
+            f"In a random order it would be {first * true.mean():.1f}."
+        )
+    if run.task == "classify":
+        right = int((run.prediction[tested] == y).sum())
+        return f"Of {len(y):,} test {what}, {right:,} are predicted correctly: {percent(right / len(y))}."
+    if run.task == "multilabel":
+        known = ~np.isnan(y)
+        right = int((run.prediction[tested] == y).sum())
+        return f"Of {known.sum():,} labels of test {what}, {right:,} are predicted correctly."
+    errors = np.abs(y - run.prediction[tested])
+    told = [
+        f"{shown(float(np.nanmedian(error)))}{f' for “{name}”' if len(run.class_names) > 1 else ''}"
+        for name, error in list(zip(run.class_names, errors.T, strict=True))[:3]
+        if not np.isnan(error).all()
+    ]
+    return f"Half of the predictions for test {what} are off by at most {', '.join(told)}."
+
+
+def _sure(run: Run, found: Score | None, baseline: Scored | None, rule: str) -> str:
     noun, metric = run.kind, run.metric
     if found is None:
         return f"No {noun} with known labels were held out, so the quality of this model on new {noun} is unknown."
@@ -218,7 +305,10 @@ def _verdict(run: Run, found: Score | None, baseline: Scored | None, rule: str) 
     if baseline is None:
         return told
     best, sign = baseline.scores[rule].value, 1 if metric.larger_is_better else -1
-    told += f"\n\nThe best simple baseline, {baseline.name}, has {text(best)}"
+    told += f" The best simple baseline, {baseline.name}, has {text(best)}"
+    order = _order(run, rule) if accuracy else ""
+    if order:
+        return f"{told}. {order}"
     if sign * best >= sign * value:
         return f"{told}. The model does not beat it: on this test the simple baseline is as good or better."
     if low <= best <= high:
@@ -226,6 +316,60 @@ def _verdict(run: Run, found: Score | None, baseline: Scored | None, rule: str) 
     if not found.interval:
         return f"{told}: the model is ahead."
     return f"{told}, {'below' if sign > 0 else 'above'} that interval. The model is better than its simple baselines."
+
+
+def _areas(run: Run, rule: str) -> tuple[float, str, float] | None:
+    """The area under the ROC curve of the model, and name and area of the best baseline; None if it is not known."""
+    tested = run.metrics.get(rule) or {}
+    floors = tested.get("floors_auc") or {}
+    if tested.get("auc") is None or not floors:
+        return None
+    best = max(floors, key=lambda name: floors[name])
+    return tested["auc"], FLOOR_NAMES.get(best, best), floors[best]
+
+
+def _order(run: Run, rule: str) -> str:
+    """What the order of the probabilities is worth, where classes are too unequal for accuracy to tell."""
+    share, areas = imbalanced(run), _areas(run, rule)
+    if share is None or areas is None:
+        return ""
+    ours, name, best = areas
+    told = f"{percent(share)} have the most frequent class, so accuracy says little. By ROC AUC, which judges the order"
+    verdict = "the model is better" if ours > best else "the baseline is as good or better"
+    return f"{told}, the model has {shown(ours)} and the best baseline, {name}, {shown(best)}: {verdict}."
+
+
+def _beaten(run: Run, methods: list[Scored], baseline: Scored | None, rule: str) -> bool:
+    """Whether a simple baseline is as good; with classes of very unequal size, accuracy alone does not decide that."""
+    if baseline is None:
+        return False
+    sign = 1 if run.metric.larger_is_better else -1
+    if sign * baseline.scores[rule].value < sign * methods[0].scores[rule].value:
+        return False
+    areas = _areas(run, rule)
+    alone = run.metric.name == "accuracy" and imbalanced(run) is not None and areas is not None
+    return not alone or areas[0] <= areas[2]  # type: ignore[index]
+
+
+def _next(run: Run, positive: int | None, better: Scored | None) -> list[str]:
+    what, waiting = run.kind, int((~run.known).sum())
+    found = []
+    if better:
+        found.append(f"Do not act on it yet: “{better.name}”, a simple baseline, is as good. More labels may help.")
+    if waiting:
+        how = (
+            "Begin at the top of the list"
+            if run.task != "multilabel"
+            else "Choose a label, begin at the top of its list"
+        )
+        found.append(f"{how}: it has the {waiting:,} {what} without a label, in order.")
+    else:
+        found.append(f"Every {what.removesuffix('s')} has a label: `demonet predict RUN EDGES` predicts others.")
+    if positive is not None or run.task == "multilabel":
+        found.append("Where to stop depends on what a miss and a false alarm cost: set both below.")
+    if run.metrics["split"]["test"] < FEW:
+        found.append(f"With fewer than {FEW} test {what} the score is uncertain: `--cv 5` repeats it on five splits.")
+    return found
 
 
 def _elsewhere(run: Run) -> str:
@@ -266,7 +410,9 @@ def _gain(run: Run) -> str:
 
 
 def _degree(effect: dict[str, Any] | None) -> str:
-    return "" if not effect else effect.get("verdict") or f"Not measured: {effect['skipped']}."
+    if not effect or effect.get("weight") == 0:
+        return ""
+    return effect.get("verdict") or f"Not measured: {effect['skipped']}."
 
 
 def _counts(run: Run) -> dict[str, int]:
@@ -277,12 +423,11 @@ def _counts(run: Run) -> dict[str, int]:
     return dict(zip(run.class_names, counted.tolist(), strict=True))
 
 
-def _limits(run: Run, methods: list[Scored], rule: str) -> list[str]:
-    limits, sign = [], 1 if run.metric.larger_is_better else -1
-    baseline = next((method for method in methods if method.kind == "baseline"), None)
-    if baseline is not None and sign * baseline.scores[rule].value >= sign * methods[0].scores[rule].value:
-        limits.append(f"It does not beat {baseline.name!r} on this test: prefer the simpler model.")
-    if run.metrics["split"]["test"] < 200:
+def _limits(run: Run, better: Scored | None) -> list[str]:
+    limits = []
+    if better:
+        limits.append(f"It does not beat {better.name!r} on this test: prefer the simpler model.")
+    if run.metrics["split"]["test"] < FEW:
         limits.append("The test part is small: the interval above is wide, and another split can move it by points.")
     kinds = {row["kind"] for row in run.metrics.get("candidates") or () if row["weight"]}
     if run.model == "kernel" or "kernel" in kinds:

@@ -31,7 +31,7 @@ from demonet.estimators.core import Fitted, fit_checked
 from demonet.estimators.model_file import save_model
 from demonet.estimators.network import NetworkModel
 from demonet.options import Reading, Settings
-from demonet.runs.diagnosis import candidate_facts, degree_facts
+from demonet.runs.diagnosis import candidate_facts, degree_facts, residual_facts
 from demonet.runs.engines import recipe_of
 from demonet.runs.evaluate import measure, over_splits, shown, test_facts
 from demonet.runs.floors import floor_scores
@@ -181,7 +181,7 @@ def _train_split(
     floors = floor_scores(inputs, split, plan.metric)
     rules = {"strict": fitted.strict, "refit": fitted.refit}
     tested = {
-        rule: None if rows is None else test_facts(inputs, rows, split, plan.metric) | {"floors": floors[rule]}
+        rule: None if rows is None else test_facts(inputs, rows, split, plan.metric) | floors[rule]
         for rule, rows in rules.items()
     }
     rule = "strict" if fitted.refit is None else "refit"
@@ -194,6 +194,8 @@ def _train_split(
         **tested,
         **fitted.facts,
     }
+    if number == 0 and inputs.task == "regress" and inputs.kind == "nodes":
+        result["residuals"] = residual_facts(inputs, outputs, split)
     if fitted.inductive:
         for each, rows in fitted.inductive.items():
             result["inductive"][each] = test_facts(inputs, rows, split, plan.metric)
@@ -296,6 +298,7 @@ def _config(plan: Plan, request: dict[str, Any], fitted: Fitted) -> dict[str, An
         "kind": inputs.kind,
         "task": inputs.task,
         "metric": plan.metric.name,
+        **({} if inputs.label_name is None else {"label": inputs.label_name}),
         **({} if plan.positive is None else {"positive": plan.positive}),
         "files": {part: str(path) for part, path in inputs.files.items()},
         "sizes": inputs.sizes,

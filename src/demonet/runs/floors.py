@@ -6,12 +6,14 @@ fitted again on training and validation items with these settings.
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch_geometric.data import Data
 
 from demonet import methods
 from demonet.data.splits import Split
 from demonet.runs.inputs import Inputs
-from demonet.train.metrics import Metric
+from demonet.train.metrics import METRICS, Metric
 from demonet.train.objective import value_of
 from demonet.train.recipes import family_of
 
@@ -19,15 +21,18 @@ FLOOR_NAMES = {"degree-knn": "degree only", "attribute-lr": "attributes only", "
 """What people read instead of the names of methods."""
 
 
-def floor_scores(inputs: Inputs, split: Split, metric: Metric) -> dict[str, dict[str, float]]:
-    """By rule and name, the test metric of the floors; nothing where there is no test part.
+def floor_scores(inputs: Inputs, split: Split, metric: Metric) -> dict[str, dict[str, dict[str, float]]]:
+    """By rule: ``floors``, the test metric of each by name, and for classes ``floors_auc``; empty without a test part.
+
+    The area under the ROC curve tells how good an order is. It is for classes of unequal size, where accuracy is not.
 
     Args:
         inputs: The targets, and the graph or graphs.
         split: The parts.
         metric: What is measured, and what validation chooses settings by.
     """
-    found: dict[str, dict[str, float]] = {"strict": {}, "refit": {}}
+    measured = {"floors": metric} | ({"floors_auc": METRICS["auc"]} if inputs.task == "classify" else {})
+    found: dict[str, Any] = {rule: {key: {} for key in measured} for rule in ("strict", "refit")}
     if not split.test.numel():
         return found
     items = inputs.data if isinstance(inputs.data, Data) else list(inputs.data)
@@ -38,7 +43,9 @@ def floor_scores(inputs: Inputs, split: Split, metric: Metric) -> dict[str, dict
             continue
         fitted = method().fit(items, split, task=inputs.task, metric=metric)
         for rule, one in {"strict": fitted, "refit": fitted.refit(items, split)}.items():
-            value = value_of(metric, inputs.task, y[test], one.predict_proba().numpy()[test])
-            if value is not None:
-                found[rule][method.name] = value
+            outputs = one.predict_proba().numpy()[test]
+            for key, each in measured.items():
+                value = value_of(each, inputs.task, y[test], outputs)
+                if value is not None:
+                    found[rule][key][method.name] = value
     return found

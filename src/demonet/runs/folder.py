@@ -61,7 +61,6 @@ _SCHEMA = {  # of the arrays of a run; that of the targets depends on the task
     "degree_counts": Array("i", ("degrees",), 0),
     "edge_count": Array("i", ("items",), 0, optional=True),
     "edges": Array("i", (2, "edges"), 0, "items", optional=True),
-    "drawing": Array("f", ("items", 2), optional=True),
     "degree_task": Array("i", ("degrees",), 0, optional=True),
 }
 _FACTS = ("kind", "history", "class_names", "columns")

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-import networkx as nx
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -28,7 +27,8 @@ MAX_TSNE, QUICK_TSNE = 2000, 500  # t-SNE takes seconds for so many items; with 
 MAX_COMPONENTS = 200_000  # items that principal components are computed from
 BLOCK = 65_536  # items that are in double precision at once
 MIN_TSNE = 20  # and is not meaningful for fewer
-MAX_DRAWN = 300  # nodes of a graph that is drawn
+MAX_EDGES = 20_000  # edges up to which a run keeps all of them; of more, those around the items that rank first
+MAX_FIRST, MAX_NEIGHBOURS = 300, 30  # so many items, and so many neighbours of each
 NEAREST = 3  # items of the sample that say where another item lies
 TSNE_COMPONENTS = 30  # principal components that t-SNE uses
 
@@ -54,8 +54,8 @@ class Run:
         place: ``[items, 2]`` the two-dimensional projection of the embedding.
         degrees: ``[k]`` the distinct degrees of all nodes, ascending.
         degree_counts: ``[k]`` how many nodes have each degree.
-        edges: ``[2, m]`` the graph, each edge once, if it is small enough to be drawn; otherwise None.
-        drawing: ``[items, 2]`` the positions of its nodes in a drawing; otherwise None.
+        edges: ``[2, m]`` of nodes: edges, each once, to draw the surroundings of a node; of a large graph those around
+            the items that rank first.
         columns: The names of the attributes, if they have names.
         degree_task: ``[k]`` of a network: the task of each degree; equal numbers share a task.
     """
@@ -75,7 +75,6 @@ class Run:
     degrees: NDArray[np.int64]
     degree_counts: NDArray[np.int64]
     edges: NDArray[np.int64] | None = None
-    drawing: NDArray[np.float32] | None = None
     columns: list[str] | None = None
     degree_task: NDArray[np.int64] | None = None
 
@@ -136,10 +135,6 @@ def summarise(
     else:
         size = np.array([int(graph.num_nodes) for graph in graphs])
         edge_count = np.array([graph.edge_index.size(1) // 2 for graph in graphs])
-    edges = drawing = None
-    if nodes and len(inputs.ids) <= MAX_DRAWN:
-        edges = torch.unique(graphs[0].edge_index.sort(0).values, dim=1).numpy()
-        drawing = _spring_layout(edges, len(inputs.ids), seed)
     curves: dict[str, Any] = {}
     tasks = None
     if isinstance(model := fitted.model, NetworkModel):
@@ -147,6 +142,7 @@ def summarise(
         curves = {name: getattr(history, name) for name in ("train_loss", "val_loss", "val_metric", "best_epoch")}
         curves["val_metric"] = [value if np.isfinite(value) else None for value in history.val_metric]
     outputs, embedding = results or fitted.outputs_and_embedding(inputs.data)
+    first = first_items(outputs, part, MAX_FIRST)
     return Run(
         kind=inputs.kind,
         config=config,
@@ -163,8 +159,7 @@ def summarise(
         degrees=seen.numpy(),
         degree_counts=counts.numpy(),
         degree_task=tasks,
-        edges=edges,
-        drawing=drawing,
+        edges=edges_around(graphs[0].edge_index, first, len(inputs.ids)) if nodes else None,
         columns=inputs.columns,
     )
 
@@ -205,10 +200,36 @@ def _principal(embedding: NDArray[np.float32], count: int) -> NDArray[np.float64
     return np.concatenate([fitted.transform(block.astype(np.float64) - mean) for block in blocks])
 
 
-def _spring_layout(edges: NDArray[np.int64], num_nodes: int, seed: int) -> NDArray[np.float32]:
-    """``[nodes, 2]``: positions of nodes in a drawing."""
-    graph = nx.Graph()
-    graph.add_nodes_from(range(num_nodes))
-    graph.add_edges_from(edges.T.tolist())
-    positions = nx.spring_layout(graph, seed=seed)
-    return np.array([positions[node] for node in range(num_nodes)], dtype=np.float32).reshape(num_nodes, 2)
+def first_items(outputs: NDArray[Any], part: NDArray[np.int8], most: int) -> NDArray[np.int64]:
+    """The items that rank first by each output, ``most`` in all: those without a label, then those of the test.
+
+    >>> first_items(np.array([[0.1], [0.9], [0.4], [0.8]]), np.array([-1, 0, -1, 2], np.int8), 2).tolist()
+    [2, 0]
+    """
+    groups = [np.flatnonzero(part == number) for number in (-1, 2)]
+    each = max(1, most // outputs.shape[1])
+    found = [
+        np.concatenate([group[np.argsort(-column[group], kind="stable")][:each] for group in groups])[:each]
+        for column in outputs.T
+    ]
+    return np.array(list(dict.fromkeys(np.concatenate(found).tolist())), np.int64)[:most]
+
+
+def edges_around(edge_index: torch.Tensor, items: NDArray[np.int64], num_nodes: int) -> NDArray[np.int64]:
+    """``[2, m]`` all edges of a small graph, each once and without loops; of a large one, those of some nodes.
+
+    Args:
+        edge_index: The edges.
+        items: Of a large graph: these nodes, their neighbours (of many, the first ones), and the edges between them.
+        num_nodes: The number of nodes.
+    """
+    edges = edge_index.sort(0).values.numpy()
+    if edges.shape[1] > 2 * MAX_EDGES:
+        near = np.zeros(num_nodes, dtype=bool)
+        near[items] = True
+        touching = edges[:, near[edges[0]] | near[edges[1]]]
+        for item in items.tolist():
+            ends = np.unique(touching[:, (touching == item).any(0)])
+            near[ends[: MAX_NEIGHBOURS + 1]] = True
+        edges = edges[:, near[edges[0]] & near[edges[1]]]
+    return np.unique(edges[:, edges[0] != edges[1]], axis=1)
