@@ -261,7 +261,7 @@ def test_the_verdict_is_that_of_the_intervals(none, shuffled, start):
 def test_without_a_test_part_there_are_no_test_scores(problem, few):
     run = fit(settings=Settings(effort="quick", test=0.0), page=lambda run, path: write(run_page(run), path))
     for rule in ("strict", "refit"):
-        assert run.metrics[rule] == {"test_metric": None, "test_metric_interval": None, "floors": {}}
+        assert run.metrics[rule] == {"test_metric": None, "test_metric_interval": None, "floors": {}, "floors_auc": {}}
     assert run.metrics["candidates"][0]["score"] is not None
     assert "Candidates" in (problem / "run" / "report.html").read_text()
 

@@ -232,8 +232,9 @@ def degree_chart(degrees: list[int], counts: list[int]) -> Chart:
 
 def _settings(run: Run) -> list[Section]:
     """The configuration of the run."""
-    rows: list[list[Cell]] = [[name, value] for name, value in _flat({**run.config, "split": run.metrics["split"]})]
-    caption = "The configuration of the run, from config.json."
+    measured = {name: run.metrics.get(name) for name in ("model", "effort", "val_metric", "epochs", "seconds", "split")}
+    rows: list[list[Cell]] = [[name, value] for name, value in _flat(measured | run.config)]
+    caption = "The configuration of the run, from config.json, and its validation score and time, from metrics.json."
     return [Table(["setting", "value"], rows, caption)]
 
 
