@@ -197,7 +197,8 @@ class Predictor:
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        paragraphs = [f"<p>{escape(text)}</p>" for text in run_facts(self.run).verdict.split("\n\n")]
+        facts = run_facts(self.run)
+        paragraphs = [f"<p>{escape(text)}</p>" for text in (facts.answer, facts.sure)]
         board = self.leaderboard()
         return "".join(paragraphs) + board[board["rule"] == self.run.metrics["rule"]].to_html(index=False, na_rep="")
 
