@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import re
 import signal
@@ -20,6 +21,7 @@ from demonet.methods.kernel_ridge import NodeKernel
 from demonet.runs import Settings, fit_run
 from demonet.runs.storing import store_graph
 
+FORK = multiprocessing.get_context("fork")
 COMMAND = [sys.executable, "-c", "from demonet.cli import main; main()"]
 FIT = ["fit", "edges.csv", "--labels", "labels.csv", "--out", "run"]
 
@@ -52,16 +54,20 @@ def few(monkeypatch):
     monkeypatch.setattr("demonet.ensemble.ensemble.portfolio", lambda *_: members)
 
 
-def start(*arguments, **options):
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([*COMMAND, *arguments], env=os.environ | {"COLUMNS": "40"}, **pipes, **options)
+def command(arguments, out, err):
+    """In a process that is forked: an interpreter of its own would import torch for seconds."""
+    for number, path in ((1, out), (2, err)):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+    sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
+    sys.argv = ["demonet", *arguments]
+    cli.main()
 
 
 def wait_for_another(path, process, seconds=120.0):
     """Until a file is there, or another of its name."""
     end, before = time.monotonic() + seconds, path.stat().st_mtime_ns if path.exists() else None
     while not path.exists() or path.stat().st_mtime_ns == before:
-        assert process.poll() is None, process.communicate()
+        assert process.is_alive()
         assert time.monotonic() < end
         time.sleep(0.01)
 
@@ -72,11 +78,14 @@ def test_killed_then_resumed_gives_the_same_predictions(problem, main):
     code, _, _ = main(*FIT[:-1], "whole", *long)
     assert code == 0
     for number, (sign, code) in enumerate(((signal.SIGKILL, -9), (signal.SIGINT, 130))):
-        process = start(*FIT, *long, *["--resume"] * number)
+        said = [problem / "out.txt", problem / "err.txt"]
+        process = FORK.Process(target=command, args=([*FIT, *long, *["--resume"] * number], *said))
+        process.start()
         wait_for_another(problem / "run" / "unfinished" / "checkpoint-000.safetensors", process)
-        process.send_signal(sign)
-        out, err = process.communicate(timeout=60)
-        assert (process.returncode, out) == (code, "")
+        os.kill(process.pid, sign)
+        process.join(60)
+        out, err = (path.read_text() for path in said)
+        assert (process.exitcode, out) == (code, "")
         assert "Traceback" not in err
         assert [file.name for file in (problem / "run").iterdir() if file.name != ".lock"] == ["unfinished"]
     assert err.splitlines()[-1].startswith("interrupted: ")
@@ -100,10 +109,9 @@ def test_a_process_of_its_own_prints_one_json_object_and_predicts_to_the_last_bi
     assert printed["metrics"] == json.loads((problem / "run" / "metrics.json").read_text())
     assert "validation" in err
     assert sorted(file.name for file in (problem / "run").iterdir()) == FILES
-    process = start("predict", "run", "edges.csv", "--out", "again.csv")
-    out, err = process.communicate(timeout=120)
-    assert (process.returncode, err) == (0, "")
-    assert out == "Wrote again.csv: 60 nodes.\n"
+    predict = [*COMMAND, "predict", "run", "edges.csv", "--out", "again.csv"]
+    done = subprocess.run(predict, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "Wrote again.csv: 60 nodes.\n", "")
     assert (problem / "again.csv").read_bytes() == (problem / "run" / "predictions.csv").read_bytes()
 
 
@@ -213,11 +221,11 @@ def test_from_the_first_mistake_to_the_last(problem, main):
     assert not (problem / "run").exists()
 
 
-def test_errors_stay_on_one_line_in_a_narrow_terminal(problem):
+def test_errors_stay_on_one_line_in_a_narrow_terminal(problem, main, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
     long = "a very long name of a file that is not there " * 4 + ".csv"
-    process = start("fit", long, "--labels", "labels.csv", "--out", "run")
-    out, err = process.communicate(timeout=120)
-    assert (process.returncode, out) == (2, "")
+    code, out, err = main("fit", long, "--labels", "labels.csv", "--out", "run")
+    assert (code, out) == (2, "")
     one_line(err, f"{long}: ")
 
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
+import multiprocessing
 import pickle
 import signal
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,8 +19,6 @@ from demonet.data.splits import Split
 from demonet.tensorfile import read_tensors, write_tensors
 from demonet.train import train_graphs, train_nodes
 from demonet.train.checkpoint import FORMAT, digest
-
-ROOT = Path(__file__).parents[2]
 
 
 def told(history):
@@ -42,13 +38,13 @@ def uninterrupted(tmp_path_factory):
 def aftermath(tmp_path_factory):
     """What is left of runs in other processes, with as many threads as this one."""
     folder = tmp_path_factory.mktemp("killed")
-    paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    env = os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": str(torch.get_num_threads())}
-    command = [sys.executable, "-m", "tests.train.worker", str(folder)]
-    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=200, check=True)
-    dead = -signal.SIGKILL
-    said = f"killed_in_an_epoch {dead}\nkilled_in_the_second_write {dead}\nresumed 0\n"
-    assert done.stdout == said, done.stderr
+    codes = []
+    for job in (worker.killed_in_an_epoch, worker.killed_in_the_second_write, worker.resumed):
+        process = multiprocessing.get_context("fork").Process(target=job, args=(folder,))
+        process.start()
+        process.join(200)
+        codes.append(process.exitcode)
+    assert codes == [-signal.SIGKILL, -signal.SIGKILL, 0]
     return folder
 
 

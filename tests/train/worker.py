@@ -1,4 +1,4 @@
-"""Training runs in processes of their own, two of which kill themselves: ``python -m tests.train.worker FOLDER``.
+"""Training runs for processes of their own, two of which kill themselves.
 
 Each trains graphs in batches, with dropout and batch normalisation. The first is killed inside an epoch and the second
 inside the writing of a checkpoint; the third goes on from where the first was, and leaves its weights and history.
@@ -7,10 +7,8 @@ inside the writing of a checkpoint; the third goes on from where the first was, 
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import signal
-import sys
 from pathlib import Path
 
 from safetensors.torch import save_file
@@ -54,11 +52,3 @@ def resumed(folder: Path) -> None:
     save_file(trained.model.state_dict(), folder / "weights.safetensors")
     history = {name: value for name, value in vars(trained.history).items() if name != "seconds"}
     (folder / "history.json").write_text(json.dumps(history))
-
-
-if __name__ == "__main__":
-    for job in (killed_in_an_epoch, killed_in_the_second_write, resumed):
-        process = multiprocessing.get_context("fork").Process(target=job, args=(Path(sys.argv[1]),))
-        process.start()
-        process.join()
-        print(job.__name__, process.exitcode)
