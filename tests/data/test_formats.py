@@ -9,7 +9,6 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
 from pyarrow import parquet
 
 from demonet.data import read_graph, read_graphs
@@ -34,31 +33,6 @@ def test_a_suffix_may_be_in_upper_case_and_compressed(write, tmp_path):
         assert read_graph(write("e.csv", EDGES), features=path).x.tolist() == [[1, 0], [0, 1], [0, 0]]
     path = write("G.CSV", "graph,source,target\na,1,2\nb,1,2\nb,2,3\n")
     assert [graph.num_nodes for graph in read_graphs(path)] == [2, 3]
-
-
-MEMBERS = {
-    "A": "1, 2\n2, 1\n3, 4\n4, 3\n",
-    "graph_indicator": "1\n1\n2\n2\n",
-    "graph_labels": "1\n-1\n",
-    "node_labels": "5\n6\n5\n5\n",
-}
-
-
-def test_a_tu_folder_with_gzipped_members(tmp_path):
-    """It was refused before: "0 files *_A.txt"."""
-    for folder, zipped in (("plain", set()), ("packed", {"A", "node_labels"})):
-        (tmp_path / folder).mkdir()
-        for part, text in MEMBERS.items():
-            path = tmp_path / folder / f"X_{part}.txt"
-            if part in zipped:
-                path.with_suffix(".txt.gz").write_bytes(gzip.compress(text.encode()))
-            else:
-                path.write_text(text)
-    plain, found = read_graphs(tmp_path / "plain"), read_graphs(tmp_path / "packed")
-    assert found.class_names == plain.class_names
-    for one, other in zip(found, plain, strict=True):
-        assert torch.equal(one.edge_index, other.edge_index)
-        assert torch.equal(one.x, other.x)
 
 
 def read_json_graph(content, path, options):

@@ -336,6 +336,11 @@ def test_folders_without_labels_with_attributes_and_in_capitals(tmp_path):
     assert unlabelled.y.tolist() == [-1, -1]
     numbers = read_graphs(tu(tmp_path / "c", **TU, node_attributes="1.5\n2\n3\n4\n5\n6\n"))
     assert numbers[0].x.tolist() == [[1.5], [2], [3]]
+    (tmp_path / "a" / "SET_graph_labels.txt").write_text(TU["graph_labels"])
+    assert read_graphs(tmp_path / "a").y.tolist() == [0, 1]
+    (tmp_path / "a" / "SET_graph_labels.txt").write_text("1\n-1\n")
+    with pytest.raises(DemonetError, match=r"SET_graph_labels\.txt: "):  # one of the two was taken before
+        read_graphs(tmp_path / "a")
 
 
 @pytest.mark.parametrize(("mark", "suffix"), [("#", "tsv"), ("%", "csv.gz")])

@@ -130,17 +130,3 @@ def test_a_first_edge_of_words_that_are_names_of_columns(write):
     assert ids_of(data) == ["edge", "graph", "node"]
     with pytest.warns(DemonetWarning, match=r"'node, edge' is read as a header.*header=False"):
         assert read_graph(write("v.csv", "node,edge\na,b\nb,c\n")).num_nodes == 3
-
-
-def test_two_files_of_one_name_in_a_folder(tmp_path, refuses):
-    import gzip
-
-    from demonet.data import read_graphs
-
-    for part, text in (("A", "1, 2\n3, 4\n"), ("graph_indicator", "1\n1\n2\n2\n"), ("graph_labels", "0\n1\n")):
-        (tmp_path / f"X_{part}.txt").write_text(text)
-    packed = tmp_path / "X_graph_labels.txt.gz"
-    packed.write_bytes(gzip.compress(b"0\n1\n"))
-    assert read_graphs(tmp_path).y.tolist() == [0, 1]
-    packed.write_bytes(gzip.compress(b"1\n0\n"))
-    refuses(lambda: read_graphs(tmp_path), "X_graph_labels.txt.gz: ")

@@ -12,7 +12,7 @@ from scipy import io, sparse
 from torch_geometric.data import Batch, Data
 
 from demonet.data import ids_of, read_graph
-from demonet.errors import DemonetError, DemonetWarning
+from demonet.errors import DemonetWarning
 
 EDGES = "1 2\n2 3\n3 1\n"
 
@@ -192,11 +192,3 @@ def test_a_graph_goes_through_pygs_own_tools(write):
     assert part.y.tolist() == [-1, -1, 1]
     assert Batch.from_data_list([data, part]).num_nodes == 7
     assert data.clone().to("cpu").validate()
-
-
-def test_class_names_may_be_tuples():
-    edges = nx.path_graph(3)
-    assert read_graph(edges, labels=[(1, 2), (3, 4), (1, 2)]).class_names == [(1, 2), (3, 4)]
-    assert read_graph(edges, labels=[(1, 2), (1, 2), True]).y.tolist() == [1, 1, 0]
-    with pytest.raises(DemonetError, match=r"\b2\b.*\b3\b"):
-        read_graph(edges, labels=["a", "b"])

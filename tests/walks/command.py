@@ -100,20 +100,21 @@ def _server() -> subprocess.Popen[str]:
     return process
 
 
-def demonet(*arguments: str) -> tuple[int, str, str]:
+def demonet(*arguments: str, optional: bool = False) -> tuple[int, str, str]:
     """Run the installed command in the folder at hand: exit code, stdout, stderr."""
-    return _ask(arguments=arguments)
+    return _ask(arguments=arguments, optional=optional)
 
 
 def python(code: str, *, optional: bool = False) -> tuple[int, str, str]:
     """Run Python with the installed package, perhaps in an environment that also has the optional packages."""
-    return _ask(code=code, optional=str(environment().parent / "optional") if optional else None)
+    return _ask(code=code, optional=optional)
 
 
-def _ask(arguments: tuple[str, ...] = (), code: str | None = None, optional: str | None = None) -> tuple[int, str, str]:
-    server = _server()
+def _ask(arguments: tuple[str, ...] = (), code: str | None = None, *, optional: bool) -> tuple[int, str, str]:
+    """Run something in the environment, perhaps with the optional packages."""
+    server, more = _server(), str(environment().parent / "optional") if optional else None
     out, err = environment() / "out", environment() / "err"
-    asked = {"folder": os.getcwd(), "arguments": arguments, "code": code, "optional": optional, "out": str(out)}
+    asked = {"folder": os.getcwd(), "arguments": arguments, "code": code, "optional": more, "out": str(out)}
     assert server.stdin is not None
     assert server.stdout is not None
     server.stdin.write(json.dumps(asked | {"err": str(err)}) + "\n")

@@ -10,9 +10,6 @@ from pathlib import Path
 import pytest
 from tests.runs.files import roles
 from tests.walks.command import demonet
-from typer.testing import CliRunner
-
-from demonet.cli import app
 
 QUICK = ("--epochs", "3")
 PAIRS, ROLES = roles(8)
@@ -134,8 +131,3 @@ def test_a_folder_of_graphs_and_one_without_labels(tmp_path, monkeypatch):
     assert demonet("predict", "both", "NEW", "--features", "attributes", "--out", "p.csv")[0] == 0
     code, _, err = demonet("fit", "NEW", "--out", "none", *QUICK)
     assert (code, "no item has a label" in err) == (2, True)
-
-
-def test_help_lists_the_columns():
-    text = CliRunner().invoke(app, ["fit", "--help"], env={"COLUMNS": "200", "TERM": "dumb"}).output
-    assert all(option in text for option in ("--label-column", "--id-column", "--source", "--merge", "--ignore"))

@@ -113,9 +113,12 @@ def test_a_reader_of_the_documentation_alone(tmp_path, monkeypatch):
         for line in block.text.splitlines()
         if line.startswith("$ demonet")
     ]
-    assert [command[1] for command in commands] == ["fit", "predict", "embed", "report"]
+    assert {command[1] for command in commands} == {"fit", "predict", "embed", "report"}
     for command in commands:
         code, _, err = demonet(*command[1:])
+        if command[-1].endswith(".xlsx"):
+            assert (code, err.count("\n"), "demonet[excel]" in err) == (2, 1, True)
+            code, _, err = demonet(*command[1:], optional=True)
         assert code == 0, err
     imports = next(block for block in blocks(ROOT / "docs" / "index.md") if block.language == "python")
     assert python(imports.text)[0] == 0
