@@ -17,7 +17,7 @@ import demonet
 
 DOCS = ROOT / "docs"
 PAGES = sorted(path for path in DOCS.glob("*.md") if any(True for _ in blocks(path)))
-NEED_DATA = {"data", "baselines", "closed-form"}
+NEED_DATA = {"data", "baselines", "closed-form", "recipes"}
 SHOW_CANDIDATES = {"tutorial", "quickstart-files"}  # pages that show what ensembles are made of
 
 
