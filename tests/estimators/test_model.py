@@ -14,7 +14,10 @@ from demonet.closedform import KernelMachine
 from demonet.closedform.nodes import NodeInputs
 from demonet.data.splits import fractions
 from demonet.errors import DemonetWarning
+from demonet.estimators.closed_form import narrow
 from demonet.estimators.model_file import FORMAT
+from demonet.features.views import view_of
+from demonet.methods.kernel_ridge import KernelRidge
 from demonet.tensorfile import read_tensors, write_tensors
 
 KERNEL, AUTO = {"model": "kernel"}, {"model": "auto", "effort": "quick"}
@@ -270,18 +273,23 @@ def test_graphs_are_explained(fitted):
     assert {reason.kind for reason in why.reasons} == {"node"}
 
 
-@pytest.mark.parametrize("most", [24, 2])
-def test_embeddings_of_an_ensemble_have_few_columns(fitted, monkeypatch, most):
+def test_embeddings_of_an_ensemble_are_no_probabilities(fitted, monkeypatch):
+    """The components of a kernel: products are the kernel itself, near its landmarks; of other members, their view."""
     model = fitted["auto", "nodes"]
-    monkeypatch.setattr("demonet.estimators.closed_form.COLUMNS", most)
-    classes, found = len(model.classes_), model.transform()
-    if most < classes:
-        assert found.shape[1] == most
-        assert len(np.unique(found, axis=0)) > 1
-    else:
-        kept = np.sort(np.argsort(-model.model_.ensemble.weights, kind="stable")[: most // classes])
-        every = model.model_.ensemble.member_outputs(model.graph_)
-        np.testing.assert_array_equal(found, np.concatenate(list(every[kept]), 1).astype(np.float32))
+    ensemble, found = model.model_.ensemble, model.transform()
+    kernels = [(w, m) for w, m in zip(ensemble.weights, ensemble.members, strict=True) if isinstance(m, KernelRidge)]
+    kernel = max(kernels, key=lambda pair: pair[0])[1]
+    view = view_of(model.graph_, ensemble._view_state)
+    np.testing.assert_allclose(found, kernel.embed(view), atol=1e-5)
+    rows = kernel.rows(view)
+    (gram,) = kernel.grams(rows, rows, [kernel.facts["length"]])
+    landmarks = model.split_.train.numpy()
+    assert np.abs((found @ found.T - gram)[np.ix_(landmarks, landmarks)]).mean() < 0.05
+    monkeypatch.setattr(KernelRidge, "embed", lambda kernel, view: None)
+    np.testing.assert_allclose(model.transform(), narrow(view.description), atol=1e-5)
+    graphs = fitted["auto", "graphs"].transform(families()[0])
+    assert np.isfinite(graphs).all()
+    assert len(graphs) == len(families()[0])
 
 
 class Killed(BaseException):

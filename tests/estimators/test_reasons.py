@@ -34,7 +34,7 @@ def by_hand(data: Data) -> np.ndarray:
 def test_every_effect_is_the_difference_that_the_thing_makes(sparse):
     data = graph(sparse)
     rows = [11, 16, 20, 33, 5]
-    found = explain_items(by_hand, data, rows, [1] * 5, known=KNOWN, classes=["no", "yes"], most=40)
+    found = explain_items(by_hand, data, rows, [1] * 5, known=KNOWN, labels=["yes"] * 34, most=40)
     x = data.x.to_dense().numpy()
     usual = np.zeros(3) if sparse else np.median(x, axis=0)
     for row, reasons in zip(rows, found, strict=True):
@@ -66,7 +66,7 @@ def test_few_predictions_for_many_items_that_are_apart():
         [(str(4 * i + 1), 1.0)] for i in range(20)
     ]
     assert len(calls) == 2
-    assert explain_items(degree, data, [0], [0], predictions=0) == [[]]
+    assert explain_items(degree, data, [0], [0], budget=0.5) == [[]]
 
 
 def test_groups_have_no_two_items_with_a_common_neighbour():

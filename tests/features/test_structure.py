@@ -163,3 +163,16 @@ def test_attributes_that_never_repeat_are_described_by_mean_and_deviation():
     assert view.facts["label"] == "degree"
     assert view.descriptors.shape == (20, 17 + 4)
     np.testing.assert_allclose(view.descriptors[3, 17:19], graphs[3].x.double().mean(0))
+
+
+def test_structural_features_move_with_the_nodes():
+    """A view is told that a graph is another one whose nodes changed places: nothing is computed again."""
+    data = roles(motifs=5)
+    place = np.random.default_rng(0).permutation(data.num_nodes)
+    moved = Data(edge_index=torch.from_numpy(place)[data.edge_index], num_nodes=data.num_nodes)
+    view = NodeView(data)
+    state = view.facts, view.arrays
+    expected = NodeView(moved, state).structure
+    moved.nodes_moved = data.edge_index, place
+    np.testing.assert_allclose(NodeView(moved, state).structure, expected, atol=1e-8)
+    np.testing.assert_allclose(expected[place], view.structure, atol=1e-8)

@@ -56,6 +56,7 @@ class Ensemble:
         candidates: The table of all that were tried, in order.
         validation: Loss, metric and score of the average on validation. The weights were chosen there, so they flatter.
             Under ``"inductive"`` the same with the inductive weights.
+        strict_members: The members as they were fitted on the training part alone; None after :meth:`from_state`.
         strict_outputs: ``[items, outputs]`` of the fitted data, by members that were fitted on the training part alone:
             probabilities, or values in the units of the targets.
         fitted_outputs: The same by the members as they are, refitted where asked.
@@ -78,6 +79,7 @@ class Ensemble:
         self.objective = objective_from_state(facts["objective"])
         self.validation, self.seconds = facts["validation"], facts["seconds"]
         self.strict_outputs: Float | None = None
+        self.strict_members: list[Any] | None = None
         self.fitted_outputs: Float | None = None
         self.inductive_outputs: dict[str, Float] | None = None
         self.fitted_member_outputs: list[Float] | None = None
@@ -159,6 +161,7 @@ class Ensemble:
             trial.row = replace(trial.row, weight=float(weight), inductive_weight=float(other))
         count = (weights > 0) | (inductive > 0)
         used = [trial for trial, counts in zip(done, count, strict=True) if counts]
+        strict_members = [trial.model for trial in used]
         if refit and len(labelled.val):
             fitting.refit(used)
         validation = measure.facts(_average(weights, every), y)
@@ -178,6 +181,7 @@ class Ensemble:
         }
         ensemble = cls(members, weights[count], facts)
         ensemble.strict_outputs = decoded(objective, strict)
+        ensemble.strict_members = strict_members
         ensemble.judged = {trial.row.name: decoded(objective, trial.judged) for trial in done}
         ensemble.judged_items = judged
         ensemble.fitted_member_outputs = [decoded(objective, trial.outputs) for trial in used]
@@ -237,6 +241,16 @@ class Ensemble:
                 check_outputs(outputs, data)
             found.append(decoded(self.objective, soften(outputs, self.objective.task)))
         return np.stack(found)
+
+    def embed(self, data: Items) -> Float:
+        """``[items, width]``: the hidden layer of the network that weighs most; or the leading components of a kernel.
+
+        Without a network or a kernel of weight, what the view knows of an item: structure and attributes.
+        """
+        view: View = view_of(data, self._view_state)
+        pairs = sorted(zip(self.weights, self.members, strict=True), key=lambda p: (p[1].kind != "network", -p[0]))
+        found = (member.embed(view) for weight, member in pairs if weight > 0)
+        return next((rows for rows in found if rows is not None), view.description)
 
     def known_targets(self, data: Items) -> NDArray[Any] | None:
         """The targets near which members look for an answer, by item; None if no member does so on this graph."""

@@ -7,9 +7,10 @@ members again with these.
 
 from __future__ import annotations
 
+import copy
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -226,37 +227,25 @@ class EnsembleModel(ClosedForm):
         found = self.ensemble.outputs(items)
         return found if rows is None else found[rows]
 
-    def embed(self, items: Any, rows: Array | None = None) -> Array:
-        """The probabilities of members side by side, ``[items, members * classes]`` and at most 256 columns.
+    def strict(self) -> EnsembleModel:
+        """The same average of members that were fitted on the training part alone; not of a loaded model."""
+        ensemble = copy.copy(self.ensemble)
+        assert ensemble.strict_members is not None
+        ensemble.members = ensemble.strict_members
+        return EnsembleModel(ensemble)
 
-        Where there are more, those members that weigh most have a place. More than 256 classes are brought down to 256
-        columns by a fixed random projection of the averaged probabilities, which nearly keeps distances.
+    def embed(self, items: Any, rows: Array | None = None) -> Array:
+        """The hidden layer of a network, or the leading components of a kernel, see :meth:`Ensemble.embed`.
+
+        More than 256 columns are brought down to them by a fixed random projection, which nearly keeps distances.
         """
-        found = self.outputs_and_embedding(items)[1]
+        found = narrow(self.ensemble.embed(items)).astype(np.float32)
         return found if rows is None else found[rows]
 
-    def outputs_and_embedding(self, items: Any) -> tuple[Array, Array]:
-        """``outputs`` and ``embed`` of all items at once."""
-        every = self.ensemble.member_outputs(items)
-        average = self.ensemble.average(every)
-        return average, self._side_by_side(every, average)
-
-    def of_fitted_items(self) -> tuple[Array, Array] | None:
-        """``outputs`` and ``embed`` of the items that were fitted, from the fit itself; None for a loaded model."""
-        ensemble = self.ensemble
-        if ensemble.fitted_member_outputs is None or ensemble.fitted_outputs is None:
-            return None
-        return ensemble.fitted_outputs, self._side_by_side(ensemble.fitted_member_outputs, ensemble.fitted_outputs)
-
-    def _side_by_side(self, every: Sequence[Array] | Array, average: Array) -> Array:
-        ensemble, outputs = self.ensemble, self.ensemble.objective.outputs
-        if outputs > COLUMNS:
-            return narrow(average).astype(np.float32)
-        kept = np.sort(np.argsort(-ensemble.weights, kind="stable")[: COLUMNS // outputs])
-        found = np.concatenate([every[member] for member in kept], axis=1, dtype=np.float32)
-        none = np.tile(np.mean(average, axis=0), len(kept))
-        np.copyto(found, none, where=np.isnan(found), casting="same_kind")  # a member of another graph
-        return found
+    def of_fitted_items(self, items: Any) -> tuple[Array, Array]:
+        """``outputs`` and ``embed`` of the items that were fitted; the former from the fit itself, if it is at hand."""
+        known = self.ensemble.fitted_outputs
+        return self.outputs(items) if known is None else known, self.embed(items)
 
     def shares(self, items: Any, rows: Array | None = None) -> dict[str, Array]:
         """Refused: most members are not additive."""

@@ -89,7 +89,7 @@ class Fitted:
 
     def outputs_and_embedding(self, items: Items) -> tuple[Array, Array]:
         """:meth:`outputs` and :meth:`embed` of the items that were fitted; an ensemble has them from the fit."""
-        known = self.model.of_fitted_items() if isinstance(self.model, EnsembleModel) else None
+        known = self.model.of_fitted_items(items) if isinstance(self.model, EnsembleModel) else None
         outputs, embedding = known or self.model.outputs_and_embedding(items)
         return self._finite(outputs, items), self._finite(embedding, items)
 

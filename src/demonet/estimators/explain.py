@@ -22,7 +22,7 @@ from torch_geometric.utils import k_hop_subgraph
 from demonet.data.ids import ids_of
 from demonet.degree.count import count_degree
 from demonet.errors import DemonetError
-from demonet.estimators.closed_form import KernelModel
+from demonet.estimators.closed_form import EnsembleModel, KernelModel
 from demonet.estimators.network import NetworkModel
 from demonet.estimators.reasons import Reason, explain_items
 from demonet.nn.conv import DEMOConv
@@ -120,10 +120,14 @@ def fitted_reasons(
     rows: Sequence[int],
     outputs: Sequence[int],
     names: Sequence[str] | None = None,
-    predictions: int | None = None,
+    budget: float | None = None,
 ) -> list[list[Reason]]:
     """What moved the predictions of some items, see :func:`~demonet.estimators.reasons.explain_items`."""
-    task, known = fitted.objective.task, fitted.model.known_targets(items)
+    known, labels = fitted.model.known_targets(items), list[Any]()
+    if isinstance(fitted.model, EnsembleModel) and known is not None:
+        labels = fitted.model.ensemble.objective.decode(torch.from_numpy(known)).tolist()
+        if fitted.objective.task == "classify" and fitted.classes is not None:
+            labels = [*map(fitted.classes.tolist().__getitem__, labels)]
     return explain_items(
         fitted.model.outputs,
         items,
@@ -131,10 +135,15 @@ def fitted_reasons(
         outputs,
         names=names,
         known=known,
-        classes=fitted.classes.tolist() if task == "classify" and fitted.classes is not None else None,
-        with_edges=not isinstance(fitted.model, NetworkModel) or not fitted.model.needs_fitted_graph,
-        predictions=predictions,
+        labels=labels,
+        with_edges=has_other_edges(fitted),
+        budget=budget,
     )
+
+
+def has_other_edges(fitted: Fitted) -> bool:
+    """Whether the model has an answer for other edges; a network on rows of the adjacency matrix has none."""
+    return not isinstance(fitted.model, NetworkModel) or not fitted.model.needs_fitted_graph
 
 
 def _network_parts(fitted: NetworkModel, data: Data, node: int, column: int, degree: int) -> dict[str, Any]:

@@ -53,7 +53,8 @@ class GraphEstimator(DEMONetEstimator):
     def transform(self, X: Any) -> Array:
         """``[graphs, width]`` embeddings, ``g_i`` in the paper: the readout of each graph (Eq. 12).
 
-        With ``model="kernel"`` they are the decision function, with ``"auto"`` the probabilities of the members. There
+        With ``model="kernel"`` they are the decision function, with ``"auto"`` the readout of the network that weighs
+        most, the leading components of a kernel, or numbers about the graph, the first that there is. There
         are at most 256 columns: more are brought down to them by a fixed random projection, which nearly keeps
         distances. ``model_.embed`` of a network gives the whole readout.
         """

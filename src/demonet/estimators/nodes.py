@@ -82,8 +82,9 @@ class NodeEstimator(DEMONetEstimator):
         """``[nodes, width]`` embeddings, ``e_v`` in the paper: the input of the head.
 
         For a network without hidden layers (preset ``default`` on graphs with attributes), these are the scores. With
-        ``model="kernel"`` they are the decision function, with ``"auto"`` the probabilities of the members, at most 256
-        columns. See ``set_output`` for data frames.
+        ``model="kernel"`` they are the decision function, with ``"auto"`` the hidden layer of the network that weighs
+        most; without a network, the leading components of the kernel that weighs most; without either, structural
+        features and attributes. There are at most 256 columns. See ``set_output`` for data frames.
         """
         data, rows = self._locate(X, graph)
         ids = ids_of(data)

@@ -31,7 +31,7 @@ from demonet.data.rows import to_rows, to_torch
 Array = NDArray[Any]
 Predict = Callable[[Any], Array]
 MOST = 8  # columns, neighbours and labels each that are tried for one item
-SHOWN = 3  # reasons in a sentence
+SHOWN, LITTLE = 3, 0.2  # reasons in a sentence, and the share of all columns that makes a single one worth telling
 SIMILAR = 5  # items of similar degree that change places
 _WORDS = {"column": "{name} {value}", "neighbour": "joined to {name}", "label": "{name} is {value}"}
 _WORDS |= {"node": "edges of {name}", "columns": "all columns", "neighbours": "its {value} neighbours together"}
@@ -61,12 +61,15 @@ class Reason(NamedTuple):
 
 
 def in_words(reasons: Sequence[Reason]) -> str:
-    """The strongest reasons as text.
+    """The strongest reasons as text; all columns or neighbours at once only where single ones matter little.
 
     >>> in_words([Reason("column", "age", 71.0, 0.123), Reason("label", "k7", "fraud", -0.04)])
     'age 71 (+0.12); k7 is fraud (-0.04)'
     """
-    return "; ".join(reason.words for reason in reasons[:SHOWN])
+    single = [reason for reason in reasons if reason.name != "all"]
+    most = abs(single[0].effect) if single else 0.0
+    told = [reason for reason in reasons if reason.name != "all" or LITTLE * abs(reason.effect) > most]
+    return "; ".join(reason.words for reason in told[:SHOWN] if abs(reason.effect) > LITTLE / 2 * abs(told[0].effect))
 
 
 class Column(NamedTuple):
@@ -109,6 +112,10 @@ class _Edit:
     values: Array | None = None
     other: int = -1
 
+    @property
+    def changes_edges(self) -> bool:
+        return self.reason.kind in ("neighbour", "neighbours", "node")
+
 
 def explain_items(
     predict: Predict,
@@ -118,10 +125,10 @@ def explain_items(
     *,
     names: Sequence[str] | None = None,
     known: Array | None = None,
-    classes: Sequence[Any] | None = None,
+    labels: Sequence[Any] = (),
     with_edges: bool = True,
     most: int = MOST,
-    predictions: int | None = None,
+    budget: float | None = None,
 ) -> list[list[Reason]]:
     """For each item, what moved its prediction, the largest effect first; what has no effect is left out.
 
@@ -134,35 +141,37 @@ def explain_items(
         outputs: The output to explain, for each of them.
         names: The names of attributes, if the graph has none.
         known: The targets that predictions start from, -1 or NaN for unknown; None if there are none.
-        classes: The names of classes.
+        labels: The known targets as their user writes them.
         with_edges: Whether the model has an answer for other edges.
         most: How many columns, neighbours and labels are tried for an item.
-        predictions: How many predictions this may take; the last items get no reasons beyond it.
+        budget: How many predictions with other edges this may take; those with the same edges count a tenth.
     """
-    nodes, left = isinstance(items, Data), predictions
+    nodes, wanted, left = isinstance(items, Data), dict(zip(map(int, rows), outputs, strict=True)), budget
+    if not nodes:
+        items, wanted = [items[row] for row in wanted], dict(enumerate(wanted.values()))
     columns = columns_of(items if nodes else items[0], names)
-    usual = _usual(items if nodes else items[0], columns) if nodes else _usual(_pooled(items), columns)
-    base, found = predict(items), {int(row): list[Reason]() for row in rows}
-    wanted = dict(zip(map(int, rows), outputs, strict=True))
-    for group in _apart(items, list(found)) if nodes else [list(found)]:
-        edits = [_edits(items, row, columns, usual, known, classes, most) for row in group]
-        if not with_edges:
-            edits = [[edit for edit in each if edit.reason.kind in ("column", "columns", "label")] for each in edits]
-        rounds = [[edit for edit in turn if edit] for turn in zip_longest(*edits)]
-        if left is not None and len(rounds) > left:
-            break
-        left = left if left is None else left - len(rounds)
-        for turn in rounds:
-            without = predict(_without(items, turn, known))
-            for edit in turn:
-                effect = float(base[edit.item, wanted[edit.item]] - without[edit.item, wanted[edit.item]])
-                found[edit.item].append(edit.reason._replace(effect=effect))
+    usual = _usual(items if nodes else _pooled(items), columns)
+    base, found = predict(items), {item: list[Reason]() for item in wanted}
+    edits = {item: _edits(items, item, columns, usual, known, labels, most) for item in wanted}
+    groups = _apart(items, list(wanted)) if nodes else [list(wanted)]
+    for other_edges, cost in ((False, 0.1), (True, 1.0)) if with_edges else ((False, 0.1),):
+        for group in groups:
+            asked = [[edit for edit in edits[item] if edit.changes_edges == other_edges] for item in group]
+            for turn in ([edit for edit in turn if edit] for turn in zip_longest(*asked)):
+                left = None if left is None else left - cost
+                if left is not None and left < 0:
+                    break
+                without = predict(_without(items, turn, known))
+                for edit in turn:
+                    effect = base[edit.item, wanted[edit.item]] - without[edit.item, wanted[edit.item]]
+                    found[edit.item].append(edit.reason._replace(effect=float(effect)))
     least = 1e-6 * float(np.abs(base).max(initial=1e-12))
-    return [sorted((r for r in found[int(row)] if abs(r.effect) > least), key=lambda r: -abs(r.effect)) for row in rows]
+    kept = ([reason for reason in reasons if abs(reason.effect) > least] for reasons in found.values())
+    return [sorted(reasons, key=lambda reason: -abs(reason.effect)) for reasons in kept]
 
 
 def _edits(
-    items: Any, row: int, columns: list[Column], usual: Array, known: Array | None, classes: Any, most: int
+    items: Any, row: int, columns: list[Column], usual: Array, known: Array | None, labels: Sequence[Any], most: int
 ) -> list[_Edit]:
     """What to take away from an item, one after the other."""
     graph, inside = (items, [row]) if isinstance(items, Data) else (items[row], slice(None))
@@ -189,10 +198,7 @@ def _edits(
     told = np.zeros(len(ids), bool) if known is None else labelled(torch.as_tensor(known)).numpy()
     near = near[np.lexsort((degree[near], ~told[near]))][:most]
     edits += [_Edit(Reason("neighbour", str(ids[u]), None, 0.0), row, other=int(u)) for u in near]
-    for u in near[told[near]]:
-        value: Any = known[u] if known is not None else None
-        label = classes[int(value)] if classes is not None and np.ndim(value) == 0 else np.asarray(value).tolist()
-        edits.append(_Edit(Reason("label", str(ids[u]), label, 0.0), row, other=int(u)))
+    edits += [_Edit(Reason("label", str(ids[u]), labels[u], 0.0), row, other=int(u)) for u in near[told[near]]]
     return edits
 
 
@@ -295,6 +301,7 @@ def shuffles(
     *,
     repeats: int = 3,
     seed: int = 0,
+    edges: bool = True,
 ) -> Iterator[Shuffled]:
     """``[rows, outputs]`` of some items with their places in the graph shuffled, and with one column shuffled.
 
@@ -310,6 +317,7 @@ def shuffles(
         columns: Of the attributes; with several, all of them together come first.
         repeats: Permutations of each.
         seed: Of the permutations.
+        edges: Whether places are shuffled.
     """
     nodes = isinstance(items, Data)
     subject = items if nodes else [items[row] for row in rows]
@@ -318,7 +326,7 @@ def shuffles(
         found = [predict(change(np.random.default_rng([seed, number]))) for number in range(repeats)]
         return [each[rows] for each in found] if nodes else found
 
-    for kind in ("structure", "neighbours"):
+    for kind in ("structure", "neighbours") if edges else ():
         moved = _moved if nodes else _rewired
         yield Shuffled(kind, kind, outputs(lambda g, kind=kind, moved=moved: moved(subject, rows, kind, g)))  # type: ignore[misc]
     every = [slot for column in columns for slot in column.slots]
@@ -341,6 +349,7 @@ def _moved(data: Data, rows: Array, kind: str, generator: np.random.Generator) -
         place[some] = np.roll(some, 1)
     moved = copy.copy(data)
     moved.edge_index = torch.from_numpy(place).to(data.edge_index.device)[data.edge_index]
+    moved.nodes_moved = data.edge_index, place  # structural features need not be computed again
     return moved
 
 

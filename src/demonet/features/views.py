@@ -25,6 +25,7 @@ from torch_geometric.data import Data
 from demonet.data.ids import Numbering, make_ids
 from demonet.data.rows import Rows, to_rows
 from demonet.degree.count import count_degree
+from demonet.degree.keep import Memo
 from demonet.errors import DemonetError
 from demonet.features.attributes import document_weights, matrix_kind, term_rows
 from demonet.features.graph import GraphUnion, neighbour_mean, simple_adjacency, sum_rows
@@ -48,6 +49,7 @@ _SEEDED: dict[str, Any] = (
 )  # of its restarts; SciPy has it since 1.17
 FEW_COLUMNS = 64  # attributes up to which their mean and deviation describe a graph
 SHARED_IDS, SHARED_EDGES = 0.25, 0.25  # from which on a graph is the fitted one, changed
+_LAST: Memo[Float] = Memo()  # structural features of the last graph, for the same edges with other attributes
 SHORT = 1e-9  # rows of eigenvectors that are shorter are zero up to rounding
 
 
@@ -132,6 +134,16 @@ class NodeView:
         """``[n, columns]`` the mean of ``own`` over neighbours, brought to unit length for words."""
         mean = neighbour_mean(self.adjacency, self.own)
         return normalize(mean) if self.facts["attributes"] == "counts" else mean
+
+    @cached_property
+    def description(self) -> Float:
+        """``[n, columns]`` structural features beside attributes, own and of neighbours; of wide ones, projections."""
+        if not self.facts["attributes"]:
+            return self.structure
+        axes = self.arrays.get("attributes.axes")
+        blocks = [rows if axes is None else rows @ axes for rows in (self.own, self.neighbours)]
+        dense = [rows if isinstance(rows, np.ndarray) else rows.toarray() for rows in blocks]
+        return np.hstack([self.structure, *dense])
 
     def diffused(self, restart: float) -> Float:
         r"""``[n, columns]`` attributes after ten steps of :math:`Z \leftarrow (1 - \rho) S Z + \rho X`, of unit length.
@@ -290,7 +302,18 @@ class NodeView:
     @cached_property
     def _raw_structure(self) -> Float:
         names = [name for group in self.facts["groups"] for name in GROUPS[group]]
-        return settled(Surroundings(self.adjacency).columns(names))
+        edges, place = self.data.get("nodes_moved") or (self.data.edge_index, slice(None))
+
+        def make() -> Float:
+            before = Data(edge_index=edges, num_nodes=self.num_items)
+            adjacency = self.adjacency if edges is self.data.edge_index else simple_adjacency(before)
+            return settled(Surroundings(adjacency).columns(names))
+
+        found = _LAST.get([edges], make, facts=(self.num_items, names))
+        assert found is not None
+        result = np.empty_like(found)
+        result[place] = found
+        return result
 
     def _raw_radial(self) -> Float:
         first = neighbour_mean(self.adjacency, radial(self.raw_log_degree, self.facts["largest"]))
@@ -419,6 +442,11 @@ class GraphView:
             second = self._sum(self._attributes**2) / size[:, None]
             columns += [mean, np.sqrt(np.maximum(second - mean**2, 0))]
         return np.column_stack(columns)
+
+    @property
+    def description(self) -> Float:
+        """``[graphs, columns]`` the logarithms of the descriptors."""
+        return np.sign(self.descriptors) * np.log1p(np.abs(self.descriptors))
 
     def _sum(self, value: Float) -> Float:
         return sum_rows(value, self.graph, self.num_items)

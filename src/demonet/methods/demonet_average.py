@@ -232,17 +232,20 @@ class NetworkAverage(Model):
 
     def _scores(self, view: View) -> list[torch.Tensor]:
         """``[items, outputs]`` of each network."""
-        features, found = self._features(), []
-        for number in range(self.settings.seeds):
-            model = self._model(0)
-            prefix = f"model.{number}."
-            state = {k[len(prefix) :]: torch.from_numpy(v) for k, v in self.arrays.items() if k.startswith(prefix)}
-            model.load_state_dict(state)
-            model.eval()
-            inputs = self._inputs(model, features, view)(None)
-            with torch.no_grad():
-                found.append(model(*inputs).double())
-        return found
+        return [self._run(view, number, "forward") for number in range(self.settings.seeds)]
+
+    def embed(self, view: View) -> Float:
+        """``[items, width]`` the input of the head, of the first network."""
+        return self._run(view, 0, "embed").numpy()
+
+    def _run(self, view: View, number: int, method: str) -> Any:
+        """What a method of one of the networks gives for all items, in double precision."""
+        model, prefix = self._model(0), f"model.{number}."
+        state = {k[len(prefix) :]: torch.from_numpy(v) for k, v in self.arrays.items() if k.startswith(prefix)}
+        model.load_state_dict(state)
+        inputs = self._inputs(model.eval(), self._features(), view)(None)
+        with torch.no_grad():
+            return getattr(model, method)(*inputs).double()
 
     def estimate(self, view: View, num_train: int) -> float:
         """Steps of training, most of which is products of all nodes with the matrices of a layer."""

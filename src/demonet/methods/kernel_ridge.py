@@ -28,6 +28,7 @@ from demonet.options import Effort
 NOISES = tuple(0.02 * 10 ** (2 * i / 6) for i in range(7))  # .02 to 2
 DUAL_ROWS, TUNING_ROWS = 3000, 1000  # training items that are fitted on, and that settings are chosen on, at most
 COARSE_ROWS, COARSE_TUNING = 1000, 400  # the same with the setting ``coarse``
+LANDMARKS, COMPONENTS = 500, 32  # fitted items whose kernel gives an embedding, and its columns
 OWN_COLUMNS = 256  # attributes up to which a kernel reads them
 LENGTHS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 DEGREE_LENGTH = 0.3  # of the degree term beside another one, in deviations of log-degree
@@ -129,6 +130,20 @@ class KernelRidge(Model):
         if self.facts["task"] == "classify":
             return np.exp(Link(*self.facts["link"]).log_probabilities(output))
         return LabelLink(*self.facts["link"]).probabilities(output) if self.facts["task"] == "multilabel" else output
+
+    def embed(self, view: View) -> Float:
+        r"""``[items, 32]`` the leading components of the kernel, :math:`k(v, L) \, U \Lambda^{-1/2}`.
+
+        L are at most 500 of the fitted items, and :math:`U \Lambda U^\top` is the kernel among them.
+        """
+        fitted, length = unpack(self.arrays, "rows."), [self.facts["length"]]
+        some = take(fitted, slice(None, None, -(-len(self.arrays["alpha"]) // LANDMARKS)))
+        values, vectors = np.linalg.eigh(next(self.grams(some, some, length)))
+        kept = np.flatnonzero(values > 1e-8 * values[-1])[::-1][:COMPONENTS]
+        axes = vectors[:, kept] * np.sign(vectors[np.abs(vectors[:, kept]).argmax(0), kept]) / np.sqrt(values[kept])
+        rows, step = self.rows(view), max(1, self.entries // len(axes))
+        blocks = [take(rows, slice(start, start + step)) for start in range(0, view.num_items, step)]
+        return np.concatenate([next(self.grams(block, some, length)) @ axes for block in blocks])
 
     def estimate(self, view: View, num_train: int) -> float:
         """Eigendecompositions of the tuning rows, and kernels with all items."""

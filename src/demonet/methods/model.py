@@ -190,6 +190,10 @@ class Model(Method):
         """
         return None
 
+    def embed(self, view: View) -> Float | None:
+        """``[items, width]`` how the fitted model describes items; None if it does not."""
+        return None
+
     def applies_to(self, view: View) -> bool:
         """Whether the fitted model can say something about a view."""
         return not self.knows_nodes or view.known is not None

@@ -26,8 +26,9 @@ from demonet.configfile import write_config
 from demonet.data.splits import Split
 from demonet.distributed.recipe import Lead
 from demonet.estimators import estimator_class
-from demonet.estimators.closed_form import EnsembleModel
+from demonet.estimators.closed_form import ClosedForm, EnsembleModel
 from demonet.estimators.core import Fitted, fit_checked
+from demonet.estimators.explain import has_other_edges
 from demonet.estimators.model_file import save_model
 from demonet.estimators.network import NetworkModel
 from demonet.options import Reading, Settings
@@ -48,6 +49,7 @@ from demonet.runs.folder import (
     lock_folder,
     open_folder,
 )
+from demonet.runs.importance import importance_facts, reason_facts
 from demonet.runs.plan import EFFORT, Plan, fitting_threads, make_plan
 from demonet.runs.progress import RunProgress, check_tensorboard, tensorboard_log
 from demonet.runs.run import Run, summarise
@@ -206,6 +208,14 @@ def _train_split(
             labelled = split.train.numel() + split.val.numel()
             effort = plan.settings.effort or EFFORT
             result["degree_effect"] = degree_facts(fitted.saved, effort, labelled, plan.settings.seed)
+        progress.step("measuring what matters")
+        judge, effort = (
+            fitted.judge or fitted.saved.model,
+            plan.settings.effort or ("quick" if plan.model == "network" else EFFORT),
+        )
+        seed, edges = plan.settings.seed, has_other_edges(fitted.saved)
+        result["importance"] = importance_facts(judge.outputs, inputs, split, plan.metric, effort, seed, edges=edges)
+        result["reasons"] = reason_facts(fitted.saved, inputs, outputs, plan.ranked_by, effort)
         save_model(folder.path(MODEL), fitted.saved)
     result.setdefault("seconds", round(time.monotonic() - start, 3))
     folder.save_split_result(number, result)
@@ -220,6 +230,7 @@ class _Outcome(NamedTuple):
     saved where it was fitted on training and validation items; None where it is the strict one. ``results`` are the
     outputs and embeddings of the saved model, where it is cheap to have both at once. ``inductive`` are the outputs by
     both rules with the weights for another graph, where an ensemble has members that know the nodes of this one.
+    ``judge`` is the model that was fitted on the training part alone, where it is not the saved one.
     """
 
     saved: Fitted
@@ -228,6 +239,7 @@ class _Outcome(NamedTuple):
     facts: dict[str, Any]
     results: tuple[Any, Any] | None = None
     inductive: dict[str, Any] | None = None
+    judge: ClosedForm | None = None
 
 
 def _written(outputs: Any) -> Any:
@@ -262,7 +274,8 @@ def _ensemble(plan: Plan, number: int, folder: RunFolder, progress: RunProgress)
     if ensemble.left_out:
         facts["inductive"] = {"left_out": ensemble.left_out}
     outputs = ensemble.strict_outputs, ensemble.fitted_outputs
-    return _Outcome(fitted, *outputs, facts, inductive=ensemble.inductive_outputs)
+    judge = fitted.model.strict() if ensemble.strict_members else None
+    return _Outcome(fitted, *outputs, facts, inductive=ensemble.inductive_outputs, judge=judge)
 
 
 def _machine(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) -> _Outcome:
@@ -272,7 +285,8 @@ def _machine(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) 
     strict = _fit(plan, number, split=replace(split, val=split.val[:0]))
     progress.message(f"{_label(plan, number)}: again, with the {split.val.numel():,} of the validation part")
     fitted, data = _fit(plan, number), plan.inputs.data
-    return _Outcome(fitted, strict.outputs(data), fitted.outputs(data), {})
+    assert isinstance(strict.model, ClosedForm)
+    return _Outcome(fitted, strict.outputs(data), fitted.outputs(data), {}, judge=strict.model)
 
 
 def _fit(plan: Plan, number: int, split: Split | None = None, **options: Any) -> Fitted:

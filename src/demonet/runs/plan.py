@@ -77,6 +77,17 @@ class Plan:
         return estimator_class(self.inputs.kind, self.inputs.task)(**options)
 
     @property
+    def ranked_by(self) -> int | None:
+        """The output that items are ranked by: the positive class, the rarer of two, or the only number; or None."""
+        names = list(map(str, self.inputs.names))
+        if self.positive is not None or len(names) == 1:
+            return 0 if self.positive is None else names.index(self.positive)
+        if self.inputs.task != "classify" or len(names) != 2:
+            return None
+        counts = torch.bincount(self.inputs.data.y[self.inputs.data.y >= 0], minlength=2)
+        return int(counts[1] <= counts[0])
+
+    @property
     def request(self) -> dict[str, Any]:
         """What identifies this run: every setting, and the checksums of its files."""
         settings = vars(self.settings) | {"device": self.settings.uses, "split": None, "model": self.model}
