@@ -365,7 +365,7 @@ def _build(
         featured = _features(features, labels, listing, numbering, nodes, files, given)
     for given_by_id in (labelled, featured):
         if given_by_id is not None:
-            numbering = _add_unknown(given_by_id, numbering, options.add_isolated)
+            numbering = _add_unknown(given_by_id, numbering, add=options.add_isolated)
     if numbering.kind == "str":
         warn_of_forms(numbering.node_ids, "ids", file=listing.file)
     data = Data(num_nodes=numbering.node_ids.size, node_ids=as_attribute(numbering.node_ids))
@@ -512,25 +512,34 @@ def _file(name: str | Path, listing: Listing, argument: str) -> Path:
     return Path(name)
 
 
-def _add_unknown(given: Labels | FeatureRows, numbering: Numbering, add_isolated: bool) -> Numbering:
-    """Ids of labels or features that no edge has: an error, or new nodes at the end."""
+def _add_unknown(
+    given: Labels | FeatureRows,
+    numbering: Numbering,
+    problem: str = "id {name!r} is in no edge",
+    *,
+    add: bool | None = None,
+) -> Numbering:
+    """Ids of labels or features that no edge has: an error, or with ``add`` new items at the end."""
     unknown = np.flatnonzero(numbering.find(given.ids) < 0)
-    if unknown.size and not add_isolated:
-        row = int(unknown[0])
-        name = id_at(given.ids, row)
-        problem = f"id {name!r} is in no edge ({unknown.size} in total)"
-        advice: dict[str, Any] = {}
-        if row == 0 and given.table is not None and given.table.names is None:
-            advice["{id_column} reads the line as a header"] = {"id_column": name}
-        if (value := number_value(str(name))) is not None:
-            same = (str(known) for known in numbering.node_ids.tolist() if number_value(str(known)) == value)
-            for other in islice(same, 1):
-                problem += f", but {other!r} is"
-                advice["{ids} reads both as numbers"] = {"ids": "int"}
+    if not unknown.size:
+        return numbering
+    if add:
+        return numbering.extended(given.ids)
+    row = int(unknown[0])
+    name = id_at(given.ids, row)
+    problem = f"{problem.format(name=name)} ({unknown.size} in total)"
+    advice: dict[str, Any] = {}
+    if row == 0 and given.table is not None and given.table.names is None:
+        advice["{id_column} reads the line as a header"] = {"id_column": name}
+    if (value := number_value(str(name))) is not None:
+        same = (str(known) for known in numbering.node_ids.tolist() if number_value(str(known)) == value)
+        for other in islice(same, 1):
+            problem += f", but {other!r} is"
+            advice["{ids} reads both as numbers"] = {"ids": "int"}
+    if add is not None:
         advice["{add_isolated} adds them as isolated nodes"] = {"add_isolated": True}
-        hint = Hint("; ".join(advice), **{key: given for each in advice.values() for key, given in each.items()})
-        raise DemonetError(problem, **given.where(row), hint=hint)
-    return numbering.extended(given.ids) if unknown.size else numbering
+    hint = Hint("; ".join(advice), **{key: value for each in advice.values() for key, value in each.items()})
+    raise DemonetError(problem, **given.where(row), hint=hint or None)
 
 
 def _from_list(graphs: Iterable[Any], labels: Any, self_loops: SelfLoops, name: str) -> GraphSet:
@@ -562,7 +571,11 @@ def _collect(table: Table, labels: Any, options: ReadOptions, files: InputFiles)
     for numbering, what in ((graphs, "graphs"), (nodes, "ids")):
         if numbering.kind == "str":
             warn_of_forms(numbering.node_ids, what, file=table.file)
-    labelled = None if labels is None else _graph_labels(labels, graphs, files, options)
+    labelled = None
+    if labels is not None:
+        listed = Listing(graph_ids, graph_ids, nodes=graphs.node_ids, file=table.file)
+        labelled = _labels(labels, listed, graphs, graphs.node_ids, files, options)
+        _add_unknown(labelled, graphs, "graph {name!r} has a label but no edge")
     y, class_names = encode_classes([None] * graphs.node_ids.size) if labelled is None else labelled.encode(graphs)
     pairs = np.concatenate([graph_of * n + source_of, graph_of * n + target_of])
     distinct, numbers = np.unique(pairs, return_inverse=True)
@@ -579,18 +592,3 @@ def _collect(table: Table, labels: Any, options: ReadOptions, files: InputFiles)
         file=table.file,
         graph_ids=graphs.node_ids.tolist(),
     )
-
-
-def _graph_labels(labels: Any, graphs: Numbering, files: InputFiles, options: ReadOptions) -> Labels:
-    if hasattr(labels, "items"):
-        labelled = from_mapping(labels)
-    else:
-        path = Path(labels)
-        table = _open_by_id(files.read(path), path, graphs, options.id_column, options.label_column)
-        labelled = Labels.read(table, graphs, options)
-    unknown = np.flatnonzero(graphs.find(labelled.ids) < 0)
-    if unknown.size:
-        row = int(unknown[0])
-        problem = f"graph {id_at(labelled.ids, row)!r} has a label but no edge ({unknown.size} in total)"
-        raise DemonetError(problem, **labelled.where(row))
-    return labelled
