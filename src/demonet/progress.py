@@ -97,11 +97,12 @@ def candidate_line(row: Candidate) -> str:
     >>> from demonet.ensemble import Candidate
     >>> row = Candidate("linear", "linear", "fitted", loss=0.5, metric="accuracy", score=0.8125, seconds=1.23)
     >>> candidate_line(row)
-    'linear: accuracy 0.8125, loss 0.500, 1.2 s'
+    'linear: accuracy 0.812, loss 0.500, 1.2 s'
     >>> candidate_line(Candidate("network", "network", "skipped", "about 90 s would exceed the time limit"))
     'network: skipped, about 90 s would exceed the time limit'
     """
     if row.loss is None:
         return f"{row.name}: {row.status}, {row.reason}"
-    score = "" if row.score is None else f"{METRICS[row.metric].title} {row.score:.4g}, "
-    return f"{row.name}: {score}loss {row.loss:.3f}, {row.seconds:.1f} s"
+    score = "" if row.score is None else f"{row.score:,.0f}" if abs(row.score) >= 1000 else f"{row.score:.3f}"
+    told = f"{METRICS[row.metric].title} {score}, " if score else ""
+    return f"{row.name}: {told}loss {row.loss:.3f}, {row.seconds:.1f} s"

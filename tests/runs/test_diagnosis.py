@@ -27,8 +27,8 @@ def test_macro_f1_is_no_mean_over_items():
 
 @pytest.mark.parametrize("metric", ["accuracy", "log-loss"])
 def test_intervals_are_those_of_the_metric_itself(metric, monkeypatch):
-    found = diagnosis._gain({"worse": WORSE}, BETTER, Y, METRICS[metric])
+    found = diagnosis._gain({"worse": WORSE}, BETTER, Y, METRICS[metric], "classify")
     monkeypatch.setattr(diagnosis, "_of_items", lambda *given: None)
-    slow = diagnosis._gain({"worse": WORSE}, BETTER, Y, METRICS[metric])
+    slow = diagnosis._gain({"worse": WORSE}, BETTER, Y, METRICS[metric], "classify")
     assert found["interval"] == pytest.approx(slow["interval"], rel=1e-9)
     assert found["interval"][0] <= found["difference"] <= found["interval"][1]

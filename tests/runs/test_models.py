@@ -153,36 +153,37 @@ def test_the_metric_chooses_weights_and_is_shown(problem, few):
     assert run.metrics["floors"]["majority"] < 0.3  # macro F1 of one class among three
 
 
-def test_numbers_and_tables_are_left_to_the_models_that_predict_them(problem):
+@pytest.mark.parametrize(("labels", "metric"), [("scores.csv", "rmse"), ("tags.csv", "average-precision")])
+def test_numbers_and_several_labels_have_the_whole_ensemble(problem, few, labels, metric):
     told = Told()
-    run = fit_run("edges.csv", "scores.csv", out="run", page=page, progress=told)
-    assert run.model == "kernel"
-    assert any(line.startswith("model: kernel") and "model='network'" in line for line in told.lines)
+    run = fit_run("edges.csv", labels, out="run", settings=AUTO, page=page, progress=told)
     metrics = run.metrics
-    assert (metrics["rule"], metrics["metric"]) == ("refit", "rmse")
+    assert (run.model, metrics["rule"], metrics["metric"], metrics["effort"]) == ("auto", "refit", metric, "quick")
+    assert {row["metric"] for row in metrics["candidates"]} == {metric}
+    assert sum(row["weight"] for row in metrics["candidates"]) == pytest.approx(1)
     assert metrics["strict"]["test_metric"] != metrics["refit"]["test_metric"]
-    assert metrics["degree_effect"]["regression"] is True
-    np.testing.assert_array_equal(predict_run("run", "edges.csv")[2], run.outputs)
-    told = Told()
-    run = fit_run("edges.csv", "tags.csv", out="tags", settings=Settings(epochs=2), page=page, progress=told)
-    assert (run.model, run.metrics["rule"], run.metrics["refit"]) == ("network", "strict", None)
-    assert run.metrics["floors"] == run.metrics["strict"]["floors"]
+    assert "gain" in metrics["degree_effect"]
+    np.testing.assert_allclose(predict_run("run", "edges.csv")[2], run.outputs, rtol=1e-6)
+    if metric == "rmse":
+        with pytest.raises(Killed):
+            fit_run("edges.csv", labels, out="again", settings=AUTO, progress=Told(("fit", 1)))
+        again = fit_run("edges.csv", labels, out="again", settings=AUTO, resume=True)
+        np.testing.assert_array_equal(again.outputs, run.outputs)
 
 
 @pytest.mark.parametrize(
-    ("given", "task", "columns", "model", "names"),
+    ("given", "task", "model", "names"),
     [
-        ({}, "classify", 1, "auto", ["model='network'"]),
-        ({"epochs": 3}, "classify", 1, "network", ["epochs=3", "model='auto'"]),
-        ({"preset": "paper"}, "regress", 1, "network", ["preset='paper'"]),
-        ({}, "regress", 1, "kernel", ["auto", "model='network'"]),
-        ({"model": "auto"}, "regress", 2, "network", ["auto", "2"]),
-        ({}, "multilabel", 3, "network", ["auto", "3"]),
-        ({"model": "kernel"}, "classify", 1, "kernel", []),
+        ({}, "classify", "auto", ["model='network'"]),
+        ({"epochs": 3}, "classify", "network", ["epochs=3", "model='auto'"]),
+        ({"preset": "paper"}, "regress", "network", ["preset='paper'"]),
+        ({}, "regress", "auto", ["model='network'"]),
+        ({"effort": "quick"}, "multilabel", "auto", ["model='network'"]),
+        ({"model": "kernel"}, "regress", "kernel", []),
     ],
 )
-def test_the_model_is_chosen_and_said(given, task, columns, model, names):
-    chosen, line = decide_model(Settings(**given), task, columns)
+def test_the_model_is_chosen_and_said(given, task, model, names):
+    chosen, line = decide_model(Settings(**given), task)
     assert chosen == model
     assert line.startswith(f"model: {model}")
     assert [name for name in names if name not in line] == []
@@ -204,10 +205,8 @@ def test_options_that_exclude_each_other(given, match):
 
 
 def test_what_the_task_does_not_allow():
-    with pytest.raises(DemonetError, match=r"model: .*\b3\b.*model='network'"):
-        decide_model(Settings(model="kernel"), "multilabel", 3)
-    with pytest.raises(DemonetError, match=r"effort: .*'quick'.*'regress'"):
-        decide_model(Settings(effort="quick"), "regress", 1)
+    with pytest.raises(DemonetError, match=r"model: .*model='auto'"):
+        decide_model(Settings(model="kernel"), "multilabel")
 
 
 def test_floors_are_fitted_again_with_their_settings(problem):

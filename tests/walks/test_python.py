@@ -61,7 +61,8 @@ known = role.dropna()
 search.fit(list(known.index), list(known))
 DEMONetClassifier(graph=calls, attributes=people.assign(age=-people.age), model="kernel").fit(y=role)
 number = pd.Series(range(40), index=names, dtype=float)
-print("best", search.best_params_["scheme"], len(DEMONetRegressor(graph=calls).fit(y=number).predict(["u1"])))
+regressor = DEMONetRegressor(graph=calls, model="kernel").fit(y=number)
+print("best", search.best_params_["scheme"], len(regressor.predict(["u1"])))
 two = DEMONetClassifier(graph=calls, model="kernel").fit(names, [-1, 1] * 20)
 assert list(two.classes_) == [-1, 1], two.classes_
 """

@@ -138,7 +138,7 @@ class Fitting:
             self.clock.note(known.row.kind, (1 + self.folds) * known.row.estimate, known.row.seconds)
             self.clock.add(known.row.seconds)
             return known
-        machine = {"task": model.settings.task, **model.search} if isinstance(model, Kernel) else {}
+        machine = {"task": model.machine_task(self.labelled), **model.search} if isinstance(model, Kernel) else {}
         trial = Trial(Candidate(model.name, model.kind, machine=machine))
         with self._failures(trial):
             trial.row = replace(trial.row, estimate=model.estimate(self.view, len(self.labelled.train)))

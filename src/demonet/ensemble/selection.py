@@ -5,7 +5,8 @@ the average best. With few validation items its choice is mostly luck, so the we
 
 .. math:: w = \lambda \, w_{greedy} + (1 - \lambda) \, w_{equal}, \qquad \lambda = n_{val} / (n_{val} + 100)
 
-where equal weights go to the candidates that are not clearly worse than the best one.
+where equal weights go to the candidates that are not clearly worse than the best one; of classes, also to all that were
+taken.
 """
 
 from __future__ import annotations
@@ -88,5 +89,7 @@ def ensemble_weights(outputs: Float, y: Targets, task: Task = "classify", *, sco
     """
     greedy = greedy_weights(outputs, y, task, score=score)
     trust = len(y) / (len(y) + PRIOR_ITEMS)
-    kept = plausible(outputs, y, task) | (greedy > 0)
+    kept = plausible(outputs, y, task)
+    if task == "classify":  # elsewhere an equal share would make much of the little that a poor candidate adds
+        kept |= greedy > 0
     return trust * greedy + (1 - trust) * kept / kept.sum()

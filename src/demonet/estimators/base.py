@@ -30,7 +30,7 @@ from demonet.data.columns import Columns
 from demonet.data.splits import Split
 from demonet.ensemble import Progress as Candidate
 from demonet.errors import DemonetError, Hint
-from demonet.estimators.closed_form import check_parameters, choose_model
+from demonet.estimators.closed_form import check_parameters
 from demonet.estimators.core import Fitted, Items, plain, two_nodes
 from demonet.estimators.model_file import load_model, save_model
 from demonet.estimators.network import NetworkModel
@@ -73,6 +73,8 @@ class DEMONetEstimator(_FittedAttributes, BaseEstimator):
     _items: ClassVar[str]  # "nodes" or "graphs"
 
     model: str = "auto"
+    effort: str = "standard"
+    time_limit: float | None = None
     preset: str = "strong"
     scheme: str | None = None
     features: str | None = None
@@ -334,8 +336,7 @@ class DEMONetEstimator(_FittedAttributes, BaseEstimator):
                 given["class_weight"] = dict(map(tuple, weights))
             estimator = cls(**given)
             estimator._check_parameters()
-            auto = (choose_model(fitted.objective.task, 1), "network")
-            if fitted.model.name not in (auto if estimator.model == "auto" else (estimator.model,)):
+            if fitted.model.name != estimator.model:
                 raise DemonetError(f"a model of kind {fitted.model.name!r} with model={estimator.model!r}")
         except (TypeError, ValueError) as error:
             raise DemonetError(f"does not hold a model: {error}", file=path) from None

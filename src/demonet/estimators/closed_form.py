@@ -8,7 +8,6 @@ members again with these.
 from __future__ import annotations
 
 import copy
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -24,8 +23,9 @@ from demonet.checks import labelled
 from demonet.closedform import DegreeEffect, KernelMachine
 from demonet.data.splits import Split
 from demonet.ensemble import Candidate, Ensemble, Progress
-from demonet.errors import DemonetError, DemonetWarning
+from demonet.errors import DemonetError
 from demonet.estimators.targets import Array, Targets
+from demonet.train.metrics import Task
 
 NETWORK_ONLY: tuple[str, ...] = ("preset", "scheme", "features", "hidden", "lr", "epochs", "patience", "class_weight")
 NETWORK_ONLY += ("loss", "batch_size", "neighbours")
@@ -46,8 +46,9 @@ class Problem:
 
     Attributes:
         items: A graph whose nodes have targets, or graphs that have.
-        y: ``[items]`` class numbers, -1 for unlabelled; or ``[items, 1]`` numbers, NaN for unknown.
+        y: ``[items]`` class numbers, -1 for unlabelled; or ``[items, columns]`` labels or numbers, NaN for unknown.
         split: Training and validation items.
+        task: What the targets are.
         seed: Of everything random.
         device: Where kernel machines and networks are fitted.
         effort, time_limit, metric, positive, checkpoint, on_candidate: See :meth:`demonet.ensemble.Ensemble.fit`.
@@ -56,6 +57,7 @@ class Problem:
     items: Any
     y: Tensor
     split: Split
+    task: Task = "classify"
     seed: int = 0
     device: str = "cpu"
     effort: Any = "standard"
@@ -83,7 +85,7 @@ class ClosedForm(ABC):
 
     @abstractmethod
     def outputs(self, items: Any, rows: Array | None = None) -> Array:
-        """``[items, classes]`` probabilities, or ``[items, 1]`` values."""
+        """``[items, outputs]`` probabilities, or values."""
 
     @abstractmethod
     def embed(self, items: Any, rows: Array | None = None) -> Array:
@@ -139,7 +141,7 @@ class KernelModel(ClosedForm):
     @classmethod
     def fit(cls, problem: Problem) -> Self:
         """Choose settings, noise and link by leave-one-out, and solve."""
-        return cls(fit_machine(problem, "regression" if problem.y.is_floating_point() else "auto"))
+        return cls(fit_machine(problem, "regression" if problem.task == "regress" else "auto"))
 
     @property
     def _regression(self) -> bool:
@@ -148,19 +150,19 @@ class KernelModel(ClosedForm):
     def outputs(self, items: Any, rows: Array | None = None) -> Array:
         """Probabilities, or values in the units of ``y``."""
         if self._regression:
-            return self.machine.predict(items, rows)[:, None]
+            return self.machine.values(self.machine.decision_function(items, rows))
         return self.machine.predict_proba(items, rows)
 
     def embed(self, items: Any, rows: Array | None = None) -> Array:
-        """The decision function: a column a class, or one for ordered classes and for numbers."""
+        """The decision function: a column a class or number, or one for ordered classes."""
         return self.machine.decision_function(items, rows).astype(np.float32)
 
     def shares(self, items: Any, rows: Array | None = None) -> dict[str, Array]:
         """The decision function term by term; of a regression in the units of ``y``, the mean in ``constant``."""
         found = self.machine.shares(items, rows)
         if self._regression:
-            found = {name: self.machine.deviation_ * part for name, part in found.items()}
-            found["constant"] = np.asarray(found.get("constant", 0.0)) + self.machine.mean_
+            found = {name: np.asarray(self.machine.deviation_) * part for name, part in found.items()}
+            found["constant"] = np.asarray(found.get("constant", 0.0)) + np.asarray(self.machine.mean_)
         return found
 
     def degree_effect(self, seed: int) -> DegreeEffect:
@@ -195,7 +197,7 @@ class EnsembleModel(ClosedForm):
         options = {name: getattr(problem, name) for name in (*AUTO_ONLY, "metric", "positive", "device", "checkpoint")}
         options["on_progress"] = problem.on_candidate
         items = _with_labels(problem.items, problem.y)
-        ensemble = Ensemble.fit(items, problem.split, seed=problem.seed, **options)
+        ensemble = Ensemble.fit(items, problem.split, task=problem.task, seed=problem.seed, **options)
         return cls(ensemble, replace(problem, on_candidate=None, checkpoint=None))
 
     @property
@@ -223,7 +225,7 @@ class EnsembleModel(ClosedForm):
         return self.ensemble.known_targets(items)
 
     def outputs(self, items: Any, rows: Array | None = None) -> Array:
-        """Averaged probabilities."""
+        """Averaged probabilities or values."""
         found = self.ensemble.outputs(items)
         return found if rows is None else found[rows]
 
@@ -278,13 +280,13 @@ class EnsembleModel(ClosedForm):
 
 
 def fit_machine(problem: Problem, task: Any, **options: Any) -> KernelMachine:
-    """A machine for one of its tasks, fitted on training and validation items together."""
+    """A machine for one of its tasks, fitted on training and validation items together; unknown entries as means."""
     rows = problem.rows
     y = problem.y.numpy()[rows]
-    if y.ndim == 2 and y.shape[1] > 1:
-        raise DemonetError(f"y has {y.shape[1]} columns, a kernel machine predicts one", hint="fit one model a column")
+    if y.ndim == 2:
+        y = np.where(np.isnan(y), np.nanmean(y, 0), y)
     machine = KernelMachine(task, device=problem.device, seed=problem.seed, **options)
-    return machine.fit(problem.items, rows, y.reshape(len(rows)))
+    return machine.fit(problem.items, rows, y)
 
 
 MODELS: Mapping[str, type[ClosedForm]] = {model.name: model for model in (KernelModel, EnsembleModel)}
@@ -299,7 +301,7 @@ def check_parameters(model: str, given: Mapping[str, Any], defaults: Mapping[str
         defaults: Those of its class.
     """
     unread = (*(() if model == "auto" else AUTO_ONLY), *(() if model == "network" else NETWORK_ONLY))
-    unread += ("metric", "positive") if model == "kernel" or (model == "auto" and "loss" in given) else ()
+    unread += ("metric", "positive") if model == "kernel" else ()
     for name in unread:
         if name in given and given[name] is not defaults[name] and given[name] != defaults[name]:
             raise DemonetError(
@@ -309,31 +311,9 @@ def check_parameters(model: str, given: Mapping[str, Any], defaults: Mapping[str
 
 
 def check_targets(model: str, targets: Targets) -> None:
-    """Refuse tables of labels."""
-    if targets.objective.task == "multilabel":
-        raise DemonetError(f"y is a table of labels, model={model!r} predicts one class", hint='use model="network"')
-
-
-def choose_model(task: str, columns: int) -> str:
-    """What ``model="auto"`` fits: an ensemble for classes, a kernel machine for one number, a network for tables.
-
-    On generated graphs, the kernel machine had the higher R² for a number in 8 of 10 cases, and a network never had a
-    higher one for graphs.
-    """
-    if task == "classify":
-        return "auto"
-    return "kernel" if task == "regress" and columns == 1 else "network"
-
-
-def model_for(model: str, targets: Targets) -> str:
-    """The model that is fitted; that ``"auto"`` trains a network for a table is said in a warning."""
-    if model != "auto":
-        return model
-    chosen = choose_model(targets.objective.task, 1 if targets.y.dim() == 1 else targets.y.size(1))
-    if chosen == "network":
-        problem = f"y is a table of {targets.y.size(1)} columns, for which model='auto' trains a network"
-        warnings.warn(DemonetWarning(problem, hint='model="network" does so without this warning'), stacklevel=5)
-    return chosen
+    """Refuse tables of labels for a kernel machine."""
+    if model == "kernel" and targets.objective.task == "multilabel":
+        raise DemonetError(f"y is a table of labels, model={model!r} predicts one class", hint='use model="auto"')
 
 
 def everything(y: Tensor, seed: int) -> Split:
@@ -343,12 +323,12 @@ def everything(y: Tensor, seed: int) -> Split:
 
 
 def _with_labels(items: Any, y: Tensor) -> Any:
-    """Shallow copies with class numbers in ``y``."""
+    """Shallow copies with encoded targets in ``y``."""
     if isinstance(items, Data):
         labelled_graph = Data(**items.to_dict())
         labelled_graph.y = y
         return labelled_graph
     graphs = [Data(**graph.to_dict()) for graph in items]
     for graph, target in zip(graphs, y, strict=True):
-        graph.y = target.view(1)
+        graph.y = target.view(1, *target.shape)
     return graphs

@@ -33,7 +33,6 @@ from demonet.estimators.closed_form import (
     Problem,
     check_targets,
     everything,
-    model_for,
 )
 from demonet.estimators.network import NetworkModel
 from demonet.estimators.targets import Array, Targets
@@ -167,9 +166,8 @@ def fit_checked(
         check_split(split, y)
     names = None if task.task == "regress" else np.asarray(classes)
     targets = Targets(y, estimator._objective(y, names), names)
-    kind, seed = model_for(estimator.model, targets), estimator._seed()
-    if kind != "network":
-        check_targets(kind, targets)
+    kind, seed = estimator.model, estimator._seed()
+    check_targets(kind, targets)
     if split is None:
         share = estimator.validation_fraction
         split = everything(y, seed) if kind == "kernel" else hold_out(y, share, seed)
@@ -254,13 +252,14 @@ def _fit_closed_form(
             items,
             targets.y,
             split,
+            task=targets.objective.task,
             seed=seed,
             device=str(estimator._device()),
             metric=estimator.metric,
             positive=getattr(targets.objective, "positive", None),
             checkpoint=checkpoint,
             on_candidate=callback,
-            **{name: plain(getattr(estimator, name)) for name in AUTO_ONLY if hasattr(estimator, name)},
+            **{name: plain(getattr(estimator, name)) for name in AUTO_ONLY},
         )
         return MODELS[kind].fit(problem)
 

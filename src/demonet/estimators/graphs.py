@@ -166,9 +166,9 @@ class DEMONetGraphClassifier(Classification, GraphEstimator):
     Args:
         attributes: Names of node attributes of NetworkX graphs, or ``"all"`` of them, which are then treated as a table
             is; they are not read unless named. A PyG Data has its attributes in ``x``.
-        model: ``"auto"``: several models, weighted on held-out items and fitted again on all labelled ones; for tables
-            of labels a network, with a warning. ``"kernel"``: the closed form of DEMO-Net, the degree-specific kernel
-            machine, in seconds. ``"network"``: a DEMO-Net, trained. Only a network reads the parameters from ``preset``
+        model: ``"auto"``: several models, weighted on held-out items and fitted again on all labelled ones.
+            ``"kernel"``: the closed form of DEMO-Net, the degree-specific kernel machine, in seconds; not for tables of
+            labels. ``"network"``: a DEMO-Net, trained. Only a network reads the parameters from ``preset``
             to ``patience``, and ``class_weight``; with another model they are an error.
         effort: Of ``"auto"``: ``"quick"``, ``"standard"`` or ``"best"``.
         time_limit: Of ``"auto"``: seconds, a rough limit on the fit.
@@ -184,8 +184,8 @@ class DEMONetGraphClassifier(Classification, GraphEstimator):
         validation_fraction: Share of the labelled graphs that is held out for validation.
         metric: The validation metric that chooses the weights of ``"auto"`` or the epoch of a network: ``"accuracy"``,
             ``"balanced"``, ``"macro-f1"``, ``"auc"``, ``"average-precision"`` or ``"log-loss"``. By default
-            ``"auto"`` uses log-loss minus accuracy, a network of the preset ``"strong"`` its loss, and other presets
-            accuracy, or average precision for tables of labels.
+            ``"auto"`` uses log-loss minus accuracy (of tables of labels the log-loss), a network of the preset
+            ``"strong"`` its loss, and other presets accuracy, or average precision for tables of labels.
         positive: The positive one of two classes, for ``"average-precision"``; the rarer of the labelled ones if None,
             of equals the last.
         class_weight: None, ``"balanced"``, or a dict from class to weight: the weight of a graph of each class in the
@@ -202,8 +202,8 @@ class DEMONetGraphClassifier(Classification, GraphEstimator):
             if so, it is a warning that other graphs have none.
         model_: The network; for the other models a wrapper with a ``machine`` or an ``ensemble``.
         features_, preset_: The feature map and the configuration of a network.
-        candidates_: Of ``"auto"``: the table of candidates, each a dict with name, validation log-loss and accuracy
-            with intervals, weight, seconds, status and reason.
+        candidates_: Of ``"auto"``: the table of candidates, each a dict with name, loss and score (in ``metric``)
+            on validation, weight, seconds, status and reason.
         objective_: The objective; ``objective_.task`` is ``"classify"`` or ``"multilabel"``.
         history_: The learning curves of a network.
         split_: Training and validation graphs, by their index among the labelled graphs.
@@ -236,19 +236,19 @@ class DEMONetGraphRegressor(Regression, GraphEstimator):
 
     Args:
         attributes: See :class:`DEMONetGraphClassifier`.
-        model: ``"kernel"``: the degree-specific kernel machine, for one target column; ``"network"``; ``"auto"``: the
-            kernel machine for one column, a network (with a warning) for several. Only a network reads the parameters
-            from ``preset`` to ``patience``, ``metric`` and ``loss``.
+        model, effort, time_limit: See :class:`DEMONetGraphClassifier`. Only a network reads the parameters from
+            ``preset`` to ``patience``, and ``loss``.
         preset, scheme, features, hidden, lr, epochs, patience, validation_fraction: See
             :class:`DEMONetGraphClassifier`.
-        metric: The validation metric that chooses the epoch: ``"rmse"``, ``"mae"`` or ``"r2"``. If None, the loss in
-            the preset ``"strong"``, the root mean squared error in the others.
+        metric: The validation metric that chooses the weights of ``"auto"`` or the epoch of a network: ``"rmse"``,
+            ``"mae"`` or ``"r2"``. By default ``"auto"`` uses the squared error of standardised targets, a network of
+            the preset ``"strong"`` its loss, and other presets the root mean squared error.
         loss: ``"mse"`` or ``"mae"``: squared or absolute error.
         random_state, device, verbose: See :class:`DEMONetGraphClassifier`.
 
     >>> import networkx as nx
     >>> graphs = [nx.star_graph(n) for n in range(3, 13)]
-    >>> DEMONetGraphRegressor().fit(graphs, range(3, 13)).predict(graphs).shape
+    >>> DEMONetGraphRegressor(effort="quick").fit(graphs, range(3, 13)).predict(graphs).shape
     (10,)
     """
 

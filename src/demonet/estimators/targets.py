@@ -53,8 +53,6 @@ class Targets(NamedTuple):
 class Classification(ClassifierMixin):
     """Classes or tables of labels: the classifier's part of an estimator."""
 
-    effort: str = "standard"
-    time_limit: float | None = None
     metric: str | None = None
     positive: Any = None
     class_weight: str | dict[Any, float] | None = None

@@ -82,8 +82,12 @@ class Kernel(Model):
         """What a :class:`~demonet.closedform.KernelMachine` is told about the search."""
         return {"members": self.settings.members, "screen": self.settings.screen}
 
+    def machine_task(self, labelled: Labelled) -> Any:
+        """The task of a :class:`~demonet.closedform.KernelMachine` for the problem."""
+        return self.settings.task if labelled.task == "classify" else "regression"
+
     def _learn(self, view: View, labelled: Labelled) -> None:
-        task: Any = self.settings.task if labelled.task == "classify" else "regression"
+        task = self.machine_task(labelled)
         options: dict[str, Any] = {"dual": self.settings.dual, "seed": labelled.seed, "device": labelled.device}
         if self.chosen is not None:
             make = GraphSetting if isinstance(view, GraphView) else NodeSetting

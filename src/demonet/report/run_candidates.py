@@ -27,8 +27,9 @@ def candidates(run: Run, facts: RunFacts) -> list[Section]:
 
 
 def _numbers(run: Run, rows: list[dict[str, Any]]) -> Section:
-    loss, noted = run.metric.name != "log-loss", any(row["note"] for row in rows)
-    names = ["candidate", run.metric.title, "95 % interval", *(["log-loss"] if loss else []), "weight", "seconds"]
+    loss, noted = run.metric.name not in ("log-loss", "rmse"), any(row["note"] for row in rows)
+    title = "squared error" if run.task == "regress" else "log-loss"
+    names = ["candidate", run.metric.title, "95 % interval", *([title] if loss else []), "weight", "seconds"]
     columns = [Column(name, 1) if name == "seconds" else Column(name) for name in names]
     cells: list[list[Cell]] = [
         [

@@ -16,66 +16,65 @@ from demonet.estimators.closed_form import EnsembleModel
 from demonet.estimators.core import Fitted
 from demonet.runs.evaluate import interval_of, metric_range, shown
 from demonet.runs.inputs import Inputs
-from demonet.train.metrics import METRICS, Metric
+from demonet.train.metrics import METRICS, Metric, Task
 from demonet.train.objective import value_of
 
 RESAMPLES = 100  # of the bootstrap, for each candidate
+LOSSES = {"classify": "log-loss", "multilabel": "log-loss", "regress": "rmse"}  # what the weights are chosen by
 # Seconds that the diagnosis may take by the estimate of the kernel machine; it costs about two more fits.
 MOST_SECONDS = {"quick": 10.0, "standard": 60.0, "best": 600.0}
 MOST_COLUMNS = 3  # attributes for each target that residuals are told by
 MOST_ITEMS = 4000  # labelled items up to which a kernel machine alone is diagnosed
 
 
-def candidate_facts(
-    ensemble: Ensemble, table: list[dict[str, Any]], y: NDArray[np.int64], metric: Metric
-) -> dict[str, Any]:
+def candidate_facts(ensemble: Ensemble, table: list[dict[str, Any]], y: NDArray[Any], metric: Metric) -> dict[str, Any]:
     """``candidates``, ``gain`` and ``judged`` of ``metrics.json``.
 
     A candidate's ``score`` and ``interval`` are in the metric of the run, on the items that the weights were chosen on:
     ``judged`` says how many, and whether by ``"validation"`` or by ``"cross-validation"``. The weights were chosen
-    there, so the ``gain`` of the average over the best candidate, in that metric and in log-loss, flatters.
+    there, so the ``gain`` of the average over the best candidate, in that metric and in the loss, flatters.
 
     Args:
         ensemble: Fitted, not loaded.
         table: Its candidates, as the estimator lists them.
-        y: ``[items]`` classes.
+        y: The targets of all items.
         metric: The metric of the run.
     """
     assert ensemble.judged is not None
     assert ensemble.judged_items is not None
-    judged, y = ensemble.judged, y[ensemble.judged_items]
-    scores = {name: value_of(metric, "classify", y, rows) for name, rows in judged.items()}
+    judged, y, task = ensemble.judged, y[ensemble.judged_items], ensemble.objective.task
+    scores = {name: value_of(metric, task, y, rows) for name, rows in judged.items()}
     rows = []
     for row in table:
         known = row["name"] in judged
-        interval = interval_of(metric, "classify", y, judged[row["name"]], RESAMPLES) if known else None
+        interval = interval_of(metric, task, y, judged[row["name"]], RESAMPLES) if known else None
         rows.append({**row, "score": scores.get(row["name"]), "interval": interval})
     weight = {row["name"]: row["weight"] for row in table}
     average = np.tensordot([weight[name] for name in judged], np.stack(list(judged.values())), 1)
     return {
         "candidates": rows,
-        "gain": {each.name: _gain(judged, average, y, each) for each in (metric, METRICS["log-loss"])},
+        "gain": {each.name: _gain(judged, average, y, each, task) for each in (metric, METRICS[LOSSES[task]])},
         "judged": {"items": len(y), "by": "cross-validation" if ensemble.folds else "validation"},
     }
 
 
-def _gain(judged: dict[str, Any], average: Any, y: Any, metric: Metric) -> dict[str, Any] | None:
+def _gain(judged: dict[str, Any], average: Any, y: Any, metric: Metric, task: Task) -> dict[str, Any] | None:
     """The average beside the best candidate; the difference is above 0 where the average is better."""
     sign = 1 if metric.larger_is_better else -1
-    scores = {name: value_of(metric, "classify", y, rows) for name, rows in judged.items()}
+    scores = {name: value_of(metric, task, y, rows) for name, rows in judged.items()}
     known = {name: score for name, score in scores.items() if score is not None}
-    whole = value_of(metric, "classify", y, average)
+    whole = value_of(metric, task, y, average)
     if not known or whole is None:
         return None
     best = max(known, key=lambda name: sign * known[name])
-    each = [_of_items(metric.name, outputs, y) for outputs in (average, judged[best])]
+    each = [_of_items(metric.name, outputs, y) if y.ndim == 1 else None for outputs in (average, judged[best])]
     generator, differences = np.random.default_rng(0), []
     for _ in range(2 * RESAMPLES):
         rows = generator.integers(0, len(y), len(y))
         if each[0] is not None and each[1] is not None:
             differences.append(sign * float((each[0] - each[1])[rows].mean()))
             continue
-        pair = [value_of(metric, "classify", y[rows], outputs[rows]) for outputs in (average, judged[best])]
+        pair = [value_of(metric, task, y[rows], outputs[rows]) for outputs in (average, judged[best])]
         if None not in pair:
             differences.append(sign * (pair[0] - pair[1]))  # type: ignore[operator]
     low, high = metric_range(metric)
@@ -144,7 +143,7 @@ def degree_facts(fitted: Fitted, effort: str, items: int, seed: int) -> dict[str
         items: Labelled items that it was fitted on.
         seed: Of the shuffled degrees.
     """
-    model, advice = fitted.model, "DEMONetClassifier(model='kernel') and degree_effect() measure it"
+    model, advice = fitted.model, f"{fitted.estimator}(model='kernel') and degree_effect() measure it"
     if isinstance(model, EnsembleModel):
         row = model.machine_row()
         if row is None:

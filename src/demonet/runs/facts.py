@@ -399,7 +399,7 @@ def _gain(run: Run) -> str:
         apart = bounds and any(round(bound, 3) for bound in bounds)
         within = f", 95 % interval {signed(bounds[0])} to {signed(bounds[1])}" if apart else ""
         verb = "better" if gain["difference"] > 0 else "worse"
-        size = f"{abs(gain['difference']):.3f} {verb}" if round(gain["difference"], 3) else "level"
+        size = f"{shown(abs(gain['difference']))} {verb}" if round(gain["difference"], 3) else "level"
         told.append(
             f"{run.metric.title if metric == run.metric.name else METRICS[metric].title} "
             f"{shown(gain['ensemble_score'])}, where the best candidate, {gain['best']}, has "

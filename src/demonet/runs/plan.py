@@ -18,10 +18,9 @@ from demonet.data.splits import Split, fractions
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.estimators import estimator_class
 from demonet.estimators.base import DEMONetEstimator
-from demonet.estimators.closed_form import choose_model
 from demonet.estimators.targets import WEIGHTED
 from demonet.features.blocks import one_hot_is_dense
-from demonet.options import AUTO_OPTIONS, Effort, Reading, Settings
+from demonet.options import Effort, Reading, Settings
 from demonet.runs.inputs import Inputs, read_inputs
 from demonet.runs.targets import with_targets
 from demonet.train.metrics import METRICS, Metric, Task, metrics_for, positive_class
@@ -131,7 +130,7 @@ def make_plan(edges: str, labels: str | None, features: str | None, reading: Rea
     splits = _splits(inputs, settings, checksums)
     weighted = WEIGHTED if settings.class_weight is not None else None
     metric = settings.metric or weighted or OBJECTIVES[inputs.task].default_metric
-    model = decide_model(settings, inputs.task, 1 if inputs.task == "classify" else len(inputs.names))
+    model = decide_model(settings, inputs.task)
     measured = _with_positive(METRICS[metric], inputs, settings.positive)
     return Plan(inputs, reading, settings, splits, epochs, checksums, *measured, decision, *model)
 
@@ -255,19 +254,15 @@ def epoch_limit(epochs: int, edges: int, features: int = 0) -> int:
     return min(epochs, max(50, WORK // max(edges + features // FEATURES_PER_EDGE, 1)))
 
 
-def decide_model(settings: Settings, task: Task, columns: int) -> tuple[str, Hint]:
+def decide_model(settings: Settings, task: Task) -> tuple[str, Hint]:
     """``"auto"``, ``"kernel"`` or ``"network"``, and a line that says which and why.
 
-    ``"auto"`` predicts classes. For one number it gives way to ``"kernel"``, for several columns of labels or numbers
-    to ``"network"``. Without a model, an option that only networks read chooses ``"network"``.
+    Without a model, an option that only networks read chooses ``"network"``.
 
     Args:
         settings: What was asked for.
         task: What is predicted.
-        columns: Of the targets.
     """
-    what = {"classify": "classes", "multilabel": "labels", "regress": "numbers"}[task]
-    chosen = choose_model(task, columns)
     given = settings.for_networks
     if settings.model is None and given:
         name = next(iter(given))
@@ -275,26 +270,13 @@ def decide_model(settings: Settings, task: Task, columns: int) -> tuple[str, Hin
             "model: network ({" + name + "} is read by networks alone; {model} takes several kinds of models)",
             **{name: given[name], "model": "auto"},
         )
-    if settings.model == "kernel" and columns > 1:
-        problem = f"'kernel' predicts one class or number, the labels have {columns} columns"
-        raise DemonetError(problem, argument="model", hint=Hint("use {model}", model="network"))
+    if settings.model == "kernel" and task == "multilabel":
+        problem = "'kernel' predicts one class or numbers, not several labels"
+        raise DemonetError(problem, argument="model", hint=Hint("use {model}", model="auto"))
     if settings.model not in (None, "auto"):
         return str(settings.model), Hint(f"model: {settings.model}")
-    if chosen == "auto":
-        line = "model: auto (several candidates, weighted by validation and fitted again; {model} trains one network)"
-        return "auto", Hint(line, model="network")
-    for name in AUTO_OPTIONS:
-        if getattr(settings, name) is not None:
-            problem = f"{getattr(settings, name)!r} does not fit the task {task!r}"
-            raise DemonetError(problem, argument=name, hint="only the model 'auto' reads it, which predicts classes")
-    if chosen == "kernel":
-        line = (
-            "model: kernel ('auto' predicts classes, a number is left to the kernel machine; {model} trains a network)"
-        )
-        return chosen, Hint(line, model="network")
-    return chosen, Hint(
-        f"model: network ('auto' predicts one class, {columns} columns of {what} are left to a network)"
-    )
+    line = "model: auto (several candidates, weighted by validation and fitted again; {model} trains one network)"
+    return "auto", Hint(line, model="network")
 
 
 def model_options(model: str, settings: Settings) -> dict[str, Any]:

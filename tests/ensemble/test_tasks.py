@@ -1,0 +1,166 @@
+"""Labels and numbers have the whole ensemble: the same answer twice, in any order, and near targets known by id."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from scipy.spatial import cKDTree
+from tests.golden.cases import graphs
+from torch_geometric.data import Data
+
+from demonet.data.splits import Split, fractions
+from demonet.ensemble import Ensemble
+from demonet.ensemble.selection import ensemble_weights, soften
+from demonet.errors import DemonetWarning
+from demonet.methods import Labelled
+from demonet.methods.boosted import BoostedTrees
+from demonet.methods.closed_form import Kernel
+from demonet.methods.propagation import Propagation
+from demonet.methods.wl_models import WLForest, WLKernel
+
+N = 160
+
+
+def places(task: str, named: bool = True) -> Data:
+    """Nodes joined to the nearest in a plane; a target follows the place, another an attribute; some are unknown."""
+    random = np.random.default_rng(0)
+    place, x = random.random((N, 2)), random.normal(size=(N, 3))
+    near = cKDTree(place).query(place, 6)[1][:, 1:]
+    ends = np.stack([np.repeat(np.arange(N), 5), near.ravel()])
+    edges = np.unique(np.concatenate([ends, ends[::-1]], 1), axis=1)
+    y = np.stack([1e5 * np.sin(6 * place[:, 0]) + 1e3 * random.normal(size=N), x[:, 0] + 7], 1)
+    y = (y > np.median(y, 0)).astype(float) if task == "multilabel" else y
+    y[::9, 1] = np.nan
+    data = Data(x=torch.from_numpy(x).float(), edge_index=torch.from_numpy(edges), num_nodes=N, y=torch.from_numpy(y))
+    if named:
+        data.node_ids = [f"n{number}" for number in range(N)]
+    return data
+
+
+def split_of(count: int) -> Split:
+    return fractions(torch.zeros(count, dtype=torch.int64), (0.5, 0.25, 0.25), 0)
+
+
+@cache
+def fitted(task: str) -> tuple[Data, Split, Ensemble]:
+    data, split = places(task), split_of(N)
+    return data, split, Ensemble.fit(data, split, task=task, effort="quick")
+
+
+def shuffled(data: Data, order: np.ndarray) -> Data:
+    place = torch.from_numpy(np.argsort(order))
+    ids = [data.node_ids[node] for node in order]
+    return Data(x=data.x[order], edge_index=place[data.edge_index], num_nodes=N, node_ids=ids)
+
+
+TASKS = pytest.mark.parametrize("task", ["regress", "multilabel"])
+
+
+@TASKS
+def test_the_same_answer_twice_loaded_and_in_any_order(task):
+    data, _, ensemble = fitted(task)
+    scale = np.abs(ensemble.fitted_outputs).max(0)
+    order = np.random.default_rng(1).permutation(N)
+    loaded = Ensemble.from_state(*ensemble.state())
+    assert loaded.objective == ensemble.objective
+    for model in (ensemble, loaded):
+        np.testing.assert_allclose(model.outputs(data) / scale, ensemble.fitted_outputs / scale, atol=1e-5)
+        found = model.outputs(shuffled(data, order))
+        np.testing.assert_allclose(found / scale, ensemble.fitted_outputs[order] / scale, atol=1e-4)
+        assert model.recognised == N
+
+
+@TASKS
+def test_what_is_near_and_what_is_an_attribute_are_both_learned(task):
+    data, split, ensemble = fitted(task)
+    test, y = split.test.numpy(), data.y.numpy()
+    assert {row.status for row in ensemble.candidates} == {"fitted"}
+    assert {"propagation", "boosted-trees", "linear", "machine"} <= {row.name for row in ensemble.candidates}
+    for column in range(2):
+        known = test[~np.isnan(y[test, column])]
+        assert np.corrcoef(ensemble.strict_outputs[known, column], y[known, column])[0, 1] > 0.6
+    if task == "multilabel":
+        assert ensemble.fitted_outputs.min() > 0
+        assert ensemble.fitted_outputs.max() < 1
+
+
+@TASKS
+def test_known_targets_count_by_id_after_edges_have_changed(task):
+    data, split = places(task), split_of(N)
+    ensemble = Ensemble.fit(data, split, task=task, members=[Propagation()], refit=False)
+    kept = torch.from_numpy(np.random.default_rng(2).random(data.edge_index.size(1)) < 0.9)
+    train = split.train[:8]
+    arrivals = torch.stack([train, torch.full_like(train, N)])
+    later = Data(
+        x=torch.cat([data.x, data.x[:1]]),
+        edge_index=torch.cat([data.edge_index[:, kept], arrivals, arrivals.flip(0)], 1),
+        num_nodes=N + 1,
+        node_ids=[*data.node_ids, "new"],
+    )
+    found = ensemble.outputs(later)
+    assert ensemble.recognised == N
+    near, y = data.y[train, 0].numpy().mean(), data.y[split.train, 0].numpy()
+    assert abs(found[N, 0] - near) < 0.5 * y.std()
+    known = ensemble.known_targets(later)
+    np.testing.assert_allclose(known[split.train.numpy()], data.y[split.train].numpy(), rtol=1e-6)
+    assert np.isnan(known[N]).all()
+    later.known_targets = torch.from_numpy(known)
+    later.known_targets[train] = 0.0
+    moved = ensemble.outputs(later)
+    assert moved[N, 0] < found[N, 0] if near > 0 else moved[N, 0] > found[N, 0]
+
+
+@TASKS
+def test_graphs(task):
+    given = graphs(task) * 5
+    members = [
+        Kernel("machine", members=1, screen=60),
+        WLKernel(coarse=True),
+        WLForest(trees=9),
+        BoostedTrees(rounds=9),
+    ]
+    ensemble = Ensemble.fit(given[:140], task=task, members=members)
+    assert {row.status for row in ensemble.candidates} == {"fitted"}
+    loaded = Ensemble.from_state(*ensemble.state())
+    scale = np.abs(ensemble.fitted_outputs).max(0)
+    np.testing.assert_allclose(loaded.outputs(given[140:]) / scale, ensemble.outputs(given[140:]) / scale, atol=1e-6)
+    backwards = loaded.outputs(given[:140][::-1])[::-1]
+    np.testing.assert_allclose(backwards / scale, ensemble.fitted_outputs / scale, atol=1e-4)
+    assert loaded.predict(given[:3]).shape == ensemble.fitted_outputs[:3].shape
+
+
+def test_weights_of_numbers_minimise_the_squared_error():
+    random = np.random.default_rng(0)
+    y = random.normal(size=(400, 1))
+    outputs = np.stack([y + random.normal(size=y.shape), y + random.normal(size=y.shape), 0 * y + 9])
+    weights = ensemble_weights(outputs, y, "regress")
+    assert weights[2] == 0
+    assert weights[:2] == pytest.approx([0.5, 0.5], abs=0.15)
+    y[:200] = np.nan  # what is unknown does not count
+    known = ensemble_weights(outputs[:, 200:], y[200:], "regress")
+    assert np.abs(ensemble_weights(outputs, y, "regress") - known).max() < 0.2
+
+
+def test_softening_is_for_probabilities():
+    np.testing.assert_array_equal(soften(np.array([[0.0, 5.0]]), "regress"), [[0.0, 5.0]])
+    np.testing.assert_allclose(soften(np.array([[0.0, 1.0]]), "multilabel"), [[0.01, 0.99]])
+
+
+def test_classes_with_one_example_or_none_in_the_training_part():
+    data = places("regress", named=False)
+    y = (data.y[:, 0] > 0).long()
+    split = split_of(N)
+    y[split.train[0]], y[split.val[:2]], y[split.test[:3]] = 2, 3, 4
+    data.y = y
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", DemonetWarning)
+        ensemble = Ensemble.fit(data, split, effort="quick")
+    assert ensemble.fitted_outputs.shape == (N, 5)
+    assert {row.status for row in ensemble.candidates} == {"fitted"}
+    alone = Labelled(np.zeros((4, 1)), 1, np.arange(3), np.arange(3, 4), task="multilabel")
+    np.testing.assert_allclose(alone.prior(), [1 / 5])
