@@ -77,9 +77,11 @@ def test_labels_keep_their_form(write):
 @pytest.mark.parametrize(("edges", "label"), [(("007", "008"), "7"), (("7", "8"), "007")])
 def test_an_id_of_another_form_is_another_id(write, edges, label):
     file = write("e.csv", "source,target\n{},{}\n".format(*edges))
-    for labels in (write("l.csv", f"node,kind\n{label},x\n"), {label: "x"}):
-        with pytest.raises(DemonetError, match=f"{label}.*'{edges[0]}'"):
+    table = write("l.csv", f"node,kind\n{label},x\n")
+    for labels in (table, {label: "x"}):
+        with pytest.raises(DemonetError, match=f"{label}.*'{edges[0]}'.*ids='int'"):
             read_graph(file, labels)
+    assert read_graph(file, table, ids="int").y.tolist() == [0, -1]
 
 
 def test_a_category_keeps_its_form(write):

@@ -56,14 +56,18 @@ for line in sys.stdin:
 
 
 def build_wheel(folder: Path) -> Path:
-    """The wheel of the tree at hand, built from a copy, so that nothing of an earlier build is in it."""
+    """The wheel of the source distribution of the tree at hand; it is made of a copy, without any earlier build."""
     source = folder / "source"
     source.mkdir()
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
+    build = (
+        "import os, sys; os.chdir(sys.argv[1]); from setuptools import build_meta; build_meta.build_sdist(sys.argv[2])"
+    )
+    _run(sys.executable, "-c", build, str(source), str(folder))
     options = ["--no-deps", "--no-index", "--no-build-isolation", "--quiet", "--disable-pip-version-check"]
-    _run(sys.executable, "-m", "pip", "wheel", *options, "-w", str(folder), str(source))
+    _run(sys.executable, "-m", "pip", "wheel", *options, "-w", str(folder), str(next(folder.glob("*.tar.gz"))))
     return next(folder.glob("*.whl"))
 
 

@@ -25,7 +25,7 @@ from demonet.data.ids import (
 )
 from demonet.data.readers.arrow import RecordTable
 from demonet.data.readers.base import ReadOptions
-from demonet.data.readers.tables import ID_KINDS, Table, id_place, place_of
+from demonet.data.readers.tables import Kind, Table, id_place, place_of
 from demonet.data.rows import to_scipy, to_torch
 from demonet.data.values import as_integer, as_number, is_missing, is_number, is_plain, read_numbers, tell_marks
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
@@ -72,11 +72,7 @@ class Labels(_ById):
         else:
             places = [place_of(table, options.label_column, "label_column")]
         _check_width(table, places, "labels")
-        kinds = [ID_KINDS["str"] if numbering.kind == "str" else "id", *["text"] * len(places)]
-        ids, *columns = table.columns([at, *places], kinds)  # type: ignore[arg-type]
-        if _has_unknown_header(table, ids, numbering, columns[0]):
-            table.take_header()
-            ids, *columns = table.columns([at, *places], kinds)  # type: ignore[arg-type]
+        ids, *columns = _columns_by_id(table, numbering, options, at, places)
         if options.label_column is None and table.names is not None and len(places) > 1:
             _check_numbers(table, places, columns)
         columns = [
@@ -206,11 +202,8 @@ class FeatureRows(_ById):
     @classmethod
     def read(cls, table: Table, numbering: Numbering, options: ReadOptions) -> Self:
         """A table of ids and values, encoded as ``options.columns`` says, or as the table itself does."""
-        at, kind = id_place(table, options.id_column), ID_KINDS["str"] if numbering.kind == "str" else "id"
-        (ids,) = table.columns([at], [kind])
-        if _has_unknown_header(table, ids, numbering):
-            table.take_header()
-            (ids,) = table.columns([at], [kind])
+        at = id_place(table, options.id_column)
+        (ids,) = _columns_by_id(table, numbering, options, at, ())
         left_out = {at}
         if options.columns is None:
             left_out |= {place_of(table, column, "ignore") for column in options.ignore or ()}
@@ -259,17 +252,24 @@ def _tell_repeated(count: int, file: Path | None) -> None:
         warn(DemonetWarning(f"{rows} another merged", file=file))
 
 
-def _has_unknown_header(table: Table, ids: Ids, numbering: Numbering, labels: list[Any] | None = None) -> bool:
-    """Whether the first row is a header that was not recognised.
+def _columns_by_id(
+    table: Table, numbering: Numbering, options: ReadOptions, at: int, places: Sequence[int]
+) -> list[Any]:
+    """The ids and other columns, as text; if the first row is a header that was not recognised, without it.
 
     It is, if no edge has its id, which is not a number, while edges have all other ids, or no other row has its label.
     """
+    kinds: list[Kind] = ["text"] * (1 + len(places))
+    kinds[0] = "str id" if numbering.kind == "str" else "int id" if options.ids == "int" else "id"
+    ids, *columns = table.columns([at, *places], kinds)
     if table.names is not None or len(ids) < 3 or is_number(str(id_at(ids, 0))):
-        return False
+        return [ids, *columns]
     unknown = numbering.find(ids) < 0
-    if not unknown[0]:
-        return False
-    return not unknown[1:].any() or (labels is not None and isinstance(labels[0], str) and labels[0] not in labels[1:])
+    own = bool(columns) and isinstance(columns[0][0], str) and columns[0][0] not in columns[0][1:]
+    if not unknown[0] or (unknown[1:].any() and not own):
+        return [ids, *columns]
+    table.take_header()
+    return table.columns([at, *places], kinds)
 
 
 def _check_width(table: Table, places: Sequence[int], what: str) -> None:

@@ -32,6 +32,7 @@ _NAMES = {"source", "target", "node", "node_id"}  # at any place
 SAMPLE = 50  # rows that decide on the separator, on the header, and on what a column has
 _FEW = 20  # values of a column that is rather a category than an end of an edge
 Kind = Literal["id", "int id", "str id", "number", "text"]
+_ID_KINDS: dict[str, Kind] = {"auto": "id", "int": "int id", "str": "str id"}
 
 
 class Table(ABC):
@@ -350,7 +351,7 @@ def read_edges(table: Table, options: ReadOptions) -> Listing:
 
 
 def _edges(table: Table, options: ReadOptions) -> tuple[list[int], list[Any]]:
-    places, kind = edge_columns(table, options), ID_KINDS[options.ids]
+    places, kind = edge_columns(table, options), _ID_KINDS[options.ids]
     return places, table.columns(places, [kind, kind, "number"][: len(places)])
 
 
@@ -395,9 +396,6 @@ def _which_ends(table: Table, likely: Sequence[int]) -> DemonetError:
     return DemonetError(
         problem, file=table.file, hint=Hint("name them: {source} {target}", source=source, target=target)
     )
-
-
-ID_KINDS: dict[str, Kind] = {"auto": "id", "int": "int id", "str": "str id"}
 
 
 def _tell_unused(table: Table, used: Sequence[int]) -> None:
