@@ -128,6 +128,8 @@ class Settings:
         device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
         val, test: Shares of the labelled items for validation (choosing the epoch) and for the test.
         split: A split file, used instead of these shares.
+        new_nodes: Whether the model is fitted without the test nodes and their edges, so that its test score is that
+            for nodes that it has never seen.
         cv: Number of random splits on which everything is repeated.
         preset: ``"strong"``, ``"default"``, ``"deep-5"``, ``"deep-12"``, ``"paper"`` or ``"authors"``.
         scheme: ``"weight"``, ``"hash"``, ``"smooth"`` or ``"scale"``; None for the preset's choice.
@@ -157,6 +159,7 @@ class Settings:
     val: float = option(0.2, "Share for choosing.", TRAINING)
     test: float = option(0.2, "Share for the test.", TRAINING)
     split: Path | None = option(None, "A split.json to use instead of shares.", TRAINING)
+    new_nodes: bool = option(False, "Hide test nodes and their edges in training.", TRAINING, flag="--new-nodes")
     cv: int = option(1, "Number of random splits; the first model is kept.", TRAINING, min=1, max=MOST_SPLITS)
     preset: Preset = option("strong", "Features, model and training.", NETWORK)
     scheme: str | None = option(None, "How degrees get their weights.", NETWORK, choices=Scheme)

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from demonet import DEMONetClassifier, DemonetError, DemonetWarning
 from demonet.cli import app
 from demonet.data.splits import Split
+from demonet.ensemble import Ensemble
 from demonet.methods.forest import NodeForest
 from demonet.methods.propagation import Propagation
 from demonet.runs import Settings, fit_run, load_run, predict_run
@@ -150,3 +151,28 @@ def test_nodes_without_edges_are_served(tmp_path):
     inputs, _, outputs = predict_run(tmp_path / "run", edges, features)
     assert inputs.ids[-1] == "quiet"
     assert np.isfinite(outputs[-1]).all()
+
+
+def test_new_nodes_are_hidden_in_training_and_tested(finished, tmp_path, monkeypatch):
+    folder, edges, labels = finished
+    seen, fit_on = [], Ensemble.fit
+
+    def fit(data, split, **options):
+        seen.append((list(data.node_ids), data.edge_index.size(1), split))
+        return fit_on(data, split, **options)
+
+    monkeypatch.setattr("demonet.ensemble.ensemble.portfolio", lambda *problem: [Propagation(), NodeForest()])
+    monkeypatch.setattr(Ensemble, "fit", fit)
+    settings = Settings(effort="quick", new_nodes=True)
+    run = fit_run(folder / "edges.csv", folder / "labels.csv", out=tmp_path / "run", settings=settings)
+    (ids, arcs, split) = seen[0]
+    hidden = {run.ids[row] for row in np.flatnonzero(run.part == 2)}
+    assert len(hidden) == run.metrics["split"]["test"] > 0
+    assert set(ids) == set(labels) - hidden
+    assert arcs == 2 * sum(u not in hidden and v not in hidden for u, v in edges)
+    assert {ids[row] for row in split.train} == {run.ids[row] for row in np.flatnonzero(run.part == 0)}
+    np.testing.assert_allclose(predict_run(tmp_path / "run", folder / "edges.csv")[2], run.outputs, atol=1e-6)
+    assert run.metrics["new_nodes"]
+    assert run.metrics["test_metric"] > 0.5, "new nodes are joined to known ones"
+    assert run.metrics["inductive"]["refit"]["test_metric"] < run.metrics["test_metric"]
+    assert "hidden" in (tmp_path / "run" / "MODEL_CARD.md").read_text()

@@ -229,6 +229,10 @@ class EnsembleModel(ClosedForm):
         found = self.ensemble.outputs(items)
         return found if rows is None else found[rows]
 
+    def outputs_elsewhere(self, items: Any) -> Array:
+        """Outputs with the weights for another graph, without members that know the nodes of the fitted one."""
+        return np.tensordot(self.ensemble.inductive_weights, np.nan_to_num(self.ensemble.member_outputs(items)), 1)
+
     def strict(self) -> EnsembleModel:
         """The same average of members that were fitted on the training part alone; not of a loaded model."""
         ensemble = copy.copy(self.ensemble)

@@ -373,13 +373,15 @@ def _next(run: Run, positive: int | None, better: Scored | None) -> list[str]:
 
 
 def _elsewhere(run: Run) -> str:
-    inductive = run.metrics.get("inductive")
+    inductive, hidden = run.metrics.get("inductive"), ""
+    if run.metrics.get("new_nodes"):
+        hidden = "Test nodes and their edges were hidden while the model was fitted: its score is that for new nodes. "
     if not inductive:
-        return ""
+        return hidden.strip()
     names, weight = ", ".join(inductive["left_out"]), sum(inductive["left_out"].values())
     told = (
-        f"Candidates that know the nodes of this graph by their ids ({names}; weight {weight:.2f}) are used while it "
-        "changes, and left out for another graph"
+        f"{hidden}Candidates that know the nodes of this graph by their ids ({names}; weight {weight:.2f}) are used "
+        "while it changes, and left out for another graph"
     )
     found = inductive.get("refit", {})
     if found.get("test_metric") is None:

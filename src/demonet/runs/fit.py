@@ -50,6 +50,7 @@ from demonet.runs.folder import (
     open_folder,
 )
 from demonet.runs.importance import importance_facts, reason_facts
+from demonet.runs.inputs import Inputs
 from demonet.runs.plan import EFFORT, Plan, fitting_threads, make_plan
 from demonet.runs.progress import RunProgress, check_tensorboard, tensorboard_log
 from demonet.runs.run import Run, summarise
@@ -175,7 +176,10 @@ def _train_split(
         return known, None
     split, inputs, start = plan.splits[number], plan.inputs, time.monotonic()
     fit = {"network": _network, "auto": _ensemble, "kernel": _machine}[plan.model]
-    fitted = fit(plan, number, folder, progress)
+    if plan.settings.new_nodes:
+        fitted = _on_whole_graph(fit(plan.without_test(number), number, folder, progress), inputs)
+    else:
+        fitted = fit(plan, number, folder, progress)
     if inputs.task != "regress":  # ties among probabilities are those of predictions.csv
         fitted = fitted._replace(strict=_written(fitted.strict), refit=_written(fitted.refit))
     outputs = fitted.strict if fitted.refit is None else fitted.refit
@@ -192,6 +196,7 @@ def _train_split(
         **measure(inputs, outputs, fitted.strict, split, plan.metric),
         **({} if plan.positive is None else {"positive": plan.positive}),
         "rule": rule,
+        **({"new_nodes": True} if plan.settings.new_nodes else {}),
         **(tested[rule] or {}),
         **tested,
         **fitted.facts,
@@ -209,10 +214,8 @@ def _train_split(
             effort = plan.settings.effort or EFFORT
             result["degree_effect"] = degree_facts(fitted.saved, effort, labelled, plan.settings.seed)
         progress.step("measuring what matters")
-        judge, effort = (
-            fitted.judge or fitted.saved.model,
-            plan.settings.effort or ("quick" if plan.model == "network" else EFFORT),
-        )
+        judge = fitted.judge or fitted.saved.model
+        effort = plan.settings.effort or ("quick" if plan.model == "network" else EFFORT)
         seed, edges = plan.settings.seed, has_other_edges(fitted.saved)
         result["importance"] = importance_facts(judge.outputs, inputs, split, plan.metric, effort, seed, edges=edges)
         result["reasons"] = reason_facts(fitted.saved, inputs, outputs, plan.ranked_by, effort)
@@ -240,6 +243,19 @@ class _Outcome(NamedTuple):
     results: tuple[Any, Any] | None = None
     inductive: dict[str, Any] | None = None
     judge: ClosedForm | None = None
+
+
+def _on_whole_graph(outcome: _Outcome, inputs: Inputs) -> _Outcome:
+    """Outputs for all nodes by models that were fitted on a part of the graph."""
+    data, saved = inputs.data, outcome.saved
+    strict = (outcome.judge or saved.model).outputs(data)
+    refit = None if outcome.refit is None else saved.outputs(data)
+    inductive = outcome.inductive
+    if inductive is not None and isinstance(saved.model, EnsembleModel):
+        models = {"strict": saved.model.strict(), "refit": saved.model}
+        inductive = {rule: model.outputs_elsewhere(data) for rule, model in models.items()}
+    results = strict if refit is None else refit, saved.embed(data)
+    return outcome._replace(strict=strict, refit=refit, inductive=inductive, results=results)
 
 
 def _written(outputs: Any) -> Any:

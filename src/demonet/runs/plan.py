@@ -75,6 +75,19 @@ class Plan:
             options["class_weight"] = settings.class_weight
         return estimator_class(self.inputs.kind, self.inputs.task)(**options)
 
+    def without_test(self, number: int) -> Plan:
+        """The same plan for the graph without the test nodes of a split, and without their edges."""
+        data, split = self.inputs.data, self.splits[number]
+        assert isinstance(data, Data)
+        kept = torch.ones(int(data.num_nodes or 0), dtype=torch.bool)
+        kept[split.test] = False
+        place = kept.long().cumsum(0) - 1
+        splits = list(self.splits)
+        splits[number] = replace(split, train=place[split.train], val=place[split.val], test=split.test[:0])
+        ids = [name for name, keep in zip(self.inputs.ids, kept.tolist(), strict=True) if keep]
+        inputs = replace(self.inputs, data=data.subgraph(kept), ids=ids)
+        return replace(self, inputs=inputs, splits=splits)
+
     @property
     def ranked_by(self) -> int | None:
         """The output that items are ranked by: the positive class, the rarer of two, or the only number; or None."""
@@ -109,7 +122,8 @@ class Plan:
         within = {"classes": self.inputs.class_counts}
         counts = ", ".join(f"{value:,} {name}{within.get(name, '')}" for name, value in sizes.items())
         parts = " / ".join(f"{getattr(split, part).numel():,}" for part in ("train", "val", "test"))
-        return f"{self.inputs.name}: {counts}; {parts} to train / validate / test"
+        hidden = ", test nodes hidden in training" if self.settings.new_nodes else ""
+        return f"{self.inputs.name}: {counts}; {parts} to train / validate / test{hidden}"
 
 
 def make_plan(edges: str, labels: str | None, features: str | None, reading: Reading, settings: Settings) -> Plan:
@@ -155,6 +169,9 @@ def _check_settings(inputs: Inputs, settings: Settings) -> None:
         if getattr(settings, argument) not in (None, "local") and inputs.kind == "graphs":
             problem = f"{getattr(settings, argument)} for a set of graphs"
             raise DemonetError(problem, argument=argument, hint="it is for the nodes of one graph")
+    if settings.new_nodes and (inputs.kind == "graphs" or settings.engine not in (None, "local")):
+        problem = "for a set of graphs" if inputs.kind == "graphs" else f"with the engine {settings.engine!r}"
+        raise DemonetError(problem, argument="new_nodes", hint="it is for the nodes of one graph, in one process")
     for argument, hint in (("class_weight", "only classes have weights"), ("positive", "it is one of two classes")):
         if getattr(settings, argument) is not None and inputs.task != "classify":
             problem = f"{getattr(settings, argument)!r} does not fit the task {inputs.task!r}"
