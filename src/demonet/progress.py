@@ -21,6 +21,8 @@ class Bar:
         seconds: The least number of seconds between two lines if there is no terminal.
     """
 
+    counts = True  # steps, whose number stands beside the bar
+
     def __init__(self, label: str = "", total: int | None = None, seconds: float = 0.0) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
@@ -31,7 +33,7 @@ class Bar:
         self.bar = Live(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=None),
-            MofNCompleteColumn(),
+            *([MofNCompleteColumn()] if self.counts else []),
             TextColumn("{task.fields[now]}", markup=False),
             TimeElapsedColumn(),
             console=self.console,
@@ -80,13 +82,19 @@ class EpochBar(Bar):
 
 
 class CandidateBar(Bar):
-    """An ``on_progress`` callback of :meth:`~demonet.ensemble.Ensemble.fit`: a line about every candidate."""
+    """An ``on_progress`` callback of :meth:`~demonet.ensemble.Ensemble.fit`: a line about every candidate.
+
+    The bar is about the whole: the share of the seconds that have passed in those that are expected.
+    """
+
+    counts = False
 
     def __call__(self, progress: Progress) -> None:
         """Show that a candidate is begun or finished."""
         done = progress.number + (progress.stage in ("done", "refitted"))
         label = f"{self.label}, fitted again" if progress.stage.startswith("refit") else self.label
-        self.show(done, progress.total, label=label, now=progress.candidate.name)
+        now = f"{progress.candidate.name}, {done}/{progress.total}, about {progress.left:.0f} s left"
+        self.show(round(progress.seconds), round(progress.seconds + progress.left), label=label, now=now)
         if progress.stage == "done":
             self.line(f"{self.label}: {done}/{progress.total} {candidate_line(progress.candidate)}")
 

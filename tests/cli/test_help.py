@@ -115,9 +115,10 @@ def test_a_hint_that_the_command_has_no_option_for_is_left_out():
 def test_a_long_step_is_not_silent(capsys):
     """The first candidate on 2,000 graphs takes minutes, in which nothing was printed."""
     with Heartbeat(seconds=0.05) as heartbeat:
-        heartbeat.now("fitting machine")
+        heartbeat.now("fitting machine", left=1000.0)
         said, end = "", time.monotonic() + 30
         while not said and time.monotonic() < end:
             time.sleep(0.01)
             said = capsys.readouterr().err
     assert said.startswith("still fitting machine, ")
+    assert "1000 s left" in said

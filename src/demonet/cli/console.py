@@ -148,14 +148,14 @@ class Heartbeat:
     """
 
     def __init__(self, seconds: float = SILENCE) -> None:
-        self.seconds, self.what = seconds, "reading"
+        self.seconds, self.what, self.left = seconds, "reading", 0.0
         self.begun = self.said = time.monotonic()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._beat, daemon=True)
 
-    def now(self, what: str) -> None:
-        """Something else is being done, and this was said."""
-        self.what, self.begun, self.said = what, time.monotonic(), time.monotonic()
+    def now(self, what: str, left: float = 0.0) -> None:
+        """Something else is being done, and this was said; about ``left`` seconds more are expected, if known."""
+        self.what, self.left, self.begun, self.said = what, left, time.monotonic(), time.monotonic()
 
     def heard(self) -> None:
         """Something was said about it."""
@@ -164,7 +164,9 @@ class Heartbeat:
     def _beat(self) -> None:
         while not self._stop.wait(min(self.seconds / 4, 1.0)):
             if time.monotonic() - self.said >= self.seconds:
-                typer.echo(f"still {self.what}, {time.monotonic() - self.begun:.0f} s", err=True)
+                passed = time.monotonic() - self.begun
+                left = f", about {self.left - passed:.0f} s left in all" if self.left > passed else ""
+                typer.echo(f"still {self.what}, {passed:.0f} s{left}", err=True)
                 self.heard()
 
     def __enter__(self) -> Self:
@@ -212,7 +214,7 @@ def console_progress(heartbeat: Heartbeat) -> RunProgress:
                 def on_candidate(candidate: Candidate) -> None:
                     progress(candidate)
                     again = " again" if candidate.stage.startswith("refit") else ""
-                    heartbeat.now(f"{label} {candidate.candidate.name}{again}")
+                    heartbeat.now(f"{label} {candidate.candidate.name}{again}", candidate.left)
 
                 yield on_candidate
 

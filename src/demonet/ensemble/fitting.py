@@ -34,6 +34,7 @@ SCREENED: dict[Effort, float] = {"quick": 3.0, "standard": 10.0, "best": 60.0}
 SCREEN_ITEMS = 1000  # in that part
 SCREEN_GAIN = 4.0  # how much cheaper such a fit has to be
 SCREEN_WEIGHT = 0.1  # beside the best candidate so far, below which one is not fitted on all of them
+REFITTED = 0.5  # share of the fits so far that time is kept for, to fit them again
 CUT = 0.25  # share of the expected time that a candidate that improves step by step can do with
 OFF = 10.0  # factor by which an estimate is corrected, at most
 
@@ -150,7 +151,7 @@ class Fitting:
         start = time.monotonic()
         with self._failures(trial):
             first = not any(other.model for other in before)
-            reason = self._too_much(model, trial.row, first=first) or self._hopeless(model, trial.row, before)
+            reason = self._too_much(model, trial.row, before, first=first) or self._hopeless(model, trial.row, before)
             if reason:
                 trial.row = replace(trial.row, status="skipped", reason=reason, seconds=time.monotonic() - start)
             else:
@@ -169,7 +170,7 @@ class Fitting:
             problem = f"member {trial.row.name!r} failed and is left out: {error!r}"
             warnings.warn(problem, RuntimeWarning, stacklevel=3)
 
-    def _too_much(self, model: Model, row: Candidate, *, first: bool) -> str:
+    def _too_much(self, model: Model, row: Candidate, before: list[Trial], *, first: bool) -> str:
         """Why a candidate is skipped, if it is; the first one is never skipped for lack of time."""
         clock, fits = self.clock, 2 + self.folds
         if not first and row.estimate > clock.most:
@@ -178,7 +179,8 @@ class Fitting:
         if need > clock.free:
             return f"a fit would take about {need / 1e9:.1f} GB, {clock.free / 1e9:.1f} GB can be used"
         seconds = clock.expected(row.kind, fits * row.estimate)
-        if not first and (CUT if model.stops_early else 1.0) * seconds > clock.left():
+        refits = REFITTED * sum(trial.row.seconds for trial in before if trial.model) / (1 + self.folds)
+        if not first and (CUT if model.stops_early else 1.0) * seconds + refits > clock.left():
             return f"about {seconds:.0f} s would exceed the time limit"
         return ""
 

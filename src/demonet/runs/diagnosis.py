@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict
 from typing import Any
 
@@ -22,6 +23,7 @@ from demonet.train.objective import value_of
 RESAMPLES = 100  # of the bootstrap, for each candidate
 LOSSES = {"classify": "log-loss", "multilabel": "log-loss", "regress": "rmse"}  # what the weights are chosen by
 # Seconds that the diagnosis may take by the estimate of the kernel machine; it costs about two more fits.
+ARMS = 3  # machines that are compared
 MOST_SECONDS = {"quick": 10.0, "standard": 60.0, "best": 600.0}
 MOST_COLUMNS = 3  # attributes for each target that residuals are told by
 MOST_ITEMS = 4000  # labelled items up to which a kernel machine alone is diagnosed
@@ -134,7 +136,7 @@ def residual_facts(inputs: Inputs, outputs: NDArray[Any], split: Split) -> list[
     return found
 
 
-def degree_facts(fitted: Fitted, effort: str, items: int, seed: int) -> dict[str, Any]:
+def degree_facts(fitted: Fitted, effort: str, items: int, seed: int, left: float = math.inf) -> dict[str, Any]:
     """``degree_effect`` of ``metrics.json``: the effect with its verdict, or the reason why it was ``skipped``.
 
     Args:
@@ -142,6 +144,7 @@ def degree_facts(fitted: Fitted, effort: str, items: int, seed: int) -> dict[str
         effort: Bounds what an ensemble spends on it.
         items: Labelled items that it was fitted on.
         seed: Of the shuffled degrees.
+        left: Seconds that are left of a time limit.
     """
     model, advice = fitted.model, f"{fitted.estimator}(model='kernel') and degree_effect() measure it"
     if isinstance(model, EnsembleModel):
@@ -151,6 +154,8 @@ def degree_facts(fitted: Fitted, effort: str, items: int, seed: int) -> dict[str
         weight = row.weight
         if 2 * row.estimate > MOST_SECONDS[effort]:
             return {"skipped": f"it would take about {2 * row.estimate:.0f} seconds; {advice}"}
+        if ARMS * row.seconds > left:
+            return {"skipped": f"it would exceed the time limit; {advice}"}
     elif items > MOST_ITEMS:
         return {"skipped": f"with {items:,} labelled items it would take minutes; {advice}"}
     else:

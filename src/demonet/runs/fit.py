@@ -8,6 +8,7 @@ kept. ``test_metric`` and ``floors`` are those of the model that is saved, by th
 
 from __future__ import annotations
 
+import math
 import platform
 import shutil
 import time
@@ -57,6 +58,7 @@ from demonet.runs.run import Run, summarise
 from demonet.schema import values_of
 from demonet.train.presets import Preset
 
+FITTING = 0.85  # share of a time limit by which candidates are fitted: tests, baselines and the page come after
 _PACKAGES = ("demonet", "torch", "torch_geometric", "numpy", "scikit-learn")
 
 
@@ -94,14 +96,14 @@ def fit_run(
         page: Writes a page about the run to a path, as one more file of the folder.
         lead: Of an engine with several processes: what trains with all of them, see :func:`demonet.runs.engines.join`.
     """
-    out, settings, progress = Path(out), settings or Settings(), progress or RunProgress()
+    out, settings, progress, began = Path(out), settings or Settings(), progress or RunProgress(), time.monotonic()
     state = check_out(out, resume=resume, overwrite=overwrite)
     for name in FILES:
         check_not_input(out / name, (edges, labels, features))
     if settings.log == "tensorboard":
         check_tensorboard()
     plan = make_plan(str(edges), _text(labels), _text(features), reading or Reading(), settings)
-    plan = replace(plan, recipe=recipe_of(settings, lead, str(edges), plan.inputs.store))
+    plan = replace(plan, recipe=recipe_of(settings, lead, str(edges), plan.inputs.store), began=began)
     progress.message(plan.description)
     progress.message(plan.decision)
     progress.message(plan.model_decision)
@@ -175,6 +177,7 @@ def _train_split(
     if known is not None:
         return known, None
     split, inputs, start = plan.splits[number], plan.inputs, time.monotonic()
+    plan = replace(plan, began=start) if number else plan  # a limit is on one split; reading counts for the first
     fit = {"network": _network, "auto": _ensemble, "kernel": _machine}[plan.model]
     if plan.settings.new_nodes:
         fitted = _on_whole_graph(fit(plan.without_test(number), number, folder, progress), inputs)
@@ -212,7 +215,8 @@ def _train_split(
             progress.step("measuring what the degree is worth")
             labelled = split.train.numel() + split.val.numel()
             effort = plan.settings.effort or EFFORT
-            result["degree_effect"] = degree_facts(fitted.saved, effort, labelled, plan.settings.seed)
+            left = math.inf if plan.settings.time_limit is None else plan.settings.time_limit - _passed(plan)
+            result["degree_effect"] = degree_facts(fitted.saved, effort, labelled, plan.settings.seed, left)
         progress.step("measuring what matters")
         judge = fitted.judge or fitted.saved.model
         effort = plan.settings.effort or ("quick" if plan.model == "network" else EFFORT)
@@ -306,8 +310,15 @@ def _machine(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) 
 
 
 def _fit(plan: Plan, number: int, split: Split | None = None, **options: Any) -> Fitted:
-    inputs = plan.inputs
-    return fit_checked(plan.estimator(number), inputs.data, split or plan.splits[number], inputs.names, **options)
+    inputs, estimator, limit = plan.inputs, plan.estimator(number), plan.settings.time_limit
+    if limit is not None:
+        estimator.set_params(time_limit=max(0.1 * limit, FITTING * limit - _passed(plan)))
+    return fit_checked(estimator, inputs.data, split or plan.splits[number], inputs.names, **options)
+
+
+def _passed(plan: Plan) -> float:
+    """Seconds of a time limit that have passed."""
+    return time.monotonic() - plan.began
 
 
 def _label(plan: Plan, number: int) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,7 @@ class Plan:
     model: str
     model_decision: Hint
     recipe: Callable[..., Trained] | None = None  # what trains a network, if not in this process
+    began: float = field(default_factory=time.monotonic)  # from when on a time limit counts
 
     def estimator(self, number: int) -> DEMONetEstimator:
         """The untrained estimator for a split."""
