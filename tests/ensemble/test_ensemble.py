@@ -14,7 +14,7 @@ from tests.methods.problems import Broken, Ridge, Undefined, graph_set, roles
 
 from demonet.data import thirds
 from demonet.data.splits import Split
-from demonet.ensemble import Ensemble, Progress
+from demonet.ensemble import Ensemble, Progress, ensemble
 from demonet.ensemble.ensemble import FEW
 from demonet.ensemble.fitting import Clock
 from demonet.ensemble.selection import ensemble_weights
@@ -180,6 +180,17 @@ def test_an_expensive_candidate_that_adds_nothing_on_a_part_is_not_fitted_on_all
     found = Ensemble.fit(data, rows, members=tried, refit=False)
     assert [row.status for row in found.candidates] == ["fitted", "skipped", "fitted"]
     assert Watched.seen["same"] == [1000]
+
+
+def test_where_time_is_short_a_cheaper_candidate_takes_the_place_of_one(tmp_path, monkeypatch):
+    """Also after an interruption: the one that was fitted is found again."""
+    data, split = roles(), thirds(roles().y, 0)
+    full, quick = [Ridge("a"), Ridge("b", cost=1e9)], [Ridge("a"), Ridge("b", cost=0.02), Ridge("c")]
+    monkeypatch.setattr(ensemble, "portfolio", lambda view, labelled, effort: quick if effort == "quick" else full)
+    for _ in range(2):
+        found = Ensemble.fit(data, split, time_limit=1e6, checkpoint=tmp_path)
+        assert [(row.name, row.status) for row in found.candidates] == [("a", "fitted"), ("b", "fitted")]
+        assert found.candidates[1].estimate == 0.02
 
 
 def test_estimates_are_corrected_by_what_a_kind_has_taken():

@@ -54,13 +54,13 @@ class Checkpoint:
         told = {"fingerprint": self.fingerprint, "row": asdict(trial.row), "model": facts, "chosen": trial.chosen}
         write_tensors(self._file(trial.row.name, stage), FORMAT, tensors, told)
 
-    def read(self, model: Model, stage: Stage) -> Trial | None:
-        """What was stored of a candidate; None where it was not finished."""
-        file = self._file(model.name, stage)
+    def read(self, stage: Stage, *models: Model) -> Trial | None:
+        """What was stored of a candidate, as one of the models of its name; None where it was not finished."""
+        file, known = self._file(models[0].name, stage), [model.options for model in models]
         if not file.exists():
             return None
         tensors, facts, _ = read_tensors(file, FORMAT)
-        if facts.get("fingerprint") != self.fingerprint or facts["model"]["options"] != model.options:
+        if facts.get("fingerprint") != self.fingerprint or facts["model"]["options"] not in known:
             hint = "use another folder for this fit"
             raise DemonetError(
                 "the candidate belongs to a fit with other data, split or settings", file=file, hint=hint

@@ -116,7 +116,7 @@ class Ensemble:
             task: What the targets are.
             effort: ``"quick"``, ``"standard"`` or ``"best"``.
             time_limit: Seconds, refits included. Candidates that would exceed it, by what others have taken, are
-                skipped, and networks end early; the cheapest is always fitted.
+                skipped or fitted as with ``"quick"``, and networks end early; the cheapest is always fitted.
             seed: Of everything random.
             refit: Whether members are fitted again on validation items, too.
             members: Unfitted models in place of those of :func:`portfolio`.
@@ -144,7 +144,8 @@ class Ensemble:
         few = len(labelled.val) < FEW
         folds = FOLDS[effort] if few or (refit and len(labelled.val) > len(labelled.train)) else 0
         fitting = Fitting(view, labelled, folds, Clock(start, time_limit, effort), tell, saved, measure)
-        trials = fitting.attempt(tried)
+        short = members is None and time_limit is not None and effort != "quick"
+        trials = fitting.attempt(tried, portfolio(view, labelled, "quick") if short else ())
         done = [trial for trial in trials if trial.model is not None]
         if not done:
             reasons = "; ".join(f"{trial.row.name}: {trial.row.reason}" for trial in trials)

@@ -108,20 +108,25 @@ class Fitting:
         self._waiting: list[Trial] = []
         self._screens: dict[str, Float] = {}
 
-    def attempt(self, models: Sequence[Model]) -> list[Trial]:
+    def attempt(self, models: Sequence[Model], instead: Sequence[Model] = ()) -> list[Trial]:
         """Every candidate as it was fitted, skipped, or as it failed; in the order of the models.
 
         The cheapest comes first: it is never skipped for lack of time, and costs and losses of the cheap ones tell
         which of the others are worth their time.
+
+        Args:
+            models: The candidates.
+            instead: Cheaper ones, each in place of the one of its name where time is short.
         """
-        trials = [self._begin(model) for model in models]
+        cheaper = {model.name: model for model in instead}
+        trials = [self._begin(model, cheaper.get(model.name)) for model in models]
         order = sorted(range(len(models)), key=lambda number: trials[number].row.estimate)
         self._waiting = [trials[place] for place in order]
         for number, place in enumerate(order):
             trial = trials[place]
             self.tell("fit", trial, number, len(models))
             if trial.row.status == "waiting":
-                self._attempt(models[place], trial, [trials[other] for other in order[:number]])
+                self._attempt(models[place], cheaper, trial, [trials[other] for other in order[:number]])
             self._waiting.remove(trial)
             self.tell("done", trial, number, len(models))
         return trials
@@ -132,9 +137,9 @@ class Fitting:
         seconds = sum(clock.expected(each.row.kind, fits * each.row.estimate) for each in self._waiting if each.todo)
         self._tell(Progress(stage, trial.row, number, total, clock.elapsed(), min(seconds, max(0.0, clock.left()))))
 
-    def _begin(self, model: Model) -> Trial:
+    def _begin(self, model: Model, cheaper: Model | None) -> Trial:
         """A candidate with its estimate, or as it was before an interruption."""
-        known = self.saved and self.saved.read(model, "fit")
+        known = self.saved and self.saved.read("fit", *([model, cheaper] if cheaper else [model]))
         if known:
             self.clock.note(known.row.kind, (1 + self.folds) * known.row.estimate, known.row.seconds)
             self.clock.add(known.row.seconds)
@@ -147,11 +152,17 @@ class Fitting:
                 trial.todo = False  # unless it is the first
         return trial
 
-    def _attempt(self, model: Model, trial: Trial, before: list[Trial]) -> None:
+    def _attempt(self, model: Model, cheaper: dict[str, Model], trial: Trial, before: list[Trial]) -> None:
         start = time.monotonic()
         with self._failures(trial):
             first = not any(other.model for other in before)
-            reason = self._too_much(model, trial.row, before, first=first) or self._hopeless(model, trial.row, before)
+            reason = self._too_much(model, trial.row, before, first=first)
+            if reason and model.name in cheaper:
+                model = cheaper[model.name]
+                row = replace(trial.row, estimate=model.estimate(self.view, len(self.labelled.train)))
+                if not self._too_much(model, row, before, first=first):
+                    reason, trial.row = "", row
+            reason = reason or self._hopeless(model, trial.row, before)
             if reason:
                 trial.row = replace(trial.row, status="skipped", reason=reason, seconds=time.monotonic() - start)
             else:
@@ -255,7 +266,7 @@ class Fitting:
 
     def _refit(self, trial: Trial) -> None:
         assert trial.model is not None
-        known = self.saved and self.saved.read(trial.model, "refit")
+        known = self.saved and self.saved.read("refit", trial.model)
         if known:
             trial.row = replace(trial.row, refit_seconds=known.row.refit_seconds)
             trial.outputs, trial.model = known.outputs, known.model
