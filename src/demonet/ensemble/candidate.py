@@ -92,7 +92,7 @@ class Trial:
 
     Probabilities are softened, numbers standardised. They are those of the model that was fitted on the training part;
     after a refit, ``outputs`` are those of the new model. ``chosen`` is what a refit keeps to, pooled over folds where
-    there are some. ``todo`` is whether it is expected to be fitted.
+    there are some. ``cost`` is what a fit takes at least, by an estimate; ``todo`` whether it is expected to be fitted.
     """
 
     row: Candidate
@@ -100,4 +100,5 @@ class Trial:
     outputs: Float | Any = None
     judged: Float | Any = None
     chosen: Any = None
+    cost: float = 0.0
     todo: bool = True

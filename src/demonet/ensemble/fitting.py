@@ -34,7 +34,7 @@ SCREENED: dict[Effort, float] = {"quick": 3.0, "standard": 10.0, "best": 60.0}
 SCREEN_ITEMS = 1000  # in that part
 SCREEN_GAIN = 4.0  # how much cheaper such a fit has to be
 SCREEN_WEIGHT = 0.1  # beside the best candidate so far, below which one is not fitted on all of them
-REFITTED = 0.5  # share of the fits so far that time is kept for, to fit them again
+JUDGES = 1000  # items, at most, that tell which of the candidates so far will be fitted again
 CUT = 0.25  # share of the expected time that a candidate that improves step by step can do with
 OFF = 10.0  # factor by which an estimate is corrected, at most
 
@@ -120,7 +120,7 @@ class Fitting:
         """
         cheaper = {model.name: model for model in instead}
         trials = [self._begin(model, cheaper.get(model.name)) for model in models]
-        order = sorted(range(len(models)), key=lambda number: trials[number].row.estimate)
+        order = sorted(range(len(models)), key=lambda number: trials[number].cost)
         self._waiting = [trials[place] for place in order]
         for number, place in enumerate(order):
             trial = trials[place]
@@ -147,8 +147,9 @@ class Fitting:
         machine = {"task": model.machine_task(self.labelled), **model.search} if isinstance(model, Kernel) else {}
         trial = Trial(Candidate(model.name, model.kind, machine=machine))
         with self._failures(trial):
-            trial.row = replace(trial.row, estimate=model.estimate(self.view, len(self.labelled.train)))
-            if trial.row.estimate > self.clock.most:
+            estimates = [each.estimate(self.view, len(self.labelled.train)) for each in (model, cheaper) if each]
+            trial.row, trial.cost = replace(trial.row, estimate=estimates[0]), min(estimates)
+            if trial.cost > self.clock.most:
                 trial.todo = False  # unless it is the first
         return trial
 
@@ -190,10 +191,19 @@ class Fitting:
         if need > clock.free:
             return f"a fit would take about {need / 1e9:.1f} GB, {clock.free / 1e9:.1f} GB can be used"
         seconds = clock.expected(row.kind, fits * row.estimate)
-        refits = REFITTED * sum(trial.row.seconds for trial in before if trial.model) / (1 + self.folds)
-        if not first and (CUT if model.stops_early else 1.0) * seconds + refits > clock.left():
+        if not first and (CUT if model.stops_early else 1.0) * seconds + self._refits(before) > clock.left():
             return f"about {seconds:.0f} s would exceed the time limit"
         return ""
+
+    def _refits(self, before: list[Trial]) -> float:
+        """Seconds that second fits of the candidates so far would take, of those that have a weight by now."""
+        done = [trial for trial in before if trial.model]
+        if not done or self.clock.limit == math.inf:
+            return 0.0
+        some = np.linspace(0, len(self.judged_items), min(len(self.judged_items), JUDGES), endpoint=False, dtype=int)
+        y = self.labelled.y[self.judged_items[some]]
+        weights = greedy_weights(np.stack([trial.judged[some] for trial in done]), y, self.labelled.task)
+        return sum(t.row.seconds for t, weight in zip(done, weights, strict=True) if weight) / (1 + self.folds)
 
     def _hopeless(self, model: Model, row: Candidate, before: list[Trial]) -> str:
         """Why an expensive candidate is not fitted: on a part of the training items it adds nothing to the best one."""

@@ -19,11 +19,13 @@ from demonet.data.load import degrees
 from demonet.degree.count import count_degree
 from demonet.estimators.core import Fitted
 from demonet.estimators.network import NetworkModel
+from demonet.options import Settings
 from demonet.runs.plan import Plan
 from demonet.train.metrics import METRICS, Metric, Task
 from demonet.train.objective import decided
 
 MAX_TSNE, QUICK_TSNE = 2000, 500  # t-SNE takes seconds for so many items; with `--effort quick`, one
+LEAST_TSNE, TSNE_RATE = 250, 15  # points with a time limit: at least, and for each of its seconds
 MAX_COMPONENTS = 200_000  # items that principal components are computed from
 BLOCK = 65_536  # items that are in double precision at once
 MIN_TSNE = 20  # and is not meaningful for fewer
@@ -155,13 +157,19 @@ def summarise(
         outputs=outputs.astype(np.float32),
         degree=size,
         edge_count=edge_count,
-        place=project(embedding, seed, QUICK_TSNE if plan.settings.effort == "quick" else MAX_TSNE),
+        place=project(embedding, seed, _most_points(plan.settings)),
         degrees=seen.numpy(),
         degree_counts=counts.numpy(),
         degree_task=tasks,
         edges=edges_around(graphs[0].edge_index, first, len(inputs.ids)) if nodes else None,
         columns=inputs.columns,
     )
+
+
+def _most_points(settings: Settings) -> int:
+    """The points of a t-SNE: fewer with the effort ``"quick"``, and as many as a time limit has room for."""
+    most = QUICK_TSNE if settings.effort == "quick" else MAX_TSNE
+    return most if settings.time_limit is None else max(LEAST_TSNE, min(most, int(TSNE_RATE * settings.time_limit)))
 
 
 def project(embedding: NDArray[np.float32], seed: int, most: int = MAX_TSNE) -> NDArray[np.float32]:
