@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 
 from demonet.ensemble.selection import ensemble_weights, greedy_weights, plausible, soften
 
@@ -75,3 +76,18 @@ def test_a_score_of_ones_own_replaces_log_loss():
     assert greedy_weights(both, y, rounds=1).tolist() == [0, 1]
     assert greedy_weights(both, y, rounds=1, score=accuracy).tolist() == [1, 0]
     assert greedy_weights(both, y, rounds=1, score=lambda probability, y: 0.5).tolist() == [0, 1]
+
+
+def test_a_candidate_without_ranks_gets_nothing_from_a_metric_of_ranks():
+    """Noise of one part in a thousand around a constant, averaged with what ranks well, changes the AUC by nothing."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=2000)
+    chance = 1 / (1 + np.exp(-(3 * y - 1.5 + rng.normal(size=2000))))
+    flat = 0.5 + 1e-3 * rng.normal(size=2000)
+    both = np.stack([np.stack([1 - p, p], 1) for p in (flat, chance)])
+
+    def auc(probability, y):
+        return float(roc_auc_score(y, probability[:, 1]))
+
+    weights = greedy_weights(both, y, score=auc)
+    assert weights[1] > 0.9

@@ -28,6 +28,7 @@ ROUNDS = 25
 SOFTENING = 0.02
 PRIOR_ITEMS = 100  # validation items at which greedy and equal weights count the same
 Score = Callable[[Float, Targets], float]  # of [items, outputs] probabilities or values and targets; higher is better
+SCORE_DIGITS = 3  # to which scores are compared: a metric of ranks is blind to a constant, which the loss is not
 WORSE = 2.0  # standard errors of a paired difference beyond which a candidate is clearly worse
 
 
@@ -54,7 +55,8 @@ def greedy_weights(
         y: The targets.
         task: What they are.
         rounds: How many to take.
-        score: Judge by this instead of :func:`objective`; of equal scores, the one of lower loss is better.
+        score: Judge by this instead of :func:`objective`; of scores that are equal to three
+            digits, the one of lower loss is better.
     """
     taken, total = np.zeros(len(outputs)), np.zeros(outputs.shape[1:])
     for number in range(1, rounds + 1):
@@ -62,7 +64,7 @@ def greedy_weights(
         if score is None:
             best = int(np.argmin(np.round(objective(average, y, task), 12)))  # equal candidates stay equal
         else:
-            worse = np.array([-round(score(each, y), 12) for each in average])
+            worse = np.array([-round(score(each, y), SCORE_DIGITS) for each in average])
             best = int(np.lexsort((np.round(item_losses(task, average, y).mean(-1), 12), worse))[0])
         taken[best] += 1
         total += outputs[best]

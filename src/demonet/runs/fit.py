@@ -218,8 +218,8 @@ def _train_split(
             left = math.inf if plan.settings.time_limit is None else plan.settings.time_limit - _passed(plan)
             result["degree_effect"] = degree_facts(fitted.saved, effort, labelled, plan.settings.seed, left)
         progress.step("measuring what matters")
-        judge = fitted.judge or fitted.saved.model
-        effort = plan.settings.effort or ("quick" if plan.model == "network" else EFFORT)
+        short = plan.model == "network" or plan.settings.time_limit is not None
+        judge, effort = fitted.judge or fitted.saved.model, plan.settings.effort or ("quick" if short else EFFORT)
         seed, edges = plan.settings.seed, has_other_edges(fitted.saved)
         result["importance"] = importance_facts(judge.outputs, inputs, split, plan.metric, effort, seed, edges=edges)
         result["reasons"] = reason_facts(fitted.saved, inputs, outputs, plan.ranked_by, effort)
