@@ -56,7 +56,7 @@ def both_rules(job: Job, device: str = "cpu") -> Outcome:
     if isinstance(fitted, Auto):
         rows = [row for row in fitted.ensemble.candidates if row.status == "fitted"]
         extra |= {
-            "validation": fitted.ensemble.validation["accuracy"],
+            "validation": fitted.ensemble.validation["score"],
             "log_loss": {"strict": _log_loss(fitted, y, split), "refit": _log_loss(again, y, split)},
             "weights": {row.name: round(row.weight, 6) for row in rows},
             "seconds": {row.name: [round(row.seconds, 3), round(row.refit_seconds, 3)] for row in rows},

@@ -249,9 +249,7 @@ def test_time_is_compared_on_one_kind_of_device(tmp_path, monkeypatch):
     cell = entry("brazil", "gcn", "", 1).cell
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
         for seed, device in ((0, "a GPU"), (1, "a GPU"), (0, "cpu")):
-            run, stamp = Job(cell, seed), Stamp("", "{}", device)
-            ledger.claim(run, stamp)
-            ledger.record(run, stamp, Outcome(0.5, 1.0, 1.0))
+            ledger.record(Job(cell, seed), Stamp("", "{}", device), Outcome(0.5, 1.0, 1.0))
         write_files(ledger, [NODES, COMPARISON], tmp_path, runs=None, quick=False, summary=None)
     counted = {}
     for part in ("nodes", "comparison"):

@@ -63,7 +63,6 @@ def test_a_moved_file_changes_the_stamp_and_completes_or_repeats_nothing(tmp_pat
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
         for cell, seeds in ((CELL, range(3)), (other, range(2))):
             for seed in seeds:
-                ledger.claim(Job(cell, seed), before)
                 ledger.record(Job(cell, seed), before, Outcome(0.5, 1.0, 1.0))
         assert ledger.incomplete([Wanted(CELL, 3), Wanted(other, 3)]) == [Wanted(other, 3)]
         assert ledger.incomplete([Wanted(CELL, 3)], "a GPU") == [Wanted(CELL, 3)]

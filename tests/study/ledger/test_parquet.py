@@ -20,7 +20,6 @@ STAMP = Stamp("c0de", "{}", "cpu", "da7a")
 def fill(path, seeds, value=0.5):
     with Ledger(path) as ledger:
         for seed in seeds:
-            ledger.claim(Job(CELL, seed), STAMP)
             ledger.record(Job(CELL, seed), STAMP, Outcome(value, 1.0, math.nan, {"points": [[0.1, 2.0]]}))
         ledger.claim(Job(CELL, 99), STAMP)  # not finished, so it does not travel
     return path

@@ -75,7 +75,6 @@ def test_all_is_done_once_and_the_next_start_does_nothing(ledger, tmp_path):
 def test_a_run_that_would_not_end_in_time_is_not_begun(ledger):
     slow, quick = Wanted(cell("slow"), 3), Wanted(cell("quick"), 3)
     before = Job(slow.cell, 0)
-    ledger.claim(before, stamp_of("fake", "made", "cpu"))
     ledger.record(before, stamp_of("fake", "made", "cpu"), Outcome(1.0, 1e6, 1.0))
     summary = do(ledger, [slow, quick], time_limit=1000)
     assert (summary.runs, summary.left, summary.failures) == (3, 2, [])

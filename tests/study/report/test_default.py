@@ -185,7 +185,6 @@ def test_borrowed_runs_alone_do_not_begin_the_part(tmp_path):
     """Tables 4 and 5 have been run, this part has not: the page leaves it out."""
     borrowed = next(entry.cell for entry in DEFAULT.entries() if entry.borrowed)
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
-        ledger.claim(Job(borrowed, 0), STAMP)
         ledger.record(Job(borrowed, 0), STAMP, Outcome(0.5, 1.0, 1.0))
         written = write_files(ledger, [PARTS["nodes"], PARTS["graphs"]], tmp_path, runs=None, quick=False, summary=None)
     assert not any("default" in path.name for path in written)
