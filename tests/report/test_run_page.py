@@ -93,7 +93,7 @@ def test_how_sure_it_is_is_what_the_numbers_say(run, floors, told):
 def test_the_rarer_class_ranks_first_and_hits_are_counted(rare):
     run = rare()
     page = run_page(run)
-    assert page.title == "Which nodes are “bad”?"
+    assert page.title == "Which nodes have label “bad”?"
     waiting = np.flatnonzero(run.part == -1)
     expected = [run.ids[i] for i in waiting[np.argsort(-run.outputs[waiting, 1], kind="stable")]]
     assert lists(page)["Most probably bad"] == expected
@@ -106,7 +106,7 @@ def test_the_rarer_class_ranks_first_and_hits_are_counted(rare):
     hits = int(y[np.argsort(-score, kind="stable")][:first].sum())
     assert page.sections[0].text.startswith(f"Of the {first} test nodes that rank first for “bad”, {hits} are “bad”.")
     asked = run_page(rare(config={"positive": "good", "metric": "average-precision"}))
-    assert asked.title == "Which nodes are “good”?"
+    assert asked.title == "Which nodes have label “good”?"
     assert next(iter(lists(asked))) == "Most probably good"
 
 
@@ -125,7 +125,7 @@ def test_curves_and_the_threshold_are_scikit_learns(rare):
     page = run_page(run)
     test = run.part == 2
     y, score = run.y[test] == 1, run.outputs[test, 1]
-    assert f"bad {sk.roc_auc_score(y, score):.3f}" in section(page, "ROC").caption
+    assert f"“bad” {sk.roc_auc_score(y, score):.3f}" in section(page, "ROC").caption
     curve = section(page, "ROC").figure.panels[0].series[1]
     assert np.trapezoid(curve.y, curve.x) == pytest.approx(sk.roc_auc_score(y, score), abs=5e-3)
     precise = section(page, "Precision and recall").figure.panels[0].series[0]

@@ -327,9 +327,10 @@ function makeThreshold(figure, { role, redraw }) {
     const [hits, alarms] = [all.hits[step], all.alarms[step]];
     const text = all.at[step] === null ? "none" : `from ${all.at[step].toFixed(3)} on`;
     at.ariaValueText = `${text}, ${hits + alarms} ${items}`;
-    const percent = (part, of) => (of ? ` (${Math.round((100 * part) / of)} %)` : "");
+    const percent = (part, of) => (of ? ` (${Math.round((100 * part) / of)}\u00a0%)` : "");
     const told = {
-      [`${items} to act on`]: `${text}: ${(hits + alarms).toLocaleString("en")} of ${all.items.toLocaleString("en")}`,
+      threshold: all.at[step] === null ? "none" : all.at[step].toFixed(3),
+      [`${items} to act on`]: `${(hits + alarms).toLocaleString("en")} of ${all.items.toLocaleString("en")}`,
       found: `${hits.toLocaleString("en")}${percent(hits, all.positives)}`,
       missed: (all.positives - hits).toLocaleString("en"),
       "false alarms": `${alarms.toLocaleString("en")}${percent(alarms, hits + alarms)}`,

@@ -57,7 +57,7 @@ def curves(run: Run, facts: RunFacts) -> list[Section]:
     some = " Of the largest ones." if facts.positive is None and len(run.class_names) > len(every) else ""
 
     def told(of: Callable[..., str]) -> str:
-        return "; ".join(f"{name} {of(*counts)}" for name, counts in counted.items())
+        return "; ".join(f"“{_short(name)}” {of(*counts)}" for name, counts in counted.items())
 
     def figure(
         title: str, x: str, y: str, caption: str, of: Callable[..., Any], ends: Any, even: list[float]
@@ -136,7 +136,7 @@ def _reliability(run: Run, every: list[tuple[str, NDArray[np.bool_], NDArray[Any
     ]
     across, up = Axis("predicted probability", share=True, ends=(0, 1)), Axis("share that is", ends=(-0.02, 1.02))
     chart = Chart("Reliability", [Panel("", series)], across, up, legend=False)
-    told = f"{name}: predicted {probability.mean():.3f} on average, true {true.mean():.3f}"
+    told = f"“{_short(name)}”: predicted {probability.mean():.3f} on average, true {true.mean():.3f}"
     caption = (
         "On the dotted line a probability is the share of cases that are as predicted. Below it the model is too sure. "
         f"With 95 % intervals; {told}."

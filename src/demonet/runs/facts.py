@@ -247,7 +247,7 @@ def imbalanced(run: Run) -> float | None:
 def _question(run: Run, positive: int | None) -> str:
     label, names, what = run.config.get("label"), run.class_names, run.kind
     if positive is not None:
-        return f"Which {what} are “{names[positive]}”?"
+        return f"Which {what} have {label or 'label'} “{names[positive]}”?"
     if run.task == "regress":
         named = "the value" if len(names) > 1 or names[0] in ("", "y") else f"“{names[0]}”"
         return f"How large is {named} of each {what.removesuffix('s')}?" if len(names) == 1 else f"{len(names)} numbers"
