@@ -222,7 +222,7 @@ def _train_split(
         judge, effort = fitted.judge or fitted.saved.model, plan.settings.effort or ("quick" if short else EFFORT)
         seed, edges = plan.settings.seed, has_other_edges(fitted.saved)
         result["importance"] = importance_facts(judge.outputs, inputs, split, plan.metric, effort, seed, edges=edges)
-        result["reasons"] = reason_facts(fitted.saved, inputs, outputs, plan.ranked_by, effort)
+        result["reasons"] = reason_facts(fitted.saved, inputs, split, outputs, plan.ranked_by, effort)
         save_model(folder.path(MODEL), fitted.saved)
     result.setdefault("seconds", round(time.monotonic() - start, 3))
     folder.save_split_result(number, result)

@@ -15,6 +15,7 @@ from demonet.estimators.explain import fitted_reasons
 from demonet.estimators.reasons import Column, Predict, columns_of, in_words, shuffles
 from demonet.options import Effort
 from demonet.runs.inputs import Inputs
+from demonet.runs.run import first_items, parts_of
 from demonet.train.metrics import Metric, Task
 from demonet.train.objective import value_of
 
@@ -108,18 +109,21 @@ def _screened(inputs: Inputs, split: Split, most: int) -> list[Column]:
     return order[: max(most, 0)]
 
 
-def reason_facts(fitted: Fitted, inputs: Inputs, outputs: Array, column: int | None, effort: Effort) -> dict[str, Any]:
-    """In words, what moved the answers for the first items of a ranking, by the index of the item.
+def reason_facts(
+    fitted: Fitted, inputs: Inputs, split: Split, outputs: Array, column: int | None, effort: Effort
+) -> dict[str, Any]:
+    """In words, what moved the answers for the items at the top of the page's list, by the index of the item.
 
     Args:
         fitted: The model that is saved.
         inputs: The problem.
+        split: The parts; items without a label come first, then tested ones.
         outputs: ``[items, outputs]`` of the model.
         column: The output to rank by; None for the most confident answers.
         effort: Bounds the number of predictions.
     """
     score = outputs.max(1) if column is None else outputs[:, column]
-    rows = np.argsort(-score, kind="stable")[:EXPLAINED]
+    rows = first_items(score[:, None], parts_of(split, len(outputs)), EXPLAINED)
     explained = outputs[rows].argmax(1) if column is None else np.full(len(rows), column)
     given = fitted, inputs.data, rows.tolist(), explained.tolist(), inputs.columns
     found = fitted_reasons(*given, budget=affordable(inputs, effort))

@@ -16,6 +16,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from demonet.checks import labelled
 from demonet.data.load import degrees
+from demonet.data.splits import Split
 from demonet.degree.count import count_degree
 from demonet.estimators.core import Fitted
 from demonet.estimators.network import NetworkModel
@@ -127,9 +128,7 @@ def summarise(
         results: Outputs and embedding of all items, where they are known.
     """
     inputs, split, seed = plan.inputs, plan.splits[0], plan.settings.seed
-    part = np.full(len(inputs.ids), -1, dtype=np.int8)
-    for number, rows in enumerate((split.train, split.val, split.test)):
-        part[rows.numpy()] = number
+    part = parts_of(split, len(inputs.ids))
     seen, counts = degrees(inputs.data).unique(return_counts=True)
     graphs, nodes = inputs.graphs, inputs.kind == "nodes"
     if nodes:
@@ -206,6 +205,14 @@ def _principal(embedding: NDArray[np.float32], count: int) -> NDArray[np.float64
     fitted = PCA(count, svd_solver=solver).fit(rows - mean)
     blocks = (embedding[start : start + BLOCK] for start in range(0, len(embedding), BLOCK))
     return np.concatenate([fitted.transform(block.astype(np.float64) - mean) for block in blocks])
+
+
+def parts_of(split: Split, count: int) -> NDArray[np.int8]:
+    """``[items]`` 0 training, 1 validation, 2 test, -1 none of them."""
+    part = np.full(count, -1, dtype=np.int8)
+    for number, rows in enumerate((split.train, split.val, split.test)):
+        part[rows.numpy()] = number
+    return part
 
 
 def first_items(outputs: NDArray[Any], part: NDArray[np.int8], most: int) -> NDArray[np.int64]:
