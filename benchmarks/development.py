@@ -3,9 +3,9 @@
     python benchmarks/development.py FOLDER [--sets pubmed ...] [--effort quick] [--splits 1] [--time-limit 60]
 
 The sets lie in one folder as ``cora/cora.npz``, ``minesweeper/minesweeper.npz`` and so on, with matrices in CSR. Rows
-are added to ``results/development.csv``. Split 0 and on are those that come with a set; splits from 5,000 on are drawn
-with that seed, of the same sizes. On a GPU a whole epoch of the training loop is one CUDA graph: training step,
-evaluation, and the scores, which are read after the last epoch.
+are added to ``results/development.csv``, with seconds of processor time. Split 0 and on are those that come with a set;
+splits from 5,000 on are drawn with that seed, of the same sizes. On a GPU a whole epoch of the training loop is one
+CUDA graph: training step, evaluation, and the scores, which are read after the last epoch.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def measure(problem: Problem, name: str, number: int, options: argparse.Namespac
         if progress.stage == "done":
             print(f"  {candidate_line(progress.candidate)}", file=sys.stderr, flush=True)
 
-    start = time.monotonic()
+    start = time.process_time()
     chosen = metric.name if metric.name != "accuracy" else None
     found = Ensemble.fit(
         data,
@@ -205,7 +205,7 @@ def measure(problem: Problem, name: str, number: int, options: argparse.Namespac
         on_progress=tell,
         device=options.device,
     )
-    seconds, y = time.monotonic() - start, problem.y.numpy()
+    seconds, y = time.process_time() - start, problem.y.numpy()
     for row in sorted(found.candidates, key=lambda row: -row.weight):
         if row.weight:
             print(f"  {row.weight:.2f} {row.name} {row.seconds:.1f} + {row.refit_seconds:.1f} s", file=sys.stderr)
@@ -237,7 +237,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "development.csv")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    own = [part for part in sys.argv[1:] if part != str(options.folder)]
+    own = [part for part in sys.argv[1:] if part not in (str(options.folder), "--out", str(options.out))]
     command = shlex.join(["python", "benchmarks/development.py", "FOLDER", *own])
     for name in options.sets:
         problem = load(options.folder, name)

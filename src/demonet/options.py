@@ -120,7 +120,7 @@ class Settings:
             or for ``"network"`` where an option is given that only networks read: ``preset``, ``scheme``, ``epochs``,
             ``batch_size``, ``neighbours``, ``class_weight`` or ``log``. See :func:`~demonet.runs.plan.decide_model`.
         effort: Of ``"auto"``: ``"quick"``, ``"standard"`` (the default) or ``"best"``.
-        time_limit: Of ``"auto"``: seconds, a rough limit on the fit of a split.
+        time_limit: Of ``"auto"``: seconds for a split; of the first, from reading to the page.
         metric: The metric that is reported and that chooses weights or the epoch, one of
             :data:`~demonet.train.metrics.METRICS` that fits the task; None for the task's default.
         positive: The positive one of two classes, for a metric that has one; None for the rarer, of equals the last.
@@ -147,7 +147,7 @@ class Settings:
     task: Task = option("auto", "What to predict; auto: by the labels.", TRAINING)
     model: Model | None = option(None, "Default: auto, or network with an option of networks.", TRAINING)
     effort: Effort | None = option(None, "How much auto tries. Default: standard.", TRAINING)
-    time_limit: float | None = option(None, "Seconds for auto, roughly.", TRAINING)
+    time_limit: float | None = option(None, "Seconds for auto, reading and page included.", TRAINING)
     metric: str | None = option(
         None, "Chooses weights or epoch, and is reported. Default: by the task.", TRAINING, choices=Metric
     )

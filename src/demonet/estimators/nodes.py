@@ -231,7 +231,7 @@ class DEMONetClassifier(Classification, NodeEstimator):
             labels. ``"network"``: a DEMO-Net, trained. Only a network reads the parameters from ``preset``
             to ``neighbours``, and ``class_weight``; with another model they are an error.
         effort: Of ``"auto"``: ``"quick"``, ``"standard"`` or ``"best"``.
-        time_limit: Of ``"auto"``: seconds, a rough limit on the fit.
+        time_limit: Of ``"auto"``: seconds, refits included.
         preset: ``"strong"``, ``"default"`` (which the tables of results have), ``"paper"`` or ``"authors"``: features,
             model and training together.
         scheme: ``"weight"``, ``"hash"``, ``"smooth"`` or another registered scheme; None for the preset's value,
