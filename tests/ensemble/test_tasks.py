@@ -19,6 +19,7 @@ from demonet.errors import DemonetWarning
 from demonet.methods import Labelled
 from demonet.methods.boosted import BoostedTrees
 from demonet.methods.closed_form import Kernel
+from demonet.methods.corrected import Corrected
 from demonet.methods.propagation import Propagation
 from demonet.methods.wl_models import WLForest, WLKernel
 
@@ -164,3 +165,19 @@ def test_classes_with_one_example_or_none_in_the_training_part():
     assert {row.status for row in ensemble.candidates} == {"fitted"}
     alone = Labelled(np.zeros((4, 1)), 1, np.arange(3), np.arange(3, 4), task="multilabel")
     np.testing.assert_allclose(alone.prior(), [1 / 5])
+
+
+@TASKS
+def test_trees_are_corrected_by_residuals_near_a_node(task):
+    """The place is not among the attributes: trees alone cannot know it, the residuals of known nodes do."""
+    data, split = places(task), split_of(N)
+    corrected = Ensemble.fit(data, split, task=task, members=[Corrected(rounds=9)])
+    alone = Ensemble.fit(data, split, task=task, members=[BoostedTrees(rounds=9)])
+    test, y = split.test.numpy(), data.y.numpy()[:, 0]
+    errors = [((each.strict_outputs[:, 0] - y)[test] ** 2).mean() for each in (corrected, alone)]
+    assert errors[0] < 0.8 * errors[1]
+    loaded = Ensemble.from_state(*corrected.state())
+    np.testing.assert_allclose(loaded.outputs(data), corrected.fitted_outputs, rtol=1e-9)
+    known = loaded.known_targets(data)
+    data.known_targets = torch.from_numpy(known)
+    np.testing.assert_allclose(loaded.outputs(data), corrected.fitted_outputs, rtol=1e-6)

@@ -44,6 +44,7 @@ _MODULES = (
     "forest",
     "boosted",
     "propagation",
+    "corrected",
     "demonet_average",
 )
 _ENSEMBLE, _COMPARED = "demonet.ensemble.auto", "demonet_study.methods"  # register theirs when a name is looked up

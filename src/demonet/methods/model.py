@@ -204,7 +204,11 @@ class Model(Method):
 
     def refit_on(self, view: View, labelled: Labelled) -> Self:
         """A copy that is fitted on training and validation items, with what this one has ``chosen``."""
-        return self._copy(self.chosen, view, labelled.joined())
+        return self.keep_on(view, labelled.joined())
+
+    def keep_on(self, view: View, labelled: Labelled) -> Self:
+        """A copy that is fitted on ``labelled.train`` with what this one has ``chosen``."""
+        return self._copy(self.chosen, view, labelled)
 
     def _copy(self, chosen: Any, view: View, labelled: Labelled) -> Self:
         again = copy.copy(self)

@@ -49,22 +49,8 @@ class Propagation(Model):
         self.arrays |= {"items": train, "y": labelled.y[train], "prior": labelled.prior()}
 
     def _choose(self, view: View, labelled: Labelled) -> dict[str, list[float]]:
-        val, single = labelled.val, labelled.task == "classify"
-        count, prior = 1 if single else labelled.outputs, labelled.prior()
-        best, chosen = np.full(count, np.inf), {"restart": [RESTARTS[1]] * count, "trust": [3.0] * count}
         targets = target_rows(labelled.task, labelled.y[labelled.train], labelled.outputs)
-        for restart in RESTARTS if len(val) else ():
-            mass, number = walk(view, labelled.train, *targets, restart=restart)
-            for trust in TRUSTS:
-                found = _mixed(mass[val], number[val], prior, np.array(trust))
-                for column in range(count):
-                    some = slice(None) if single else [column]
-                    y = labelled.y[val] if single else labelled.y[val][:, some]
-                    loss = float(item_losses(labelled.task, found[:, some], y).mean())
-                    if loss < best[column]:
-                        best[column] = loss
-                        chosen["restart"][column], chosen["trust"][column] = restart, trust
-        return chosen
+        return choose_walk(view, labelled, *targets, labelled.prior())
 
     def known_targets(self, view: View) -> NDArray[Any]:
         """``[nodes]`` the classes that are known, -1 for the others; of labels and numbers a table, NaN for unknown."""
@@ -76,16 +62,57 @@ class Propagation(Model):
         known, outputs = self.known_targets(view), self.facts["outputs"]
         rows = np.flatnonzero(known >= 0 if known.ndim == 1 else ~np.isnan(known).all(1))
         targets = target_rows(self.facts["task"], known[rows], outputs)
-        restart = np.array(self.chosen["restart"])
-        mass, count = np.zeros((2, view.num_items, outputs))
-        for value in np.unique(restart):
-            some = slice(None) if len(restart) == 1 else restart == value
-            mass[:, some], count[:, some] = walk(view, rows, targets[0][:, some], targets[1][:, some], value)
-        return _mixed(mass, count, self.arrays["prior"], np.array(self.chosen["trust"]))
+        return walked(view, rows, *targets, self.arrays["prior"], self.chosen)
 
     def estimate(self, view: View, num_train: int) -> float:
         """A few walks."""
         return 0.05 + len(RESTARTS) * STEPS * 2e-8 * view.adjacency.nnz
+
+
+def choose_walk(
+    view: NodeView, labelled: Labelled, targets: Float, known: Float, prior: Float, base: Float | None = None
+) -> dict[str, list[float]]:
+    """Restart and trust of least loss on validation: of classes one pair, otherwise one for each output.
+
+    Args:
+        view, labelled: The problem; without validation items, a middle pair.
+        targets, known: Of the training items, see :func:`target_rows`.
+        prior: ``[outputs]``.
+        base: ``[nodes, outputs]`` what the walk is added to, if it is.
+    """
+    val, single = labelled.val, labelled.task == "classify"
+    count = 1 if single else labelled.outputs
+    best, chosen = np.full(count, np.inf), {"restart": [RESTARTS[1]] * count, "trust": [3.0] * count}
+    for restart in RESTARTS if len(val) else ():
+        mass, number = walk(view, labelled.train, targets, known, restart)
+        for trust in TRUSTS:
+            found = _mixed(mass[val], number[val], prior, np.array(trust))
+            found = found if base is None else bounded(labelled.task, base[val] + found)
+            for column in range(count):
+                some = slice(None) if single else [column]
+                y = labelled.y[val] if single else labelled.y[val][:, some]
+                loss = float(item_losses(labelled.task, found[:, some], y).mean())
+                if loss < best[column]:
+                    best[column] = loss
+                    chosen["restart"][column], chosen["trust"][column] = restart, trust
+    return chosen
+
+
+def walked(
+    view: NodeView, rows: Int, targets: Float, known: Float, prior: Float, chosen: dict[str, list[float]]
+) -> Float:
+    """``[nodes, outputs]`` the walk from some rows, mixed with the prior, as :func:`choose_walk` has chosen."""
+    restart = np.array(chosen["restart"])
+    mass, count = np.zeros((2, view.num_items, targets.shape[1]))
+    for value in np.unique(restart):
+        some = slice(None) if len(restart) == 1 else restart == value
+        mass[:, some], count[:, some] = walk(view, rows, targets[:, some], known[:, some], value)
+    return _mixed(mass, count, prior, np.array(chosen["trust"]))
+
+
+def bounded(task: Task, outputs: Float) -> Float:
+    """Probabilities between 0 and 1; numbers as they are."""
+    return np.clip(outputs, 0.0, 1.0) if task == "multilabel" else outputs
 
 
 def known_targets(view: NodeView, items: Int, y: NDArray[Any]) -> NDArray[Any]:
