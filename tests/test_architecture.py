@@ -41,6 +41,7 @@ LEVEL = {
         "runs": 10,
         "report": 11,
         "cli": 12,
+        "predictor": 12,
     },
 }
 # The same inside the study, which imports anything from the library.

@@ -32,7 +32,7 @@ def test_frames_give_what_files_give(fitted):
 
 
 def test_tables_say_what_the_run_says(fitted):
-    _, model = fitted
+    (edges, _), model = fitted
     run = load_run(model.folder)
     board = model.leaderboard()
     ours = board[(board["kind"] == "model") & (board["rule"] == run.metrics["rule"])]
@@ -43,7 +43,9 @@ def test_tables_say_what_the_run_says(fitted):
     ranked = model.rank(name, top=5)
     np.testing.assert_allclose(ranked[name], sorted(written[name], reverse=True)[:5], rtol=1e-6)
     assert "<table" in model._repr_html_()
-    assert model.embed(fitted[0][0]).shape[0] == len(run.ids)
+    assert len(model.importance()) == len(run.metrics["importance"])
+    assert model.predict(edges, rank=name, top=3, reasons=2)["reasons"].map(bool).tolist() == [True, True, False]
+    assert model.embed(edges).shape[0] == len(run.ids)
 
 
 def test_a_copy_is_a_run_of_its_own(fitted, tmp_path):

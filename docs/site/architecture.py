@@ -11,7 +11,7 @@ WALK = re.compile(r"(<!-- walk: (\w+) -->\n).*?(\n<!-- end -->)", re.S)
 IMAGE = Path(__file__).parent.parent / "images" / "architecture.svg"
 # Rows of the picture, from the lowest level up: a package imports only from packages below it.
 ROWS = [
-    [("errors, options, atomic, checks, tensorfile, configfile, sealed, arrayfolder", "errors, options, safe files")],
+    [("errors, options, atomic, checks, schema, tensorfile, configfile, sealed, arrayfolder", "errors, safe files")],
     [("degree", "layout, tasks, counting")],
     [("data", "readers, columns, splits")],
     [("features", "a graph as numbers"), ("ops", "kernels and their choice")],
@@ -23,7 +23,7 @@ ROWS = [
     [("estimators", "scikit-learn classes")],
     [("runs", "files to run folder")],
     [("report", "pages")],
-    [("cli", "commands")],
+    [("cli", "commands"), ("predictor", "the same in Python")],
 ]
 # The same of the study, above all of the library.
 STUDY = [

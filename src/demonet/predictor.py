@@ -129,6 +129,10 @@ class Predictor:
         rows = run_facts(self.run).candidates
         return _pandas().DataFrame([{key: row[key] for key in row if key != "machine"} for row in rows])
 
+    def importance(self) -> Frame:
+        """What matters: columns, structure and degree, by the change of the metric if they are shuffled."""
+        return _pandas().DataFrame(run_facts(self.run).importance)
+
     def predictions(self) -> Frame:
         """Every item of the fitted graph with its label, part and prediction, as ``predictions.csv`` has them."""
         run = self.run
