@@ -176,3 +176,23 @@ def test_new_nodes_are_hidden_in_training_and_tested(finished, tmp_path, monkeyp
     assert run.metrics["test_metric"] > 0.5, "new nodes are joined to known ones"
     assert run.metrics["inductive"]["refit"]["test_metric"] < run.metrics["test_metric"]
     assert "hidden" in (tmp_path / "run" / "MODEL_CARD.md").read_text()
+
+
+def test_new_numbers_are_in_the_units_of_the_labels(finished, tmp_path, monkeypatch):
+    folder, edges, labels = finished
+    monkeypatch.setattr("demonet.ensemble.ensemble.portfolio", lambda *problem: [Propagation()])
+    prices = [(node, 1000 * "abcd".index(kind) + place / 7) for place, (node, kind) in enumerate(labels.items())]
+    known = write_table(tmp_path / "prices.csv", ("node", "price"), prices)
+    fit_run(folder / "edges.csv", known, out=tmp_path / "run", settings=Settings(effort="quick"))
+    later = write_edges(tmp_path / "later.csv", [*edges, ("k000", "new"), ("new", "stranger")])
+    before = by_id(predict_run(tmp_path / "run", later))
+    for price in (-9000, 9000):
+        new = write_table(tmp_path / "new.csv", ("node", "price"), [("new", price)])
+        found = predict_run(tmp_path / "run", later, labels=new)
+        assert "1 labels given, 1 of them new" in found[0].standing
+        moved = by_id(found)["stranger"][0] - before["stranger"][0]
+        assert np.sign(moved) == np.sign(price)
+        assert 100 < abs(moved) < 10000
+    bad = write_table(tmp_path / "bad.csv", ("node", "price"), [("k000", "3.5"), ("k001", "much")])
+    with pytest.raises(DemonetError, match=r"bad\.csv:3: .*'much'"):
+        predict_run(tmp_path / "run", later, labels=bad)

@@ -248,7 +248,7 @@ class Ensemble:
 
         Without a network or a kernel of weight, what the view knows of an item: structure and attributes.
         """
-        view: View = view_of(data, self._view_state)
+        view = self._view(data)
         pairs = sorted(zip(self.weights, self.members, strict=True), key=lambda p: (p[1].kind != "network", -p[0]))
         found = (member.embed(view) for weight, member in pairs if weight > 0)
         return next((rows for rows in found if rows is not None), view.description)

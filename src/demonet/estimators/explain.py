@@ -22,7 +22,7 @@ from torch_geometric.utils import k_hop_subgraph
 from demonet.data.ids import ids_of
 from demonet.degree.count import count_degree
 from demonet.errors import DemonetError
-from demonet.estimators.closed_form import EnsembleModel, KernelModel
+from demonet.estimators.closed_form import KernelModel
 from demonet.estimators.network import NetworkModel
 from demonet.estimators.reasons import Reason, explain_items
 from demonet.nn.conv import DEMOConv
@@ -123,11 +123,10 @@ def fitted_reasons(
     budget: float | None = None,
 ) -> list[list[Reason]]:
     """What moved the predictions of some items, see :func:`~demonet.estimators.reasons.explain_items`."""
-    known, labels = fitted.model.known_targets(items), list[Any]()
-    if isinstance(fitted.model, EnsembleModel) and known is not None:
-        labels = fitted.model.ensemble.objective.decode(torch.from_numpy(known)).tolist()
-        if fitted.objective.task == "classify" and fitted.classes is not None:
-            labels = [*map(fitted.classes.tolist().__getitem__, labels)]
+    known = fitted.model.known_targets(items)
+    labels = [] if known is None else known.tolist()
+    if fitted.objective.task == "classify" and fitted.classes is not None:
+        labels = [*map(fitted.classes.tolist().__getitem__, labels)]
     return explain_items(
         fitted.model.outputs,
         items,

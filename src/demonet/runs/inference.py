@@ -147,9 +147,7 @@ def _add_labels(run: Run, inputs: Inputs, fitted: Fitted) -> str:
             raise DemonetError(f"labels {_shown(found.names)}, the run has {_shown(run.class_names)}", file=file)
         new = data.y.numpy()[:, [found.names.index(name) for name in run.class_names]].reshape(known.shape)
         given = ~np.isnan(new)
-        if isinstance(fitted.model, EnsembleModel):
-            new = fitted.model.ensemble.objective.encode(torch.from_numpy(new)).numpy().astype(known.dtype)
-    changed = int((given & (known != new)).sum())
+    changed = int((given & ~np.isclose(known, new)).sum())
     data.known_targets = torch.from_numpy(np.where(given, new, known))
     return f"{int(given.sum()):,} labels given, {changed:,} of them new or corrected"
 
