@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import io, sparse
 
+from demonet.data.node_data import from_matrix_rows
 from demonet.data.readers.matlab import read_variables
 from demonet.data.readers.matrix_market import read_matrix_market
 
@@ -58,3 +60,11 @@ def test_the_papers_matlab_files(paper_data, file):
     for name in ("Network", "Attributes"):
         assert (found[name] != expected[name]).nnz == 0
     np.testing.assert_array_equal(found["Label"], expected["Label"])
+
+
+@pytest.mark.parametrize("layout", ["to_sparse_csr", "to_sparse_coo", "to_sparse_csc"])
+def test_sparse_tensors_stay_sparse(layout, monkeypatch):
+    x = torch.eye(3, 5) * torch.tensor([[1.0], [2.0], [3.0]])
+    given = getattr(x, layout)()
+    monkeypatch.setattr(torch.Tensor, "to_dense", None)
+    assert (from_matrix_rows(given, np.arange(3)).rows.toarray() == x.numpy()).all()

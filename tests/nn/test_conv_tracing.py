@@ -73,7 +73,7 @@ def test_compile_with_dynamic_sizes_traces_once():
 
 
 def test_compiled_calls_sort_the_same_edges_once(monkeypatch):
-    conv, (edges, nodes), sorts = layer("scale", 256), LARGE, []
+    conv, edges, nodes, sorts = layer("scale", 256), LARGE.edge_index.clone(), LARGE.num_nodes, []
     x, sort = features(nodes, 3, 0, torch.float32), demonet.nn.edges.neighbour_lists
     expected, compiled = run(conv, conv, x, edges), torch.compile(conv, fullgraph=True, backend="aot_eager")
     monkeypatch.setattr(demonet.nn.edges, "neighbour_lists", lambda *given: sorts.append(1) or sort(*given))

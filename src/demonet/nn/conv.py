@@ -322,9 +322,9 @@ class DEMOConv(MessagePassing):
 
         Dropout draws its numbers in degree order, so that compiled and sampled calls drop the same entries.
         """
-        if self.weights.stack_size != 1 or self.drop.active or backend.tracing() or self.passes_messages:
+        if degree is not None or edge_weight is not None or self.weights.stack_size != 1:
             return False
-        return degree is None and edge_weight is None
+        return not ((self.drop.training and self.drop.p) or backend.tracing() or self.passes_messages)
 
     def _in_place(self, x: Tensor, layout: DegreeLayout, activation: str) -> Tensor:
         """The convolution of rows in the caller's order."""
@@ -371,14 +371,16 @@ class DEMOConv(MessagePassing):
             found = self._factors(ends, edges.weight, source.dtype, sources=sources)
             return Neighbours(source, (), found, edges=ends)
         lists, weight = edges.lists(back=source.requires_grad and not is_sparse(source))
-        return Neighbours(source, lists, self._factors(Ends.of(*lists), weight, source.dtype, sources=sources))
+        return Neighbours(source, lists, self._factors(lists, weight, source.dtype, sources=sources))
 
     @property
     def passes_messages(self) -> bool:
         """Whether a message along every edge has to exist: for explainers, hooks, ONNX, and subclasses that have their
         own ``message``, ``aggregate`` or ``update``. It is slower than the operators.
         """
-        return self.explain or self._has_own_messages or any(self._hooks) or backend.onnx()
+        if self.explain or self._has_own_messages or any(self._hooks):
+            return True
+        return backend.tracing() and backend.onnx()
 
     def _propagated(self, given: Neighbours) -> Tensor:
         """The sums of messages, which PyG passes along the edges in their given order."""
@@ -458,12 +460,14 @@ class DEMOConv(MessagePassing):
                 own = half.new_zeros(half.size(0), self.seed.out_channels)
             else:
                 own = sparse_linear(x, self.seed.weight.t(), self._columns) if sparse else self.seed(x)
-        own, half = self.drop.halves(own, half)
+        if self.drop.training and self.drop.p:
+            own, half = self.drop.halves(own, half)
         if self.seed is None:
             out = half
         else:
             out = torch.cat([own, half], dim=1) if self.combine == "concat" else own + half
-        return activate(out if self.bias is None else out + self.bias.to(out.dtype), activation)
+        out = out if self.bias is None else out + self.bias.to(out.dtype)
+        return out if activation == "none" else activate(out, activation)
 
     def convolve_block(self, x: Tensor, block: Block, activation: str = "none", sums: Tensor | None = None) -> Tensor:
         """:meth:`convolve` for the targets of a block; ``x`` has the rows that it reads, or where the sums are known
@@ -519,18 +523,19 @@ class DEMOConv(MessagePassing):
             check_length("edge weights", "edge", edge_weight, layout.num_edges)
             edge_weight = layout.edges_enter(edge_weight)
         if self.is_plain or edge_weight is not None or fill is not None or backend.tracing():
-            return self._factors(Ends.of(layout.pointer, layout.neighbours), edge_weight, dtype, fill=fill)
+            return self._factors((layout.pointer, layout.neighbours), edge_weight, dtype, fill=fill)
         key = f"factors {self.aggr} {self.combine == 'share'} {dtype}"
         if key not in layout.cache:
             with lasting():
-                layout.cache[key] = self._factors(Ends.of(layout.pointer, layout.neighbours), None, dtype)
+                layout.cache[key] = self._factors((layout.pointer, layout.neighbours), None, dtype)
         found: Factors = layout.cache[key]
         return found
 
-    def _factors(self, ends: Ends, weight: Tensor | None, dtype: torch.dtype, **options: Any) -> Factors:
+    def _factors(self, edges: Ends | Lists, weight: Tensor | None, dtype: torch.dtype, **options: Any) -> Factors:
         weight = None if weight is None else weight.to(dtype)
         if self.is_plain:
             return Factors(weight)
+        ends = edges if isinstance(edges, Ends) else Ends.of(*edges)
         return factors(ends, weight, self.aggr, dtype, loops=self.combine == "share", **options)
 
     def neighbourhood(
@@ -605,7 +610,7 @@ class DEMOConv(MessagePassing):
         if not size or x.dtype == torch.float16 or self.passes_messages:
             return False
         rows, edges, columns = x.size(0), given.lists[1].size(0), x.size(1)
-        if backend.exporting():
+        if backend.tracing() and backend.exporting():
             rows = edges = 1  # no choice may depend on the example's size
         if is_sparse(x) and not backend.tracing():
             columns = max(1, columns // 2)  # sums of sparse rows are not sparse, but reading the rows costs less
@@ -682,7 +687,7 @@ class DEMOConv(MessagePassing):
 
     def _materialize(self, source: Tensor, target: Tensor | None) -> None:
         """Fix widths that were left open (-1), then check the width of the input."""
-        if self.weights.is_open:
+        if self.weights.in_channels == -1:
             self.weights.materialize(source.size(1))
         if target is not None and self.seed is not None and self.seed.in_channels == -1:
             # One call with no rows fixes the width of PyG's lazy Linear; sparse features are never passed to it.

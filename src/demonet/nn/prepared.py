@@ -137,6 +137,7 @@ def prepare(
     sums: bool = True,
 ) -> GraphInput:
     """Check and sort a graph, and with ``sums`` compute the constant part of its first convolution."""
+    x = sparse_rows(x, None) if is_sparse(x) else x
     edge_index, edge_weight = _as_edges(edge_index, edge_weight)
     if edge_weight is not None and not bool(torch.isfinite(edge_weight).all()):
         edge = int((~torch.isfinite(edge_weight)).nonzero()[0, 0])
@@ -174,6 +175,7 @@ def layer_input(
         return LayerInput(*given, fill=x.fill)
     if edge_index is None:
         raise DemonetError("edge_index is missing", hint="pass edge_index, or what prepare() returned")
+    x = sparse_rows(x, None) if is_sparse(x) else x
     if isinstance(edge_index, list):
         edge_index = merged(edge_index)
     edge_index, edge_weight = _as_edges(edge_index, edge_weight)

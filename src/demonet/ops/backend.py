@@ -32,6 +32,7 @@ Family = Literal["reference", "cpu", "triton"]
 
 HAS_TRITON = find_spec("triton") is not None
 TRITON_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+_PLAIN_TYPES = {Tensor, Parameter}
 # Before 2.13, ``is_exporting`` is also true while ``torch.compile`` runs.
 _EXPORT_IS_DISTINCT = torch.__version__ >= "2.13"
 
@@ -89,9 +90,8 @@ def is_sparse(x: Tensor) -> bool:
     return x.layout in (torch.sparse_csr, torch.sparse_coo, torch.sparse_csc)
 
 
-def tracing() -> bool:
-    """Whether ``torch.compile`` or ``torch.export`` is recording: values cannot be read, and must not be cached."""
-    return torch.compiler.is_compiling()
+# Whether ``torch.compile`` or ``torch.export`` is recording: values cannot be read, and must not be cached.
+tracing = torch.compiler.is_compiling
 
 
 def exporting() -> bool:
@@ -122,7 +122,7 @@ def eager(x: Tensor, *others: Tensor) -> bool:
     """
     if tracing() or mapped() or family(x) == "reference":
         return False
-    return all(type(tensor) in (Tensor, Parameter) for tensor in (x, *others))
+    return {type(x), *map(type, others)} <= _PLAIN_TYPES
 
 
 def direct(*tensors: Tensor) -> bool:

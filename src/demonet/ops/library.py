@@ -78,12 +78,13 @@ def _aggregate(
     reuse: bool = False,
 ) -> Tensor:
     """The kernel; with ``reuse`` for training, where the memory of the sums is kept for the next epoch on a CPU."""
-    if backend.family(x) == "triton":
-        more: tuple[Any, ...] = (BothTiles.of(tiles).forth if tiles else tiles_of(pointer),)
-    else:
-        large = reuse and pointer.numel() > backend.PIECE_GRAPH_ROWS and backend.family(x) == "cpu"
-        more = (buffers_of(pointer),) if large else ()
-    out: Tensor = kernel_of("aggregate", x)(x, pointer, neighbours, weight, aggr, *more)
+    kernel = kernel_of("aggregate", x)
+    more: tuple[Any, ...] = ()
+    if kernel is cpu.aggregate:
+        more = (buffers_of(pointer),) if reuse and pointer.numel() > backend.PIECE_GRAPH_ROWS else ()
+    elif kernel is not reference.aggregate:
+        more = (BothTiles.of(tiles).forth if tiles else tiles_of(pointer),)
+    out: Tensor = kernel(x, pointer, neighbours, weight, aggr, *more)
     return out
 
 
@@ -376,10 +377,9 @@ def aggregate(
     x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, *rest: Any, reuse: bool = False
 ) -> Tensor:
     """The operator ``aggregate``, by the shortest way."""
-    tensors = (x,) if weight is None else (x, weight)
-    if not backend.eager(*tensors):
+    if not (backend.eager(x) if weight is None else backend.eager(x, weight)):
         found: Tensor = operator("aggregate")(x, pointer, neighbours, weight, *rest)
-    elif torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+    elif torch.is_grad_enabled() and (x.requires_grad or (weight is not None and weight.requires_grad)):
         found = _Aggregate.apply(x, pointer, neighbours, weight, *rest)
     else:
         found = _aggregate(x, pointer, neighbours, weight, *rest, reuse=reuse)
