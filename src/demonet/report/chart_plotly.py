@@ -22,8 +22,8 @@ SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "star")
 PANEL, BELOW, ALONE, NAME, BAR, GAP, ENTRY = 260, 180, 330, 22, 27, 64, 24
 """Heights in pixels: panel, panel above or below another, single panel, named line, named bar, gap between panels,
 line of the legend."""
-SHORT = 12
-"""Letters up to which names on the x axis stand upright."""
+SHORT = 60
+"""Letters of all names on the x axis up to which they stand upright."""
 LABEL, LETTER = 15, 7.3
 """Least distance of labels at the ends of lines, and the approximate width of a letter."""
 
@@ -72,6 +72,7 @@ def draw(chart: Chart) -> Figure:
     _below(figure, chart.x.title)
     legend = chart.legend and not chart.end_labels
     lines = _legend_lines(named, 480 if len(chart.panels) == 1 else 960) if legend else 0
+    phone = ENTRY * _legend_lines(named, 300) if legend else 0
     right = {"r": int(20 + LETTER * max(map(len, named)))} if chart.end_labels else {}
     # Without plotly's template: it is large, and the page has its own style.
     figure.update_layout(
@@ -80,7 +81,7 @@ def draw(chart: Chart) -> Figure:
             **{"rows": chart.rows, "columns": columns, "pattern": "independent"},
             **{"xgap": 0.06 if chart.y.names else 0.17, "ygap": GAP / (panel + GAP)},
         },
-        meta={"panels": len(chart.panels), "panel": panel, "gap": GAP, "around": 110 + ENTRY * lines},
+        meta={"panels": len(chart.panels), "panel": panel, "gap": GAP, "around": 110 + phone, "below": 58 + phone},
         height=chart.rows * (panel + GAP) + 46 + ENTRY * lines,
         margin={"t": 50, "b": 58 + ENTRY * lines, **right},
         showlegend=legend,
@@ -98,7 +99,7 @@ def _legend_lines(names: Iterable[str], width: float) -> int:
 def _axes(figure: Figure, chart: Chart, panel: Panel, number: str, *, first: bool) -> None:
     own = panel.y or chart.y
     across, up = _axis(chart.x), _axis(own)
-    if chart.x.names is not None and max(map(len, chart.x.names.values())) <= SHORT:
+    if chart.x.names is not None and sum(len(name) + 2 for name in chart.x.names.values()) <= SHORT:
         across["tickangle"] = 0  # slanted names would cover the title
     if (first or panel.y) and own.title:
         up["title"] = {"text": plain(own.title)}

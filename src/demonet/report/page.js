@@ -62,12 +62,13 @@
   // On a narrow screen the panels of a chart stand one below another, each with its own names and numbers.
   const narrow = matchMedia("(max-width: 45rem)");
   function arrange(plot, layout) {
-    const { panels, panel, gap, around } = layout.meta ?? {};
+    const { panels, panel, gap, around, below } = layout.meta ?? {};
     if (!panels) return;
     plot.dataset.height ??= plot.style.height;
     plot.style.height = narrow.matches ? `${panels * (panel + gap) + around}px` : plot.dataset.height;
     if (!narrow.matches) return;
     Object.assign(layout.grid, { rows: panels, columns: 1 });
+    layout.margin.b = below;
     for (const [name, axis] of Object.entries(layout)) {
       if (name.startsWith("yaxis") && axis.ticktext) axis.showticklabels = true;
     }
