@@ -122,13 +122,13 @@ def test_an_interrupted_run_goes_on_with_the_finished_candidates(problem, few):
     with pytest.raises(Killed):
         fit(settings=settings, progress=Told(("fit", 2)))
     files = sorted(file.name for file in (problem / "run" / "unfinished").glob("checkpoint-000*/*"))
-    assert files == ["kernel-degree.fit.safetensors", "machine.fit.safetensors"]
+    assert files == ["forest-degree.fit.safetensors", "kernel-degree.fit.safetensors"]
     with pytest.raises(Killed):
         fit(settings=settings, resume=True, progress=Told(("refit", 1)))
     told = Told()
     run = fit(settings=settings, resume=True, progress=told)
     begun = [name for stage, name in told.stages if stage == "fit"]
-    assert begun == ["machine", "kernel-degree", "forest-degree"]  # of the second split alone
+    assert begun == ["forest-degree", "kernel-degree", "machine"]  # of the second split alone
     np.testing.assert_array_equal(run.outputs, whole.outputs)
     assert run.metrics["cv"] == whole.metrics["cv"]
     assert (problem / "run" / "predictions.csv").read_bytes() == (problem / "whole" / "predictions.csv").read_bytes()
@@ -138,7 +138,7 @@ def test_an_interrupted_run_goes_on_with_the_finished_candidates(problem, few):
 def test_a_damaged_candidate_is_refused(problem, few):
     with pytest.raises(Killed):
         fit(settings=AUTO, progress=Told(("fit", 2)))
-    file = next((problem / "run" / "unfinished").glob("checkpoint-000*/machine.fit*"))
+    file = next((problem / "run" / "unfinished").glob("checkpoint-000*/forest-degree.fit*"))
     raw = file.read_bytes()
     file.write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
     with pytest.raises(DemonetError, match="checksum"):

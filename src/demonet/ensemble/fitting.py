@@ -124,8 +124,8 @@ class Fitting:
         self._waiting = [trials[place] for place in order]
         for number, place in enumerate(order):
             trial = trials[place]
-            self.tell("fit", trial, number, len(models))
             if trial.row.status == "waiting":
+                self.tell("fit", trial, number, len(models))
                 self._attempt(models[place], cheaper, trial, [trials[other] for other in order[:number]])
             self._waiting.remove(trial)
             self.tell("done", trial, number, len(models))
