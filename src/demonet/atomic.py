@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import shutil
 import stat
@@ -47,7 +48,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
                 shutil.copyfileobj(source, sink)
         return
     path = Path(os.path.realpath(path))
-    temporary = path.with_name(f".{path.name}{PART}")
+    temporary = path.with_name(part_of(path.name))
     handle = _create(temporary)
     try:
         yield temporary
@@ -63,6 +64,16 @@ def replacing(path: str | Path) -> Iterator[Path]:
     finally:
         if handle >= 0:
             os.close(handle)
+
+
+def part_of(name: str) -> str:
+    """The name of the temporary file beside a file; a name that is too long for a suffix is replaced by its checksum.
+
+    >>> part_of("a.txt"), len(part_of("a" * 250))
+    ('.a.txt.part', 70)
+    """
+    whole = f".{name}{PART}"
+    return whole if len(os.fsencode(whole)) <= 255 else f".{hashlib.sha256(os.fsencode(name)).hexdigest()}{PART}"
 
 
 def is_stream(path: str | Path) -> bool:
@@ -181,6 +192,8 @@ def _sink(path: str | Path) -> Iterator[IO[bytes]]:
             yield sink
         return
     stream = sys.stdout if standard == 1 else sys.stderr
+    if stream is None:  # the user has closed it
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF), str(path))
     stream.flush()
     yield stream.buffer
     stream.buffer.flush()

@@ -24,12 +24,13 @@ from tests.hostile.forged import Forgeries
 from tests.hostile.formats import Mutations
 from tests.hostile.kills import Child
 from tests.hostile.mutations import flip, mutate
+from tests.hostile.readers import Replaced
 from tests.hostile.scenes import RANDOM, SCENES, Scene, Tree, check, prepare, undisturbed
 from tests.hostile.sealed import Changes, sealed_files
 from tests.hostile.supervise import Done, supervised
 
 NUMBERS = {"kill points": None, "random kills": 1_000, "mutated inputs": 97_000, "changed files": 3_000,
-           "flipped bits": 1_000, "forged files": 100_000}  # fmt: skip
+           "flipped bits": 1_000, "forged files": 100_000, "readers beside a writer": 1_000}  # fmt: skip
 
 Stage = tuple[Path, Tree, int, float]
 
@@ -116,6 +117,15 @@ def forged_files(folder: Path, options: argparse.Namespace, number: int) -> Iter
     return supervised(Forgeries(folder, options.seed), _range(number, options.only))
 
 
+def readers(folder: Path, options: argparse.Namespace, number: int) -> Iterator[Done]:
+    """Predictions of a run that another process replaces all the time."""
+    replaced = Replaced(folder)
+    try:
+        yield from supervised(replaced, _range(number, options.only))
+    finally:
+        replaced.close()
+
+
 def _range(number: int, only: int | None) -> range:
     return range(number) if only is None else range(only, only + 1)
 
@@ -127,6 +137,7 @@ KINDS = {
     "changed files": changed_files,
     "flipped bits": flipped_bits,
     "forged files": forged_files,
+    "readers beside a writer": readers,
 }
 
 

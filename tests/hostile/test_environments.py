@@ -175,6 +175,31 @@ def test_a_terminal_that_is_ascii(folder):
     assert code == 0, error
 
 
+def test_a_name_cannot_command_the_terminal(folder):
+    name = "\x1b]0;owned\x07.csv"
+    Path(name).write_bytes(Path("edges.csv").read_bytes())
+    Path("labels.csv").write_text(Path("labels.csv").read_text().replace("ring", "\x1b[31mring"))
+    code, out, error = run(["fit", name, "--labels", "labels.csv", "--out", "other", "--epochs", "2"])
+    assert code == 0, error
+    code, more, worse = run(["predict", "other", name, "--out", "\x1b[2Jp.parquet.nothing"])
+    assert code == 2
+    assert "\x1b" not in out + error + more + worse
+    assert "\\x1b" in error
+
+
+def test_a_file_name_as_long_as_names_can_be(folder):
+    name = "p" * 251 + ".csv"
+    code, _, error = run([*PREDICT[:-1], name])
+    assert code == 0, error
+    assert Path(name).is_file()
+
+
+def test_standard_output_that_is_closed(folder):
+    """Python has no ``sys.stdout`` then."""
+    assert run(PREDICT, lambda: setattr(sys, "stdout", None))[0] == 0
+    refused(run([*PREDICT[:-1], "-"], lambda: setattr(sys, "stdout", None)), "descriptor")
+
+
 @pytest.mark.parametrize("error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")])
 def test_out_of_memory(folder, error):
     def exhaust():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from demonet.cli.console import INTERRUPTED, Heartbeat, console_progress, print_table
+from demonet.cli.console import INTERRUPTED, Heartbeat, console_progress, print_table, say
 from demonet.cli.options import EdgesArgument, FeaturesOption, LabelsOption, Options, with_options
 from demonet.options import COMPARING, Comparing, Reading
 
@@ -64,14 +64,14 @@ def compare(
                 page=lambda board, path: write(compare_page(board), path),
             )
     except KeyboardInterrupt:
-        typer.echo("interrupted: run the same command again to continue", err=True)
+        say("interrupted: run the same command again to continue", err=True)
         raise typer.Exit(INTERRUPTED) from None
     if as_json:
-        typer.echo(json.dumps(board.to_json()))
+        say(json.dumps(board.to_json()))
         return
     _print(board)
-    typer.echo(board.verdict.replace("`", ""))
-    typer.echo(f"Wrote {out}: open {out / 'report.html'}; the table is {out / 'leaderboard.csv'}.")
+    say(board.verdict.replace("`", ""))
+    say(f"Wrote {out}: open {out / 'report.html'}; the table is {out / 'leaderboard.csv'}.")
 
 
 def _print(board: Leaderboard) -> None:
@@ -99,4 +99,4 @@ def _print(board: Leaderboard) -> None:
             mark = "* " if row.status == "incomplete" else ""
             reasons.setdefault(f"{mark}{row.status}, {row.reason}", []).append(row.method)
     for reason, names in reasons.items():
-        typer.echo(f"{reason}: {', '.join(names)}")
+        say(f"{reason}: {', '.join(names)}")

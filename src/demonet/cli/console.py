@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -51,6 +52,20 @@ def spelling(app: typer.Typer, arguments: list[str]) -> Spelling:
     return spell
 
 
+def visible(text: str) -> str:
+    r"""A text for a terminal: control characters, with which a name in a file could command it, are shown as codes.
+
+    >>> visible("a\x1b[31m\n")
+    'a\\x1b[31m\n'
+    """
+    return "".join(f"\\x{ord(c):02x}" if unicodedata.category(c) == "Cc" and c not in "\n\t" else c for c in text)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print a line."""
+    typer.echo(visible(text), err=err)
+
+
 @contextmanager
 def plain_errors(spell: Spelling) -> Iterator[None]:
     """Print expected errors as one line on stderr with exit code 2, 130 after Ctrl-C, and warnings as one line each.
@@ -62,7 +77,7 @@ def plain_errors(spell: Spelling) -> Iterator[None]:
         return " ".join(message.spelled(spell).splitlines())
 
     def fail(text: str, code: int = FAILED) -> NoReturn:
-        typer.echo(" ".join(text.splitlines()), err=True)
+        say(" ".join(text.splitlines()), err=True)
         sys.exit(code)
 
     for stream in (sys.stdout, sys.stderr):  # file names need not be UTF-8, and terminals may be ASCII
@@ -75,7 +90,7 @@ def plain_errors(spell: Spelling) -> Iterator[None]:
 
         def show(message: Warning | str, category: type[Warning], *rest: Any) -> None:
             if isinstance(message, DemonetWarning):
-                typer.echo(f"warning: {line(message)}", err=True)
+                say(f"warning: {line(message)}", err=True)
             else:
                 shown(message, category, *rest)
 
@@ -117,7 +132,7 @@ def wrote(out: Path, what: str) -> None:
     """Say what was written; on stderr if it was written to standard output."""
     from demonet.atomic import is_standard_output
 
-    typer.echo(f"Wrote {out}: {what}.", err=is_standard_output(out))
+    say(f"Wrote {out}: {what}.", err=is_standard_output(out))
 
 
 def print_table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -129,14 +144,14 @@ def print_table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]])
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=escape(title), title_justify="left", box=None, pad_edge=False)
+    table = Table(title=escape(visible(title)), title_justify="left", box=None, pad_edge=False)
     for place, head in enumerate(heads):
         if place:
-            table.add_column(escape(head), justify="right", no_wrap=True)
+            table.add_column(escape(visible(head)), justify="right", no_wrap=True)
         else:
-            table.add_column(escape(head), overflow="fold")
+            table.add_column(escape(visible(head)), overflow="fold")
     for row in rows:
-        table.add_row(*map(escape, row))
+        table.add_row(*(escape(visible(cell)) for cell in row))
     Console().print(table)
 
 
@@ -166,7 +181,7 @@ class Heartbeat:
             if time.monotonic() - self.said >= self.seconds:
                 passed = time.monotonic() - self.begun
                 left = f", about {self.left - passed:.0f} s left in all" if self.left > passed else ""
-                typer.echo(f"still {self.what}, {passed:.0f} s{left}", err=True)
+                say(f"still {self.what}, {passed:.0f} s{left}", err=True)
                 self.heard()
 
     def __enter__(self) -> Self:
@@ -186,14 +201,14 @@ def console_progress(heartbeat: Heartbeat) -> RunProgress:
     class ConsoleProgress(RunProgress):
         def message(self, text: str) -> None:
             spelled = text.spelled(lambda name, value: f"--{name} {value}") if isinstance(text, Hint) else text
-            typer.echo(spelled, err=True)
+            say(spelled or "", err=True)
             heartbeat.heard()
 
         def step(self, what: str) -> None:
             heartbeat.now(what)
 
         def cell(self, method: str, split: int, done: int, total: int, result: str) -> None:
-            typer.echo(f"{done}/{total} {method}, split {split + 1}: {result}", err=True)
+            say(f"{done}/{total} {method}, split {split + 1}: {result}", err=True)
             heartbeat.now("comparing")
 
         @contextmanager

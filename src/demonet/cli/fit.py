@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from demonet.cli.console import INTERRUPTED, print_table
+from demonet.cli.console import INTERRUPTED, print_table, say
 from demonet.cli.options import EdgesArgument, FeaturesOption, LabelsOption, Options, with_options
 from demonet.distributed.launch import ended_before, launch, under_torchrun
 from demonet.options import Reading, Settings
@@ -86,10 +86,10 @@ def fit(
                 page=lambda run, path: write(run_page(run), path),
             )
     except KeyboardInterrupt:
-        typer.echo("interrupted: run the same command with --resume to continue", err=True)
+        say("interrupted: run the same command with --resume to continue", err=True)
         raise typer.Exit(INTERRUPTED) from None
     if as_json:
-        typer.echo(json.dumps({"run": str(out), "kind": run.kind, "task": run.task, "metrics": run.metrics}))
+        say(json.dumps({"run": str(out), "kind": run.kind, "task": run.task, "metrics": run.metrics}))
     else:
         summarise(run, out)
 
@@ -102,12 +102,12 @@ def summarise(run: Run, out: Path) -> None:
     for title, heads, rows in facts.tables(run):
         print_table(title, heads, rows)
     if facts.rules_told:
-        typer.echo(facts.rules_told)
+        say(facts.rules_told)
     if facts.candidates:
         members = [row for row in facts.candidates if row["weight"] > 0]
         best = ", ".join(f"{row['name']} {row['weight']:.2f}" for row in members[:4])
         rest = ", ..." if len(members) > 4 else ""
-        typer.echo(f"{len(members)} of {len(facts.candidates)} candidates have a weight: {best}{rest}")
+        say(f"{len(members)} of {len(facts.candidates)} candidates have a weight: {best}{rest}")
     if facts.degree:
-        typer.echo(f"Does the degree matter? {facts.degree}")
-    typer.echo(f"Wrote {out}: open {out / 'report.html'}; predictions are in {out / 'predictions.csv'}.")
+        say(f"Does the degree matter? {facts.degree}")
+    say(f"Wrote {out}: open {out / 'report.html'}; predictions are in {out / 'predictions.csv'}.")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import typer
-
+from demonet.cli.console import say
 from demonet.cli.predict import RunFolder
 
 
@@ -23,4 +22,4 @@ def report(run: RunFolder) -> None:
         write(page, member(run, PAGE))
         update_manifest(run, PAGE)
         warn_of_damage(run)
-    typer.echo(f"Wrote {run / PAGE}.")
+    say(f"Wrote {run / PAGE}.")

@@ -137,11 +137,16 @@ def _distinct(columns: Sequence[Column], suffix: str) -> list[Column]:
 def inert(name: str) -> str:
     """A name as a spreadsheet shows it, and never computes it.
 
-    >>> inert("=1+1"), inert("a=1"), inert("-3.5")
-    ("'=1+1", 'a=1', '-3.5')
+    Names with a semicolon or a tab in them count, too: a spreadsheet that separates columns there sees what follows as
+    a cell of its own. A name that begins with an apostrophe gets another, so that names stay different.
+
+    >>> inert("=1+1"), inert("a=1"), inert("-3.5"), inert("a;=1"), inert("'=1"), inert("\\uff1d1")
+    ("'=1+1", 'a=1', '-3.5', "'a; =1", "''=1", "'\\uff1d1")
     """
     number = re.fullmatch(r"[+-]?[0-9.]+(e[+-]?[0-9]+)?", name, re.IGNORECASE)
-    return f"'{name}" if name[:1] in ("=", "+", "-", "@", "\t", "\r") and not number else name
+    apart = re.sub(r"([;\t])(?=[\s'\"]*[=+\-@\uff1d\uff0b\uff0d\uff20])", r"\1 ", name)
+    starts = name.lstrip()[:1] in tuple("=+-@'\uff1d\uff0b\uff0d\uff20") or name[:1] in ("\t", "\r", "\n")
+    return f"'{apart}" if (starts or apart != name) and not number else name
 
 
 def write_embeddings(path: Path, noun: str, ids: Sequence[str], embedding: NDArray[np.float32]) -> None:
