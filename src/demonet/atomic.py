@@ -132,18 +132,21 @@ def locked(path: Path) -> Iterator[bool]:
         os.close(handle)  # which also unlocks
 
 
-def is_locked(path: Path) -> bool:
-    """Whether another process has locked a file, by :func:`locked`."""
-    if sys.platform == "win32" or not path.exists():
-        return False
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+@contextmanager
+def folder_locked(folder: Path, *, shared: bool) -> Iterator[None]:
+    """Wait for a folder: many can have it at once to read its files, one to move them. Where there are no locks, go on.
+
+    The lock is on the folder itself, so that it works where nothing may be written.
+    """
+    if sys.platform == "win32":  # a folder cannot be opened there
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
+        _lock(handle, wait=True, shared=shared)
+        yield
     finally:
         os.close(handle)
-    return False
 
 
 def _create(path: Path) -> int:
@@ -170,12 +173,13 @@ def _create(path: Path) -> int:
             path.unlink(missing_ok=True)
 
 
-def _lock(handle: int, *, wait: bool) -> bool:
+def _lock(handle: int, *, wait: bool, shared: bool = False) -> bool:
     try:
         if sys.platform == "win32":
             msvcrt.locking(handle, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
         else:
-            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+            fcntl.flock(handle, kind | (0 if wait else fcntl.LOCK_NB))
     except (BlockingIOError, PermissionError):
         return False
     except OSError as error:

@@ -16,7 +16,6 @@ import json
 import os
 import re
 import shutil
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +24,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import torch
 
-from demonet.atomic import PART, is_locked, locked, replacing
+from demonet.atomic import PART, folder_locked, locked, replacing
 from demonet.data.splits import Split
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.estimators import estimator_class
@@ -77,7 +76,6 @@ _METRICS_KEYS |= dict.fromkeys(("test_metric", "val_metric"), float | int | None
 
 State = Literal["new", "finished", "interrupted"]
 Loaded = TypeVar("Loaded")
-_WAIT = 5.0  # seconds after which files that another process replaces are no longer waited for
 
 
 def state_of(out: Path) -> State:
@@ -223,9 +221,13 @@ class RunFolder:
 
     def publish(self) -> None:
         """Move every file to its place; files that only the manifest of an earlier run lists are removed."""
-        whole = self.work / WHOLE
         if not self.ready:
-            write_manifest(whole)
+            write_manifest(self.work / WHOLE)
+        with folder_locked(self.out, shared=False):
+            self._move()
+
+    def _move(self) -> None:
+        whole = self.work / WHOLE
         files = _listed(whole)
         remove_listed(self.out, _listed(self.out).keys() - files)
         for name in (*sorted(files), MANIFEST):
@@ -317,39 +319,18 @@ def load_model_of(out: str | Path) -> tuple[Run, DEMONetEstimator]:
 
 
 def _of_one_run(out: Path, names: Iterable[str], load: Callable[[Path], Loaded]) -> Loaded:
-    """What is loaded from these files, all of them of one run.
-
-    A process that replaces the run moves one file after the other. So the files are compared with the manifest before
-    and after they are read; if they differ and the run is being replaced, they are read again.
-    """
-    until = time.monotonic() + _WAIT
-    while True:
-        before = _bytes_of_manifest(out)
-        try:
-            check_finished(out)
-            files = check_files(out, names)
-            with values_of(out):
-                loaded = load(out)
-            if check_files(out, names) == files:
-                return loaded
-        except DemonetError:
-            moving = (out / WORK / WHOLE / MANIFEST).exists() and is_locked(out / LOCK)
-            if time.monotonic() > until or (not moving and _bytes_of_manifest(out) == before):
-                raise
-        time.sleep(0.01)
-
-
-def _bytes_of_manifest(out: Path) -> bytes | None:
-    try:
-        return member(out, MANIFEST).read_bytes()
-    except (OSError, DemonetError):
-        return None
-
-
-def check_finished(out: Path) -> None:
-    """Refuse a folder without a finished run."""
+    """What is loaded from these files, all of them of one run: nobody replaces them meanwhile."""
     if not out.is_dir():
         raise DemonetError("no such folder", file=out, hint="fit creates the folder of a run")
+    with folder_locked(out, shared=True):
+        _check_finished(out)
+        check_files(out, names)
+        with values_of(out):
+            return load(out)
+
+
+def _check_finished(out: Path) -> None:
+    """Refuse a folder without a finished run."""
     unfinished = state_of(out) == "interrupted"
     moving = unfinished and (out / WORK / WHOLE / MANIFEST).exists()
     if not (out / ARRAYS).is_file() or moving:
@@ -359,6 +340,8 @@ def check_finished(out: Path) -> None:
 
 def _load_run(out: Path) -> Run:
     config, metrics = _object(out / CONFIG, _CONFIG_KEYS), _object(out / METRICS, _METRICS_KEYS)
+    if not isinstance(ignored := config["reading"].get("ignore"), list | tuple | None):
+        raise DemonetError(f"{ignored!r} for 'ignore'", file=out / CONFIG)
     tensors, facts, _ = read_tensors(member(out, ARRAYS), FORMAT)
     with values_of(out / ARRAYS):
         ids = unpack_texts({part: tensors[f"ids.{part}"] for part in _IDS})
