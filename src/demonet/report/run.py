@@ -89,7 +89,7 @@ def _subtitle(run: Run) -> str:
 
 def _rules(run: Run, facts: RunFacts) -> list[Section]:
     """Under which rules the numbers were measured, by both of them, and what holds on another graph."""
-    told = [facts.rules_told, facts.elsewhere, *(f"{limit}" for limit in facts.limits)]
+    told = [facts.rules_told, facts.elsewhere, *facts.limits]
     found: list[Section] = [Text("\n\n".join(map(visible, filter(None, told))))]
     if len(facts.rules) > 1:
         for title, heads, rows in facts.tables(run):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,15 +36,12 @@ def listed(run: Run, facts: RunFacts) -> Items:
     """Every item, by each class, label or target, and by how doubtful it is; of many items, the first of each list."""
     fields, lists = {"classify": _classes, "multilabel": _labels, "regress": _numbers}[run.task](run, facts)
     fields["size"] = Field("degree" if run.kind == "nodes" else "nodes", run.degree)
-    sizes = ["size"]
     if run.edge_count is not None:
-        fields["edges"], sizes = Field("edges", run.edge_count), ["size", "edges"]
+        fields["edges"] = Field("edges", run.edge_count)
+    sizes = [key for key in ("size", "edges") if key in fields]
     part = np.where(run.known & (run.part == -1), 0, run.part).astype(np.int8)
     start = -1 if (part == -1).any() else 2 if (part == 2).any() else None
-    lists = [
-        ItemList(one.name, one.by, [*one.fields, *sizes], one.descending, start if one.part == -1 else one.part)
-        for one in lists
-    ]
+    lists = [replace(one, fields=[*one.fields, *sizes], part=start if one.part == -1 else one.part) for one in lists]
     whole = Items(noun(run), run.ids, part, fields, lists, facts.reasons)
     kept = _kept(whole, len(lists))
     count = f"All {len(run.ids):,} {run.kind}."
@@ -129,8 +128,7 @@ def _classes(run: Run, facts: RunFacts) -> tuple[dict[str, Field], list[ItemList
 
 
 def _labels(run: Run, facts: RunFacts) -> tuple[dict[str, Field], list[ItemList]]:
-    known = ~np.isnan(run.y)
-    wrong = ((run.prediction != run.y) & known).sum(1)
+    known, wrong = ~np.isnan(run.y), ((run.prediction != run.y) & ~np.isnan(run.y)).sum(1)
     fields = {"wrong": Field("wrong labels", np.where(known.any(1), wrong, np.nan).astype(np.float32), digits=0)}
     lists = []
     for column in np.sort(np.argsort(-np.nansum(run.y, axis=0), kind="stable")[:MOST_LISTS]).tolist():

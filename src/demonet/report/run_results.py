@@ -180,10 +180,8 @@ def baselines(run: Run, facts: RunFacts) -> list[Section]:
     """The test metric of the model and of every baseline, as bars and as numbers; and the means over several splits."""
     if not facts.methods:
         return []
-    title, scores = (
-        run.metric.title,
-        {one.name: one.scores[facts.rule] for one in facts.methods if one.kind != "elsewhere"},
-    )
+    title = run.metric.title
+    scores = {one.name: one.scores[facts.rule] for one in facts.methods if one.kind != "elsewhere"}
     rows = {name: (score.value, *(score.interval or NAN)) for name, score in scores.items()}
     how = "Wilson's 95 % interval" if run.metric.name == "accuracy" else "a 95 % interval of the model by bootstrap"
     caption = f"Test {title} on {run.metrics['split']['test']:,} {run.kind}, with {how}."
