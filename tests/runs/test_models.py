@@ -77,7 +77,7 @@ def test_the_default_is_an_ensemble_that_says_all(problem, few):
     assert metrics == run.metrics
     assert (metrics["model"], metrics["rule"], metrics["effort"]) == ("auto", "refit", "standard")
     assert any(line.startswith("model: auto") for line in told.lines)
-    assert [name for stage, name in told.stages if stage == "done"] == ["machine", "kernel-degree", "forest-degree"]
+    assert [name for stage, name in told.stages if stage == "done"] == ["forest-degree", "kernel-degree", "machine"]
     assert sorted(file.name for file in (problem / "run").iterdir()) == FILES
     table = {row["name"]: row for row in metrics["candidates"]}
     assert sum(row["weight"] for row in table.values()) == pytest.approx(1)
