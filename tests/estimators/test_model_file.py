@@ -115,7 +115,7 @@ def test_missing_keys_and_wrong_shapes(tmp_path):
     tensors, facts, _ = read_tensors(path, FORMAT)
     for what, spoiled in spoiled_tensors(tensors):
         write_tensors(tmp_path / "spoiled.safetensors", FORMAT, spoiled, facts)
-        with pytest.raises(DemonetError, match=r"spoiled\.safetensors: .*Error"):
+        with pytest.raises(DemonetError, match=r"spoiled\.safetensors: does not hold a model"):
             pytest.fail(f"{what}: {DEMONetClassifier.load(tmp_path / 'spoiled.safetensors')}")
     for part, name in [(facts, name) for name in facts] + [(facts["model"], name) for name in facts["model"]]:
         value = part.pop(name)

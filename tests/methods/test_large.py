@@ -11,7 +11,7 @@ import torch
 from demonet.closedform import NodeSetting
 from demonet.closedform import nodes as kernel_nodes
 from demonet.data.synthetic import power_law
-from demonet.ensemble import Ensemble, portfolio
+from demonet.ensemble import Ensemble, fitting, portfolio
 from demonet.features import views
 from demonet.features.views import view_of
 from demonet.methods import closed_form, forest, linear, model
@@ -33,12 +33,12 @@ def graph():
 @pytest.fixture
 def large(monkeypatch):
     """Every graph counts as large."""
-    for module in (ensembles, closed_form, forest, linear, model, views):
+    for module in (ensembles, fitting, closed_form, forest, linear, model, views):
         monkeypatch.setattr(module, "LARGE", 0)
 
 
 def test_members_that_do_not_fit_into_memory_are_left_out_with_a_reason(graph, large, monkeypatch):
-    monkeypatch.setattr(ensembles, "available_bytes", lambda device: 8e6)
+    monkeypatch.setattr(fitting, "available_bytes", lambda device: 8e6)
     ensemble = Ensemble.fit(graph, effort="quick")
     rows = {row.name: row for row in ensemble.candidates}
     assert rows["kernel-degree"].status == "skipped"
@@ -48,7 +48,7 @@ def test_members_that_do_not_fit_into_memory_are_left_out_with_a_reason(graph, l
 
 
 def test_memory_is_no_reason_on_a_small_graph(graph, monkeypatch):
-    monkeypatch.setattr(ensembles, "available_bytes", lambda device: 0.0)
+    monkeypatch.setattr(fitting, "available_bytes", lambda device: 0.0)
     members = [NodeForest(trees=5), NodeKernel(kernel="degree")]
     assert {row.status for row in Ensemble.fit(graph, members=members).candidates} == {"fitted"}
 

@@ -181,7 +181,14 @@ def test_loops_that_the_user_keeps_are_trained_on(problem):
     assert kept.config["sizes"]["edges"] == dropped.config["sizes"]["edges"] + 2
 
 
-def test_members_of_an_ensemble_are_not_asked_again_for_the_page(problem, monkeypatch):
+@pytest.fixture
+def no_reasons(monkeypatch):
+    """Without importance and reasons, which are predictions for changed data."""
+    for name in ("importance_facts", "reason_facts"):
+        monkeypatch.setattr(fit_module, name, lambda *given, **options: [])
+
+
+def test_members_of_an_ensemble_are_not_asked_again_for_the_page(problem, monkeypatch, no_reasons):
     def asked_again(*arguments):
         raise AssertionError("asked again")
 
@@ -192,7 +199,7 @@ def test_members_of_an_ensemble_are_not_asked_again_for_the_page(problem, monkey
     np.testing.assert_allclose(run.outputs, model.predict_proba(), atol=1e-6)
 
 
-def test_a_network_prepares_its_graph_once_for_predictions_and_page(problem, monkeypatch):
+def test_a_network_prepares_its_graph_once_for_predictions_and_page(problem, monkeypatch, no_reasons):
     calls, original = [], NetworkModel.prepare
     monkeypatch.setattr(NetworkModel, "prepare", lambda *given: (calls.append(given), original(*given))[1])
     fit()
