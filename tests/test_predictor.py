@@ -45,6 +45,9 @@ def test_tables_say_what_the_run_says(fitted):
     assert "<table" in model._repr_html_()
     assert len(model.importance()) == len(run.metrics["importance"])
     assert model.predict(edges, rank=name, top=3, reasons=2)["reasons"].map(bool).tolist() == [True, True, False]
+    why = model.explain(run.ids[0])
+    assert why["effect"].abs().is_monotonic_decreasing
+    assert not why.empty
     assert model.embed(edges).shape[0] == len(run.ids)
 
 
@@ -66,5 +69,6 @@ def test_bad_arguments_are_refused(fitted):
     mixed = pd.DataFrame({"source": [1, "1"], "target": [2, 3]})
     with pytest.raises(DemonetError, match="edges"):
         demonet.fit(mixed, labels)
-    with pytest.raises(DemonetError, match="nobody"):
-        model.rank("nobody")
+    for call in (model.rank, model.explain):
+        with pytest.raises(DemonetError, match="nobody"):
+            call("nobody")

@@ -6,7 +6,9 @@
 
     model = demonet.fit("edges.csv", "labels.csv", effort="quick")
     model.leaderboard()                      # the model beside simple baselines, on the test part
+    model.importance()                       # columns, structure and degree
     model.rank("high", top=20)               # who is most likely of this class
+    model.explain("k17")                     # why this one
     model.predict("next-month.csv")          # the same graph later, or another one
     model.save("run")                        # the folder that `demonet fit` writes
 """
@@ -27,7 +29,7 @@ import numpy as np
 
 from demonet.errors import DemonetError
 from demonet.options import Reading, Settings
-from demonet.runs import Run, RunProgress, embed_run, fit_run, load_run, predict_run
+from demonet.runs import Run, RunProgress, embed_run, explain_run, fit_run, load_run, predict_run
 from demonet.runs.facts import run_facts
 from demonet.runs.folder import FILES, MANIFEST, PAGE
 from demonet.runs.inference import ranked_by
@@ -167,6 +169,20 @@ class Predictor:
         known = inputs.known or (None, None)
         given = inputs.kind.removesuffix("s"), inputs.ids, names, outputs, inputs.task, *known
         return _frame(prediction_columns(*given, rows=inputs.rows, reasons=inputs.reasons))
+
+    def explain(self, item: str, edges: Source = None, features: Source = None, **options: Any) -> Frame:
+        """What moved the prediction for one item: columns, neighbours and known labels, the strongest first.
+
+        Args:
+            item: The id of a node or graph.
+            edges, features: As for :meth:`predict`; by default the files of the fit.
+            **options: ``output`` for a class other than the predicted one, and what is read in another way.
+        """
+        if edges is None:
+            edges, features = (self.run.config["files"].get(part) for part in ("edges", "features"))
+        with _files(edges=edges, features=features) as files:
+            found = explain_run(self.folder, item=str(item), **files, **options)
+        return _pandas().DataFrame(found, columns=["kind", "name", "value", "effect"])
 
     def embed(self, edges: Source, features: Source = None, **reading: Any) -> Frame:
         """Embeddings, one row per item, indexed by id; see :func:`~demonet.runs.embed_run`."""

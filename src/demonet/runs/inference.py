@@ -19,7 +19,7 @@ from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.estimators.closed_form import EnsembleModel
 from demonet.estimators.core import Fitted
 from demonet.estimators.explain import fitted_reasons
-from demonet.estimators.reasons import in_words
+from demonet.estimators.reasons import Reason, in_words
 from demonet.options import Reading
 from demonet.runs.evaluate import shown
 from demonet.runs.folder import MODEL, load_model_of
@@ -72,6 +72,32 @@ def predict_run(
         found = fitted_reasons(fitted, inputs.data, first.tolist(), explained.tolist(), run.columns) if reasons else []
     words = tuple(map(in_words, found))
     return replace(inputs, standing=told, rows=rows, reasons=words), run.class_names, outputs
+
+
+def explain_run(
+    out: str | Path,
+    edges: str | Path,
+    item: str,
+    features: str | Path | None = None,
+    *,
+    output: str | None = None,
+    **reading: Any,
+) -> list[Reason]:
+    """What moved the prediction for one item, the strongest effect first.
+
+    Args:
+        out, edges, features, reading: As for :func:`predict_run`.
+        item: The id of a node or graph.
+        output: The class, label or target column; by default the one with the largest output.
+    """
+    run, inputs, fitted = _read(out, edges, features, reading)
+    if item not in inputs.ids:
+        raise DemonetError(f"there is no {run.kind.removesuffix('s')} {item!r}", argument="item", file=edges)
+    row = inputs.ids.index(item)
+    with fitting_threads(inputs), values_of(Path(out) / MODEL, "a model for this graph"):
+        column = int(fitted.outputs(inputs.data)[row].argmax()) if output is None else ranked_by(run, output)
+        (found,) = fitted_reasons(fitted, inputs.data, [row], [column], run.columns)
+    return found
 
 
 def embed_run(
