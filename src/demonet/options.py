@@ -22,8 +22,7 @@ Merge = Literal["sum", "mean", "max", "last"]
 Task = Literal["auto", "classify", "regress", "multilabel"]
 Model = Literal["auto", "kernel", "network"]
 Effort = Literal["quick", "standard", "best"]
-ClassMetric = Literal["accuracy", "balanced", "macro-f1", "auc", "average-precision", "log-loss"]
-Metric = Literal[ClassMetric, "rmse", "mae", "r2"]
+Metric = Literal["accuracy", "balanced", "macro-f1", "auc", "average-precision", "log-loss", "rmse", "mae", "r2"]
 Preset = Literal["strong", "default", "deep-5", "deep-12", "paper", "authors"]
 Scheme = Literal["hash", "weight", "smooth", "scale"]  # users may register more
 Device = Literal["auto", "cpu", "cuda"]
@@ -250,7 +249,7 @@ class Comparing:
         splits: Number of random splits; the masks of a graph are used instead, if it has any.
         seed: Seed of the first split and of the methods on it; split i has ``seed + i``.
         val, test: Shares of the labelled items for validation and test.
-        metric: By which methods are ranked.
+        metric: By which methods are ranked; None for the task's default.
         positive: The positive one of two classes, for a metric that has one; None for the rarer.
         effort: Of ``demonet-auto``.
         jobs: Processes that work at once.
@@ -263,7 +262,7 @@ class Comparing:
     seed: int = option(0, "Seed of splits and methods.", COMPARING, min=0, max=2**31)
     val: float = option(0.2, "Share for choosing.", COMPARING)
     test: float = option(0.2, "Share for the test.", COMPARING)
-    metric: str = option("accuracy", "Ranks the methods.", COMPARING, choices=ClassMetric)
+    metric: str | None = option(None, "Ranks the methods. Default: by the task.", COMPARING, choices=Metric)
     positive: str | None = option(
         None, "The positive one of two classes, for average-precision. Default: the rarer.", COMPARING
     )
@@ -274,7 +273,9 @@ class Comparing:
     def __post_init__(self) -> None:
         check_choices(self)
         import_module("demonet.checks").check_jobs(self.jobs)
-        import_module("demonet.train.metrics").find_metric(self.metric, "classify")
+        known = import_module("demonet.train.metrics").METRICS
+        if self.metric is not None and self.metric not in known:
+            raise DemonetError(f"{self.metric!r} is unknown", argument="metric", hint=f"use {', '.join(known)}")
         if not self.test > 0:
             raise DemonetError("there is no test part", argument="test", hint="use a share above 0")
         if self.time_limit is not None and not self.time_limit > 0:

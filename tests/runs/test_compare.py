@@ -234,10 +234,10 @@ def test_files_that_change_meanwhile_fail_the_cell(problem):
 def test_a_method_that_fails_is_a_row_with_its_reason(problem, monkeypatch):
     fit = DegreeKNN.fit
 
-    def failing(self, data, split, seed):
+    def failing(self, data, split, seed, **options):
         if seed == 1:
             raise DemonetError("no neighbours today", hint="try again")
-        return fit(self, data, split, seed)
+        return fit(self, data, split, seed, **options)
 
     monkeypatch.setattr(DegreeKNN, "fit", failing)
     seen = []
@@ -355,9 +355,26 @@ def test_methods_that_do_not_apply_are_refused(problem, refuses):
     assert "attribute-lr" in compare.methods_for(with_attributes)
 
 
-def test_numbers_are_refused(problem, refuses):
-    error = refuses(lambda: compare_run("edges.csv", "scores.csv", out="out", comparing=Comparing(methods=FEW)))
-    assert "scores.csv" in str(error)
+@pytest.mark.parametrize(
+    ("labels", "names", "metric", "bad"),
+    [
+        ("scores.csv", ("degree-knn", "boosted-trees", "demonet-kernel"), "rmse", "accuracy"),
+        ("tags.csv", ("degree-knn", "boosted-trees"), "average-precision", "rmse"),
+    ],
+)
+def test_numbers_and_several_labels_are_compared(problem, refuses, labels, names, metric, bad):
+    def compared(**settings):
+        comparing, engine = Comparing(methods=names, splits=2, **settings), Here()
+        return compare_run("edges.csv", labels, out="out", comparing=comparing, engine=lambda jobs: engine)
+
+    board = compared()
+    assert board.about["metric"] == metric
+    assert {row.status for row in board.rows} == {"compared"}
+    means = [row.mean for row in board.rows]
+    assert means == sorted(means, reverse=board.about["larger_is_better"])
+    assert bad in str(refuses(lambda: compared(metric=bad)))
+    only = Comparing(methods=("gcn",))
+    assert "gcn" in str(refuses(lambda: compare_run("edges.csv", labels, out="o", comparing=only)))
 
 
 def test_the_metric_ranks_without_computing_again(problem):

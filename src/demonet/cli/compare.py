@@ -75,15 +75,20 @@ def compare(
 
 
 def _print(board: Leaderboard) -> None:
+    from demonet.runs.evaluate import shown
+
     def number(value: float | None, form: str) -> str:
         return "" if value is None else f"{value:{form}}"
+
+    def score(value: float | None) -> str:
+        return "" if value is None else shown(value)
 
     rows = [
         [
             row.method + (" *" if row.status == "incomplete" else ""),
-            number(row.mean, ".3f"),
-            "" if row.low is None else f"{row.low:.2f} to {row.high:.2f}",
-            number(row.difference, "+.3f"),
+            score(row.mean),
+            "" if row.low is None else f"{score(row.low)} to {score(row.high)}",
+            score(row.difference),
             number(row.p, ".3f"),
             number(row.seconds, ".1f"),
             number(row.peak_memory_mb, ",.0f"),

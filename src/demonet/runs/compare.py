@@ -35,6 +35,7 @@ from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.methods.attributes import kind_of
 from demonet.methods.cost import Size
 from demonet.options import Comparing, Reading, Settings
+from demonet.runs.evaluate import metric_range, shown
 from demonet.runs.folder import check_listed, remove_listed
 from demonet.runs.inputs import Inputs
 from demonet.runs.measure import Meter
@@ -44,8 +45,8 @@ from demonet.runs.statistics import holm, paired
 from demonet.runs.workers import Engine, LocalEngine
 from demonet.schema import values_of
 from demonet.sealed import canonical, member, read_sealed, sha256_of, write_sealed
-from demonet.train.metrics import METRICS, Metric, metrics_for, positive_class
-from demonet.train.objective import value_of
+from demonet.train.metrics import METRICS, Metric, find_metric, metrics_for, positive_class
+from demonet.train.objective import OBJECTIVES, value_of
 from demonet.train.recipes import family_of
 
 MOST_SECONDS = 60.0  # of one fit, by the estimate; a method that needs more is left out unless it is asked for
@@ -120,7 +121,7 @@ class Leaderboard:
         finished = "one split that is" if len(best.values) == 1 else f"{len(best.values)} splits that are"
         over = "" if best.status == "compared" else f" over the {finished} finished"
         highest = "highest" if self.about["larger_is_better"] else "lowest"
-        text = f"`{best.method}` has the {highest} mean {metric}{over}, {best.mean:.3f}."
+        text = f"`{best.method}` has the {highest} mean {metric}{over}, {shown(best.mean)}."
         if level:
             named = ", ".join(f"`{name}`" for name in level[:6]) + (
                 f" and {len(level) - 6} more" if len(level) > 6 else ""
@@ -128,7 +129,7 @@ class Leaderboard:
             text += f" Not shown to differ from it: {named}."
         simple = next((row for row in self.rows if row.group == "simple baseline" and row.mean is not None), None)
         if simple is not None and simple is not best and simple.mean is not None:
-            text += f" The best simple baseline is `{simple.method}`, {simple.mean:.3f}."
+            text += f" The best simple baseline is `{simple.method}`, {shown(simple.mean)}."
         return text
 
     def to_json(self) -> dict[str, Any]:
@@ -219,14 +220,15 @@ def _plan(asked: str) -> Plan:
 
 def methods_for(inputs: Inputs) -> list[str]:
     """Every registered method that applies."""
-    family, attributes = family_of(inputs.data), inputs.graphs[0].x is not None
-    return [name for name in registry.names() if registry.get(name).applies(family, attributes=attributes)]
+    family, attributes, task = family_of(inputs.data), inputs.graphs[0].x is not None, inputs.task
+    return [name for name in registry.names() if registry.get(name).applies(family, attributes=attributes, task=task)]
 
 
 def _metrics(inputs: Inputs) -> dict[str, Metric]:
-    """Every metric of classes, by its key in a cell; one with a positive class, once for each of two classes."""
-    found = {name: METRICS[name] for name in metrics_for("classify")}
-    for name in [name for name in found if METRICS[name].has_positive and len(inputs.names) == 2]:
+    """Every metric of the task, by its key in a cell; one with a positive class, once for each of two classes."""
+    found = {name: METRICS[name] for name in metrics_for(inputs.task)}
+    two = inputs.task == "classify" and len(inputs.names) == 2
+    for name in [name for name in found if METRICS[name].has_positive and two]:
         found |= {f"{name} {number}": METRICS[name].of_class(number, inputs.names[number]) for number in (0, 1)}
     return found
 
@@ -253,12 +255,12 @@ def perform(attempt: Attempt) -> dict[str, Any]:
     conditions = registry.Conditions(family_of(data), plan.epochs, settings["effort"], numbers, settings["seed"])
     method, split = registry.get(attempt.method).under(conditions), plan.splits[attempt.number]
     meter = Meter()
-    fitted = method.fit(data if isinstance(data, Data) else list(data), split, plan.settings.seed + attempt.number)
+    items, seed, task = data if isinstance(data, Data) else list(data), plan.settings.seed, plan.inputs.task
+    fitted = method.fit(items, split, seed + attempt.number, task=task)
     seconds, memory = meter.seconds, meter.peak_memory_mb
     return {
         "metrics": measured(fitted, y, split.test, _metrics(plan.inputs)),
         "split": split.hash,
-        "validation": fitted.score(split.val, y) if split.val.numel() else None,
         "seconds": round(seconds, 3),
         "peak_memory_mb": round(memory, 1),
     }
@@ -268,8 +270,8 @@ def measured(
     fitted: registry.Method, y: Tensor, items: Tensor, metrics: Mapping[str, Metric]
 ) -> dict[str, float | None]:
     """Metrics of a fitted method on some items; None where a metric is not defined."""
-    known, probability = y[items].numpy(), fitted.predict_proba()[items].numpy()
-    return {key: value_of(metric, "classify", known, probability) for key, metric in metrics.items()}
+    known, outputs = y[items].numpy(), fitted.predict_proba()[items].numpy()
+    return {key: value_of(metric, fitted.task, known, outputs) for key, metric in metrics.items()}
 
 
 def _work(
@@ -283,7 +285,7 @@ def _work(
     total: int,
 ) -> Iterable[tuple[str, int, dict[str, Any]]]:
     """Compute cells until all are done or time is up; the reason of a method that fails goes into ``failed``."""
-    limit, title = comparing.time_limit, METRICS[comparing.metric].title
+    limit, title = comparing.time_limit, METRICS[ranked.split()[0]].title
     deadline = math.inf if limit is None else time.monotonic() + limit
     waiting, running, done = list(todo), 0, total - len(todo)
     try:
@@ -306,30 +308,32 @@ def _work(
                     progress.cell(name, number, done, total, f"failed: {reason}")
                     continue
                 value = ended.outcome["metrics"][ranked]
-                progress.cell(name, number, done, total, title + (" undefined" if value is None else f" {value:.3f}"))
+                progress.cell(
+                    name, number, done, total, title + (" undefined" if value is None else f" {shown(value)}")
+                )
                 yield name, number, ended.outcome
     finally:
         engine.close()
 
 
 def _check(plan: Plan, comparing: Comparing) -> str:
-    """The key of the metric that ranks; labels that are not classes, or methods that do not apply, are refused."""
-    if plan.inputs.task != "classify":
-        raise DemonetError(
-            f"the labels are a problem of kind {plan.inputs.task!r}, and classes alone are compared",
-            file=plan.inputs.files.get("labels", plan.inputs.files["edges"]),
-            hint="use demonet fit, which shows simple baselines beside its model",
-        )
+    """The key of the metric that ranks; a metric or methods that do not fit the task are refused."""
+    task, metric = plan.inputs.task, comparing.metric or OBJECTIVES[plan.inputs.task].default_metric
+    find_metric(metric, task)
     fitting = methods_for(plan.inputs)
     for name in comparing.methods or ():
         if name not in fitting:
             what = f"{plan.inputs.kind} with attributes" if "attributes" in name else plan.inputs.kind
             hint = f"choose from {', '.join(fitting)}"
             raise DemonetError(f"{name} does not apply to these {what}", argument="methods", hint=hint)
+    if task != "classify":
+        if comparing.positive is not None:
+            raise DemonetError(f"{comparing.positive!r} with the task {task!r}", argument="positive")
+        return metric
     y, names = plan.inputs.data.y, plan.inputs.names
     counts = torch.bincount(y[y >= 0], minlength=len(names)).numpy()
-    positive = positive_class(comparing.metric, names, counts, comparing.positive)
-    return comparing.metric if positive is None else f"{comparing.metric} {positive}"
+    positive = positive_class(metric, names, counts, comparing.positive)
+    return metric if positive is None else f"{metric} {positive}"
 
 
 def _left_out(plan: Plan, comparing: Comparing) -> dict[str, str]:
@@ -348,6 +352,7 @@ def _about(plan: Plan, asked: dict[str, Any], comparing: Comparing) -> dict[str,
     return {
         "name": plan.inputs.name,
         "kind": plan.inputs.kind,
+        "task": plan.inputs.task,
         "sizes": plan.inputs.sizes,
         "files": {part: str(path) for part, path in plan.inputs.files.items()},
         "checksums": plan.checksums,
@@ -403,7 +408,7 @@ def _is_empty(out: Path) -> bool:
 
 
 def _key(about: dict[str, Any], name: str, number: int) -> str:
-    metrics = metrics_for("classify")  # a cell without one of them is computed again
+    metrics = metrics_for(about["task"])  # a cell without one of them is computed again
     return hashlib.sha256(f"{_identity(about)}|{metrics}|{name}|{number}".encode()).hexdigest()
 
 
@@ -441,7 +446,7 @@ def _rows(
     ranked: str,
 ) -> list[Row]:
     split, splits, metric = plan.splits[0], len(plan.splits), _metrics(plan.inputs)[ranked]
-    sign, most_value = (1, 1.0) if metric.larger_is_better else (-1, math.inf)  # a loss has no upper limit
+    sign, (least, most_value) = 1 if metric.larger_is_better else -1, metric_range(metric)
     ratio = split.test.numel() / max(1, split.train.numel() + split.val.numel())
     values = {
         name: {
@@ -487,11 +492,11 @@ def _rows(
                 runs,
                 means[name],
                 statistics.stdev(numbers) if len(numbers) > 1 else None,
-                None if whole is None else max(0.0, whole.low),
+                None if whole is None else max(least, whole.low),
                 None if whole is None else min(most_value, whole.high),
                 None if gap is None else gap.mean,
-                None if gap is None else max(-most_value, gap.low),
-                None if gap is None else min(most_value, gap.high),
+                None if gap is None else max(least - most_value, gap.low),
+                None if gap is None else min(most_value - least, gap.high),
                 corrected.get(name),
                 statistics.mean(cell["seconds"] for cell in cells),
                 max(cell["peak_memory_mb"] for cell in cells),
