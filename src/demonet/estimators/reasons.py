@@ -55,9 +55,11 @@ class Reason(NamedTuple):
 
     @property
     def words(self) -> str:
-        """As text, such as ``age 71 (+0.12)``."""
+        """As text, such as ``age 71 (+0.12)`` or ``rooms 7 (+84,000)``."""
         value = f"{self.value:.6g}" if isinstance(self.value, float) else self.value
-        return f"{_WORDS[self.kind].format(name=self.name, value=value)} ({self.effect:+.2g})"
+        effect = f"{self.effect:+.2g}"  # two digits, with no exponent
+        effect = f"{float(effect):+,.0f}" if abs(self.effect) >= 10 else effect
+        return f"{_WORDS[self.kind].format(name=self.name, value=value)} ({effect})"
 
 
 def in_words(reasons: Sequence[Reason]) -> str:
@@ -65,6 +67,8 @@ def in_words(reasons: Sequence[Reason]) -> str:
 
     >>> in_words([Reason("column", "age", 71.0, 0.123), Reason("label", "k7", "fraud", -0.04)])
     'age 71 (+0.12); k7 is fraud (-0.04)'
+    >>> in_words([Reason("column", "rooms", 7.0, 84_312.5)])
+    'rooms 7 (+84,000)'
     """
     single = [reason for reason in reasons if reason.name != "all"]
     most = abs(single[0].effect) if single else 0.0
