@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from demonet.closedform import DegreeEffect
@@ -104,10 +105,11 @@ def residual_facts(inputs: Inputs, outputs: NDArray[Any], split: Split) -> list[
     """``residuals`` of ``metrics.json``: for each target the attributes whose values its residuals follow most.
 
     Test nodes are sorted by an attribute into at most five groups of equal size, with ``values`` (the ends of a group),
-    ``count`` and ``quartiles`` of the residuals. ``follows`` is the share of the residuals' variance between groups.
+    ``count`` and ``quartiles`` of the residuals. ``follows`` is the share of the residuals' variance between groups. An
+    attribute with the groups of an earlier one, such as the other of two categories, is left out; so are sparse ones.
     """
     x, y, test = inputs.graphs[0].x, inputs.data.y.numpy(), split.test.numpy()
-    if x is None or not test.size:
+    if x is None or x.layout != torch.strided or not test.size:
         return []
     names = inputs.columns or [f"attribute {place}" for place in range(x.shape[1])]
     found = []
@@ -115,12 +117,15 @@ def residual_facts(inputs: Inputs, outputs: NDArray[Any], split: Split) -> list[
         rows = test[~np.isnan(residual[test])]
         values, spread = residual[rows], float(np.var(residual[rows])) if rows.size else 0.0
         told: list[dict[str, Any]] = []
+        known: list[set[bytes]] = []
         for name, column in zip(names, x[rows].numpy().T, strict=True):
             cuts = np.unique(np.quantile(column, np.linspace(0, 1, 6)[1:-1])) if rows.size else np.zeros(0)
             place = np.searchsorted(cuts, column, side="left")
             groups = [place == number for number in np.unique(place)]
-            if len(groups) < 2 or not spread:
+            marks = {group.tobytes() for group in groups}
+            if len(groups) < 2 or not spread or marks in known:
                 continue
+            known.append(marks)
             between = sum(group.sum() * (values[group].mean() - values.mean()) ** 2 for group in groups)
             parts = [
                 {
