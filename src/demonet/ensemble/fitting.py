@@ -1,4 +1,4 @@
-"""Candidates one after the other, the cheapest first: what is fitted, what is skipped and why, and the second fit."""
+"""Candidates one after the other, the cheapest of each kind first: what is fitted or skipped, and the second fit."""
 
 from __future__ import annotations
 
@@ -112,7 +112,8 @@ class Fitting:
         """Every candidate as it was fitted, skipped, or as it failed; in the order of the models.
 
         The cheapest comes first: it is never skipped for lack of time, and costs and losses of the cheap ones tell
-        which of the others are worth their time.
+        which of the others are worth their time. The cheapest of every kind comes before a second one of any kind:
+        where time is short, five kinds of models are worth more than five of a kind.
 
         Args:
             models: The candidates.
@@ -120,7 +121,7 @@ class Fitting:
         """
         cheaper = {model.name: model for model in instead}
         trials = [self._begin(model, cheaper.get(model.name)) for model in models]
-        order = sorted(range(len(models)), key=lambda number: trials[number].cost)
+        order = _by_kind_and_cost(trials)
         self._waiting = [trials[place] for place in order]
         for number, place in enumerate(order):
             trial = trials[place]
@@ -299,6 +300,15 @@ class Fitting:
         else:
             if self.saved:
                 self.saved.write("refit", trial)
+
+
+def _by_kind_and_cost(trials: Sequence[Trial]) -> list[int]:
+    """The order of fits: the cheapest of each kind by cost, then the second of each, and so on."""
+    order = sorted(range(len(trials)), key=lambda number: trials[number].cost)
+    turn: dict[int, int] = {}
+    for place, number in enumerate(order):
+        turn[number] = sum(trials[other].row.kind == trials[number].row.kind for other in order[:place])
+    return sorted(order, key=turn.__getitem__)
 
 
 class Measure:

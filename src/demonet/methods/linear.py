@@ -216,9 +216,8 @@ class OwnLinear(Linear):
         return [(1.0, view.own)]
 
     def estimate(self, view: View, num_train: int) -> float:
-        """That of the regression on neighbours, too; with ``coarse``, a tenth of it."""
-        found = super().estimate(view, num_train)
-        return 0.5 + 0.1 * (found - 0.5) if self.settings.coarse else found
+        """A tenth of the regression on neighbours, too."""
+        return 0.5 + 0.1 * (super().estimate(view, num_train) - 0.5)
 
 
 @register
@@ -232,12 +231,10 @@ class DiffusedLinear(Linear):
         return [(1.0, view.diffused(scale))]
 
     def estimate(self, view: View, num_train: int) -> float:
-        """Three diffusions and seven regressions; with ``coarse``, as they take."""
+        """Three diffusions and seven regressions; with ``coarse``, one of each."""
         num_train = min(num_train, LINEAR_ROWS) if view.num_items >= LARGE else num_train
-        width = min(WIDE, view.facts["columns"])
-        if self.settings.coarse:
-            return 0.5 + 2e-9 * 10 * view.adjacency.nnz * width + 100 * 4e-9 * num_train * width
-        return 0.5 + 3e-8 * 10 * view.adjacency.nnz * width + 7 * 100 * 4e-9 * num_train * width
+        width, (walks, fits) = min(WIDE, view.facts["columns"]), (1, 1) if self.settings.coarse else (3, 7)
+        return 0.5 + walks * 2e-8 * view.adjacency.nnz * width + fits * 4e-7 * num_train * width
 
     def memory(self, view: View, num_train: int) -> float:
         """Attributes before, during and after a diffusion."""
