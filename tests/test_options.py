@@ -14,7 +14,7 @@ from demonet.data.catalog import CATALOG
 from demonet.distributed.partition import METHODS
 from demonet.nn.weights import SCHEMES
 from demonet.options import Comparing, Reading, Settings
-from demonet.train.metrics import METRICS, metrics_for
+from demonet.train.metrics import METRICS
 from demonet.train.objective import OBJECTIVES
 from demonet.train.presets import PRESETS
 
@@ -23,7 +23,6 @@ def test_options_list_what_the_packages_define():
     assert tuple(CATALOG) == options.DATASETS
     assert set(get_args(options.Task)) == {"auto", *OBJECTIVES}
     assert get_args(options.Metric) == tuple(METRICS)
-    assert list(get_args(options.ClassMetric)) == list(metrics_for("classify"))
     assert set(get_args(options.Preset)) == {name for name, _ in PRESETS}
     assert set(get_args(options.Scheme)) <= set(SCHEMES)
     assert set(get_args(options.Partition)) == set(METHODS)
