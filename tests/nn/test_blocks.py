@@ -146,19 +146,10 @@ def test_sums_of_samples_are_right_on_average(aggr):
         exact = model(graph)[nodes]
         draws = torch.stack([model(sampler.batch(nodes, generator)) for _ in range(600)])
     error = draws.std(0) / math.sqrt(600)
-    sure = error == 0
     assert bool(((draws.mean(0) - exact).abs() <= 6 * error + 1e-4 * exact.abs().max()).all())
     few = DEGREE[nodes] <= 5
-    assert bool(sure[few].all()) or torch.allclose(draws[:, few], exact[few], atol=1e-4)
+    assert torch.allclose(draws[:, few], exact[few].expand(600, -1, -1), atol=1e-4), "all neighbours are drawn"
     assert float(draws.std(0)[~few].max()) > 0
-
-
-def test_a_batch_keeps_the_true_degree():
-    """With the sample's degree the hub would have the matrix of a node of degree 5."""
-    model = network("weight")
-    batch = NeighbourSampler(model, model.prepare(X, EDGES), neighbours=5).batch(torch.tensor([0]))
-    assert batch.blocks[-1].degree.tolist() == [int(DEGREE[0])]
-    assert int(DEGREE[0]) > 5
 
 
 def test_draws_depend_on_the_generator_alone():

@@ -64,8 +64,7 @@ def test_the_activation_inside_is_the_one_outside(scheme, combine, act):
                 given = x.clone().requires_grad_()
                 out = after(conv(given, edges))
                 found.append([out, *torch.autograd.grad(out.sin().sum(), [given, *conv.parameters()])])
-            for one, other in zip(*found, strict=True):
-                torch.testing.assert_close(one, other)
+            torch.testing.assert_close(*found)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -77,8 +76,7 @@ def test_every_form_of_edges_is_the_same_graph(scheme, graph):
     expected = gradients(plain, x, graph.edge_index)
     for edges in forms(graph):
         for conv in (plain, cached, cached):
-            for one, other in zip(gradients(conv, x, edges), expected, strict=True):
-                torch.testing.assert_close(one, other)
+            torch.testing.assert_close(gradients(conv, x, edges), expected)
 
 
 @pytest.mark.parametrize("flow", FLOWS)
@@ -90,8 +88,7 @@ def test_weights_of_sorted_edges(flow):
     found, expected = (
         torch.autograd.grad(conv(x, given, weight).sin().sum(), [x, weight]) for given in (edges, edges.as_tensor())
     )
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other)
+    torch.testing.assert_close(found, expected)
 
 
 def test_sorted_edges_are_not_sorted_again(monkeypatch):
@@ -175,8 +172,7 @@ def test_constant_features_are_summed_once(monkeypatch, scheme, weighted):
         torch.testing.assert_close(again, plain(x, edges, weight))
         grads = torch.autograd.grad(again.sin().sum(), list(conv.parameters()))
         expected = torch.autograd.grad(plain(x, edges, weight).sin().sum(), list(plain.parameters()))
-        for one, other in zip(grads, expected, strict=True):
-            torch.testing.assert_close(one, other)
+        torch.testing.assert_close(grads, expected)
 
 
 @pytest.mark.parametrize("change", ["x", "weight", "storage", "graph", "gradient"])

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.reference.graphs import drawn_by_seed, features, graphs, seeds
 from torch_geometric.data import Batch, Data
-from torch_geometric.utils import k_hop_subgraph
 
 from demonet.degree import DegreeLayout, DegreeTasks
 from demonet.nn import DEMOConv
@@ -70,47 +69,6 @@ def test_a_batch_equals_its_graphs_one_by_one(scheme, parts, seed):
     batch = Batch.from_data_list(data)
     torch.testing.assert_close(conv(batch.x, batch.edge_index), alone)
     torch.testing.assert_close(conv(batch.x, DegreeLayout.from_edge_index(batch.edge_index, len(batch.x))), alone)
-
-
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("aggr", ["sum", "mean", "sqrt"])
-def test_k_hop_subgraphs_with_true_degrees_give_the_centre_its_full_output(scheme, aggr):
-    """Two layers need two hops, and every node's true degree: at the rim the subgraph has lost arcs."""
-    graph = drawn_by_seed(60, 80, 4)
-    degree = graph.edge_index[1].bincount(minlength=60)
-    first, second = layer(scheme, aggr=aggr).double(), layer(scheme, aggr=aggr, in_channels=6, seed=1).double()
-    x = features(60, 3, 0)
-    full = second(first(x, graph.edge_index).relu(), graph.edge_index)
-    differs = False
-    for centre in range(0, 60, 7):
-        nodes, edge_index, place, _ = k_hop_subgraph(centre, 2, graph.edge_index, relabel_nodes=True, num_nodes=60)
-        true = degree[nodes]
-        h = first(x[nodes], edge_index, degree=true).relu()
-        torch.testing.assert_close(second(h, edge_index, degree=true)[place[0]], full[centre])
-        layout = DegreeLayout.from_edge_index(edge_index, len(nodes))
-        torch.testing.assert_close(first(x[nodes], layout, degree=true).relu(), h)
-        differs |= bool((edge_index[1].bincount(minlength=len(nodes)) != true).any())
-    assert differs, "the rim of some subgraph must have lost arcs, or nothing was shown"
-
-
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_sampled_neighbourhoods_use_the_matrix_of_the_true_degree(scheme):
-    """Three of a node's neighbours stand for all: the mean is over the sample, the matrix that of the true degree."""
-    graph = drawn_by_seed(40, 120, 5)
-    degree = graph.edge_index[1].bincount(minlength=40)
-    generator = torch.Generator().manual_seed(0)
-    arcs = []
-    for v in range(40):
-        into = (graph.edge_index[1] == v).nonzero()[:, 0]
-        arcs += into[torch.randperm(len(into), generator=generator)[:3]].tolist()
-    sampled = graph.edge_index[:, arcs]
-    assert (sampled[1].bincount(minlength=40) < degree).sum() > 20
-    conv, x = layer(scheme, aggr="mean").double(), features(40, 3, 1)
-    out = conv(x, sampled, degree=degree)
-    matrices = conv.degree_weight(degree)
-    for v in range(40):
-        mean = x[sampled[0, sampled[1] == v]].mean(0)
-        torch.testing.assert_close(out[v, 3:], mean @ matrices[v])
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

@@ -8,7 +8,6 @@ from functools import partial
 import pytest
 import torch
 from tests.reference.graphs import drawn_by_seed, features
-from torch_geometric import EdgeIndex
 from torch_geometric.data import HeteroData
 from torch_geometric.explain import Explainer, GNNExplainer
 from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
@@ -88,8 +87,7 @@ def test_with_its_degree_term_at_zero_it_is_pygs_layer(name, columns):
         for given in (arcs, DegreeLayout.from_edge_index(arcs, 20)):
             out = ours(x, given, weight)
             torch.testing.assert_close(out, expected, atol=1e-10, rtol=1e-8)
-            for found, wanted in zip(torch.autograd.grad(out.sin().sum(), inputs), derivatives, strict=True):
-                torch.testing.assert_close(found, wanted, atol=1e-8, rtol=1e-6)
+            torch.testing.assert_close(torch.autograd.grad(out.sin().sum(), inputs), derivatives, atol=1e-8, rtol=1e-6)
 
 
 def test_one_matrix_for_both_sides_of_a_bipartite_graph(scheme):
@@ -131,15 +129,6 @@ def test_the_same_nodes_on_both_sides_are_one_graph(scheme):
     torch.testing.assert_close(conv((X, X), layout), out)
 
 
-def test_edge_index_class(scheme):
-    conv = DEMOConv(3, 8, TASKS, scheme=scheme)
-    wrapped = EdgeIndex(EDGE_INDEX, sparse_size=(20, 20), is_undirected=True)
-    for given in (wrapped, wrapped.sort_by("row")[0]):
-        assert torch.equal(conv(X, given), conv(X, EDGE_INDEX))
-    by_target = wrapped.sort_by("col")[0]  # summed in its own order
-    torch.testing.assert_close(conv(X, by_target), conv(X, EDGE_INDEX))
-
-
 def test_flow(scheme):
     """target_to_source reads every arc the other way round, explained or not."""
     arcs = drawn_by_seed(20, 40, 3, undirected=False).edge_index
@@ -169,10 +158,10 @@ def test_explain_mode_changes_no_value(scheme, aggr, combine):
 
 
 class Net(torch.nn.Module):
-    def __init__(self, scheme, channels=3, tasks=TASKS):
+    def __init__(self, *channels, **options):
         super().__init__()
-        self.one = DEMOConv(channels, 8, tasks, scheme=scheme, aggr="mean")
-        self.two = DEMOConv(8, 4, tasks, scheme=scheme, aggr="mean")
+        self.one = DEMOConv(channels[0], 8, **options)
+        self.two = DEMOConv(channels[1], 4, **options)
 
     def forward(self, x, edge_index):
         return self.two(self.one(x, edge_index).relu(), edge_index)
@@ -180,7 +169,7 @@ class Net(torch.nn.Module):
 
 def test_explainer_finds_the_arcs_that_matter(scheme):
     """Only arcs within two hops of the explained node get a mask, and they do not all get the same."""
-    model = Net(scheme).eval()
+    model = Net(3, 8, tasks=TASKS, scheme=scheme, aggr="mean").eval()
     before = model(X, EDGE_INDEX)
     explainer = Explainer(
         model,
@@ -222,20 +211,11 @@ def hetero():
     return data
 
 
-class HeteroNet(torch.nn.Module):
-    def __init__(self, scheme, tasks):
-        super().__init__()
-        self.one = DEMOConv((-1, -1), 8, tasks, scheme=scheme, combine="add")
-        self.two = DEMOConv((-1, -1), 4, tasks, scheme=scheme, combine="add")
-
-    def forward(self, x, edge_index):
-        return self.two(self.one(x, edge_index).relu(), edge_index)
-
-
 def test_to_hetero(scheme):
     """Lazy widths, one layer an edge type, and each of them Eq. 5 on its own relation."""
     data = hetero()
-    model = to_hetero(HeteroNet(scheme, DegreeTasks.log2(8)), data.metadata(), aggr="sum")
+    net = Net((-1, -1), (-1, -1), tasks=DegreeTasks.log2(8), scheme=scheme, combine="add")
+    model = to_hetero(net, data.metadata(), aggr="sum")
     out = model(data.x_dict, data.edge_index_dict)
     assert {name: tuple(h.shape) for name, h in out.items()} == {"paper": (6, 4), "author": (4, 4)}
     sum(h.sum() for h in out.values()).backward()
@@ -265,6 +245,11 @@ def test_copies_and_state_dicts(scheme):
     assert torch.equal(other(X, EDGE_INDEX), out)
     conv.reset_parameters()
     assert not torch.equal(conv(X, EDGE_INDEX), out)
+
+
+def test_lazy_width_of_sparse_features(scheme):
+    conv = DEMOConv(-1, 8, TASKS, scheme=scheme)
+    torch.testing.assert_close(conv(X.to_sparse_csr(), EDGE_INDEX), conv(X, EDGE_INDEX))
 
 
 @pytest.mark.parametrize("pair", [False, True])
@@ -311,12 +296,10 @@ def test_autocast(scheme, form):
         assert (ours - p.grad).norm() < 0.05 * p.grad.norm()
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
-def test_other_dtypes(scheme, dtype):
-    conv = DEMOConv(3, 8, TASKS, scheme=scheme, bias=True).to(dtype)
+def test_float32_weights_of_edges_keep_the_layers_dtype(scheme):
+    conv = DEMOConv(3, 8, TASKS, scheme=scheme, bias=True).bfloat16()
     for given in (EDGE_INDEX, DegreeLayout.from_edge_index(EDGE_INDEX, 20)):
-        out = conv(X.to(dtype), given, torch.rand(EDGE_INDEX.size(1)))
-        assert out.dtype == dtype
+        assert conv(X.bfloat16(), given, torch.rand(EDGE_INDEX.size(1))).dtype == torch.bfloat16
 
 
 def test_no_nodes_at_all(scheme):
@@ -325,8 +308,3 @@ def test_no_nodes_at_all(scheme):
         out = conv(X[:0], given)
         assert out.shape == (0, 8)
         out.sum().backward()
-
-
-def test_the_repr_shows_tasks_where_they_matter(scheme):
-    shown = repr(DEMOConv(3, 8, TASKS, scheme=scheme))
-    assert ("num_tasks=6" in shown) == (scheme in ("weight", "hash"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import product
-from statistics import NormalDist
 
 import pytest
 import torch
@@ -47,21 +46,6 @@ def test_the_inner_product_is_unbiased_exactly():
     torch.testing.assert_close(torch.stack(products).var(correction=0), cross.sum() / 2)
 
 
-@pytest.mark.parametrize(("width", "size"), [(20, 8), (64, 256), (300, 32)])
-def test_the_inner_product_is_unbiased_within_its_own_interval(width, size):
-    """The drawn functions of 2,000 seeds: <x, y> lies in the 99 % interval of the mean, its variance near the exact."""
-    x, y = features(1, width, 0), features(1, width, 1)
-    draws = []
-    for seed in range(2000):
-        xi1, xi2 = draw([3], width, seed=seed, size=size)
-        draws.append((hash_map(x, xi1, xi2, size) * hash_map(y, xi1, xi2, size)).sum())
-    draws = torch.stack(draws)
-    half = NormalDist().inv_cdf(0.995) * draws.std() / len(draws) ** 0.5
-    assert abs(draws.mean() - (x * y).sum()) < half
-    cross = (x.T**2 @ y**2 + (x * y).T @ (x * y)) * (1 - torch.eye(width, dtype=torch.float64))
-    assert draws.var() == pytest.approx(float(cross.sum() / size), rel=0.15)
-
-
 @pytest.mark.parametrize("size", [2, 7, 256])
 def test_indices_are_uniform_signs_balanced_and_the_two_independent(size):
     xi1, xi2 = draw(range(100), 500, seed=11, size=size)
@@ -92,7 +76,8 @@ def test_neighbouring_degrees_columns_and_seeds_are_independent():
 def test_functions_are_fixed_by_seed_and_key_alone():
     """Written down once: they must be the same in every process, on every machine, in every version."""
     xi1, xi2 = draw([SHARED_KEY, 0, 3, 2**40], 4, seed=7, size=256)
+    assert xi1.tolist() == [[154, 183, 204, 52], [115, 68, 252, 118], [152, 13, 103, 79], [138, 193, 19, 49]]
+    assert xi2.tolist() == [[1, -1, 1, 1], [-1, 1, -1, 1], [1, 1, 1, -1], [-1, 1, -1, 1]]
     again = draw([3], 9, seed=7, size=256)
     assert torch.equal(again[0][0, :4], xi1[2])
     assert torch.equal(again[1][0, :4], xi2[2])
-    assert len({tuple(row) for row in xi1.tolist()}) == 4

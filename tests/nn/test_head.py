@@ -27,8 +27,7 @@ def test_value_and_derivatives(bias, weighted, rows):
     ):
         torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
         both = (torch.autograd.grad(one, given, retain_graph=True) for one in (found, expected))
-        for one, other in zip(*both, strict=True):
-            torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)
+        torch.testing.assert_close(*both, rtol=1e-10, atol=1e-12)
 
 
 def test_it_is_a_linear_map():

@@ -49,9 +49,11 @@ def test_graph_models_compile_in_one_graph(pooling):
         assert_same(compiled(prepared), model(prepared))
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_node_models_export_for_graphs_of_any_size(scheme):
-    model = node_model(scheme=scheme, head="degree").eval()
+MODELS = [*(node_model(scheme=scheme, head="degree").eval() for scheme in SCHEMES), graph_model()]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=[*SCHEMES, "graphs"])
+def test_models_export_for_graphs_of_any_size(model):
     inputs = [(features(graph.num_nodes, 3, 0), graph.edge_index) for graph in TRACED]
     shapes = {"x": {0: Dim("n", min=2)}, "edge_index": {1: Dim("m", min=2)}}
     program = torch.export.export(model, inputs[0], dynamic_shapes=shapes).module()
@@ -62,13 +64,4 @@ def test_node_models_export_for_graphs_of_any_size(scheme):
     shapes = ({0: Dim.AUTO}, [{0: Dim.AUTO} if isinstance(value, torch.Tensor) else None for value in values])
     program = torch.export.export(model, layouts[0], dynamic_shapes=shapes).module()
     for pair in layouts:
-        assert_same(program(*pair), model(*pair))
-
-
-def test_graph_models_export_for_graphs_of_any_size():
-    model = graph_model()
-    examples = [(features(graph.num_nodes, 3, 0), graph.edge_index) for graph in TRACED]
-    shapes = {"x": {0: Dim("n", min=2)}, "edge_index": {1: Dim("m", min=2)}}
-    program = torch.export.export(model, examples[0], dynamic_shapes=shapes).module()
-    for pair in examples:
         assert_same(program(*pair), model(*pair))

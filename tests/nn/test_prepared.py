@@ -16,6 +16,7 @@ from demonet.train import NodeProblem, TrainConfig, fit
 PATH = from_arcs(4, [(0, 1), (1, 2), (2, 3)], undirected=True)
 LAYOUT = DegreeLayout.from_edge_index(*PATH)
 TASKS = DegreeTasks.exact(torch.tensor([1, 2]))
+NAN_WEIGHT = torch.tensor([1.0, 1.0, float("nan"), 1.0, 1.0, 1.0])
 
 
 def nodes(**options):
@@ -35,6 +36,8 @@ def spoiled():
 REFUSED = {
     "nan": (lambda m: m.prepare(spoiled(), PATH.edge_index), r"\bnan\b.*row 2\b.*column 1\b"),
     "nan, sparse": (lambda m: m.prepare(spoiled().to_sparse_csr(), LAYOUT), r"\bnan\b.*row 2\b.*column 1\b"),
+    "nan, arcs": (lambda m: m(spoiled(), PATH.edge_index), r"\bnan\b.*row 2\b.*column 1\b"),
+    "nan weight": (lambda m: m.prepare(x(), LAYOUT, edge_weight=NAN_WEIGHT), r"weight\b.*\bnan\b.*edge 2\b"),
     "columns": (lambda m: m.prepare(x(4, 5), PATH.edge_index), r"\b5\b.*columns\b.*\b3\b"),
     "columns, arcs": (lambda m: m(x(4, 5), PATH.edge_index), r"\b5\b.*in_channels=3"),
     "columns, layout": (lambda m: m(x(4, 5), LAYOUT), r"\b5\b.*in_channels=3"),
@@ -56,8 +59,9 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_refused(name):
     wrong, message = REFUSED[name]
-    with pytest.raises(DemonetError, match=message):
-        wrong(nodes())
+    for model in (nodes(), GraphDEMONet(3, 2, TASKS, PAPER, hidden=4)):
+        with pytest.raises(DemonetError, match=message):
+            wrong(model)
 
 
 BATCHES = {

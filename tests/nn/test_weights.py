@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 
 import pytest
 import torch
@@ -76,8 +75,7 @@ def test_by_group_equals_by_row_equals_matrices(scheme, branch, by, kind):
     expected = torch.autograd.grad(definition.sin().sum(), wanted)
     for out in (weights.by_group(weights.fold(a, layout.key), layout), weights.by_row(a, layout.key)):
         torch.testing.assert_close(out, definition)
-        for found, theirs in zip(torch.autograd.grad(out.sin().sum(), wanted), expected, strict=True):
-            torch.testing.assert_close(found, theirs)
+        torch.testing.assert_close(torch.autograd.grad(out.sin().sum(), wanted), expected)
 
 
 @pytest.mark.parametrize("by", ["in", "out", "pair"])
@@ -95,8 +93,7 @@ def test_sparse_rows_give_the_same(scheme, by):
         torch.testing.assert_close(found, definition)
         wanted = of_matrices(weights)
         ways = [torch.autograd.grad(out.sin().sum(), wanted) for out in (found, definition)]
-        for one, other in zip(*ways, strict=True):
-            torch.testing.assert_close(one, other)
+        torch.testing.assert_close(*ways)
     other = weights.by_sparse(sparse, key.flip(0))  # other degrees of the same rows
     torch.testing.assert_close(other, torch.bmm(dense[:, None], weights.matrices(key.flip(0)))[:, 0])
     assert torch.equal(copy.deepcopy(weights).by_sparse(sparse, key), weights.by_sparse(sparse, key))
@@ -167,15 +164,6 @@ def test_scaled_weights_are_one_matrix_with_scaled_columns_and_a_bias(degree, se
     weights.reset_parameters()
     assert torch.equal(weights.by_row(a, one), a @ weights.shared)
     assert [id(p) for p in weights.degree_parameters()] == [id(weights.gamma), id(weights.beta)]
-
-
-def test_smooth_weights_of_near_degrees_are_near():
-    """A piecewise linear function of log-degree: no step is longer than the steepest slope allows."""
-    weights = made(SmoothWeights, DegreeTasks.log2(255))
-    degree = torch.arange(256)
-    steps = weights.matrices(degree).flatten(1).diff(dim=0).norm(dim=1)
-    slope = weights.own.flatten(1).diff(dim=0).norm(dim=1).max() / (math.log(256) / 4)
-    assert (steps <= slope * torch.log1p(degree.double()).diff() * (1 + 1e-9)).all()
 
 
 def test_smooth_basis_tells_large_degrees_apart_in_16_bits():

@@ -13,12 +13,12 @@ from demonet.ops.graph import Graph
 GRAPHS = {"undirected": drawn_by_seed(30, 60, 0), "directed": drawn_by_seed(30, 50, 1, undirected=False)}
 
 
-def arguments(layout, combine, with_bias):
-    groups, split = len(layout.degrees), 2 if combine == "add" else 5
-    x = features(30, 3, 0).requires_grad_()
-    seed, matrices = features(3, split, 1).requires_grad_(), features(groups * 3, 2, 2).view(groups, 3, 2)
-    bias = features(1, 2 if combine == "add" else 7, 3)[0].requires_grad_() if with_bias else None
-    return x, seed, matrices.requires_grad_(), bias
+def arguments(layout, combine, dtype=torch.float64):
+    """Rows, seed map, matrices and bias."""
+    groups, split, width = len(layout.degrees), *((2, 2) if combine == "add" else (5, 7))
+    matrices = features(groups * 3, 2, 2).view(groups, 3, 2)
+    given = features(layout.num_nodes, 3, 0), features(3, split, 1), matrices, features(1, width, 3)[0]
+    return [tensor.to(dtype).requires_grad_() for tensor in given]
 
 
 def drawn(rows, columns):
@@ -37,7 +37,7 @@ def test_the_whole_and_its_pieces_are_the_definition(override, graph, known, com
     """Hubs, isolated nodes, groups that are cut: values and derivatives of the definition, in float64."""
     override(piece_rows=rows or 4096, piece_graph_rows=1 if rows else 10**9, outer_rows=8)
     layout = DegreeLayout.from_edge_index(*graph)
-    x, seed, matrices, bias = arguments(layout, combine, True)
+    x, seed, matrices, bias = arguments(layout, combine)
     a = features(30, 3, 4).requires_grad_() if known else None
     noise = drawn(30, seed.size(1) + matrices.size(2)) if dropout else None
     given = Weights(seed, matrices, bias), Graph.of(layout), Options(aggr, combine, activation)
@@ -50,11 +50,9 @@ def test_the_whole_and_its_pieces_are_the_definition(override, graph, known, com
         with torch.no_grad():  # as the parts that second derivatives are made of
             sums = aggregate(x, layout, aggr=aggr)
             plain = reference.conv_backward(grad, expected, x, sums, *given, known=False, noise=noise)
-        for one, other in zip([by for by in plain if by is not None], exact, strict=True):
-            torch.testing.assert_close(one, other)
+        torch.testing.assert_close([by for by in plain if by is not None], exact)
     out = conv(x, a, given[0], layout, given[2], noise)
-    for one, other in zip((out, *torch.autograd.grad(out, wanted, grad)), (expected, *exact), strict=True):
-        torch.testing.assert_close(one, other)
+    torch.testing.assert_close((out, *torch.autograd.grad(out, wanted, grad)), (expected, *exact))
 
 
 @pytest.mark.parametrize("pieces", [1, 10**9])
@@ -63,7 +61,7 @@ def test_dropout_inside(override, pieces, combine):
     """First and second derivatives with given factors."""
     override(piece_rows=7, piece_graph_rows=pieces)
     layout = DegreeLayout.from_edge_index(*GRAPHS["directed"])
-    x, seed, matrices, bias = arguments(layout, combine, True)
+    x, seed, matrices, bias = arguments(layout, combine)
     noise = drawn(30, seed.size(1) + matrices.size(2))
 
     def call(*given):
@@ -77,7 +75,7 @@ def test_dropout_inside(override, pieces, combine):
 def test_only_what_was_asked_for(override, pieces):
     override(piece_rows=7, piece_graph_rows=pieces)
     layout = DegreeLayout.from_edge_index(*GRAPHS["undirected"])
-    x, seed, matrices, bias = (one.detach() for one in arguments(layout, "concat", True))
+    x, seed, matrices, bias = (one.detach() for one in arguments(layout, "concat"))
     given = Weights(seed, matrices, bias), Graph.of(layout), Options(activation="relu")
     out, _ = cpu.conv(x, x, *given)
     for asked in range(5):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.ops.test_cpu_conv import arguments
 from tests.reference.graphs import drawn_by_seed, features
 
 from demonet.degree import DegreeLayout
@@ -19,14 +20,6 @@ GRAPHS = {
 
 def layout_of(name):
     return DegreeLayout.from_edge_index(*GRAPHS[name])
-
-
-def arguments(layout, combine, dtype=torch.float64):
-    n, groups, split = layout.num_nodes, len(layout.degrees), 2 if combine == "add" else 5
-    x, seed = features(n, 3, 0).to(dtype), features(3, split, 1).to(dtype)
-    matrices = features(groups * 3, 2, 2).view(groups, 3, 2).to(dtype)
-    bias = features(1, 2 if combine == "add" else 7, 3)[0].to(dtype)
-    return [one.requires_grad_() for one in (x, seed, matrices, bias)]
 
 
 def through(monkeypatch, by_registry, call, wanted):
@@ -59,12 +52,10 @@ def test_as_the_operators(monkeypatch, graph, known, combine, aggr, activation):
     first = torch.autograd.grad(plain, wanted, torch.sin(plain.detach()))
     found, expected = (through(monkeypatch, by_registry, call, wanted) for by_registry in (False, True))
     torch.testing.assert_close(plain, expected[0])
-    for one, other in zip((*first, *found[1:]), (*expected[1:], *expected[1:]), strict=True):
-        torch.testing.assert_close(one, other)
+    torch.testing.assert_close((*first, *found[1:]), (*expected[1:], *expected[1:]))
     sums = [sum(gradient.square().sum() for gradient in each[1:]) for each in (found, expected)]
     second = [torch.autograd.grad(total, wanted, materialize_grads=True) for total in sums]
-    for one, other in zip(*second, strict=True):
-        torch.testing.assert_close(one, other)
+    torch.testing.assert_close(*second)
 
 
 @pytest.mark.parametrize("keep", [True, False])
@@ -92,8 +83,7 @@ def test_grouped_products(monkeypatch, override, graph, large):
     )
     torch.testing.assert_close(found[0], reference.degree_linear(x.detach(), matrices.detach(), layout.offsets, group))
     plain = torch.autograd.grad(grouped(x, matrices, layout), [x, matrices], torch.sin(found[0].detach()))
-    for one, other in zip((*found, *plain), (*expected, *expected[1:]), strict=True):
-        torch.testing.assert_close(one, other)
+    torch.testing.assert_close((*found, *plain), (*expected, *expected[1:]))
 
 
 def test_a_gradient_that_is_still_used_is_not_overwritten(override):

@@ -113,13 +113,6 @@ def test_neighbour_lists_are_sorted_by_target_then_source(graph):
     assert pointer.tolist() == [sum(t < v for t, _, _ in arcs) for v in range(graph.num_nodes + 1)]
 
 
-def test_pool_by_hand():
-    x = torch.tensor([[1.0], [2.0], [4.0], [8.0]])
-    task, batch = torch.tensor([0, 2, 2, 0]), torch.tensor([0, 0, 0, 1])
-    assert degree_pool(x, task, batch, 3, 2).tolist() == [[1, 0, 6], [8, 0, 0]]
-    assert degree_pool(x, task, batch, 3, 2, "mean").tolist() == [[1, 0, 3], [8, 0, 0]]
-
-
 def test_float64_stays_float64_under_autocast():
     x, weight = features(4, 3, 0), features(6, 2, 1).view(2, 3, 2)
     offsets, task = torch.tensor([0, 1, 4]), torch.tensor([1, 0])

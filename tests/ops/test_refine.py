@@ -40,12 +40,10 @@ def test_pieces_are_the_definition(override, mapped, dropout, rows):
     override(piece_rows=rows)
     given, noise = arguments(mapped), drawn(mapped, dropout)
     found, expected = refine(given[0], made(given), noise), definition(given[0], made(given), noise)
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other)
+    torch.testing.assert_close(found, expected)
     grad = features(*found[0].shape, 7)
     ways = [torch.autograd.grad(out[0], given, grad) for out in (found, expected)]
-    for one, other in zip(*ways, strict=True):
-        torch.testing.assert_close(one, other)
+    torch.testing.assert_close(*ways)
 
 
 @pytest.mark.parametrize("mapped", [True, False])
@@ -125,5 +123,4 @@ def test_a_model_trains_the_same_way(monkeypatch, refined, path):
             out = model(x, edge_index)
             grads = torch.autograd.grad(out.square().sum(), list(model.parameters()))
         found.append([out, *grads, *(buffer.double() for buffer in model.buffers())])
-    for one, other in zip(*found, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(*found, rtol=1e-3, atol=1e-4)

@@ -19,13 +19,14 @@ from demonet.degree.tasks import DegreeTasks, OpenTasks
 from demonet.degree.union import merged
 from demonet.errors import DemonetError
 from demonet.nn.dropout import Dropout
-from demonet.nn.edges import Block, Edges, Ends, Factors, check_length, factors, in_place
+from demonet.nn.edges import Block, Edges, Ends, Factors, InPlace, check_length, factors, in_place
 from demonet.nn.weights import make_weights
 from demonet.nn.weights.base import set_to_zero
 from demonet.ops import Options, Weights, aggregate, backend, conv, grouped
 from demonet.ops.backend import is_sparse
 from demonet.ops.library import reversed_lists
 from demonet.ops.reference import activate, aggregate_scale, owner
+from demonet.ops.scale import scale_conv
 from demonet.ops.sparse import csr, sparse_aggregate, sparse_linear, sparse_rows
 
 Scheme = str  # a name in demonet.nn.weights.SCHEMES
@@ -226,6 +227,7 @@ class DEMOConv(MessagePassing):
         self.drop, self.keep_sums = Dropout(dropout), True
         self._columns: Memo[Sequence[Tensor]] = Memo()
         self._sums: Memo[tuple[Tensor, Tensor]] = Memo()
+        self._graph: Memo[InPlace] = Memo()
         self._mixed_lists: Memo[tuple[Lists, Tensor]] = Memo()
         seed_width = out_channels // 2 if combine == "concat" else out_channels
         width = out_channels - seed_width if combine == "concat" else out_channels
@@ -279,10 +281,17 @@ class DEMOConv(MessagePassing):
                 neighbourhoods: those in the whole graph. Counted from the edges if not given.
             size: ``(n_source, n_target)``; read from ``x`` if not given.
         """
+        activation = self.act or "none"
+        if size is None and self._is_plain_call(x, edge_index) and self._needs_no_groups(degree, edge_weight):
+            assert isinstance(x, Tensor)
+            assert isinstance(edge_index, Tensor)
+            rows, edges_given, seen = x, edge_index, (x.shape, x.dtype, x.device)
+            graph = self._graph.get([edge_index], lambda: self._checked_graph(rows, edges_given), facts=seen)
+            assert graph is not None
+            return self._in_place(x, graph, activation)
         source, target = x if isinstance(x, (tuple, list)) else (x, x)
         _check_sides(source, target, size)
         self._materialize(source, target)
-        activation = self.act or "none"
         if isinstance(edge_index, Block):
             return self.convolve_block(source, edge_index, activation)
         if isinstance(edge_index, list):
@@ -308,7 +317,7 @@ class DEMOConv(MessagePassing):
                 return self.convolve(target, degree, neighbours, activation)
             layout, edge_weight = edges.layout(self.tasks.by, compare=not self.cached), edges.weight
         if self._needs_no_groups(degree, edge_weight):
-            return self._in_place(source, layout, activation)
+            return self._in_place(source, self._placed(source, layout), activation)
         if degree is not None:
             self._check_degree(degree, num_targets)
             rows, degree = _enter(source, layout), layout.enter(degree)
@@ -326,15 +335,43 @@ class DEMOConv(MessagePassing):
             return False
         return not ((self.drop.training and self.drop.p) or backend.tracing() or self.passes_messages)
 
-    def _in_place(self, x: Tensor, layout: DegreeLayout, activation: str) -> Tensor:
-        """The convolution of rows in the caller's order."""
+    def _is_plain_call(self, x: Features, edge_index: Any) -> bool:
+        """Whether x and an ``edge_index`` are plain tensors that need not be compared with those of earlier calls."""
+        if type(x) is not Tensor or type(edge_index) is not Tensor or edge_index.layout != torch.strided:
+            return False
+        return (self.cached or not edge_index.is_cpu) and not is_sparse(x)
+
+    def _checked_graph(self, x: Tensor, edge_index: Tensor) -> InPlace:
+        """The graph of an ``edge_index`` for :meth:`_in_place`; checks that hold for all later calls are made here."""
+        _check_sides(x, x, None)
+        self._materialize(x, x)
+        edges = Edges(edge_index, None, (x.size(0), x.size(0)), self.flow)
+        return self._placed(x, edges.layout(self.tasks.by, compare=not self.cached))
+
+    def _placed(self, x: Tensor, layout: DegreeLayout) -> InPlace:
         self._check_layout(x, layout)
-        graph = in_place(layout, self.aggr, x.dtype, loops=self.combine == "share")
+        return in_place(layout, self.aggr, x.dtype, loops=self.combine == "share")
+
+    def _in_place(self, x: Tensor, graph: InPlace, activation: str) -> Tensor:
+        """The convolution of rows in the caller's order."""
         given = Neighbours(x, graph.lists, Factors(graph.weight), whole=graph.weight is not None)
-        kept = None
+        kept, weights = None, self.weights
         if self.cached and not x.requires_grad and not is_sparse(x):
             kept = self._sums.get([x, graph.degree], lambda: (graph.degree, self._summed(given, None)), at_once=False)
-        return self.convolve(x, graph.degree, kept[1] if kept else given, activation)
+        if self.tasks.is_open:
+            self.tasks.see(graph.degree)
+        splines = weights.splines(graph.degree) if kept is None and self._is_one_function(x) else None
+        if splines is None:
+            return self.convolve(x, graph.degree, kept[1] if kept else given, activation)
+        own, first = None if self.seed is None else self.seed(x), self._transforms(given, None)
+        return scale_conv(x, graph.both, weights.shared, splines, self.bias, own, activation, product_first=first)
+
+    def _is_one_function(self, x: Tensor) -> bool:
+        """Whether the whole convolution may be one function, which has one dtype and no tracing inside."""
+        matrix = self.weights.shared
+        if self.combine == "concat" or is_sparse(x) or x.dtype != matrix.dtype or x.dtype == torch.float16:
+            return False
+        return backend.eager(x, matrix) and not torch.is_autocast_enabled(x.device.type)
 
     def _check_degree(self, degree: Tensor, count: int) -> None:
         check_length("degrees", "node", degree, count, dim=2 if self.tasks.by == "pair" else 1)
@@ -430,7 +467,13 @@ class DEMOConv(MessagePassing):
             sums = self.neighbours(x, layout)
         a = sums if isinstance(sums, Tensor) else None
         sparse = x is not None and is_sparse(x)
-        if isinstance(sums, Neighbours) and self._transforms(sums, layout):
+        if self.weights.stack_size == 1:
+            y = self._by_one_matrix(x, sums, self.weights.stack()[0])
+            if self.combine != "concat" and not self.drop.active:
+                own = None if self.seed is None else self._own(x, y)
+                return self.weights.finish(y, degree, self.bias, own, activation)
+            half = self.weights.finish(y, degree)
+        elif isinstance(sums, Neighbours) and self._transforms(sums, layout):
             half = self._transformed(sums, x, degree, layout)
         else:
             matrices = None
@@ -454,13 +497,8 @@ class DEMOConv(MessagePassing):
                 half = self.weights.by_folded(a, degree)
             else:
                 half = self.weights.by_group(a, layout)
-        own = half[:, :0]
-        if self.seed is not None:
-            if x is None:
-                own = half.new_zeros(half.size(0), self.seed.out_channels)
-            else:
-                own = sparse_linear(x, self.seed.weight.t(), self._columns) if sparse else self.seed(x)
-        if self.drop.training and self.drop.p:
+        own = half[:, :0] if self.seed is None else self._own(x, half)
+        if self.drop.active:
             own, half = self.drop.halves(own, half)
         if self.seed is None:
             out = half
@@ -468,6 +506,24 @@ class DEMOConv(MessagePassing):
             out = torch.cat([own, half], dim=1) if self.combine == "concat" else own + half
         out = out if self.bias is None else out + self.bias.to(out.dtype)
         return out if activation == "none" else activate(out, activation)
+
+    def _own(self, x: Tensor | None, half: Tensor) -> Tensor:
+        """The seed's half."""
+        assert self.seed is not None
+        if x is None:
+            return half.new_zeros(half.size(0), self.seed.out_channels)
+        own: Tensor = sparse_linear(x, self.seed.weight.t(), self._columns) if is_sparse(x) else self.seed(x)
+        return own
+
+    def _by_one_matrix(self, x: Tensor | None, sums: Tensor | Neighbours, matrix: Tensor) -> Tensor:
+        """The sums over neighbours times a matrix that all degrees share, in the cheaper order."""
+        kept = self.weights._columns
+        if isinstance(sums, Tensor) or not self._transforms(sums, None):
+            return _product(sums if isinstance(sums, Tensor) else self._summed(sums, x), matrix, kept)
+        y, own = _product(sums.rows, matrix, kept), None
+        if sums.factors.own is not None and x is not None:
+            own = y if x is sums.rows else _product(x, matrix)
+        return self._summed(sums._replace(rows=y), own)
 
     def convolve_block(self, x: Tensor, block: Block, activation: str = "none", sums: Tensor | None = None) -> Tensor:
         """:meth:`convolve` for the targets of a block; ``x`` has the rows that it reads, or where the sums are known
@@ -626,15 +682,10 @@ class DEMOConv(MessagePassing):
         else:
             assert layout is not None
             stack = weights.matrices(layout.degrees)
-        flat = stack[0] if stack.size(0) == 1 else stack.transpose(0, 1).flatten(1)
-        rows = given.rows
-        y = sparse_linear(rows, flat, weights._columns) if is_sparse(rows) else rows @ flat
-        own = None
+        flat = stack.transpose(0, 1).flatten(1)
+        y, own = _product(given.rows, flat, weights._columns), None
         if given.factors.own is not None and x is not None:
-            same = x is rows
-            own = y if same else sparse_linear(x, flat) if is_sparse(x) else x @ flat
-        if stack.size(0) == 1:
-            return weights.finish(self._summed(given._replace(rows=y), own), degree)
+            own = y if x is given.rows else _product(x, flat)
         if weights.stack_size:
             matrix, share = weights.reads(degree)
         else:
@@ -713,6 +764,11 @@ class DEMOConv(MessagePassing):
             f"{type(self).__name__}({self.in_channels}, {self.out_channels}, scheme={self.scheme!r}, "
             f"aggr={self.aggr!r}, combine={self.combine!r}{tasks})"
         )
+
+
+def _product(x: Tensor, matrix: Tensor, kept: Memo[Sequence[Tensor]] | None = None) -> Tensor:
+    """Dense or sparse rows times a matrix."""
+    return sparse_linear(x, matrix, kept) if is_sparse(x) else x @ matrix
 
 
 def _enter(x: Tensor, layout: DegreeLayout) -> Tensor:

@@ -19,7 +19,8 @@ from demonet.degree.layout import DegreeLayout
 from demonet.errors import DemonetError
 from demonet.ops import aggregate, backend, neighbour_lists
 from demonet.ops.library import library, ops, reversed_lists
-from demonet.ops.reference import owner
+from demonet.ops.reference import aggregate_scale, owner
+from demonet.ops.scale import Lists
 
 
 class _Sorted(NamedTuple):
@@ -317,11 +318,13 @@ class InPlace(NamedTuple):
         lists: Pointer and neighbours of every node, itself among them where it is its own neighbour; then the lists of
             the reversed edges.
         weight: ``[m]`` the whole factor of every entry; None for that of ``aggr``.
+        both: The same for a convolution that is one function.
     """
 
     degree: Tensor
     lists: tuple[Tensor, ...]
     weight: Tensor | None
+    both: Lists
 
 
 def in_place(layout: DegreeLayout, aggr: str, dtype: torch.dtype, *, loops: bool) -> InPlace:
@@ -352,7 +355,10 @@ def _in_place(layout: DegreeLayout, aggr: str, dtype: torch.dtype, *, loops: boo
     pointer, neighbours, entry = neighbour_lists(pairs, n, n)
     back = reversed_lists(pointer, neighbours, n, n)
     weight = None if weight is None else weight[entry].contiguous()
-    return InPlace(layout.leave(layout.key), (pointer, neighbours, *back), weight)
+    back_weight = None if weight is None else weight[back[2]].contiguous()
+    scale = aggregate_scale(pointer, aggr, dtype) if weight is None else None
+    both = Lists(pointer, neighbours, weight, back[0], back[1], back_weight, None if scale is None else scale[:, None])
+    return InPlace(layout.leave(layout.key), (pointer, neighbours, *back), weight, both)
 
 
 def _inverse_root(total: Tensor) -> Tensor:

@@ -27,6 +27,8 @@ from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError
 from demonet.ops import backend
 from demonet.ops.backend import is_sparse
+from demonet.ops.reference import activate
+from demonet.ops.scale import Splines, scale_rows
 from demonet.ops.sparse import csr, dense_blocks, sparse_linear
 
 T = TypeVar("T")
@@ -102,8 +104,6 @@ class DegreeWeights(nn.Module):
         if not self.stack_size:
             return torch.cat([self.by_row(block, degree[place]) for place, block in dense_blocks(a)])
         stack = self.stack().flatten(0, 1)
-        if self.stack_size == 1:
-            return self.finish(sparse_linear(a, stack, self._columns), degree)
         if backend.tracing():
             return self.finish(sparse_linear(self._spread(a, degree), stack), degree)
         rows = self._spread_rows.get([a, degree], lambda: self._spread(a, degree), facts=self.tasks.max_degree)
@@ -135,9 +135,24 @@ class DegreeWeights(nn.Module):
         """Which matrices of the stack each degree mixes, ``[n, k]``, and the share of each, ``[n, k]``."""
         raise NotImplementedError
 
-    def finish(self, y: Tensor, degree: Tensor) -> Tensor:
-        """What remains to be done with the mixed products."""
-        return y
+    def finish(
+        self,
+        y: Tensor,
+        degree: Tensor,
+        bias: Tensor | None = None,
+        own: Tensor | None = None,
+        activation: str = "none",
+    ) -> Tensor:
+        """What remains to be done with the mixed products, then what the layer adds, and its activation."""
+        splines = self.splines(degree)
+        if splines is not None:
+            return scale_rows(y, splines, bias, own, activation)
+        y = y if own is None else own + y
+        return activate(y if bias is None else y + bias.to(y.dtype), activation)
+
+    def splines(self, degree: Tensor) -> Splines | None:
+        """What scales and moves the columns of the products, for schemes that do so."""
+        return None
 
     def by_folded(self, a: Tensor, degree: Tensor) -> Tensor:
         """:meth:`by_row` for what :meth:`fold` returned, dense or sparse, in any order."""

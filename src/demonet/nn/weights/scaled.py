@@ -10,6 +10,7 @@ from demonet.degree.tasks import DegreeTasks
 from demonet.nn.weights.base import glorot_, register
 from demonet.nn.weights.smooth import SplineWeights
 from demonet.ops import backend
+from demonet.ops.scale import Splines
 
 
 @register("scale")
@@ -85,15 +86,16 @@ class ScaledWeights(SplineWeights):
         zeros = torch.zeros(degree.size(0), 1, dtype=torch.long, device=degree.device)
         return zeros, torch.ones(zeros.shape, dtype=self.shared.dtype, device=degree.device)
 
-    def finish(self, y: Tensor, degree: Tensor) -> Tensor:
-        r""":math:`(1 + \gamma(d)) \odot y + \beta(d)`."""
+    def splines(self, degree: Tensor) -> Splines:
+        r"""Those of :math:`(1 + \gamma(d)) \odot y + \beta(d)`. The basis is kept while the degrees are the same."""
         basis: Tensor | None
         if backend.tracing():
-            basis = self.basis(degree)
+            basis = self._rated_basis(degree)
         else:
             facts = self.shared.dtype, self.tasks.max_degree
-            basis = self._known.get([degree], lambda: self.basis(degree), facts=facts)
+            basis = self._known.get([degree], lambda: self._rated_basis(degree), facts=facts)
         assert basis is not None
-        gamma, beta = (self.rate * self.gamma).to(y.dtype), (self.rate * self.beta).to(y.dtype)
-        basis = basis.to(y.dtype)
-        return torch.addcmul(torch.addmm(y, basis, beta), y, basis @ gamma)
+        return Splines(basis, self.gamma, self.beta)
+
+    def _rated_basis(self, degree: Tensor) -> Tensor:
+        return self.rate * self.basis(degree)

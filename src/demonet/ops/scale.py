@@ -1,0 +1,240 @@
+r"""The end of a convolution whose degrees scale the columns of one matrix, as one function.
+
+.. math:: h_v = \sigma\big((1 + B_v \Gamma) \odot y_v + B_v \beta + b + o_v\big)
+
+:math:`B_v` are the splines of the degree of v. One by one, these operators write and read every row some ten times;
+here the rows are read once and written once, and only they and the output are kept for the derivatives.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from demonet.ops import backend, reference
+from demonet.ops import library as operators
+
+
+class Splines(NamedTuple):
+    r"""The splines of every row and their coefficients.
+
+    Attributes:
+        basis: ``[n, splines]``, :math:`B`; a constant.
+        gamma, beta: ``[splines, F]``, the coefficients of the scale and of the bias.
+    """
+
+    basis: Tensor
+    gamma: Tensor
+    beta: Tensor
+
+
+def definition(y: Tensor, splines: Splines, bias: Tensor | None, own: Tensor | None, activation: str) -> Tensor:
+    """The output, in plain PyTorch."""
+    basis, gamma, beta = splines
+    out = torch.addcmul(torch.addmm(y, basis, beta), y, basis @ gamma)
+    out = out if bias is None else out + bias
+    return reference.activate(out if own is None else out + own, activation)
+
+
+def scale_rows(
+    y: Tensor, splines: Splines, bias: Tensor | None = None, own: Tensor | None = None, activation: str = "none"
+) -> Tensor:
+    """:func:`definition`.
+
+    Args:
+        y: ``[n, F]`` rows times the matrix.
+        splines: The splines of their degrees; the coefficients are cast to the dtype of the rows.
+        bias: ``[F]``, or None.
+        own: ``[n, F]`` what is added to every row, or None.
+        activation: ``"none"``, ``"elu"`` or ``"relu"``.
+    """
+    dtype = y.dtype
+    if splines.gamma.dtype != dtype or splines.basis.dtype != dtype:
+        splines = Splines(*(one.to(dtype) for one in splines))
+    bias, own = (one if one is None or one.dtype == dtype else one.to(dtype) for one in (bias, own))
+    if not backend.eager(y, splines.gamma, splines.beta):
+        return definition(y, splines, bias, own, activation)
+    out: Tensor = _ScaleRows.apply(y, *splines, bias, own, activation)
+    return out
+
+
+class _ScaleRows(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        y: Tensor,
+        basis: Tensor,
+        gamma: Tensor,
+        beta: Tensor,
+        bias: Tensor | None,
+        own: Tensor | None,
+        activation: str,
+    ) -> Tensor:
+        out = _forward(y, Splines(basis, gamma, beta), bias, own, activation)
+        ctx.activation = activation
+        # Of what is added, the values matter only to second derivatives of the activation, which are zero but for ELU.
+        ctx.save_for_backward(y, basis, gamma, beta, bias, own, None if activation == "none" else out)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        y, basis, gamma, beta, bias, own, out = ctx.saved_tensors
+        needs = ctx.needs_input_grad
+        if torch.is_grad_enabled():  # a derivative of the derivative is asked for
+            again = definition(y, Splines(basis, gamma, beta), bias, own, ctx.activation)
+            by_y, by_gamma, by_beta, by_bias, by_own = reference.derivatives(
+                [again], [y, gamma, beta, bias, own], [grad]
+            )
+        else:
+            by_y, by_gamma, by_beta, by_bias, by_own = _backward(
+                grad, out, y, Splines(basis, gamma, beta), ctx.activation, own=needs[5]
+            )
+        found = (by_y, None, by_gamma, by_beta, by_bias, by_own)
+        return *(by if need else None for by, need in zip(found, needs, strict=False)), None
+
+
+class Lists(NamedTuple):
+    """The neighbours that every row sums, in both directions; all constants.
+
+    Attributes:
+        pointer, neighbours: Where the list of each row begins, and the rows in it.
+        weight: ``[m]`` the factor of every entry, or None.
+        back_pointer, back_neighbours, back_weight: The same of the reversed edges.
+        scale: ``[n, 1]`` the factor of every sum, or None.
+    """
+
+    pointer: Tensor
+    neighbours: Tensor
+    weight: Tensor | None
+    back_pointer: Tensor
+    back_neighbours: Tensor
+    back_weight: Tensor | None
+    scale: Tensor | None
+
+    def sums(self, x: Tensor) -> Tensor:
+        """The sums over neighbours."""
+        a = operators._aggregate(x, self.pointer, self.neighbours, self.weight, "sum", reuse=True)
+        return a if self.scale is None else a * self.scale.to(a.dtype)
+
+    def back(self, grad: Tensor) -> Tensor:
+        """Their derivative: sums along the reversed edges."""
+        grad = grad if self.scale is None else grad * self.scale.to(grad.dtype)
+        return operators._aggregate(grad, self.back_pointer, self.back_neighbours, self.back_weight, "sum", reuse=True)
+
+
+def scale_conv(
+    x: Tensor,
+    lists: Lists,
+    matrix: Tensor,
+    splines: Splines,
+    bias: Tensor | None,
+    own: Tensor | None,
+    activation: str,
+    *,
+    product_first: bool,
+) -> Tensor:
+    r""":func:`scale_rows` of :math:`y_v = W^\top \sum_u w_{vu} x_u`: a whole convolution as one function.
+
+    Args:
+        x: ``[n, F]`` rows.
+        lists: What is summed.
+        matrix: ``[F, F']``, :math:`W`.
+        splines, bias, own, activation: As in :func:`scale_rows`, of the dtype of the rows.
+        product_first: Whether rows are multiplied before they are summed.
+    """
+    out: Tensor = _ScaleConv.apply(x, matrix, *splines, bias, own, lists, activation, product_first)
+    return out
+
+
+class _ScaleConv(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        matrix: Tensor,
+        basis: Tensor,
+        gamma: Tensor,
+        beta: Tensor,
+        bias: Tensor | None,
+        own: Tensor | None,
+        lists: Lists,
+        activation: str,
+        product_first: bool,
+    ) -> Tensor:
+        ctx.lists, ctx.activation, ctx.product_first, ctx.a = lists, activation, product_first, None
+        if product_first:
+            y = lists.sums(x @ matrix)
+        else:
+            ctx.a = lists.sums(x)  # neither input nor output
+            y = ctx.a @ matrix
+        out = _forward(y, Splines(basis, gamma, beta), bias, own, activation)
+        ctx.y = y
+        ctx.save_for_backward(x, matrix, basis, gamma, beta, bias, own, None if activation == "none" else out)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        x, matrix, basis, gamma, beta, bias, own, out = ctx.saved_tensors
+        lists, splines, needs = ctx.lists, Splines(basis, gamma, beta), ctx.needs_input_grad
+        by_x: Tensor | None = None
+        by_matrix: Tensor | None = None
+        if torch.is_grad_enabled():  # a derivative of the derivative is asked for
+            again = [
+                lists.pointer,
+                lists.neighbours,
+                lists.weight,
+                "sum",
+                [lists.back_pointer, lists.back_neighbours],
+                [],
+            ]
+            a = operators.ops.aggregate(x, *again)
+            y = (a if lists.scale is None else a * lists.scale.to(a.dtype)) @ matrix
+            h = definition(y, splines, bias, own, ctx.activation)
+            given = [x, matrix, gamma, beta, bias, own]
+            by_x, by_matrix, by_gamma, by_beta, by_bias, by_own = reference.derivatives([h], given, [grad])
+        else:
+            by_y, by_gamma, by_beta, by_bias, by_own = _backward(
+                grad, out, ctx.y, splines, ctx.activation, own=needs[6]
+            )
+            assert by_y is not None
+            if ctx.product_first:
+                by_y = lists.back(by_y)
+                by_matrix = x.t() @ by_y if needs[1] else None
+                by_x = by_y @ matrix.t() if needs[0] else None
+            else:
+                by_matrix = ctx.a.t() @ by_y if needs[1] else None
+                by_x = lists.back(by_y @ matrix.t()) if needs[0] else None
+        found = (by_x, by_matrix, None, by_gamma, by_beta, by_bias, by_own)
+        return *(by if need else None for by, need in zip(found, needs, strict=False)), None, None, None
+
+
+def _forward(y: Tensor, splines: Splines, bias: Tensor | None, own: Tensor | None, activation: str) -> Tensor:
+    if _on_gpu(y):
+        from demonet.ops.triton import scale as kernels
+
+        out: Tensor = kernels.scale_rows(y, splines, bias, own, activation)
+        return out
+    return definition(y, splines, bias, own, activation)
+
+
+def _backward(
+    grad: Tensor, out: Tensor | None, y: Tensor, splines: Splines, activation: str, *, own: bool
+) -> tuple[Tensor | None, ...]:
+    """The derivatives by the rows, the coefficients, the bias and what was added; ``own`` asks for the last."""
+    if _on_gpu(y):
+        from demonet.ops.triton import scale as kernels
+
+        found: tuple[Tensor | None, ...] = kernels.scale_rows_backward(grad, out, y, splines, activation, own=own)
+        return found
+    basis, gamma, _ = splines
+    slope = None if out is None else reference.slope(out, activation)
+    before = grad if slope is None else grad * slope
+    columns = basis.t()
+    by_y = torch.addcmul(before, before, basis @ gamma)
+    return by_y, columns @ (before * y), columns @ before, before.sum(0), before
+
+
+def _on_gpu(y: Tensor) -> bool:
+    return backend.family(y) == "triton" and y.numel() > 0
