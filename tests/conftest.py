@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 from contextlib import ExitStack
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -121,15 +122,26 @@ def few_candidates(monkeypatch):
     monkeypatch.setattr(ensemble, "portfolio", lambda *of: [one for one in every(*of) if "ordinal" not in one.name][:4])
 
 
+def _missing(what: str) -> None:
+    """Skip a browser test; fail if $DEMONET_REQUIRE_BROWSER is set."""
+    (pytest.fail if os.environ.get("DEMONET_REQUIRE_BROWSER") else pytest.skip)(f"{what} is not installed")
+
+
+@pytest.fixture(scope="session")
+def axe():
+    """The source of axe-core, which checks a page for keyboards, screen readers and contrast."""
+    found = find_spec("axe_playwright_python")
+    if found is None or found.origin is None:
+        _missing("axe-playwright-python")
+    return Path(found.origin).with_name("axe.min.js").read_text(encoding="utf-8")
+
+
 @pytest.fixture(scope="session")
 def browser():
-    """Headless Chromium. Where there is none the tests skip, or fail if $DEMONET_REQUIRE_BROWSER is set."""
+    """Headless Chromium."""
     path = shutil.which("chromium")
     if path is None:
-        reason = "Chromium is not installed, so the page was not opened in a browser"
-        if os.environ.get("DEMONET_REQUIRE_BROWSER"):
-            pytest.fail(reason)
-        pytest.skip(reason)
+        _missing("Chromium")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from demonet.ops import backend
     from demonet.predictor import Predictor, fit, predict
 
-__version__ = "0.1.0"
-
 # Imported on first use, so that `demonet --help` does not wait for torch.
 _LAZY = {
     "degree": ("AddDegreeLayout", "DegreeLayout", "DegreeTasks"),
@@ -60,6 +58,13 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _SUBPACKAGES:
         return import_module(f"demonet.{name}")
+    if name == "__version__":
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return version("demonet")
+        except PackageNotFoundError:  # source that was not installed
+            return "0.0.0"
     for package, names in _LAZY.items():
         if name in names:
             value = getattr(import_module(f"demonet.{package}"), name)

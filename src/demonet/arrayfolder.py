@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import io
+import math
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.lib import format as npy
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from demonet.atomic import PART
 from demonet.errors import DemonetError
 from demonet.schema import values_of
-from demonet.sealed import member, read_sealed, sha256_of, write_sealed
+from demonet.sealed import member, opened, read_sealed, sha256_of, write_sealed
 
 MANIFEST = "manifest.json"
 _CHUNK = 1 << 24
@@ -96,7 +97,7 @@ class ArrayFolder:
             self.folder, self.facts, self._files = folder, {**content["facts"]}, {**content["files"]}
             if any(not isinstance(known["bytes"], int) for known in self._files.values()):
                 raise TypeError("bytes")
-        self.checksum = sha256_of(folder / MANIFEST)
+        self.checksum = sha256_of(member(folder, MANIFEST))
 
     def names(self, start: str = "") -> list[str]:
         """The names of the arrays that start so."""
@@ -116,7 +117,15 @@ class ArrayFolder:
         path = member(self.folder, f"{name}.npy")
         with values_of(path, "an array"):
             try:
-                return np.asarray(np.load(path, mmap_mode="c", allow_pickle=False))
+                with opened(path) as stream:
+                    read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+                    shape, fortran, dtype = read[npy.read_magic(stream)](stream)
+                    if dtype.hasobject:
+                        raise ValueError("Python objects")
+                    order: Literal["F", "C"] = "F" if fortran else "C"
+                    if not math.prod(shape):
+                        return np.empty(shape, dtype, order)  # there is nothing to map
+                    return np.asarray(np.memmap(stream, dtype, "c", stream.tell(), shape, order))
             except (OSError, TokenError, SyntaxError) as error:  # NumPy parses a header as Python code
                 raise ValueError(str(error)) from None
 

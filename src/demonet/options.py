@@ -22,7 +22,9 @@ Merge = Literal["sum", "mean", "max", "last"]
 Task = Literal["auto", "classify", "regress", "multilabel"]
 Model = Literal["auto", "kernel", "network"]
 Effort = Literal["quick", "standard", "best"]
-Metric = Literal["accuracy", "balanced", "macro-f1", "auc", "average-precision", "log-loss", "rmse", "mae", "r2"]
+Metric = Literal[
+    "accuracy", "balanced", "macro-f1", "auc", "average-precision", "precision@100", "log-loss", "rmse", "mae", "r2"
+]
 Preset = Literal["strong", "default", "deep-5", "deep-12", "paper", "authors"]
 Scheme = Literal["hash", "weight", "smooth", "scale"]  # users may register more
 Device = Literal["auto", "cpu", "cuda"]
@@ -120,8 +122,10 @@ class Settings:
             ``batch_size``, ``neighbours``, ``class_weight`` or ``log``. See :func:`~demonet.runs.plan.decide_model`.
         effort: Of ``"auto"``: ``"quick"``, ``"standard"`` (the default) or ``"best"``.
         time_limit: Of ``"auto"``: seconds for a split; of the first, from reading to the page.
+        jobs: Of ``"auto"``: processes that fit candidates at once; None for one process.
         metric: The metric that is reported and that chooses weights or the epoch, one of
-            :data:`~demonet.train.metrics.METRICS` that fits the task; None for the task's default.
+            :data:`~demonet.train.metrics.METRICS` that fits the task; None for the task's default, see
+            :func:`~demonet.train.metrics.metric_of_classes`.
         positive: The positive one of two classes, for a metric that has one; None for the rarer, of equals the last.
         seed: Seed of the split, the initial weights and dropout.
         device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
@@ -147,11 +151,15 @@ class Settings:
     model: Model | None = option(None, "Default: auto, or network with an option of networks.", TRAINING)
     effort: Effort | None = option(None, "How much auto tries. Default: standard.", TRAINING)
     time_limit: float | None = option(None, "Seconds for auto, reading and page included.", TRAINING)
+    jobs: int | None = option(None, "Processes that fit candidates of auto at once.", TRAINING, min=1)
     metric: str | None = option(
-        None, "Chooses weights or epoch, and is reported. Default: by the task.", TRAINING, choices=Metric
+        None,
+        "Chooses weights or epoch, and is reported; precision@K for any K. Default: by task and classes.",
+        TRAINING,
+        choices=Metric,
     )
     positive: str | None = option(
-        None, "The positive one of two classes, for average-precision. Default: the rarer.", TRAINING
+        None, "The positive one of two classes, for average-precision and precision@K. Default: the rarer.", TRAINING
     )
     seed: int = option(0, "Seed of splits, weights and dropout.", TRAINING, min=0, max=2**31)
     device: Device = option("auto", "Where to train.", TRAINING)
@@ -194,6 +202,8 @@ class Settings:
             problem = "a split file" if self.split is not None else "no test part"
             need = "repeated splits are random and need a test part"
             raise DemonetError(f"{self.cv} splits with {problem}", argument="cv", hint=need)
+        if self.jobs is not None:
+            import_module("demonet.checks").check_jobs(self.jobs)
         self._check_model()
         self._check_engine()
         if self.device == "cuda" and self.uses != "cuda":
@@ -236,7 +246,7 @@ class Settings:
         return "cuda" if self.device != "cpu" and torch.cuda.is_available() else "cpu"
 
 
-AUTO_OPTIONS = ("effort", "time_limit")  # read by the ensemble alone
+AUTO_OPTIONS = ("effort", "time_limit", "jobs")  # read by the ensemble alone
 
 
 @dataclass(frozen=True)
@@ -262,9 +272,11 @@ class Comparing:
     seed: int = option(0, "Seed of splits and methods.", COMPARING, min=0, max=2**31)
     val: float = option(0.2, "Share for choosing.", COMPARING)
     test: float = option(0.2, "Share for the test.", COMPARING)
-    metric: str | None = option(None, "Ranks the methods. Default: by the task.", COMPARING, choices=Metric)
+    metric: str | None = option(
+        None, "Ranks the methods; precision@K for any K. Default: by task and classes.", COMPARING, choices=Metric
+    )
     positive: str | None = option(
-        None, "The positive one of two classes, for average-precision. Default: the rarer.", COMPARING
+        None, "The positive one of two classes, for average-precision and precision@K. Default: the rarer.", COMPARING
     )
     effort: Effort = option("quick", "Of demonet-auto.", COMPARING)
     jobs: int = option(1, "Processes at once.", COMPARING, min=1)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import UnionType
+from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import torch
@@ -21,6 +22,7 @@ from torch import Tensor
 from demonet.errors import DemonetError
 
 _HINT = "the file is damaged, or was not written by demonet"
+Made = TypeVar("Made")
 
 
 @contextmanager
@@ -32,13 +34,38 @@ def values_of(file: str | Path, what: str = "values that fit together") -> Itera
         if error.file is not None:
             raise
         raise DemonetError(error.message, argument=error.argument, file=file, hint=error.hint or _HINT) from error
-    except (OSError, MemoryError):
+    except OSError:
         raise
     except Exception as error:  # whatever libraries raise about values that do not fit
-        if "allocate" in str(error):  # as torch says that there is no memory
-            raise
+        if isinstance(error, MemoryError) or "allocate" in str(error):  # as torch says that there is no memory
+            raise DemonetError("its sizes need more memory than there is", file=file) from error
         text = " ".join(str(error).split())[:200]
         raise DemonetError(f"does not hold {what} ({type(error).__name__}: {text})", file=file, hint=_HINT) from error
+
+
+def from_json(made: type[Made], values: Mapping[str, Any]) -> Made:
+    """A dataclass of values from a file, each of the type that the class declares for it; lists become tuples."""
+    types = get_type_hints(made)
+    for name, value in values.items():
+        if name not in types or not _fits(value, types[name]):
+            raise DemonetError(f"{str(value)[:40]!r} for {str(name)[:40]!r}", hint=_HINT)
+    return made(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return any(_fits(value, part) for part in parts)
+    if origin is Literal:
+        return isinstance(value, str) and value in parts
+    if origin in (list, tuple):
+        if not isinstance(value, list | tuple):
+            return False
+        wanted = parts if origin is tuple and parts[-1] is not ... else parts[:1] * len(value)
+        return len(wanted) == len(value) and all(map(_fits, value, wanted))
+    if isinstance(value, bool):
+        return kind is bool
+    return isinstance(value, float | int if kind is float else kind)
 
 
 class Array(NamedTuple):

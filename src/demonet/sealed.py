@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
+import sys
 from collections.abc import Mapping
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +32,8 @@ def write_sealed(path: Path, value: dict[str, Any]) -> None:
 def read_sealed(path: Path, hint: str) -> dict[str, Any]:
     """Read what :func:`write_sealed` wrote; one changed byte is an error, with ``hint`` for what to do."""
     try:
-        raw = path.read_bytes()
+        with opened(path) as stream:
+            raw = stream.read()
         value = json.loads(raw)
         if isinstance(value, dict) and value.pop(_SEAL, None) is not None and _sealed(value) == raw:
             return value
@@ -41,7 +46,13 @@ def read_sealed(path: Path, hint: str) -> dict[str, Any]:
     raise DemonetError("does not match its checksum: damaged, or changed by hand", file=path, hint=hint)
 
 
-def member(folder: Path, name: str) -> Path:
+class Member(type(Path())):  # type: ignore[misc]
+    """The path of a file below a folder of ours; :func:`opened` follows no link from that folder on."""
+
+    folder: Path
+
+
+def member(folder: Path, name: str) -> Member:
     """The path of a file that a manifest names. It is below the folder, and there is no link on the way to it.
 
     >>> member(Path("run"), "logs/a.txt").as_posix()
@@ -49,12 +60,42 @@ def member(folder: Path, name: str) -> Path:
     """
     path = folder
     for part in name.split("/"):
+        if len(part.encode("utf-8", "surrogatepass")) > 255:  # more than any file system has
+            raise DemonetError(f"{part[:40]!r}... is too long for the name of a file", file=folder)
         if part in ("", ".", "..") or any(mark in part for mark in "\\:\0"):
             raise DemonetError(f"{name!r} is not the name of a file in this folder", file=folder)
         path /= part
         if path.is_symlink():
-            raise DemonetError("this is a link, which is not followed", file=path, hint="put the file itself there")
-    return path
+            raise _is_link(path)
+    found = Member(path)
+    found.folder = folder
+    return found
+
+
+def opened(path: Path) -> BufferedReader:
+    """Open a file to read it. From the folder of a :func:`member` on, no link is followed.
+
+    Each part of its name is opened in the folder before it, so that a link that appears meanwhile is not followed, too.
+    """
+    if not isinstance(path, Member) or sys.platform == "win32":  # where files cannot be opened in an open folder
+        return path.open("rb")
+    *folders, name = path.relative_to(path.folder).parts
+    handle = os.open(path.folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for part in folders:
+            above, handle = handle, os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handle)
+            os.close(above)
+        return os.fdopen(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=handle), "rb")
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            raise _is_link(path) from None
+        raise
+    finally:
+        os.close(handle)
+
+
+def _is_link(path: Path) -> DemonetError:
+    return DemonetError("this is a link, which is not followed", file=path, hint="put the file itself there")
 
 
 def to_json(value: Any) -> bytes:
@@ -73,5 +114,5 @@ def _sealed(value: dict[str, Any]) -> bytes:
 
 def sha256_of(path: Path) -> str:
     """The SHA-256 of a file."""
-    with path.open("rb") as stream:
+    with opened(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

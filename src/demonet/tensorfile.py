@@ -21,6 +21,7 @@ from torch import Tensor
 
 from demonet.atomic import check_file, replacing
 from demonet.errors import DemonetError
+from demonet.sealed import opened
 
 _ZEROS = "0" * 64
 _DAMAGED = "the file is damaged, or was not written by demonet"
@@ -61,7 +62,8 @@ def read_tensors(path: str | Path, *formats: str) -> TensorFile:
         DemonetError: If the file cannot be read, is damaged, or has another format.
     """
     try:
-        raw = Path(path).read_bytes()
+        with opened(Path(path) if isinstance(path, str) else path) as stream:
+            raw = stream.read()
     except OSError as error:
         raise DemonetError(f"cannot be read: {error.strerror}", file=path) from None
     metadata = _metadata(raw, path)
@@ -128,3 +130,12 @@ def _with_checksum(raw: bytes, old: str, new: str) -> bytes:
     """The file with another checksum. Only the header can match: quotes inside the facts are escaped."""
     end = _header_end(raw)
     return raw[:end].replace(f'"sha256":"{old}"'.encode(), f'"sha256":"{new}"'.encode(), 1) + raw[end:]
+
+
+def by_prefix(tensors: dict[str, Tensor], *prefixes: str) -> dict[str, dict[str, Tensor]]:
+    """Tensors by what stands before the first dot of their names, under the rest of them."""
+    parts: dict[str, dict[str, Tensor]] = {prefix: {} for prefix in prefixes}
+    for name, tensor in tensors.items():
+        prefix, _, rest = name.partition(".")
+        parts[prefix][rest] = tensor
+    return parts

@@ -93,6 +93,8 @@ def test_tables_of_a_database_and_changes_that_are_not_in_it(tmp_path, refuses):
     assert (ids_of(data), data.y.tolist()) == (["007", "7", "x"], [-1, 1, 0])
     assert data.edge_weight.tolist() == [1.5, 1.5, 2.5, 2.5]
     refuses(lambda: read_graph(path), "a.db: ", "2 tables")
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE", b"CREATE \xff\xff\xff\xff\xff"))
+    refuses(lambda: read_graph(f"{path}#calls"), "a.db#calls: ", "damaged")  # its message is no UTF-8 either
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.db"]
 
 

@@ -129,6 +129,7 @@ def test_degrees_of_any_number_type():
         for dtype in (torch.int32, torch.float32):
             assert torch.equal(tasks(degree.to(dtype)), tasks(degree))
             assert torch.equal(tasks.key(degree.to(dtype)), tasks.key(degree))
+            assert DegreeTasks.exact(degree.to(dtype)).state() == DegreeTasks.exact(degree).state()
 
 
 @pytest.mark.parametrize(
@@ -141,6 +142,7 @@ def test_degrees_of_any_number_type():
         (lambda: DegreeTasks.buckets([1, 2], by="both"), "'both'"),
         (lambda: DegreeTasks.quantiles(torch.tensor([1, 2]), 0), "k=0"),
         (lambda: DegreeTasks.log2(-1), "-1"),
+        (lambda: DegreeTasks.exact([1, 2]), r"degrees\b.*\blist\b"),
         (lambda: DegreeTasks.exact(torch.tensor([1.0, 2.5])), r"degree\b.*\b2\.5"),
         (lambda: DegreeTasks.exact(torch.tensor([1, -2])), r"degree\b.*-2\b"),
         (lambda: DegreeTasks.exact(torch.tensor([1, 2]), by="pair"), r"by='pair'.*\[2\]"),

@@ -5,26 +5,10 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 import pytest
-import torch
-import torch.nn.functional as F
 from sklearn.metrics import balanced_accuracy_score
-from torch import nn
 
 from demonet import DEMONetClassifier, DEMONetGraphClassifier
 from demonet.estimators.targets import weigh_classes
-from demonet.train import Classify, LabelledBatch, evaluate
-
-
-def test_the_loss_is_weighted_and_the_accuracy_is_not():
-    r"""The mean :math:`\sum_i w_{y_i} l_i / \sum_i w_{y_i}`, as ``torch.nn.functional.cross_entropy`` defines it."""
-    generator = torch.Generator().manual_seed(0)
-    scores, y = torch.randn(40, 3, generator=generator), torch.randint(3, (40,), generator=generator)
-    weights = torch.tensor([1.0, 5.0, 0.5])
-    part = LabelledBatch((scores,), torch.arange(40), y, weights[y])
-    torch.testing.assert_close(Classify().loss(scores, part.y, part.weight), F.cross_entropy(scores, y, weight=weights))
-    loss, accuracy = evaluate(nn.Identity(), part)
-    assert accuracy == pytest.approx((scores.argmax(1) == y).double().mean().item())
-    assert loss == pytest.approx(F.cross_entropy(scores, y, weight=weights).item())
 
 
 def test_with_weights_the_default_metric_is_the_balanced_accuracy():

@@ -6,15 +6,12 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
 from tests.estimators.problems import QUICK, families
 from torch_geometric.utils import to_networkx
 
 from demonet import DEMONetGraphClassifier
 from demonet.data import GraphSet
-from demonet.estimators import network as module
+from demonet.estimators import models as module
 
 
 def with_attributes(graphs):
@@ -93,15 +90,3 @@ def test_degrees_never_seen_and_size_of_the_batch(monkeypatch):
     monkeypatch.setattr(module, "BATCH", 5)
     np.testing.assert_allclose(fitted.predict_proba(strangers), probability, atol=1e-6)
     np.testing.assert_allclose(fitted.transform(strangers[::-1])[::-1], fitted.transform(strangers), atol=1e-4)
-
-
-def test_grid_search_and_pipeline():
-    graphs, names = families(30)
-    search = GridSearchCV(
-        DEMONetGraphClassifier(model="network", epochs=3), {"hidden": [4, 8]}, cv=2, error_score="raise"
-    ).fit(GraphSet(graphs), names)
-    assert (search.cv_results_["mean_test_score"] > 0).all()
-    pipeline = make_pipeline(DEMONetGraphClassifier(model="network", epochs=20), LogisticRegression(max_iter=500)).fit(
-        graphs, names
-    )
-    assert pipeline.score(graphs, names) > 0.8

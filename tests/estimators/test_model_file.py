@@ -16,7 +16,7 @@ from demonet import (
     DemonetError,
     DEMONetGraphClassifier,
 )
-from demonet.estimators.model_file import FORMAT, load_model
+from demonet.estimators.core import FORMAT, Fitted
 from demonet.tensorfile import read_tensors, write_tensors
 
 CASES = {
@@ -174,4 +174,4 @@ def test_hostile_sizes_are_not_allocated(model, tmp_path, name, value):
     facts["model"]["preset"]["model"] |= {name: value}
     write_tensors(tmp_path / "huge.safetensors", FORMAT, tensors, facts)
     with pytest.raises(DemonetError, match=rf"huge\.safetensors: .*{name}"):
-        load_model(tmp_path / "huge.safetensors", "DEMONetClassifier", "nodes")
+        Fitted.load(tmp_path / "huge.safetensors", "DEMONetClassifier", "nodes")

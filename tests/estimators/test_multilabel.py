@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 from sklearn.metrics import accuracy_score, average_precision_score
-from tests.estimators.problems import QUICK, club, families, roles
+from tests.estimators.problems import QUICK, families, roles
 
 from demonet import DEMONetClassifier, DemonetError, DEMONetGraphClassifier
 from demonet.degree.count import count_degree
 
 NAN = float("nan")
-FILES = Path(__file__).parent / "files"
 
 
 def tagged():
@@ -78,32 +75,3 @@ def test_class_weights_need_classes():
         DEMONetClassifier(graph=data, class_weight="balanced", **QUICK).fit(data.node_ids, y)
     with pytest.raises(DemonetError, match="'accuracy'"):
         DEMONetClassifier(graph=data, metric="accuracy", **QUICK).fit(data.node_ids, y)
-
-
-@pytest.mark.parametrize("missing", [None, NAN])
-def test_missing_labels_are_unlabelled(missing):
-    graph, people, sides = club()
-    y = [missing if i % 3 == 0 else side for i, side in enumerate(sides.tolist())]
-    rows = [i for i in range(34) if i % 3]
-    with_missing = DEMONetClassifier(graph=graph, **QUICK).fit(people, np.array(y, dtype=object))
-    without = DEMONetClassifier(graph=graph, **QUICK).fit([people[i] for i in rows], sides[rows])
-    np.testing.assert_array_equal(with_missing.predict_proba(), without.predict_proba())
-    np.testing.assert_array_equal(with_missing.classes_, without.classes_)
-    assert with_missing.score(people, np.array(y, dtype=object)) == without.score(
-        [people[i] for i in rows], sides[rows]
-    )
-
-
-def test_missing_labels_of_graphs():
-    graphs, names = families()
-    y = np.array([None, *names[1:]], dtype=object)
-    with_missing = DEMONetGraphClassifier(**QUICK).fit(graphs, y)
-    assert 0 not in torch.cat([with_missing.split_.train, with_missing.split_.val])
-
-
-@pytest.mark.parametrize("metric", ["macro-f1", "log-loss"])
-def test_the_metric_chooses_the_epoch(metric):
-    fitted = DEMONetClassifier(metric=metric, class_weight="balanced", **QUICK).fit(roles())
-    history = fitted.history_
-    assert history.metric == metric
-    assert history.best_metric == (min if metric == "log-loss" else max)(history.val_metric)

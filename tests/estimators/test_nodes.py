@@ -78,6 +78,7 @@ def test_without_a_seed_each_fit_is_another():
 def test_the_short_form_knows_what_is_labelled():
     data = roles()
     data.y[::3] = -1
+    before = data.y.clone()
     short = DEMONetClassifier(**QUICK).fit(data)
     names = np.asarray(data.class_names)
     rows = np.flatnonzero(data.y >= 0)
@@ -87,7 +88,7 @@ def test_the_short_form_knows_what_is_labelled():
     assert set(torch.cat([short.split_.train, short.split_.val]).tolist()) == set(rows)
     assert short.score(data) == long.score(data.node_ids[rows], names[data.y[rows]])
     assert short.score(data) == accuracy_score(names[data.y[rows]], short.predict()[rows])
-    assert data.y is not None, "the caller's graph is left as it was"
+    assert torch.equal(data.y, before), "the caller's graph is left as it was"
 
 
 def test_order_and_choice_of_nodes():

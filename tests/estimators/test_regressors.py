@@ -38,14 +38,6 @@ def test_a_function_of_the_degree():
     assert r2_score(y[1::2], found) > 0.8
 
 
-def test_the_size_of_graphs():
-    graphs, y = sizes(40)
-    regressor = DEMONetGraphRegressor(model="network", epochs=100).fit(graphs[:30], y[:30])
-    assert regressor.score(graphs[:30], y[:30]) > 0.8
-    assert regressor.predict(graphs).shape == (40,)
-    assert regressor.transform(graphs).shape[0] == 40
-
-
 def test_ids_with_targets_or_a_data_with_its_own():
     data = degrees()
     data.y[::4] = NAN
@@ -83,9 +75,8 @@ def test_losses_and_metrics(loss, metric):
     assert regressor.objective_.error == loss
 
 
-@pytest.mark.parametrize("columns", [1, 2])
-def test_saved_and_loaded(columns, tmp_path):
-    data, path = degrees(columns), tmp_path / "m.safetensors"
+def test_saved_and_loaded(tmp_path):
+    data, path = degrees(2), tmp_path / "m.safetensors"
     fitted = DEMONetRegressor(metric="mae", **QUICK).fit(data)
     fitted.save(path)
     loaded = DEMONetRegressor.load(path, graph=data)

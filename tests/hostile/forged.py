@@ -1,6 +1,7 @@
 """Forged files of our own formats: the container and its checksums are right, and the numbers in it are not.
 
-A checksum is no secret, so a stranger can write any value. What reads such a file gives a result or one error.
+A checksum is no secret, so a stranger can write any value. What reads such a file gives a result or one error, and
+leaves alone what is beside its folder.
 """
 
 from __future__ import annotations
@@ -8,13 +9,16 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import random
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
@@ -22,7 +26,7 @@ from safetensors import safe_open
 from scipy import sparse
 from tests.hostile.formats import outcome
 from tests.hostile.mutations import mutate
-from tests.hostile.sealed import Deadly, Here, Killed
+from tests.hostile.sealed import Deadly, Killed
 from tests.runs.files import fit, write_graphs, write_problem, write_tasks
 from torch import Tensor
 from torch_geometric.data import Data
@@ -31,12 +35,14 @@ from demonet.data import read_graph
 from demonet.distributed.store import Store
 from demonet.report.page import render
 from demonet.report.run import run_page
-from demonet.runs import Settings, embed_run, fit_run, load_run, predict_run
+from demonet.runs import Settings, compare, embed_run, fit_run, load_run, predict_run
 from demonet.runs.compare import Comparing, compare_run
+from demonet.runs.folder import RunFolder
 from demonet.runs.storing import store_graph
 from demonet.schema import values_of
 from demonet.sealed import _sealed
 from demonet.tensorfile import _ZEROS, _header_end, _with_checksum, write_tensors
+from demonet.workers import InProcess
 
 HURTFUL: list[Any] = [0, -1, 1, 2, 7, 2**31 - 1, 2**31, 2**40, 2**63, -(2**63) - 1, 10**30, 0.5, 1e308, float("nan")]
 HURTFUL += [
@@ -55,6 +61,8 @@ HURTFUL += [
     [[]],
     {},
     {"x": 0},
+    "../outside/kept.txt",
+    "../outside",
 ]
 DTYPES = [
     torch.int64,
@@ -91,21 +99,33 @@ class Forgeries:
     """Forged files in turn, each given by its number.
 
     Args:
-        folder: Where they are made; it is the folder at hand.
+        folder: Where they are made, in a folder that becomes the folder at hand; beside it is what nobody may touch.
         seed: Of all of them.
     """
 
     def __init__(self, folder: Path, seed: int) -> None:
-        self.seed, self.files = seed, list(forgeries(folder))
+        self.folder, inside, outside = folder, folder / "inside", folder / "outside"
+        inside.mkdir()
+        outside.mkdir()
+        (outside / "kept.txt").write_text("kept")
+        os.chdir(inside)
+        self.seed, self.files = seed, list(forgeries(inside))
+        self.before = self._outside()
 
     def __call__(self, index: int) -> tuple[str, str, int]:
         """The name of the file, how reading ended, and its size."""
         one, generator = self.files[index % len(self.files)], random.Random(f"{self.seed} {index}")
         try:
             size = one.make(generator)
-            return one.name, outcome(one.read), size
+            found = outcome(one.read)
+            assert self._outside() == self.before, "a file outside was touched"
+            return one.name, found, size
         finally:
             one.restore()
+
+    def _outside(self) -> list[tuple[str, int]]:
+        """Names and times of all that is beside the folder at hand."""
+        return [(name, os.stat(self.folder / name).st_mtime_ns) for name in (".", "outside", "outside/kept.txt")]
 
 
 def forge_value(value: Any, generator: random.Random) -> Any:
@@ -113,7 +133,9 @@ def forge_value(value: Any, generator: random.Random) -> Any:
     if isinstance(value, dict) and value and generator.random() < 0.95:
         key = generator.choice(sorted(value))
         if generator.random() < 0.1:
-            return {name: item for name, item in value.items() if name != key}
+            rest = {name: item for name, item in value.items() if name != key}
+            names = [None, *(name for name in HURTFUL if isinstance(name, str))]
+            return rest if (name := generator.choice(names)) is None else rest | {name: value[key]}
         return value | {key: forge_value(value[key], generator)}
     if isinstance(value, list) and value and generator.random() < 0.9:
         place = generator.randrange(len(value))
@@ -250,10 +272,13 @@ def forgeries(folder: Path) -> Iterator[Forgery]:
     write_problem(folder, motifs=4)
     write_graphs(folder, count=12)
     write_tasks(folder, motifs=4)
+    (folder / "other").mkdir()
+    write_problem(folder / "other", motifs=9)
     yield from _runs()
     yield from _store(folder)
-    yield from _unfinished(folder)
-    yield from _comparison(folder)
+    yield from _unfinished()
+    yield from _unpublished()
+    yield from _comparison()
     yield _saved_data(folder)
 
 
@@ -289,6 +314,9 @@ def _runs() -> Iterator[Forgery]:
         if name in ("network", "ensemble", "regression", "several labels"):
             parts += [("config.json", json_file, report), ("metrics.json", json_file, report)]
             parts += [("config.json", json_file, use)]
+        if name == "ensemble":  # for another graph, it tells the score that holds there
+            elsewhere = partial(use, edges="other/edges.csv", features="other/features.csv")
+            parts += [("metrics.json", json_file, elsewhere)]
         for file, forge, read in parts:
             restore = kept([run / file, run / "manifest.json"])
             yield Forgery(f"{name}: {file}", seal_of_run(run, forge(run / file), file), restore, read)
@@ -338,36 +366,49 @@ def _array(tensor: Tensor) -> Any:
     return tensor.float().numpy() if tensor.dtype == torch.bfloat16 else tensor.numpy()
 
 
-def _unfinished(folder: Path) -> Iterator[Forgery]:
+def _unfinished() -> Iterator[Forgery]:
     settings = Settings(epochs=40, cv=2)
     options = {"out": "half", "settings": settings}
     with suppress(Killed):
         fit(**options, progress=Deadly())
-    shutil.copytree("half", "half as it was")
-
-    def again() -> None:
-        shutil.rmtree("half")
-        shutil.copytree("half as it was", "half")
-
+    again = _as_it_was("half")
     for name in ("asked.json", "split-000.json", "checkpoint-001.safetensors"):
         path = Path("half/unfinished") / name
         make = tensor_file(path) if name.endswith("safetensors") else sealed_file(path)
         yield Forgery(f"unfinished {name}", make, again, lambda: fit(**options, resume=True))
 
 
-def _comparison(folder: Path) -> Iterator[Forgery]:
+def _unpublished() -> Iterator[Forgery]:
+    """A run that was killed before its files were moved to their place: its manifest says which are, and over which."""
+    options: dict[str, Any] = {"out": "ready", "settings": Settings(epochs=2)}
+    fit(**options)
+    with mock.patch.object(RunFolder, "_move", side_effect=Killed), suppress(Killed):
+        fit(**options, overwrite=True)
+    make, again = sealed_file(Path("ready/unfinished/whole/manifest.json")), _as_it_was("ready")
+    for way in ("resume", "overwrite"):
+        yield Forgery(f"unfinished manifest, {way}", make, again, lambda way=way: fit(**options, **{way: True}))
+
+
+def _as_it_was(folder: str) -> Callable[[], None]:
+    """Puts a folder back as it is now."""
+    shutil.copytree(folder, f"{folder} as it was")
+
+    def again() -> None:
+        shutil.rmtree(folder)
+        shutil.copytree(f"{folder} as it was", folder)
+
+    return again
+
+
+def _comparison() -> Iterator[Forgery]:
     comparing = Comparing(methods=("majority",), splits=2)
 
     def read() -> None:
-        compare_run("edges.csv", "labels.csv", out="board", comparing=comparing, engine=lambda jobs: Here())
+        engine = InProcess(compare.perform)
+        compare_run("edges.csv", "labels.csv", out="board", comparing=comparing, engine=lambda jobs: engine)
 
     read()
-    shutil.copytree("board", "board as it was")
-
-    def again() -> None:
-        shutil.rmtree("board")
-        shutil.copytree("board as it was", "board")
-
+    again = _as_it_was("board")
     for path in (Path("board/compare.json"), Path("board/cells/majority-000.json")):
         yield Forgery(path.name, sealed_file(path), again, read)
 
@@ -401,13 +442,13 @@ def _sparse(x: Tensor, generator: random.Random) -> Tensor:
             index, values = full.indices(), full.values()
             if generator.random() < 0.8:
                 index = forge_tensor(index, others, generator).long()
-            with suppress(RuntimeError):
+            with suppress(RuntimeError, IndexError):
                 return torch.sparse_coo_tensor(index, values, size, check_invariants=False)
             return x
         full = x.to_sparse_csr()
         parts = [full.crow_indices(), full.col_indices(), full.values()]
         place = generator.randrange(2)
         parts[place] = forge_tensor(parts[place], others, generator).long()
-        with suppress(RuntimeError):
+        with suppress(RuntimeError, IndexError):
             return torch.sparse_csr_tensor(*parts, size, check_invariants=False)
         return x

@@ -22,7 +22,7 @@ from demonet.errors import DemonetWarning
 from demonet.runs import RunProgress, Settings, compare, predict_run
 from demonet.runs.compare import Comparing, compare_run
 from demonet.runs.folder import warn_of_damage
-from demonet.runs.workers import Ended, attempt
+from demonet.workers import InProcess
 from demonet_study.ledger.job import Cell, Job, Outcome, Stamp
 from demonet_study.ledger.parquet import read_parquet
 from demonet_study.ledger.store import Ledger
@@ -161,27 +161,13 @@ def ledger_rows(path: Path) -> list[tuple[Any, ...]]:
         return ledger._finished()
 
 
-class Here:
-    """An engine that computes cells in this process."""
-
-    slots = 1
-
-    def start(self, task: compare.Attempt) -> None:
-        self.task = task
-
-    def wait(self, seconds: float) -> list[Ended]:
-        return [attempt(compare.perform, self.task)]
-
-    def close(self) -> None:
-        pass
-
-
 def _comparison(folder: Path) -> Iterator[Sealed]:
     out, comparing = folder / "board", Comparing(methods=("majority",), splits=2)
 
     def read() -> dict[int, float]:
-        engine = lambda jobs: Here()  # noqa: E731
-        return compare_run("edges.csv", "labels.csv", out=out, comparing=comparing, engine=engine).rows[0].values
+        engine = InProcess(compare.perform)
+        options = {"out": out, "comparing": comparing, "engine": lambda jobs: engine}
+        return compare_run("edges.csv", "labels.csv", **options).rows[0].values
 
     expected = read()
 

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
+from scipy import sparse
 from tests.hostile.forged import Forgeries
 from tests.hostile.supervise import supervised
+from tests.runs.files import write_problem
 from torch_geometric.data import Data
 
 from demonet.data import read_graph
+from demonet.data.columns import ColumnEncoding
+from demonet.distributed.store import Store
 from demonet.methods.forest import predict_trees
-from demonet.schema import checked_csr
+from demonet.options import Reading
+from demonet.runs.storing import store_graph
+from demonet.schema import checked_csr, from_json
+from demonet.sealed import _sealed, member
 
 ROUNDS = 4  # of every file
 
@@ -34,6 +45,18 @@ def test_a_cycle_in_a_stored_tree_is_refused(refuses):
     refuses(lambda: predict_trees(whole | {"feature": np.array([5, 0, 0])}, np.zeros((4, 1))), "feature")
 
 
+FORGED = [(ColumnEncoding, {"limits": [0.0]}), (ColumnEncoding, {"median": "x"}), (ColumnEncoding, {"kind": "x"})]
+FORGED += [(Reading, {"source": [0]}), (Reading, {"ids": None}), (Reading, {"ignore": 0}), (Reading, {"other": 0})]
+
+
+@pytest.mark.parametrize(("made", "forged"), FORGED)
+def test_values_of_another_type_are_refused(refuses, made, forged):
+    """They were taken as they are, and ended in a traceback where they were used."""
+    whole = {"name": "age", "kind": "number", "limits": [0, 1.5]} if made is ColumnEncoding else {"ignore": ["a", 1]}
+    assert from_json(made, whole)
+    refuses(lambda: from_json(made, whole | forged), next(iter(forged)))
+
+
 @pytest.mark.parametrize(("column", "pointer"), [([0, 9], [0, 1, 2]), ([0, -1], [0, 1, 2]), ([0, 1], [0, 2, 1])])
 def test_indices_and_pointers_out_of_bounds_are_refused(refuses, column, pointer):
     refuses(lambda: checked_csr(np.ones(2), np.array(column), np.array(pointer), (2, 3)))
@@ -46,3 +69,33 @@ def test_a_sparse_tensor_with_an_index_out_of_bounds_is_refused(tmp_path, refuse
     path = tmp_path / "graph.pt"
     torch.save(Data(x=x, edge_index=torch.tensor([[0, 1], [1, 2]])), path)
     refuses(lambda: read_graph(path), "graph.pt", "")
+
+
+def test_a_long_name_in_a_manifest_is_refused(tmp_path, refuses):
+    """It was an error of the system."""
+    refuses(lambda: member(tmp_path, "a" * 256), "too long")
+
+
+def test_one_column_for_both_ends_is_refused(tmp_path, refuses):
+    """It was a StopIteration."""
+    (tmp_path / "edges.csv").write_text("source,target\na,b\nb,c\n")
+    refuses(lambda: read_graph(tmp_path / "edges.csv", source=0, target=0), "column 'source'", "twice")
+
+
+@pytest.mark.parametrize("forged", ["width", "class"])
+def test_a_store_with_too_many_columns_or_classes_is_refused(tmp_path, monkeypatch, refuses, forged):
+    """One number asked for 16 TB; a class without a node ended in an IndexError after the training."""
+    monkeypatch.chdir(tmp_path)
+    write_problem(tmp_path, motifs=4)
+    sparse.save_npz("x.npz", sparse.random_array((20, 30), density=0.1, format="csr", rng=0))
+    store_graph("edges.csv", "labels.csv", "x.npz", out="store")
+    path = Path("store/manifest.json")
+    manifest = {name: value for name, value in json.loads(path.read_bytes()).items() if name != "sha256"}
+    if forged == "class":
+        manifest["facts"]["class_names"].append("another")
+    else:
+        np.save("store/x_width.npy", np.array(2**42))
+        raw = Path("store/x_width.npy").read_bytes()
+        manifest["files"]["x_width.npy"] = {"sha256": hashlib.sha256(raw).hexdigest(), "bytes": len(raw)}
+    path.write_bytes(_sealed(manifest))
+    refuses(lambda: Store("store").read(), "store", "memory" if forged == "width" else "classes")

@@ -1,4 +1,4 @@
-"""Graphs for the kernel tests: by hand, drawn by hypothesis, and read from TU files."""
+"""Graphs for the kernel tests: by hand, and drawn by hypothesis."""
 
 from __future__ import annotations
 
@@ -49,18 +49,3 @@ def drawn_graphs(draw, *, min_nodes=0, max_nodes=7, values=(0.0, 1.0), width=2):
 
 def lists_of(graphs, *, min_size=1, max_size=4):
     return st.lists(graphs, min_size=min_size, max_size=max_size)
-
-
-def read_tu(folder):
-    """A TU folder as graphs with one-hot node labels, and their classes."""
-    name = folder.name
-    arcs = np.loadtxt(folder / f"{name}_A.txt", delimiter=",", dtype=np.int64).T - 1
-    owner = np.loadtxt(folder / f"{name}_graph_indicator.txt", dtype=np.int64) - 1
-    _, label = np.unique(np.loadtxt(folder / f"{name}_node_labels.txt", dtype=np.int64), return_inverse=True)
-    x = torch.eye(label.max() + 1)[label]
-    graphs = []
-    for g in range(owner.max() + 1):
-        nodes = np.flatnonzero(owner == g)
-        inside = arcs[:, owner[arcs[0]] == g] - nodes[0]
-        graphs.append(Data(x=x[nodes], edge_index=torch.from_numpy(inside)))
-    return graphs, np.loadtxt(folder / f"{name}_graph_labels.txt", dtype=np.int64)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import grakel
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.kernels.graphs import drawn_graphs, lists_of
@@ -32,13 +31,3 @@ def test_random_graphs(fitted, others, h):
     ours, kernel = WLSubtreeKernel(n_iter=h), theirs(h)
     np.testing.assert_array_equal(ours.fit_transform(fitted), kernel.fit_transform(map(to_grakel, fitted)))
     np.testing.assert_array_equal(ours.transform(others), kernel.transform(map(to_grakel, others)))
-
-
-@pytest.mark.data
-def test_mutag_train_and_test(mutag):
-    graphs, _ = mutag
-    converted = [to_grakel(data) for data in graphs]
-    ours, kernel = WLSubtreeKernel(n_iter=3, normalize=True), theirs(3, normalize=True)
-    ours.fit(graphs[:120])
-    kernel.fit(converted[:120])
-    np.testing.assert_allclose(ours.transform(graphs[120:]), kernel.transform(converted[120:]), rtol=1e-12)

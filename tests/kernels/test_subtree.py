@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-import networkx as nx
 import numpy as np
 import pytest
 import torch
@@ -15,19 +14,13 @@ from tests.reference import kernels as reference
 from torch_geometric.data import Data
 
 from demonet.errors import DemonetError
-from demonet.kernels import wl_classes, wl_colours
-from demonet.kernels.subtree import SignatureIndex
+from demonet.kernels import SignatureIndex, wl_classes, wl_colours
 
 
 def partition(labels):
     """Each element replaced by the first place at which an equal one stands."""
     first = {}
     return [first.setdefault(label, place) for place, label in enumerate(labels)]
-
-
-@pytest.fixture(scope="module")
-def atlas():
-    return [graph(g.number_of_nodes(), g.edges) for g in nx.graph_atlas_g()]
 
 
 @given(graphs=lists_of(drawn_graphs()), h=st.integers(0, 3))
@@ -56,11 +49,6 @@ def test_a_book_extended_many_times_is_a_dictionary(parts):
         for signature, number in zip(part, numbers.tolist(), strict=True):
             assert known.setdefault(signature, number) == number
         assert sorted(known.values()) == list(range(book.size))
-
-
-def test_graph_atlas_after_two_rounds(atlas):
-    assert len(atlas) == 1253
-    assert len(set(wl_classes(atlas, 2).tolist())) == 1157
 
 
 def test_regular_graphs_stay_together():

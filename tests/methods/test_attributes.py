@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from demonet import DemonetError, methods
 from demonet.data.rows import to_scipy, to_torch
 from demonet.data.splits import Split, thirds
-from demonet.data.synthetic import role_graph, small_graphs
+from demonet.data.synthetic import role_graph
 from demonet.methods.attributes import graph_attributes, kind_of, node_attributes
 from demonet.methods.selection import select
 from demonet.methods.simple import _DistinctSVC
@@ -63,14 +63,6 @@ def test_sparse_and_dense_attributes_give_the_same(name):
     assert torch.equal(*(methods.get(name)().fit(data, split).predict() for data in (graph, sparse)))
 
 
-def test_tf_idf_by_hand():
-    """Counts 1, 2 of words in 2 and 1 of 2 nodes: (1 + log tf) (log(3 / (1 + df)) + 1), then length one."""
-    x = torch.tensor([[1.0, 2, 0, 0], [1, 0, 0, 0]])
-    rows = node_attributes(Data(x=x, edge_index=torch.empty(2, 0).long(), num_nodes=2))
-    first = np.array([1.0, (1 + np.log(2)) * (np.log(3 / 2) + 1), 0, 0])
-    np.testing.assert_allclose(rows.toarray(), [first / np.linalg.norm(first), [1, 0, 0, 0]])
-
-
 def test_what_is_not_a_count_is_scaled():
     x = torch.tensor([[-1.0, 5], [3, 5]])
     data = Data(x=x, edge_index=torch.empty(2, 0).long(), num_nodes=2)
@@ -92,32 +84,6 @@ def test_without_attributes(name):
     graph = role_graph(0, motifs=8)
     with pytest.raises(DemonetError, match=r"attributes.*structural-lr"):
         methods.get(name)().fit(graph, thirds(graph.y, 0, stratified=True))
-
-
-@pytest.mark.parametrize("name", ["degree-svm", "structural-lr", "structural-rf"])
-@pytest.mark.parametrize("kind", ["nodes", "graphs"])
-def test_structure_beats_the_majority_where_it_must(name, kind):
-    items = role_graph(0) if kind == "nodes" else small_graphs(60)
-    y = items.y if kind == "nodes" else torch.cat([graph.y for graph in items])
-    split = thirds(y, 0, stratified=True)
-    majority = methods.get("majority")().fit(items, split).score(split.test, y)
-    found = methods.get(name)().fit(items, split)
-    assert found.score(split.test, y) > majority + 0.15
-    changed = y.clone()
-    changed[split.test] = (y[split.test] + 1) % (int(y.max()) + 1)
-    if kind == "nodes":
-        items.y = changed
-    else:
-        for graph, label in zip(items, changed, strict=True):
-            graph.y = label[None]
-    assert torch.equal(methods.get(name)().fit(items, split).predict(), found.predict())
-
-
-def test_structure_tells_roles_of_one_degree_apart():
-    """Backbone, roof and fan end all have degree 2: local structure knows better than degree."""
-    graph = role_graph(1)
-    assert score("structural-rf", graph) > score("degree-knn", graph) + 0.2
-    assert score("structural-lr", graph) > score("degree-svm", graph) + 0.2
 
 
 def test_weights_stand_for_equal_rows():

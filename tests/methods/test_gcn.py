@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 from tests.reference.graphs import drawn_by_seed, features
-from torch_geometric.data import Data
 
-from demonet.data.splits import Split, thirds
-from demonet.data.synthetic import mirrored_karate, role_graph
+from demonet.data.splits import thirds
+from demonet.data.synthetic import role_graph
 from demonet.methods.convolutional import GCN
 from demonet.methods.layers import Product, gcn_product
 from demonet.train import TrainConfig
@@ -61,21 +60,6 @@ def test_graphs_against_the_equation(graph):
     torch.testing.assert_close(found, network.head(torch.stack([alone, empty])))
 
 
-def test_it_learns_an_easy_problem():
-    """Two communities with an attribute that says which, for most nodes: neighbours correct the rest."""
-    generator = torch.Generator().manual_seed(0)
-    y = torch.arange(60) % 2
-    pairs = torch.cartesian_prod(torch.arange(60), torch.arange(60))
-    chance = torch.where(y[pairs[:, 0]] == y[pairs[:, 1]], 0.3, 0.02)
-    arcs = pairs[(torch.rand(len(pairs), generator=generator) < chance) & (pairs[:, 0] < pairs[:, 1])].t()
-    said = torch.where(torch.rand(60, generator=generator) < 0.8, y, 1 - y)
-    data = Data(x=torch.eye(2)[said], edge_index=torch.cat([arcs, arcs.flip(0)], 1), y=y, num_nodes=60)
-    split = thirds(y, 0, stratified=True)
-    found = GCN(train=TrainConfig(lr=0.01, epochs=100)).fit(data, split)
-    assert found.score(split.test, y) > float((said == y)[split.test].double().mean())
-    assert found.score(split.test, y) >= 0.9
-
-
 def test_sparse_attributes():
     data = role_graph(0, motifs=8)
     data.x = torch.eye(12)[data.y].to_sparse_csr()
@@ -84,14 +68,3 @@ def test_sparse_attributes():
     data.x = data.x.to_dense()
     dense = GCN(train=QUICK, dropout=0.0).fit(data, split)
     assert dense.history.train_loss == pytest.approx(sparse.history.train_loss, rel=1e-5)
-
-
-def test_mirrored_nodes_are_not_put_together():
-    """Taught the places in one copy of the club, it does not find them in the other: it knows neighbours by name."""
-    data = mirrored_karate()
-    split = Split("first copy", 0, torch.arange(34), torch.arange(34, 51), torch.arange(51, 68))
-    found = GCN(features="adjacency", train=TrainConfig(lr=0.01, epochs=200, patience=200)).fit(data, split)
-    h = found.embeddings()
-    nearest = torch.cdist(h, h).fill_diagonal_(torch.inf).argmin(1)
-    assert (nearest == data.mirror).double().mean() < 0.1
-    assert found.history.train_loss[-1] < 0.7 * found.history.train_loss[0]

@@ -21,7 +21,7 @@ from demonet.features.views import GraphView, NodeView, heavy_tails, view_of
 from demonet.methods import Labelled, Model, get
 from demonet.methods.closed_form import Kernel
 from demonet.methods.demonet_average import NetworkAverage
-from demonet.methods.forest import NodeForest, predict_trees, tree_arrays
+from demonet.methods.forest import predict_trees, tree_arrays
 from demonet.methods.kernel_ridge import NodeKernel, OrderedLogit
 from demonet.methods.linear import Linear, OwnLinear
 from demonet.methods.model import CoarseSettings, OutOfTimeError, ranks_by_degree
@@ -141,23 +141,6 @@ def test_columns_with_heavy_tails_become_ranks_and_no_others():
     assert NodeView(beyond, (view.facts, view.arrays)).own[0, 1] == view.own[:, 1].max()
 
 
-def test_a_rule_of_two_attributes_that_no_regression_sees():
-    """The class is whether two numbers have the same sign; the graph says nothing."""
-    generator = np.random.default_rng(0)
-    x = generator.normal(size=(400, 4))
-    edges = torch.from_numpy(generator.integers(400, size=(2, 800)))
-    data = Data(x=torch.from_numpy(x).float(), edge_index=edges, y=torch.from_numpy(1 * (x[:, 0] * x[:, 1] > 0)))
-    view, labelled = NodeView(data), labelled_of(data)
-    members = {member.name: member for member in portfolio(view, labelled, "quick")}
-    test = np.setdiff1d(np.arange(400), [*labelled.train, *labelled.val])
-
-    def accuracy(name: str) -> float:
-        return (members[name].fit_on(view, labelled).outputs(view).argmax(1) == labelled.y)[test].mean()
-
-    assert accuracy("linear") < 0.7
-    assert min(accuracy("kernel-own"), accuracy("forest-own")) > 0.8
-
-
 @pytest.mark.parametrize("make", [RandomForestClassifier, ExtraTreesClassifier])
 def test_trees_as_arrays_predict_what_scikit_learn_does(make):
     generator = np.random.default_rng(0)
@@ -203,6 +186,17 @@ def test_histogram_distances_are_l1():
     )
 
 
+def test_the_deepest_network_reads_few_attributes_alone():
+    """Columns of structure would outnumber them; beside many words they help."""
+    data = roles(motifs=300)
+    for width, wanted in ((0, "structure"), (7, "encoded"), (80, "encoded+structure")):
+        data.x = torch.randn(data.num_nodes, width, generator=torch.Generator().manual_seed(0)) if width else None
+        view, labelled = NodeView(data), labelled_of(data)
+        found = {model.name: model.settings for model in NetworkAverage.candidates(view, labelled, "best")}
+        assert found["network-12"].features == wanted
+        assert found["network-5"].features == ("encoded+structure" if width else "structure")
+
+
 def test_deep_networks_are_tried_where_many_nodes_are_labelled():
     data = roles(motifs=300)
     view, labelled = NodeView(data), labelled_of(data)
@@ -231,25 +225,6 @@ def test_a_network_that_is_chosen_by_a_metric_scales_its_scores_by_validation_lo
     assert NetworkAverage(seeds=1, epochs=30).fit_on(view, late).chosen["epochs"] == 1
     with pytest.raises(OutOfTimeError):
         fitted.refit_on(view, late)
-
-
-def test_a_refitted_network_trains_for_the_chosen_number_of_epochs():
-    data, labelled = roles(), labelled_of(roles())
-    options = {"features": "degree-rbf", "seeds": 1, "epochs": 6, "model": {"hidden": 8}}
-    fitted = NetworkAverage(**options).fit_on(NodeView(data), labelled)
-    assert 1 <= fitted.chosen["epochs"] <= 6
-    assert fitted.refit_on(NodeView(data), labelled).chosen == fitted.chosen
-
-
-def test_members_know_classes_that_training_has_not():
-    data = roles()
-    labelled = labelled_of(data)
-    labelled = type(labelled)(labelled.y, labelled.outputs + 2, labelled.train, labelled.val)
-    for member in (
-        NodeForest(columns="degree", trees=3),
-        NetworkAverage(features="degree-rbf", seeds=1, epochs=2, model={"hidden": 8}),
-    ):
-        assert member.fit_on(NodeView(data), labelled).outputs(NodeView(data)).shape[1] == labelled.outputs
 
 
 def test_the_linear_member_with_two_classes():

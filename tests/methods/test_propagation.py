@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import torch
 from tests.methods.problems import labelled_of, roles, two_blocks
 
 from demonet.features.views import NodeView
 from demonet.methods.linear import DiffusedLinear, smoothed
-from demonet.methods.propagation import STEPS, AdjacencyLinear, Propagation, target_rows, walk
+from demonet.methods.propagation import STEPS, Propagation, target_rows, walk
 
 
 def test_the_walk_is_the_power_series():
@@ -25,15 +24,6 @@ def test_the_walk_is_the_power_series():
     found, count = walk(view, labelled.train, one_hot, known, 0.15)
     np.testing.assert_allclose(found / found.sum(), mass / mass.sum(), atol=1e-12)
     np.testing.assert_allclose(count[:, 0], found.sum(1), atol=1e-9)
-
-
-@pytest.mark.parametrize("member", [Propagation(), AdjacencyLinear()])
-def test_communities_are_found_without_any_attribute(member):
-    data = two_blocks()
-    view, labelled = NodeView(data), labelled_of(data)
-    test = np.setdiff1d(np.arange(view.num_items), np.concatenate([labelled.train, labelled.val]))
-    found = member.fit_on(view, labelled).outputs(view).argmax(1)
-    assert (found == labelled.y)[test].mean() > 0.85
 
 
 def test_an_isolated_node_gets_the_shares_of_the_classes():

@@ -30,6 +30,21 @@ def opened(browser, path, *, script=None, silent=(), drawn="html[data-drawn]", *
     fresh.close()
 
 
+def violations(page, axe):
+    """What axe finds with everything unfolded, on a desk and, by night, on a phone; drawings are left out."""
+    page.evaluate("document.querySelectorAll('details').forEach(fold => { fold.open = true; })")
+    drawn = "() => [...document.querySelectorAll('.plot')].every(plot => plot.querySelector('.main-svg'))"
+    page.wait_for_function(drawn)
+    page.evaluate(axe)
+    found = []
+    for width, theme in ((1200, "light"), (390, "dark")):
+        page.set_viewport_size({"width": width, "height": 844})
+        page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", theme)
+        told = page.evaluate("axe.run({ exclude: ['.main-svg'] })")["violations"]
+        found += [f"{width} {theme} {one['id']}: {one['nodes'][0]['html'][:200]}" for one in told]
+    return found
+
+
 def overflow(page):
     """By how much the page is wider than its window."""
     return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.report.browsing import opened, overflow
+from tests.report.browsing import opened, overflow, violations
 
 from demonet.report.compare import compare_page
 from demonet.report.page import Table, render, write
@@ -47,14 +47,15 @@ def test_a_page_without_results_has_the_reasons():
 
 
 @pytest.mark.browser
-def test_the_page_opens_quietly_and_fits_a_phone(browser, tmp_path):
+def test_the_page_opens_quietly_and_fits_a_phone(browser, tmp_path, axe):
     path = tmp_path / "report.html"
     write(compare_page(board(BEST, LEVEL, FLOOR, GONE)), path)
-    with opened(browser, path, viewport={"width": 390, "height": 800}) as view:
+    with opened(browser, path, viewport={"width": 390, "height": 800}, bypass_csp=True) as view:
         plots = view.page.locator(".plot").all()
         assert [plot.locator(".bars .point").count() for plot in plots] == [3, 0]
         assert plots[1].locator(".scatterlayer .point").count() == 3
         assert overflow(view.page) <= 0
+        assert violations(view.page, axe) == []
         assert view.heard == [f"request: {path.as_uri()}"]
 
 

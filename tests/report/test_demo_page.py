@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.report.browsing import opened, violations
 
 from demonet.report.demo import demo_page
 from demonet.report.page import Table, render, write
@@ -35,15 +36,16 @@ def test_no_number_is_missing(page):
 
 
 @pytest.mark.browser
-def test_the_page_opens_without_a_word_and_draws_every_plot(page, browser, tmp_path):
+def test_the_page_opens_without_a_word_and_draws_every_plot(page, browser, tmp_path, axe):
     path = tmp_path / "report.html"
     write(page, path)
-    context = browser.new_context(viewport={"width": 1200, "height": 800})
-    view, heard = context.new_page(), []
-    view.on("console", lambda message: heard.append(message.text))
-    view.on("pageerror", lambda error: heard.append(str(error)))
-    view.goto(path.as_uri())
-    view.wait_for_selector("html[data-drawn]")
+    with opened(browser, path) as shown:
+        check(shown.page)
+        assert violations(shown.page, axe) == []
+        assert shown.heard == [f"request: {path.as_uri()}"]
+
+
+def check(view):
     view.click("summary")
     view.wait_for_function(
         "() => [...document.querySelectorAll('.plot')].every(plot => plot.querySelector('.main-svg'))"
@@ -60,5 +62,3 @@ def test_the_page_opens_without_a_word_and_draws_every_plot(page, browser, tmp_p
     text = view.locator("body").inner_text()
     assert "NaN" not in text
     assert "nan" not in text.split()
-    context.close()
-    assert heard == []

@@ -22,8 +22,8 @@ from demonet.methods.simple import DegreeKNN
 from demonet.runs import Reading, RunProgress, compare
 from demonet.runs.compare import Comparing, compare_run
 from demonet.runs.statistics import holm, paired
-from demonet.runs.workers import attempt
 from demonet.train.metrics import METRICS, metrics_for
+from demonet.workers import attempt
 
 FEW = ("majority", "degree-knn", "structural-lr")
 
@@ -95,7 +95,7 @@ def test_the_leaderboard_is_sorted_and_compares_each_with_the_best(problem):
         assert row.peak_memory_mb > 10
 
 
-def test_the_splits_are_the_same_for_all_and_those_of_the_seed(problem):
+def test_the_splits_are_the_same_for_all_methods(problem):
     run()
     cells = [json.loads(path.read_text()) for path in sorted(Path("out/cells").iterdir())]
     hashes = {number: {cell["split"] for cell in cells if cell["number"] == number} for number in range(3)}
@@ -198,6 +198,24 @@ def test_links_in_a_comparison_are_not_followed(problem, refuses, name):
     refuses(lambda: run("majority", overwrite=True), f"out/{name}")
     after = sorted(path.read_bytes() for path in (Path("target"), *Path("target").glob("*")) if path.is_file())
     assert before == after
+
+
+def test_a_comparison_that_cannot_be_replaced_stays_as_it_was(problem, monkeypatch):
+    """An error puts all files back; after a kill, when nothing is put back, the next call does so."""
+    run("majority")
+    before = {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()}
+    with monkeypatch.context() as patch:
+        patch.setattr(compare, "write_sealed", lambda *given: (_ for _ in ()).throw(OSError(28, "No space left")))
+        with pytest.raises(OSError, match="No space"):
+            run("majority", settings={"seed": 5}, overwrite=True)
+    assert {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()} == before
+    for path in [*before]:
+        aside = Path("out", compare.REPLACED, path.relative_to("out"))
+        aside.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(aside)
+    Path("out", compare.CELLS).rmdir()
+    assert run("majority")[1] == []
+    assert before.keys() == {path for path in Path("out").rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize("step", ["sha256_of", "remove_listed"])

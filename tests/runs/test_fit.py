@@ -1,4 +1,4 @@
-"""A run from Python: what its folder holds, and what is refused."""
+"""A run from Python: what its folder holds, what is trained on, and what is refused."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import re
 
 import numpy as np
 import pytest
+import torch
 from tests.runs.files import FAST, FILES, fit, page, write_table
 
 from demonet import DEMONetClassifier, DemonetError
-from demonet.data import Split, read_graph
-from demonet.runs import Settings, embed_run, fit_run, load_run, predict_run
+from demonet.data import Split, read_graph, synthetic
+from demonet.runs import Reading, Settings, embed_run, fit_run, inputs, load_run, predict_run
 
 
 def rows(path):
@@ -152,13 +153,6 @@ def test_a_split_of_ones_own(problem):
     np.testing.assert_array_equal(first.outputs, again.outputs)
 
 
-def test_no_test_part_is_said(problem):
-    run = fit(settings=Settings(epochs=12, test=0.0))
-    assert run.metrics["test_accuracy"] is None
-    assert run.metrics["floors"] == {}
-    assert "held out for a test" in (problem / "run" / "MODEL_CARD.md").read_text()
-
-
 def test_curves_for_tensorboard(problem):
     event_accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     fit(settings=Settings(epochs=12, log="tensorboard"))
@@ -179,3 +173,30 @@ def test_a_network_in_batches(problem):
         Settings(batch_size=0)
     with pytest.raises(DemonetError, match=r"neighbours: .*'auto'|neighbours: 3"):
         Settings(model="auto", neighbours=3)
+
+
+def test_class_names_that_are_not_sorted_keep_their_order(problem, monkeypatch):
+    """Classes of wiki-vote are degree ranges, sorted by degree and not by name: accuracy was that of other classes."""
+    data = synthetic.role_graph(0, motifs=12)
+    order = sorted(range(len(data.class_names)), key=lambda code: -code)
+    data.class_names = [data.class_names[code] for code in order]
+    data.y = torch.tensor([order.index(code) for code in data.y.tolist()])
+    monkeypatch.setattr(inputs, "load", lambda name, self_loops: data)
+    monkeypatch.setattr(inputs.download, "locate", lambda entry: problem)
+    run = fit_run("brazil", out="run", settings=Settings(epochs=80))
+    assert run.class_names == data.class_names
+    model = DEMONetClassifier.load("run/model.safetensors", graph=data)
+    test = np.flatnonzero(run.part == 2)
+    named = np.array(data.class_names)[data.y.numpy()]
+    assert run.metrics["test_accuracy"] == (model.predict()[test] == named[test]).mean()
+
+
+def test_loops_that_the_user_keeps_are_trained_on(problem):
+    """They were dropped again by the estimator, in whose preset they are dropped."""
+    with (problem / "edges.csv").open("a") as file:
+        file.write("r0,r0\nr1,r1\n")
+    kept = fit_run("edges.csv", "labels.csv", out="kept", settings=FAST, reading=Reading(self_loops="keep"))
+    with pytest.warns(match="2 self-loops"):
+        dropped = fit_run("edges.csv", "labels.csv", out="dropped", settings=FAST)
+    assert not np.array_equal(kept.outputs, dropped.outputs)
+    assert kept.config["sizes"]["edges"] == dropped.config["sizes"]["edges"] + 2

@@ -20,7 +20,7 @@ from demonet.runs import Reading, RunProgress, Settings, load_run, predict_run
 from demonet.runs.folder import RunFolder, read_manifest, write_manifest
 from demonet.runs.inputs import read_inputs
 from demonet.runs.storing import store_graph
-from demonet.sealed import member, read_sealed, write_sealed
+from demonet.sealed import member, opened, read_sealed, write_sealed
 
 
 @pytest.fixture
@@ -255,3 +255,56 @@ def test_links_and_names_in_a_store_are_not_followed(problem):
     (problem / "store" / name).symlink_to(problem / name)
     with pytest.raises(DemonetError, match=f"^store/{name}: "):
         read_inputs("store", None, None, Reading())
+
+
+def test_a_link_that_appears_after_the_check_is_not_followed(tmp_path):
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "a").write_text("mine")
+    (tmp_path / "run" / "logs").mkdir(parents=True)
+    (tmp_path / "run" / "logs" / "a").write_text("ours")
+    path = member(tmp_path / "run", "logs/a")
+    with opened(path) as stream:
+        assert stream.read() == b"ours"
+    path.unlink()
+    path.symlink_to(tmp_path / "kept" / "a")
+    with pytest.raises(DemonetError, match="link"):
+        opened(path)
+    path.unlink()
+    path.parent.rmdir()
+    path.parent.symlink_to(tmp_path / "kept")
+    with pytest.raises(DemonetError, match="link"):
+        opened(path)
+
+
+def files_in(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_run_that_cannot_be_replaced_as_a_whole_stays_as_it_was(run, monkeypatch):
+    """Whichever of the moves fails, all before it are undone."""
+    killed_before("publish", settings=Settings(epochs=12, seed=1), overwrite=True)
+    before, replace, left = files_in(run), Path.replace, [0]
+
+    def fails(self, target):
+        left[0] -= 1
+        if left[0] == 0:
+            raise OSError(28, "No space left on device", str(target))
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", fails)
+    moved = 2 * len(read_manifest(run)) + 2  # every file of both runs, and both manifests
+    for number in range(1, moved + 1):
+        left[0] = number
+        with pytest.raises(OSError, match="No space"):
+            RunFolder(run).publish()
+        assert files_in(run) == before
+    RunFolder(run).publish()
+    assert load_run("run").config["seed"] == 1
+    assert not (run / "unfinished").exists()
+
+
+def test_a_file_that_was_changed_during_training_is_not_replaced(run):
+    happened = Meanwhile(lambda: (run / "predictions.csv").write_text("mine"))
+    with pytest.raises(DemonetError, match=r"^run/predictions.csv: .*changed"):
+        fit(settings=Settings(epochs=12, seed=1), overwrite=True, progress=happened)
+    assert (run / "predictions.csv").read_text() == "mine"

@@ -135,17 +135,7 @@ def test_an_interrupted_run_goes_on_with_the_finished_candidates(problem, few):
     assert sorted(file.name for file in (problem / "run").iterdir()) == FILES
 
 
-def test_a_damaged_candidate_is_refused(problem, few):
-    with pytest.raises(Killed):
-        fit(settings=AUTO, progress=Told(("fit", 2)))
-    file = next((problem / "run" / "unfinished").glob("checkpoint-000*/forest-degree.fit*"))
-    raw = file.read_bytes()
-    file.write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
-    with pytest.raises(DemonetError, match="checksum"):
-        fit(settings=AUTO, resume=True)
-
-
-def test_the_metric_chooses_weights_and_is_shown(problem, few):
+def test_the_metric_is_that_of_candidates_gain_and_floors(problem, few):
     run = fit(settings=Settings(metric="macro-f1", effort="quick"))
     assert run.metrics["metric"] == "macro-f1"
     assert set(run.metrics["gain"]) == {"macro-f1", "log-loss"}

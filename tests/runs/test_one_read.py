@@ -16,14 +16,13 @@ from tests.runs.files import FAST, fit
 from torch_geometric.data import Data
 
 from demonet import DEMONetClassifier
-from demonet.data import read, synthetic
+from demonet.data import read
 from demonet.ensemble import Ensemble
 from demonet.estimators import core
 from demonet.estimators import graphs as graph_estimator
 from demonet.estimators import nodes as node_estimator
-from demonet.estimators.closed_form import KernelModel
-from demonet.estimators.network import NetworkModel
-from demonet.runs import Reading, Settings, fit_run, inputs, predict_run
+from demonet.estimators.models import KernelModel, NetworkModel
+from demonet.runs import Settings, fit_run, predict_run
 from demonet.runs import fit as fit_module
 from demonet.runs.plan import make_plan
 
@@ -91,8 +90,8 @@ def test_each_file_of_a_folder_is_opened_once(problem, opened):
     }
 
 
-def test_a_graph_is_checked_once(problem, monkeypatch):
-    """Estimators have their own reader for what users pass; a run must not come by it again."""
+def test_a_graph_that_was_read_does_not_pass_the_estimators_reader(problem, monkeypatch):
+    """It is for what users pass: a run would check its graph twice."""
 
     def read_again(*arguments, **options):
         raise AssertionError("read again")
@@ -152,33 +151,6 @@ def test_labels_are_encoded_once(problem, monkeypatch, edges, labels, settings):
     assert _pattern(run.y[run.y >= 0]) not in numbered
     assert all(y.data_ptr() == made[0].inputs.data.y.data_ptr() for y in tensors)
     assert bool(tensors) == (edges == "edges.csv")
-
-
-def test_class_names_that_are_not_sorted_keep_their_order(problem, monkeypatch):
-    """Classes of wiki-vote are degree ranges, sorted by degree and not by name: accuracy was that of other classes."""
-    data = synthetic.role_graph(0, motifs=12)
-    order = sorted(range(len(data.class_names)), key=lambda code: -code)
-    data.class_names = [data.class_names[code] for code in order]
-    data.y = torch.tensor([order.index(code) for code in data.y.tolist()])
-    monkeypatch.setattr(inputs, "load", lambda name, self_loops: data)
-    monkeypatch.setattr(inputs.download, "locate", lambda entry: problem)
-    run = fit_run("brazil", out="run", settings=Settings(epochs=80))
-    assert run.class_names == data.class_names
-    model = DEMONetClassifier.load("run/model.safetensors", graph=data)
-    test = np.flatnonzero(run.part == 2)
-    named = np.array(data.class_names)[data.y.numpy()]
-    assert run.metrics["test_accuracy"] == (model.predict()[test] == named[test]).mean()
-
-
-def test_loops_that_the_user_keeps_are_trained_on(problem):
-    """They were dropped again by the estimator, in whose preset they are dropped."""
-    with (problem / "edges.csv").open("a") as file:
-        file.write("r0,r0\nr1,r1\n")
-    kept = fit_run("edges.csv", "labels.csv", out="kept", settings=FAST, reading=Reading(self_loops="keep"))
-    with pytest.warns(match="2 self-loops"):
-        dropped = fit_run("edges.csv", "labels.csv", out="dropped", settings=FAST)
-    assert not np.array_equal(kept.outputs, dropped.outputs)
-    assert kept.config["sizes"]["edges"] == dropped.config["sizes"]["edges"] + 2
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from sklearn.metrics import average_precision_score
 from tests.runs.files import fit, roles, write_table
 
 from demonet import DEMONetClassifier, DemonetError
-from demonet.data import Split
 from demonet.ensemble import Ensemble
 from demonet.ensemble.selection import ensemble_weights
 from demonet.methods.forest import NodeForest
@@ -93,11 +92,6 @@ def test_the_class_that_is_asked_for(problem, few, model):
     assert (loaded.positive, loaded.objective_.positive) == ("niedrig", 1)
 
 
-def test_of_equals_the_last(problem):
-    write_table(Path("labels.csv"), ("node", "label"), [(f"r{i}", "ab"[i % 2]) for i in range(36)])
-    assert fit(settings=Settings(metric=AP, epochs=2)).metrics["positive"] == "b"
-
-
 def test_the_class_is_named_beside_the_number(problem, few):
     name = "<b>[red]ho*ch"
     write_classes(name, "niedrig")
@@ -137,20 +131,6 @@ def test_a_class_that_cannot_be_the_positive_one(problem, options, labels, told)
         fit(settings=Settings(epochs=2, **options))
     assert error.value.argument == "positive"
     assert not (problem / "run").exists()
-
-
-def test_validation_chooses_by_the_positive_class(problem):
-    """The epoch that is kept has the best average precision of that class on validation."""
-    write_classes("hoch", "niedrig")
-    for positive in ("hoch", "niedrig"):
-        settings = Settings(metric=AP, positive=positive, epochs=12, preset="default")
-        run = fit(settings=settings, out=positive)
-        curve = run.history["val_metric"]
-        assert curve[run.history["best_epoch"]] == max(curve) == pytest.approx(run.metrics["val_metric"], abs=1e-6)
-        rows = Split.load(problem / positive / "split.json").val.numpy()
-        number = run.class_names.index(positive)
-        own = average_precision_score(run.y[rows] == number, run.outputs[rows, number])
-        assert run.metrics["val_metric"] == pytest.approx(own)
 
 
 @pytest.mark.parametrize("positive", [0, 1])

@@ -21,12 +21,12 @@ TEXT = st.text(st.sampled_from('ab ,"\n\r;ü='), max_size=5)
 NUMBER = st.floats(width=32, allow_subnormal=True)
 
 
-def by_rows(columns):
+def by_rows(columns, excel=None):
     """Row by row, as Python's csv module writes them."""
     words = [word for column in columns for word in (column.name, *column.words)]
     out = io.StringIO(newline="")
     quoting = csv.QUOTE_ALL if any("\r" in word for word in words) else csv.QUOTE_MINIMAL
-    writer = csv.writer(out, lineterminator="\n", quoting=quoting)
+    writer = csv.writer(out, lineterminator="\n", quoting=quoting, delimiter=";" if excel == "," else ",")
     writer.writerow([column.name for column in columns])
     for row in range(len(columns[0].values)):
         cells = []
@@ -37,9 +37,9 @@ def by_rows(columns):
             elif isinstance(value, str | np.integer):
                 cells.append(value)
             else:
-                cells.append("" if column.gaps and value != value else f"{float(value):.9g}")
+                cells.append("" if column.gaps and value != value else f"{float(value):.9g}".replace(".", excel or "."))
         writer.writerow(cells)
-    return out.getvalue().encode()
+    return out.getvalue().encode("utf-8-sig" if excel else "utf-8")
 
 
 @given(
@@ -56,8 +56,9 @@ def test_the_bytes_are_those_of_pythons_writer(tmp_path_factory, rows, names):
         Column("gaps", np.array([np.nan if value is None else value for value in gaps], dtype=np.float64), gaps=True),
     ]
     path = tmp_path_factory.getbasetemp() / "table.csv"
-    write_csv(path, columns)
-    assert path.read_bytes() == by_rows(columns)
+    for excel in (None, ".", ","):
+        write_csv(path, columns, excel)
+        assert path.read_bytes() == by_rows(columns, excel)
 
 
 def test_blocks_are_put_one_after_the_other(tmp_path, monkeypatch):

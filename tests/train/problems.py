@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet.data.splits import Split, thirds
@@ -16,6 +17,11 @@ def quick(name: str, family: str, *, model: dict | None = None, **train) -> Pres
     """A preset with small changes."""
     base = preset(name, family)
     return replace(base, model=base.model.changed(**model or {}), train=replace(base.train, **train))
+
+
+def same_bits(one: dict[str, Tensor], two: dict[str, Tensor]) -> bool:
+    """Whether two states hold the same numbers."""
+    return one.keys() == two.keys() and all(torch.equal(one[name], two[name]) for name in one)
 
 
 def nodes() -> tuple[Data, Split]:

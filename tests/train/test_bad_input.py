@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from demonet import DemonetError
 from demonet.data.splits import Split
-from demonet.train import NodeProblem, TrainConfig, train_graphs, train_nodes
+from demonet.train import TrainConfig, train_graphs, train_nodes
 
 
 def nodes(family="nodes", split=None, **changes):
@@ -123,8 +123,3 @@ def test_graphs(name):
 def test_training_options_out_of_range(name, value):
     with pytest.raises(DemonetError, match=f"{name}={value!r}"):
         TrainConfig(**{name: value})
-
-
-def test_a_problem_checks_its_labels():
-    with pytest.raises(DemonetError, match=r"labels\b.*\[3\].*torch\.float32"):
-        NodeProblem((), torch.zeros(3), Split("s", 0, [0], [1], [2]))

@@ -149,6 +149,6 @@ def test_estimators_take_batches():
 def test_a_large_graph_is_predicted_in_blocks(monkeypatch):
     classifier = DEMONetClassifier(model="network", epochs=3).fit(GRAPH)
     expected = classifier.predict_proba(), classifier.transform()
-    monkeypatch.setattr("demonet.estimators.network.ROWS", 4)
+    monkeypatch.setattr("demonet.estimators.models.ROWS", 4)
     np.testing.assert_allclose(classifier.predict_proba(), expected[0], atol=1e-5)
     np.testing.assert_allclose(classifier.transform(), expected[1], atol=1e-5)

@@ -9,7 +9,7 @@ import torch
 from tests.train import problems
 
 from demonet.degree.count import count_degree
-from demonet.train import Classify, Multilabel, Regress, capture, train_nodes
+from demonet.train import Classify, Multilabel, Regress, steps, train_nodes
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -26,7 +26,7 @@ def state(trained):
 @pytest.mark.parametrize("preset", ["paper", "default"])
 def test_captured_steps_are_the_eager_ones(preset, monkeypatch):
     captured = train(preset)
-    monkeypatch.setattr(capture, "WARM_UP", 10**9)
+    monkeypatch.setattr(steps, "WARM_UP", 10**9)
     eager = train(preset)
     assert captured.history.train_loss == eager.history.train_loss
     assert torch.equal(state(captured), state(eager))
@@ -45,7 +45,7 @@ def test_every_objective_is_captured(objective, monkeypatch):
         return train_nodes(data.to("cuda"), split, chosen, objective=objective)
 
     captured = run()
-    monkeypatch.setattr(capture, "WARM_UP", 10**9)
+    monkeypatch.setattr(steps, "WARM_UP", 10**9)
     eager = run()
     assert captured.history.train_loss == eager.history.train_loss
     assert captured.history.val_metric == eager.history.val_metric

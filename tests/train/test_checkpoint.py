@@ -25,10 +25,6 @@ def told(history):
     return {name: value for name, value in vars(history).items() if name != "seconds"}
 
 
-def same(one, two):
-    return one.keys() == two.keys() and all(torch.equal(one[name], two[name]) for name in one)
-
-
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
     return worker.train(tmp_path_factory.mktemp("uninterrupted") / "run.safetensors")
@@ -50,7 +46,7 @@ def aftermath(tmp_path_factory):
 
 def test_killed_in_the_middle_and_resumed(aftermath, uninterrupted):
     assert worker.KILLED_AT % 25 != 0
-    assert same(load_file(aftermath / "weights.safetensors"), uninterrupted.model.state_dict())
+    assert problems.same_bits(load_file(aftermath / "weights.safetensors"), uninterrupted.model.state_dict())
     assert json.loads((aftermath / "history.json").read_text()) == told(uninterrupted.history)
     assert uninterrupted.history.epochs == worker.EPOCHS
 
@@ -61,7 +57,7 @@ def test_killed_while_a_checkpoint_is_written(aftermath, uninterrupted):
     seen = []
     resumed = worker.train(aftermath / "write.safetensors", lambda epoch: seen.append(epoch.number))
     assert seen == list(range(25, worker.EPOCHS))
-    assert same(resumed.model.state_dict(), uninterrupted.model.state_dict())
+    assert problems.same_bits(resumed.model.state_dict(), uninterrupted.model.state_dict())
     assert told(resumed.history) == told(uninterrupted.history)
 
 
@@ -89,7 +85,7 @@ def test_control_c_leaves_a_checkpoint_that_can_be_used(tmp_path, at):
     resumed = nodes(path, lambda epoch: seen.append(epoch.number))
     assert seen[0] == (25 if at >= 25 else 0)
     whole = nodes(None)
-    assert same(resumed.model.state_dict(), whole.model.state_dict())
+    assert problems.same_bits(resumed.model.state_dict(), whole.model.state_dict())
     assert told(resumed.history) == told(whole.history)
     assert resumed.history.seconds > 0
 
@@ -100,7 +96,7 @@ def test_a_checkpoint_of_an_older_version_has_no_tasks(tmp_path):
         nodes(path, interrupt(30))
     tensors, facts, _ = read_tensors(path, FORMAT)
     write_tensors(path, FORMAT, {name: v for name, v in tensors.items() if "tasks" not in name}, facts)
-    assert same(nodes(path).model.state_dict(), nodes(None).model.state_dict())
+    assert problems.same_bits(nodes(path).model.state_dict(), nodes(None).model.state_dict())
 
 
 def test_patience_is_counted_across_the_interruption(tmp_path):
@@ -113,7 +109,7 @@ def test_patience_is_counted_across_the_interruption(tmp_path):
         nodes(path, interrupt(whole.history.epochs - 2), **options)
     resumed = nodes(path, **options)
     assert told(resumed.history) == told(whole.history)
-    assert same(resumed.model.state_dict(), whole.model.state_dict())
+    assert problems.same_bits(resumed.model.state_dict(), whole.model.state_dict())
 
 
 def test_a_finished_run_is_not_trained_again(tmp_path):
@@ -121,7 +117,7 @@ def test_a_finished_run_is_not_trained_again(tmp_path):
     first, seen = nodes(path, epochs=50), []
     again = nodes(path, lambda epoch: seen.append(epoch), epochs=50)
     assert seen == []
-    assert same(first.model.state_dict(), again.model.state_dict())
+    assert problems.same_bits(first.model.state_dict(), again.model.state_dict())
     assert first.test_metric == again.test_metric
 
 

@@ -125,13 +125,6 @@ def test_nodes_known_by_their_edges_alone_keep_their_number():
     assert ready.num_nodes == ready.layout.num_nodes == 3
 
 
-def test_nothing_is_left_to_reorder():
-    ready = ToDegreeLayout()(data_of(drawn_by_seed(30, 60, 1)))
-    assert ready.layout.enter(ready.x) is ready.x
-    assert ready.layout.leave(ready.x) is ready.x
-    assert ready.layout.edges_enter(ready.edge_weight) is ready.edge_weight
-
-
 def test_what_has_no_order_is_refused(refuses):
     graph = drawn_by_seed(5, 6)
     data = Data(edge_index=graph.edge_index, num_nodes=5)

@@ -20,8 +20,10 @@ from pathlib import Path
 from tests.pages import ROOT
 from tests.test_dependencies import OPTIONAL, PROJECT, declared
 
+from demonet import __version__ as demonet_version
+
 EXTRAS = [name for extra in sorted(OPTIONAL) for name in PROJECT["optional-dependencies"][extra]]
-LEFT_OUT = sorted(declared(EXTRAS) - {"demonet", "setuptools", "triton"})  # torch brings Triton itself
+LEFT_OUT = sorted(declared(EXTRAS) - {"demonet", "setuptools_scm", "triton"})  # torch brings Triton itself
 SERVER = """
 import json, os, sys, traceback
 import demonet.runs, demonet.report.run
@@ -56,7 +58,10 @@ for line in sys.stdin:
 
 
 def build_wheel(folder: Path) -> Path:
-    """The wheel of the source distribution of the tree at hand; it is made of a copy, without any earlier build."""
+    """The wheel of the source distribution of the tree at hand; it is made of a copy, without any earlier build.
+
+    The copy has no tags, so the version is given: that of the wheel follows from the source distribution alone.
+    """
     source = folder / "source"
     source.mkdir()
     for name in ("pyproject.toml", "README.md", "LICENSE"):
@@ -65,7 +70,7 @@ def build_wheel(folder: Path) -> Path:
     build = (
         "import os, sys; os.chdir(sys.argv[1]); from setuptools import build_meta; build_meta.build_sdist(sys.argv[2])"
     )
-    _run(sys.executable, "-c", build, str(source), str(folder))
+    _run(sys.executable, "-c", build, str(source), str(folder), SETUPTOOLS_SCM_PRETEND_VERSION=demonet_version)
     options = ["--no-deps", "--no-index", "--no-build-isolation", "--quiet", "--disable-pip-version-check"]
     _run(sys.executable, "-m", "pip", "wheel", *options, "-w", str(folder), str(next(folder.glob("*.tar.gz"))))
     return next(folder.glob("*.whl"))
@@ -126,6 +131,6 @@ def _ask(arguments: tuple[str, ...] = (), code: str | None = None, *, optional: 
     return int(server.stdout.readline()), out.read_text(), err.read_text()
 
 
-def _run(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True)
+def _run(*command: str, **environment: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | environment)
     assert done.returncode == 0, done.stdout + done.stderr

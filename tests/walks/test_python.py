@@ -100,6 +100,26 @@ def test_a_reader_of_the_paper_finds_its_sets_and_the_tables(tmp_path, monkeypat
     assert page.index("The verdict") < page.index("How to read this page") < page.index("Versions and runs")
 
 
+RECIPES = f"""
+import sys
+from pathlib import Path
+sys.path.append({str(ROOT)!r})
+import demonet
+from tests.pages import run_page
+assert not Path(demonet.__file__).is_relative_to({str(ROOT)!r})
+run_page(Path({str(ROOT / "docs" / "recipes.md")!r}), Path.cwd())
+"""
+
+
+@pytest.mark.data
+def test_every_recipe_does_what_is_shown(tmp_path, monkeypatch):
+    if not (DATA / "public" / "cora").is_dir():
+        pytest.skip("the page reads MUTAG and Cora, and they are not here")
+    monkeypatch.chdir(tmp_path)
+    code, _, err = python(RECIPES, optional=True)
+    assert code == 0, err
+
+
 def test_a_reader_of_the_documentation_alone(tmp_path, monkeypatch):
     """The blocks of the first page, with the installed package."""
     monkeypatch.chdir(tmp_path)

@@ -86,11 +86,13 @@ def plain_errors(spell: Spelling) -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("always", DemonetWarning)
         warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
-        shown = warnings.showwarning
+        shown, said = warnings.showwarning, set[str]()
 
         def show(message: Warning | str, category: type[Warning], *rest: Any) -> None:
             if isinstance(message, DemonetWarning):
-                say(f"warning: {line(message)}", err=True)
+                if line(message) not in said:  # a table of labels that is one of features, too, is read twice
+                    say(f"warning: {line(message)}", err=True)
+                said.add(line(message))
             else:
                 shown(message, category, *rest)
 

@@ -9,7 +9,7 @@ import typer
 
 from demonet.cli.console import complete_edges, wrote
 from demonet.cli.options import Options, with_options
-from demonet.options import Reading
+from demonet.options import Decimal, Reading
 
 RunFolder = Annotated[Path, typer.Argument(help="The folder of a finished run.")]
 Edges = Annotated[
@@ -32,8 +32,9 @@ def predict(
     reasons: Annotated[int, typer.Option(min=0, help="Say for so many rows what moved the answer.")] = 0,
     reading: Changes,
     excel: Annotated[
-        bool, typer.Option("--excel", help="For spreadsheets: an apostrophe before names such as =A1.")
-    ] = False,
+        Decimal | None,
+        typer.Option(help="CSV for Excel with this decimal mark; with a comma, semicolons separate columns."),
+    ] = None,
 ) -> None:
     """Predict for every node or graph with a finished run: classes, labels or numbers, as it was trained."""
     from demonet.runs import predict_run
@@ -46,5 +47,6 @@ def predict(
     inputs, names, outputs = predict_run(run, edges, features, labels, **reading)
     noun, known = inputs.kind.removesuffix("s"), inputs.known or (None, None)
     given = inputs.ids, names, outputs, inputs.task, *known
-    write_predictions(out, noun, *given, rows=inputs.rows, reasons=inputs.reasons, excel=excel)
+    found = {"rows": inputs.rows, "reasons": inputs.reasons, "factors": inputs.factors}
+    write_predictions(out, noun, *given, **found, excel=excel)
     wrote(out, ", ".join(filter(None, [f"{len(inputs.ids):,} {inputs.kind}", inputs.standing])))

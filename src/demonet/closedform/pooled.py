@@ -35,7 +35,7 @@ from demonet.data.rows import Rows
 from demonet.errors import DemonetError
 from demonet.features.graph import GraphUnion
 from demonet.features.structure import settled
-from demonet.kernels.subtree import WLSubtreeKernel
+from demonet.kernels import WLSubtreeKernel
 
 ROUNDS = 3
 Table = Callable[[Tensor, Tensor], Tensor]  # a kernel of degrees

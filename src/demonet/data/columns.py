@@ -30,6 +30,7 @@ from demonet.data.values import (
 )
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.options import Decimal
+from demonet.schema import from_json
 
 ValueKind = Literal["count", "number", "indicator"]
 MAX_CATEGORIES = 50  # of one column
@@ -209,12 +210,8 @@ class Columns:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """The inverse of :meth:`state`."""
-
-        def plain(value: Any) -> Any:
-            return tuple(value) if isinstance(value, list) else value
-
-        columns = ({name: plain(value) for name, value in column.items()} for column in state["columns"])
-        return cls(tuple(ColumnEncoding(**column) for column in columns), bool(state["named"]))
+        columns = tuple(from_json(ColumnEncoding, column) for column in state["columns"])
+        return cls(columns, bool(state["named"]))
 
 
 class Attributes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,7 @@ def simple_edges(
     self_loops: SelfLoops = "drop",
     merge: Merge | None = None,
     file: str | Path | None = None,
+    tell_direction: Callable[[DemonetWarning], None] = warn,
 ) -> tuple[Tensor, Tensor | None]:
     """The simple graph of the listed pairs, as a sorted ``edge_index`` and the weight of each edge.
 
@@ -48,6 +50,7 @@ def simple_edges(
         merge: The weight of a repeated edge: ``"sum"``, ``"mean"``, ``"max"`` or ``"last"`` of the listed ones. With
             ``"sum"`` and no weights, an edge that is listed three times has the weight 3.
         file: The file to name in warnings and errors.
+        tell_direction: What is done with that warning.
     """
     for argument, value, known in (("self_loops", self_loops, ("drop", "keep")), ("merge", merge, (None, *_DONE))):
         if value not in known:
@@ -77,7 +80,7 @@ def simple_edges(
         listed = keys.size
         keys, mirrored = _both_directions(keys, num_nodes)
         if directed is None and listed < keys.size:
-            _tell_direction(mirrored, listed - mirrored, file)
+            tell_direction(_direction(mirrored, listed - mirrored, file))
         elif mirrored:
             _warn(mirrored, "edge", "listed in both directions, merged", file)
     edge_weight = None
@@ -169,11 +172,11 @@ def _alternates(first: np.ndarray) -> bool:
     return first.size > 1 and first.size % 2 == 0 and bool(first[::2].all()) and not first[1::2].any()
 
 
-def _tell_direction(mirrored: int, edges: int, file: str | Path | None) -> None:
-    """Warn that directions are dropped; where some edges have both and others do not, they may mean something."""
+def _direction(mirrored: int, edges: int, file: str | Path | None) -> DemonetWarning:
+    """The warning that directions are dropped; where some edges have both and others not, they may mean something."""
     said = f": {mirrored:,} of {edges:,} are listed in both directions" if mirrored else ""
     hint = Hint("{directed} keeps the direction", directed=True)
-    warn(DemonetWarning(f"edges are read as undirected{said}", file=file, hint=hint))
+    return DemonetWarning(f"edges are read as undirected{said}", file=file, hint=hint)
 
 
 def _warn(count: int, what: str, done: str, file: str | Path | None, hint: str | None = None) -> None:

@@ -110,7 +110,7 @@ class Labels(_ById):
             first, second = names[y[numbers[clash[0]]]], self.labels[row]
             problem = f"{id_at(self.ids, row)!r} is labelled {second!r}, but was labelled {first!r} before"
             raise DemonetError(problem, **self.where(row))
-        _tell_repeated(numbers.size - int((y >= 0).sum()), self.file)
+        _tell_repeated(len(self.ids) - np.unique(numbering.find(self.ids)).size, self.file)
         return torch.from_numpy(y), names
 
     def encode_table(self, numbering: Numbering) -> LabelTable | None:

@@ -6,6 +6,8 @@ and labels and features are matched to its nodes. Every file is opened once.
 
 from __future__ import annotations
 
+import copy
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -54,6 +56,8 @@ from demonet.data.values import as_integer, number_value
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.options import Column, Decimal, Merge, SelfLoops
 
+MOST_LISTED = 200_000  # edges that are also kept as they are listed, where nobody says whether they are directed
+
 
 @dataclass(frozen=True, eq=False)
 class ReadResult:
@@ -66,6 +70,10 @@ class ReadResult:
         labels: The columns of labels, if there are several.
         label_name: The name of the first column of labels, if it has one.
         weighted: Whether the source has weights, which may all be 1; None if that is not known.
+        undirected: The warning that edges are read as undirected, if nobody has said so and they are not all listed in
+            both directions.
+        as_listed: Then, unless the graph is large, the same graph with directed edges. None also if every edge has its
+            smaller id first, as lists of undirected edges have.
     """
 
     data: Data | GraphSet
@@ -74,6 +82,8 @@ class ReadResult:
     labels: LabelTable | None = None
     label_name: str | None = None
     weighted: bool | None = None
+    undirected: DemonetWarning | None = None
+    as_listed: Data | None = None
 
 
 def read_graph(
@@ -167,6 +177,7 @@ def read_graph(
         listing = _describe_file(files.read(Path(edges)), Path(edges), options)
     else:
         listing = _describe(edges, options)
+    options = replace(options, directed=bool(listing.directed) if directed is None else directed)
     data = _build(listing, labels, features, options, files).data
     assert isinstance(data, Data)
     return data
@@ -232,8 +243,6 @@ def read_problem(
     features: str | None,
     options: ReadOptions,
     files: InputFiles,
-    *,
-    tell_direction: bool = True,
 ) -> ReadResult:
     """Read a file that holds one graph or many.
 
@@ -245,7 +254,6 @@ def read_problem(
         labels, features: As in :func:`read_graph`.
         options: How to read it.
         files: Opens the files.
-        tell_direction: Whether to warn if edges are taken for undirected ones although nobody has said so.
     """
     folder = edges.is_dir() and options.items != "nodes"
     content, table = b"" if folder else files.read(edges), None
@@ -258,7 +266,7 @@ def read_problem(
         many = many or (table is None and labels is None and _counts_graphs(content, edges))
     if not many:
         listing = _describe_file(content, edges, options, table)
-        return _build(listing, labels, features, options, files, tell_direction)
+        return _build(listing, labels, features, options, files)
     if features not in (None, "attributes") or (features is not None and table is not None):
         hint = Hint("node attributes of a TU folder or a GIN file are used with {features}", features="attributes")
         raise DemonetError("not allowed for a set of graphs", argument="features", file=edges, hint=hint)
@@ -349,9 +357,7 @@ def _describe_file(content: bytes, path: Path, options: ReadOptions, table: Tabl
     return read_edges(table or open_table(content, path, _edge_header(options)), options)
 
 
-def _build(
-    listing: Listing, labels: Any, features: Any, options: ReadOptions, files: InputFiles, tell_direction: bool = False
-) -> ReadResult:
+def _build(listing: Listing, labels: Any, features: Any, options: ReadOptions, files: InputFiles) -> ReadResult:
     """Number the nodes, make the edges simple, match labels and features to the nodes, check the result."""
     numbering, ends = _number(listing)
     nodes = listing.nodes if listing.nodes is not None else numbering.node_ids
@@ -371,20 +377,14 @@ def _build(
     data = Data(num_nodes=numbering.node_ids.size, node_ids=as_attribute(numbering.node_ids))
     weights = listing.weight if options.weight is not False else None
     said = listing.directed if options.directed is None else options.directed
-    directed = bool(said)
-    data.edge_index, edge_weight = simple_edges(
-        ends.pop(0),
-        ends.pop(0),
-        data.num_nodes,
-        weight=None if weights is None or (weights == 1).all() else weights,
-        directed=said if tell_direction else directed,
-        self_loops=options.self_loops or "drop",
-        merge=options.merge,
-        file=listing.file,
+    untold: list[DemonetWarning] = []
+    again = list(ends) if said is None and len(ends[0]) <= MOST_LISTED else []
+    simple: dict[str, Any] = {"weight": None if weights is None or (weights == 1).all() else weights}
+    simple |= {"self_loops": options.self_loops or "drop", "merge": options.merge, "file": listing.file}
+    found = simple_edges(
+        ends.pop(0), ends.pop(0), data.num_nodes, directed=said, tell_direction=untold.append, **simple
     )
-    check_edge_index(data.edge_index, data.num_nodes, file=listing.file)
-    if edge_weight is not None:
-        data.edge_weight = edge_weight
+    _set_edges(data, *found, listing.file)
     columns = None
     if featured is not None:
         data.x = featured.encode(numbering)
@@ -400,7 +400,28 @@ def _build(
     for mask in MASKS:
         if mask in listing.inside:
             data[mask] = _mask(listing.inside[mask], mask, data.num_nodes, listing.file)
-    return ReadResult(data, directed, columns, table, name, weights is not None)
+    undirected = untold[0] if untold else None
+    as_listed = _as_listed(data, again[0], again[1], simple) if untold and again else None
+    return ReadResult(data, bool(said), columns, table, name, weights is not None, undirected, as_listed)
+
+
+def _set_edges(data: Data, edge_index: torch.Tensor, edge_weight: torch.Tensor | None, file: Path | None) -> None:
+    check_edge_index(edge_index, data.num_nodes, file=file)
+    data.edge_index = edge_index
+    if edge_weight is not None:
+        data.edge_weight = edge_weight
+
+
+def _as_listed(data: Data, source: np.ndarray, target: np.ndarray, simple: dict[str, Any]) -> Data | None:
+    """The graph with directed edges, of which the same was said as of undirected ones."""
+    if (source <= target).all():
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DemonetWarning)
+        found = simple_edges(source, target, data.num_nodes, directed=True, **simple)
+    other = copy.copy(data)
+    _set_edges(other, *found, simple["file"])
+    return other
 
 
 def _mask(given: Any, name: str, num_nodes: int, file: Path | None) -> torch.Tensor:

@@ -141,12 +141,7 @@ class DegreeTasks(nn.Module):
 
     def state(self) -> dict[str, Any]:
         """Everything as plain values, for a file; :meth:`from_state` reads it back."""
-        return {
-            "kind": self.kind,
-            "by": self.by,
-            "max_degree": self.max_degree,
-            "boundaries": list(self._values),
-        }
+        return {"kind": self.kind, "by": self.by, "max_degree": self.max_degree, "boundaries": list(self._values)}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> DegreeTasks:

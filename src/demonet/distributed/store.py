@@ -19,6 +19,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet.arrayfolder import ArrayFolder, ArrayWriter, is_folder, write_folder
+from demonet.checks import check_memory
 from demonet.data.columns import Columns
 from demonet.data.ids import LabelTable
 from demonet.data.read import ReadResult
@@ -128,7 +129,7 @@ class Store:
         self._folder = ArrayFolder(Path(path), FORMAT)
         self.path, self.facts, self.checksum = Path(path), self._folder.facts, self._folder.checksum
         for name, kinds in _FACTS.items():
-            if not isinstance(self.facts.get(name), kinds):
+            if name not in self.facts or not isinstance(self.facts[name], kinds):
                 raise DemonetError(f"{name} is {self.facts.get(name)!r}", file=path, hint="write the store again")
 
     @property
@@ -149,6 +150,7 @@ class Store:
         facts, sizes = self.facts, {"nodes": self.facts["nodes"]}
         if "x_width" in arrays:
             sizes["columns"] = int(arrays["x_width"].item())
+            check_memory(64 * sizes["columns"], "its columns", file=self.path)
         check_arrays(arrays, _GRAPH, sizes)
         found = {name: torch.from_numpy(array) for name, array in arrays.items()}
         ids: Any = found.get("node_ids")
@@ -228,7 +230,10 @@ def _arrays(data: Data, labels: LabelTable | None) -> dict[str, NDArray[Any]]:
 
 
 def _check_targets(y: Tensor, facts: dict[str, Any]) -> None:
-    """Classes that have a name, or -1; or numbers."""
+    """Classes that have a name each, or -1; or numbers."""
+    names, numbers = facts["class_names"] or (), y.is_floating_point()
+    if bool(names) if numbers and y.dim() == 1 else not numbers and len(y[y >= 0].unique()) != len(names):
+        raise DemonetError("the labels and the names of classes do not fit together", hint="write the store again")
     sizes = {"nodes": facts["nodes"], "classes": len(facts["class_names"] or ())}
     shape = ("nodes",) if y.dim() == 1 else ("nodes", "targets")
     check_arrays(

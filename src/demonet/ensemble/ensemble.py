@@ -17,6 +17,7 @@ from torch_geometric.data import Data
 
 from demonet.checks import labelled as has_target
 from demonet.data.splits import Split, fractions
+from demonet.ensemble.calibration import Calibration
 from demonet.ensemble.candidate import Candidate, Progress, Trial
 from demonet.ensemble.checkpoint import Checkpoint
 from demonet.ensemble.fitting import Clock, Fitting, Measure, decoded
@@ -56,6 +57,7 @@ class Ensemble:
         candidates: The table of all that were tried, in order.
         validation: Loss, metric and score of the average on validation. The weights were chosen there, so they flatter.
             Under ``"inductive"`` the same with the inductive weights.
+        calibration, inductive_calibration: Of classes: what makes probabilities of the average, with either weights.
         strict_members: The members as they were fitted on the training part alone; None after :meth:`from_state`.
         strict_outputs: ``[items, outputs]`` of the fitted data, by members that were fitted on the training part alone:
             probabilities, or values in the units of the targets.
@@ -64,7 +66,8 @@ class Ensemble:
             same, or if there are none.
         fitted_member_outputs: What :meth:`member_outputs` gives for the fitted data, member by member.
         judged, judged_items: Outputs of every fitted candidate, by name, for the items that the weights were chosen on,
-            and these items. These six are None after :meth:`from_state`.
+            and these items.
+        judged_outputs: The same of the calibrated average. These seven are None after :meth:`from_state`.
         folds: Whether these outputs are those of cross-validation over all labelled items: where validation items are
             very few, or more than training items, so that a refit has several times the labels of the first fit.
         recognised: How many nodes of the last prediction are known from the fitted graph; None for another graph, or
@@ -77,6 +80,8 @@ class Ensemble:
         self.inductive_weights = np.array(facts["inductive_weights"])
         self.candidates = [Candidate(**row) for row in facts["candidates"]]
         self.objective = objective_from_state(facts["objective"])
+        found = (Calibration.from_state(state, self.objective.outputs) for state in facts["calibration"])
+        self.calibration, self.inductive_calibration = found
         self.validation, self.seconds = facts["validation"], facts["seconds"]
         self.strict_outputs: Float | None = None
         self.strict_members: list[Any] | None = None
@@ -85,6 +90,7 @@ class Ensemble:
         self.fitted_member_outputs: list[Float] | None = None
         self.judged: dict[str, Float] | None = None
         self.judged_items: Int | None = None
+        self.judged_outputs: Float | None = None
         self.folds = bool(facts.get("folds"))
         self._view_state = facts["view"]
         self.recognised: int | None = None
@@ -104,6 +110,7 @@ class Ensemble:
         metric: str | None = None,
         positive: int | None = None,
         device: str = "cpu",
+        jobs: int | None = None,
         checkpoint: str | Path | None = None,
         on_progress: Callable[[Progress], None] | None = None,
     ) -> Ensemble:
@@ -123,7 +130,9 @@ class Ensemble:
             metric: What greedy selection improves, one of :data:`~demonet.train.metrics.METRICS` for the task; by
                 default the loss: log-loss minus accuracy, log-loss of labels, or squared error.
             positive: The number of the positive class, for a metric that has one; by default the rarer of two.
-            device: Where kernel machines and networks are fitted; the other members use the CPU.
+            device: Where kernels, random walks and networks are computed; linear models and trees use the CPU.
+            jobs: Processes that fit candidates at once, with one thread each; None for this process alone. Without a
+                time limit the result is the same for any number.
             checkpoint: A folder to which every finished candidate is written; those that are in it are not fitted
                 again. The result is the same, unless a time limit cuts it.
             on_progress: Told about every candidate.
@@ -143,7 +152,7 @@ class Ensemble:
         labelled = replace(labelled, metric=metric)
         few = len(labelled.val) < FEW
         folds = FOLDS[effort] if few or (refit and len(labelled.val) > len(labelled.train)) else 0
-        fitting = Fitting(view, labelled, folds, Clock(start, time_limit, effort), tell, saved, measure)
+        fitting = Fitting(view, labelled, folds, Clock(start, time_limit, effort), tell, saved, measure, jobs)
         short = members is None and time_limit is not None and effort != "quick"
         trials = fitting.attempt(tried, portfolio(view, labelled, "quick") if short else ())
         done = [trial for trial in trials if trial.model is not None]
@@ -153,11 +162,14 @@ class Ensemble:
         judged = fitting.judged_items
         y, every = labelled.y[judged], np.stack([trial.judged for trial in done])
         weights, inductive = both = _weights(done, every, y, task, score)
+        calibrated = strictly = _calibrations(both, every, y, objective, seed)
         if folds and not few:  # the members that were fitted on the training part alone have weights of their own
-            both = _weights(
-                done, np.stack([t.outputs[labelled.val] for t in done]), labelled.y[labelled.val], task, score
-            )
-        strict, inductive_strict = (_average(w, [trial.outputs for trial in done]) for w in both)
+            own, own_y = np.stack([t.outputs[labelled.val] for t in done]), labelled.y[labelled.val]
+            both = _weights(done, own, own_y, task, score)
+            strictly = _calibrations(both, own, own_y, objective, seed)
+        strict, inductive_strict = (
+            each.apply(_average(w, [trial.outputs for trial in done])) for w, each in zip(both, strictly, strict=True)
+        )
         for weight, other, trial in zip(weights, inductive, done, strict=True):
             trial.row = replace(trial.row, weight=float(weight), inductive_weight=float(other))
         count = (weights > 0) | (inductive > 0)
@@ -175,6 +187,7 @@ class Ensemble:
             "candidates": [asdict(trial.row) for trial in trials],
             "inductive_weights": inductive[count],
             "objective": objective.state(),
+            "calibration": [each.state() for each in calibrated],
             "validation": validation,
             "seconds": fitting.clock.elapsed(),
             "folds": bool(folds),
@@ -185,10 +198,11 @@ class Ensemble:
         ensemble.strict_members = strict_members
         ensemble.judged = {trial.row.name: decoded(objective, trial.judged) for trial in done}
         ensemble.judged_items = judged
+        ensemble.judged_outputs = decoded(objective, calibrated[0].apply(_average(weights, every)))
         ensemble.fitted_member_outputs = [decoded(objective, trial.outputs) for trial in used]
-        ensemble.fitted_outputs = _average(ensemble.weights, ensemble.fitted_member_outputs)
+        ensemble.fitted_outputs = ensemble.calibration.apply(_average(ensemble.weights, ensemble.fitted_member_outputs))
         if knows_nodes and not ensemble.needs_fitted_graph:
-            refitted = _average(ensemble.inductive_weights, ensemble.fitted_member_outputs)
+            refitted = ensemble.elsewhere(ensemble.fitted_member_outputs)
             ensemble.inductive_outputs = {"strict": decoded(objective, inductive_strict), "refit": refitted}
         return ensemble
 
@@ -202,10 +216,13 @@ class Ensemble:
         return self.average(self.member_outputs(data))
 
     def average(self, outputs: Float) -> Float:
-        """``[items, outputs]`` the weighted mean of what :meth:`member_outputs` gives, over members that apply."""
+        """``[items, outputs]`` the weighted mean of what :meth:`member_outputs` gives, over members that apply.
+
+        Of classes, it is calibrated.
+        """
         applies = ~np.isnan(outputs).any(axis=(1, 2))
         if applies.all():
-            return _average(self.weights, outputs)
+            return self.calibration.apply(_average(self.weights, outputs))
         left_out = self.left_out
         if self.needs_fitted_graph:
             raise DemonetError(f"all members ({', '.join(left_out)}) are for the graph that they were fitted on")
@@ -216,7 +233,11 @@ class Ensemble:
             scores = [float("nan") if found["score"] is None else found["score"] for found in both]
             hint = f"validation {title} {scores[0]:.4g} with them, {scores[1]:.4g} without"
             warn(DemonetWarning(problem, hint=hint))
-        return _average(self.inductive_weights[applies], outputs[applies])
+        return self.elsewhere(np.nan_to_num(outputs))
+
+    def elsewhere(self, outputs: Sequence[Float] | Float) -> Float:
+        """The same with the weights for another graph; members that know nodes have none of them."""
+        return self.inductive_calibration.apply(_average(self.inductive_weights, outputs))
 
     @property
     def left_out(self) -> dict[str, float]:
@@ -287,6 +308,7 @@ class Ensemble:
             "inductive_weights": self.inductive_weights.tolist(),
             "candidates": [asdict(candidate) for candidate in self.candidates],
             "objective": self.objective.state(),
+            "calibration": [each.state() for each in (self.calibration, self.inductive_calibration)],
             "validation": self.validation,
             "folds": self.folds,
             "seconds": self.seconds,
@@ -318,6 +340,15 @@ def _weights(
     if others.any():
         found[others] = ensemble_weights(outputs[others], y, task, score=score)
     return weights, found
+
+
+def _calibrations(
+    weights: Sequence[Float], outputs: Float, y: NDArray[Any], objective: Objective, seed: int
+) -> list[Calibration]:
+    """For each of several weights, what makes probabilities of the average; nothing but for classes."""
+    if objective.task != "classify":
+        return [Calibration() for _ in weights]
+    return [Calibration.choose(_average(each, outputs), y, seed) if each.any() else Calibration() for each in weights]
 
 
 def _labelled(

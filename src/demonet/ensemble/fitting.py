@@ -1,16 +1,18 @@
-"""Candidates one after the other, the cheapest of each kind first: what is fitted or skipped, and the second fit."""
+"""Candidates, the cheapest of each kind first, in one process or several: what is fitted or skipped, the second fit."""
 
 from __future__ import annotations
 
 import copy
 import math
+import pickle
 import time
 import warnings
+import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -28,6 +30,7 @@ from demonet.options import Effort
 from demonet.train.batches import USABLE, available_bytes
 from demonet.train.metrics import find_metric, positive_class
 from demonet.train.objective import Objective, value_of
+from demonet.workers import Engine, InProcess, LocalEngine
 
 SCREENED: dict[Effort, float] = {"quick": 3.0, "standard": 10.0, "best": 60.0}
 """Seconds by its own estimate from which on a candidate is first fitted on a part of the training items."""
@@ -77,16 +80,121 @@ class Clock:
         return self.limit - self.elapsed()
 
 
-class Fitting:
-    """Fits candidates, and those that count a second time.
+class Task(NamedTuple):
+    """A candidate to fit, or to fit again, within so many seconds.
+
+    An expensive one has a ``rival``, the best candidate so far: it is fitted if it adds something to that one on a part
+    of the training items.
+    """
+
+    stage: Literal["fit", "refit"]
+    model: Model
+    seconds: float
+    rival: Model | None = None
+
+
+class Fit(NamedTuple):
+    """What came of a task: a fitted model with its outputs, a ``reason`` why there is none, or an ``error``."""
+
+    model: Model | None = None
+    outputs: Float | Any = None
+    judged: Float | Any = None
+    chosen: Any = None
+    reason: str = ""
+    error: str = ""
+    seconds: float = 0.0
+
+
+class Work:
+    """Performs the tasks of one problem; sent once to every process that works on them.
 
     Args:
         view, labelled: The problem.
         folds: Of cross-validation over all labelled items; 0 where candidates are judged on validation items.
+    """
+
+    def __init__(self, view: View, labelled: Labelled, folds: int) -> None:
+        self.view, self.labelled, self.folds = view, labelled, folds
+        self._screens: dict[str, Float] = {}
+
+    def __reduce__(self) -> Any:
+        # As bytes: the pickler of processes would move tensors into shared memory, of which there may be little.
+        return _received, (pickle.dumps((self.view, self.labelled, self.folds)),)
+
+    def __call__(self, task: Task) -> Fit:
+        """Perform a task. The failure of one candidate must not take the others with it."""
+        start = time.monotonic()
+        try:
+            found = self._perform(task, start + task.seconds)
+        except OutOfTimeError as error:
+            found = Fit(reason="time limit") if task.stage == "refit" else Fit(error=repr(error))
+        except Exception as error:
+            found = Fit(error=repr(error))
+        return found._replace(seconds=time.monotonic() - start)
+
+    def _perform(self, task: Task, end: float) -> Fit:
+        if task.stage == "refit":
+            refitted = task.model.refit_on(self.view, replace(self.labelled, deadline=end))
+            return Fit(refitted, _outputs(refitted, self.view))
+        if task.rival is not None:
+            pair = np.stack([self._screen(model, end) for model in (task.rival, task.model)])
+            items = self.labelled.val
+            if greedy_weights(pair, self.labelled.y[items], self.labelled.task)[1] < SCREEN_WEIGHT:
+                parts = f"{SCREEN_ITEMS:,} of {len(self.labelled.train):,} training items"
+                return Fit(reason=f"on {parts} it adds nothing to {task.rival.name}")
+        fitted = task.model.fit_on(self.view, self._until(end, 2 + self.folds))
+        outputs = _outputs(fitted, self.view)
+        if not self.folds:
+            return Fit(fitted, outputs, outputs[self.labelled.val], fitted.chosen)
+        return Fit(fitted, outputs, *self._out_of_fold(task.model, fitted.chosen, end))
+
+    def _until(self, end: float, fits: int, **changes: Any) -> Labelled:
+        """The problem with a deadline for the next of so many fits."""
+        now = time.monotonic()
+        return replace(self.labelled, deadline=now + max(0.0, end - now) / fits, **changes)
+
+    def _screen(self, model: Model, end: float) -> Float:
+        """Outputs for validation items by a copy that was fitted on a part of the training items."""
+        if model.name not in self._screens:
+            rng, items = np.random.default_rng(self.labelled.seed), self.labelled.train
+            some = self._until(end, 1, train=np.sort(rng.choice(items, SCREEN_ITEMS, replace=False)))
+            self._screens[model.name] = _outputs(model.fit_on(self.view, some), self.view)[self.labelled.val]
+        return self._screens[model.name]
+
+    def _out_of_fold(self, model: Model, chosen: Any, end: float) -> tuple[Float, Any]:
+        """Outputs for all labelled items, each by a copy that was fitted without its fold; choices are pooled."""
+        labelled, every = self.labelled, self.labelled.joined().train
+        order = np.random.default_rng(labelled.seed).permutation(every)
+        if labelled.task == "classify":
+            order = order[np.argsort(labelled.y[order], kind="stable")]  # dealt out class by class
+        result, choices = np.zeros((len(every), labelled.outputs)), []
+        for number in range(self.folds):
+            fold = np.sort(order[number :: self.folds])
+            part = self._until(end, 1 + self.folds - number, train=np.setdiff1d(every, fold), val=fold)
+            copied = model.fit_on(self.view, part)
+            result[np.searchsorted(every, fold)] = _outputs(copied, self.view)[fold]
+            choices.append(copied.chosen)
+        return result, chosen if choices[0] is None else model.pool_choices(choices)
+
+
+def _received(state: bytes) -> Work:
+    """The work that another process has sent."""
+    return Work(*pickle.loads(state))
+
+
+class Fitting:
+    """Fits candidates, and those that count a second time.
+
+    Without a time limit, the result is the same for any number of processes: what is decided about a candidate follows
+    from those before it in the order.
+
+    Args:
+        view, labelled, folds: See :class:`Work`.
         clock: Time and memory that are left.
         tell: Told about every candidate.
         saved: Where finished candidates are kept.
         measure: The metric that candidates are told by.
+        jobs: Processes that fit at once, with one thread each; None for this process alone.
 
     Attributes:
         judged_items: The items that candidates are judged on: validation, or all labelled items in folds.
@@ -101,12 +209,17 @@ class Fitting:
         tell: Callable[[Progress], None],
         saved: Checkpoint | None,
         measure: Measure,
+        jobs: int | None = None,
     ) -> None:
         self.view, self.labelled, self.folds = view, labelled, folds
         self.clock, self._tell, self.saved, self.measure = clock, tell, saved, measure
         self.judged_items: Int = labelled.joined().train if folds else labelled.val
+        if labelled.device != "cpu":
+            clock.free = min(clock.free, USABLE * available_bytes(torch.device(labelled.device)))
+        work = Work(view, labelled, folds)
+        self._engine: Engine = InProcess(work) if jobs is None else LocalEngine(work, jobs)
+        weakref.finalize(self, self._engine.close)
         self._waiting: list[Trial] = []
-        self._screens: dict[str, Float] = {}
 
     def attempt(self, models: Sequence[Model], instead: Sequence[Model] = ()) -> list[Trial]:
         """Every candidate as it was fitted, skipped, or as it failed; in the order of the models.
@@ -121,21 +234,109 @@ class Fitting:
         """
         cheaper = {model.name: model for model in instead}
         trials = [self._begin(model, cheaper.get(model.name)) for model in models]
-        order = _by_kind_and_cost(trials)
-        self._waiting = [trials[place] for place in order]
-        for number, place in enumerate(order):
-            trial = trials[place]
-            if trial.row.status == "waiting":
-                self.tell("fit", trial, number, len(models))
-                self._attempt(models[place], cheaper, trial, [trials[other] for other in order[:number]])
-            self._waiting.remove(trial)
-            self.tell("done", trial, number, len(models))
+        named = {model.name: model for model in models}
+        done: list[Trial] = []
+
+        def ready(trial: Trial, running: list[Trial]) -> bool:
+            """Whether all is known that decides about a candidate, and there is memory for it beside the others."""
+            model = named[trial.row.name]
+            if not running or trial.row.status != "waiting":
+                return True
+            if self.clock.limit == math.inf:  # otherwise what is known by now has to do
+                first = trial.row.estimate > self.clock.most and not any(other.model for other in done)
+                if first or self._screened(model, trial.row):
+                    return False
+            return sum(self._memory(named[each.row.name]) for each in (trial, *running)) <= self.clock.free
+
+        def begin(trial: Trial, running: list[Trial]) -> Task | None:
+            if trial.row.status != "waiting":
+                return None
+            task = None
+            with self._failures(trial):
+                task = self._decide(named[trial.row.name], cheaper, trial, done, first=not running)
+            return task
+
+        def end(trial: Trial, fit: Fit) -> None:
+            self._fitted(trial, fit)
+            if trial.model is not None:
+                done.append(trial)
+
+        done += [trial for trial in trials if trial.model]
+        self._perform("fit", [trials[place] for place in _by_kind_and_cost(trials)], ready, begin, end, done)
         return trials
+
+    def refit(self, trials: Sequence[Trial]) -> None:
+        """Fit candidates again on training and validation items."""
+
+        def ready(trial: Trial, running: list[Trial]) -> bool:
+            memory = sum(self._memory(each.model) for each in (trial, *running) if each.model)
+            return not running or memory <= self.clock.free
+
+        try:
+            self._perform("refit", trials, ready, lambda trial, running: self._again(trial), self._refitted, ())
+        finally:
+            self._engine.close()
+
+    def _perform(
+        self,
+        stage: Literal["fit", "refit"],
+        trials: Sequence[Trial],
+        ready: Callable[[Trial, list[Trial]], bool],
+        begin: Callable[[Trial, list[Trial]], Task | None],
+        end: Callable[[Trial, Fit], None],
+        done: Sequence[Trial],
+    ) -> None:
+        """Perform one stage, in order, as many candidates at once as the engine can.
+
+        Args:
+            stage: Which.
+            trials: The candidates.
+            ready: Whether one can be begun beside others.
+            begin: Its task, or None if there is nothing to do.
+            end: Told what came of a task.
+            done: Those whose second fits have to be possible within the time limit.
+        """
+        self._waiting, todo, running = list(trials), list(trials), dict[str, Trial]()
+        total, count, ended = len(trials), 0, "done" if stage == "fit" else "refitted"
+
+        def finish(trial: Trial) -> None:
+            nonlocal count
+            self._waiting.remove(trial)
+            self.tell(ended, trial, count, total)
+            count += 1
+
+        try:
+            while todo or running:
+                while todo and len(running) < self._engine.slots and ready(todo[0], list(running.values())):
+                    trial = todo.pop(0)
+                    if trial.row.status == "waiting" or stage == "refit":
+                        self.tell(stage, trial, count, total)
+                    task = begin(trial, list(running.values()))
+                    if task is None:
+                        finish(trial)
+                    else:
+                        self._engine.start(task)
+                        running[trial.row.name] = trial
+                left = self.clock.left() - self._refits(done) if stage == "refit" or done else math.inf
+                for each in self._engine.wait(min(max(0.0, left), 3600.0)) if running else ():
+                    trial = running.pop(each.task.model.name)
+                    end(trial, each.outcome or Fit(error=each.error))
+                    finish(trial)
+                if running and self.clock.left() - self._refits(done) <= 0 and (stage == "refit" or done):
+                    self._engine.close()
+                    for trial in running.values():
+                        end(trial, Fit(reason="time limit"))
+                        finish(trial)
+                    running.clear()
+        except BaseException:
+            self._engine.close()
+            raise
 
     def tell(self, stage: Any, trial: Trial, number: int, total: int) -> None:
         """Report on a candidate, with the seconds that are expected for it and all others."""
         clock, fits = self.clock, 1 + self.folds
         seconds = sum(clock.expected(each.row.kind, fits * each.row.estimate) for each in self._waiting if each.todo)
+        seconds /= self._engine.slots
         self._tell(Progress(stage, trial.row, number, total, clock.elapsed(), min(seconds, max(0.0, clock.left()))))
 
     def _begin(self, model: Model, cheaper: Model | None) -> Trial:
@@ -143,7 +344,7 @@ class Fitting:
         known = self.saved and self.saved.read("fit", *([model, cheaper] if cheaper else [model]))
         if known:
             self.clock.note(known.row.kind, (1 + self.folds) * known.row.estimate, known.row.seconds)
-            self.clock.add(known.row.seconds)
+            self.clock.add(known.row.seconds / self._engine.slots)
             return known
         machine = {"task": model.machine_task(self.labelled), **model.search} if isinstance(model, Kernel) else {}
         trial = Trial(Candidate(model.name, model.kind, machine=machine))
@@ -154,152 +355,113 @@ class Fitting:
                 trial.todo = False  # unless it is the first
         return trial
 
-    def _attempt(self, model: Model, cheaper: dict[str, Model], trial: Trial, before: list[Trial]) -> None:
-        start = time.monotonic()
-        with self._failures(trial):
-            first = not any(other.model for other in before)
-            reason = self._too_much(model, trial.row, before, first=first)
-            if reason and model.name in cheaper:
-                model = cheaper[model.name]
-                row = replace(trial.row, estimate=model.estimate(self.view, len(self.labelled.train)))
-                if not self._too_much(model, row, before, first=first):
-                    reason, trial.row = "", row
-            reason = reason or self._hopeless(model, trial.row, before)
-            if reason:
-                trial.row = replace(trial.row, status="skipped", reason=reason, seconds=time.monotonic() - start)
-            else:
-                self._fit(model, trial, start)
-        if self.saved and trial.model is not None:
-            self.saved.write("fit", trial)
+    def _decide(
+        self, model: Model, cheaper: dict[str, Model], trial: Trial, done: Sequence[Trial], *, first: bool
+    ) -> Task | None:
+        """The task of a candidate, as it is or in a cheaper form; None where it is skipped."""
+        first = first and not done
+        reason = self._too_much(model, trial.row, done, first=first)
+        if reason and model.name in cheaper:
+            model = cheaper[model.name]
+            row = replace(trial.row, estimate=model.estimate(self.view, len(self.labelled.train)))
+            if not self._too_much(model, row, done, first=first):
+                reason, trial.row = "", row
+        if reason:
+            trial.row = replace(trial.row, status="skipped", reason=reason)
+            return None
+        scored = [other for other in done if other.row.loss is not None]
+        rival = None
+        if scored and self._screened(model, trial.row):
+            rival = min(scored, key=lambda other: other.row.loss or 0.0).model
+        return Task("fit", model, max(0.0, self.clock.left()), rival)
 
     @contextmanager
     def _failures(self, trial: Trial) -> Iterator[None]:
         """The failure of one candidate is reported, and must not take the others with it."""
-        start = time.monotonic()
         try:
             yield
         except Exception as error:
-            trial.row = replace(trial.row, status="failed", reason=repr(error), seconds=time.monotonic() - start)
-            problem = f"member {trial.row.name!r} failed and is left out: {error!r}"
-            warnings.warn(problem, RuntimeWarning, stacklevel=3)
+            self._fitted(trial, Fit(error=repr(error)))
 
-    def _too_much(self, model: Model, row: Candidate, before: list[Trial], *, first: bool) -> str:
+    def _fitted(self, trial: Trial, fit: Fit) -> None:
+        """Take over what came of a fit."""
+        if fit.error:
+            trial.row = replace(trial.row, status="failed", reason=fit.error, seconds=fit.seconds)
+            problem = f"member {trial.row.name!r} failed and is left out: {fit.error}"
+            warnings.warn(problem, RuntimeWarning, stacklevel=3)
+        elif fit.model is None:
+            trial.row = replace(trial.row, status="skipped", reason=fit.reason, seconds=fit.seconds)
+        else:
+            trial.outputs, trial.judged, trial.chosen, trial.model = fit.outputs, fit.judged, fit.chosen, fit.model
+            self.clock.note(trial.row.kind, (1 + self.folds) * trial.row.estimate, fit.seconds)
+            y, measure = self.labelled.y[self.judged_items], self.measure
+            loss, score = item_losses(self.labelled.task, trial.judged, y), measure.value(trial.judged, y)
+            trial.row = trial.row.scored(loss, measure.metric.name, score, fit.seconds)
+            if self.saved:
+                self.saved.write("fit", trial)
+
+    def _memory(self, model: Model) -> float:
+        """Bytes that a fit takes, where they count."""
+        return model.memory(self.view, len(self.labelled.train)) if self.view.num_items >= LARGE else 0.0
+
+    def _too_much(self, model: Model, row: Candidate, done: Sequence[Trial], *, first: bool) -> str:
         """Why a candidate is skipped, if it is; the first one is never skipped for lack of time."""
         clock, fits = self.clock, 2 + self.folds
         if not first and row.estimate > clock.most:
             return f"one fit would take about {row.estimate:.0f} s, the effort's limit is {clock.most:.0f} s"
-        need = model.memory(self.view, len(self.labelled.train)) if self.view.num_items >= LARGE else 0.0
+        need = self._memory(model)
         if need > clock.free:
             return f"a fit would take about {need / 1e9:.1f} GB, {clock.free / 1e9:.1f} GB can be used"
         seconds = clock.expected(row.kind, fits * row.estimate)
-        if not first and (CUT if model.stops_early else 1.0) * seconds + self._refits(before) > clock.left():
+        if not first and (CUT if model.stops_early else 1.0) * seconds + self._refits(done) > clock.left():
             return f"about {seconds:.0f} s would exceed the time limit"
         return ""
 
-    def _refits(self, before: list[Trial]) -> float:
+    def _refits(self, done: Sequence[Trial]) -> float:
         """Seconds that second fits of the candidates so far would take, of those that have a weight by now."""
-        done = [trial for trial in before if trial.model]
         if not done or self.clock.limit == math.inf:
             return 0.0
         some = np.linspace(0, len(self.judged_items), min(len(self.judged_items), JUDGES), endpoint=False, dtype=int)
         y = self.labelled.y[self.judged_items[some]]
         weights = greedy_weights(np.stack([trial.judged[some] for trial in done]), y, self.labelled.task)
-        return sum(t.row.seconds for t, weight in zip(done, weights, strict=True) if weight) / (1 + self.folds)
+        seconds = sum(t.row.seconds for t, weight in zip(done, weights, strict=True) if weight) / (1 + self.folds)
+        return seconds / self._engine.slots
 
-    def _hopeless(self, model: Model, row: Candidate, before: list[Trial]) -> str:
-        """Why an expensive candidate is not fitted: on a part of the training items it adds nothing to the best one."""
-        view, labelled, done = self.view, self.labelled, [trial for trial in before if trial.row.loss is not None]
-        total, fits = len(labelled.train), row.estimate / max(1e-9, model.estimate(view, SCREEN_ITEMS))
-        if (
-            self.folds
-            or not done
-            or row.estimate < self.clock.screened
-            or total < 2 * SCREEN_ITEMS
-            or fits < SCREEN_GAIN
-        ):
-            return ""
-        best = min(done, key=lambda trial: trial.row.loss or 0.0)
-        assert best.model is not None
-        pair = np.stack([self._screen(best.model), self._screen(model)])
-        weight = greedy_weights(pair, labelled.y[labelled.val], labelled.task)[1]
-        if weight >= SCREEN_WEIGHT:
-            return ""
-        return f"on {SCREEN_ITEMS:,} of {total:,} training items it adds nothing to {best.row.name}"
+    def _screened(self, model: Model, row: Candidate) -> bool:
+        """Whether a candidate is first fitted on a part of the training items."""
+        if self.folds or row.estimate < self.clock.screened or len(self.labelled.train) < 2 * SCREEN_ITEMS:
+            return False
+        return row.estimate / max(1e-9, model.estimate(self.view, SCREEN_ITEMS)) >= SCREEN_GAIN
 
-    def _screen(self, model: Model) -> Float:
-        """Outputs for validation items by a copy that was fitted on a part of the training items."""
-        if model.name not in self._screens:
-            labelled = self.labelled
-            some = np.random.default_rng(labelled.seed).choice(labelled.train, SCREEN_ITEMS, replace=False)
-            copied = model.fit_on(self.view, replace(labelled, train=np.sort(some), deadline=self._deadline(1)))
-            self._screens[model.name] = _outputs(copied, self.view)[labelled.val]
-        return self._screens[model.name]
-
-    def _deadline(self, fits: int) -> float:
-        """Until when the next of so many fits has to end."""
-        return time.monotonic() + max(0.0, self.clock.left()) / fits
-
-    def _fit(self, model: Model, trial: Trial, start: float) -> None:
-        fitted = model.fit_on(self.view, replace(self.labelled, deadline=self._deadline(2 + self.folds)))
-        trial.outputs, trial.chosen = _outputs(fitted, self.view), fitted.chosen
-        trial.judged = self._out_of_fold(model, trial) if self.folds else trial.outputs[self.judged_items]
-        seconds = time.monotonic() - start
-        self.clock.note(trial.row.kind, (1 + self.folds) * trial.row.estimate, seconds)
-        y, measure = self.labelled.y[self.judged_items], self.measure
-        loss, score = item_losses(self.labelled.task, trial.judged, y), measure.value(trial.judged, y)
-        trial.row, trial.model = trial.row.scored(loss, measure.metric.name, score, seconds), fitted
-
-    def _out_of_fold(self, model: Model, trial: Trial) -> Float:
-        """Outputs for all labelled items, each by a copy that was fitted without its fold; choices are pooled."""
-        labelled, every = self.labelled, self.labelled.joined().train
-        order = np.random.default_rng(labelled.seed).permutation(every)
-        if labelled.task == "classify":
-            order = order[np.argsort(labelled.y[order], kind="stable")]  # dealt out class by class
-        result, chosen = np.zeros((len(every), labelled.outputs)), []
-        for number in range(self.folds):
-            fold, deadline = np.sort(order[number :: self.folds]), self._deadline(1 + self.folds - number)
-            part = replace(labelled, train=np.setdiff1d(every, fold), val=fold, deadline=deadline)
-            copied = model.fit_on(self.view, part)
-            result[np.searchsorted(every, fold)] = _outputs(copied, self.view)[fold]
-            chosen.append(copied.chosen)
-        if chosen[0] is not None:
-            trial.chosen = model.pool_choices(chosen)
-        return result
-
-    def refit(self, trials: Sequence[Trial]) -> None:
-        """Fit candidates again on training and validation items."""
-        self._waiting = list(trials)
-        for number, trial in enumerate(trials):
-            self.tell("refit", trial, number, len(trials))
-            self._refit(trial)
-            self._waiting.remove(trial)
-            self.tell("refitted", trial, number, len(trials))
-
-    def _refit(self, trial: Trial) -> None:
+    def _again(self, trial: Trial) -> Task | None:
+        """The task of a second fit; None where it was done before an interruption, or would take too long."""
         assert trial.model is not None
         known = self.saved and self.saved.read("refit", trial.model)
         if known:
             trial.row = replace(trial.row, refit_seconds=known.row.refit_seconds)
             trial.outputs, trial.model = known.outputs, known.model
-            self.clock.add(trial.row.refit_seconds)
-            return
-        start, before = time.monotonic(), copy.copy(trial.model)
+            self.clock.add(trial.row.refit_seconds / self._engine.slots)
+            return None
+        before = copy.copy(trial.model)
         before.chosen = trial.chosen
         growth = before.estimate(self.view, len(self.labelled.joined().train)) / max(1e-9, trial.row.estimate)
-        try:
-            if trial.row.seconds / (1 + self.folds) * max(1.0, growth) > self.clock.left():
-                raise OutOfTimeError("the time limit is near")
-            refitted = before.refit_on(self.view, replace(self.labelled, deadline=self._deadline(1)))
-            trial.outputs, trial.model = _outputs(refitted, self.view), refitted
-            trial.row = replace(trial.row, refit_seconds=time.monotonic() - start)
-        except OutOfTimeError:
-            trial.row = replace(trial.row, reason="not refitted: time limit")
-        except Exception as error:
-            trial.row = replace(trial.row, reason=f"not refitted: {error!r}")
-            warnings.warn(f"member {trial.row.name!r} could not be refitted: {error!r}", RuntimeWarning, stacklevel=3)
-        else:
-            if self.saved:
-                self.saved.write("refit", trial)
+        if trial.row.seconds / (1 + self.folds) * max(1.0, growth) > self.clock.left():
+            self._refitted(trial, Fit(reason="time limit"))
+            return None
+        return Task("refit", before, max(0.0, self.clock.left()))
+
+    def _refitted(self, trial: Trial, fit: Fit) -> None:
+        """Take over what came of a second fit."""
+        if fit.model is None:
+            trial.row = replace(trial.row, reason=f"not refitted: {fit.reason or fit.error}")
+            if fit.error:
+                problem = f"member {trial.row.name!r} could not be refitted: {fit.error}"
+                warnings.warn(problem, RuntimeWarning, stacklevel=3)
+            return
+        trial.outputs, trial.model = fit.outputs, fit.model
+        trial.row = replace(trial.row, refit_seconds=fit.seconds)
+        if self.saved:
+            self.saved.write("refit", trial)
 
 
 def _by_kind_and_cost(trials: Sequence[Trial]) -> list[int]:

@@ -18,7 +18,7 @@ import torch
 from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
+from sklearn.utils._param_validation import Interval, InvalidParameterError, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch_geometric.data import Data
@@ -28,13 +28,11 @@ from demonet.checks import check_split, labelled
 from demonet.closedform import DegreeEffect
 from demonet.data.columns import Columns
 from demonet.data.splits import Split
-from demonet.ensemble import Progress as Candidate
+from demonet.ensemble import Progress
 from demonet.errors import DemonetError, Hint
-from demonet.estimators.closed_form import check_parameters
-from demonet.estimators.core import Fitted, Items, plain, two_nodes
-from demonet.estimators.model_file import load_model, save_model
-from demonet.estimators.network import NetworkModel
-from demonet.estimators.targets import Array, Targets
+from demonet.estimators.core import Fitted, Items, check_parameters, plain, two_nodes
+from demonet.estimators.models import NetworkModel
+from demonet.estimators.targets import Array
 from demonet.features import FeatureMap
 from demonet.nn.weights import SCHEMES
 from demonet.train.loop import Epoch, History
@@ -47,11 +45,23 @@ _NOT_SAVED = ("graph", "attributes")
 _COUNT = [Interval(Integral, 1, None, closed="left"), None]
 
 
-class _FittedAttributes:
-    """What a fit adds to an estimator."""
+class _Declared:
+    """What others add to an estimator: the subclasses for tasks (``targets.py``) and for items, and a fit."""
+
+    _encode: Callable[[Any, int], tuple[Tensor, Array | None]]
+    _objective: Callable[[Tensor, Array | None], Objective]
+    _own_objective: Callable[[Items], Objective]
+    _own_targets: Callable[[Tensor, Any], Array]
+    _class_weights: Callable[[Tensor, Array | None, Split], Tensor | None]
+    _decide: Callable[[Array, Fitted], Array]
+    _score: Callable[..., float]
+
+    _listed: Callable[[Any], Any]
+    _learn: Callable[[Any], Any]
+    _fit: Callable[..., Any]
 
     fitted_: Fitted
-    model_: Any  # a network, or a ClosedForm
+    model_: Any  # a network, or a wrapper of the machine or the ensemble
     objective_: Objective
     features_: FeatureMap
     preset_: Preset
@@ -67,7 +77,7 @@ class _FittedAttributes:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DEMONetEstimator(_FittedAttributes, BaseEstimator):
+class DEMONetEstimator(_Declared, BaseEstimator):
     """Parameters and fitted state of all estimators."""
 
     _items: ClassVar[str]  # "nodes" or "graphs"
@@ -75,6 +85,7 @@ class DEMONetEstimator(_FittedAttributes, BaseEstimator):
     model: str = "auto"
     effort: str = "standard"
     time_limit: float | None = None
+    n_jobs: int | None = None
     preset: str = "strong"
     scheme: str | None = None
     features: str | None = None
@@ -92,6 +103,7 @@ class DEMONetEstimator(_FittedAttributes, BaseEstimator):
         "model": [StrOptions(set(get_args(options.Model)))],
         "effort": [StrOptions(set(get_args(options.Effort)))],
         "time_limit": [Interval(Real, 0, None, closed="neither"), None],
+        "n_jobs": [Options(Integral, {-1}), *_COUNT],
         "preset": [StrOptions(set(get_args(options.Preset)))],
         "scheme": [str, None],
         "features": [str, None],
@@ -102,7 +114,7 @@ class DEMONetEstimator(_FittedAttributes, BaseEstimator):
         "batch_size": _COUNT,
         "neighbours": _COUNT,
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "metric": [StrOptions(set(METRICS)), None],
+        "metric": [str, None],
         "positive": [str, Real, np.bool_, None],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "loss": [StrOptions({"mse", "mae"})],
@@ -120,50 +132,6 @@ class DEMONetEstimator(_FittedAttributes, BaseEstimator):
     def transform(self, X: Any) -> Array:
         """Embed."""
 
-    # What the mixins of classifiers and regressors define, see `targets`.
-
-    @abstractmethod
-    def _encode(self, y: Any, num_items: int) -> tuple[Tensor, Array | None]:
-        """Encode ``y`` as the user gives it: codes or a table, and the classes."""
-
-    @abstractmethod
-    def _objective(self, y: Tensor, classes: Array | None) -> Objective:
-        """What to train for, with encoded targets."""
-
-    @abstractmethod
-    def _own_objective(self, items: Items) -> Objective:
-        """The objective for the ``y`` of a Data, or of several."""
-
-    @abstractmethod
-    def _own_targets(self, y: Tensor, names: Any) -> Array:
-        """The ``y`` of a Data as a user would give it."""
-
-    @abstractmethod
-    def _class_weights(self, targets: Targets, split: Split) -> Tensor | None:
-        """``[classes]`` or None."""
-
-    @abstractmethod
-    def _decide(self, outputs: Array, fitted: Fitted) -> Array:
-        """Predictions from probabilities or values."""
-
-    @abstractmethod
-    def _score(self, y: Any, predicted: Array, sample_weight: Any = None) -> float:
-        """Accuracy or R²."""
-
-    # What the estimators of nodes and of graphs define.
-
-    @abstractmethod
-    def _listed(self, X: Any) -> Any:
-        """A Data, or graphs as a list."""
-
-    @abstractmethod
-    def _learn(self, given: Any) -> Any:
-        """Checked items without targets, with columns of attributes as they are learned from these."""
-
-    @abstractmethod
-    def _fit(self, items: Any, rows: Array, y: Any, split: Split | None = None, **callbacks: Any) -> Self:
-        """Encode the targets of some of the checked items, and fit."""
-
     def fit_split(
         self,
         data: Data | Sequence[Data],
@@ -171,7 +139,7 @@ class DEMONetEstimator(_FittedAttributes, BaseEstimator):
         *,
         on_epoch: Callable[[Epoch], None] | None = None,
         checkpoint: str | Path | None = None,
-        on_candidate: Callable[[Candidate], None] | None = None,
+        on_candidate: Callable[[Progress], None] | None = None,
     ) -> Self:
         """Train on a given split: nothing more is held out, and the test part is not used.
 
@@ -230,11 +198,12 @@ class DEMONetEstimator(_FittedAttributes, BaseEstimator):
             self._validate_params()
         except InvalidParameterError as error:
             raise DemonetError(str(error)) from None
-        if self.scheme is not None and self.scheme not in SCHEMES:  # users may register more
-            known = ", ".join(map(repr, SCHEMES))
-            raise DemonetError(
-                f"The 'scheme' parameter of {type(self).__name__} must be one of {known}. Got {self.scheme!r}."
-            )
+        for name, registry in (("scheme", SCHEMES), ("metric", METRICS)):  # to which users may add
+            if (value := getattr(self, name)) is not None and value not in registry:
+                known = ", ".join(map(repr, registry))
+                raise DemonetError(
+                    f"The {name!r} parameter of {type(self).__name__} must be one of {known}. Got {value!r}."
+                )
         check_parameters(self.model, self.get_params(deep=False), {each.name: each.default for each in fields(self)})
 
     def _seed(self) -> int:
@@ -302,7 +271,7 @@ class DEMONetEstimator(_FittedAttributes, BaseEstimator):
     def save(self, path: str | Path) -> None:
         """Write the fitted model, without the graph, to one tensor file."""
         check_is_fitted(self, "model_")
-        save_model(path, self.fitted_)
+        self.fitted_.save(path)
 
     def to_onnx(self, path: str | Path, *, weighted: bool = False) -> None:
         """Write the fitted network as ONNX, for use without torch; its input are the features of a graph.
@@ -327,7 +296,7 @@ class DEMONetEstimator(_FittedAttributes, BaseEstimator):
         Args:
             path: The file; in the folder of a run it is ``model.safetensors``.
         """
-        fitted = load_model(path, cls.__name__, cls._items)
+        fitted = Fitted.load(path, cls.__name__, cls._items)
         try:
             given = dict(fitted.parameters)
             if set(given) != set(cls._get_param_names()) - set(_NOT_SAVED):

@@ -7,9 +7,11 @@ once.
 from __future__ import annotations
 
 import copy
+import os
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -23,23 +25,17 @@ from torch_geometric.data import Data
 from demonet.checks import check_split, labelled
 from demonet.data.columns import Columns
 from demonet.data.splits import Split, fractions
-from demonet.ensemble import Progress as Candidate
+from demonet.ensemble import Progress
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
-from demonet.estimators.closed_form import (
-    AUTO_ONLY,
-    MODELS,
-    ClosedForm,
-    EnsembleModel,
-    Problem,
-    check_targets,
-    everything,
-)
-from demonet.estimators.network import NetworkModel
-from demonet.estimators.targets import Array, Targets
+from demonet.estimators.models import MODELS, EnsembleModel, KernelModel, LabelledItems, Model, NetworkModel
+from demonet.estimators.targets import Array, class_state, classes_from_state
 from demonet.features.attributes import fitting_features
+from demonet.progress import CandidateBar, EpochBar
+from demonet.tensorfile import by_prefix, read_tensors, write_tensors
 from demonet.train.finite import check_outputs
 from demonet.train.loop import Epoch
-from demonet.train.objective import Objective
+from demonet.train.metrics import METRICS
+from demonet.train.objective import Classify, Objective, objective_from_state
 from demonet.train.presets import Preset, preset
 from demonet.train.problem import labels
 from demonet.train.recipes import Trained, family_of, train_graphs, train_nodes
@@ -48,6 +44,11 @@ if TYPE_CHECKING:
     from demonet.estimators.base import DEMONetEstimator
 
 Items: TypeAlias = Data | Sequence[Data]
+FORMAT = "demonet-model-3"
+NETWORK_ONLY: tuple[str, ...] = ("preset", "scheme", "features", "hidden", "lr", "epochs", "patience", "class_weight")
+NETWORK_ONLY += ("loss", "batch_size", "neighbours")
+AUTO_ONLY = ("effort", "time_limit", "n_jobs")
+_PARTS = ("train", "val", "test")
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +69,7 @@ class Fitted:
 
     estimator: str
     parameters: dict[str, Any]
-    model: NetworkModel | ClosedForm
+    model: Model
     objective: Objective
     classes: Array | None
     num_attributes: int
@@ -88,8 +89,7 @@ class Fitted:
 
     def outputs_and_embedding(self, items: Items) -> tuple[Array, Array]:
         """:meth:`outputs` and :meth:`embed` of the items that were fitted; an ensemble has them from the fit."""
-        known = self.model.of_fitted_items(items) if isinstance(self.model, EnsembleModel) else None
-        outputs, embedding = known or self.model.outputs_and_embedding(items)
+        outputs, embedding = self.model.outputs_and_embedding(items)
         return self._finite(outputs, items), self._finite(embedding, items)
 
     def _finite(self, outputs: Array, items: Items, rows: Array | None = None) -> Array:
@@ -133,6 +133,77 @@ class Fitted:
             for graph in graphs:
                 graph.pop("edge_weight", None)
 
+    def save(self, path: str | Path) -> None:
+        """Write the model to one tensor file, atomically and without pickle. The graph is not in it: users have it."""
+        state, arrays = self.model.state()
+        tensors = {f"model.{name}": value for name, value in arrays.items()}
+        tensors |= {f"split.{part}": getattr(self.split, part) for part in _PARTS}
+        facts = {
+            "estimator": self.estimator,
+            "parameters": self.parameters,
+            "kind": self.model.name,
+            "model": state,
+            "objective": self.objective.state(),
+            "classes": class_state(self.classes),
+            "num_attributes": self.num_attributes,
+            "columns": None if self.columns is None else self.columns.state(),
+            "weighted": self.weighted,
+            "split": {"name": self.split.name, "seed": self.split.seed},
+        }
+        write_tensors(path, FORMAT, tensors, facts)
+
+    @classmethod
+    def load(cls, path: str | Path, estimator: str, items: str) -> Fitted:
+        """Read a model; a file that is damaged, incomplete, of another format or class is refused.
+
+        Args:
+            path: The file.
+            estimator: The name of the class of its estimator.
+            items: ``"nodes"`` or ``"graphs"``: it is tried on two nodes, so that a missing part is found at once.
+        """
+        tensors, facts, _ = read_tensors(path, FORMAT)
+        try:
+            if facts["estimator"] != estimator:
+                problem = f"a {facts['estimator']}, not a {estimator}"
+                raise DemonetError(problem, file=path, hint="load it with its class")
+            fitted = cls._assemble(facts, by_prefix(tensors, "model", "split"))
+            if not fitted.model.needs_fitted_graph:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", DemonetWarning)  # that this is another graph
+                    fitted.model.outputs(two_nodes(items, fitted.num_attributes))
+        except DemonetError as error:
+            if error.file is not None:
+                raise
+            raise DemonetError(f"does not hold a model: {error}", file=path) from None
+        except (RuntimeError, KeyError, ValueError, TypeError, AttributeError, IndexError, OverflowError) as error:
+            raise DemonetError(f"does not hold a model: {error!r}", file=path) from error
+        return fitted
+
+    @classmethod
+    def _assemble(cls, facts: dict[str, Any], parts: dict[str, dict[str, Tensor]]) -> Fitted:
+        classes, objective = classes_from_state(facts["classes"]), objective_from_state(facts["objective"])
+        if (classes is None) != (objective.task == "regress"):
+            raise DemonetError(f"classes do not match the task {objective.task!r}")
+        if len(factors := getattr(objective, "factors", ())) not in (0, 0 if classes is None else len(classes)):
+            raise DemonetError(f"{len(factors)} factors of classes")
+        columns = None if facts["columns"] is None else Columns.from_state(facts["columns"])
+        if columns is not None and len(columns.names) != int(facts["num_attributes"]):
+            raise DemonetError(f"{len(columns.names)} columns for {facts['num_attributes']} attributes")
+        weighted, split = facts["weighted"], facts["split"]
+        if weighted is not None and not isinstance(weighted, bool):
+            raise DemonetError(f"weighted is {weighted!r}")
+        return cls(
+            estimator=facts["estimator"],
+            parameters=facts["parameters"],
+            model=MODELS[facts["kind"]].from_state(facts["model"], parts["model"], objective),
+            objective=objective,
+            classes=classes,
+            num_attributes=int(facts["num_attributes"]),
+            split=Split(split["name"], split["seed"], **{part: parts["split"][part] for part in _PARTS}),
+            columns=columns,
+            weighted=weighted,
+        )
+
 
 def fit_checked(
     estimator: DEMONetEstimator,
@@ -142,7 +213,7 @@ def fit_checked(
     *,
     on_epoch: Callable[[Epoch], None] | None = None,
     checkpoint: str | Path | None = None,
-    on_candidate: Callable[[Candidate], None] | None = None,
+    on_candidate: Callable[[Progress], None] | None = None,
     recipe: Callable[..., Trained] | None = None,
 ) -> Fitted:
     """Fit what an estimator's parameters ask for; neither the items nor the estimator are changed.
@@ -165,27 +236,56 @@ def fit_checked(
     if split is not None:
         check_split(split, y)
     names = None if task.task == "regress" else np.asarray(classes)
-    targets = Targets(y, estimator._objective(y, names), names)
-    kind, seed = estimator.model, estimator._seed()
-    check_targets(kind, targets)
-    if split is None:
-        share = estimator.validation_fraction
-        split = everything(y, seed) if kind == "kernel" else hold_out(y, share, seed)
-    if kind == "network":
-        model: NetworkModel | ClosedForm = _fit_network(
-            estimator, items, targets, split, seed, on_epoch, checkpoint, recipe
-        )
-    elif on_epoch is not None:
+    objective = estimator._objective(y, names)
+    kind, seed, device = estimator.model, estimator._seed(), estimator._device()
+    if kind == "kernel" and objective.task == "multilabel":
+        raise DemonetError(f"y is a table of labels, model={kind!r} predicts one class", hint='use model="auto"')
+    if on_epoch is not None and kind != "network":
         raise DemonetError(f"on_epoch with model={kind!r}", hint="only networks have epochs")
-    elif checkpoint is not None and kind == "kernel":
+    if checkpoint is not None and kind == "kernel":
         raise DemonetError("checkpoint with model='kernel'", hint="it is fitted in one step")
+    if split is None and kind == "kernel":
+        none = torch.empty(0, dtype=torch.int64)
+        split = Split("all labelled", seed, labelled(y).nonzero().view(-1), none, none)
+    elif split is None:
+        split = hold_out(y, estimator.validation_fraction, seed)
+    title, shown = type(estimator).__name__, estimator.verbose
+    problem = LabelledItems(items, y, split, objective.task, seed, str(device))
+    if kind == "kernel":
+        if shown:
+            count = split.train.numel() + split.val.numel()
+            print(f"{title}: a kernel machine on {count:,} labelled items", file=sys.stderr)
+        model: Model = KernelModel.fit(problem)
+    elif kind == "auto":
+        bar = CandidateBar(title) if on_candidate is None and shown else nullcontext(on_candidate)
+        options = {name: plain(getattr(estimator, name)) for name in AUTO_ONLY}
+        own = None if objective.metric == type(objective).default_metric else objective.metric  # none: by its loss
+        jobs = options.pop("n_jobs")
+        options["jobs"] = os.cpu_count() if jobs == -1 else jobs
+        options |= {"metric": estimator.metric or own, "positive": getattr(objective, "positive", None)}
+        with bar as callback:
+            model = EnsembleModel.fit(problem, checkpoint=checkpoint, on_progress=callback, **options)
     else:
-        model = _fit_closed_form(kind, estimator, items, targets, split, seed, checkpoint, on_candidate)
+        settled = settle(estimator, items, seed)
+        if isinstance(items, Data):
+            batches = {name: getattr(estimator, name) for name in ("batch_size", "neighbours")}
+            train, moved = recipe or partial(train_nodes, **batches), copy.copy(items).to(device)
+        else:
+            train, moved = train_graphs, [copy.copy(graph).to(device) for graph in items]
+        epochs = EpochBar(title, settled.train.epochs) if on_epoch is None and shown else nullcontext(on_epoch)
+        weights = estimator._class_weights(y, names, split)
+        with epochs as callback:
+            more = {"seed": seed, "class_weight": weights, "on_epoch": callback, "checkpoint": checkpoint}
+            model = NetworkModel.of(train(moved, split, settled, objective=objective, **more))
+    if isinstance(model, NetworkModel):
+        objective = model.objective
+    if isinstance(objective, Classify) and METRICS[objective.metric].needs_decision:
+        objective = replace(objective, factors=_factors(estimator, model, objective, items, y, split))
     return Fitted(
-        estimator=type(estimator).__name__,
+        estimator=title,
         parameters=estimator._plain_parameters(),
         model=model,
-        objective=model.objective if isinstance(model, NetworkModel) else targets.objective,
+        objective=objective,
         classes=names,
         num_attributes=num_attributes(graphs[0]),
         split=split,
@@ -194,74 +294,38 @@ def fit_checked(
     )
 
 
-def _fit_network(
+def _factors(
     estimator: DEMONetEstimator,
+    model: Model,
+    objective: Classify,
     items: Items,
-    targets: Targets,
+    y: Tensor,
     split: Split,
-    seed: int,
-    on_epoch: Callable[[Epoch], None] | None,
-    checkpoint: str | Path | None,
-    recipe: Callable[..., Trained] | None,
-) -> NetworkModel:
-    settled, device = settle(estimator, items, seed), estimator._device()
-    if isinstance(items, Data):
-        options = {name: getattr(estimator, name) for name in ("batch_size", "neighbours")}
-        recipe, moved = recipe or partial(train_nodes, **options), copy.copy(items).to(device)
+) -> tuple[float, ...]:
+    """What validation items say about predictions for the metric; nothing for a kernel machine, which keeps none.
+
+    Class weights have moved the probabilities already, unless a metric was asked for beside them.
+    """
+    if isinstance(model, EnsembleModel):
+        outputs, judged = model.judged()
+    elif isinstance(model, NetworkModel) and (estimator.metric or getattr(estimator, "class_weight", None) is None):
+        judged = split.val.numpy()
+        outputs = model.outputs(items, judged)
     else:
-        recipe, moved = train_graphs, [copy.copy(graph).to(device) for graph in items]
-    shown: AbstractContextManager[Any] = nullcontext(on_epoch)
-    if on_epoch is None and estimator.verbose:
-        from demonet.progress import EpochBar
-
-        shown = EpochBar(type(estimator).__name__, settled.train.epochs)
-    with shown as callback:
-        trained = recipe(
-            moved,
-            split,
-            settled,
-            objective=targets.objective,
-            seed=seed,
-            class_weight=estimator._class_weights(targets, split),
-            on_epoch=callback,
-            checkpoint=checkpoint,
-        )
-    return NetworkModel.of(trained)
+        return ()
+    return METRICS[objective.metric].decision(outputs, y.numpy()[judged])
 
 
-def _fit_closed_form(
-    kind: str,
-    estimator: DEMONetEstimator,
-    items: Items,
-    targets: Targets,
-    split: Split,
-    seed: int,
-    checkpoint: str | Path | None,
-    on_candidate: Callable[[Candidate], None] | None,
-) -> ClosedForm:
-    shown: AbstractContextManager[Any] = nullcontext(on_candidate)
-    if on_candidate is None and estimator.verbose:
-        from demonet.progress import CandidateBar
-
-        shown = CandidateBar(type(estimator).__name__)
-        if kind == "kernel":
-            count = split.train.numel() + split.val.numel()
-            print(f"{type(estimator).__name__}: a kernel machine on {count:,} labelled items", file=sys.stderr)
-    with shown as callback:
-        problem = Problem(
-            items,
-            targets.y,
-            split,
-            task=targets.objective.task,
-            seed=seed,
-            device=str(estimator._device()),
-            metric=estimator.metric,
-            positive=getattr(targets.objective, "positive", None),
-            checkpoint=checkpoint,
-            on_candidate=callback,
-            **{name: plain(getattr(estimator, name)) for name in AUTO_ONLY},
-        )
-        return MODELS[kind].fit(problem)
+def check_parameters(model: str, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
+    """Refuse parameters of an estimator that its model does not read, if they are not those of the class."""
+    unread = (*(() if model == "auto" else AUTO_ONLY), *(() if model == "network" else NETWORK_ONLY))
+    unread += ("metric", "positive") if model == "kernel" else ()
+    for name in unread:
+        if name in given and given[name] is not defaults[name] and given[name] != defaults[name]:
+            raise DemonetError(
+                f"{name}={given[name]!r} with model={model!r}, which does not read it",
+                hint=f"leave {name} at {defaults[name]!r}, or use model={'auto' if name in AUTO_ONLY else 'network'!r}",
+            )
 
 
 def settle(estimator: DEMONetEstimator, items: Items, seed: int) -> Preset:

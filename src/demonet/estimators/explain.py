@@ -22,8 +22,7 @@ from torch_geometric.utils import k_hop_subgraph
 from demonet.data.ids import ids_of
 from demonet.degree.count import count_degree
 from demonet.errors import DemonetError
-from demonet.estimators.closed_form import KernelModel
-from demonet.estimators.network import NetworkModel
+from demonet.estimators.models import KernelModel, NetworkModel
 from demonet.estimators.reasons import Reason, explain_items
 from demonet.nn.conv import DEMOConv
 from demonet.nn.models import NodeDEMONet

@@ -98,7 +98,16 @@ class GraphEstimator(DEMONetEstimator):
         return [listed[row] for row in rows], y
 
     def _listed(self, X: Any) -> list[Any]:
-        return _listed(X)
+        """The graphs as a list; those of a GraphSet carry the names of its classes."""
+        if isinstance(X, str | Path):
+            X = read_graphs(X)
+        if isinstance(X, Data) or not hasattr(X, "__iter__"):
+            raise DemonetError(f"X is a {type(X).__name__}, not a list of graphs")
+        names = getattr(X, "class_names", None)
+        listed = [Data(**graph.to_dict() | {"class_names": names}) if names else graph for graph in X]
+        if not listed:
+            raise DemonetError("there are no graphs")
+        return listed
 
     def _learn(self, given: list[Any]) -> list[Data]:
         return self._read(given, self._learn_columns(given))
@@ -110,13 +119,13 @@ class GraphEstimator(DEMONetEstimator):
         return self._adopt(fit_checked(self, items, split, classes, **callbacks))
 
     def _outputs(self, X: Any) -> Array:
-        graphs = self._read_fitted(X)
-        return self.fitted_.outputs(graphs)
+        check_is_fitted(self, "model_")
+        return self.fitted_.outputs(self._read_fitted(X))
 
     def _read_fitted(self, X: Any) -> list[Data]:
         """Graphs for a fitted model."""
         check_is_fitted(self, "model_")
-        graphs = self._read(_listed(X), self.fitted_.columns)
+        graphs = self._read(self._listed(X), self.fitted_.columns)
         self.fitted_.match_weights(graphs)
         return graphs
 
@@ -166,46 +175,17 @@ class DEMONetGraphClassifier(Classification, GraphEstimator):
     Args:
         attributes: Names of node attributes of NetworkX graphs, or ``"all"`` of them, which are then treated as a table
             is; they are not read unless named. A PyG Data has its attributes in ``x``.
-        model: ``"auto"``: several models, weighted on held-out items and fitted again on all labelled ones.
-            ``"kernel"``: the closed form of DEMO-Net, the degree-specific kernel machine, in seconds; not for tables of
-            labels. ``"network"``: a DEMO-Net, trained. Only a network reads the parameters from ``preset``
-            to ``patience``, and ``class_weight``; with another model they are an error.
-        effort: Of ``"auto"``: ``"quick"``, ``"standard"`` or ``"best"``.
-        time_limit: Of ``"auto"``: seconds, refits included.
-        preset: ``"strong"``, ``"default"`` (which the tables of results have), ``"paper"`` or ``"authors"``: features,
-            model and training together.
-        scheme: ``"weight"``, ``"hash"``, ``"smooth"`` or another registered scheme; None for the preset's value,
-            also in the next five.
-        features: The node features, see :class:`~demonet.features.FeatureMap`.
-        hidden: Width of the hidden layers.
-        lr: Learning rate.
-        epochs: The maximum number of epochs.
-        patience: Stop after so many epochs without an improvement.
-        validation_fraction: Share of the labelled graphs that is held out for validation.
-        metric: The validation metric that chooses the weights of ``"auto"`` or the epoch of a network: ``"accuracy"``,
-            ``"balanced"``, ``"macro-f1"``, ``"auc"``, ``"average-precision"`` or ``"log-loss"``. By default
-            ``"auto"`` uses log-loss minus accuracy (of tables of labels the log-loss), a network of the preset
-            ``"strong"`` its loss, and other presets accuracy, or average precision for tables of labels.
-        positive: The positive one of two classes, for ``"average-precision"``; the rarer of the labelled ones if None,
-            of equals the last.
-        class_weight: None, ``"balanced"``, or a dict from class to weight: the weight of a graph of each class in the
-            loss and in the validation metric. Not for tables of labels.
-        random_state: Seed of all random numbers, an integer; None for another one in each fit.
-        device: ``"cpu"``, or ``"auto"`` for a GPU if there is one.
-        verbose: Show progress.
+        model, effort, time_limit, n_jobs: See :class:`~demonet.DEMONetClassifier`. Only a network reads the parameters
+            from ``preset`` to ``patience``, and ``class_weight``.
+        preset, scheme, features, hidden, lr, epochs, patience, validation_fraction, metric, positive, class_weight: See
+            :class:`~demonet.DEMONetClassifier`, with graphs in place of nodes.
+        random_state, device, verbose: See :class:`~demonet.DEMONetClassifier`.
 
     Attributes:
-        classes_: The sorted classes, or the indices of the labels: the columns of ``predict_proba``.
         n_features_in_: Number of attributes of a node in training, 0 if there were none.
         feature_names_in_, columns_: Their names, and what they became, if they are named in ``attributes``.
-        weighted_: Whether edges have weights other than 1. If not, those of other graphs are not used, with a warning;
-            if so, it is a warning that other graphs have none.
-        model_: The network; for the other models a wrapper with a ``machine`` or an ``ensemble``.
-        features_, preset_: The feature map and the configuration of a network.
-        candidates_: Of ``"auto"``: the table of candidates, each a dict with name, loss and score (in ``metric``)
-            on validation, weight, seconds, status and reason.
-        objective_: The objective; ``objective_.task`` is ``"classify"`` or ``"multilabel"``.
-        history_: The learning curves of a network.
+        classes_, weighted_, model_, features_, preset_, candidates_, objective_, history_: See
+            :class:`~demonet.DEMONetClassifier`.
         split_: Training and validation graphs, by their index among the labelled graphs.
 
     >>> import networkx as nx
@@ -236,15 +216,9 @@ class DEMONetGraphRegressor(Regression, GraphEstimator):
 
     Args:
         attributes: See :class:`DEMONetGraphClassifier`.
-        model, effort, time_limit: See :class:`DEMONetGraphClassifier`. Only a network reads the parameters from
-            ``preset`` to ``patience``, and ``loss``.
-        preset, scheme, features, hidden, lr, epochs, patience, validation_fraction: See
-            :class:`DEMONetGraphClassifier`.
-        metric: The validation metric that chooses the weights of ``"auto"`` or the epoch of a network: ``"rmse"``,
-            ``"mae"`` or ``"r2"``. By default ``"auto"`` uses the squared error of standardised targets, a network of
-            the preset ``"strong"`` its loss, and other presets the root mean squared error.
-        loss: ``"mse"`` or ``"mae"``: squared or absolute error.
-        random_state, device, verbose: See :class:`DEMONetGraphClassifier`.
+        metric, loss: See :class:`~demonet.DEMONetRegressor`.
+        model, effort, time_limit, n_jobs, preset, scheme, features, hidden, lr, epochs, patience, validation_fraction,
+            random_state, device, verbose: See :class:`DEMONetGraphClassifier`.
 
     >>> import networkx as nx
     >>> graphs = [nx.star_graph(n) for n in range(3, 13)]
@@ -253,22 +227,3 @@ class DEMONetGraphRegressor(Regression, GraphEstimator):
     """
 
     score = GraphEstimator.score
-
-
-def _listed(X: Any) -> list[Any]:
-    """The graphs as a list; those of a GraphSet carry the names of its classes."""
-    if isinstance(X, str | Path):
-        X = read_graphs(X)
-    if isinstance(X, Data) or not hasattr(X, "__iter__"):
-        raise DemonetError(f"X is a {type(X).__name__}, not a list of graphs")
-    names = getattr(X, "class_names", None)
-    listed = [_named(graph, names) if names else graph for graph in X]
-    if not listed:
-        raise DemonetError("there are no graphs")
-    return listed
-
-
-def _named(graph: Data, names: list[Any]) -> Data:
-    named = Data(**graph.to_dict())
-    named.class_names = names
-    return named

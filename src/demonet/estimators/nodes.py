@@ -232,6 +232,8 @@ class DEMONetClassifier(Classification, NodeEstimator):
             to ``neighbours``, and ``class_weight``; with another model they are an error.
         effort: Of ``"auto"``: ``"quick"``, ``"standard"`` or ``"best"``.
         time_limit: Of ``"auto"``: seconds, refits included.
+        n_jobs: Of ``"auto"``: processes that fit candidates at once, with one thread each; -1 for as many as there are
+            processors; None for this process alone. Without a time limit the model is the same for any number.
         preset: ``"strong"``, ``"default"`` (which the tables of results have), ``"paper"`` or ``"authors"``: features,
             model and training together.
         scheme: ``"weight"``, ``"hash"``, ``"smooth"`` or another registered scheme; None for the preset's value,
@@ -302,7 +304,7 @@ class DEMONetRegressor(Regression, NodeEstimator):
 
     Args:
         graph, attributes: See :class:`DEMONetClassifier`.
-        model, effort, time_limit: See :class:`DEMONetClassifier`. Only a network reads the parameters from
+        model, effort, time_limit, n_jobs: See :class:`DEMONetClassifier`. Only a network reads the parameters from
             ``preset`` to ``neighbours``, and ``loss``.
         preset, scheme, features, hidden, lr, epochs, patience, batch_size, neighbours, validation_fraction: See
             :class:`DEMONetClassifier`.

@@ -16,7 +16,7 @@ from torch.export import Dim
 
 from demonet.atomic import check_file, replacing
 from demonet.errors import DemonetError
-from demonet.estimators.network import NetworkModel
+from demonet.estimators.models import NetworkModel
 from demonet.estimators.targets import Array
 from demonet.nn.models import DegreeNetwork
 from demonet.train.objective import Objective

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 import torch
@@ -24,7 +24,7 @@ from demonet.data.ids import warn_of_codes, without_missing
 from demonet.data.splits import Split
 from demonet.data.values import is_missing
 from demonet.errors import DemonetError
-from demonet.train.metrics import METRICS, positive_class
+from demonet.train.metrics import METRICS, metric_of_classes, positive_class
 from demonet.train.objective import Classify, Multilabel, Objective, Regress
 
 if TYPE_CHECKING:
@@ -33,20 +33,6 @@ if TYPE_CHECKING:
 Array: TypeAlias = NDArray[Any]
 WEIGHTED = "balanced"
 """The metric of a classification with class weights, if none is chosen."""
-
-
-class Targets(NamedTuple):
-    """Encoded targets.
-
-    Attributes:
-        y: ``[n]`` int64 class numbers, -1 for unlabelled; or a float64 table, NaN for unknown.
-        objective: What to train for; not fitted yet.
-        classes: The class of each number, the name of each label, or None for a regression.
-    """
-
-    y: Tensor
-    objective: Objective
-    classes: Array | None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -74,9 +60,9 @@ class Classification(ClassifierMixin):
                 raise DemonetError(f"{self.positive!r} for a table of labels", argument="positive", hint="use None")
             return Multilabel(metric=self.metric or "")
         assert classes is not None
-        metric = self.metric or ("" if self.class_weight is None else WEIGHTED)
         counts = y[y >= 0].bincount(minlength=len(classes)).numpy()
-        positive = positive_class(metric or Classify.default_metric, classes.tolist(), counts, self.positive)
+        metric = self.metric or (metric_of_classes(counts) if self.class_weight is None else WEIGHTED)
+        positive = positive_class(metric, classes.tolist(), counts, self.positive)
         return Classify(metric=metric, positive=positive)
 
     def _own_objective(self, items: Data | Sequence[Data]) -> Objective:
@@ -91,20 +77,20 @@ class Classification(ClassifierMixin):
         values = y.cpu().numpy()
         return values if names is None or values.ndim == 2 else np.asarray(names)[values]
 
-    def _class_weights(self, targets: Targets, split: Split) -> Tensor | None:
+    def _class_weights(self, y: Tensor, classes: Array | None, split: Split) -> Tensor | None:
         """``[classes]`` weights from the classes of the training and validation items alone, or None."""
-        if self.class_weight is not None and targets.objective.task != "classify":
+        if self.class_weight is not None and y.dim() == 2:
             raise DemonetError(f"class_weight={self.class_weight!r} for a table of labels", hint="use None")
-        assert targets.classes is not None
-        used = targets.y[torch.cat([split.train, split.val])].numpy()
-        return weigh_classes(self.class_weight, targets.classes, used)
+        assert classes is not None
+        return weigh_classes(self.class_weight, classes, y[torch.cat([split.train, split.val])].numpy())
 
     def _decide(self, outputs: Array, fitted: Fitted) -> Array:
         """Predictions from probabilities."""
+        found = fitted.objective.decide(torch.from_numpy(outputs)).numpy()
         if fitted.objective.task == "multilabel":
-            return fitted.objective.decide(torch.from_numpy(outputs)).numpy()
+            return found
         assert fitted.classes is not None
-        return fitted.classes[outputs.argmax(1)]
+        return fitted.classes[found]
 
     def _score(self, y: Any, predicted: Array, sample_weight: Any = None) -> float:
         """Accuracy; of tables of labels, the share of rows in which every known label is right."""
@@ -144,7 +130,7 @@ class Regression(RegressorMixin):
     def _own_targets(self, y: Tensor, names: Any) -> Array:
         return y.cpu().numpy()
 
-    def _class_weights(self, targets: Targets, split: Split) -> Tensor | None:
+    def _class_weights(self, y: Tensor, classes: Array | None, split: Split) -> Tensor | None:
         return None
 
     def _decide(self, outputs: Array, fitted: Fitted) -> Array:

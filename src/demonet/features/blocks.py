@@ -215,20 +215,18 @@ class _ByKind(_Standardised):
     """
 
     def fit(self, graphs: Sequence[Data]) -> None:
-        _Attributes.fit(self, graphs)
-        rows = sparse.vstack([to_scipy(_attributes(data)) for data in graphs], format="csr")
+        super().fit(graphs)
         known = graphs[0].get("columns")
         if graphs[0].x.layout == torch.sparse_csr:
-            kinds: Sequence[str] = ["number"] * rows.shape[1]
+            kinds = np.full(self.num_features, "number")
         else:
-            kinds = column_kinds(rows.toarray()) if known is None else known.kinds
-        counts, numbers = (np.array([kind == wanted for kind in kinds], dtype=bool) for wanted in ("count", "number"))
-        scaler = StandardScaler(with_mean=False).fit(rows.astype(np.float64))
-        scale, mean = np.where(numbers, scaler.scale_, 1.0), np.where(numbers, scaler.mean_, 0.0)
+            rows = sparse.vstack([to_scipy(_attributes(data)) for data in graphs], format="csr")
+            kinds = np.array(column_kinds(rows.toarray()) if known is None else known.kinds)
+        counts, others = kinds == "count", torch.from_numpy(kinds != "number")
+        self.arrays["mean"][others], self.arrays["scale"][others] = 0.0, 1.0
         if counts.any():
-            scale[counts] = 1 / document_weights(rows[:, counts], "counts")
-        self.arrays["mean"] = torch.from_numpy(mean.astype(np.float32))
-        self.arrays["scale"] = torch.from_numpy(scale.astype(np.float32))
+            weights = 1 / document_weights(rows[:, counts], "counts")
+            self.arrays["scale"][torch.from_numpy(counts)] = torch.from_numpy(weights.astype(np.float32))
         self.arrays["counts"] = torch.from_numpy(counts)
         if known is not None:
             self.info["names"] = known.names

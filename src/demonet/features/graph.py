@@ -178,8 +178,7 @@ def sum_rows(rows: Float, group: Int, num_groups: int) -> Float:
 def _graph_list(graphs: Iterable[Data]) -> list[Data]:
     if isinstance(graphs, Data) or not isinstance(graphs, Iterable):
         raise DemonetError(
-            f"expected a list of torch_geometric Data, got {_kind(graphs)}",
-            hint="pass [data], or batch.to_data_list()",
+            f"expected a list of torch_geometric Data, got {_kind(graphs)}", hint="pass [data], or batch.to_data_list()"
         )
     graphs = list(graphs)
     if not graphs:

@@ -33,13 +33,18 @@ class Surroundings:
 
     Args:
         adjacency: Of 0 and 1, as :func:`~demonet.features.graph.simple_adjacency` gives it.
+
+    Attributes:
+        mean, second: The mean log-degree of neighbours, and over two hops.
+        walks: The number of walks of two steps.
+        triangles, within_two, paths: See :func:`triangle_counts`, :func:`within_two`, :func:`path_centralities`.
     """
 
     def __init__(self, adjacency: sparse.csr_array) -> None:
         self.adjacency, self.degree = adjacency, np.diff(adjacency.indptr).astype(np.float64)
 
     def columns(self, names: Iterable[str]) -> Float:
-        """``[nodes, columns]`` the numbers of these names, side by side."""
+        """``[nodes, columns]`` the numbers of these names."""
         return np.column_stack([COLUMNS[name](self) for name in names])
 
     def around(self, value: Float) -> Float:
@@ -54,40 +59,13 @@ class Surroundings:
         """Of the neighbours' log-degree."""
         return over_neighbours(reduce, self.adjacency, self.log_degree)
 
-    @cached_property
-    def log_degree(self) -> Float:
-        """log(1 + degree)."""
-        return np.log1p(self.degree)
-
-    @cached_property
-    def mean(self) -> Float:
-        """The mean log-degree of neighbours."""
-        return self.around(self.log_degree)
-
-    @cached_property
-    def second(self) -> Float:
-        """The same over two hops."""
-        return self.around(self.mean)
-
-    @cached_property
-    def walks(self) -> Float:
-        """The number of walks of two steps."""
-        return self.adjacency @ self.degree
-
-    @cached_property
-    def triangles(self) -> Float:
-        """The number of triangles."""
-        return triangle_counts(self.adjacency)
-
-    @cached_property
-    def within_two(self) -> Float:
-        """See :func:`within_two`."""
-        return within_two(self.adjacency)
-
-    @cached_property
-    def paths(self) -> tuple[Float, Float]:
-        """Closeness and betweenness."""
-        return path_centralities(self.adjacency)
+    log_degree = cached_property(lambda self: np.log1p(self.degree))
+    mean = cached_property(lambda self: self.around(self.log_degree))
+    second = cached_property(lambda self: self.around(self.mean))
+    walks = cached_property(lambda self: self.adjacency @ self.degree)
+    triangles: Any = cached_property(lambda self: triangle_counts(self.adjacency))
+    within_two = cached_property(lambda self: within_two(self.adjacency))
+    paths = cached_property(lambda self: path_centralities(self.adjacency))
 
 
 class GivenSurroundings(Surroundings):
@@ -104,10 +82,7 @@ class GivenSurroundings(Surroundings):
         pattern.data[:] = 1.0
         self.adjacency, self.degree = pattern, degree.astype(np.float64)
 
-    @cached_property
-    def triangles(self) -> Float:
-        """Half the walks of two steps whose ends are joined."""
-        return closed_walks(self.adjacency) / 2
+    triangles: Any = cached_property(lambda self: closed_walks(self.adjacency) / 2)
 
 
 # [nodes] or [nodes, columns], finite; amounts as log(1 + amount).

@@ -44,9 +44,8 @@ EIGENVECTORS = 32  # of the adjacency matrix
 LARGE = 20_000  # items from which on memory counts more than the last bit of a result
 WIDE = 256  # attributes beyond which they are projected before they are diffused
 TAILS, FEW_VALUES = 15.0, 20  # kurtosis from which on a column of more than so many values is replaced by its ranks
-_SEEDED: dict[str, Any] = (
-    {"rng": 0} if "rng" in signature(eigsh).parameters else {}
-)  # of its restarts; SciPy has it since 1.17
+# The seed of restarts; SciPy has it since 1.17.
+_SEEDED: dict[str, Any] = {"rng": 0} if "rng" in signature(eigsh).parameters else {}
 FEW_COLUMNS = 64  # attributes up to which their mean and deviation describe a graph
 SHARED_IDS, SHARED_EDGES = 0.25, 0.25  # from which on a graph is the fitted one, changed
 _LAST: Memo[Float] = Memo()  # structural features of the last graph, for the same edges with other attributes
@@ -69,8 +68,10 @@ class NodeView:
         self.kept: dict[str, Any] = {}  # what others derive from this graph, by name
         self._fitted = state is None
         self._state: State | None = None if state is None else (dict(state[0]), dict(state[1]))
-        if state is not None:
-            self._check_attributes()
+        self._diffused: dict[float, Float] = {}  # by restart
+        given = 0 if data.x is None else int(data.x.size(1))
+        if state is not None and given != state[0]["columns"]:
+            raise DemonetError(f"the graph has {given} attributes a node, training had {state[0]['columns']}")
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -164,10 +165,6 @@ class NodeView:
                 self._diffused.clear()
             self._diffused[restart] = normalize(found)
         return self._diffused[restart]
-
-    @cached_property
-    def _diffused(self) -> dict[float, Float]:
-        return {}
 
     @cached_property
     def known(self) -> Int | None:
@@ -293,11 +290,6 @@ class NodeView:
         rows, tailed = rows.copy(), self.arrays["attributes.tailed"]
         rows[:, tailed] = _shares(rows[:, tailed], self.arrays["attributes.quantiles"])
         return rows
-
-    def _check_attributes(self) -> None:
-        given = 0 if self.data.x is None else int(self.data.x.size(1))
-        if given != self.facts["columns"]:
-            raise DemonetError(f"the graph has {given} attributes a node, training had {self.facts['columns']}")
 
     @cached_property
     def _raw_structure(self) -> Float:

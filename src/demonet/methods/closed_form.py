@@ -140,9 +140,9 @@ class Kernel(Model):
         return LabelLink(*self.facts["link"]).probabilities(values) if "link" in self.facts else values
 
     def machine(self) -> KernelMachine:
-        """The fitted machine, on the CPU; its classes are ``arrays["seen"]``."""
+        """The fitted machine; its classes are ``arrays["seen"]``."""
         tensors = {name: torch.from_numpy(array) for name, array in self.arrays.items() if name != "seen"}
-        return KernelMachine.from_state(self.facts["machine"], tensors)
+        return KernelMachine.from_state(self.facts["machine"], tensors, self.device)
 
     def pool_choices(self, chosen: list[Any]) -> Any:
         """The settings of the first fold: settings have no median."""

@@ -79,7 +79,7 @@ class Corrected(Model):
         rows = np.flatnonzero(~np.isnan(residual).all(1))
         targets = np.nan_to_num(residual[rows]), 1.0 - np.isnan(residual[rows])
         none = np.zeros(self.facts["outputs"])
-        return bounded(self.facts["task"], base + walked(view, rows, *targets, none, self.chosen))
+        return bounded(self.facts["task"], base + walked(view, rows, *targets, none, self.chosen, self.device))
 
     def estimate(self, view: View, num_train: int) -> float:
         """Five times boosted trees."""

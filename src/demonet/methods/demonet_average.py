@@ -125,9 +125,11 @@ class NetworkAverage(Model):
             return []
         wide = view.facts["columns"] > WIDE_ATTRIBUTES
         family: dict[str, Any] = {"family": "attributes", "lr": 0.005} if wide else {"family": "nodes"}
-        family["features"] = "encoded+structure" if view.facts["attributes"] else "structure"
+        columns = "encoded+structure" if view.facts["attributes"] else "structure"
         found = []
         for name, options in DEEP[effort].items():
+            few = name == "network-12" and view.facts["attributes"] and not wide
+            family["features"] = "encoded" if few else columns  # it finds structure by itself, and overfits with more
             one = cls(name, **family, **options, patience=DEEP_PATIENCE, choose_by="metric")
             share = MOST_SECONDS[effort] / one.estimate(view, view.num_items)
             epochs = min(1.0, share) * one.settings.epochs
@@ -202,9 +204,7 @@ class NetworkAverage(Model):
         arrays = {k[len(prefix) :]: torch.from_numpy(v) for k, v in self.arrays.items() if k.startswith(prefix)}
         return FeatureMap.from_state(self.facts["features"], arrays)
 
-    def _inputs(
-        self, model: DegreeNetwork, features: FeatureMap, view: View, device: str = "cpu"
-    ) -> Callable[[Any], Any]:
+    def _inputs(self, model: DegreeNetwork, features: FeatureMap, view: View, device: str) -> Callable[[Any], Any]:
         """What the model is called with: for all items, given None; otherwise for each batch of numbers of graphs."""
         if isinstance(view, NodeView):
             edges, weight = view.data.edge_index, view.data.get("edge_weight")
@@ -243,9 +243,10 @@ class NetworkAverage(Model):
         model, prefix = self._model(0), f"model.{number}."
         state = {k[len(prefix) :]: torch.from_numpy(v) for k, v in self.arrays.items() if k.startswith(prefix)}
         model.load_state_dict(state)
-        inputs = self._inputs(model.eval(), self._features(), view)(None)
+        model = model.eval().to(self.device)
+        inputs = self._inputs(model, self._features(), view, self.device)(None)
         with torch.no_grad():
-            return getattr(model, method)(*inputs).double()
+            return getattr(model, method)(*inputs).double().cpu()
 
     def estimate(self, view: View, num_train: int) -> float:
         """Steps of training, most of which is products of all nodes with the matrices of a layer."""

@@ -18,8 +18,7 @@ from torch_geometric.data import Data
 
 from demonet.data.splits import Split
 from demonet.errors import DemonetError
-from demonet.kernels import DegreeWLKernel, WLSubtreeKernel
-from demonet.kernels.base import GraphKernel
+from demonet.kernels import DegreeWLKernel, GraphKernel, WLSubtreeKernel
 from demonet.methods.base import Items, Method, Predicted, Settings, at_least
 from demonet.methods.selection import Rows, Selected, select
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from scipy.spatial.distance import cdist
+from torch import Tensor
 
 from demonet.closedform.link import LabelLink, Link, normal_scores
 from demonet.closedform.ridge import ridge, solve
@@ -29,6 +29,7 @@ NOISES = tuple(0.02 * 10 ** (2 * i / 6) for i in range(7))  # .02 to 2
 DUAL_ROWS, TUNING_ROWS = 3000, 1000  # training items that are fitted on, and that settings are chosen on, at most
 COARSE_ROWS, COARSE_TUNING = 1000, 400  # the same with the setting ``coarse``
 LANDMARKS, COMPONENTS = 500, 32  # fitted items whose kernel gives an embedding, and its columns
+ENTRIES = 2**24  # of a kernel that another device computes at once: 128 MiB
 OWN_COLUMNS = 256  # attributes up to which a kernel reads them
 LENGTHS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 DEGREE_LENGTH = 0.3  # of the degree term beside another one, in deviations of log-degree
@@ -49,7 +50,7 @@ class KernelRidge(Model):
     kind = "kernel"
     tasks = TASKS
     settings: CoarseSettings
-    entries: ClassVar[int] = 2**24  # of the kernel between all items and training items that are computed at once
+    entries: ClassVar[int] = 2**24  # of the kernel between all items and training items that a CPU computes at once
 
     @property
     def limits(self) -> tuple[int, int]:
@@ -65,8 +66,16 @@ class KernelRidge(Model):
         """What to choose from, as JSON values."""
 
     @abstractmethod
-    def grams(self, left: dict[str, Any], right: dict[str, Any], lengths: list[Any]) -> Iterator[Float]:
-        """For each of the lengths, ``[left, right]`` kernel values, around one on the diagonal."""
+    def grams(self, left: dict[str, Any], right: dict[str, Any], lengths: list[Any]) -> Iterator[Tensor]:
+        """For each of the lengths, ``[left, right]`` kernel values on the device, around one on the diagonal."""
+
+    def times(self, rows: dict[str, Any], fitted: dict[str, Any], right: Float) -> Float:
+        """The kernel between rows and fitted rows, times a matrix; a block of rows at a time."""
+        factor, count = torch.from_numpy(right).to(self.device), next(iter(rows.values())).shape[0]
+        step, length = max(1, (self.entries if self.device == "cpu" else ENTRIES) // len(right)), self.facts["length"]
+        blocks = [take(rows, slice(start, start + step)) for start in range(0, count, step)]
+        found = [next(self.grams(block, fitted, [length])) @ factor for block in blocks]
+        return torch.cat([factor.new_empty(0, right.shape[1]), *found]).cpu().numpy()
 
     def ranks(self, view: View, labelled: Labelled) -> Int | None:
         """The rank of each class, where classes are regressed as normal scores."""
@@ -97,22 +106,22 @@ class KernelRidge(Model):
         tuning, others = take(rows, few), take(every, val)
         judges = np.concatenate([train[few], val])
         grams = zip(self.grams(tuning, tuning, lengths), self.grams(others, tuning, lengths), strict=True)
-        wanted = torch.from_numpy(encode(judges) - mean)
-        tried = [solve(torch.from_numpy(gram), wanted, NOISES, torch.from_numpy(cross)) for gram, cross in grams]
+        wanted = torch.from_numpy(encode(judges) - mean).to(self.device)
+        tried = [solve(gram, wanted, NOISES, cross) for gram, cross in grams]
         best = int(np.argmin([solution.error for solution in tried]))
         solution, length = tried[best], lengths[best]
-        unseen, alpha = solution.unseen.numpy() + mean, solution.alpha
+        unseen, alpha = solution.unseen.cpu().numpy() + mean, solution.alpha
         link: Link | LabelLink | None = None
         if labelled.task == "classify":
             link = Link.fit(unseen, y[judges]) if ranks is None else ordered_link(unseen, y[judges], ranks)
         elif labelled.task == "multilabel":
             link = LabelLink.fit(unseen, labelled.table(judges))
         if len(few) < len(train):
-            gram = torch.from_numpy(next(self.grams(rows, rows, [length])))
-            alpha = ridge(gram, torch.from_numpy(target - mean), solution.noise)[0]
+            gram = next(self.grams(rows, rows, [length]))
+            alpha = ridge(gram, torch.from_numpy(target - mean).to(gram), solution.noise)[0]
         self.facts |= {"length": length, "link": link}
         self.chosen = {"length": length} if self.settings.coarse else None
-        self.arrays |= {"alpha": alpha.numpy(), "mean": mean, **pack(rows, "rows.")}
+        self.arrays |= {"alpha": alpha.cpu().numpy(), "mean": mean, **pack(rows, "rows.")}
 
     def outputs(self, view: View) -> Float:
         """The outputs of the regression through the fitted link."""
@@ -120,13 +129,7 @@ class KernelRidge(Model):
 
     def outputs_of(self, rows: dict[str, Any]) -> Float:
         """Outputs for items by their rows."""
-        fitted, alpha, count = unpack(self.arrays, "rows."), self.arrays["alpha"], next(iter(rows.values())).shape[0]
-        output = np.empty((count, alpha.shape[1]))
-        step = max(1, self.entries // len(alpha))
-        for start in range(0, count, step):
-            block = slice(start, start + step)
-            output[block] = next(self.grams(take(rows, block), fitted, [self.facts["length"]])) @ alpha
-        output += self.arrays["mean"]
+        output = self.times(rows, unpack(self.arrays, "rows."), self.arrays["alpha"]) + self.arrays["mean"]
         if self.facts["task"] == "classify":
             return np.exp(Link(*self.facts["link"]).log_probabilities(output))
         return LabelLink(*self.facts["link"]).probabilities(output) if self.facts["task"] == "multilabel" else output
@@ -138,12 +141,10 @@ class KernelRidge(Model):
         """
         fitted, length = unpack(self.arrays, "rows."), [self.facts["length"]]
         some = take(fitted, slice(None, None, -(-len(self.arrays["alpha"]) // LANDMARKS)))
-        values, vectors = np.linalg.eigh(next(self.grams(some, some, length)))
+        values, vectors = np.linalg.eigh(next(self.grams(some, some, length)).cpu().numpy())
         kept = np.flatnonzero(values > 1e-8 * values[-1])[::-1][:COMPONENTS]
         axes = vectors[:, kept] * np.sign(vectors[np.abs(vectors[:, kept]).argmax(0), kept]) / np.sqrt(values[kept])
-        rows, step = self.rows(view), max(1, self.entries // len(axes))
-        blocks = [take(rows, slice(start, start + step)) for start in range(0, view.num_items, step)]
-        return np.concatenate([next(self.grams(block, some, length)) @ axes for block in blocks])
+        return self.times(self.rows(view), some, axes)
 
     def estimate(self, view: View, num_train: int) -> float:
         """Eigendecompositions of the tuning rows, and kernels with all items."""
@@ -158,6 +159,12 @@ class KernelRidge(Model):
         """Kernels among training items, and between them and a block of all items."""
         most = min(num_train, self.limits[0])
         return super().memory(view, num_train) + 8.0 * 4 * (most**2 + self.entries)
+
+
+def squared_distances(left: Float, right: Float, device: str) -> Tensor:
+    """``[left, right]``, from differences: an entry does not depend on the rows beside it."""
+    one, other = (torch.from_numpy(np.ascontiguousarray(rows)).to(device) for rows in (left, right))
+    return torch.cdist(one, other, compute_mode="donot_use_mm_for_euclid_dist").square_()
 
 
 def take(rows: dict[str, Any], index: Int | slice) -> dict[str, Any]:
@@ -241,20 +248,20 @@ class NodeKernel(KernelRidge):
         """The lengths l."""
         return list(LENGTHS)
 
-    def grams(self, left: dict[str, Float], right: dict[str, Float], lengths: list[float]) -> Iterator[Float]:
+    def grams(self, left: dict[str, Float], right: dict[str, Float], lengths: list[float]) -> Iterator[Tensor]:
         """The kernel at each length."""
         kernel = self.settings.kernel
-        other = cdist(left["other"], right["other"], "sqeuclidean")
+        other = squared_distances(left["other"], right["other"], self.device)
         if kernel != "demo":  # radial functions are scaled to variance one all together
             other /= left["other"].shape[1]
         if kernel in ("degree", "ranks", "own"):
-            yield from (np.exp(-other / (2 * length**2)) for length in lengths)
+            yield from (torch.exp(-other / (2 * length**2)) for length in lengths)
             return
-        degree = cdist(left["degree"], right["degree"], "sqeuclidean")
-        near = 0.5 * np.exp(-degree / (2 * DEGREE_LENGTH**2))
-        shared = 0.5 * np.exp(-degree / 2) if kernel == "demo" else 0.5
+        degree = squared_distances(left["degree"], right["degree"], self.device)
+        near = 0.5 * torch.exp(-degree / (2 * DEGREE_LENGTH**2))
+        shared = 0.5 * torch.exp(-degree / 2) if kernel == "demo" else 0.5
         for length in lengths:
-            yield near + shared * np.exp(-other / (2 * length**2))
+            yield near + shared * torch.exp(-other / (2 * length**2))
 
     def outputs(self, view: View) -> Float:
         """The outputs of the regression through the fitted link; of the bare degree once for each degree."""

@@ -43,7 +43,7 @@ class Labelled:
         train: Items to fit on.
         val: Items to choose by; there may be none.
         seed: Of everything random.
-        device: Where kernel machines and networks are fitted.
+        device: Where kernels, random walks and networks are computed.
         task: What the targets are.
         metric: What choices are made by, where a model can; None for the loss.
         deadline: By :func:`time.monotonic`: a model that improves step by step stops there.
@@ -142,9 +142,11 @@ class Model(Method):
         kind: Its kind, in the table of candidates.
         stops_early: Whether a fit ends at the deadline, with what it has reached by then.
         knows_nodes: Whether it knows the nodes of the fitted graph by their ids, and says nothing about another graph.
+        device: Where it was fitted, and predicts; a loaded model is on the CPU.
     """
 
     in_tables = False
+    device: str = "cpu"
     kind: ClassVar[str]
     knows_nodes: ClassVar[bool] = False
     stops_early: ClassVar[bool] = False
@@ -213,6 +215,7 @@ class Model(Method):
     def _copy(self, chosen: Any, view: View, labelled: Labelled) -> Self:
         again = copy.copy(self)
         again.chosen = copy.deepcopy(chosen)
+        again.device = labelled.device
         again.facts, again.arrays = {"outputs": labelled.outputs, "task": labelled.task}, {}
         again._learn(view, labelled)
         return again
@@ -224,6 +227,7 @@ class Model(Method):
     def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Predicted:
         objective = fitted_objective(self.task, y, split)
         labelled = Labelled.of(y, objective, split, seed, getattr(self.settings, "device", "cpu"))
+        self.device = labelled.device
         view, self.facts, self.arrays = view_of(data), {"outputs": labelled.outputs, "task": labelled.task}, {}
         self._learn(view, labelled)
         outputs = objective.decode(torch.from_numpy(self.outputs(view)))

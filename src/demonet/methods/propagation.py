@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
-from demonet.data.rows import Rows
+from demonet.data.rows import Rows, to_torch
 from demonet.features.views import Float, Int, NodeView, View
 from demonet.methods.base import Settings, register
 from demonet.methods.linear import Linear
@@ -62,7 +63,7 @@ class Propagation(Model):
         known, outputs = self.known_targets(view), self.facts["outputs"]
         rows = np.flatnonzero(known >= 0 if known.ndim == 1 else ~np.isnan(known).all(1))
         targets = target_rows(self.facts["task"], known[rows], outputs)
-        return walked(view, rows, *targets, self.arrays["prior"], self.chosen)
+        return walked(view, rows, *targets, self.arrays["prior"], self.chosen, self.device)
 
     def estimate(self, view: View, num_train: int) -> float:
         """A few walks."""
@@ -84,7 +85,7 @@ def choose_walk(
     count = 1 if single else labelled.outputs
     best, chosen = np.full(count, np.inf), {"restart": [RESTARTS[1]] * count, "trust": [3.0] * count}
     for restart in RESTARTS if len(val) else ():
-        mass, number = walk(view, labelled.train, targets, known, restart)
+        mass, number = walk(view, labelled.train, targets, known, restart, labelled.device)
         for trust in TRUSTS:
             found = _mixed(mass[val], number[val], prior, np.array(trust))
             found = found if base is None else bounded(labelled.task, base[val] + found)
@@ -99,14 +100,14 @@ def choose_walk(
 
 
 def walked(
-    view: NodeView, rows: Int, targets: Float, known: Float, prior: Float, chosen: dict[str, list[float]]
+    view: NodeView, rows: Int, targets: Float, known: Float, prior: Float, chosen: dict[str, list[float]], device: str
 ) -> Float:
     """``[nodes, outputs]`` the walk from some rows, mixed with the prior, as :func:`choose_walk` has chosen."""
     restart = np.array(chosen["restart"])
     mass, count = np.zeros((2, view.num_items, targets.shape[1]))
     for value in np.unique(restart):
         some = slice(None) if len(restart) == 1 else restart == value
-        mass[:, some], count[:, some] = walk(view, rows, targets[:, some], known[:, some], value)
+        mass[:, some], count[:, some] = walk(view, rows, targets[:, some], known[:, some], value, device)
     return _mixed(mass, count, prior, np.array(chosen["trust"]))
 
 
@@ -131,7 +132,9 @@ def target_rows(task: Task, y: NDArray[Any], outputs: int) -> tuple[Float, Float
     return np.nan_to_num(y), 1.0 - np.isnan(y)
 
 
-def walk(view: NodeView, rows: Int, targets: Float, known: Float, restart: float) -> tuple[Float, Float]:
+def walk(
+    view: NodeView, rows: Int, targets: Float, known: Float, restart: float, device: str = "cpu"
+) -> tuple[Float, Float]:
     """``[nodes, outputs]`` sums of targets and of known entries; a known neighbour of a typical node counts 100.
 
     Args:
@@ -139,19 +142,21 @@ def walk(view: NodeView, rows: Int, targets: Float, known: Float, restart: float
         rows: Its nodes with known targets.
         targets, known: ``[rows, outputs]``, see :func:`target_rows`.
         restart: The probability of a restart.
+        device: Where the walk is computed.
     """
     degree = np.maximum(np.diff(view.adjacency.indptr), 1)
     scale = sparse.diags_array(1 / np.sqrt(degree))
-    step = sparse.csr_array(scale @ view.adjacency @ scale)
+    step = to_torch((1 - restart) * (scale @ view.adjacency @ scale), torch.float64).to(device)
     alike = bool((known == known[:, :1]).all())  # one walk counts for all columns
     width = targets.shape[1]
     start = np.zeros((view.num_items, width + (1 if alike else width)))
     start[rows] = np.hstack([targets, known[:, :1] if alike else known])
-    mass, moved = start * 0, start
+    moved = torch.from_numpy(start).to(device)
+    total = torch.zeros_like(moved)
     for _ in range(STEPS):
-        moved = (1 - restart) * (step @ moved)
-        mass += moved
-    mass *= np.sqrt(degree)[:, None]  # as much as a node's neighbours have together
+        moved = step @ moved
+        total += moved
+    mass = total.cpu().numpy() * np.sqrt(degree)[:, None]  # as much as a node's neighbours have together
     count = np.broadcast_to(mass[:, width:], (len(mass), width))
     typical = count[rows].mean(0) if len(rows) else np.ones(width)
     factor = 100 / np.where(typical > 0, typical, 1.0)

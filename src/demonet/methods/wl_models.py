@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
+import torch
 from scipy import sparse
+from torch import Tensor
 
+from demonet.closedform.nodes import products
 from demonet.closedform.pooled import unary
 from demonet.data.rows import pack, unpack
 from demonet.features.views import ROUNDS, Float, Int, View
@@ -21,11 +24,11 @@ WIDTHS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # of the Laplacian kernel, in mean dist
 COLUMNS = 2000  # colours that a forest reads, at most
 
 
-def intersection(left: sparse.csr_array, right: sparse.csr_array) -> Float:
+def intersection(left: sparse.csr_array, right: sparse.csr_array, device: str = "cpu") -> Tensor:
     r"""``[left, right]``: :math:`\sum_j \min(x_j, y_j)` of rows of counts."""
     caps = np.zeros(right.shape[1], np.int64)
     np.maximum.at(caps, right.indices, right.data.astype(np.int64))
-    return (unary(left, caps) @ unary(right, caps).T).toarray()
+    return products(unary(left, caps), unary(right, caps), torch.float64, device)
 
 
 class _Histograms:
@@ -45,11 +48,12 @@ class _Histograms:
         return found | {"size": view.sizes.astype(np.float64)[:, None]}
 
 
-def l1_distances(left: dict[str, Any], right: dict[str, Any]) -> Iterator[Float]:
+def l1_distances(left: dict[str, Any], right: dict[str, Any], device: str = "cpu") -> Iterator[Tensor]:
     """The L1 distance of histograms of rounds 0 to k, for k = 0, 1, ..."""
-    size, total = left["size"] + right["size"].T, 0.0
+    size = torch.from_numpy(left["size"] + right["size"].T).to(device)
+    total = torch.zeros_like(size)
     for number in range(ROUNDS + 1):
-        total = total + size - 2 * intersection(left[f"counts{number}"], right[f"counts{number}"])
+        total = total + size - 2 * intersection(left[f"counts{number}"], right[f"counts{number}"], device)
         yield total
 
 
@@ -65,11 +69,11 @@ class WLKernel(_Histograms, KernelRidge):
         """Rounds, and widths in mean distances."""
         return [[number, width] for number in range(ROUNDS + 1) for width in WIDTHS]
 
-    def grams(self, left: dict[str, Any], right: dict[str, Any], lengths: list[Any]) -> Iterator[Float]:
+    def grams(self, left: dict[str, Any], right: dict[str, Any], lengths: list[Any]) -> Iterator[Tensor]:
         """The kernel at each number of rounds and width."""
-        distances = list(l1_distances(left, right))
+        distances = list(l1_distances(left, right, self.device))
         for number, width in lengths:
-            yield np.exp(-distances[int(number)] / (width * self.facts["scale"][int(number)]))
+            yield torch.exp(-distances[int(number)] / (width * self.facts["scale"][int(number)]))
 
     def _learn(self, view: View, labelled: Labelled) -> None:
         self.learn_colours(view, labelled.train)
@@ -95,7 +99,7 @@ class WLNeighbour(_Histograms, Model):
         self.learn_colours(view, labelled.train)
         rows = take(self.rows(view), labelled.train)
         self.arrays |= {"target": labelled.table(labelled.train), "prior": labelled.prior(), **pack(rows, "rows.")}
-        distance = list(l1_distances(rows, rows))[1]
+        distance = list(l1_distances(rows, rows))[1].numpy()
         np.fill_diagonal(distance, np.inf)
         right = (self._vote(distance) * labelled.table(labelled.train)).sum()
         self.facts["trust"] = float((right + 1) / (len(labelled.train) + 2))
@@ -106,7 +110,7 @@ class WLNeighbour(_Histograms, Model):
 
     def outputs(self, view: View) -> Float:
         """The vote, and the shares of classes."""
-        vote = self._vote(list(l1_distances(self.rows(view), unpack(self.arrays, "rows.")))[1])
+        vote = self._vote(list(l1_distances(self.rows(view), unpack(self.arrays, "rows.")))[1].numpy())
         return self.facts["trust"] * vote + (1 - self.facts["trust"]) * self.arrays["prior"]
 
     def estimate(self, view: View, num_train: int) -> float:

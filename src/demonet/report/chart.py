@@ -1,4 +1,4 @@
-"""Charts as data: panels of series over two axes. ``chart_plotly`` draws them on a page, ``chart_svg`` as a file."""
+"""Charts as data: panels of series over two axes. ``chart_plotly`` draws them on a page, the study as SVG files."""
 
 from __future__ import annotations
 
@@ -177,15 +177,3 @@ def spread(places: Mapping[str, float], least: float, lowest: float) -> dict[str
         heights[name] = min(heights[name], limit)
         limit = heights[name] - least
     return heights
-
-
-def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Round numbers between two limits, in steps of 1, 2 or 5 times a power of ten.
-
-    >>> ticks(0.13, 0.87, 5)
-    [0.2, 0.4, 0.6, 0.8]
-    """
-    power = 10.0 ** math.floor(math.log10((high - low) / most))
-    step = next(power * times for times in (1, 2, 5, 10, 20) if (high - low) / (power * times) <= most)
-    first = math.ceil(low / step - 1e-9)
-    return [round(place * step, 12) for place in range(first, math.floor(high / step + 1e-9) + 1)]

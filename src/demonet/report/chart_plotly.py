@@ -69,7 +69,8 @@ def draw(chart: Chart) -> Figure:
             _add(figure, series, chart, number, named)
         if chart.end_labels:
             _label_ends(figure, each, chart, number, panel)
-    _below(figure, chart.x.title)
+    below = {"xref": "paper", "x": 0.5, "xanchor": "center", "yref": "paper", "y": 0, "yanchor": "top", "yshift": -26}
+    figure.add_annotation(text=plain(chart.x.title), showarrow=False, **below)  # one title for all panels
     legend = chart.legend and not chart.end_labels
     lines = _legend_lines(named, 480 if len(chart.panels) == 1 else 960) if legend else 0
     phone = ENTRY * _legend_lines(named, 300) if legend else 0
@@ -211,12 +212,6 @@ def _label_ends(figure: Figure, panel: Panel, chart: Chart, number: str, height:
 def _place(value: float, axis: Axis) -> float:
     """A value as annotations take it."""
     return math.log10(value) if axis.log else value
-
-
-def _below(figure: Figure, title: str) -> None:
-    """One title below the x axes of all panels."""
-    centre = {"xref": "paper", "x": 0.5, "xanchor": "center", "yref": "paper", "y": 0, "yanchor": "top", "yshift": -26}
-    figure.add_annotation(text=plain(title), showarrow=False, **centre)
 
 
 def _hover(series: Series, chart: Chart) -> dict[str, Any]:

@@ -169,7 +169,4 @@ def _mirror(mirror: Mirror) -> list[Section]:
         "(rings) on top of the first (dots). No such network can tell members with the same position in the club "
         "apart."
     )
-    return [
-        Figure(chart, alt=alt, caption=caption, title="Structurally equal nodes coincide"),
-        Facts(facts),
-    ]
+    return [Figure(chart, alt=alt, caption=caption, title="Structurally equal nodes coincide"), Facts(facts)]

@@ -53,7 +53,7 @@ def run_page(run: Run) -> Page:
         [
             Text(facts.answer, style="lead"),
             Facts(_headline(run, facts)),
-            Text(facts.sure, title="How sure is it?", half=True),
+            Text("\n\n".join([facts.sure, *facts.decisions]), title="How sure is it?", half=True),
             Text("\n\n".join(facts.next), title="What to do next", half=True, style="steps"),
             items,
             *(numbers(run) if run.task == "regress" else []),
@@ -83,8 +83,15 @@ def _subtitle(run: Run) -> str:
     source = f"{visible(name)}: " if name else ""
     return (
         f"{source}{len(run.ids):,} {what}, {int(run.known.sum()):,} with a label; {split['train']:,} for training, "
-        f"{split['val']:,} for validation, {split['test']:,} for the test."
+        f"{split['val']:,} for validation, {split['test']:,} for the test.{_direction(run)}"
     )
+
+
+def _direction(run: Run) -> str:
+    """How edges were read, where nobody has said it, and the option for the other way."""
+    told = run.config.get("direction", "")
+    other = "--undirected drops" if told and run.config["reading"].get("directed") else "--directed keeps"
+    return told and f" {told[0].upper()}{told[1:]} ({other} the direction)."
 
 
 def _rules(run: Run, facts: RunFacts) -> list[Section]:

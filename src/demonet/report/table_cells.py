@@ -27,26 +27,23 @@ MARKS: dict[Verdict, str] = {"same": "●", "near": "○", "above": "▲", "belo
 
 
 @dataclass(frozen=True)
-class Beside:
-    """An estimate, and the number that the paper prints.
+class Beside(Estimate):
+    """An estimate, NaN if there is none yet, and the number that the paper prints.
 
     Args:
-        mean, deviation: Ours; NaN if there is none yet.
         printed, printed_deviation: The printed numbers; NaN if there are none.
         verdict: How the two compare; ``None`` if one is missing.
         note: A remark, such as that the cell has too few runs or why it is empty.
     """
 
-    mean: float
-    deviation: float
     printed: float = math.nan
     printed_deviation: float = math.nan
     verdict: Verdict | None = None
     note: str = ""
 
 
-Cell: TypeAlias = str | float | Estimate | Beside | None
-"""Text, a number, an estimate, an estimate with a printed number, or nothing."""
+Cell: TypeAlias = str | float | Estimate | None
+"""Text, a number, an estimate, perhaps with a printed number, or nothing."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +87,7 @@ class Shown:
 
 def number_of(cell: Cell) -> float | None:
     """The number to compare a cell by; ``None`` if it has none."""
-    value: object = cell.mean if isinstance(cell, Estimate | Beside) else cell
+    value: object = cell.mean if isinstance(cell, Estimate) else cell
     return None if isinstance(value, bool) or not isinstance(value, Real) else float(value)
 
 
@@ -105,8 +102,6 @@ def show(cell: Cell, digits: int = 3) -> Shown:
         text = ABSENT if cell is None else str(cell)
         return Shown(text) if len(text) <= MOST_TEXT else Shown(f"{text[: MOST_TEXT - 1]}…", whole=text)
     order = "" if math.isnan(value) else repr(value)
-    if isinstance(cell, Estimate):
-        return Shown(_digits(cell.mean, digits), _digits(cell.deviation, digits), number=True, order=order)
     if isinstance(cell, Beside):
         return Shown(
             _known(cell.mean, digits) or ABSENT,
@@ -117,6 +112,8 @@ def show(cell: Cell, digits: int = 3) -> Shown:
             note=cell.note,
             order=order,
         )
+    if isinstance(cell, Estimate):
+        return Shown(_digits(cell.mean, digits), _digits(cell.deviation, digits), number=True, order=order)
     return Shown(_digits(cell, digits), number=True, order=order)
 
 
@@ -165,11 +162,11 @@ def _header(column: Column, width: int) -> list[str]:
 
 
 def _fields(cell: Cell) -> list[str]:
-    if isinstance(cell, Estimate):
-        return [_field(cell.mean), _field(cell.deviation)]
     if isinstance(cell, Beside):
         numbers = (cell.mean, cell.deviation, cell.printed, cell.printed_deviation)
         return ["" if math.isnan(number) else _field(number) for number in numbers]
+    if isinstance(cell, Estimate):
+        return [_field(cell.mean), _field(cell.deviation)]
     return [_field(cell)]
 
 

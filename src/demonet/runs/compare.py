@@ -36,23 +36,24 @@ from demonet.methods.attributes import kind_of
 from demonet.methods.cost import Size
 from demonet.options import Comparing, Reading, Settings
 from demonet.runs.evaluate import metric_range, shown
-from demonet.runs.folder import check_listed, remove_listed
+from demonet.runs.folder import check_listed, moves, remove_listed
 from demonet.runs.inputs import Inputs
 from demonet.runs.measure import Meter
 from demonet.runs.plan import Plan, make_plan
 from demonet.runs.progress import RunProgress
 from demonet.runs.statistics import holm, paired
-from demonet.runs.workers import Engine, LocalEngine
 from demonet.schema import values_of
 from demonet.sealed import canonical, member, read_sealed, sha256_of, write_sealed
 from demonet.train.metrics import METRICS, Metric, find_metric, metrics_for, positive_class
-from demonet.train.objective import OBJECTIVES, value_of
+from demonet.train.objective import value_of
 from demonet.train.recipes import family_of
+from demonet.workers import Engine, LocalEngine
 
 MOST_SECONDS = 60.0  # of one fit, by the estimate; a method that needs more is left out unless it is asked for
 RECOMMENDED = "demonet-auto"  # what `fit` fits
 CELLS, ABOUT = "cells", "compare.json"
 TABLE, BOARD, PAGE = OUTPUTS = "leaderboard.csv", "leaderboard.json", "report.html"
+REPLACED = f".replaced{PART}"  # the files of another comparison, until they are removed
 STAGE = f".outputs{PART}"  # where these are written before they get their place
 _OTHER = Hint("choose another {out}", out=...)
 Status = Literal["compared", "incomplete", "failed", "left out"]
@@ -167,15 +168,19 @@ def compare_run(
     """
     out, reading, comparing = Path(out), reading or Reading(), comparing or Comparing()
     progress = progress or RunProgress()
-    asked = {
+    asked: dict[str, Any] = {
         "files": [None if name is None else str(name) for name in (edges, labels, features)],
         "reading": asdict(reading),
         "settings": {name: getattr(comparing, name) for name in ("splits", "seed", "val", "test", "effort")},
     }
+    if comparing.metric is not None and comparing.metric not in list(METRICS):  # precision@K
+        asked["settings"]["metric"] = comparing.metric
     _plan.cache_clear()  # the files may have changed since the last call
     plan = _plan(canonical(asked))
     progress.message(plan.description)
     ranked = _check(plan, comparing)
+    if comparing.metric is None and (decision := plan.metric_decision) is not None:
+        progress.message(decision)
     about = _about(plan, asked, comparing)
     _open(out, about, overwrite=overwrite)
     member(out, CELLS).mkdir(exist_ok=True)
@@ -200,7 +205,7 @@ def compare_run(
             _save(out, about, name, number, cell)
     with values_of(out / CELLS):
         rows = _rows(wanted, found, failed, left_out, plan, ranked)
-    metric = _metrics(plan.inputs)[ranked]
+    metric = _metrics(plan.inputs, comparing.metric)[ranked]
     told = {"metric": metric.name, "title": metric.title, "larger_is_better": metric.larger_is_better}
     board = Leaderboard(rows, about | told | {"splits": len(plan.splits)})
     _write(out, about, board, page)
@@ -224,9 +229,9 @@ def methods_for(inputs: Inputs) -> list[str]:
     return [name for name in registry.names() if registry.get(name).applies(family, attributes=attributes, task=task)]
 
 
-def _metrics(inputs: Inputs) -> dict[str, Metric]:
-    """Every metric of the task, by its key in a cell; one with a positive class, once for each of two classes."""
-    found = {name: METRICS[name] for name in metrics_for(inputs.task)}
+def _metrics(inputs: Inputs, also: str | None = None) -> dict[str, Metric]:
+    """Every metric of the task and one more, by key in a cell; one with a positive class, for each of two classes."""
+    found = {name: METRICS[name] for name in [*metrics_for(inputs.task), *([also] if also else [])]}
     two = inputs.task == "classify" and len(inputs.names) == 2
     for name in [name for name in found if METRICS[name].has_positive and two]:
         found |= {f"{name} {number}": METRICS[name].of_class(number, inputs.names[number]) for number in (0, 1)}
@@ -259,7 +264,7 @@ def perform(attempt: Attempt) -> dict[str, Any]:
     fitted = method.fit(items, split, seed + attempt.number, task=task)
     seconds, memory = meter.seconds, meter.peak_memory_mb
     return {
-        "metrics": measured(fitted, y, split.test, _metrics(plan.inputs)),
+        "metrics": measured(fitted, y, split.test, _metrics(plan.inputs, settings.get("metric"))),
         "split": split.hash,
         "seconds": round(seconds, 3),
         "peak_memory_mb": round(memory, 1),
@@ -318,7 +323,7 @@ def _work(
 
 def _check(plan: Plan, comparing: Comparing) -> str:
     """The key of the metric that ranks; a metric or methods that do not fit the task are refused."""
-    task, metric = plan.inputs.task, comparing.metric or OBJECTIVES[plan.inputs.task].default_metric
+    task, metric = plan.inputs.task, comparing.metric or plan.metric.name
     find_metric(metric, task)
     fitting = methods_for(plan.inputs)
     for name in comparing.methods or ():
@@ -369,6 +374,7 @@ def _identity(about: dict[str, Any]) -> str:
 def _open(out: Path, about: dict[str, Any], *, overwrite: bool) -> None:
     """Make the folder, or check that it holds this comparison; with ``overwrite``, remove what another has written."""
     path = member(out, ABOUT)
+    _restore(out)
     if path.exists():
         before = read_sealed(path, _OTHER)
         with values_of(path):
@@ -379,11 +385,41 @@ def _open(out: Path, about: dict[str, Any], *, overwrite: bool) -> None:
         if not overwrite:
             hint = Hint("choose another {out}, or replace it with {overwrite}", out=..., overwrite=True)
             raise DemonetError("the folder holds a comparison of other files or settings", file=out, hint=hint)
-        remove_listed(out, [*before["earlier"], *before["files"], *_cells_of(out)])
+        names = list(dict.fromkeys((*before["earlier"], *before["files"], *_cells_of(out))))
+        with moves() as move:
+            for name in (*names, ABOUT):
+                move(out, out / REPLACED, name)
+            write_sealed(path, about | {"files": {}, "earlier": {}})
+        remove_listed(out, [f"{REPLACED}/{name}" for name in (*names, ABOUT)])
+        return
     elif out.exists() and not _is_empty(out):
         raise DemonetError("this is not an empty folder, nor a comparison", file=out, hint=_OTHER)
     out.mkdir(parents=True, exist_ok=True)
     write_sealed(path, about | {"files": {}, "earlier": {}})
+
+
+def _restore(out: Path) -> None:
+    """Finish what a killed process has begun, if another comparison is there; otherwise put back what it has moved."""
+    aside = member(out, REPLACED)
+    if not aside.exists():
+        return
+    before = read_sealed(member(aside, ABOUT), _OTHER) if (aside / ABOUT).exists() else None
+    names = [*_cells_of(aside), *(name for name in (*OUTPUTS, ABOUT) if (aside / name).exists())]
+    known = {f"{REPLACED}/{CELLS}"} | {f"{REPLACED}/{name}" for name in names}
+    strange = [path for path in aside.rglob("*") if path.relative_to(out).as_posix() not in known]
+    if strange:
+        raise DemonetError("not written by a comparison, so it is not removed", file=min(strange), hint="move it away")
+    if member(out, ABOUT).exists() and before is not None:
+        with values_of(aside / ABOUT):
+            check_listed(aside, OUTPUTS, before["files"], before["earlier"])
+        remove_listed(out, [f"{REPLACED}/{name}" for name in names])
+    else:
+        with moves() as move:
+            for name in names:
+                if member(out, name).exists():
+                    raise DemonetError("in the way of a file that is put back", file=out / name, hint="move it away")
+                move(aside, out, name)
+        remove_listed(out, [f"{REPLACED}/{name}" for name in names])
 
 
 def _cells_of(out: Path) -> list[str]:
@@ -445,7 +481,7 @@ def _rows(
     plan: Plan,
     ranked: str,
 ) -> list[Row]:
-    split, splits, metric = plan.splits[0], len(plan.splits), _metrics(plan.inputs)[ranked]
+    split, splits, metric = plan.splits[0], len(plan.splits), METRICS[ranked.split()[0]]
     sign, (least, most_value) = 1 if metric.larger_is_better else -1, metric_range(metric)
     ratio = split.test.numel() / max(1, split.train.numel() + split.val.numel())
     values = {
@@ -527,8 +563,8 @@ def _write(
     (stage / BOARD).write_text(json.dumps(board.to_json(), indent=1), encoding="utf-8", newline="\n")
     if page is not None:
         page(board, stage / PAGE)
-    files = {name: sha256_of(stage / name) for name in OUTPUTS if (stage / name).exists()}
-    earlier = read_sealed(out / ABOUT, _OTHER)["files"]
+    files = {name: sha256_of(member(out, f"{STAGE}/{name}")) for name in OUTPUTS if (stage / name).exists()}
+    earlier = read_sealed(member(out, ABOUT), _OTHER)["files"]
     check_listed(out, OUTPUTS, earlier)
     # From here to the end, a killed process leaves files of this list or of the earlier one.
     write_sealed(out / ABOUT, about | {"files": files, "earlier": earlier})

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from demonet.closedform import DegreeEffect
 from demonet.data.splits import Split
 from demonet.ensemble import Ensemble
-from demonet.estimators.closed_form import EnsembleModel
 from demonet.estimators.core import Fitted
+from demonet.estimators.models import EnsembleModel
 from demonet.runs.evaluate import interval_of, metric_range, shown
 from demonet.runs.inputs import Inputs
 from demonet.train.metrics import METRICS, Metric, Task

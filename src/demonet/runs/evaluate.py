@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.metrics import average_precision_score, precision_recall_fscore_sup
 from demonet.data.splits import Split
 from demonet.runs.inputs import Inputs
 from demonet.train.metrics import METRICS, Metric, Task
-from demonet.train.objective import value_of
+from demonet.train.objective import decided, value_of
 
 Array = NDArray[Any]
 RESAMPLES = 200  # of the bootstrap
@@ -32,7 +33,7 @@ def measure(inputs: Inputs, outputs: Array, strict: Array, split: Split, metric:
         outputs: ``[items, outputs]`` probabilities or values of the model that is saved: those on the test part count.
         strict: The same of the model that was fitted on the training part alone: those on the validation part count.
         split: The parts.
-        metric: The metric of the run.
+        metric: The metric of the run, with the factors that predictions are made by.
     """
     y, task, (val, test) = inputs.data.y.numpy(), inputs.task, (split.val.numpy(), split.test.numpy())
 
@@ -43,7 +44,7 @@ def measure(inputs: Inputs, outputs: Array, strict: Array, split: Split, metric:
     def interval(metric: Metric) -> list[float] | None:
         return interval_of(metric, task, y[test], outputs[test]) if test.size else None
 
-    also = {key: METRICS[name] for key, name in _ALSO[task].items()}
+    also = {key: replace(METRICS[name], factors=metric.factors) for key, name in _ALSO[task].items()}
     result: dict[str, Any] = {
         "task": task,
         "metric": metric.name,
@@ -51,7 +52,7 @@ def measure(inputs: Inputs, outputs: Array, strict: Array, split: Split, metric:
         **{key: score(other, test) for key, other in also.items()},
     }
     if task == "classify":
-        accuracy = METRICS["accuracy"]
+        accuracy = also["test_accuracy"]
         result |= {"val_accuracy": score(accuracy, val), "test_interval": interval(accuracy)}
     elif task == "regress":
         result["intervals"] = {key: interval(other) for key, other in also.items()}
@@ -73,7 +74,7 @@ def test_facts(inputs: Inputs, outputs: Array, split: Split, metric: Metric) -> 
 def interval_of(metric: Metric, task: Task, y: Array, outputs: Array, resamples: int = RESAMPLES) -> list[float] | None:
     """A 95 % interval: Wilson's for accuracy, otherwise the percentiles of a bootstrap over items with a fixed seed."""
     if metric.name == "accuracy":
-        return wilson(int((outputs.argmax(1) == y).sum()), len(y))
+        return wilson(int((decided(task, outputs, metric.factors) == y).sum()), len(y))
     generator = np.random.default_rng(0)
     draws = (generator.integers(0, len(y), len(y)) for _ in range(resamples))
     values = [value for rows in draws if (value := value_of(metric, task, y[rows], outputs[rows])) is not None]

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from demonet.runs.evaluate import mean_interval, shown, wilson
 from demonet.runs.floors import FLOOR_NAMES
 from demonet.runs.run import Run
-from demonet.train.metrics import METRICS
+from demonet.train.metrics import METRICS, imbalance
 
 OURS = "DEMO-Net"
-IMBALANCED = 0.8  # share of a class from which on accuracy says little
 FEW = 200  # test items
 RULES = {
     "refit": "Refit: model and simple baselines are fitted again on training and validation items, with everything "
@@ -64,6 +63,7 @@ class RunFacts:
         sure: How sure it is: the test metric, its interval, and the best simple baseline.
         next: What to do with it.
         rules_told: Under which rules the numbers were measured; empty if there is one.
+        decisions: Why this metric, what predictions are made by, and how probabilities were calibrated.
         elsewhere: What happens on another graph; empty if that makes no difference.
         chosen_by: What the validation part is for.
         others: Other metrics on the test part, by their titles.
@@ -86,6 +86,7 @@ class RunFacts:
     sure: str
     next: list[str]
     rules_told: str
+    decisions: list[str]
     elsewhere: str
     chosen_by: str
     others: dict[str, float]
@@ -147,6 +148,7 @@ def run_facts(run: Run) -> RunFacts:
         sure=_sure(run, methods[0].scores[rule] if methods else None, baseline, rule),
         next=_next(run, positive, better),
         rules_told=" ".join(RULES[name] for name in rules) if methods and len(rules) > 1 else "",
+        decisions=_decisions(run),
         elsewhere=_elsewhere(run),
         chosen_by={"network": "choosing the epoch", "auto": "choosing weights"}.get(
             run.model, "the comparison of settings"
@@ -240,8 +242,40 @@ def imbalanced(run: Run) -> float | None:
     """The share of the most frequent class, if it makes accuracy meaningless; None otherwise."""
     if run.task != "classify" or not (run.y >= 0).any():
         return None
-    share = float(np.bincount(run.y[run.y >= 0]).max() / (run.y >= 0).sum())
-    return share if share >= IMBALANCED else None
+    return imbalance(np.bincount(run.y[run.y >= 0]))
+
+
+def _decisions(run: Run) -> list[str]:
+    metrics, found = run.metrics, []
+    if run.task != "classify":
+        return []
+    if metrics.get("unequal"):
+        told = f"The metric is {run.metric.title}: {percent(metrics['unequal'])} of the labelled {run.kind} have one"
+        found.append(f"{told} class, so accuracy would say little.")
+    if run.factors:
+        least = (metrics["decision"].get("thresholds") or [None])[-1]
+        rule = (
+            f"“{run.class_names[1]}” is predicted from a probability of {shown(least)} on"
+            if least is not None
+            else f"probabilities times factors from {shown(min(run.factors))} to 1, of which the largest counts"
+        )
+        found.append(f"Predictions are made for {run.metric.title}: {rule}, as chosen on validation {run.kind}.")
+    made = metrics.get("calibration")
+    if not made or not made["losses"]:
+        why = f", for which there are too few validation {run.kind}" if made else ""
+        found.append(f"Probabilities were not calibrated{why}: read them as an order, not as frequencies.")
+    elif made["method"] == "none":
+        found.append(f"Calibration did not lower the log-loss on validation {run.kind}: probabilities are as averaged.")
+    else:
+        how = (
+            f"a temperature of {made['temperature']:.2f}" if made["method"] == "temperature" else "isotonic regression"
+        )
+        losses = [shown(made["losses"][name]) for name in ("none", made["method"])]
+        found.append(
+            f"Probabilities were calibrated on validation {run.kind} by {how}: log-loss {losses[1]} instead of "
+            f"{losses[0]} there, by cross-validation."
+        )
+    return found
 
 
 def _question(run: Run, positive: int | None) -> str:

@@ -27,11 +27,9 @@ from demonet.configfile import write_config
 from demonet.data.splits import Split
 from demonet.distributed.recipe import Lead
 from demonet.estimators import estimator_class
-from demonet.estimators.closed_form import ClosedForm, EnsembleModel
 from demonet.estimators.core import Fitted, fit_checked
 from demonet.estimators.explain import has_other_edges
-from demonet.estimators.model_file import save_model
-from demonet.estimators.network import NetworkModel
+from demonet.estimators.models import EnsembleModel, Model, NetworkModel
 from demonet.options import Reading, Settings
 from demonet.runs.diagnosis import candidate_facts, degree_facts, residual_facts
 from demonet.runs.engines import recipe_of
@@ -107,8 +105,8 @@ def fit_run(
     progress.message(plan.description)
     progress.message(plan.decision)
     progress.message(plan.model_decision)
-    if plan.positive is not None:
-        progress.message(plan.metric_decision)
+    if (told := plan.metric_decision) is not None:
+        progress.message(told)
     request = plan.request
     if state == "finished" and not overwrite:
         with lock_folder(out):
@@ -186,17 +184,21 @@ def _train_split(
     if inputs.task != "regress":  # ties among probabilities are those of predictions.csv
         fitted = fitted._replace(strict=_written(fitted.strict), refit=_written(fitted.refit))
     outputs = fitted.strict if fitted.refit is None else fitted.refit
+    factors = getattr(fitted.saved.objective, "factors", ())
+    metric = replace(plan.metric, factors=factors)
     progress.step("measuring simple baselines")
     floors = floor_scores(inputs, split, plan.metric)
     rules = {"strict": fitted.strict, "refit": fitted.refit}
     tested = {
-        rule: None if rows is None else test_facts(inputs, rows, split, plan.metric) | floors[rule]
+        rule: None if rows is None else test_facts(inputs, rows, split, metric) | floors[rule]
         for rule, rows in rules.items()
     }
     rule = "strict" if fitted.refit is None else "refit"
     result = {
         "model": plan.model,
-        **measure(inputs, outputs, fitted.strict, split, plan.metric),
+        **measure(inputs, outputs, fitted.strict, split, metric),
+        **({} if plan.unequal is None else {"unequal": plan.unequal}),
+        **({"decision": _decision_facts(factors)} if factors else {}),
         **({} if plan.positive is None else {"positive": plan.positive}),
         "rule": rule,
         **({"new_nodes": True} if plan.settings.new_nodes else {}),
@@ -208,7 +210,7 @@ def _train_split(
         result["residuals"] = residual_facts(inputs, outputs, split)
     if fitted.inductive:
         for each, rows in fitted.inductive.items():
-            result["inductive"][each] = test_facts(inputs, rows, split, plan.metric)
+            result["inductive"][each] = test_facts(inputs, rows, split, metric)
     if number == 0:
         if plan.model != "network":
             progress.message("measuring what the degree is worth")
@@ -221,13 +223,19 @@ def _train_split(
         short = plan.model == "network" or plan.settings.time_limit is not None
         judge, effort = fitted.judge or fitted.saved.model, plan.settings.effort or ("quick" if short else EFFORT)
         seed, edges = plan.settings.seed, has_other_edges(fitted.saved)
-        result["importance"] = importance_facts(judge.outputs, inputs, split, plan.metric, effort, seed, edges=edges)
+        result["importance"] = importance_facts(judge.outputs, inputs, split, metric, effort, seed, edges=edges)
         result["reasons"] = reason_facts(fitted.saved, inputs, split, outputs, plan.ranked_by, effort)
-        save_model(folder.path(MODEL), fitted.saved)
+        fitted.saved.save(folder.path(MODEL))
     result.setdefault("seconds", round(time.monotonic() - start, 3))
     folder.save_split_result(number, result)
     folder.forget(_checkpoint(number))
     return result, fitted
+
+
+def _decision_facts(factors: tuple[float, ...]) -> dict[str, Any]:
+    """What predictions are made by: factors of probabilities; of two classes, the threshold of each."""
+    found: dict[str, Any] = {"factors": list(factors)}
+    return found | ({"thresholds": [factors[1] / sum(factors), factors[0] / sum(factors)]} if len(factors) == 2 else {})
 
 
 class _Outcome(NamedTuple):
@@ -246,7 +254,7 @@ class _Outcome(NamedTuple):
     facts: dict[str, Any]
     results: tuple[Any, Any] | None = None
     inductive: dict[str, Any] | None = None
-    judge: ClosedForm | None = None
+    judge: Model | None = None
 
 
 def _on_whole_graph(outcome: _Outcome, inputs: Inputs) -> _Outcome:
@@ -291,6 +299,8 @@ def _ensemble(plan: Plan, number: int, folder: RunFolder, progress: RunProgress)
     ensemble = fitted.model.ensemble
     facts = candidate_facts(ensemble, fitted.model.candidates, plan.inputs.data.y.numpy(), plan.metric)
     facts |= {"effort": plan.settings.effort or EFFORT, "seconds": round(ensemble.seconds, 3)}
+    if plan.inputs.task == "classify":
+        facts["calibration"] = {k: v for k, v in ensemble.calibration.state().items() if k != "steps"}
     if ensemble.left_out:
         facts["inductive"] = {"left_out": ensemble.left_out}
     outputs = ensemble.strict_outputs, ensemble.fitted_outputs
@@ -305,7 +315,6 @@ def _machine(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) 
     strict = _fit(plan, number, split=replace(split, val=split.val[:0]))
     progress.message(f"{_label(plan, number)}: again, with the {split.val.numel():,} of the validation part")
     fitted, data = _fit(plan, number), plan.inputs.data
-    assert isinstance(strict.model, ClosedForm)
     return _Outcome(fitted, strict.outputs(data), fitted.outputs(data), {}, judge=strict.model)
 
 
@@ -341,6 +350,7 @@ def _config(plan: Plan, request: dict[str, Any], fitted: Fitted) -> dict[str, An
         "metric": plan.metric.name,
         **({} if inputs.label_name is None else {"label": inputs.label_name}),
         **({} if plan.positive is None else {"positive": plan.positive}),
+        **({} if inputs.direction is None else {"direction": inputs.direction.message}),
         "files": {part: str(path) for part, path in inputs.files.items()},
         "sizes": inputs.sizes,
         **_network_config(fitted.model.preset if isinstance(fitted.model, NetworkModel) else None),

@@ -6,6 +6,7 @@ fitted again on training and validation items with these settings.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from torch_geometric.data import Data
@@ -29,7 +30,7 @@ def floor_scores(inputs: Inputs, split: Split, metric: Metric) -> dict[str, dict
     Args:
         inputs: The targets, and the graph or graphs.
         split: The parts.
-        metric: What is measured, and what validation chooses settings by.
+        metric: What is measured, and what validation chooses settings by; also, where it needs one, a decision.
     """
     measured = {"floors": metric} | ({"floors_auc": METRICS["auc"]} if inputs.task == "classify" else {})
     found: dict[str, Any] = {rule: {key: {} for key in measured} for rule in ("strict", "refit")}
@@ -37,14 +38,15 @@ def floor_scores(inputs: Inputs, split: Split, metric: Metric) -> dict[str, dict
         return found
     items = inputs.data if isinstance(inputs.data, Data) else list(inputs.data)
     attributes = inputs.graphs[0].x is not None
-    test, y = split.test.numpy(), inputs.data.y.numpy()
+    val, test, y = split.val.numpy(), split.test.numpy(), inputs.data.y.numpy()
     for method in methods.every():
         if not method.beside_fit or not method.applies(family_of(items), attributes=attributes, task=inputs.task):
             continue
         fitted = method().fit(items, split, task=inputs.task, metric=metric)
+        judged = {"floors": replace(metric, factors=metric.decision(fitted.predict_proba().numpy()[val], y[val]))}
         for rule, one in {"strict": fitted, "refit": fitted.refit(items, split)}.items():
             outputs = one.predict_proba().numpy()[test]
-            for key, each in measured.items():
+            for key, each in (measured | judged).items():
                 value = value_of(each, inputs.task, y[test], outputs)
                 if value is not None:
                     found[rule][key][method.name] = value

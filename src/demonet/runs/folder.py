@@ -3,7 +3,8 @@
 While a run is in progress, everything is in ``unfinished/``: the request, the checkpoint, the results of finished
 splits. At the end, all files are written to ``unfinished/whole``, their manifest last, and then moved to their place,
 the manifest last again. As long as a manifest is in ``unfinished/whole``, a run that was killed can be completed by
-moving the rest. The run is finished once ``unfinished`` has another name, under which it is removed; what a killed
+moving the rest. Files of an earlier run are first moved to ``unfinished/replaced``; if a move fails, all of them are
+moved back. The run is finished once ``unfinished`` has another name, under which it is removed; what a killed
 process has left of it is removed by the next.
 
 Only files that a manifest of the folder lists are replaced or removed, and no link is followed. The manifest has the
@@ -29,10 +30,11 @@ from demonet.data.splits import Split
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.estimators import estimator_class
 from demonet.estimators.base import DEMONetEstimator
+from demonet.options import Reading
 from demonet.runs.outputs import model_card, write_predictions
 from demonet.runs.run import Run
-from demonet.schema import Array, check_arrays, values_of
-from demonet.sealed import member, read_sealed, sha256_of, to_json, write_sealed
+from demonet.schema import Array, check_arrays, from_json, values_of
+from demonet.sealed import member, opened, read_sealed, sha256_of, to_json, write_sealed
 from demonet.tensorfile import pack_texts, read_tensors, unpack_texts, write_tensors
 from demonet.train.metrics import METRICS as METRICS_BY_NAME
 
@@ -43,11 +45,12 @@ PREDICTIONS, PAGE, CARD, ARRAYS = "predictions.csv", "report.html", "MODEL_CARD.
 LOGS = "tensorboard"
 FILES = (MODEL, CONFIG, METRICS, SPLIT, OPTIONS, PREDICTIONS, PAGE, CARD, ARRAYS)
 WORK, WHOLE, REQUEST, LOCK = "unfinished", "whole", "asked.json", ".lock"
+REPLACED = "replaced"  # in WORK: the files of the run before, until they are removed
 _DONE = f".{WORK}{PART}"  # WORK, while it is removed
 _OURS = "|".join(map(re.escape, (*FILES, MANIFEST)))
 _TEMPORARY = re.compile(  # what is in WORK, by its path
     rf"\.?({REQUEST}|{MODEL}|split-\d+\.json|checkpoint-\d+\.safetensors)({PART})?"
-    rf"|checkpoint-\d+\.safetensors/[^/]+|{WHOLE}(/\.?({_OURS})({PART})?|/{LOGS}(/.+)?)?",
+    rf"|checkpoint-\d+\.safetensors/[^/]+|({WHOLE}|{REPLACED})(/\.?({_OURS})({PART})?|/{LOGS}(/.+)?)?",
     re.DOTALL,
 )
 FORMAT = "demonet-run-3"
@@ -212,7 +215,7 @@ class RunFolder:
         write_tensors(self.final(ARRAYS), FORMAT, tensors, facts)
         noun = run.kind.removesuffix("s")
         path, names = self.final(PREDICTIONS), run.class_names
-        write_predictions(path, noun, run.ids, names, run.outputs, run.task, run.y, run.part)
+        write_predictions(path, noun, run.ids, names, run.outputs, run.task, run.y, run.part, factors=run.factors)
         split.save(self.final(SPLIT))
         write_json(self.final(CONFIG), run.config)
         write_json(self.final(METRICS), run.metrics)
@@ -228,14 +231,15 @@ class RunFolder:
 
     def _move(self) -> None:
         whole = self.work / WHOLE
-        files = _listed(whole)
-        remove_listed(self.out, _listed(self.out).keys() - files)
-        for name in (*sorted(files), MANIFEST):
-            if (whole / name).exists():  # otherwise it was moved before a kill
-                target = member(self.out, name)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                (whole / name).replace(target)
+        files, before = _listed(whole), _listed(self.out)
+        _check_ours(self.out)  # again: training took its time
+        with moves() as move:
+            for name in (*sorted(before), MANIFEST) if before else ():
+                move(self.out, self.work / REPLACED, name)
+            for name in (*sorted(files), MANIFEST):
+                move(whole, self.out, name)
         self.discard()
+        _remove_empty(self.out, before.keys() - files)
 
     def discard(self) -> None:
         """Remove all temporary files: at once by another name, then one by one."""
@@ -296,11 +300,38 @@ def _remove(path: Path) -> None:
 
 def remove_listed(out: Path, names: Iterable[str]) -> None:
     """Remove files below a folder, and the folders between that are empty then; no link is followed."""
+    names = list(names)
     for name in names:
-        path = member(out, name)
-        path.unlink(missing_ok=True)
+        member(out, name).unlink(missing_ok=True)
+    _remove_empty(out, names)
+
+
+def _remove_empty(out: Path, names: Iterable[str]) -> None:
+    """Remove the folders that files of these names were in, where they are empty."""
+    for name in names:
+        path = Path(member(out, name))
         while (path := path.parent) != out and path.is_dir() and not any(path.iterdir()):
             path.rmdir()
+
+
+@contextmanager
+def moves() -> Iterator[Callable[[Path, Path, str], None]]:
+    """Move files between folders by their names; if the block fails, all of them are where they were."""
+    done: list[tuple[Path, Path]] = []
+
+    def move(source: Path, target: Path, name: str) -> None:
+        old, new = Path(member(source, name)), Path(member(target, name))
+        if old.exists():  # otherwise it was moved before a kill
+            new.parent.mkdir(parents=True, exist_ok=True)
+            old.replace(new)
+            done.append((old, new))
+
+    try:
+        yield move
+    except BaseException:
+        for old, new in reversed(done):
+            new.replace(old)
+        raise
 
 
 def load_run(out: str | Path) -> Run:
@@ -339,9 +370,13 @@ def _check_finished(out: Path) -> None:
 
 
 def _load_run(out: Path) -> Run:
-    config, metrics = _object(out / CONFIG, _CONFIG_KEYS), _object(out / METRICS, _METRICS_KEYS)
-    if not isinstance(ignored := config["reading"].get("ignore"), list | tuple | None):
-        raise DemonetError(f"{ignored!r} for 'ignore'", file=out / CONFIG)
+    config, metrics = (
+        _object(member(out, name), keys) for name, keys in ((CONFIG, _CONFIG_KEYS), (METRICS, _METRICS_KEYS))
+    )
+    with values_of(out / CONFIG):
+        from_json(Reading, config["reading"])
+        if not isinstance(attributes := config["sizes"].get("attributes"), int):
+            raise DemonetError(f"{attributes!r} for 'attributes'")
     tensors, facts, _ = read_tensors(member(out, ARRAYS), FORMAT)
     with values_of(out / ARRAYS):
         ids = unpack_texts({part: tensors[f"ids.{part}"] for part in _IDS})
@@ -350,6 +385,9 @@ def _load_run(out: Path) -> Run:
         y = Array("i", ("items",), -1, "outputs") if config["task"] == "classify" else Array("f", ("items", "outputs"))
         check_arrays(tensors, _SCHEMA | {"y": y}, sizes)
         arrays = {name: tensor.numpy() for name, tensor in tensors.items() if name in _SCHEMA | {"y": y}}
+        texts = [*facts["class_names"], *(facts["columns"] or ())]
+        if not all(isinstance(text, str) for text in texts):
+            raise DemonetError("a class or column has a name that is not a text")
         if facts["kind"] not in ("nodes", "graphs") or config["metric"] not in METRICS_BY_NAME:
             raise DemonetError(f"kind {facts['kind']!r}, metric {config['metric']!r}")
     return Run(config=config, metrics=metrics, **{"edge_count": None} | facts | arrays)
@@ -399,7 +437,8 @@ def write_json(path: Path, value: Any) -> None:
 def _object(path: Path, keys: dict[str, Any]) -> dict[str, Any]:
     """Read a JSON object that has these keys, with values of these types."""
     try:
-        value = json.loads(path.read_bytes())
+        with opened(path) as stream:
+            value = json.loads(stream.read())
     except FileNotFoundError:
         raise DemonetError("no such file", file=path, hint="is this the folder of a finished run?") from None
     except OSError as error:
@@ -447,10 +486,11 @@ def update_manifest(folder: Path, name: str) -> None:
     """Note that a file of a run has been written again."""
     files = read_manifest(folder)
     if files is not None:
-        files[name] = sha256_of(folder / name)
-        write_sealed(folder / MANIFEST, {"format": _MANIFEST, "files": dict(sorted(files.items()))})
+        files[name] = sha256_of(member(folder, name))
+        write_sealed(member(folder, MANIFEST), {"format": _MANIFEST, "files": dict(sorted(files.items()))})
 
 
 def damaged(folder: Path, files: dict[str, str], names: Iterable[str]) -> list[str]:
     """Those of the named files that are missing or differ from the manifest ``files``."""
-    return [name for name in names if not (folder / name).is_file() or sha256_of(folder / name) != files.get(name)]
+    paths = {name: member(folder, name) for name in names}
+    return [name for name, path in paths.items() if not path.is_file() or sha256_of(path) != files.get(name)]

@@ -16,18 +16,19 @@ from demonet.data.graph_set import GraphSet
 from demonet.data.values import is_number
 from demonet.distributed.store import is_store
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
-from demonet.estimators.closed_form import EnsembleModel
 from demonet.estimators.core import Fitted
 from demonet.estimators.explain import fitted_reasons
+from demonet.estimators.models import EnsembleModel
 from demonet.estimators.reasons import Reason, in_words
 from demonet.options import Reading
 from demonet.runs.evaluate import shown
-from demonet.runs.folder import MODEL, load_model_of
+from demonet.runs.folder import METRICS, MODEL, load_model_of
 from demonet.runs.inputs import Inputs, read_inputs
 from demonet.runs.plan import fitting_threads
 from demonet.runs.run import Run
 from demonet.runs.targets import with_targets
-from demonet.schema import values_of
+from demonet.schema import Array, check_arrays, values_of
+from demonet.train.objective import decided
 
 _SHOWN = 8  # columns named in an error
 
@@ -65,13 +66,15 @@ def predict_run(
         told = _add_labels(run, inputs, fitted) if labels is not None else ""
         with values_of(Path(out) / MODEL, "a model for this graph"):
             outputs = fitted.outputs(inputs.data).astype(np.float32)
-        told = ", ".join(filter(None, (_standing(run, fitted, inputs), told)))
+            check_arrays({"outputs": outputs}, {"outputs": Array("f", (len(inputs.ids), len(run.class_names)))})
+        with values_of(Path(out) / METRICS):
+            told = ", ".join(filter(None, (_standing(run, fitted, inputs), told)))
         rows = None if column is None else np.argsort(-outputs[:, column], kind="stable")[:top]
         first = (np.arange(len(outputs)) if rows is None else rows)[:reasons]
-        explained = outputs[first].argmax(1) if column is None else np.full(len(first), column)
+        explained = decided("classify", outputs[first], run.factors) if column is None else np.full(len(first), column)
         found = fitted_reasons(fitted, inputs.data, first.tolist(), explained.tolist(), run.columns) if reasons else []
     words = tuple(map(in_words, found))
-    return replace(inputs, standing=told, rows=rows, reasons=words), run.class_names, outputs
+    return replace(inputs, standing=told, rows=rows, reasons=words, factors=run.factors), run.class_names, outputs
 
 
 def explain_run(
@@ -132,7 +135,7 @@ def _read(
             return f"{label!r} is not a class of the run: {_shown(run.class_names)}"
         return None if run.task == "classify" or is_number(str(label)) else f"{label!r} is not a number"
 
-    inputs = read_inputs(str(edges), given, table, reading, fitted.columns, check_label=check, tell_direction=False)
+    inputs = read_inputs(str(edges), given, table, reading, fitted.columns, check_label=check)
     if inputs.kind != run.kind:
         raise DemonetError(f"the file has {inputs.kind}, but the run was trained on {run.kind}", file=edges)
     _match_edges(run, inputs, fitted, edges)

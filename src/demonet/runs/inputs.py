@@ -21,7 +21,7 @@ from demonet.data.load import load
 from demonet.data.read import ReadResult, read_problem
 from demonet.data.readers.base import InputFiles, ReadOptions
 from demonet.distributed.store import Store, is_store
-from demonet.errors import DemonetError
+from demonet.errors import DemonetError, DemonetWarning
 from demonet.options import Reading
 from demonet.train.metrics import Task
 
@@ -52,7 +52,10 @@ class Inputs:
         standing: Of a prediction: how far the graph is the one of training, where that makes a difference.
         rows: Of a prediction: the items to list, in their order; None for all in the order of the file.
         reasons: Of a prediction: for the first of these items, what moved the answer, in words.
+        factors: Of a prediction: by which probabilities are multiplied before the largest is predicted.
         weighted: Whether the source has weights of edges, which may all be 1; None if that is not known.
+        direction: How edges are read, where nobody has said whether they are directed.
+        as_listed: As in :class:`~demonet.data.read.ReadResult`.
     """
 
     kind: Literal["nodes", "graphs"]
@@ -72,7 +75,10 @@ class Inputs:
     standing: str = ""
     rows: NDArray[np.int64] | None = None
     reasons: tuple[str, ...] = ()
+    factors: tuple[float, ...] = ()
     weighted: bool | None = None
+    direction: DemonetWarning | None = None
+    as_listed: Data | None = None
 
     @property
     def class_counts(self) -> str:
@@ -119,7 +125,6 @@ def read_inputs(
     columns: Columns | None = None,
     *,
     check_label: Callable[[Any], str | None] | None = None,
-    tell_direction: bool = True,
 ) -> Inputs:
     """Read files, a folder, or a data set of the paper.
 
@@ -131,7 +136,6 @@ def read_inputs(
         reading: How to read them.
         columns: How a table of attributes is encoded, as learned in training.
         check_label: What is wrong with a label, if anything.
-        tell_direction: Whether to warn if edges are taken for undirected ones although nobody has said so.
     """
     if _is_name(edges):
         return _known(edges, labels, features, reading)
@@ -139,7 +143,7 @@ def read_inputs(
         return _stored(Path(edges), labels, features, reading)
     opened = InputFiles()
     options = ReadOptions(**vars(reading), columns=columns, check_label=check_label)
-    found = read_problem(Path(edges), labels, features, options, opened, tell_direction=tell_direction)
+    found = read_problem(Path(edges), labels, features, options, opened)
     given = {"edges": edges, "labels": labels, "features": features}
     files = {part: Path(name) for part, name in given.items() if name is not None and Path(name) in opened.checksums}
     checksums = {part: opened.checksums[path] for part, path in files.items()}
@@ -207,4 +211,6 @@ def _inputs(read: ReadResult, name: str, files: dict[str, Path], checksums: dict
         names=list(names or []),
         label_name=read.label_name,
         weighted=read.weighted,
+        direction=read.undirected,
+        as_listed=read.as_listed,
     )

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demonet.atomic import replacing
+from demonet.options import Decimal
 from demonet.runs.evaluate import shown
 from demonet.runs.facts import interval_text, run_facts
 from demonet.runs.run import Run
@@ -25,8 +26,7 @@ _CARD_WORDS: dict[str, tuple[str, str, str, str]] = {
     "classify": (
         "sorts {what} into {count} classes",
         "the class",
-        "Each prediction comes with a probability for\nevery class; these were not calibrated, so read them as an "
-        "order, not as frequencies.",
+        "Each prediction comes with a probability for\nevery class.",
         "class | labelled {items}",
     ),
     "multilabel": (
@@ -51,16 +51,17 @@ _MODELS = {
 }
 
 
-def write_predictions(path: Path, *given: Any, excel: bool = False, **options: Any) -> None:
+def write_predictions(path: Path, *given: Any, excel: Decimal | None = None, **options: Any) -> None:
     """Write the table of :func:`prediction_columns` as ``.csv``, ``.parquet`` or ``.xlsx``.
 
     Args:
         path: The file, see :func:`~demonet.runs.tables.write_table`.
         *given, **options: The arguments of :func:`prediction_columns`.
-        excel: Put an apostrophe before names that a spreadsheet would compute, such as ``=HYPERLINK(...)``.
+        excel: Write CSV for a spreadsheet with this decimal mark, see :func:`~demonet.runs.tables.write_csv`, with an
+            apostrophe before names that it would compute, such as ``=HYPERLINK(...)``.
     """
     spelled = inert if excel and path.suffix.lower() != ".xlsx" else str  # a text in a workbook is never computed
-    write_table(path, prediction_columns(*given, spelled=spelled, **options))
+    write_table(path, prediction_columns(*given, spelled=spelled, **options), excel)
 
 
 def prediction_columns(
@@ -73,6 +74,7 @@ def prediction_columns(
     part: NDArray[np.int8] | None = None,
     *,
     rows: NDArray[np.int64] | None = None,
+    factors: Sequence[float] = (),
     reasons: Sequence[str] = (),
     spelled: Callable[[str], str] = str,
 ) -> list[Column]:
@@ -93,6 +95,7 @@ def prediction_columns(
         y: ``[rows]`` classes, -1 for unknown; or ``[rows, names]`` labels or numbers, NaN for unknown.
         part: ``[rows]`` 0 training, 1 validation, 2 test, -1 none of them.
         rows: The rows of the table, in their order; all if None.
+        factors: By which probabilities are multiplied before the largest is predicted; empty for none.
         reasons: What moved the first of these rows, in words, for a last column; empty for the others.
         spelled: How ids and names are spelled.
     """
@@ -108,7 +111,7 @@ def prediction_columns(
             several = [f"{name} label" for name in names] if len(names) > 1 else ["label"]
             columns += [Column(name, y[:, place], gaps=True) for place, name in enumerate(several)]
         columns.append(Column("part", part, _PARTS))
-    predicted = decided(task, outputs)
+    predicted = decided(task, outputs, factors)
     each = [Column(name, outputs[:, place]) for place, name in enumerate(names)]
     if task == "classify":
         confidence = np.take_along_axis(outputs, predicted[:, None], 1)[:, 0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,22 +11,28 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from demonet.checks import check_split, labelled
 from demonet.data.load import degrees
 from demonet.data.readers.base import InputFiles
 from demonet.data.splits import Split, fractions
+from demonet.ensemble.ensemble import Ensemble, portfolio
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.estimators import estimator_class
 from demonet.estimators.base import DEMONetEstimator
 from demonet.estimators.targets import WEIGHTED
 from demonet.features.blocks import one_hot_is_dense
+from demonet.features.views import view_of
+from demonet.methods.model import Labelled, fitted_objective
+from demonet.methods.selection import item_losses
 from demonet.options import Effort, Reading, Settings
 from demonet.runs.inputs import Inputs, read_inputs
 from demonet.runs.targets import with_targets
-from demonet.train.metrics import METRICS, Metric, Task, metrics_for, positive_class
+from demonet.train.metrics import METRICS, Metric, Task, find_metric, imbalance, metric_of_classes, positive_class
 from demonet.train.objective import OBJECTIVES
 from demonet.train.presets import preset
 from demonet.train.recipes import Trained, family_of
@@ -36,6 +44,9 @@ WORK = 300_000_000
 FEATURES_PER_EDGE = 30
 SMALL = 100_000  # below so many edges, one thread is faster than two
 EFFORT: Effort = "standard"
+CHEAP = 1.0  # seconds that a candidate may take, by its estimate, of those that compare directed and undirected edges
+SHARE = 0.1  # of a time limit that they may take together
+CLEAR = 2.0  # standard errors by which directed edges have to be better
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,23 +109,36 @@ class Plan:
             return 0 if self.positive is None else names.index(self.positive)
         if self.inputs.task != "classify" or len(names) != 2:
             return None
-        counts = torch.bincount(self.inputs.data.y[self.inputs.data.y >= 0], minlength=2)
+        counts = _counts(self.inputs)
         return int(counts[1] <= counts[0])
 
     @property
     def request(self) -> dict[str, Any]:
-        """What identifies this run: every setting, and the checksums of its files."""
+        """What identifies this run: every setting but the number of processes, and the checksums of its files."""
         settings = vars(self.settings) | {"device": self.settings.uses, "split": None, "model": self.model}
+        settings["jobs"] = None
         settings["positive"] = self.positive
         sums = {f"{part} file": value for part, value in self.checksums.items()}
         return {name: value for name, value in {**vars(self.reading), **settings, **sums}.items() if value is not None}
 
     @property
-    def metric_decision(self) -> Hint:
-        """The metric and its positive class, in a line."""
-        title = self.metric.title.replace("{", "{{").replace("}", "}}")
-        why = " (the rarer class, of equals the last; {positive} chooses)" if self.settings.positive is None else ""
-        return Hint(f"metric: {title}{why}", positive="CLASS")
+    def unequal(self) -> float | None:
+        """The share of the most frequent class, if it is why the metric is not accuracy; None otherwise."""
+        if self.inputs.task != "classify" or self.settings.metric or self.settings.class_weight:
+            return None
+        return imbalance(_counts(self.inputs))
+
+    @property
+    def metric_decision(self) -> Hint | None:
+        """The metric, its positive class and the reason, in a line; None where there is nothing to say."""
+        if self.positive is None and self.unequal is None:
+            return None
+        title, why = self.metric.title.replace("{", "{{").replace("}", "}}"), []
+        if self.unequal is not None:
+            why.append(f"{self.unequal:.1%} have one class, so accuracy would say little; {{metric}} chooses")
+        if self.positive is not None and self.settings.positive is None:
+            why.append("the rarer class, of equals the last; {positive} chooses")
+        return Hint(f"metric: {title}" + (f" ({'; '.join(why)})" if why else ""), positive="CLASS", metric="accuracy")
 
     @property
     def description(self) -> str:
@@ -145,28 +169,71 @@ def make_plan(edges: str, labels: str | None, features: str | None, reading: Rea
     checksums = dict(inputs.checksums)
     splits = _splits(inputs, settings, checksums)
     weighted = WEIGHTED if settings.class_weight is not None else None
-    metric = settings.metric or weighted or OBJECTIVES[inputs.task].default_metric
+    default = metric_of_classes(_counts(inputs)) if inputs.task == "classify" else None
+    metric = settings.metric or weighted or default or OBJECTIVES[inputs.task].default_metric
     model = decide_model(settings, inputs.task)
     measured = _with_positive(METRICS[metric], inputs, settings.positive)
-    return Plan(inputs, reading, settings, splits, epochs, checksums, *measured, decision, *model)
+    plan = Plan(inputs, reading, settings, splits, epochs, checksums, *measured, decision, *model)
+    return plan if inputs.direction is None else _with_direction(plan, inputs.direction)
+
+
+def _with_direction(plan: Plan, undirected: DemonetWarning) -> Plan:
+    """Say how edges are read where nobody has said it: undirected, unless validation is clearly better directed.
+
+    Cheap candidates compare both, for an ensemble on one split: other splits would test on what has chosen.
+    """
+    inputs, other, told = plan.inputs, copy.copy(plan.inputs.as_listed), undirected
+    if other is not None and plan.model == "auto" and len(plan.splits) == 1 and not plan.settings.new_nodes:
+        other.y = inputs.data.y
+        with fitting_threads(inputs):
+            losses = [_cheap_losses(plan, data) for data in (inputs.data, other)]
+        if all(found is not None for found in losses):
+            gain, means = losses[0] - losses[1], [float(found.mean()) for found in losses]
+            if gain.mean() > CLEAR * gain.std(ddof=1) / math.sqrt(len(gain)):
+                problem = f"edges are read as directed: validation loss {means[1]:.3g}, undirected {means[0]:.3g}"
+                hint = Hint("{directed} drops the direction", directed=False)
+                told = DemonetWarning(problem, file=undirected.file, hint=hint)
+                plan = replace(plan, reading=replace(plan.reading, directed=True))
+                inputs = replace(inputs, data=other, directed=True)
+    warn(told)
+    return replace(plan, inputs=replace(inputs, direction=told, as_listed=None))
+
+
+def _cheap_losses(plan: Plan, data: Any) -> Any:
+    """The loss of each validation item by an ensemble of cheap candidates; None if there are none."""
+    split, task, settings = plan.splits[0], plan.inputs.task, plan.settings
+    labelled = Labelled.of(data.y, fitted_objective(task, data.y, split), split, settings.seed, "cpu")
+    view = view_of(data)
+    estimates = {model: model.estimate(view, len(labelled.train)) for model in portfolio(view, labelled, "quick")}
+    models = [model for model, seconds in estimates.items() if seconds <= CHEAP]
+    limit = math.inf if settings.time_limit is None else SHARE * settings.time_limit
+    if not models or 2 * sum(estimates[model] for model in models) > limit:
+        return None
+    options: dict[str, Any] = {"task": task, "effort": "quick", "seed": settings.seed, "refit": False}
+    fitted = Ensemble.fit(data, split, members=models, **options)
+    assert fitted.judged is not None
+    outputs: Any = sum(row.weight * fitted.judged[row.name] for row in fitted.candidates if row.weight)
+    return item_losses(task, outputs, data.y.numpy()[fitted.judged_items])
+
+
+def _counts(inputs: Inputs) -> NDArray[np.int64]:
+    """How many items have each class."""
+    return torch.bincount(inputs.data.y[inputs.data.y >= 0], minlength=len(inputs.names)).numpy()
 
 
 def _with_positive(metric: Metric, inputs: Inputs, asked: str | None) -> tuple[Metric, str | None]:
     """The metric for its positive class, and this class; None if it has none."""
     if inputs.task != "classify":
         return metric, None
-    counts = torch.bincount(inputs.data.y[inputs.data.y >= 0], minlength=len(inputs.names))
-    positive = positive_class(metric.name, inputs.names, counts.numpy(), asked)
+    positive = positive_class(metric.name, inputs.names, _counts(inputs), asked)
     name = None if positive is None else str(inputs.names[positive])
     return (metric if positive is None else metric.of_class(positive, name)), name
 
 
 def _check_settings(inputs: Inputs, settings: Settings) -> None:
     """Refuse settings that do not fit the task."""
-    fitting = metrics_for(inputs.task)
-    if settings.metric is not None and settings.metric not in fitting:
-        problem = f"{settings.metric!r} does not fit the task {inputs.task!r}"
-        raise DemonetError(problem, argument="metric", hint=f"use {', '.join(fitting)}")
+    if settings.metric is not None:
+        find_metric(settings.metric, inputs.task)
     for argument in ("batch_size", "neighbours", "engine"):
         if getattr(settings, argument) not in (None, "local") and inputs.kind == "graphs":
             problem = f"{getattr(settings, argument)} for a set of graphs"
@@ -302,5 +369,5 @@ def model_options(model: str, settings: Settings) -> dict[str, Any]:
     """What an estimator is told about a model, besides the options of networks."""
     if model != "auto":
         return {"model": model}
-    effort = settings.effort or EFFORT
-    return {"model": model, "effort": effort, "time_limit": settings.time_limit, "metric": settings.metric}
+    options = {"effort": settings.effort or EFFORT, "n_jobs": settings.jobs}
+    return {"model": model, **options, "time_limit": settings.time_limit, "metric": settings.metric}

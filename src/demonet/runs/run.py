@@ -18,8 +18,9 @@ from demonet.checks import labelled
 from demonet.data.load import degrees
 from demonet.data.splits import Split
 from demonet.degree.count import count_degree
+from demonet.errors import DemonetError
 from demonet.estimators.core import Fitted
-from demonet.estimators.network import NetworkModel
+from demonet.estimators.models import NetworkModel
 from demonet.options import Settings
 from demonet.runs.plan import Plan
 from demonet.train.metrics import METRICS, Metric, Task
@@ -100,13 +101,21 @@ class Run:
 
     @cached_property
     def prediction(self) -> NDArray[Any]:
-        """``[items]`` the most probable class; or ``[items, columns]`` 0/1 labels or numbers."""
-        return decided(self.task, self.outputs)
+        """``[items]`` the predicted class, see :attr:`factors`; or ``[items, columns]`` 0/1 labels or numbers."""
+        return decided(self.task, self.outputs, self.factors)
+
+    @property
+    def factors(self) -> tuple[float, ...]:
+        """``[classes]`` by which probabilities are multiplied before the largest is predicted; empty for none."""
+        found = tuple((self.metrics.get("decision") or {}).get("factors", ()))
+        if len(found) not in (0, len(self.class_names)):
+            raise DemonetError(f"{len(found)} factors of {len(self.class_names)} classes")
+        return found
 
     @property
     def confidence(self) -> NDArray[np.float32]:
-        """``[items]`` the probability of the most probable class."""
-        return self.outputs.max(1)
+        """``[items]`` the probability of the predicted class."""
+        return np.take_along_axis(self.outputs, self.prediction[:, None], 1)[:, 0]
 
     @property
     def known(self) -> NDArray[np.bool_]:

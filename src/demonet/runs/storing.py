@@ -7,7 +7,7 @@ from pathlib import Path
 
 from demonet.data.read import ReadResult
 from demonet.distributed.store import write_store
-from demonet.errors import DemonetError
+from demonet.errors import DemonetError, warn
 from demonet.options import Reading
 from demonet.runs.inputs import Inputs, read_inputs
 
@@ -35,6 +35,8 @@ def store_graph(
         raise DemonetError("exists already", file=out, hint="use a new folder")
     self_loops = reading.self_loops or "drop"
     inputs = read_inputs(str(edges), labels, features, replace(reading, self_loops=self_loops))
+    if inputs.direction is not None:
+        warn(inputs.direction)
     read = ReadResult(inputs.data, inputs.directed, inputs.columns, inputs.labels, inputs.label_name)
     write_store(out, read, inputs.name, parts=parts, partition=partition, self_loops=self_loops)
     return inputs

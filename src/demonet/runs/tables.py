@@ -15,10 +15,12 @@ from demonet.data.readers.base import split_table
 from demonet.data.readers.records import import_openpyxl
 from demonet.data.values import as_integer
 from demonet.errors import DemonetError
+from demonet.options import Decimal
 
 BLOCK = 1 << 14  # rows that are text at once
 _SHEET = (1 << 20, 1 << 14)  # rows and columns that a sheet may have
 _CELL_TEXT = 32_767  # characters that a cell may have
+_SEPARATORS = {".": ",", ",": ";"}  # between columns, by decimal mark
 _EXACT = 10**15  # whole numbers of up to 15 digits are exact in a cell
 
 
@@ -49,18 +51,19 @@ class Column:
         """Whether all cells are numbers that are not whole."""
         return isinstance(self.values, np.ndarray) and self.values.dtype.kind == "f" and not self.gaps
 
-    def cells(self, rows: slice, every: bool) -> list[Any]:
-        """Some cells, quoted where that is needed, or all with ``every``; numbers stay numbers."""
-        values = self.values[rows]
+    def cells(self, rows: slice, every: bool, decimal: Decimal = ".") -> list[Any]:
+        """Some cells, quoted where needed, or all with ``every``; with a decimal point, numbers stay numbers."""
+        values, between = self.values[rows], _SEPARATORS[decimal]
         if self.names is not None:
-            known = np.array([*(_quoted(name, every) for name in self.names), '""' if every else ""], dtype=object)
-            return known[np.asarray(values)].tolist()
+            known = [*(_quoted(name, every, between) for name in self.names), '""' if every else ""]
+            return np.array(known, dtype=object)[np.asarray(values)].tolist()
         if not isinstance(values, np.ndarray):
             joined = "".join(values)
-            plain = not every and not any(mark in joined for mark in ',"\n')
-            return list(values) if plain else [_quoted(text, every) for text in values]
-        if self.gaps:
-            return [_quoted("" if value != value else f"{value:.9g}", every) for value in values.tolist()]
+            plain = not every and not any(mark in joined for mark in f'{between}"\n')
+            return list(values) if plain else [_quoted(text, every, between) for text in values]
+        if self.gaps or (decimal == "," and values.dtype.kind == "f"):
+            texts = ("" if self.gaps and value != value else f"{value:.9g}" for value in values.tolist())
+            return [_quoted(text.replace(".", decimal), every, between) for text in texts]
         return values.tolist()
 
     def excel(self) -> list[Any]:
@@ -85,24 +88,28 @@ class Column:
         return pa.array(np.ascontiguousarray(self.values), from_pandas=self.gaps)
 
 
-def write_csv(path: Path, columns: Sequence[Column]) -> None:
+def write_csv(path: Path, columns: Sequence[Column], excel: Decimal | None = None) -> None:
     """Write a CSV file: text is quoted as needed, numbers have 9 digits, which restore every float32.
 
     Everything is quoted if a name has a carriage return, which Python before 3.13 does not quote.
+
+    Args:
+        path: The file.
+        columns: Its columns.
+        excel: The decimal mark of a spreadsheet, which opens such a file with a double click: it has a byte order mark,
+            and with a decimal comma, semicolons between columns.
     """
-    every = any("\r" in word for column in columns for word in (column.name, *column.words))
-    row = ",".join(
-        ('"%.9g"' if every else "%.9g") if column.is_number else '"%s"' if every and _is_whole(column) else "%s"
-        for column in columns
-    )
+    every, decimal = any("\r" in word for column in columns for word in (column.name, *column.words)), excel or "."
+    between = _SEPARATORS[decimal]
+    row = between.join(_form(column, every, decimal) for column in columns)
     count, width = len(columns[0].values), len(columns)
-    with path.open("w", encoding="utf-8", newline="") as out:
-        out.write(",".join(_quoted(column.name, every) for column in columns) + "\n")
+    with path.open("w", encoding="utf-8" if excel is None else "utf-8-sig", newline="") as out:
+        out.write(between.join(_quoted(column.name, every, between) for column in columns) + "\n")
         for start in range(0, count, BLOCK):
             rows = slice(start, min(start + BLOCK, count))
             cells: list[Any] = [None] * (width * (rows.stop - start))
             for place, column in enumerate(columns):
-                cells[place::width] = column.cells(rows, every)
+                cells[place::width] = column.cells(rows, every, decimal)
             out.write((row + "\n") * (rows.stop - start) % tuple(cells))
 
 
@@ -170,11 +177,15 @@ def check_table(path: Path, inputs: Iterable[str | Path | None] = (), *, also: S
     check_file(path, inputs=[name and split_table(Path(name))[0] for name in inputs])
 
 
-def write_table(path: Path, columns: Sequence[Column]) -> None:
-    """Write a table in the format of the suffix: ``.csv``, ``.parquet`` or ``.xlsx``; CSV to a stream."""
+def write_table(path: Path, columns: Sequence[Column], excel: Decimal | None = None) -> None:
+    """Write a table in the format of the suffix: ``.csv``, ``.parquet`` or ``.xlsx``; CSV to a stream.
+
+    ``excel`` is for CSV, see :func:`write_csv`.
+    """
     check_table(path)
+    write = write_csv if is_stream(path) else _WRITERS[path.suffix.lower()]
     with replacing(path) as temporary:
-        (write_csv if is_stream(path) else _WRITERS[path.suffix.lower()])(temporary, columns)
+        write_csv(temporary, columns, excel) if write is write_csv else write(temporary, columns)
 
 
 def _numbers(texts: Sequence[str]) -> list[Any]:
@@ -183,14 +194,19 @@ def _numbers(texts: Sequence[str]) -> list[Any]:
     return numbers if all(n is not None and abs(n) < _EXACT for n in numbers) else list(texts)
 
 
-def _is_whole(column: Column) -> bool:
-    return isinstance(column.values, np.ndarray) and column.names is None and not column.gaps
+def _form(column: Column, every: bool, decimal: Decimal) -> str:
+    """How the cells of a column are written; those that stay numbers are not quoted yet."""
+    stays = isinstance(column.values, np.ndarray) and column.names is None and not column.gaps
+    stays = stays and (decimal == "." or not column.is_number)
+    form = "%.9g" if stays and column.is_number else "%s"
+    return f'"{form}"' if every and stays else form
 
 
-def _quoted(text: str, every: bool) -> str:
+def _quoted(text: str, every: bool, between: str = ",") -> str:
     """A field of a CSV row, as Python's writer writes it.
 
-    >>> print(_quoted("a, b", False), _quoted("a", False), _quoted("a", True))
-    "a, b" a "a"
+    >>> print(_quoted("a, b", False), _quoted("a", False), _quoted("a", True), _quoted("a, b", False, ";"))
+    "a, b" a "a" a, b
     """
-    return f'"{text.replace(chr(34), chr(34) * 2)}"' if every or any(mark in text for mark in ',"\n') else text
+    needed = every or any(mark in text for mark in f'{between}"\n')
+    return f'"{text.replace(chr(34), chr(34) * 2)}"' if needed else text

@@ -92,21 +92,17 @@ def decide_batches(
         return Batching(batch_size, neighbours)
     if neighbours is not None:
         return Batching(BATCH_SIZE, neighbours)
-    need, free = full_batch_bytes(model, graph), USABLE * available_bytes(graph.layout.key.device)
+    layout, free = graph.layout, USABLE * available_bytes(graph.layout.key.device)
+    need = float(layout.num_nodes * step_values(model.config) * graph.x.dtype.itemsize)
     if need <= free:
         return None
     problem = (
-        f"training on all {graph.layout.num_nodes:,} nodes at once would take about {need / 1e9:.1f} GB, "
+        f"training on all {layout.num_nodes:,} nodes at once would take about {need / 1e9:.1f} GB, "
         f"{free / 1e9:.1f} GB can be used: batches of {BATCH_SIZE:,} nodes, {NEIGHBOURS} neighbours drawn of each"
     )
     hint = Hint("{batch_size} and {neighbours} choose others", batch_size=..., neighbours=...)
     warn(DemonetWarning(problem, hint=hint))
     return Batching(BATCH_SIZE, NEIGHBOURS)
-
-
-def full_batch_bytes(model: NodeDEMONet, graph: GraphInput) -> float:
-    """Roughly what a training step on all nodes allocates, besides the prepared graph."""
-    return float(graph.layout.num_nodes * step_values(model.config) * graph.x.dtype.itemsize)
 
 
 def step_values(config: ModelConfig) -> int:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from demonet.errors import DemonetError
 from demonet.schema import check_like, values_of
-from demonet.tensorfile import read_tensors, write_tensors
+from demonet.tensorfile import by_prefix, read_tensors, write_tensors
 from demonet.train.config import TrainConfig
 from demonet.train.problem import Problem
 
@@ -58,7 +58,6 @@ def load_checkpoint(
         The best weights so far, and the facts that were saved.
     """
     tensors, facts, _ = read_tensors(path, FORMAT)
-    groups: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "adam": {}}
     state: dict[int, dict[str, Tensor]] = {}
     with values_of(path, "the state of this run; delete it to start again"):
         for name, value in fingerprint.items():
@@ -66,9 +65,7 @@ def load_checkpoint(
                 problem, hint = f"the checkpoint belongs to a run with another {name}", "use another file for this run"
                 raise DemonetError(problem, file=path, hint=hint)
         random, random_cuda = tensors.pop("random"), tensors.pop("random_cuda", None)
-        for name, tensor in tensors.items():
-            group, _, rest = name.partition(".")
-            groups[group][rest] = tensor
+        groups = by_prefix(tensors, "model", "best", "adam")
         for name, tensor in groups["adam"].items():
             index, _, field = name.partition(".")
             state.setdefault(int(index), {})[field] = tensor

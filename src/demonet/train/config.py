@@ -56,9 +56,10 @@ class TrainConfig:
         return replace(self, **changes)
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "patience"):
-            if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
-                raise DemonetError(f"{name}={getattr(self, name)!r} is not an integer of at least 1")
+        for name, least in (("epochs", 1), ("patience", 1), ("halve_lr_every", 1), ("batch_size", 2)):
+            value, optional = getattr(self, name), name in ("halve_lr_every", "batch_size")
+            if not (optional and value is None) and (not isinstance(value, int) or value < least):
+                raise DemonetError(f"{name}={value!r} is not an integer of at least {least}{' or None' * optional}")
         if self.choose_by not in ("metric", "loss"):
             raise DemonetError(f"choose_by={self.choose_by!r} is not 'metric' or 'loss'")
         if not 0.0 < self.lr < math.inf:
@@ -66,9 +67,5 @@ class TrainConfig:
         for name in ("weight_decay", "degree_decay"):
             if not 0.0 <= getattr(self, name) < math.inf:
                 raise DemonetError(f"{name}={getattr(self, name)!r} is not a number of at least 0")
-        if self.halve_lr_every is not None and (not isinstance(self.halve_lr_every, int) or self.halve_lr_every < 1):
-            raise DemonetError(f"halve_lr_every={self.halve_lr_every!r} is not an integer of at least 1 or None")
-        if self.batch_size is not None and (not isinstance(self.batch_size, int) or self.batch_size < 2):
-            raise DemonetError(f"batch_size={self.batch_size!r} is not an integer of at least 2 or None")
         if not 0 <= self.seed < 2**32:
             raise DemonetError(f"seed={self.seed!r} is not from 0 to 2**32 - 1")

@@ -1,5 +1,7 @@
 """Metrics by name, computed by scikit-learn. To add one, add an entry to :data:`METRICS`.
 
+``precision@K`` is a metric for every K from 1 on: the share of the positive class among the K items that rank first.
+
 Tables of several columns (labels of a multi-label problem, targets of a regression) are averaged over the columns.
 Unknown entries are NaN in ``y`` and are left out.
 """
@@ -7,6 +9,7 @@ Unknown entries are NaN in ``y`` and are left out.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,6 +24,9 @@ from demonet.errors import DemonetError
 Task = Literal["classify", "multilabel", "regress"]
 Array = NDArray[Any]
 Function = Callable[[Array, Array, Array | None], float]
+IMBALANCED = 0.8  # share of a class from which on accuracy says little
+FEWEST = 30  # validation items below which a decision is not learned
+MOST_FACTORS = 50  # classes up to which each has a factor of its own
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,9 @@ class Metric:
         larger_is_better: Whether a larger value is better.
         uses: What the functions take: ``"predictions"`` (class numbers, 0/1 labels or values) or ``"probabilities"``.
         has_positive: Whether its value for two classes depends on which of them is the positive one.
+        needs_decision: Whether the most probable class is not the best prediction for it, so that validation has to
+            choose another rule: see :meth:`decision`.
+        factors: By which probabilities of classes are multiplied before the largest is predicted; empty for none.
     """
 
     name: str
@@ -43,6 +52,8 @@ class Metric:
     larger_is_better: bool = True
     uses: Literal["predictions", "probabilities"] = "predictions"
     has_positive: bool = False
+    needs_decision: bool = False
+    factors: tuple[float, ...] = ()
 
     def of_class(self, positive: int, name: object) -> Metric:
         """The metric with the class number ``positive`` of two as the positive one, and with ``name`` in its title.
@@ -58,6 +69,38 @@ class Metric:
 
         functions = {**self.functions, "classify": function if positive else of_first}
         return replace(self, title=f"{self.title} of {name!r}", functions=functions)
+
+    def decision(self, outputs: Array, y: Array) -> tuple[float, ...]:
+        r"""The factors :math:`a_c` for which :math:`\arg\max_c a_c p_c` is best by this metric, of equals the first.
+
+        Of two classes they stand for a threshold, which is searched among all; of more, powers of the inverse shares of
+        classes are, and then a factor for each class after the other. Empty if the metric needs no decision, with fewer
+        than 30 items, or if nothing is better than the most probable class.
+
+        Args:
+            outputs: ``[items, classes]`` probabilities of validation items.
+            y: Their classes.
+        """
+        size = outputs.shape[1]
+        if not self.needs_decision or len(y) < FEWEST:
+            return ()
+
+        def value(factors: Array) -> float:
+            return round(self.functions["classify"](y, (outputs * factors).argmax(1), None), 9)
+
+        best = np.ones(size)
+        if size == 2:
+            odds = np.unique(np.log(np.maximum(outputs[:, 0], 1e-12) / np.maximum(outputs[:, 1], 1e-12)))
+            between = (odds[1:] + odds[:-1]) / 2
+            tried = [np.array([1.0, np.exp(log)]) for log in sorted(between, key=abs)]
+            best = max([best, *tried], key=value)
+        else:
+            share = np.maximum(np.bincount(y, minlength=size), 1) / len(y)
+            best = max([best, *(share**-power for power in (0.25, 0.5, 0.75, 1.0))], key=value)
+            for place in [*range(size), *range(size)] if size <= MOST_FACTORS else ():
+                own = np.eye(size)[place]
+                best = max([best, *(best * step**own for step in (0.5, 0.71, 0.84, 1.19, 1.41, 2.0))], key=value)
+        return () if value(best) <= value(np.ones(size)) else tuple((best / best.max()).tolist())
 
 
 def _by_column(function: Callable[..., float], *, needs_two_values: bool = False) -> Function:
@@ -106,10 +149,37 @@ def _balanced_accuracy(y: Array, predicted: Array, sample_weight: Array | None) 
     return float(sk.recall_score(y, predicted, sample_weight=sample_weight, **options))
 
 
+def _precision_at(count: int, y: Array, predicted: Array, sample_weight: Array | None) -> float:
+    """The share of 1 in ``y`` among the items that rank first; of items that tie for the last places, their mean."""
+    last = np.sort(predicted)[-min(count, len(y))]
+    above, ties = predicted > last, predicted == last
+    weight = above + ties * (min(count, len(y)) - above.sum()) / ties.sum()
+    return float(np.average(y, weights=weight if sample_weight is None else weight * sample_weight))
+
+
 _F1 = partial(sk.f1_score, zero_division=0.0)
 
-METRICS: dict[str, Metric] = {
-    metric.name: metric
+
+class _Metrics(dict[str, Metric]):
+    """The metrics by name; ``precision@K`` is there for every K."""
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or re.fullmatch(r"precision@[1-9]\d{0,8}", str(name)) is not None
+
+    def __missing__(self, name: str) -> Metric:
+        if name not in self:
+            raise KeyError(name)
+        count = int(name.partition("@")[2])
+        function = partial(_precision_at, count)
+        functions: dict[Task, Function] = {
+            "classify": _one_vs_rest(function),
+            "multilabel": _by_column(function, needs_two_values=True),
+        }
+        return Metric(name, f"precision at {count:,}", functions, uses="probabilities", has_positive=True)
+
+
+METRICS = _Metrics(
+    (metric.name, metric)
     for metric in (
         Metric("accuracy", "accuracy", {"classify": _of_classes(sk.accuracy_score)}),
         Metric(
@@ -119,11 +189,13 @@ METRICS: dict[str, Metric] = {
                 "classify": _of_classes(_balanced_accuracy),
                 "multilabel": _by_column(_balanced_accuracy, needs_two_values=True),
             },
+            needs_decision=True,
         ),
         Metric(
             "macro-f1",
             "macro F1",
             {"classify": _of_classes(partial(_F1, average="macro")), "multilabel": _by_column(_F1)},
+            needs_decision=True,
         ),
         Metric(
             "auc",
@@ -144,6 +216,7 @@ METRICS: dict[str, Metric] = {
             uses="probabilities",
             has_positive=True,
         ),
+        _Metrics()["precision@100"],
         Metric(
             "log-loss",
             "log loss",
@@ -155,7 +228,7 @@ METRICS: dict[str, Metric] = {
         Metric("mae", "MAE", {"regress": _by_column(sk.mean_absolute_error)}, larger_is_better=False),
         Metric("r2", "R²", {"regress": _by_column(sk.r2_score)}),
     )
-}
+)
 
 
 def metrics_for(task: Task) -> list[str]:
@@ -169,10 +242,31 @@ def metrics_for(task: Task) -> list[str]:
 
 def find_metric(name: str, task: Task) -> Metric:
     """The metric of that name, if it fits the task."""
-    fitting = metrics_for(task)
-    if name not in fitting:
-        raise DemonetError(f"metric={name!r} does not fit the task {task!r}", hint=f"use {', '.join(fitting)}")
+    if name not in METRICS or task not in METRICS[name].functions:
+        hint = f"use {', '.join(metrics_for(task))}"
+        raise DemonetError(f"{name!r} does not fit the task {task!r}", argument="metric", hint=hint)
     return METRICS[name]
+
+
+def imbalance(counts: Array) -> float | None:
+    """The share of the most frequent class, if it makes accuracy meaningless; None otherwise.
+
+    >>> imbalance(np.array([10, 90])), imbalance(np.array([40, 60]))
+    (0.9, None)
+    """
+    share = float(np.max(counts) / max(1, np.sum(counts)))
+    return share if share >= IMBALANCED else None
+
+
+def metric_of_classes(counts: Array) -> str:
+    """The metric if none is chosen: accuracy; of very unequal classes average precision (of two), or macro F1.
+
+    >>> metric_of_classes(np.array([10, 90])), metric_of_classes(np.array([5, 5, 90]))
+    ('average-precision', 'macro-f1')
+    """
+    if imbalance(counts) is None:
+        return "accuracy"
+    return "average-precision" if len(counts) == 2 else "macro-f1"
 
 
 def positive_class(metric: str, classes: Sequence[Any], counts: Array, asked: Any = None) -> int | None:

@@ -3,10 +3,12 @@ r"""Objectives: the loss of a task, how scores become predictions, and the metri
 ==============  =====================================  =========================  ======================
 task            targets ``y``                          loss                       metric by default
 ==============  =====================================  =========================  ======================
-``classify``    ``[n]`` int64 classes, -1 unlabelled   cross-entropy              ``accuracy``
+``classify``    ``[n]`` int64 classes, -1 unlabelled   cross-entropy              ``accuracy`` [1]_
 ``multilabel``  ``[n, labels]`` of 0 and 1             binary cross-entropy       ``average-precision``
 ``regress``     ``[n]`` or ``[n, columns]`` numbers    squared or absolute error  ``rmse``
 ==============  =====================================  =========================  ======================
+
+.. [1] Estimators and runs have another one for very unequal classes: :func:`demonet.train.metrics.metric_of_classes`.
 
 In a multi-label table NaN or -1 is an unknown entry, and in a regression NaN; a row without a known entry is
 unlabelled. The loss is the mean over the known entries,
@@ -20,6 +22,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -119,17 +122,21 @@ class Classify(Objective):
     Attributes:
         positive: The number of the positive class, for metrics of two classes that have one; if None, :meth:`fit`
             takes the rarer.
+        factors: By which probabilities are multiplied before the largest is predicted; empty for none.
     """
 
     task: ClassVar[Task] = "classify"
     default_metric: ClassVar[str] = "accuracy"
 
     positive: int | None = None
+    factors: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.positive not in (None, 0, 1):
             raise DemonetError(f"positive={self.positive!r} is not 0 or 1, the number of one of two classes")
+        if not all(0 < factor <= 1 for factor in self.factors):
+            raise DemonetError(f"factors={self.factors!r} are not above 0 and up to 1")
 
     @property
     def measures_on_device(self) -> bool:
@@ -159,8 +166,8 @@ class Classify(Objective):
         return scores.softmax(1)
 
     def decide(self, activated: Tensor) -> Tensor:
-        """The class of the highest probability."""
-        return activated.argmax(1)
+        """The class of the highest probability, or of the highest product with its factor."""
+        return (activated * activated.new_tensor(self.factors) if self.factors else activated).argmax(1)
 
     def measure(self, scores: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
         """``[2]`` loss and metric."""
@@ -336,13 +343,21 @@ def _entry_weights(y: Tensor, weight: Tensor | None) -> Tensor:
 
 def value_of(metric: Metric, task: Task, y: Array, outputs: Array) -> float | None:
     """A metric of probabilities or values; None where it is not defined."""
-    predicted = decided(task, outputs) if metric.uses == "predictions" else outputs
+    predicted = decided(task, outputs, metric.factors) if metric.uses == "predictions" else outputs
     with warnings.catch_warnings():  # scikit-learn warns where a metric is not defined
         warnings.simplefilter("ignore")
         value = metric.functions[task](y, predicted, None)
     return float(value) if np.isfinite(value) else None
 
 
-def decided(task: Task, outputs: Array) -> Array:
-    """Predictions from probabilities or values; of equally probable classes, the first."""
-    return outputs.argmax(1) if task == "classify" else OBJECTIVES[task]().decide(torch.from_numpy(outputs)).numpy()
+def decided(task: Task, outputs: Array, factors: Sequence[float] = ()) -> Array:
+    """Predictions from probabilities or values; of equally probable classes, the first.
+
+    Args:
+        task: What is predicted.
+        outputs: ``[items, outputs]``.
+        factors: Of classes, see :class:`Classify`.
+    """
+    if task == "classify":
+        return (outputs * np.array(factors) if factors else outputs).argmax(1)
+    return OBJECTIVES[task]().decide(torch.from_numpy(outputs)).numpy()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from torch import Tensor
 
@@ -38,6 +38,11 @@ class Preset:
     model: ModelConfig = field(default_factory=ModelConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
 
+    def of_family(self, family: Family, features: str, model: ModelConfig | None = None, **train: Any) -> Preset:
+        """The preset for another family: its features, its model if that differs, and changes in training."""
+        changed = replace(self.train, **train)
+        return replace(self, family=family, features=features, model=model or self.model, train=changed)
+
     def without_attributes(self) -> Preset:
         """The preset for graphs without attributes.
 
@@ -61,26 +66,16 @@ class Preset:
 
 # The text of the paper: one-hot degrees without attributes, sum aggregation, concatenation, a softmax layer.
 _PAPER_MODEL = ModelConfig(scheme="weight", aggr="sum", combine="concat", bias=False)
+_PAPER = Preset("paper", "nodes", model=_PAPER_MODEL)
 # The authors' released code: mean aggregation, addition, biases, a third degree-specific layer, decay on everything.
 _AUTHORS_MODEL = _PAPER_MODEL.changed(aggr="mean", combine="add", bias=True, head="degree")
 _AUTHORS = Preset("authors", "nodes", "keep", "adjacency", model=_AUTHORS_MODEL, train=TrainConfig(decay_biases=True))
 # GIN-like layers with a smooth degree term that starts small and has a stronger weight decay than the rest.
 _SMOOTH = ModelConfig(
-    scheme="smooth",
-    aggr="sum",
-    combine="add",
-    bias=True,
-    dropout=0.5,
-    degree_scale=0.3,
-    activation="relu",
-    refine=True,
+    scheme="smooth", aggr="sum", combine="add", bias=True, dropout=0.5, degree_scale=0.3, activation="relu", refine=True
 )
 _DEFAULT = Preset(
-    "default",
-    "nodes",
-    features="degree-rbf+degree-onehot",
-    model=_SMOOTH,
-    train=TrainConfig(lr=0.01, degree_decay=4.0),
+    "default", "nodes", features="degree-rbf+degree-onehot", model=_SMOOTH, train=TrainConfig(lr=0.01, degree_decay=4.0)
 )
 
 # What the estimators train. Normalisation and dropout as in "Classic GNNs are strong baselines" (Luo et al., 2024);
@@ -100,79 +95,53 @@ _STRONG = Preset(
 _DEEP = _STRONG.model.changed(scheme="scale", stem=False, basis_size=5, dropout=0.2, degree_scale=1.0)
 
 
-def _deep(name: str, layers: int) -> dict[tuple[str, Family], Preset]:
+def _deep(name: str, layers: int) -> tuple[Preset, Preset, Preset]:
     """The presets of one depth."""
-    nodes = replace(
-        _STRONG,
-        name=name,
-        model=_DEEP.changed(layers=layers),
-        train=TrainConfig(epochs=2000, patience=300, choose_by="metric", lr=0.01, weight_decay=0.0),
-    )
-    attributes = replace(
+    model = _DEEP.changed(layers=layers)
+    train = TrainConfig(epochs=2000, patience=300, choose_by="metric", lr=0.01, weight_decay=0.0)
+    nodes = replace(_STRONG, name=name, model=model, train=train)
+    wide, summed = model.changed(norm="layer", dropout=0.5), model.changed(aggr="sum", pooling="sum")
+    return (
         nodes,
-        family="attributes",
-        features="encoded+structure",
-        model=nodes.model.changed(norm="layer", dropout=0.5),
-        train=replace(nodes.train, lr=0.001, weight_decay=5e-5),
+        nodes.of_family("attributes", "encoded+structure", wide, lr=0.001, weight_decay=5e-5),
+        nodes.of_family("graphs", "encoded+constant", summed, epochs=300, patience=60, lr=0.001, batch_size=64),
     )
-    graphs = replace(
-        nodes,
-        family="graphs",
-        features="encoded+constant",
-        model=nodes.model.changed(aggr="sum", pooling="sum"),
-        train=replace(nodes.train, epochs=300, patience=60, lr=0.001, batch_size=64),
-    )
-    return {(name, preset.family): preset for preset in (nodes, attributes, graphs)}
 
 
-PRESETS: dict[tuple[str, Family], Preset] = {
-    ("paper", "nodes"): Preset("paper", "nodes", model=_PAPER_MODEL),
-    ("paper", "attributes"): Preset("paper", "attributes", features="attributes", model=_PAPER_MODEL),
-    ("paper", "graphs"): Preset("paper", "graphs", features="attributes", model=_PAPER_MODEL),
-    ("authors", "nodes"): _AUTHORS,
-    ("authors", "attributes"): replace(_AUTHORS, family="attributes", features="attributes"),
+# One convolution from the attributes to the scores; the degree term starts at zero.
+_SINGLE = _AUTHORS_MODEL.changed(scheme="smooth", dropout=0.0, degree_scale=0.0, layers=0)
+_POOLED = _SMOOTH.changed(dropout=0.3, head="mlp", pooling="sum+degree")
+_WIDE = _STRONG.model.changed(norm="layer", input_dropout=0.5)
+_EVERY = (
+    _PAPER,
+    *(_PAPER.of_family(family, "attributes") for family in ("attributes", "graphs")),
+    _AUTHORS,
+    _AUTHORS.of_family("attributes", "attributes"),
     # The released code has no graph classification: this is its layers with the paper's readout.
-    ("authors", "graphs"): replace(
-        _AUTHORS, family="graphs", features="attributes", model=_AUTHORS_MODEL.changed(head="linear")
-    ),
-    ("default", "nodes"): _DEFAULT,
-    # One convolution from the attributes to the scores; the degree term starts at zero.
-    ("default", "attributes"): replace(
-        _DEFAULT,
-        family="attributes",
-        features="tfidf",
-        model=_AUTHORS_MODEL.changed(scheme="smooth", dropout=0.0, degree_scale=0.0, layers=0),
-        train=replace(_DEFAULT.train, weight_decay=1e-4),
-    ),
-    ("default", "graphs"): replace(
-        _DEFAULT,
-        family="graphs",
-        features="attributes+degree-rbf",
-        model=_SMOOTH.changed(dropout=0.3, head="mlp", pooling="sum+degree"),
-        train=replace(_DEFAULT.train, batch_size=32),
-    ),
-    ("strong", "nodes"): _STRONG,
+    _AUTHORS.of_family("graphs", "attributes", _AUTHORS_MODEL.changed(head="linear")),
+    _DEFAULT,
+    _DEFAULT.of_family("attributes", "tfidf", _SINGLE, weight_decay=1e-4),
+    _DEFAULT.of_family("graphs", "attributes+degree-rbf", _POOLED, batch_size=32),
+    _STRONG,
     # Many attributes and few labels: entries are dropped, steps are smaller, the decay is stronger. Normalising rows is
     # several points better there than normalising columns, whose statistics differ with and without dropout.
-    ("strong", "attributes"): replace(
-        _STRONG,
-        family="attributes",
-        features="encoded+structure",
-        model=_STRONG.model.changed(norm="layer", input_dropout=0.5),
-        train=replace(_STRONG.train, lr=0.005, weight_decay=2e-3),
-    ),
+    _STRONG.of_family("attributes", "encoded+structure", _WIDE, lr=0.005, weight_decay=2e-3),
     # Sums over the constant column count neighbours and nodes. With few graphs, a degree term that starts at zero and
     # is strongly decayed, sums and a linear head did better than a term of the same scale, degree pooling and an MLP.
-    ("strong", "graphs"): replace(
-        _STRONG,
-        family="graphs",
-        features="encoded+constant",
-        model=_SMOOTH.changed(pooling="sum", degree_scale=0.0, basis_size=4),
-        train=replace(_STRONG.train, epochs=150, patience=30, batch_size=64, weight_decay=5e-4, degree_decay=40.0),
+    _STRONG.of_family(
+        "graphs",
+        "encoded+constant",
+        _SMOOTH.changed(pooling="sum", degree_scale=0.0, basis_size=4),
+        epochs=150,
+        patience=30,
+        batch_size=64,
+        weight_decay=5e-4,
+        degree_decay=40.0,
     ),
-    **_deep("deep-5", 5),
-    **_deep("deep-12", 12),
-}
+    *_deep("deep-5", 5),
+    *_deep("deep-12", 12),
+)
+PRESETS: dict[tuple[str, Family], Preset] = {(each.name, each.family): each for each in _EVERY}
 
 
 def preset(name: str, family: Family) -> Preset:

@@ -1,17 +1,26 @@
-"""The steps of an epoch: one step of Adam on a training batch, and the evaluation of a validation batch."""
+"""The steps of an epoch: one step of Adam on a training batch, and the evaluation of a validation batch.
+
+On a GPU, a step that repeats is captured in a CUDA graph: on a small graph, launching the kernels of an epoch one by
+one takes longer than running them.
+"""
 
 from __future__ import annotations
 
+import gc
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from demonet.train.capture import Captured
 from demonet.train.config import TrainConfig
 from demonet.train.objective import Classify, Objective
 from demonet.train.problem import LabelledBatch
+
+WARM_UP = 3  # calls before the capture, in which kernels are compiled and libraries allocate their buffers
 
 
 class Steps:
@@ -70,9 +79,14 @@ class Steps:
         return loss.detach()
 
     def _loss(self, batch: LabelledBatch) -> Tensor:
-        """The mean loss of a batch."""
-        if isinstance(self._objective, Classify):
-            return _loss(self.model, batch)
+        """The mean loss of a batch.
+
+        A model may have a method ``loss_on(batch)`` that computes the cross-entropy without the scores of all items, or
+        returns None where it cannot: see :meth:`demonet.nn.models.NodeDEMONet.loss_on`.
+        """
+        loss_on = getattr(self.model, "loss_on", None) if isinstance(self._objective, Classify) else None
+        if loss_on is not None and (loss := loss_on(batch)) is not None:
+            return loss
         return self._objective.loss(self.model(*batch.inputs)[batch.rows], batch.y, batch.weight)
 
     def _add_gradients(self) -> None:
@@ -85,18 +99,6 @@ class Steps:
         if name not in self._captured or self._captured[name][0] is not batch:
             self._captured[name] = (batch, Captured(step, self.device))
         return self._captured[name][1]()
-
-
-def _loss(model: nn.Module, batch: LabelledBatch) -> Tensor:
-    """Mean cross-entropy of a batch.
-
-    A model may have a method ``loss_on(batch)`` that computes it without the scores of all items, or returns None where
-    it cannot: see :meth:`demonet.nn.models.NodeDEMONet.loss_on`.
-    """
-    loss_on = getattr(model, "loss_on", None)
-    if loss_on is not None and (loss := loss_on(batch)) is not None:
-        return loss
-    return Classify().loss(model(*batch.inputs)[batch.rows], batch.y, batch.weight)
 
 
 @torch.no_grad()
@@ -135,3 +137,73 @@ def parameter_groups(model: nn.Module, config: TrainConfig) -> list[dict[str, An
             decay *= config.degree_decay
         groups.setdefault(decay, []).append(parameter)
     return [{"params": parameters, "weight_decay": decay} for decay, parameters in groups.items()]
+
+
+class Captured:
+    """A GPU step without arguments: the first calls run eagerly, the later ones replay a CUDA graph.
+
+    Every call is one step, captured or not, and draws the same random numbers either way. A step that synchronises
+    with the GPU (it reads a value back) cannot be captured: it stays eager, and ``waits`` is True after the warm-up.
+
+    Args:
+        step: Reads and writes tensors at fixed addresses, and returns one tensor.
+        device: The GPU.
+    """
+
+    def __init__(self, step: Callable[[], Tensor], device: torch.device) -> None:
+        self._step, self._device = step, device
+        self._calls, self.waits = 0, False
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._out: Tensor | None = None
+
+    def __call__(self) -> Tensor:
+        """Run one step; the next call overwrites the result."""
+        self._calls += 1
+        if self._graph is None and (self._calls <= WARM_UP or self.waits):
+            return self._run()
+        if self._graph is None:
+            self._graph = torch.cuda.CUDAGraph()
+            with _without_garbage_collection(), torch.cuda.device(self._device), torch.cuda.graph(self._graph):
+                self._out = self._step()
+        self._graph.replay()
+        assert self._out is not None
+        return self._out
+
+    def _run(self) -> Tensor:
+        """Run the step on a side stream, as captures require; the last warm-up checks whether it synchronises."""
+        main, side = torch.cuda.current_stream(self._device), torch.cuda.Stream(self._device)
+        side.wait_stream(main)
+        with torch.cuda.stream(side):
+            if self._calls == WARM_UP:
+                out, self.waits = _run_and_check(self._step)
+            else:
+                out = self._step()
+        main.wait_stream(side)
+        out.record_stream(main)
+        return out
+
+
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """Collect garbage before a capture and not during it: freeing an old graph meanwhile breaks the new one."""
+    gc.collect()
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _run_and_check(step: Callable[[], Tensor]) -> tuple[Tensor, bool]:
+    """The result of a step, and whether it synchronised with the GPU."""
+    before = torch.cuda.get_sync_debug_mode()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        torch.cuda.set_sync_debug_mode("warn")
+        try:
+            out = step()
+        finally:
+            torch.cuda.set_sync_debug_mode(before)
+    return out, any("synchronizing CUDA operation" in str(warning.message) for warning in caught)

@@ -1,7 +1,7 @@
 """Benchmarks: time and memory of a training epoch, for our schemes and for other layers.
 
-``graphs`` builds the graphs, ``methods`` the networks, ``step`` the epoch; ``runner`` and ``child`` measure it, the
-latter in another process; ``floor`` is a lower bound; ``measure`` collects everything into ``rows``. Public:
+``graphs`` builds the graphs, ``methods`` the networks, ``step`` the epoch; ``runner`` measures it; ``floor``
+is a lower bound; ``measure`` collects everything into rows. Public:
 :func:`bench`, :func:`bench_sets`, :class:`GraphSpec` and :data:`METHODS`.
 """
 

@@ -20,19 +20,12 @@ KINDS = ("uniform", "pairs", "power-law", "degrees")
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """A graph on its device, with constant features and labels.
+    """A graph on its device, with constant features and labels."""
 
-    Attributes:
-        edge_index: ``[2, edges]``, both directions of every edge.
-        x: ``[n, width]`` float32.
-        y: ``[n]`` classes.
-        degree: ``[n]``.
-    """
-
-    edge_index: Tensor
-    x: Tensor
-    y: Tensor
-    degree: Tensor
+    edge_index: Tensor  # [2, edges], both directions of every edge
+    x: Tensor  # [n, width] float32
+    y: Tensor  # [n] classes
+    degree: Tensor  # [n]
 
     @property
     def num_nodes(self) -> int:
@@ -52,25 +45,17 @@ class Graph:
 
 @dataclass(frozen=True)
 class GraphSpec:
-    """The specification of a graph.
+    """The specification of a graph."""
 
-    Attributes:
-        kind: ``"uniform"``, distinct edges drawn uniformly (as in the paper's running-time figure, with 2n edges);
-            ``"pairs"``, the same with repeated edges, made on the device, for large graphs; ``"power-law"``, with a
-            ``hub``; ``"degrees"``, with exactly ``distinct`` different degrees; or the name of a data set.
-        nodes: Number of nodes.
-        edges: Number of undirected edges; 2n by default.
-        hub: Degree of the hub of a power law; n / 10 by default.
-        distinct: Number of distinct degrees.
-        seed: Seed of edges, features and labels.
-    """
-
+    # "uniform", distinct edges drawn uniformly (as in the paper's running-time figure, with 2n edges); "pairs", the
+    # same with repeated edges, made on the device, for large graphs; "power-law", with a hub; "degrees", with exactly
+    # distinct different degrees; or the name of a data set.
     kind: str = "uniform"
     nodes: int = 0
-    edges: int = 0
-    hub: int = 0
+    edges: int = 0  # number of undirected edges; 2n by default
+    hub: int = 0  # degree of the hub of a power law; n / 10 by default
     distinct: int = 0
-    seed: int = 0
+    seed: int = 0  # seed of edges, features and labels
 
     @property
     def name(self) -> str:

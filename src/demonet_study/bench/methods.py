@@ -7,7 +7,8 @@ has both directions. GAT has one head, the cheapest of that width, or eight, as 
 scalers of its paper. GIN's inner network has one hidden layer.
 
 ``module`` is what a user of PyTorch Geometric writes: two ``DEMOConv`` and a linear head, with the graph in degree
-order, as CSR or ``EdgeIndex``, or as ``edge_index``; ``module-weight`` has the settings of the paper. ``preset`` is the
+order, as CSR or ``EdgeIndex``, or as ``edge_index``; ``module-scale`` has the layer's defaults, ``module-weight``
+the settings of the paper. ``preset`` is the
 network of a preset, trained as the package trains it. With ``+drop`` a network has dropout of one half after every
 activation (our module: inside the convolution); with ``+norm`` it is shaped as the preset ``default``: batch norm,
 activation, a second linear map, activation and dropout after every convolution.
@@ -50,21 +51,14 @@ Build = Callable[[Graph, torch.dtype], Built]
 
 @dataclass(frozen=True)
 class Method:
-    """A network.
+    """A network."""
 
-    Attributes:
-        name: Its name in tables.
-        kind: ``"ours"``, ``"module"``, ``"preset"``, ``"peer"``, or ``"no messages"`` for the MLP.
-        form: Its input format.
-        build: Builds it from a graph and a data type. All inputs are copied, so that its memory can be measured.
-        prepared: Whether the constant part of the first layer is computed before training.
-    """
-
-    name: str
+    name: str  # its name in tables
+    # "ours", "module", "preset", "peer", or "no messages" for the MLP.
     kind: Literal["ours", "module", "preset", "peer", "no messages"]
-    form: str
-    build: Build
-    prepared: bool = False
+    form: str  # its input format
+    build: Build  # builds it from a graph and a data type. All inputs are copied, so that its memory can be measured
+    prepared: bool = False  # whether the constant part of the first layer is computed before training
 
 
 def build(method: Method, graph: Graph, precision: Precision, seed: int = 0) -> Built:
@@ -96,6 +90,7 @@ AFTER: dict[str, Callable[[], nn.Module]] = {
 }
 # The settings of the paper's layer, which are not the layer's defaults.
 PAPER: dict[str, Any] = {"scheme": "weight", "aggr": "sum", "combine": "concat"}
+DEFAULTS: dict[str, Any] = {"scheme": "scale", "aggr": "sym", "combine": "share"}
 SMOOTH: dict[str, Any] = {"scheme": "smooth", "aggr": "mean", "combine": "add"}
 
 
@@ -291,6 +286,12 @@ _ALL = (
     Method("module-edges", "module", "edge_index, cached", _peer(_demo_conv(cached=True), edge_index, INSIDE)),
     Method("module-sorted", "module", "sorted EdgeIndex", _peer(_demo_conv(), sorted_edges, INSIDE)),
     Method("module-plain", "module", "edge_index", _peer(_demo_conv(), edge_index, INSIDE)),
+    Method("module-scale", "module", "layout, cached", _module(cached=True, **DEFAULTS)),
+    Method("module-scale+drop", "module", "layout, cached", _module(cached=True, dropout=DROPOUT, **DEFAULTS)),
+    Method(
+        "module-scale-edges", "module", "edge_index, cached", _peer(_demo_conv(cached=True, **DEFAULTS), after=INSIDE)
+    ),
+    Method("module-scale-plain", "module", "edge_index", _peer(_demo_conv(**DEFAULTS), after=INSIDE)),
     Method("module-weight", "module", "layout, cached", _module(cached=True, **PAPER)),
     Method("module-weight+drop", "module", "layout, cached", _module(cached=True, dropout=DROPOUT, **PAPER)),
     Method(

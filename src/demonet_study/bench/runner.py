@@ -1,4 +1,10 @@
-"""Timing: networks take turns, round after round, so that changes of the machine's speed affect all of them alike."""
+"""Timing: networks take turns, round after round, so that changes of the machine's speed affect all of them alike.
+
+A network may have its own process (:class:`Child`). In one process all networks share a heap: memory that one has freed
+is available to the next, which then does not have to request it from the system, as it would alone. A separate process
+also allows measuring the peak memory: the child imports everything and makes the graph, then counts the growth of its
+resident set (copies of features and edges, layout, parameters, optimizer, activations). Only Linux can reset the peak.
+"""
 
 from __future__ import annotations
 
@@ -9,41 +15,121 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from demonet_study.bench.child import Child, Order
+from demonet.errors import DemonetError
+from demonet.workers import LocalEngine
+from demonet_study.bench.graphs import GraphSpec, node_set
+from demonet_study.bench.methods import METHODS, build, build_preset
 from demonet_study.bench.step import WARM_UP, Built, Mode, Precision, one_line, products, timed, training_step, wait
+
+Order = dict[str, Any]  # what the child builds: spec, method, precision, mode; or name, preset, scheme
+RESET = Path("/proc/self/clear_refs")
+_DAY = 86_400.0  # seconds, the longest time to wait for an answer
+
+
+class Child:
+    """The process, with the network built and warmed up.
+
+    Attributes:
+        parameters: Number of parameters.
+        setup_ms: Time to build the network.
+        memory_mib: Peak memory while training; NaN if the system does not report it.
+
+    Raises:
+        DemonetError: If the network cannot be built or trained, or if that crashes the process.
+    """
+
+    def __init__(self, order: Order) -> None:
+        self._engine = LocalEngine(answer, 1)
+        started = self._ask(order)
+        self.parameters, self.setup_ms = started["parameters"], started["setup_ms"]
+        self.memory_mib = started["memory_mib"]
+
+    def time(self, epochs: int) -> float:
+        """Seconds per epoch, measured over ``epochs`` after one more that warms the caches."""
+        return float(self._ask(epochs)["seconds"])
+
+    def close(self) -> None:
+        """End the process."""
+        self._engine.close()
+
+    def _ask(self, what: Order | int) -> dict[str, Any]:
+        self._engine.start((what, torch.get_num_threads()))
+        (ended,) = self._engine.wait(_DAY)
+        found: dict[str, Any] = ended.outcome or {"error": ended.error}
+        if "error" in found:
+            self.close()
+            raise DemonetError(found["error"])
+        return found
+
+
+_step: Callable[[], Any] | None = None  # in the child: trains one epoch
+
+
+def answer(asked: tuple[Order | int, int]) -> dict[str, Any]:
+    """In the child: build and warm up what is ordered, or time so many epochs; with so many threads."""
+    global _step
+    what, threads = asked
+    torch.set_num_threads(threads)
+    try:
+        if isinstance(what, int):
+            assert _step is not None
+            _step()
+            return {"seconds": timed(_step, what, torch.device("cpu"))}
+        _step, facts = _ordered(what)
+        return facts
+    except Exception as error:
+        return {"error": one_line(error)}
+
+
+def _ordered(order: Order) -> tuple[Callable[[], Any], dict[str, Any]]:
+    if "spec" in order:
+        precision: Precision = order["precision"]
+        graph = GraphSpec(**order["spec"]).make()
+        make = partial(build, METHODS[order["method"]], graph, precision)
+    else:
+        precision = "float32"
+        node_set(order["name"])  # so that the memory of its imports is not counted
+        make = partial(build_preset, **order)
+    before = _resident("VmRSS")
+    if RESET.exists():
+        RESET.write_text("5", encoding="ascii")
+    start = time.perf_counter()
+    built = make()
+    setup = 1000 * (time.perf_counter() - start)
+    step = training_step(built, order.get("mode", "eager"), precision)
+    for _ in range(WARM_UP):
+        step()
+    peak = _resident("VmHWM") - before if RESET.exists() else math.nan
+    return step, {"setup_ms": setup, "parameters": built.parameters, "memory_mib": peak}
+
+
+def _resident(what: str) -> float:
+    status = Path("/proc/self/status")
+    lines = status.read_text(encoding="utf-8").splitlines() if status.exists() else []
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(what)), math.nan)
+
 
 SAMPLE_SECONDS = 0.02  # a sample has as many epochs as take about this long; the cost of the clock is then negligible
 
 
 @dataclass
 class Entry:
-    """A network in a mode, and its measurements.
+    """A network in a mode, and its measurements."""
 
-    Attributes:
-        name: The name in progress messages.
-        build: Makes the network and copies of its inputs.
-        mode: How it runs.
-        order: What another process builds instead, if it has its own.
-        samples: Seconds per epoch, one value for each turn.
-        parameters: Number of parameters.
-        setup_ms: Time of ``build``.
-        memory_mib: Peak memory while training, inputs included; on a GPU or in its own process.
-        error: Why there are no samples.
-    """
-
-    name: str
-    build: Callable[[], Built]
-    mode: Mode = "eager"
-    order: Order | None = None
-    samples: list[float] = field(default_factory=list)
+    name: str  # the name in progress messages
+    build: Callable[[], Built]  # makes the network and copies of its inputs
+    mode: Mode = "eager"  # how it runs
+    order: Order | None = None  # what another process builds instead, if it has its own
+    samples: list[float] = field(default_factory=list)  # seconds per epoch, one value for each turn
     parameters: int = 0
     setup_ms: float = math.nan
-    memory_mib: float = math.nan
-    error: str = ""
+    memory_mib: float = math.nan  # peak memory while training, inputs included; on a GPU or in its own process
+    error: str = ""  # why there are no samples
 
     def found(self) -> dict[str, Any]:
         """The measured fields of a row."""

@@ -27,23 +27,14 @@ WARM_UP = 3
 
 @dataclass(frozen=True, eq=False)
 class Built:
-    """A network and its training data.
+    """A network and its training data."""
 
-    Attributes:
-        model: ``model(*inputs)`` returns scores.
-        inputs: The same in every epoch.
-        y: The class of each row, or of ``rows``.
-        rows: The rows of the scores in the loss; all if None.
-        groups: Adam's parameter groups; all parameters without weight decay if None.
-        loss: The network's own computation of the loss, used unless it is compiled.
-    """
-
-    model: nn.Module
-    inputs: tuple[Any, ...]
-    y: Tensor
-    rows: Tensor | None = None
-    groups: list[dict[str, Any]] | None = None
-    loss: Callable[[], Tensor] | None = None
+    model: nn.Module  # model(*inputs) returns scores
+    inputs: tuple[Any, ...]  # the same in every epoch
+    y: Tensor  # the class of each row, or of rows
+    rows: Tensor | None = None  # the rows of the scores in the loss; all if None
+    groups: list[dict[str, Any]] | None = None  # Adam's parameter groups; all parameters without weight decay if None
+    loss: Callable[[], Tensor] | None = None  # the network's own computation of the loss, used unless it is compiled
 
     @property
     def parameters(self) -> int:
@@ -127,7 +118,7 @@ def training_step(built: Built, mode: Mode = "eager", precision: Precision = "fl
 def capture(step: Callable[[], Tensor], device: torch.device) -> Callable[[], Tensor]:
     """The step as one CUDA graph, as in training."""
     # Imported here, because training imports a library for checkpoints that other modes do not need.
-    from demonet.train import capture as training
+    from demonet.train import steps as training
 
     captured = training.Captured(step, device)
     for _ in range(training.WARM_UP):

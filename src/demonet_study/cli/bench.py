@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import torch
     from rich.table import Table
 
-    from demonet_study.bench.rows import Row
+    from demonet_study.bench.measure import Row
 
 
 _NODE_BYTES = 1000  # of memory that a node needs at least: features, its edges, and the layers of a network

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from demonet_study.ledger.work import WorkSummary
     from demonet_study.report.parts import Part
 
+
 ALL = "all"
 
 

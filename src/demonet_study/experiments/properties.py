@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from demonet.errors import DemonetError
 from demonet.runs.measure import Meter
-from demonet_study.experiments.expressive.convolutions import table_one
-from demonet_study.experiments.expressive.partitions import tally
+from demonet_study.experiments.expressive.convolutions import table_one, tally
 from demonet_study.experiments.expressive.reals import real_collisions
 from demonet_study.experiments.expressive.subtrees import Pairs, all_subtrees, pair_shares, property_pairs
 from demonet_study.experiments.rows import write_rows
@@ -28,33 +27,19 @@ from demonet_study.ledger.job import Job, Outcome
 
 @dataclass(frozen=True)
 class Mark:
-    """Whether a model has a property, by computation and by the paper's Table 1.
-
-    Attributes:
-        model: The model.
-        property: The property; ``subtree-only`` is not in the paper.
-        pairs_taken: ``"lemma"`` (every pair that the lemma covers) or ``"alone"`` (those that differ in nothing else).
-        holds: False if a pair that should differ collides in every draw, or one that should agree differs in some.
-        paper: The paper's mark.
-        pairs: Number of pairs tried.
-        always: Of these, how many collide in every draw of the weights.
-        sometimes: How many collide in some draws and not in others.
-        left: The pair that decides or, where the property holds, the one that comes nearest to breaking it.
-        right: The other subtree of that pair.
-        share: The share of draws in which that pair collides.
-    """
+    """Whether a model has a property, by computation and by the paper's Table 1."""
 
     model: str
-    property: str
-    pairs_taken: str
-    holds: bool
-    paper: str
-    pairs: int
-    always: int
-    sometimes: int
-    left: str
-    right: str
-    share: float
+    property: str  # the property; subtree-only is not in the paper
+    pairs_taken: str  # "lemma" (every pair that the lemma covers) or "alone" (those that differ in nothing else)
+    holds: bool  # False if a pair that should differ collides in every draw, or one that should agree differs in some
+    paper: str  # the paper's mark
+    pairs: int  # number of pairs tried
+    always: int  # of these, how many collide in every draw of the weights
+    sometimes: int  # how many collide in some draws and not in others
+    left: str  # the pair that decides or, where the property holds, the one that comes nearest to breaking it
+    right: str  # the other subtree of that pair
+    share: float  # the share of draws in which that pair collides
 
 
 @dataclass(frozen=True)

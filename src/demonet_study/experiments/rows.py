@@ -18,12 +18,9 @@ R = TypeVar("R", bound="DataclassInstance")
 
 
 def write_rows(rows: Sequence[DataclassInstance], path: Path, *, without: Collection[str] = ()) -> None:
-    """Write a header of field names and one line per row; floats have six significant digits.
+    """Write a header of field names and one line per row, ``without`` some fields; floats have six significant digits.
 
-    Args:
-        rows: Instances of one dataclass.
-        path: The file; its folder is created if needed.
-        without: Fields to leave out.
+    All rows are instances of one dataclass. The folder is created if needed.
     """
     if not rows:
         raise DemonetError("no rows to write", file=path)

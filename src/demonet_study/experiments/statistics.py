@@ -72,23 +72,15 @@ def _pooled_error(errors: Sequence[float], freedoms: Sequence[float]) -> tuple[f
 
 @dataclass(frozen=True)
 class Comparison:
-    """A method against another on the same splits, on one data set or over several.
-
-    Attributes:
-        subject, rival: The two methods.
-        difference: Subject minus rival; None without paired runs.
-        over: The data set, or a name for several.
-        sets: Data sets with paired runs.
-        missing: Data sets that lack runs.
-        corrected, over_splits: p for new data and over splits, after Holm's correction; NaN while runs are missing.
-    """
+    """A method against another on the same splits, on one data set or over several."""
 
     subject: Any
     rival: Any
-    difference: Difference | None
-    over: str = ""
-    sets: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
+    difference: Difference | None  # subject minus rival; None without paired runs
+    over: str = ""  # the data set, or a name for several
+    sets: tuple[str, ...] = ()  # data sets with paired runs
+    missing: tuple[str, ...] = ()  # data sets that lack runs
+    # p for new data and over splits, after Holm's correction; NaN while runs are missing.
     corrected: float = math.nan
     over_splits: float = math.nan
 
@@ -155,27 +147,18 @@ def against_best(runs: Mapping[str, Sequence[float]], baselines: Sequence[str], 
 
 @dataclass(frozen=True)
 class Ranks:
-    """Average ranks of methods; 1 is the best, ties share their rank.
+    """Average ranks of methods; 1 is the best, ties share their rank."""
 
-    Attributes:
-        ranks: The average rank of each method.
-        sets: The data sets that have all methods.
-        left_out: The data sets that lack some method.
-        friedman: p of Friedman's test; NaN with fewer than three methods or two data sets.
-    """
-
-    ranks: Mapping[str, float]
-    sets: tuple[str, ...]
-    left_out: tuple[str, ...]
-    friedman: float
+    ranks: Mapping[str, float]  # the average rank of each method
+    sets: tuple[str, ...]  # the data sets that have all methods
+    left_out: tuple[str, ...]  # the data sets that lack some method
+    friedman: float  # p of Friedman's test; NaN with fewer than three methods or two data sets
 
 
 def average_ranks(means: Mapping[str, Mapping[str, float]], methods: Sequence[str]) -> Ranks:
     """Rank methods over the data sets that have all of them.
 
-    Args:
-        means: For each data set the mean of each method (higher is better; NaN if it was not run).
-        methods: The methods to rank.
+    ``means`` has the mean of each method on each data set; higher is better, NaN was not run.
     """
     whole = [name for name, row in means.items() if not any(math.isnan(row.get(m, math.nan)) for m in methods)]
     left_out = tuple(name for name in means if name not in whole)

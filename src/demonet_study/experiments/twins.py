@@ -27,7 +27,7 @@ from demonet.data.synthetic import barbell, cycle, mirrored_karate
 from demonet.errors import DemonetError
 from demonet.kernels import wl_colours
 from demonet.runs.measure import Meter
-from demonet_study.experiments.methods import method
+from demonet_study.experiments.accuracy import method
 from demonet_study.ledger.job import Cell, Job, Outcome
 from demonet_study.methods.embedding import Embedding
 
@@ -114,22 +114,15 @@ def _twins(graph: nx.Graph, one: int, other: int) -> bool:
 
 @dataclass(frozen=True)
 class Nearness:
-    """How close twins are, and whether other nodes are told apart (a constant would place all twins together).
+    """How close twins are, and whether other nodes are told apart (a constant would place all twins together)."""
 
-    Attributes:
-        twins: Mean distance of twins divided by the mean distance of all pairs; 0 if twins coincide. If all nodes are
-            twins, divided by the mean norm instead.
-        others: Mean distance of pairs that are not twins, with the same divisor.
-        nearest_other: The smallest such distance; like ``others`` and ``told_apart``, NaN if all nodes are twins.
-        told_apart: The share of pairs that are not twins and do not coincide.
-        found: The share of nodes with a twin whose nearest node is a twin; ties count in proportion.
-    """
-
+    # Mean distance of twins divided by the mean distance of all pairs; 0 if twins coincide. If all nodes are twins,
+    # divided by the mean norm instead.
     twins: float
-    others: float
-    nearest_other: float
-    told_apart: float
-    found: float
+    others: float  # mean distance of pairs that are not twins, with the same divisor
+    nearest_other: float  # the smallest such distance; like others and told_apart, NaN if all nodes are twins
+    told_apart: float  # the share of pairs that are not twins and do not coincide
+    found: float  # the share of nodes with a twin whose nearest node is a twin; ties count in proportion
 
 
 def nearness(z: Float, orbit: Int) -> Nearness:

@@ -27,23 +27,15 @@ from demonet.sealed import canonical
 
 @dataclass(frozen=True)
 class Cell:
-    """A method on a data set under a protocol; one number of a table is the mean over the runs of a cell.
+    """A method on a data set under a protocol; one number of a table is the mean over the runs of a cell."""
 
-    Attributes:
-        kind: What is computed, a key of :data:`KINDS`.
-        dataset: A data set of the catalog, or the name of a generated graph.
-        method: A baseline's name, or one of ours (``demonet-weight``, ``demonet-m-hash``, ...).
-        preset: ``"paper"``, ``"authors"`` or ``"default"``; empty for baselines.
-        options: Changes to the method's settings, as written by :func:`canonical`.
-        split: ``"thirds"``, ``"10/20/70"``, ``"train:0.3"``, ``"nested:10"``; ``"fresh:thirds"`` for a graph that is
-            generated anew for every run; empty if nothing is split.
-    """
-
-    kind: str
-    dataset: str
-    method: str
-    preset: str = ""
-    options: str = "{}"
+    kind: str  # what is computed, a key of KINDS
+    dataset: str  # a data set of the catalog, or the name of a generated graph
+    method: str  # a baseline's name, or one of ours (demonet-weight, demonet-m-hash, ...)
+    preset: str = ""  # "paper", "authors" or "default"; empty for baselines
+    options: str = "{}"  # changes to the method's settings, as written by canonical
+    # "thirds", "10/20/70", "train:0.3", "nested:10"; "fresh:thirds" for a graph that is generated anew for every run;
+    # empty if nothing is split.
     split: str = ""
 
 
@@ -66,36 +58,23 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a run.
+    """The outcome of a run."""
 
-    Attributes:
-        value: The number that is averaged over the runs: test accuracy, milliseconds per epoch, a distance.
-        seconds: Processor time of the run.
-        peak_memory_mb: Peak resident memory of its process, libraries included, in 10^6 bytes.
-        extra: Whatever else tables and figures show, as JSON: validation accuracy, epochs, coordinates.
-    """
-
-    value: float
-    seconds: float
-    peak_memory_mb: float
+    value: float  # the number that is averaged over the runs: test accuracy, milliseconds per epoch, a distance
+    seconds: float  # processor time of the run
+    peak_memory_mb: float  # peak resident memory of its process, libraries included, in 10^6 bytes
+    # Whatever else tables and figures show, as JSON: validation accuracy, epochs, coordinates.
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Stamp:
-    """What a run was made with. Only runs with equal stamps are averaged.
+    """What a run was made with. Only runs with equal stamps are averaged."""
 
-    Attributes:
-        code: Hash of the source that numbers may depend on.
-        libraries: Versions of Python and of the libraries, as written by :func:`canonical`.
-        device: ``"cpu"``, or the name of the GPU.
-        data: Hash of the files of the data set; empty for generated graphs.
-    """
-
-    code: str
-    libraries: str
-    device: str
-    data: str = ""
+    code: str  # hash of the source that numbers may depend on
+    libraries: str  # versions of Python and of the libraries, as written by canonical
+    device: str  # "cpu", or the name of the GPU
+    data: str = ""  # hash of the files of the data set; empty for generated graphs
 
 
 @dataclass(frozen=True)
@@ -113,7 +92,7 @@ KINDS: dict[str, tuple[str, str]] = {
     "speed": ("demonet_study.experiments.timing", "speed"),
     "identity": ("demonet_study.experiments.twins", "measure_twins"),
     "properties": ("demonet_study.experiments.properties", "properties"),
-    "default": ("demonet_study.experiments.default", "both_rules"),
+    "default": ("demonet_study.experiments.accuracy", "both_rules"),
     "published": ("demonet_study.experiments.published.results", "measure"),
 }
 

@@ -11,35 +11,97 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass
+from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
+from filelock import FileLock, Timeout
+
 from demonet.errors import DemonetError, DemonetWarning, warn
-from demonet_study.ledger.claims import Claims, ClaimStatus
+from demonet_study.ledger import schema
 from demonet_study.ledger.job import Cell, Job, Outcome, Result, Stamp, Wanted
 from demonet_study.ledger.parquet import RunRow, check_runs, read_parquet, write_parquet
-from demonet_study.ledger.schema import (
-    JOB,
-    RUN,
-    SEALED,
-    STAMP,
-    connect,
-    digest_of,
-    is_whole,
-    job_of,
-    job_row,
-    key,
-    outcome_row,
-    plain_errors,
-    result_of,
-    stamp_of,
-    transaction,
-)
 
-_CELL = JOB[:-1]
+_SUFFIXES = {False: ".lock", True: ".alone"}
+
+
+class ClaimStatus(Enum):
+    """The answer to an attempt to claim a run."""
+
+    OURS = "ours"
+    TAKEN = "taken"  # by another process
+    BLOCKED = "blocked"  # by a run in progress, where one of the two must run alone
+    DONE = "done"
+    FAILED = "failed"
+
+
+class Claims:
+    """The claims of all processes that share a ledger.
+
+    Every method must be called inside a transaction of the ledger, so that processes look at the files one by one. The
+    folder has a locked file for each run in progress, which the system unlocks when its process ends, however it ends;
+    it exists only as long as there are any.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._held: dict[str, FileLock] = {}
+
+    def __contains__(self, run: str) -> bool:
+        return run in self._held
+
+    def take(self, run: str, *, alone: bool) -> ClaimStatus:
+        """Claim a run for this process; with ``alone``, only if no other process has one."""
+        if run in self._held:
+            return ClaimStatus.OURS
+        others = self._others()
+        if run in others:
+            return ClaimStatus.TAKEN
+        if any(others.values()) or (alone and others):
+            return ClaimStatus.BLOCKED
+        self.folder.mkdir(exist_ok=True)
+        lock = FileLock(self.folder / f"{run}{_SUFFIXES[alone]}")
+        lock.acquire(blocking=False)
+        self._held[run] = lock
+        return ClaimStatus.OURS
+
+    def drop(self, run: str) -> None:
+        """Give up a claim of this process, if it has it."""
+        if lock := self._held.pop(run, None):
+            _remove(lock)
+
+    def drop_all(self) -> None:
+        """Give up every claim of this process."""
+        for run in list(self._held):
+            self.drop(run)
+        with suppress(OSError):  # another process has claims
+            self.folder.rmdir()
+
+    def _others(self) -> dict[str, bool]:
+        """The runs of other processes, and whether each is alone. Files of processes that have died are removed."""
+        found = {}
+        for path in self.folder.glob("*"):
+            if path.stem in self._held:
+                continue
+            lock = FileLock(path)
+            try:
+                lock.acquire(blocking=False)
+            except Timeout:
+                found[path.stem] = path.suffix == _SUFFIXES[True]
+            else:
+                _remove(lock)
+        return found
+
+
+def _remove(lock: FileLock) -> None:
+    lock.release()
+    Path(lock.lock_file).unlink(missing_ok=True)
+
+
+_CELL = schema.JOB[:-1]
 
 
 @dataclass(frozen=True)
@@ -52,17 +114,12 @@ class Failure:
 
 
 class Ledger:
-    """A file of runs.
-
-    Args:
-        path: The file; created if it does not exist.
-        clock: Returns seconds since 1970; replaced in tests.
-    """
+    """A file of runs, created if it does not exist; ``clock`` returns seconds since 1970."""
 
     def __init__(self, path: str | Path, *, clock: Callable[[], float] = time.time) -> None:
         self.path, self.clock = Path(path), clock
         self._claims = Claims(self.path.with_name(f"{self.path.name}-claims"))
-        self._connection = connect(self.path)
+        self._connection = schema.connect(self.path)
         try:
             self._give_up_damaged()
         except BaseException:
@@ -84,35 +141,33 @@ class Ledger:
 
         With ``alone`` the run is claimed only if no other process has one, and as long as it runs, none can claim one.
         """
-        run = key(job, stamp)
+        run = schema.key(job, stamp)
         with self._writing():
             ((state,),) = self._connection.execute("SELECT state FROM runs WHERE key = ?", (run,)).fetchall() or [("",)]
             return ClaimStatus(state) if state in ("done", "failed") else self._claims.take(run, alone=alone)
 
     def record(self, job: Job, stamp: Stamp, outcome: Outcome) -> bool:
         """Record the outcome of a run; ``False`` if it was recorded before, which is left as it is."""
-        run = key(job, stamp)
-        row = (run, *job_row(job), *astuple(stamp), *outcome_row(outcome), float(self.clock()))
+        run = schema.key(job, stamp)
+        row = (run, *schema.job_row(job), *astuple(stamp), *schema.outcome_row(outcome), float(self.clock()))
         with self._writing():
             self._claims.drop(run)
-            return self._put("done", SEALED, [(*row, digest_of(row))]) == 1
+            return self._put("done", schema.SEALED, [(*row, schema.digest_of(row))]) == 1
 
     def fail(self, job: Job, stamp: Stamp, error: str) -> None:
         """Record that a run of this process failed. It stays failed until :meth:`retry`."""
-        run = key(job, stamp)
+        run = schema.key(job, stamp)
         with self._writing():
             if run in self._claims:
                 self._claims.drop(run)
-                row = (run, *job_row(job), *astuple(stamp), error, self.clock())
-                self._put("failed", ("key", *JOB, *STAMP, "error", "ended"), [row])
+                row = (run, *schema.job_row(job), *astuple(stamp), error, self.clock())
+                self._put("failed", ("key", *schema.JOB, *schema.STAMP, "error", "ended"), [row])
 
     def retry(self, runs: Iterable[tuple[Job, Stamp]]) -> None:
         """Make failed runs claimable again; their errors are kept until they succeed."""
         with self._writing():
-            self._connection.executemany(
-                "UPDATE runs SET state = 'waiting' WHERE key = ? AND state = 'failed'",
-                [(key(*run),) for run in runs],
-            )
+            statement = "UPDATE runs SET state = 'waiting' WHERE key = ? AND state = 'failed'"
+            self._connection.executemany(statement, [(schema.key(*run),) for run in runs])
 
     def release(self) -> None:
         """Give up every unfinished claim of this process."""
@@ -122,24 +177,20 @@ class Ledger:
     def done(self, runs: Sequence[tuple[Job, Stamp]]) -> set[tuple[Job, Stamp]]:
         """Those of the given runs that are finished."""
         there = {row[0] for row in self._finished()}
-        return {run for run in runs if key(*run) in there}
+        return {run for run in runs if schema.key(*run) in there}
 
     def failures(self, runs: Iterable[tuple[Job, Stamp]]) -> list[Failure]:
         """Those of the given runs that failed the last time they were tried, including those that wait for a retry."""
-        names = ", ".join((*JOB, *STAMP, "error"))
+        names = ", ".join((*schema.JOB, *schema.STAMP, "error"))
         rows = self._rows(f"SELECT {names} FROM runs WHERE error IS NOT NULL AND state <> 'done'")
-        why = {(job_of(row), stamp_of(row)): row[-1] for row in rows}
+        why = {(schema.job_of(row), schema.stamp_of(row)): row[-1] for row in rows}
         return [Failure(*run, why[run]) for run in dict.fromkeys(runs) if run in why]
 
     def incomplete(self, wanted: Sequence[Wanted], device: str = "") -> list[Wanted]:
         """Those of the wanted cells that lack runs.
 
         A cell is complete once as many runs as are wanted share one stamp, *whichever stamp that is*: changes of the
-        code, moved files included, never make a complete cell incomplete.
-
-        Args:
-            wanted: Cells and how many runs of each.
-            device: Count only runs made on this device; empty for any.
+        code, moved files included, never make a complete cell incomplete. With ``device``, only runs made there count.
         """
         have = self.results((one.cell for one in wanted), device)
         return [one for one in wanted if len(have[one.cell]) < one.runs]
@@ -171,12 +222,12 @@ class Ledger:
         rows = read_parquet(Path(path)) if Path(path).suffix == ".parquet" else _runs_of(Path(path))
         with self._writing():
             done = dict(self._connection.execute("SELECT key, value FROM runs WHERE state = 'done'").fetchall())
-            value = RUN.index("value")
+            value = schema.RUN.index("value")
             different = sum(row[0] in done and done[row[0]] != row[value] for row in rows)
             if different:
                 text = f"{different} runs in {path} have other values than in this ledger, which keeps its own"
                 warnings.warn(text, DemonetWarning, stacklevel=2)
-            return self._put("done", SEALED, [(*row, digest_of(row)) for row in rows])
+            return self._put("done", schema.SEALED, [(*row, schema.digest_of(row)) for row in rows])
 
     def export_runs(self, path: str | Path) -> int:
         """Write every finished run to a Parquet file and return how many; the same runs give the same bytes."""
@@ -191,14 +242,14 @@ class Ledger:
         return self._connection.executemany(statement, rows).rowcount
 
     def _finished(self) -> list[RunRow]:
-        order = ", ".join((*JOB, *STAMP))
-        rows = self._rows(f"SELECT {', '.join(SEALED)} FROM runs WHERE state = 'done' ORDER BY {order}")
-        return [row[:-1] for row in rows if is_whole(row)]
+        order = ", ".join((*schema.JOB, *schema.STAMP))
+        rows = self._rows(f"SELECT {', '.join(schema.SEALED)} FROM runs WHERE state = 'done' ORDER BY {order}")
+        return [row[:-1] for row in rows if schema.is_whole(row)]
 
     def _give_up_damaged(self) -> None:
         """Let runs be made again whose row is not as it was recorded; a warning says how many, and names one."""
-        rows = self._rows(f"SELECT {', '.join(SEALED)} FROM runs WHERE state = 'done'")
-        wrong = [row for row in rows if not is_whole(row)]
+        rows = self._rows(f"SELECT {', '.join(schema.SEALED)} FROM runs WHERE state = 'done'")
+        wrong = [row for row in rows if not schema.is_whole(row)]
         if not wrong:
             return
         dataset, method = (str(name) for name in wrong[0][2:4])
@@ -213,13 +264,13 @@ class Ledger:
 
     def _longest(self, cell: Cell, device: str, enough: int) -> list[Result]:
         where = " AND ".join(f"{name} = ?" for name in _CELL)
-        query = f"SELECT {', '.join(SEALED)} FROM runs WHERE {where} AND state = 'done' ORDER BY seed"
+        query = f"SELECT {', '.join(schema.SEALED)} FROM runs WHERE {where} AND state = 'done' ORDER BY seed"
         prefixes: dict[Stamp, list[Result]] = {}
         newest: dict[Stamp, float] = {}
         for row in self._rows(query, astuple(cell)):
-            if not is_whole(row):
+            if not schema.is_whole(row):
                 continue
-            result, ended = result_of(row[1:]), row[-2]
+            result, ended = schema.result_of(row[1:]), row[-2]
             if device not in ("", result.stamp.device):
                 continue
             prefix = prefixes.setdefault(result.stamp, [])
@@ -230,12 +281,12 @@ class Ledger:
         return [] if best is None else prefixes[best]
 
     def _rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        with plain_errors(self.path):
+        with schema.plain_errors(self.path):
             return self._connection.execute(query, values).fetchall()
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        with plain_errors(self.path), transaction(self._connection):
+        with schema.plain_errors(self.path), schema.transaction(self._connection):
             yield
 
 

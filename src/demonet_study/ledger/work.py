@@ -6,6 +6,7 @@ and its claims are free as soon as it is seen to be dead.
 
 from __future__ import annotations
 
+import logging
 import math
 import signal
 import threading
@@ -13,18 +14,99 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from functools import partial
 from itertools import islice
 from typing import Any
 
 from demonet.checks import check_jobs
 from demonet.errors import DemonetError
-from demonet.runs.workers import Ended, Engine, LocalEngine
-from demonet_study.ledger.claims import ClaimStatus
-from demonet_study.ledger.engines import Perform, RayEngine, StampOf, Task, run_task
-from demonet_study.ledger.job import Cell, Job, Wanted, stamp
-from demonet_study.ledger.store import Failure, Ledger
+from demonet.workers import Ended, Engine, LocalEngine, attempt
+from demonet.workers import Perform as Worker
+from demonet_study.ledger.job import Cell, Job, Outcome, Stamp, Wanted, stamp
+from demonet_study.ledger.schema import outcome_row
+from demonet_study.ledger.store import ClaimStatus, Failure, Ledger
+
+Perform = Callable[[Job, str], Outcome]  # (job, device); must be importable by name, as other processes call it
+StampOf = Callable[[str, str, str], Stamp]  # (kind, dataset, device)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A run to do, the stamp it is claimed with, and whether nothing else may run meanwhile."""
+
+    job: Job
+    stamp: Stamp
+    alone: bool = False
+
+
+def run_task(perform: Perform, stamp_of: StampOf, device: str, task: Task) -> Outcome:
+    """Perform one run in a worker, after a check that the worker is as the process that claimed the run."""
+    if stamp_of(task.job.cell.kind, task.job.cell.dataset, device) != task.stamp:
+        raise DemonetError("the worker's code, libraries, data or device differ from those that claimed the run")
+    outcome = perform(task.job, device)
+    outcome_row(outcome)  # raises if the outcome cannot be recorded
+    return outcome
+
+
+class RayEngine:
+    """Ray tasks with one CPU (and, if the device is one, one GPU) each; the driver keeps the ledger.
+
+    Joins the cluster at ``$RAY_ADDRESS``, or starts one on this machine. Every node needs the same version of this
+    package and its libraries; each run checks that. If a node dies, its run ends with an error.
+
+    Args:
+        perform: Performs a task.
+        jobs: Runs at once; by default as many as the cluster has processors.
+        device: Where runs are performed; each takes a GPU if it is one.
+    """
+
+    def __init__(self, perform: Worker, jobs: int | None, device: str) -> None:
+        self._ray = ray = _import_ray()
+        self._started = not ray.is_initialized()
+        if self._started:
+            ray.init(log_to_driver=False, logging_level=logging.WARNING, include_dashboard=False)
+        gpus = 0 if device == "cpu" else 1
+        self.slots = int(ray.cluster_resources().get("GPU" if gpus else "CPU", 1)) if jobs is None else jobs
+        self._remote = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=0)(attempt)
+        self._perform = perform
+        self._running: dict[Any, Task] = {}
+
+    def start(self, task: Task) -> None:
+        """Submit a run to the cluster."""
+        self._running[self._remote.remote(self._perform, task)] = task
+
+    def wait(self, seconds: float) -> list[Ended]:
+        """Return runs that have ended."""
+        if not self._running:
+            return []
+        ready, _ = self._ray.wait(list(self._running), num_returns=1, timeout=seconds)
+        return [self._receive(reference) for reference in ready]
+
+    def close(self) -> None:
+        """Cancel what runs; stop the cluster if it was started here."""
+        for reference in self._running:
+            self._ray.cancel(reference, force=True)
+        self._running.clear()
+        if self._started:
+            self._ray.shutdown()
+
+    def _receive(self, reference: Any) -> Ended:
+        task = self._running.pop(reference)
+        try:
+            ended: Ended = self._ray.get(reference)
+        except self._ray.exceptions.RayError as error:  # the worker died: attempt returns errors of the run itself
+            return Ended(task, None, f"the Ray worker died: {error}")
+        return ended
+
+
+def _import_ray() -> Any:
+    try:
+        import ray
+    except ImportError as error:
+        raise DemonetError("--engine ray needs Ray", hint="pip install demonet[ray]") from error
+    return ray
+
 
 ENGINES = ("local", "ray")
 POLL = 0.5  # seconds between two checks of what other processes are doing
@@ -32,19 +114,14 @@ POLL = 0.5  # seconds between two checks of what other processes are doing
 
 @dataclass(frozen=True)
 class Progress:
-    """The state of the work.
+    """The state of the work."""
 
-    Attributes:
-        wanted, done, failed: Runs in total, finished (before or now), and failed now.
-        running: Jobs in progress in this process.
-        left: Estimated seconds until all are done; ``None`` if no run has ever finished.
-    """
-
+    # Runs in total, finished (before or now), and failed now.
     wanted: int
     done: int
     failed: int
-    running: tuple[Job, ...]
-    left: float | None
+    running: tuple[Job, ...]  # jobs in progress in this process
+    left: float | None  # estimated seconds until all are done; None if no run has ever finished
 
 
 @dataclass(frozen=True)
@@ -121,37 +198,25 @@ def ordered_tasks(wanted: Iterable[Wanted], device: str = "cpu", stamp_of: Stamp
     return sorted(tasks, key=lambda task: task.alone)
 
 
+@dataclass(eq=False)
 class Driver:
-    """The loop between the ledger and an engine: claim, start, wait, record.
+    """The loop between the ledger and an engine: claim, start, wait, record."""
 
-    Args:
-        ledger: Where runs are claimed and recorded.
-        tasks: In the order in which to do them; those that run alone come last.
-        before: How many other wanted runs were already done.
-        stamp_of: Returns the stamp of a run made now; it must not change during a run.
-        device: The device of all runs.
-        on_progress: Called in every iteration.
-        until: When to stop, by the monotonic clock.
-    """
+    ledger: Ledger
+    tasks: InitVar[Iterable[Task]]  # in the order in which to do them; those that run alone come last
+    before: InitVar[int]  # how many other wanted runs were already done
+    stamp_of: StampOf  # the stamp of a run made now; it must not change during a run
+    device: str
+    on_progress: Callable[[Progress], None]  # called in every iteration
+    until: float = math.inf  # when to stop, by the monotonic clock
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        tasks: Iterable[Task],
-        before: int,
-        stamp_of: StampOf,
-        device: str,
-        on_progress: Callable[[Progress], None],
-        until: float = math.inf,
-    ) -> None:
-        self.until = until
-        self.ledger, self.stamp_of, self.device, self.on_progress = ledger, stamp_of, device, on_progress
+    def __post_init__(self, tasks: Iterable[Task], before: int) -> None:
         self.pending = deque(tasks)
         self.elsewhere: list[Task] = []  # claimed by another process, which may die or fail
         self.running: dict[Task, float] = {}  # with their start times
         self.wanted, self.done, self.failed = len(self.pending) + before, before, 0
         self.recorded, self.seconds = 0, 0.0
-        self.estimate = Estimate(ledger.seconds())
+        self.estimate = Estimate(self.ledger.seconds())
         self._last_poll = time.monotonic()
 
     def run(self, engine: Engine) -> None:

@@ -9,6 +9,6 @@ from importlib import import_module
 
 # In the order of the tables; a module with several methods registers them in that order, too.
 _NODES = ("co_training", "gin", "pna", "rolx", "struc2vec", "graphwave")
-_GRAPHS = ("dcnn", "patchy_san", "diffpool", "deepwl", "wl")
+_GRAPHS = ("dcnn", "patchy_san", "diffpool", "wl")
 for _module in (*_NODES, *_GRAPHS):
     import_module(f"{__name__}.{_module}")

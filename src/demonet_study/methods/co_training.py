@@ -33,15 +33,10 @@ _LAYERS = 2  # of the GCN
 
 @dataclass(frozen=True)
 class CoTrainingSettings(LayerSettings):
-    """Settings of co-training.
+    """Settings of co-training."""
 
-    Attributes:
-        alpha: The absorption rate of the walks.
-        added: Labels added per class; None for :func:`labels_per_class`.
-    """
-
-    alpha: float = 1e-6
-    added: int | None = at_least(1, None)
+    alpha: float = 1e-6  # the absorption rate of the walks
+    added: int | None = at_least(1, None)  # labels added per class; None for labels_per_class
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -15,6 +16,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet.data.splits import Split
+from demonet.errors import DemonetError
 from demonet.methods.base import Conditions, Items, Method, Predicted
 from demonet.methods.selection import Selected, logistic
 
@@ -87,3 +89,26 @@ def classifier(z: Float, y: Tensor, split: Split, kept: Any = None) -> tuple[Sel
     """The regression of :func:`classify` and the rows that it reads; ``kept`` as in ``selection.select``."""
     x = StandardScaler().fit_transform(z)
     return logistic(x, y, split, one_vs_rest=True, kept=kept), x
+
+
+def skip_gram(
+    method: str, sentences: Sequence[Sequence[str]], words: int, *, width: int, seed: int, **options: Any
+) -> Float:
+    """``[words, width]`` the vectors of the words "0", "1" and so on, by a hierarchical softmax in one thread.
+
+    Args:
+        method: Its name, for the error if gensim is not installed.
+        sentences: Each word is in one of them at least.
+        words: Number of words.
+        width: Of a vector.
+        seed: The same seed gives the same vectors; with several threads they would depend on scheduling.
+        **options: ``window``, ``epochs`` and others of gensim's ``Word2Vec``.
+    """
+    try:
+        from gensim.models import Word2Vec
+    except ImportError:
+        raise DemonetError(f"{method} needs gensim", hint="pip install demonet[paper]") from None
+    fixed = {"sg": 1, "hs": 1, "negative": 0, "min_count": 1, "workers": 1}
+    model = Word2Vec(sentences, vector_size=width, seed=seed, **fixed, **options)
+    found: Float = model.wv[[str(word) for word in range(words)]].astype(np.float64)
+    return found

@@ -40,23 +40,15 @@ _CELLS = 4_000_000  # entries of each dense block: 32 MB
 
 @dataclass(frozen=True)
 class GraphWaveSettings(Settings):
-    """Settings of GraphWave.
-
-    Attributes:
-        scales: Number of scales.
-        points: Number of points at which the characteristic function is evaluated.
-        last: The last point; the first is 0.
-        kept: The gamma of the first and of the last scale, in the paper's equation for scales.
-        order: Of the Chebyshev polynomials.
-        exact: Use the dense eigendecomposition instead.
-    """
+    """Settings of GraphWave."""
 
     scales: int = at_least(1, 2)
-    points: int = at_least(2, 25)
-    last: float = 100.0
+    points: int = at_least(2, 25)  # number of points at which the characteristic function is evaluated
+    last: float = 100.0  # the last point; the first is 0
+    # The gamma of the first and of the last scale, in the paper's equation for scales.
     kept: tuple[float, float] = (0.95, 0.80)
-    order: int = at_least(1, 30)
-    exact: bool = False
+    order: int = at_least(1, 30)  # of the Chebyshev polynomials
+    exact: bool = False  # use the dense eigendecomposition instead
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -26,19 +26,13 @@ from demonet.train.config import TrainConfig
 
 @dataclass(frozen=True)
 class PatchySettings(LayerSettings):
-    """Settings of PATCHY-SAN.
+    """Settings of PATCHY-SAN."""
 
-    Attributes:
-        field: Nodes in a receptive field.
-        width: Receptive fields per graph; None for the mean number of nodes of a training graph.
-        filters: Channels of the two convolutions.
-        reach: Receptive fields that the second convolution covers.
-    """
-
-    field: int = at_least(1, 10)
+    field: int = at_least(1, 10)  # nodes in a receptive field
+    # Receptive fields per graph; None for the mean number of nodes of a training graph.
     width: int | None = at_least(1, None)
-    filters: tuple[int, int] = at_least(1, (16, 8))
-    reach: int = at_least(1, 10)
+    filters: tuple[int, int] = at_least(1, (16, 8))  # channels of the two convolutions
+    reach: int = at_least(1, 10)  # receptive fields that the second convolution covers
 
     def __post_init__(self) -> None:
         super().__post_init__()

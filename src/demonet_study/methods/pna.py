@@ -60,11 +60,7 @@ class PNA(Network):
 class PNANetwork(Classifier):
     """``h' = h + dropout(relu(bn(PNA(h))))`` after a linear layer, then a perceptron that halves the width twice.
 
-    Args:
-        in_channels: Number of features.
-        num_classes: Number of classes.
-        histogram: The number of training nodes of degree 0, 1, 2 and so on.
-        settings: The settings of the baseline.
+    ``histogram`` has the number of training nodes of degree 0, 1, 2 and so on.
     """
 
     def __init__(self, in_channels: int, num_classes: int, histogram: Tensor, settings: PNASettings) -> None:

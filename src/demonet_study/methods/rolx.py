@@ -34,23 +34,14 @@ _SWEEPS = 50  # of Lloyd-Max quantisation
 
 @dataclass(frozen=True)
 class RolXSettings(Settings):
-    """Settings of RolX.
+    """Settings of RolX."""
 
-    Attributes:
-        roles: Number of roles; None for that of the shortest description.
-        most_roles: The largest candidate number of roles.
-        bits: Candidate code lengths.
-        share: The share of the remaining nodes that goes to the next bin.
-        rounds: The largest number of recursions.
-        iterations: Of the factorisation.
-    """
-
-    roles: int | None = at_least(1, None)
-    most_roles: int = at_least(1, 20)
-    bits: tuple[int, ...] = at_least(1, (1, 2, 3, 4, 5, 6, 7, 8))
-    share: float = 0.5
-    rounds: int = at_least(0, 10)
-    iterations: int = at_least(1, 500)
+    roles: int | None = at_least(1, None)  # number of roles; None for that of the shortest description
+    most_roles: int = at_least(1, 20)  # the largest candidate number of roles
+    bits: tuple[int, ...] = at_least(1, (1, 2, 3, 4, 5, 6, 7, 8))  # candidate code lengths
+    share: float = 0.5  # the share of the remaining nodes that goes to the next bin
+    rounds: int = at_least(0, 10)  # the largest number of recursions
+    iterations: int = at_least(1, 500)  # of the factorisation
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -63,9 +54,6 @@ class RolX(Embedding):
     """Node roles by non-negative factorisation of recursive features.
 
     The paper prunes all features again in every recursion, and minimises squared errors.
-
-    Attributes:
-        lengths: After ``embed``, the shortest description length for each number of roles.
     """
 
     name = "rolx"
@@ -75,7 +63,7 @@ class RolX(Embedding):
         "stays, and both factors and their description use the Kullback-Leibler divergence"
     )
     settings: RolXSettings
-    lengths: dict[int, float]
+    lengths: dict[int, float]  # after embed, the shortest description length for each number of roles
 
     def embed(self, data: Data, seed: int = 0) -> Float:
         """``[nodes, roles]`` the unnormalised share of each role in every node."""

@@ -34,8 +34,7 @@ from demonet.errors import DemonetError
 from demonet.features.graph import simple_adjacency
 from demonet.methods.base import Settings, at_least, register
 from demonet.methods.cost import Cost
-from demonet_study.methods.embedding import Embedding, Float
-from demonet_study.methods.skip_gram import skip_gram
+from demonet_study.methods.embedding import Embedding, Float, skip_gram
 
 Int = NDArray[np.int64]
 
@@ -44,30 +43,20 @@ _CELLS = 50_000  # entries of an array during time warping: few enough for the C
 
 @dataclass(frozen=True)
 class Struc2vecSettings(Settings):
-    """Settings of struc2vec.
+    """Settings of struc2vec."""
 
-    Attributes:
-        layers: Number of rings compared, the node itself as the first: the paper's third optimisation.
-        neighbours: How many nodes of next higher and next lower degree a node is compared with; None for log2 n, the
-            paper's second optimisation; 0 for all nodes.
-        compressed: Compress equal degrees of a ring: the paper's first optimisation.
-        stay: The probability that a step stays in its layer.
-        walks: Walks from each node.
-        length: Nodes in a walk.
-        dimensions: Width of the embedding.
-        window: Words to either side that skip-gram predicts.
-        epochs: Of skip-gram.
-    """
-
+    # Number of rings compared, the node itself as the first: the paper's third optimisation.
     layers: int = at_least(1, 6)
+    # How many nodes of next higher and next lower degree a node is compared with; None for log2 n, the paper's second
+    # optimisation; 0 for all nodes.
     neighbours: int | None = at_least(0, None)
-    compressed: bool = True
-    stay: float = 0.3
-    walks: int = at_least(1, 10)
-    length: int = at_least(1, 80)
-    dimensions: int = at_least(1, 128)
-    window: int = at_least(1, 10)
-    epochs: int = at_least(1, 5)
+    compressed: bool = True  # compress equal degrees of a ring: the paper's first optimisation
+    stay: float = 0.3  # the probability that a step stays in its layer
+    walks: int = at_least(1, 10)  # walks from each node
+    length: int = at_least(1, 80)  # nodes in a walk
+    dimensions: int = at_least(1, 128)  # width of the embedding
+    window: int = at_least(1, 10)  # words to either side that skip-gram predicts
+    epochs: int = at_least(1, 5)  # of skip-gram
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -209,22 +198,15 @@ def _warped(a: _Padded, b: _Padded) -> Float:
 
 
 class Layers(NamedTuple):
-    """The layered graph; node u of layer k has index ``k * nodes + u``.
+    """The layered graph; node u of layer k has index ``k * nodes + u``."""
 
-    Attributes:
-        nodes: Number of nodes in each layer.
-        pointer: ``[indices + 1]`` the first edge of each index.
-        neighbour: ``[edges]`` the node at the other end.
-        cumulative: ``[edges]`` the probability of this edge or an earlier one of the same index, plus the index, which
-            makes one ascending sequence.
-        up: ``[indices]`` the probability to move up, not down, on a change of layer.
-    """
-
-    nodes: int
-    pointer: Int
-    neighbour: Int
+    nodes: int  # number of nodes in each layer
+    pointer: Int  # [indices + 1] the first edge of each index
+    neighbour: Int  # [edges] the node at the other end
+    # [edges] the probability of this edge or an earlier one of the same index, plus the index, which makes one
+    # ascending sequence.
     cumulative: Float
-    up: Float
+    up: Float  # [indices] the probability to move up, not down, on a change of layer
 
 
 def layered(n: int, u: Int, v: Int, distance: Float) -> Layers:

@@ -10,8 +10,8 @@ from demonet.report.chart import Axis, Chart, Panel, Series
 from demonet.report.page import Facts, Figure, Page, Section, Table, Text
 from demonet.report.palette import CATEGORICAL
 from demonet.report.table_cells import Cell, Column
+from demonet_study.bench.measure import Row, best, slope
 from demonet_study.bench.methods import METHODS, OURS
-from demonet_study.bench.rows import Row, best, slope
 from demonet_study.report import chart_svg
 
 MEASURED = """An epoch is the forward pass, the cross-entropy over all nodes, the backward pass and a step of Adam. \

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from demonet.report.chart import DASHES, Axis, Chart, Panel, Series, limits, spread, ticks
+from demonet.report.chart import DASHES, Axis, Chart, Panel, Series, limits, spread
 from demonet.report.escape import visible
 from demonet.report.palette import CATEGORICAL, GROUND, NEUTRAL
 
@@ -264,3 +264,15 @@ def power_of_ten(power: int) -> str:
     """
     raised = str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
     return f"{10**power:,}" if 0 <= power <= 3 else f"{10.0**power:g}" if -3 <= power < 0 else f"10{raised}"
+
+
+def ticks(low: float, high: float, most: int = 6) -> list[float]:
+    """Round numbers between two limits, in steps of 1, 2 or 5 times a power of ten.
+
+    >>> ticks(0.13, 0.87, 5)
+    [0.2, 0.4, 0.6, 0.8]
+    """
+    power = 10.0 ** math.floor(math.log10((high - low) / most))
+    step = next(power * times for times in (1, 2, 5, 10, 20) if (high - low) / (power * times) <= most)
+    first = math.ceil(low / step - 1e-9)
+    return [round(place * step, 12) for place in range(first, math.floor(high / step + 1e-9) + 1)]

@@ -61,14 +61,8 @@ def write_paper(rows: Rows, out: Path, *, facts: Mapping[str, Any], extras: Extr
     With both Tables 4 and 5 there are also ``tables/readme.md``, the short table of results, and
     ``tables/account.md``, which lists where the presets do not match the paper, and why.
 
-    Args:
-        rows: The rows of each part, in the order of the page.
-        out: A folder.
-        facts: Names with a text or number each, shown at the top of the page.
-        extras: The extra data of the parts that have any.
-
-    Returns:
-        The files, the page last.
+    ``rows`` are in the order of the page, ``facts`` are names with a text or number each. Returns the files, the page
+    last.
     """
     rows, extras = {name: list(members) for name, members in rows.items() if members}, extras or {}
     files = {}
@@ -114,10 +108,7 @@ def _results(ledger: Ledger, ways: Mapping[str, tuple[int | None, bool]]) -> dic
 def run_facts(shown: Sequence[Result], summary: WorkSummary | None) -> dict[str, str]:
     """What the top of the page says about the runs."""
     versions = [json.loads(text) for text in _distinct(result.stamp.libraries for result in shown)]
-    found = {
-        RUNS: f"{len(shown):,}",
-        TIME: duration(sum(result.outcome.seconds for result in shown)),
-    }
+    found = {RUNS: f"{len(shown):,}", TIME: duration(sum(result.outcome.seconds for result in shown))}
     if summary:
         found["made by the last command"] = f"{summary.runs:,} in {duration(summary.seconds)}"
     found[DEVICE] = ", ".join(_distinct(result.stamp.device for result in shown))

@@ -18,43 +18,35 @@ NOT_YET = "not yet run"
 
 @dataclass(frozen=True)
 class ResultRow:
-    """A row of ``results/<part>.csv``: the mean over the runs of a cell.
+    """A row of ``results/<part>.csv``: the mean over the runs of a cell."""
 
-    Attributes:
-        part, dataset, method, preset: What it is; ``preset`` is empty for baselines.
-        variant: What differs within a method, such as ``"layers=3"``; may be empty.
-        split, train_fraction: The protocol, and its share of training items (NaN if it names none).
-        mean, std, ci95: Mean, standard deviation, and half the 95 % interval of the mean by Student's t; NaN if there
-            are too few runs.
-        runs, wanted: How many runs there are and how many are wanted.
-        paper, paper_std: What the paper prints; NaN if nothing.
-        seconds, peak_memory_mb: Mean processor time of a run, and the smallest peak memory.
-        device, code: From the stamp that all these runs share.
-        values: All runs in the order of seeds; not in the file.
-        rule: ``"strict"`` or ``"refit"`` (see :mod:`demonet_study.experiments.default`); empty in parts that have only
-            one, whose files do not have this column.
-    """
-
+    # What it is; preset is empty for baselines.
     part: str
     dataset: str
     method: str
     preset: str
-    variant: str
+    variant: str  # what differs within a method, such as "layers=3"; may be empty
+    # The protocol, and its share of training items (NaN if it names none).
     split: str
     train_fraction: float
+    # Mean, standard deviation, and half the 95 % interval of the mean by Student's t; NaN if there are too few runs.
     mean: float
     std: float
     ci95: float
+    # How many runs there are and how many are wanted.
     runs: int
     wanted: int
+    # What the paper prints; NaN if nothing.
     paper: float
     paper_std: float
+    # Mean processor time of a run, and the smallest peak memory.
     seconds: float
     peak_memory_mb: float
+    # From the stamp that all these runs share.
     device: str
     code: str
-    values: tuple[float, ...] = ()
-    rule: str = ""
+    values: tuple[float, ...] = ()  # all runs in the order of seeds; not in the file
+    rule: str = ""  # "strict" or "refit"; empty in parts that have only one, whose files do not have this column
 
     @property
     def whole(self) -> bool:
@@ -74,27 +66,18 @@ class ResultRow:
 
 @dataclass(frozen=True)
 class Layout:
-    """How the rows of a part become tables.
+    """How the rows of a part become tables."""
 
-    Attributes:
-        table: The title of the table that a row belongs to; empty if the part has only one.
-        column: The column of a row.
-        line: The line of a row.
-        best: Whether the largest or the smallest number of a column is marked, or none.
-        digits: Digits after the decimal point.
-        words: Texts that replace some numbers, such as "yes" for 1.
-        head: The heading of the column of names.
-        cost: Whether the page shows seconds and memory, too.
-    """
-
+    # The title of the table that a row belongs to; empty if the part has only one.
     table: Callable[[ResultRow], str] = lambda row: ""
     column: Callable[[ResultRow], str] = lambda row: set_name(row.dataset)
     line: Callable[[ResultRow], str] = lambda row: row.name
+    # Whether the largest or the smallest number of a column is marked, or none.
     best: Literal["max", "min"] | None = "max"
     digits: int = 3
-    words: Mapping[float, str] | None = None
-    head: str = "method"
-    cost: bool = False
+    words: Mapping[float, str] | None = None  # texts that replace some numbers, such as "yes" for 1
+    head: str = "method"  # the heading of the column of names
+    cost: bool = False  # whether the page shows seconds and memory, too
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from demonet.report.escape import visible
 from demonet.report.table_cells import MARKS
-from demonet_study.experiments.default import AUTO
+from demonet_study.experiments.accuracy import AUTO
 from demonet_study.report.grid import NOT_YET, Grid, Layout, ResultRow, grids, verdict, why_empty
 from demonet_study.report.names import set_name, slug
 from demonet_study.report.standing import REFIT, STRICT, standings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from demonet.data.catalog import find
-from demonet_study.experiments.methods import family_in_catalog
+from demonet_study.experiments.accuracy import family_in_catalog
 
 OURS, COMPARED, FLOORS = "DEMO-Net", "Compared with", "Floors"
 """The three groups of methods, in the order of tables. Floors are simple baselines without a network."""

@@ -11,9 +11,8 @@ from demonet.report.chart import Chart
 from demonet.report.page import Facts, Figure, Legend, Page, Section, Table, Text
 from demonet.report.table_cells import Beside, Cell, Column, Verdict
 from demonet_study.report import parts as registry
-from demonet_study.report.claims import claim_sections
+from demonet_study.report.claims import CLAIMS, WORDS, ClaimVerdict, answers, claim_sections, verdicts
 from demonet_study.report.grid import NOT_YET, Grid, ResultRow, beside, grids, verdict
-from demonet_study.report.hypotheses import CLAIMS, WORDS, ClaimVerdict, answers, verdicts
 from demonet_study.report.parts.part import Part, Shown
 from demonet_study.report.reasons import count_table, counts, miss_sections, misses
 
@@ -51,13 +50,7 @@ def part_charts(rows: Rows, extras: Extras) -> dict[str, dict[str, Chart]]:
 
 
 def paper_page(rows: Rows, *, facts: Mapping[str, Any], extras: Extras | None = None) -> Page:
-    """The page.
-
-    Args:
-        rows: The rows of each part, in the order of the page.
-        facts: Names with a text or number each, shown at the end.
-        extras: The extra data of the parts that have any.
-    """
+    """The page: the parts in the order of their rows, then facts, each a name with a text or number."""
     extras = extras or {}
     charts = part_charts(rows, extras)
     found = answers([row for members in rows.values() for row in members])
@@ -101,10 +94,7 @@ def _opening(printed: Sequence[ResultRow], judged: Sequence[ClaimVerdict]) -> li
                 by[one.verdict].append(str(one.subject))
         said = "; ".join(f"{_IT[word]} for {', '.join(names)}" for word, names in by.items() if names)
         told.append(f"Claim {number}. {claim.statement} It {said}.")
-    return [
-        Facts(shown, title="The verdict", anchor="verdict"),
-        Text("\n\n".join(told)),
-    ]
+    return [Facts(shown, title="The verdict", anchor="verdict"), Text("\n\n".join(told))]
 
 
 def part_tables(part: Part, rows: Sequence[ResultRow]) -> list[Section]:

@@ -15,16 +15,10 @@ from demonet_study.report.names import set_name
 
 @dataclass(frozen=True)
 class Reason:
-    """A reason for some cells; an empty tuple of data sets, methods or presets covers all of them.
+    """A reason for some cells; an empty tuple of data sets, methods or presets covers all of them."""
 
-    Attributes:
-        title: The reason in a few words.
-        text: What was measured, with the numbers.
-        datasets, methods, presets: The cells that it explains.
-    """
-
-    title: str
-    text: str
+    title: str  # the reason in a few words
+    text: str  # what was measured, with the numbers
     datasets: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
     presets: tuple[str, ...] = ()
@@ -74,16 +68,10 @@ NO_REASON = Reason("Not yet explained", "For these cells no reason has been meas
 
 @dataclass(frozen=True)
 class Miss:
-    """A cell that differs from the paper by more than two standard deviations.
-
-    Attributes:
-        row: The cell.
-        deviations: The difference in standard deviations, by the larger of ours and the printed one.
-        reason: The reason.
-    """
+    """A cell that differs from the paper by more than two standard deviations."""
 
     row: ResultRow
-    deviations: float
+    deviations: float  # the difference in standard deviations, by the larger of ours and the printed one
     reason: Reason
 
     @property

@@ -13,30 +13,25 @@ from dataclasses import dataclass
 from typing import Literal
 
 from demonet.runs.statistics import Difference
-from demonet_study.experiments.default import AUTO
+from demonet_study.experiments.accuracy import AUTO
 from demonet_study.experiments.statistics import Comparison, against_each, ratio_of
 from demonet_study.report.grid import NOT_YET, ResultRow
 from demonet_study.report.names import OURS, group_of, set_name
 
 STRICT, REFIT = "strict", "refit"
-"""The two rules of :mod:`demonet_study.experiments.default`."""
+"""The two rules of :mod:`demonet_study.experiments.accuracy`."""
 StandingWords = Literal["above all", "below some", "level", "not yet run"]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one of the two tests says.
+    """What one of the two tests says."""
 
-    Attributes:
-        words: ``"above all"``: significantly above every rival. ``"below some"``: significantly below at least one.
-            ``"level"``: neither. No verdict before all runs are there.
-        p: Of the difference from the best rival, corrected for all rivals on this set.
-        below: The rivals that are significantly above ours.
-    """
-
+    # "above all": significantly above every rival. "below some": significantly below at least one. "level": neither. No
+    # verdict before all runs are there.
     words: StandingWords
-    p: float
-    below: tuple[str, ...]
+    p: float  # of the difference from the best rival, corrected for all rivals on this set
+    below: tuple[str, ...]  # the rivals that are significantly above ours
 
     def __str__(self) -> str:
         return f"below {', '.join(self.below)}" if self.words == "below some" else self.words
@@ -44,23 +39,15 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Standing:
-    """The ensemble on one data set under one rule.
-
-    Attributes:
-        ours: Its row.
-        best: The rival with the highest mean; ``None`` as long as a rival lacks runs.
-        difference: Ours minus the best rival; ``None`` as long as there is none, or fewer than two paired runs.
-        missing: Rivals that lack runs.
-        over_splits: The verdict of the test over random splits of the same items.
-        new_data: The verdict of the corrected test.
-    """
+    """The ensemble on one data set under one rule."""
 
     ours: ResultRow
-    best: ResultRow | None
+    best: ResultRow | None  # the rival with the highest mean; None as long as a rival lacks runs
+    # Ours minus the best rival; None as long as there is none, or fewer than two paired runs.
     difference: Difference | None
-    missing: tuple[str, ...]
-    over_splits: Verdict
-    new_data: Verdict
+    missing: tuple[str, ...]  # rivals that lack runs
+    over_splits: Verdict  # the verdict of the test over random splits of the same items
+    new_data: Verdict  # the verdict of the corrected test
 
 
 def standings(rows: Sequence[ResultRow], rule: str) -> list[Standing]:

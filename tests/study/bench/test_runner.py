@@ -10,12 +10,12 @@ from dataclasses import asdict, replace
 import pytest
 from tests.study.ledger.fakes import FORK
 
+from demonet import workers
 from demonet.errors import DemonetError
-from demonet.runs import workers
-from demonet_study.bench import METHODS, GraphSpec, bench, child, methods
-from demonet_study.bench.child import RESET
+from demonet_study.bench import METHODS, GraphSpec, bench, methods, runner
 from demonet_study.bench.floor import floor_bytes
-from demonet_study.bench.rows import Row
+from demonet_study.bench.measure import Row
+from demonet_study.bench.runner import RESET
 from demonet_study.experiments.rows import read_rows, write_rows
 
 SPEC = GraphSpec("uniform", nodes=40)
@@ -86,7 +86,7 @@ def test_modes_that_cannot_run_here_are_rows_too():
 )
 def test_a_compiled_network_that_ends_its_process_is_a_row_too(monkeypatch, end, words):
     monkeypatch.setattr(workers, "CONTEXT", FORK)
-    monkeypatch.setattr(child, "answer", lambda asked: end())
+    monkeypatch.setattr(runner, "answer", lambda asked: end())
     eager, compiled = bench(SPEC, ["mlp"], modes=("eager", "compiled"), **FAST)
     assert not eager.failed
     assert words in compiled.error
@@ -103,7 +103,7 @@ def test_a_process_of_its_own_measures_its_memory():
 
 def test_what_fails_in_a_process_of_its_own_is_reported():
     order = {"spec": asdict(SPEC), "method": "weight", "precision": "tf32", "mode": "eager"}
-    assert "tf32" in child.answer((order, 1))["error"]
+    assert "tf32" in runner.answer((order, 1))["error"]
 
 
 def test_another_file_is_refused(tmp_path):

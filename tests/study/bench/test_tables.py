@@ -13,8 +13,8 @@ from benchmarks.page import FIGURES, fill
 
 from demonet.report.chart import Axis, Chart, Panel, Series
 from demonet.report.page import Figure, render
+from demonet_study.bench.measure import Row, slope
 from demonet_study.bench.methods import METHODS
-from demonet_study.bench.rows import Row, slope
 from demonet_study.experiments.rows import read_rows
 from demonet_study.report.bench import MOST, bench_page, running_time
 from demonet_study.report.chart_svg import draw

@@ -6,7 +6,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from demonet_study.bench.rows import Row
+from demonet_study.bench.measure import Row
 from demonet_study.cli.bench import bench
 from demonet_study.experiments.rows import read_rows
 

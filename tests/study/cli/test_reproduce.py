@@ -13,9 +13,9 @@ from tests.pages import ROOT
 from tests.study.ledger.fakes import FORK, lines, perform, value, wait_for
 from typer.testing import CliRunner
 
+from demonet import workers
 from demonet.cli import app, main
 from demonet.errors import DemonetError
-from demonet.runs import workers
 from demonet.sealed import canonical
 from demonet_study.ledger import job
 from demonet_study.ledger import work as working
@@ -23,8 +23,8 @@ from demonet_study.ledger.job import Cell, Job, Outcome, Stamp
 from demonet_study.ledger.store import Ledger
 from demonet_study.report.files import write_files
 from demonet_study.report.parts import PARTS, Entry, Part
-from demonet_study.report.parts.comparison import COMPARISON
-from demonet_study.report.parts.nodes import NODES, entry
+from demonet_study.report.parts.part import accuracy_cell
+from demonet_study.report.parts.tables import COMPARISON, NODES
 
 METHODS = ("gcn", "majority", "demonet-hash")
 
@@ -139,9 +139,9 @@ sys.meta_path.insert(0, Blocked())
 from tests.study.ledger.fakes import FORK
 from tests.study.experiments.tiny import tiny
 from demonet.cli import main
-from demonet_study.experiments import methods
-from demonet.runs import workers
-workers.CONTEXT, methods.load = FORK, tiny
+from demonet_study.experiments import accuracy
+from demonet import workers
+workers.CONTEXT, accuracy.load = FORK, tiny
 sys.argv = ["demonet", "reproduce", "default", *sys.argv[1:]]
 main()
 """
@@ -246,7 +246,7 @@ def test_the_parts_are_those_that_the_help_names():
 def test_time_is_compared_on_one_kind_of_device(tmp_path, monkeypatch):
     """A run on a GPU counts for the accuracy of Table 4 and not for what a method costs beside others."""
     monkeypatch.setattr("demonet_study.report.parts.PARTS", {part.name: part for part in (NODES, COMPARISON)})
-    cell = entry("brazil", "gcn", "", 1).cell
+    cell = accuracy_cell("brazil", "gcn")
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
         for seed, device in ((0, "a GPU"), (1, "a GPU"), (0, "cpu")):
             ledger.record(Job(cell, seed), Stamp("", "{}", device), Outcome(0.5, 1.0, 1.0))

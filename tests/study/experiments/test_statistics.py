@@ -25,13 +25,6 @@ def runs_of(size):
 pairs_of_runs = st.integers(2, 12).flatmap(lambda size: st.tuples(runs_of(size), runs_of(size)))
 
 
-def test_spread_by_hand():
-    mean, std, half = spread([1.0, 2.0, 3.0, 4.0])
-    assert mean == 2.5
-    assert std == pytest.approx(math.sqrt(5 / 3))
-    assert half == pytest.approx(3.182446 * std / 2, rel=1e-6)  # t with three degrees of freedom
-
-
 def test_spread_of_too_few():
     assert spread([0.25])[0] == 0.25
     assert math.isnan(spread([0.25])[1])
@@ -133,12 +126,7 @@ def test_when_a_missing_comparison_comes_no_other_gets_larger(p, late):
 
 
 def test_the_best_baseline_is_picked_after_the_correction():
-    runs = {
-        "ours": [0.9, 0.8, 0.7, 0.85],
-        "good": [0.7, 0.75, 0.6, 0.7],
-        "bad": [0.9, 0.1, 0.0, 0.95],
-        "unrun": [0.99],
-    }
+    runs = {"ours": [0.9, 0.8, 0.7, 0.85], "good": [0.7, 0.75, 0.6, 0.7], "bad": [0.9, 0.1, 0.0, 0.95], "unrun": [0.99]}
     (found,) = against_best(runs, ["bad", "good", "unrun"], 0.5)
     assert (found.subject, found.rival) == ("ours", "good")
     assert found.difference == paired(runs["ours"], runs["good"], 0.5)

@@ -25,4 +25,4 @@ def tiny(name, self_loops="drop"):
 @pytest.fixture
 def tiny_sets(monkeypatch):
     """Every set of the paper is a tiny one."""
-    monkeypatch.setattr("demonet_study.experiments.methods.load", tiny)
+    monkeypatch.setattr("demonet_study.experiments.accuracy.load", tiny)

@@ -13,11 +13,10 @@ from tests.study.ledger.fakes import Wanted, cell, perform, stamp_of, value
 from threadpoolctl import threadpool_info
 
 from demonet.errors import DemonetError
-from demonet.runs.workers import LocalEngine
-from demonet_study.ledger.engines import run_task
+from demonet.workers import LocalEngine
 from demonet_study.ledger.job import Job, Outcome
 from demonet_study.ledger.store import Ledger
-from demonet_study.ledger.work import ordered_tasks, work
+from demonet_study.ledger.work import ordered_tasks, run_task, work
 
 
 def describe(job: Job, device: str) -> Outcome:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import numpy as np
 import pytest
 from tests.pages import ROOT
 
+from demonet.data.catalog import CATALOG
+from demonet.errors import DemonetError
 from demonet_study.ledger import job as jobs
-from demonet_study.ledger.job import Cell, Job, Outcome, Stamp, Wanted, stamp
+from demonet_study.ledger import job as stamping
+from demonet_study.ledger.job import Cell, Job, Outcome, Stamp, Wanted, code, data_hash, device_name, stamp
 from demonet_study.ledger.schema import key
 from demonet_study.ledger.store import Ledger
 from demonet_study.report.files import write_files
@@ -72,3 +76,54 @@ def test_the_key_of_a_run_is_a_matter_of_record():
     """It is a hash over field names and values: renaming a field of Cell, Job or Stamp would orphan all runs."""
     made = Stamp("c0de", "{}", "cpu", "da7a")
     assert key(Job(CELL, 3), made) == "0c0d644b30e66a1fb8e3358c77fe0bca3ffebdb61eca219f8ee1d16d3e1f4229"
+
+
+LOOP, RUN, PAGE, STORE = (
+    *("demonet/train/loop.py", "demonet_study/experiments/accuracy.py"),
+    *("demonet/report/page.py", "demonet_study/ledger/store.py"),
+)
+
+
+@pytest.fixture
+def source(tmp_path, monkeypatch):
+    """Four files in the place of the two packages."""
+    for name in (LOOP, RUN, PAGE, STORE):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("x = 1\n", encoding="utf-8")
+    monkeypatch.setattr(stamping, "SOURCE", tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "same"),
+    [
+        (LOOP, "x = 2\n", False),
+        (RUN, "x = 1\ny = 1\n", False),
+        (LOOP, "# why\nx = 1\n", True),
+        (LOOP, '"""Why."""\r\nx = 1\r\n', True),
+        (PAGE, "x = 2\n", True),
+        (STORE, "x = 2\n", True),
+    ],
+)
+def test_code_that_numbers_may_depend_on_is_part_of_a_stamp(source, name, text, same):
+    before = code()
+    (source / name).write_bytes(text.encode())
+    assert (code() == before) is same
+
+
+def test_a_file_that_is_being_written_is_an_expected_error(source):
+    (source / RUN).write_text("def (\n", encoding="utf-8")
+    with pytest.raises(DemonetError, match=f"{RUN}:1"):
+        code()
+
+
+def test_a_stamp_names_all(monkeypatch):
+    made = stamp("accuracy", "brazil")
+    assert json.loads(made.libraries).keys() >= {"python", "torch", "torch_geometric", "numpy", "scikit-learn"}
+    assert (len(made.code), made.device, made.data) == (16, "cpu", data_hash("brazil"))
+    assert len({data_hash(name) for name in (*CATALOG, "mirrored-karate")}) == len(CATALOG) + 1
+    with pytest.raises(DemonetError, match="'guess'"):
+        stamp("guess", "brazil")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(DemonetError, match="'cuda'"):
+        device_name("cuda")

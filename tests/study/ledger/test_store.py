@@ -12,10 +12,9 @@ from tests.study.ledger.fakes import FORK
 
 from demonet.errors import DemonetError, DemonetWarning
 from demonet_study.ledger import schema
-from demonet_study.ledger.claims import ClaimStatus
 from demonet_study.ledger.job import Cell, Job, Outcome, Stamp, Wanted
 from demonet_study.ledger.schema import key
-from demonet_study.ledger.store import Ledger
+from demonet_study.ledger.store import ClaimStatus, Ledger
 
 CELL = Cell("accuracy", "brazil", "gcn", split="thirds")
 STAMP = Stamp("c0de", '{"torch":"2"}', "cpu", "da7a")
@@ -132,9 +131,7 @@ def test_a_ledger_that_is_locked_is_not_to_be_moved_away(tmp_path, monkeypatch):
         assert ledger.claim(Job(CELL, 0), STAMP) is ClaimStatus.OURS
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 4), st.sampled_from("abc")), unique=True, max_size=12),
-)
+@given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from("abc")), unique=True, max_size=12))
 def test_results_are_the_longest_complete_run_of_seeds_of_one_stamp(tmp_path_factory, runs):
     path = tmp_path_factory.mktemp("ledger") / "l"
     clock = iter(range(10**6))
@@ -172,12 +169,7 @@ def test_a_file_that_is_not_a_ledger_is_refused(tmp_path):
             put(ledger, seed)
     whole = damaged.read_bytes()
     damaged.write_bytes(whole[:5000] + b"\xff" * 9000 + whole[14000:])
-    for path, part in (
-        (text, "database"),
-        (foreign, "SQLite"),
-        (newer, r"\b99\b.*\b3\b"),
-        (damaged, "damaged"),
-    ):
+    for path, part in ((text, "database"), (foreign, "SQLite"), (newer, r"\b99\b.*\b3\b"), (damaged, "damaged")):
         before = path.read_bytes()
         with pytest.raises(DemonetError, match=part) as caught:
             Ledger(path)

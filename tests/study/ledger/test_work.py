@@ -14,14 +14,12 @@ import psutil
 import pytest
 from tests.study.ledger.fakes import FORK, Wanted, cell, driver, lines, perform, stamp_of, value, wait_for
 
+from demonet import workers
 from demonet.errors import DemonetError
-from demonet.runs import workers
 from demonet_study.ledger import work as working
-from demonet_study.ledger.claims import ClaimStatus
-from demonet_study.ledger.engines import run_task
 from demonet_study.ledger.job import Cell, Job, Outcome
-from demonet_study.ledger.store import Ledger
-from demonet_study.ledger.work import Estimate, ordered_tasks, work
+from demonet_study.ledger.store import ClaimStatus, Ledger
+from demonet_study.ledger.work import Estimate, ordered_tasks, run_task, work
 
 
 @pytest.fixture(autouse=True)

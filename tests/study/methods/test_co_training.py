@@ -44,10 +44,7 @@ def test_who_is_added():
     assert most_confident(sure, allowed, 9).tolist() == [0, 0, 1, 1, -1]
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [("union", [0, 1, -1, 2, -1]), ("intersection", [0, -1, -1, -1, -1])],
-)
+@pytest.mark.parametrize(("name", "expected"), [("union", [0, 1, -1, 2, -1]), ("intersection", [0, -1, -1, -1, -1])])
 def test_joined(name, expected):
     walks, network = torch.tensor([0, 1, 2, -1, -1]), torch.tensor([0, -1, 1, 2, -1])
     assert methods.get(name)()._combine(walks, network).tolist() == expected

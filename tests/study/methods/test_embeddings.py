@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from scipy import sparse
 from sklearn.preprocessing import StandardScaler
-from tests.reference.graphs import from_arcs
+from tests.reference.graphs import drawn_by_seed, from_arcs, graphs
 from torch_geometric.data import Data
 
 from demonet import DemonetError, methods
 from demonet.data.splits import thirds
 from demonet.data.synthetic import mirrored_karate, role_graph, small_graphs
-from demonet_study.methods.graphwave import GraphWave
-from demonet_study.methods.rolx import RolX
+from demonet.features.graph import simple_adjacency
+from demonet_study.methods.graphwave import GraphWave, heat_blocks, heat_exact, laplacian
+from demonet_study.methods.rolx import RolX, refex
 from demonet_study.methods.struc2vec import Struc2vec
 
 NAMES = ["rolx", "struc2vec", "graphwave"]
@@ -80,3 +87,102 @@ def test_fitted_as_every_baseline(name):
     assert np.array_equal(method.embeddings().numpy(), quick(name).embed(graph, seed=1))
     with pytest.raises(DemonetError, match=rf"^{name}\b.*graphs"):
         quick(name).fit(small_graphs(10), split)
+
+
+def data(graph):
+    return Data(edge_index=graph.edge_index, num_nodes=graph.num_nodes)
+
+
+def dense_heat(adjacency, scale):
+    """U exp(-s Lambda) U^T of I - D^-1/2 A D^-1/2, whose rows are zero where there are no neighbours."""
+    a = adjacency.toarray()
+    degree = a.sum(1)
+    matrix = np.zeros_like(a)
+    for u in range(len(a)):
+        for v in range(len(a)):
+            if degree[u] and degree[v]:
+                matrix[u, v] = (u == v) - a[u, v] / np.sqrt(degree[u] * degree[v])
+    values, vectors = np.linalg.eigh(matrix)
+    return vectors @ np.diag(np.exp(-scale * values)) @ vectors.T
+
+
+@given(graphs())
+def test_wavelets_are_those_of_the_eigendecomposition(graph):
+    adjacency = simple_adjacency(data(graph))
+    matrix = laplacian(adjacency)
+    scales = [0.3, 2.0, 7.5]
+    blocks = list(heat_blocks(matrix, scales, order=40))
+    for i, scale in enumerate(scales):
+        expected = dense_heat(adjacency, scale)
+        np.testing.assert_allclose(heat_exact(matrix, scales)[i], expected, atol=1e-12)
+        np.testing.assert_allclose(np.hstack([kernels[i] for _, kernels in blocks]), expected, atol=1e-12)
+
+
+def test_the_polynomials_and_the_eigenvectors_embed_alike():
+    graph = data(drawn_by_seed(80, 200))
+    np.testing.assert_allclose(GraphWave().embed(graph), GraphWave(exact=True).embed(graph), atol=1e-8)
+
+
+def test_the_characteristic_function_term_by_term():
+    """(1 / N) sum_m cos(t psi_mu), then the sines, at t = 0, 10, ..., 40."""
+    kernel = np.random.default_rng(0).random((6, 3))
+    found = GraphWave(points=5, last=40.0).characteristic(kernel)
+    for u in range(3):
+        for i, t in enumerate([0, 10, 20, 30, 40]):
+            assert found[u, i] == pytest.approx(sum(np.cos(t * kernel[m, u]) for m in range(6)) / 6)
+            assert found[u, 5 + i] == pytest.approx(sum(np.sin(t * kernel[m, u]) for m in range(6)) / 6)
+
+
+def test_the_scales():
+    """-log(.95) and -log(.8) over sqrt(2 / N): with 50 nodes over 1/5."""
+    matrix = laplacian(simple_adjacency(data(drawn_by_seed(50, 100))))
+    assert GraphWave().scales(matrix) == pytest.approx([-5 * np.log(0.95), -5 * np.log(0.8)])
+    assert GraphWave().embed(data(drawn_by_seed(50, 100))).shape == (50, 2 * 25 * 2)
+
+
+def test_too_low_an_order_is_refused_not_used():
+    graph = data(drawn_by_seed(2000, 4000))
+    with pytest.raises(DemonetError, match=r"\b2\b.*order=\d+"):
+        GraphWave(order=2).embed(graph)
+
+
+NODES, EDGES = 7_575, 239_738
+DENSE = NODES * NODES * 8  # bytes of one dense matrix of nodes by nodes: 459 MB
+
+
+@pytest.fixture(scope="module")
+def adjacency() -> sparse.csr_array:
+    """As many nodes and edges as Flickr has, with degrees as uneven."""
+    generator = np.random.default_rng(0)
+    share = generator.pareto(1.5, NODES) + 1
+    ends = generator.choice(NODES, (2, EDGES), p=share / share.sum())
+    arcs = np.unique(np.hstack([ends, ends[::-1]])[:, np.tile(ends[0] != ends[1], 2)], axis=1)
+    return sparse.csr_array((np.ones(arcs.shape[1]), (arcs[0], arcs[1])), shape=(NODES, NODES))
+
+
+@contextmanager
+def at_most(size: float) -> Iterator[None]:
+    """Memory that is taken inside, at its peak, is at most so many bytes."""
+    tracemalloc.start()
+    try:
+        yield
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < size
+
+
+def test_recursive_features(adjacency):
+    with at_most(DENSE):
+        x, _ = refex(adjacency, rounds=2)
+    assert x.shape[1] > 3
+
+
+def test_wavelets(adjacency):
+    """Blocks of columns, one after the other: the first is as large as any."""
+    method = GraphWave(points=3)
+    matrix = laplacian(adjacency)
+    with at_most(DENSE):
+        columns, kernels = next(heat_blocks(matrix, [1.0, 2.0], order=10))
+        z = np.hstack([method.characteristic(kernel) for kernel in kernels])
+    assert z.shape == (columns.stop, 2 * 3 * 2)

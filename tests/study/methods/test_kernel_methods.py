@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import grakel
 import numpy as np
 import pytest
@@ -11,11 +13,11 @@ from hypothesis import strategies as st
 from tests.kernels.graphs import drawn_graphs, graph, lists_of, path, permuted, star
 from torch_geometric.data import Data
 
-from demonet import methods
+from demonet import DemonetError, methods
 from demonet.data.splits import Split, thirds
-from demonet.data.synthetic import small_graphs
+from demonet.data.synthetic import role_graph, small_graphs
 from demonet.kernels import WLSubtreeKernel
-from demonet_study.methods.deepwl import DeepWLKernel
+from demonet_study.methods.wl import DeepWLKernel
 
 METHODS = ["wl-lr", "wl-rf", "wl-1nn", "deepwl", "wl", "degree-wl"]
 MACHINES = ["deepwl", "wl", "degree-wl"]
@@ -173,3 +175,37 @@ def test_validation_chooses_and_test_labels_do_not(families, name):
     assert torch.equal(made(name).fit(turned, split).predict(), honest)
     bare = Split("s", 0, split.train, [], split.test)
     assert made(name).fit(families, bare).predict().shape == (12,)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("struc2vec", {"walks": 0}, r"walks .*0"),
+        ("struc2vec", {"neighbours": -1}, r"neighbours .*-1"),
+        ("struc2vec", {"stay": 0.0}, r"stay .*0\.0"),
+        ("graphwave", {"points": 1}, r"points .*1"),
+        ("graphwave", {"kept": (0.5, 0.9)}, r"kept .*0\.5, 0\.9"),
+        ("graphwave", {"orders": 3}, r"^graphwave .*'orders'.*scales, points"),
+        ("rolx", {"share": 1.0}, r"share .*1\.0"),
+        ("rolx", {"bits": ()}, "bits"),
+        ("dcnn", {"hops": -1}, r"hops .*-1"),
+        ("patchy-san", {"field": 16}, r"field .*\b15\b.*\b16\b"),
+        ("diffpool", {"ratio": 1.5}, "ratio"),
+        ("union", {"alpha": 0.0}, r"alpha .*0"),
+        ("wl", {"rounds": ()}, "rounds"),
+        ("wl-lr", {"rounds": (-1,)}, r"rounds .*0.*-1"),
+        ("degree-wl", {"strengths": (0.0,)}, r"C .*0\.0"),
+        ("deepwl", {"windows": (0,)}, r"windows .*0"),
+    ],
+)
+def test_bad_settings(name, changes, message):
+    with pytest.raises(DemonetError, match=message):
+        methods.get(name)(**changes)
+
+
+def test_gensim_is_asked_for_by_name(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gensim.models", None)
+    with pytest.raises(DemonetError, match=r"deepwl.*gensim.*demonet\[paper\]"):
+        DeepWLKernel().fit([path(2)])
+    with pytest.raises(DemonetError, match=r"struc2vec.*gensim.*demonet\[paper\]"):
+        methods.get("struc2vec")(walks=1, length=4).embed(role_graph(0, motifs=4))

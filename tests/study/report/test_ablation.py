@@ -16,7 +16,7 @@ from demonet.sealed import canonical
 from demonet_study.experiments.accuracy import joined
 from demonet_study.ledger.job import Cell, Job, perform
 from demonet_study.report.parts import PARTS
-from demonet_study.report.parts.ablation import on_sets, over_kinds
+from demonet_study.report.parts.changes import on_sets, over_kinds
 
 RUNS = 6
 

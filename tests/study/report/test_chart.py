@@ -8,7 +8,7 @@ import pytest
 
 from demonet.errors import DemonetError
 from demonet.report import chart_plotly
-from demonet.report.chart import Axis, Chart, Panel, Series, limits, ticks
+from demonet.report.chart import Axis, Chart, Panel, Series, limits
 from demonet_study.report import chart_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -52,7 +52,7 @@ def test_points_that_all_coincide_are_drawn():
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-3e-5, 7e-5), (0, 12345), (-0.18, 0.02)])
 def test_ticks_are_round_inside_and_few(low, high):
-    found = ticks(low, high)
+    found = chart_svg.ticks(low, high)
     assert 2 <= len(found) <= 7
     assert all(low - 1e-12 <= tick <= high + 1e-12 for tick in found)
 

@@ -10,7 +10,7 @@ from tests.study.report.paper_rows import filled
 
 from demonet.runs.statistics import holm, paired
 from demonet_study.experiments.statistics import ratio_of
-from demonet_study.report.hypotheses import ALL, CLAIMS, MethodPreset, answers, verdicts
+from demonet_study.report.claims import ALL, CLAIMS, MethodPreset, answers, verdicts
 from demonet_study.report.parts import PARTS
 
 RUNS = 10

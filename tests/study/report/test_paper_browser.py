@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.report.browsing import opened, overflow
+from tests.report.browsing import opened, overflow, violations
 from tests.study.report.paper_rows import FACTS, paper_rows, points
 
 from demonet_study.report.files import write_paper
@@ -22,6 +22,11 @@ def path(tmp_path_factory):
 def light(browser, path):
     with opened(browser, path, color_scheme="light") as view:
         yield view
+
+
+def test_axe_finds_nothing(browser, path, axe):
+    with opened(browser, path, bypass_csp=True) as view:
+        assert violations(view.page, axe) == []
 
 
 NODES = "section:has(#nodes) + section table"

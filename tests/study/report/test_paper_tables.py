@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from tests.report.conftest import HOSTILE
 from tests.study.report.paper_rows import row
 
 from demonet_study.report.compare import against_best_table, ranked
 from demonet_study.report.grid import Layout, beside, verdict
-from demonet_study.report.markup import markdown
+from demonet_study.report.markup import escape_latex, escape_markdown, markdown
 from demonet_study.report.page import part_tables
 from demonet_study.report.parts import PARTS
-from demonet_study.report.parts.ablation import changes_table
+from demonet_study.report.parts.changes import changes_table
+from demonet_study.report.parts.tables import TABLE_4, TABLE_5
 
 
 @pytest.mark.parametrize(
@@ -93,3 +97,69 @@ def test_ranks_are_over_the_sets_that_have_every_method():
     assert found.ranks == {"GCN": 2.0, "GIN": 1.0}
     assert (found.sets, found.left_out) == (("Brazil", "USA"), ("Europe",))
     assert list(PARTS["nodes"].charts(some, None)) == ["nodes-ranks"]
+
+
+ROWS = [
+    row(method="demonet-hash", preset="paper", values=[0.6, 0.7], paper=0.614, paper_std=0.069),
+    row(method="gcn-cheby", values=[0.5, 0.6], wanted=50),
+    row(dataset="usa", method="gcn-cheby"),
+    row(dataset="usa", method="majority", values=[0.25, 0.25]),
+]
+
+
+def test_markdown_by_hand():
+    table = markdown(Layout(), ROWS, "Table 4").split("\n\n")[-1]
+    assert table.splitlines() == [
+        "| method | Brazil | USA |",
+        "|---|--:|--:|",
+        "| *DEMO-Net* |  |  |",
+        "| DEMO-Net (hash), paper | **0.650 ± 0.071** (0.614) ● | – |",
+        "| *Compared with* |  |  |",
+        r"| GCN\_cheby | 0.550 ± 0.071, 2 of 50 runs | not yet run |",
+        "| *Floors* |  |  |",
+        "| majority | – | **0.250 ± 0.000** |",
+    ]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_is_escaped(text):
+    assert not re.search(r"(?<!\\)[&%#_]", escape_latex(text).replace(r"\textless", "").replace("$", ""))
+    assert not re.search(r"[<>\u2028]", escape_markdown(text))
+    assert not re.search(r"(?<!\\)[|`*]", escape_markdown(text))
+
+
+SOURCE = Path(__file__).parents[3].parent / "shared" / "paper" / "demo-net-kdd19.tex.txt"
+NAMES = {
+    "sage": "GraphSAGE",
+    "gcn": "GCN",
+    "gcn-cheby": r"GCN\_cheby",
+    "union": "{Union}",
+    "intersection": "{Intersection}",
+    "gat": "GAT",
+    "deepwl": "DeepWL",
+    "dcnn": "DCNN",
+    "patchy-san": "PATCHY-SAN",
+    "diffpool": "DIFFPOOL",
+    "demonet-hash": r"\demonet (hash)",
+    "demonet-weight": r"\demonet (weight)",
+    "demonet-m-hash": r"\demonet\_m(hash)",
+    "demonet-m-weight": r"\demonet\_m(weight)",
+}
+
+
+@pytest.mark.parametrize(
+    ("table", "label", "sets", "methods"),
+    [(TABLE_4, "tab:node_classification", 7, 8), (TABLE_5, "tab:graph_classification", 4, 8)],
+)
+def test_every_cell_is_the_one_in_the_source(table, label, sets, methods):
+    assert len(table) == sets * methods
+    if not SOURCE.exists():
+        pytest.skip(f"the paper's source is not at {SOURCE}")
+    text = SOURCE.read_text(encoding="utf-8")
+    text = text[: text.index(rf"\label{{{label}}}")].rpartition(r"\begin{tabular}")[2]
+    for method in {method for _, method in table}:
+        line = next(line for line in text.splitlines() if re.match(rf"\s*{re.escape(NAMES[method])}[\s~&\\]", line))
+        cells = re.findall(r"(0\.\d+)(?:\s*\\textpm\s*(0\.\d+))?", line)
+        found = [(float(mean), float(std) if std else math.nan) for mean, std in cells]
+        ours = [cell for (_, name), cell in table.items() if name == method]
+        assert repr(found) == repr(ours), method

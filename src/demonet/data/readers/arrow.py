@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from demonet.checks import check_memory
+from demonet.data.readers.base import composed
 from demonet.data.readers.tables import Table, check_names, usual_header, values_below
 from demonet.data.values import is_missing, is_number
 from demonet.errors import DemonetError, DemonetWarning, warn
@@ -87,11 +88,14 @@ class RecordTable(_ArrowTable):
         words: bool = False,
         lines: Sequence[int] | None = None,
     ) -> None:
+        def one_form(values: Sequence[Any]) -> list[Any]:
+            return [composed(value, file) if isinstance(value, str) else value for value in values]
+
         self.file, self.width, self.twins = file, len(columns), {}
-        self._values, self._lines, self._start = columns, lines, 0
+        self._values, self._lines, self._start = [one_form(column) for column in columns], lines, 0
         if names is not None:
-            check_names(names, file)
-            self.names = list(names)
+            self.names = one_form(names)
+            check_names(self.names, file)
         elif header or (header is None and self._has_header(words)):
             self._use_header()
 

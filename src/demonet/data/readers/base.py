@@ -6,8 +6,10 @@ import gzip
 import hashlib
 import io
 import re
+import unicodedata
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ import numpy as np
 
 from demonet.checks import check_memory
 from demonet.data.ids import Ids
-from demonet.errors import DemonetError
+from demonet.errors import DemonetError, DemonetWarning, warn
 from demonet.options import Column, Reading
 
 _CHUNK = 1 << 22
@@ -89,7 +91,20 @@ def as_text(content: bytes, path: Path) -> bytes:
         kinds = (advice for start, advice in _BINARY.items() if content.startswith(start))
         hint = next(kinds, "a text file is expected; save UTF-16 as UTF-8")
         raise DemonetError(f"binary file: byte {at} is zero", file=path, hint=hint)
+    if b"\xcc" in content or b"\xcd" in content:  # one of them begins every accent that is a character of its own
+        with suppress(UnicodeDecodeError):  # in Windows-1252 they are letters
+            return composed(content.decode(), path).encode()
     return content
+
+
+def composed(text: str, file: Path | None) -> str:
+    """Text with every letter in its composed form (NFC), so that a name is one name however its accents are written."""
+    found = text if text.isascii() else unicodedata.normalize("NFC", text)
+    if found != text:
+        warn(
+            DemonetWarning("letters and accents that are two characters each are read as one (Unicode NFC)", file=file)
+        )
+    return found
 
 
 def as_lines(content: bytes, path: Path) -> bytes:

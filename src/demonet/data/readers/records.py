@@ -92,7 +92,7 @@ def read_sqlite(content: bytes, path: Path, header: bool | None = None, words: b
         cursor = base.execute(f'SELECT * FROM "{table}"')
         columns = [str(each[0]) for each in cursor.description]
         return _records(columns, cursor.fetchall(), path)
-    except (sqlite3.Error, OverflowError) as error:
+    except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:  # the last: bytes in SQLite's own message
         raise DemonetError(f"damaged SQLite database: {error}", file=path) from None
     finally:
         base.close()

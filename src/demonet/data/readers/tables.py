@@ -96,6 +96,9 @@ class Table(ABC):
     def columns(self, places: Sequence[int], kinds: Sequence[Kind]) -> list[Any]:
         """The columns at these positions: `Ids` for an id, float64 for a number, a list of str or None for text."""
         found: list[Any] = []
+        for place in places:
+            if places.count(place) > 1:
+                raise DemonetError(f"{self.named(place)} is used twice", file=self.file, hint="name two columns")
         arrow = self.arrow(places)
         for place, kind in zip(places, kinds, strict=True):
             column = next(arrow)

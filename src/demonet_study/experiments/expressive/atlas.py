@@ -31,8 +31,7 @@ from demonet.errors import DemonetError
 from demonet.kernels import wl_classes
 from demonet.nn import DegreePooling, DEMOConv
 from demonet.nn.weights import IndependentWeights
-from demonet_study.experiments.expressive.convolutions import with_splines
-from demonet_study.experiments.expressive.partitions import classes, same_partition
+from demonet_study.experiments.expressive.convolutions import classes, same_partition, with_splines
 from demonet_study.experiments.rows import write_rows
 
 WIDTH = 64
@@ -41,49 +40,30 @@ Pooling = Literal["degree", "sum", "mean"]
 
 @dataclass(frozen=True)
 class Network:
-    """Two layers and a readout.
+    """Two layers and a readout."""
 
-    Attributes:
-        model: A scheme of DEMO-Net, or ``"gcn"``.
-        aggregation: ``"sum"`` or ``"mean"`` over neighbours; ``"normalised"`` for a GCN.
-        degree_term: Whether the matrices depend on the degree.
-        pooling: Eq. 11 (``"degree"``), or the sum or the mean over all nodes.
-    """
-
-    model: str
-    aggregation: str
-    degree_term: bool
-    pooling: Pooling
+    model: str  # a scheme of DEMO-Net, or "gcn"
+    aggregation: str  # "sum" or "mean" over neighbours; "normalised" for a GCN
+    degree_term: bool  # whether the matrices depend on the degree
+    pooling: Pooling  # Eq. 11 ("degree"), or the sum or the mean over all nodes
 
 
 @dataclass(frozen=True)
 class Separation:
-    """The number of classes that a network distinguishes in the atlas.
-
-    Attributes:
-        model, aggregation, degree_term, pooling: The network.
-        draws: Number of draws of its weights.
-        fewest: Classes, in the draw that has the fewest.
-        most: Classes, in the draw that has the most.
-        as_wl1: In how many draws the classes are exactly those of one round of WL.
-        as_wl2: In how many draws they are exactly those of two rounds.
-        as_wl3: In how many draws they are exactly those of three rounds.
-        widest: The largest distance inside a class, over all draws, relative to the largest entry.
-        nearest: The least distance between two classes, likewise; equality is decided at 1e-9.
-    """
+    """The number of classes that a network distinguishes in the atlas."""
 
     model: str
     aggregation: str
     degree_term: bool
     pooling: str
-    draws: int
-    fewest: int
-    most: int
-    as_wl1: int
-    as_wl2: int
-    as_wl3: int
-    widest: float
-    nearest: float
+    draws: int  # number of draws of its weights
+    fewest: int  # classes, in the draw that has the fewest
+    most: int  # classes, in the draw that has the most
+    as_wl1: int  # in how many draws the classes are exactly those of one round of WL
+    as_wl2: int  # in how many draws they are exactly those of two rounds
+    as_wl3: int  # in how many draws they are exactly those of three rounds
+    widest: float  # the largest distance inside a class, over all draws, relative to the largest entry
+    nearest: float  # the least distance between two classes, likewise; equality is decided at 1e-9
 
 
 NETWORKS = [
@@ -142,13 +122,7 @@ def _layer(network: Network, in_channels: int, tasks: DegreeTasks, *, seed: int)
 
 
 def separate(networks: Sequence[Network] = NETWORKS, *, draws: int = 3, seed: int = 0) -> list[Separation]:
-    """The classes of each network, over several draws of its weights.
-
-    Args:
-        networks: The networks.
-        draws: Number of draws of the weights.
-        seed: Seed of the first draw; each draw has the next.
-    """
+    """The classes of each network, over several draws of its weights, the first with this seed, each with the next."""
     if draws < 1:
         raise DemonetError(f"draws={draws}: at least 1 is needed")
     graphs = atlas()

@@ -23,8 +23,7 @@ from demonet.degree import DegreeTasks
 from demonet.errors import DemonetError
 from demonet.nn import DEMOConv
 from demonet.nn.conv import Scheme
-from demonet_study.experiments.expressive.convolutions import WIDTH
-from demonet_study.experiments.expressive.partitions import collision_shares, tally
+from demonet_study.experiments.expressive.convolutions import WIDTH, collision_shares, tally
 
 Aggregation = Literal["sum", "mean"]
 Multiset = tuple[int, ...]
@@ -52,29 +51,17 @@ NAMED: tuple[tuple[Multiset, Multiset], ...] = (
 
 @dataclass(frozen=True)
 class RealCollision:
-    """How often neighbourhoods of numbers collide under DEMO-Net's layer.
+    """How often neighbourhoods of numbers collide under DEMO-Net's layer."""
 
-    Attributes:
-        scheme: The layer's scheme; ``"shared"`` is the layer without its degree-specific term.
-        aggregation: ``"sum"`` (the paper's) or ``"mean"``.
-        kind: The kind of pairs, a key of :data:`KINDS`.
-        left: A neighbourhood, or ``"any"`` for all pairs of this kind.
-        right: The other neighbourhood.
-        pairs: Number of pairs.
-        always: Of these, how many collide in every draw of the weights.
-        sometimes: How many collide in some draws and not in others.
-        share: The share of draws in which a pair collides, on average over the pairs.
-    """
-
-    scheme: str
-    aggregation: str
-    kind: str
-    left: str
-    right: str
+    scheme: str  # the layer's scheme; "shared" is the layer without its degree-specific term
+    aggregation: str  # "sum" (the paper's) or "mean"
+    kind: str  # the kind of pairs, a key of KINDS
+    left: str  # a neighbourhood, or "any" for all pairs of this kind
+    right: str  # the other neighbourhood
     pairs: int
-    always: int
-    sometimes: int
-    share: float
+    always: int  # of these, how many collide in every draw of the weights
+    sometimes: int  # how many collide in some draws and not in others
+    share: float  # the share of draws in which a pair collides, on average over the pairs
 
 
 def multisets(max_size: int = 3) -> list[Multiset]:
@@ -96,9 +83,7 @@ def kind(left: Multiset, right: Multiset, aggregation: Aggregation) -> str:
 def real_collisions(*, draws: int = 100, seed: int = 0) -> list[RealCollision]:
     """The named pairs, and all pairs of :func:`multisets` by kind, for each scheme and aggregation.
 
-    Args:
-        draws: Number of draws of the weights.
-        seed: Seed of the first draw; each draw has the next.
+    ``seed`` is that of the first draw of the weights; each draw has the next.
     """
     if draws < 1:
         raise DemonetError(f"draws={draws}: at least 1 is needed")

@@ -19,25 +19,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from demonet_study.experiments.expressive.convolutions import Convolution
-from demonet_study.experiments.expressive.partitions import collision_shares
+from demonet_study.experiments.expressive.convolutions import Convolution, collision_shares
 
 Edges = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
 class Subtree:
-    """A connected coloured graph whose node 0 is the seed.
+    """A connected coloured graph whose node 0 is the seed."""
 
-    Attributes:
-        colours: The colour of each node, the seed's first.
-        edges: Pairs of nodes, the smaller first.
-        order: The order of the seed's neighbours.
-    """
-
-    colours: tuple[int, ...]
-    edges: Edges
-    order: tuple[int, ...]
+    colours: tuple[int, ...]  # the colour of each node, the seed's first
+    edges: Edges  # pairs of nodes, the smaller first
+    order: tuple[int, ...]  # the order of the seed's neighbours
 
     @classmethod
     def of(cls, colours: tuple[int, ...], edges: Edges) -> Subtree:
@@ -128,23 +121,14 @@ def _canonical(colours: tuple[int, ...], edges: Edges) -> tuple[tuple[int, ...],
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of subtrees that a property concerns.
-
-    Attributes:
-        name: The property.
-        should_agree: Whether the two subtrees of a pair should have the same vector.
-        subtrees: All subtrees, the same list for every property.
-        left: The index of the first subtree of each pair.
-        right: The index of the second.
-        alone: Whether the two differ in nothing else.
-    """
+    """Pairs of subtrees that a property concerns."""
 
     name: str
-    should_agree: bool
-    subtrees: list[Subtree]
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    alone: NDArray[np.bool_]
+    should_agree: bool  # whether the two subtrees of a pair should have the same vector
+    subtrees: list[Subtree]  # all subtrees, the same list for every property
+    left: NDArray[np.int64]  # the index of the first subtree of each pair
+    right: NDArray[np.int64]  # the index of the second
+    alone: NDArray[np.bool_]  # whether the two differ in nothing else
 
     @classmethod
     def of(

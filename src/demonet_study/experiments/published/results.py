@@ -26,24 +26,18 @@ MODULES = ("gin", "gcn", "kernels", "embeddings")
 
 @dataclass(frozen=True)
 class PublishedResult:
-    """A published result.
+    """A published result."""
 
-    Attributes:
-        method, dataset: Their names in this package.
-        protocol: How items were split and the result was chosen, and who published it.
-        published, published_std: Mean accuracy and its standard deviation (NaN if none was published).
-        pieces: The number of folds, splits or settings that can be measured independently.
-        piece: Measures one of them; returns plain JSON.
-        combine: From the answers of all pieces, in order, to the accuracies of all folds or runs.
-    """
-
+    # Their names in this package.
     method: str
     dataset: str
-    protocol: str
+    protocol: str  # how items were split and the result was chosen, and who published it
+    # Mean accuracy and its standard deviation (NaN if none was published).
     published: float
     published_std: float
-    pieces: int
-    piece: Callable[[int], Any]
+    pieces: int  # the number of folds, splits or settings that can be measured independently
+    piece: Callable[[int], Any]  # measures one of them; returns plain JSON
+    # From the answers of all pieces, in order, to the accuracies of all folds or runs.
     combine: Callable[[list[Any]], list[float]] = list
 
     @property
@@ -59,26 +53,20 @@ class PublishedResult:
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """A published result and its measurement here: a row of ``results/published.csv``.
+    """A published result and its measurement here: a row of ``results/published.csv``."""
 
-    Attributes:
-        method, dataset, protocol, published, published_std: Those of the published result.
-        measured, std: Mean accuracy over the folds or runs, and its standard deviation.
-        runs: Number of folds or runs.
-        seconds: Processor time of all of them.
-        within: ``yes`` or ``no``, see :func:`is_within`.
-    """
-
+    # Those of the published result.
     method: str
     dataset: str
     protocol: str
     published: float
     published_std: float
+    # Mean accuracy over the folds or runs, and its standard deviation.
     measured: float
     std: float
-    runs: int
-    seconds: float
-    within: str
+    runs: int  # number of folds or runs
+    seconds: float  # processor time of all of them
+    within: str  # yes or no, see is_within
 
     @property
     def key(self) -> tuple[str, str, str]:

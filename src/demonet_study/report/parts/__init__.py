@@ -1,19 +1,14 @@
-"""The parts of the paper, one per file: the runs that a part consists of, its tables, its figures and its text."""
+"""The parts of the paper: the runs that a part consists of, its tables, its figures and its text."""
 
 from __future__ import annotations
 
-from demonet_study.report.parts.ablation import ABLATION
-from demonet_study.report.parts.comparison import COMPARISON
+from demonet_study.report.parts.changes import ABLATION, LAYERS, REASONS
 from demonet_study.report.parts.default import DEFAULT
-from demonet_study.report.parts.graphs import GRAPHS
 from demonet_study.report.parts.identity import IDENTITY
-from demonet_study.report.parts.layers import LAYERS
-from demonet_study.report.parts.nodes import NODES
 from demonet_study.report.parts.part import Entry, Part
 from demonet_study.report.parts.properties import PROPERTIES
-from demonet_study.report.parts.reasons import REASONS
 from demonet_study.report.parts.speed import SPEED
-from demonet_study.report.parts.splits import SPLITS
+from demonet_study.report.parts.tables import COMPARISON, GRAPHS, NODES, SPLITS
 
 __all__ = ["PARTS", "Entry", "Part"]
 

@@ -15,22 +15,18 @@ from demonet.report.table_cells import Beside, Column
 from demonet.report.table_cells import Cell as TableCell
 from demonet.sealed import canonical
 from demonet.train.presets import Family
-from demonet_study.experiments.default import ARMS, AUTO, GENERATED, KERNEL
-from demonet_study.experiments.methods import family_in_catalog
+from demonet_study.experiments.accuracy import ARMS, AUTO, GENERATED, KERNEL, family_in_catalog
 from demonet_study.ledger.job import Cell, Result
 from demonet_study.protocol import FRESH
 from demonet_study.report.grid import NOT_YET, Layout, beside, p_text
 from demonet_study.report.names import GRAPH_FLOORS, NODE_FLOORS, method_name, set_name
-from demonet_study.report.parts import graphs, nodes
-from demonet_study.report.parts.part import Entry, Part, Results, Rows, Shown
+from demonet_study.report.parts import tables
+from demonet_study.report.parts.part import Entry, Part, Results, Rows, Shown, accuracy_cell
 from demonet_study.report.standing import REFIT, STRICT, Standing, Verdict, in_words, standings
 
 RULES = (STRICT, REFIT)
-TITLES = {
-    STRICT: "Strict: fitted on the training part",
-    REFIT: "Refit: fitted on the training and validation part",
-}
-SETS = (*nodes.SETS, *graphs.SETS)
+TITLES = {STRICT: "Strict: fitted on the training part", REFIT: "Refit: fitted on the training and validation part"}
+SETS = (*tables.NODE_SETS, *tables.GRAPH_SETS)
 # The classes of the other two are quartiles of the degree: whether the degree helps there is no question.
 ARM_SETS = tuple(name for name in SETS if name not in ("facebook", "wiki-vote"))
 RUNS = 20  # on the larger sets, and of networks with our inputs
@@ -46,7 +42,7 @@ INPUTS: dict[Family, dict[str, Any]] = {
 }
 # Networks that are run with these inputs, under both rules. With its own inputs every network has the strict runs of
 # Tables 4 and 5.
-WITH_OUR_INPUTS = dict.fromkeys(nodes.SETS, ("sage", "gcn", "gin")) | dict.fromkeys(graphs.SETS, ("gin",))
+WITH_OUR_INPUTS = dict.fromkeys(tables.NODE_SETS, ("sage", "gcn", "gin")) | dict.fromkeys(tables.GRAPH_SETS, ("gin",))
 # Members of the ensemble that are DEMO-Net, in closed form or as a network.
 DEMO_MEMBERS = ("machine", "kernel-demo", "network")
 
@@ -87,21 +83,20 @@ def _networks(dataset: str) -> list[Entry]:
     """DEMO-Net alone and every other network: with its own inputs, and some with ours."""
     split, family = find(dataset).protocol, family_in_catalog(dataset)
     names = ("deepwl", *GRAPH_NETWORKS) if family == "graphs" else NODE_NETWORKS
-    found = [_borrowed(dataset, "demonet-default", "default", split)]
-    found += [_borrowed(dataset, name, "", split) for name in names]
+    found = [_borrowed(dataset, "demonet-default", "default")]
+    found += [_borrowed(dataset, name) for name in names]
     for name in WITH_OUR_INPUTS.get(dataset, ()):
         found += _both(Cell("default", dataset, name, "", canonical(INPUTS[family]), split), RUNS, OUR_INPUTS)
     return found
 
 
-def _borrowed(dataset: str, method: str, preset: str, split: str) -> Entry:
+def _borrowed(dataset: str, method: str, preset: str = "") -> Entry:
     """A strict cell of Table 4 or 5."""
-    cell = Cell("accuracy", dataset, method, preset, split=split)
-    return Entry(cell, nodes.runs_of(dataset), rule=STRICT, borrowed=True)
+    return Entry(accuracy_cell(dataset, method, preset), tables.runs_of(dataset), rule=STRICT, borrowed=True)
 
 
 def _whole() -> list[Entry]:
-    found = [entry for name in SETS for entry in (*_simple(name, max(RUNS, nodes.runs_of(name))), *_networks(name))]
+    found = [entry for name in SETS for entry in (*_simple(name, max(RUNS, tables.runs_of(name))), *_networks(name))]
     return found + [entry for name in GENERATED for entry in _arms(name, f"{FRESH}thirds", GENERATED_RUNS)]
 
 

@@ -18,8 +18,8 @@ from demonet_study.experiments.twins import GRAPHS, ONE_HOT_NODES
 from demonet_study.ledger.job import Cell
 from demonet_study.report.grid import Layout
 from demonet_study.report.names import method_name, set_name, slug
-from demonet_study.report.parts.nodes import PAPER_RUNS
 from demonet_study.report.parts.part import Entry, Part, Results, Shown
+from demonet_study.report.parts.tables import PAPER_RUNS
 
 # Method, preset, features (None for those of the preset), and the name of the features.
 NETWORKS = (
@@ -89,15 +89,11 @@ class Points(TypedDict):
 
 @dataclass(frozen=True)
 class Embedded:
-    """What this part shows besides its rows.
+    """What this part shows besides its rows."""
 
-    Attributes:
-        embeddings: By graph and method, the coordinates of the nodes.
-        distances: How close equal nodes are, and others.
-    """
-
+    # By graph and method, the coordinates of the nodes.
     embeddings: Mapping[str, Mapping[str, Points]] = field(default_factory=dict)
-    distances: Sequence[Distances] = ()
+    distances: Sequence[Distances] = ()  # how close equal nodes are, and others
 
 
 def embeddings(entries: Iterable[Entry], results: Results) -> dict[str, dict[str, Points]]:

@@ -1,6 +1,6 @@
 """A part of the paper, such as Table 4: the cells it consists of, and how its tables and figures are made from them.
 
-A new part is a file here, with one :class:`Part`, and a line in the registry of ``parts/__init__.py``.
+A new part is one :class:`Part` in a file here, and its name in the registry of ``parts/__init__.py``.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from demonet.data.catalog import find
 from demonet.report.chart import Chart
 from demonet.report.page import Section
 from demonet.runs.statistics import spread
+from demonet.sealed import canonical
 from demonet_study.ledger.job import Cell, Result, Wanted
 from demonet_study.protocol import folds_of, train_share
 from demonet_study.report.grid import Layout, ResultRow
@@ -23,32 +25,28 @@ Results: TypeAlias = Mapping[Cell, Sequence[Result]]
 Rows: TypeAlias = Sequence[ResultRow]
 
 
+def accuracy_cell(
+    dataset: str, method: str, preset: str = "", options: Mapping[str, Any] | None = None, split: str = ""
+) -> Cell:
+    """A method on a split of a data set, by default the paper's."""
+    return Cell("accuracy", dataset, method, preset, canonical(options or {}), split or find(dataset).protocol)
+
+
 @dataclass(frozen=True)
 class Entry:
-    """A cell as one part shows it.
+    """A cell as one part shows it."""
 
-    Attributes:
-        cell: What is run.
-        runs: How many runs by default.
-        variant: What differs within the method, in words.
-        paper, paper_std: What the paper prints; NaN if it prints nothing.
-        alone: Whether nothing may run at the same time, as for timing.
-        method: The method that it is listed under, if not the cell's own.
-        most: The maximum number of runs, if more would say nothing.
-        rule: For cells of kind ``default``, which of its two numbers is shown.
-        borrowed: Whether another part makes the runs; here they are only shown.
-    """
-
-    cell: Cell
-    runs: int
-    variant: str = ""
+    cell: Cell  # what is run
+    runs: int  # how many runs by default
+    variant: str = ""  # what differs within the method, in words
+    # What the paper prints; NaN if it prints nothing.
     paper: float = math.nan
     paper_std: float = math.nan
-    alone: bool = False
-    method: str = ""
-    most: int | None = None
-    rule: str = ""
-    borrowed: bool = False
+    alone: bool = False  # whether nothing may run at the same time, as for timing
+    method: str = ""  # the method that it is listed under, if not the cell's own
+    most: int | None = None  # the maximum number of runs, if more would say nothing
+    rule: str = ""  # for cells of kind default, which of its two numbers is shown
+    borrowed: bool = False  # whether another part makes the runs; here they are only shown
 
     def value(self, result: Result) -> float:
         """The number of a run that is shown."""
@@ -77,33 +75,24 @@ def _figures_then_tables(shown: Shown) -> list[Section | None]:
 
 @dataclass(frozen=True)
 class Part:
-    """A table or figure of the paper.
+    """A table or figure of the paper."""
 
-    Attributes:
-        name: Its name on the command line, and of its files.
-        title: The heading.
-        protocol: How its numbers are made, in words.
-        whole, brief: Its entries in full, and those of ``--quick``.
-        device: The only device whose runs count, where time and memory are compared; empty for any.
-        layout: How its rows are arranged in tables.
-        printed: Whether the paper prints its numbers, so that deviations from them are listed.
-        charts: Its figures by name, from its rows and extra data; ``None`` for a figure without data.
-        sections: The order of its sections on the page, with further tables if it has any.
-        extra: Extra data from its entries and their runs, for ``charts``, ``sections`` and ``files``.
-        files: Further CSV files from its extra data: a file name with rows (one dataclass) each.
-    """
-
-    name: str
+    name: str  # its name on the command line, and of its files
     title: str
-    protocol: str
+    protocol: str  # how its numbers are made, in words
+    # Its entries in full, and those of --quick.
     whole: Callable[[], list[Entry]]
     brief: Callable[[], list[Entry]]
-    device: str = ""
+    device: str = ""  # the only device whose runs count, where time and memory are compared; empty for any
     layout: Layout = Layout()  # noqa: RUF009 (immutable)
-    printed: bool = False
+    printed: bool = False  # whether the paper prints its numbers, so that deviations from them are listed
+    # Its figures by name, from its rows and extra data; None for a figure without data.
     charts: Callable[[Rows, Any], Mapping[str, Chart | None]] = lambda rows, extra: {}
+    # The order of its sections on the page, with further tables if it has any.
     sections: Callable[[Shown], list[Section | None]] = _figures_then_tables
+    # Extra data from its entries and their runs, for charts, sections and files.
     extra: Callable[[Sequence[Entry], Results], Any] = lambda entries, results: None
+    # Further CSV files from its extra data: a file name with rows (one dataclass) each.
     files: Callable[[Any], Mapping[str, Sequence[Any]]] = lambda extra: {}
 
     def entries(self, quick: bool = False) -> list[Entry]:

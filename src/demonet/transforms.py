@@ -1,4 +1,4 @@
-"""ToDegreeLayout: a Data whose nodes and edges are in degree order, sorted once."""
+"""PyTorch Geometric transforms: a graph in degree order; true degrees for batches."""
 
 from __future__ import annotations
 
@@ -9,16 +9,49 @@ import torch
 from torch import Tensor
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Batch, Data
+from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 from torch_geometric.utils import select
 
-from demonet.degree.count import By, check_by
+from demonet.degree.count import By, check_by, count_degree
 from demonet.degree.layout import DegreeLayout
 from demonet.errors import DemonetError
 from demonet.ops.backend import is_sparse
 from demonet.ops.sparse import sparse_rows
 
+__all__ = ["AddDegree", "ToDegreeLayout"]
 _OWN = ("edge_index", "layout", "degree_order", "degree_rank", "num_nodes")
+
+
+@functional_transform("add_degree")
+class AddDegree(BaseTransform):
+    """Attach ``data.degree``, the degree of every node.
+
+    A batch of PyG's ``NeighborLoader`` has the degrees of its nodes in the whole graph then, not those in the sample::
+
+        data = AddDegree()(data)
+        for batch in NeighborLoader(data, [16, 16], batch_size=1024):
+            scores = model(batch.x, batch.edge_index, degree=batch.degree)[: batch.batch_size]
+
+    The layer sums over the edges of the batch: with ``aggr="mean"`` the mean of a sample is that of all neighbours on
+    average, whereas a sum is smaller than the whole one.
+
+    Args:
+        by: Which degree decides the task of a node: ``"in"``, ``"out"`` or ``"pair"``, as in
+            :class:`~demonet.DegreeTasks`.
+
+    >>> AddDegree()(Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=3)).degree
+    tensor([1, 1, 0])
+    """
+
+    def __init__(self, by: By = "in") -> None:
+        check_by(by)
+        self.by: By = by
+
+    def forward(self, data: Data) -> Data:
+        """Attach the degrees."""
+        data.degree = count_degree(data.edge_index, int(data.num_nodes or 0), self.by)
+        return data
 
 
 class ToDegreeLayout(BaseTransform):
@@ -67,7 +100,8 @@ class ToDegreeLayout(BaseTransform):
         kinds = {key: (data.is_node_attr(key), data.is_edge_attr(key)) for key, _ in data if key not in _OWN}
         for key, (of_nodes, of_edges) in kinds.items():
             value = data[key]
-            if ("index" in key or key == "face") and _holds_ids(value):
+            holds_ids = isinstance(value, Tensor) and value.dtype in (torch.int32, torch.int64)
+            if ("index" in key or key == "face") and holds_ids:
                 value = rank[value.long()].to(value.dtype)
             if of_nodes or of_edges:
                 value = _select(value, order if of_nodes else edge, data.__cat_dim__(key, value))
@@ -81,10 +115,6 @@ class ToDegreeLayout(BaseTransform):
             0, data.degree_order, torch.arange(num_nodes, device=order.device)
         )
         return data
-
-
-def _holds_ids(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.dtype in (torch.int32, torch.int64)
 
 
 def _select(value: Any, index: Tensor, dim: int) -> Any:

@@ -1,4 +1,4 @@
-"""Worker processes on this machine: each performs one task after the other, with one thread."""
+"""Engines perform tasks: this process, or worker processes with one thread each."""
 
 from __future__ import annotations
 
@@ -54,6 +54,31 @@ def attempt(perform: Perform, task: Any) -> Ended:
         return Ended(task, perform(task))
     except Exception:
         return Ended(task, None, traceback.format_exc())
+
+
+class InProcess:
+    """One task at a time, in this process with all of its threads; an error of a task is raised.
+
+    Args:
+        perform: Performs a task.
+    """
+
+    slots = 1
+
+    def __init__(self, perform: Perform) -> None:
+        self._perform, self._tasks = perform, list[Any]()
+
+    def start(self, task: Any) -> None:
+        """Keep a task until it is waited for."""
+        self._tasks.append(task)
+
+    def wait(self, seconds: float) -> list[Ended]:
+        """Perform it."""
+        tasks, self._tasks = self._tasks, []
+        return [Ended(task, self._perform(task)) for task in tasks]
+
+    def close(self) -> None:
+        """Nothing is left to stop."""
 
 
 CONTEXT = multiprocessing.get_context("spawn")  # a forked worker would share its parent's threads and GPU state

@@ -1,0 +1,105 @@
+"""Candidates in several processes: the result of one process, an interruption, a worker that dies, a limit."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from tests.methods.problems import Broken, Ridge, graph_set, roles
+
+from demonet.data import thirds
+from demonet.ensemble import Ensemble
+from demonet.methods.forest import NodeForest
+from demonet.methods.kernel_ridge import NodeKernel
+from demonet.methods.wl_models import WLForest, WLNeighbour
+
+pytestmark = pytest.mark.filterwarnings("ignore:member 'broken':RuntimeWarning")
+
+
+class Deadly(Ridge):
+    """Its fit is ended by the system, as one that takes too much memory is."""
+
+    def _learn(self, view, labelled):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Slow(Ridge):
+    """A fit that takes far longer than it says."""
+
+    def _learn(self, view, labelled):
+        time.sleep(600)
+
+
+def members():
+    return [
+        NodeForest("forest", columns="structure", trees=10, leaf=2),
+        NodeKernel("kernel", kernel="structure"),
+        Broken("broken"),
+        Ridge("ridge"),
+    ]
+
+
+def facts(ensemble):
+    own = ("name", "status", "loss", "score", "weight", "inductive_weight")
+    return [tuple(getattr(row, name) for name in own) for row in ensemble.candidates]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("items", ["nodes", "graphs"])
+def test_the_result_is_that_of_one_process(items):
+    """With so few validation items that candidates are judged in folds."""
+    if items == "nodes":
+        data, tried = roles(motifs=12), members()
+        split = thirds(data.y, 0)
+        split = replace(split, val=split.val[:20])
+    else:
+        data, tried = graph_set(60, True), [WLNeighbour("near"), WLForest("forest", trees=10)]
+        split = thirds(torch.cat([graph.y for graph in data]), 0)
+    alone, other = (Ensemble.fit(data, split, members=tried, jobs=jobs) for jobs in (None, 2))
+    assert alone.folds
+    assert facts(other) == facts(alone)
+    np.testing.assert_array_equal(other.outputs(data), alone.outputs(data))
+    np.testing.assert_array_equal(other.strict_outputs, alone.strict_outputs)
+
+
+@pytest.mark.long
+def test_an_interrupted_fit_goes_on_with_another_number_of_processes(tmp_path):
+    data, split = roles(), thirds(roles().y, 0)
+    whole, told = Ensemble.fit(data, split, members=members()), []
+
+    def interrupt(progress):
+        told.append(progress.stage)
+        if told.count("done") == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Ensemble.fit(data, split, members=members(), checkpoint=tmp_path, jobs=2, on_progress=interrupt)
+    assert list(tmp_path.glob("*.fit.safetensors"))
+    fitted = []
+    found = Ensemble.fit(data, split, members=members(), checkpoint=tmp_path, on_progress=fitted.append)
+    assert sum(each.stage == "fit" for each in fitted) < len(members())
+    assert facts(found) == facts(whole)
+    np.testing.assert_array_equal(found.outputs(data), whole.outputs(data))
+
+
+@pytest.mark.long
+def test_a_worker_that_dies_takes_its_candidate_alone():
+    data = roles()
+    with pytest.warns(RuntimeWarning, match="'deadly'.*SIGKILL"):
+        found = Ensemble.fit(data, thirds(data.y, 0), members=[Ridge("ridge"), Deadly("deadly")], jobs=2)
+    assert [row.status for row in found.candidates] == ["fitted", "failed"]
+
+
+@pytest.mark.long
+def test_what_runs_at_the_time_limit_is_ended():
+    data = roles()
+    tried = [Ridge("ridge", cost=0.01), Slow("slow", cost=0.02)]
+    found = Ensemble.fit(data, thirds(data.y, 0), members=tried, jobs=2, time_limit=15.0)
+    assert [row.status for row in found.candidates] == ["fitted", "skipped"]
+    assert found.candidates[1].reason == "time limit"
+    assert [member.name for member in found.members] == ["ridge"]

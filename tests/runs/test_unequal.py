@@ -1,0 +1,142 @@
+"""Metrics of unequal classes: the default, precision@K, decisions chosen on validation; equal to the written file."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn import metrics as sk
+from tests.runs.files import fit, roles, write_table
+
+from demonet import DEMONetClassifier, DemonetError
+from demonet.methods.forest import NodeForest
+from demonet.methods.kernel_ridge import NodeKernel
+from demonet.runs import Settings, predict_run
+from demonet.runs.facts import run_facts
+from demonet.train.metrics import METRICS, Metric
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch):
+    """Two quick candidates in place of the portfolio."""
+    members = [NodeForest("forest-degree", columns="degree", trees=5), NodeKernel("kernel-degree", kernel="degree")]
+    monkeypatch.setattr("demonet.ensemble.ensemble.portfolio", lambda *_: members)
+
+
+def write_classes(*names, shares, follow=0.2):
+    """Labels that follow the roles a little: a share ``follow`` of the feet has the first one."""
+    generator = np.random.default_rng(0)
+    kinds = {
+        node: names[0 if kind == "foot" and generator.random() < follow else generator.choice(len(names), p=shares)]
+        for node, kind in roles()[1].items()
+    }
+    write_table(Path("labels.csv"), ("node", "label"), kinds.items())
+
+
+def written(part="test"):
+    with open("run/predictions.csv", newline="", encoding="utf-8") as file:
+        return [row for row in csv.DictReader(file) if row["part"] == part]
+
+
+@pytest.mark.parametrize(("rare", "common"), [("hoch", "niedrig"), ("1", "0")])
+@pytest.mark.parametrize("metric", ["average-precision", "precision@7", "auc"])
+def test_scores_are_scikit_learns_on_the_written_file(problem, metric, rare, common):
+    write_classes(rare, common, shares=[0.1, 0.9])
+    run = fit(settings=Settings(metric=metric, model="auto", effort="quick"))
+    rows = written()
+    y, p = np.array([row["label"] == rare for row in rows]), np.array([float(row[rare]) for row in rows])
+    if metric == "precision@7":
+        last = np.sort(p)[-7]  # of items that tie for the last places, the mean
+        above, ties = p > last, p == last
+        expected = (y[above].sum() + (7 - above.sum()) * y[ties].mean()) / 7
+    else:
+        expected = {"auc": sk.roc_auc_score, "average-precision": sk.average_precision_score}[metric](y, p)
+    assert run.metrics["test_metric"] == pytest.approx(expected, rel=1e-9)
+    inputs, names, outputs = predict_run("run", "edges.csv", rank=rare, top=5)
+    every = sorted(range(len(outputs)), key=lambda row: -outputs[row, names.index(rare)])
+    assert inputs.rows.tolist() == every[:5]
+
+
+def test_ties_count_by_their_mean():
+    precision = METRICS["precision@2"].functions["classify"]
+    y, p = np.array([1, 0, 1, 0]), np.array([0.9, 0.5, 0.5, 0.1])
+    assert precision(y, np.stack([1 - p, p], 1), None) == pytest.approx((1 + 0.5) / 2)
+
+
+@pytest.mark.parametrize("name", ["precision@0", "precision@", "precision@x", "recall@5"])
+def test_a_metric_that_there_is_not(problem, name):
+    assert name not in METRICS
+    with pytest.raises(DemonetError, match="unknown"):
+        Settings(metric=name)
+    with pytest.raises(DemonetError, match="metric"):
+        DEMONetClassifier(metric=name).fit(problem)
+
+
+@pytest.mark.parametrize(
+    ("names", "shares", "metric"),
+    [
+        (["rare", "common"], [0.08, 0.92], "average-precision"),
+        (["a", "b", "c"], [0.03, 0.03, 0.94], "macro-f1"),
+        (["a", "b"], [0.5, 0.5], "accuracy"),
+    ],
+)
+def test_the_default_for_unequal_classes(problem, names, shares, metric):
+    write_classes(*names, shares=shares)
+    run = fit(settings=Settings(model="auto", effort="quick"))
+    assert run.config["metric"] == run.metrics["metric"] == metric
+    share = np.bincount(run.y[run.y >= 0]).max() / (run.y >= 0).sum()
+    assert run.metrics.get("unequal") == (None if metric == "accuracy" else pytest.approx(share))
+    told = [line for line in run_facts(run).decisions if "accuracy would say little" in line]
+    assert len(told) == (metric != "accuracy")
+
+
+@pytest.mark.parametrize("options", [{"model": "auto", "effort": "quick"}, {"model": "network", "epochs": 8}])
+def test_a_decision_is_chosen_on_validation_and_kept(problem, options, monkeypatch):
+    """That of a network is given: its epoch is chosen by the same metric, so another decision need not be better."""
+    write_classes("rare", "common", shares=[0.05, 0.95], follow=0.4)
+    asked = []
+
+    def given(metric, outputs, y):
+        asked.append(y.tolist())
+        odds = max(1e-9, float(np.median(outputs[:, 1] / outputs[:, 0])))
+        return min(1.0, odds), min(1.0, 1 / odds)
+
+    if options["model"] == "network":
+        monkeypatch.setattr(Metric, "decision", given)
+    run = fit(settings=Settings(metric="balanced", val=0.4, **options))
+    assert all(y == run.y[run.part == 1].tolist() for y in asked)
+    factors = np.array(run.metrics["decision"]["factors"])
+    assert (run.outputs * factors).argmax(1).tolist() == run.prediction.tolist()
+    assert (run.outputs.argmax(1) != run.prediction).any()
+    rows = written()
+    found = sk.balanced_accuracy_score([row["label"] for row in rows], [row["prediction"] for row in rows])
+    assert run.metrics["test_metric"] == pytest.approx(found)
+    least = run.metrics["decision"]["thresholds"][0]
+    assert [row["prediction"] for row in rows] == [
+        run.class_names[0 if float(row[run.class_names[0]]) >= least else 1] for row in rows
+    ]
+    loaded = DEMONetClassifier.load("run/model.safetensors")
+    assert loaded.objective_.factors == tuple(factors)
+    assert predict_run("run", "edges.csv")[0].factors == tuple(factors)
+    assert "Predictions are made for" in Path("run/MODEL_CARD.md").read_text(encoding="utf-8")
+    state = json.loads(Path("run/metrics.json").read_text(encoding="utf-8"))
+    assert state["decision"]["factors"] == factors.tolist()
+
+
+def test_a_decision_finds_what_it_is_for():
+    generator = np.random.default_rng(0)
+    y = (generator.random(400) < 0.1).astype(int)
+    p = np.clip(0.15 + 0.1 * y + generator.normal(scale=0.05, size=400), 0, 1)
+    outputs = np.stack([1 - p, p], 1)
+    factors = METRICS["balanced"].decision(outputs, y)
+    best = max(sk.balanced_accuracy_score(y, p >= least) for least in np.unique(p))
+    assert sk.balanced_accuracy_score(y, (outputs * factors).argmax(1)) == pytest.approx(best)
+    assert METRICS["accuracy"].decision(outputs, y) == METRICS["balanced"].decision(outputs[:29], y[:29]) == ()
+    y, wide = np.repeat([0, 1, 2], [300, 60, 40]), generator.dirichlet([8, 2, 1], size=400)
+    wide = (wide + 0.2 * np.eye(3)[y]) / 1.2
+    factors = METRICS["macro-f1"].decision(wide, y)
+    before, after = (sk.f1_score(y, (wide * f).argmax(1), average="macro") for f in (1, factors))
+    assert after > before
