@@ -18,13 +18,13 @@ its scores with all neighbours, in deviations of these. Splits are paired: ``min
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tables
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -143,7 +143,7 @@ def main() -> None:
     options = parser.parse_args()
     ways = [way for way in WAYS if way == WAYS[0] or way in options.ways]
     sizes = {name: getattr(options, name) for name in ("batch_size", "neighbours", "epochs", "batch_epochs", "device")}
-    kept = list(csv.DictReader(options.out.open(newline="", encoding="utf-8"))) if options.out.exists() else []
+    kept = tables.read(options.out)
     kept = [row for row in kept if row["set"] not in options.sets or row["neighbours"] != str(options.neighbours)]
     for name in options.sets:
         data, found = SETS[name](), {way: [] for way in ways}  # type: ignore[var-annotated]
@@ -155,10 +155,7 @@ def main() -> None:
                     row["score_error"] = score_error(whole["model"], whole["graph"], way, options)
                 found[way].append({key: row[key] for key in ("accuracy", "seconds", "score_error") if key in row})
             rows = [summary(name, data, way, found) | sizes for way in ways]
-            with options.out.open("w", newline="", encoding="utf-8") as file:
-                writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n", extrasaction="ignore")
-                writer.writeheader()
-                writer.writerows([*kept, *rows])
+            tables.write(options.out, [*kept, *rows], list(rows[0]))
             print(seed, {row["way"]: row["minus_all_nodes"] for row in rows}, flush=True)
         kept += rows
 

@@ -12,7 +12,6 @@ in place of earlier rows of the same set. The summary has means, standard errors
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 import time
 import warnings
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tables
 import torch
 from torch_geometric.data import Data
 
@@ -197,15 +197,11 @@ def main() -> None:
 
 def write(path: Path, name: str, new: list[dict[str, Any]]) -> None:
     """The rows of a set in place of those that the file has of it."""
-    rows = list(csv.DictReader(path.open(encoding="utf-8"))) if path.exists() else []
-    rows = [row for row in rows if row["set"] != name]
+    rows = [row for row in tables.read(path) if row["set"] != name]
     for row in new:
         numbers = {key: f"{row[key]:.6g}" for key in ("accuracy", "log_loss", "ece", "seconds") if key in row}
         rows.append({**row, **numbers})
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    tables.write(path, rows, COLUMNS)
 
 
 if __name__ == "__main__":

@@ -13,12 +13,12 @@ in the table already are not made again.
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+import tables
 import torch
 from torch import Tensor
 
@@ -100,14 +100,11 @@ def main() -> None:
     parser.add_argument("--degree", type=int, default=8, help="mean degree")
     parser.add_argument("--draw", action="store_true", help="only draw the figure from the table")
     options = parser.parse_args()
-    rows = list(csv.DictReader(RESULTS.open(newline=""))) if RESULTS.exists() else []
+    rows = tables.read(RESULTS)
     for graph in GRAPHS if not options.draw else ():
         for row in measure(graph, options.nodes, options.nodes * options.degree // 2, list(rows)):
             rows.append(row)
-            with RESULTS.open("w", newline="") as stream:
-                writer = csv.DictWriter(stream, row, lineterminator="\n")
-                writer.writeheader()
-                writer.writerows(rows)
+            tables.write(RESULTS, rows)
     IMAGE.write_text(draw(rows), encoding="utf-8")
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from demonet_study.bench import METHODS, GraphSpec, bench, bench_sets
-from demonet_study.bench.rows import Row
+from demonet_study.bench.measure import Row
 from demonet_study.experiments.rows import read_rows, write_rows
 
 SETS = ["brazil", "usa", "flickr"]

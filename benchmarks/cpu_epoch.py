@@ -12,13 +12,12 @@ each line is the median of its turns. ``to_mlp`` is the time divided by the MLP'
 from __future__ import annotations
 
 import argparse
-import csv
 import statistics
-import sys
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+import tables
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -105,36 +104,26 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    clock = time.process_time if options.cpu_time else time.perf_counter
-
     runs = networks(options.nodes, options.arcs, options.width, options.activation)
     words = options.only.split(",")
     runs = {name: run for name, run in runs.items() if any(word in name for word in words)}
     y = torch.randint(CLASSES, (options.nodes,), generator=torch.Generator().manual_seed(1))
     optimizers = {name: torch.optim.Adam(model.parameters(), lr=0.005, fused=True) for name, (model, _) in runs.items()}
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    for turn in range(options.repeats + 2):  # the first two turns warm up
-        for name, (model, inputs) in runs.items():
-            start = clock()
-            epoch(model, optimizers[name], inputs, y, fused=name in FUSED)
-            if turn >= 2:
-                times[name].append(1e3 * (clock() - start))
-
+    steps = {
+        name: partial(epoch, model, optimizers[name], inputs, y, fused=name in FUSED)
+        for name, (model, inputs) in runs.items()
+    }
+    times = tables.take_turns(steps, options.repeats, warm_up=2, cpu_time=options.cpu_time)
     ours = statistics.median(times["demonet weight"])
     floor = statistics.median(times["MLP"]) if "MLP" in times else float("nan")
     rows = []
     for name, values in times.items():
         low, median, high = statistics.quantiles(values, n=4)
-        rows.append(
-            [name, f"{median:.1f}", f"{low:.1f}", f"{high:.1f}", f"{median / floor:.2f}", f"{median / ours:.2f}"]
-        )
-        print("{:23} {:>8} ms  [{:>7}, {:>7}]  {:>5} x MLP  {:>5} x demonet weight".format(*rows[-1]))
+        row = {"network": name, "median_ms": f"{median:.1f}", "quartile_1": f"{low:.1f}", "quartile_3": f"{high:.1f}"}
+        rows.append(row | {"to_mlp": f"{median / floor:.2f}", "to_demonet_weight": f"{median / ours:.2f}"})
+        print("{:23} {:>8} ms  [{:>7}, {:>7}]  {:>5} x MLP  {:>5} x demonet weight".format(*rows[-1].values()))
     if options.out is not None:
-        with options.out.open("w", newline="") as file:
-            file.write(f"# python {' '.join(sys.argv)}\n")
-            writer = csv.writer(file)
-            writer.writerow(["network", "median_ms", "quartile_1", "quartile_3", "to_mlp", "to_demonet_weight"])
-            writer.writerows(rows)
+        tables.write(options.out, rows, command=True)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ CUDA graph: training step, evaluation, and the scores, which are read after the 
 from __future__ import annotations
 
 import argparse
-import csv
 import shlex
 import sys
 import time
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tables
 import torch
 import torch.nn.functional as F
 from scipy import sparse
@@ -244,12 +244,7 @@ def main() -> None:
         for number in range(options.first, options.first + options.splits):
             row = measure(problem, name, number, options) | {"command": command}
             print(row, flush=True)
-            new = not options.out.exists()
-            with options.out.open("a", newline="", encoding="utf-8") as file:
-                writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-                if new:
-                    writer.writeheader()
-                writer.writerow(row)
+            tables.write(options.out, [*tables.read(options.out), row], COLUMNS)
 
 
 if __name__ == "__main__":

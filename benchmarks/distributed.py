@@ -15,7 +15,6 @@ CPU time, which others at work on the machine change less. ``load`` is the machi
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import os
 import platform
@@ -29,6 +28,7 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
+import tables
 import torch
 import torch.distributed as dist
 from communication import GRAPHS
@@ -125,7 +125,7 @@ def main() -> None:
     if options.arm is not None:
         work(options.graph, options.nodes, options.degree, options.arm, options.epochs)
         return
-    rows = list(csv.DictReader(RESULTS.open(newline=""))) if RESULTS.exists() else []
+    rows = tables.read(RESULTS)
     for graph in options.graphs:
         before, found = os.getloadavg()[0], {arm: [] for arm in ARMS}
         for _ in range(options.rounds):
@@ -147,10 +147,7 @@ def main() -> None:
             row |= {"epochs": options.epochs, "rounds": options.rounds}
             row |= {"load": f"{before:.1f} to {os.getloadavg()[0]:.1f}", "torch": version("torch")}
             rows.append(row | {"cores": os.cpu_count(), "machine": platform.machine()})
-        with RESULTS.open("w", newline="") as stream:
-            writer = csv.DictWriter(stream, rows[-1], lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+        tables.write(RESULTS, rows)
 
 
 if __name__ == "__main__":

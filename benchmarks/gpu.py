@@ -18,7 +18,7 @@ import torch
 
 from demonet_study.bench import METHODS, GraphSpec, bench
 from demonet_study.bench.floor import copy_bandwidth
-from demonet_study.bench.rows import Row
+from demonet_study.bench.measure import Row
 from demonet_study.experiments.rows import write_rows
 
 OURS = ["weight", "hash", "smooth"]

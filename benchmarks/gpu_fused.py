@@ -20,10 +20,9 @@ from torch import Tensor
 
 from demonet.data.synthetic import uniform_random
 from demonet.features import FeatureMap
-from demonet.train.capture import WARM_UP, Captured
 from demonet.train.presets import preset
 from demonet.train.recipes import node_model
-from demonet.train.steps import parameter_groups
+from demonet.train.steps import WARM_UP, Captured, parameter_groups
 
 CLASSES, DEVICE = 10, torch.device("cuda")
 CASES = [("paper", "stack", "demonet.nn.models.stack_loss", None)]

@@ -9,13 +9,13 @@ layer, cross-entropy over all nodes, Adam. A size that does not fit is a row wit
 from __future__ import annotations
 
 import argparse
-import csv
 import gc
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
+import tables
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -93,10 +93,7 @@ def main() -> None:
             rows.append(measure(nodes, getattr(torch, name), device) | {"command": f"python {' '.join(sys.argv)}"})
             print(rows[-1], flush=True)
             columns = ["nodes", "directed_edges", "dtype", "ms", "peak_mib", "sort_s", "loss", "command"]
-            with (options.out / "gpu_largest.csv").open("w", newline="") as file:
-                writer = csv.DictWriter(file, columns)
-                writer.writeheader()
-                writer.writerows(rows)
+            tables.write(options.out / "gpu_largest.csv", rows, columns)
 
 
 if __name__ == "__main__":

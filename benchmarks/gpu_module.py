@@ -22,12 +22,13 @@ from torch.profiler import ProfilerActivity, profile
 
 from demonet_study.bench import METHODS, GraphSpec, bench
 from demonet_study.bench.floor import copy_bandwidth
+from demonet_study.bench.measure import Row
 from demonet_study.bench.methods import build
-from demonet_study.bench.rows import Row
 from demonet_study.bench.step import products, training_step, wait
 from demonet_study.experiments.rows import write_rows
 
 MODULES = ["module", "module-once", "module+drop", "module-edges", "module-csr", "module-sorted", "module-plain"]
+SCALE_MODULES = ["module-scale", "module-scale+drop", "module-scale-edges", "module-scale-plain"]
 PAPER_MODULES = ["module-weight", "module-weight+drop", "module-weight-edges", "module-weight-plain"]
 PRESETS = ["default", "strong", "paper", "paper-hash", "authors"]
 PEERS = [
@@ -35,7 +36,7 @@ PEERS = [
     for after in ("", "+drop", "+norm")
     for name in ("graphconv", "sage-csr", "gcn-csr", "gin-csr", "gcn", "mlp")
 ]
-PROFILED = ["module", "module+drop", "default", "authors"]
+PROFILED = ["module-scale", "module-scale+drop", "module", "default"]
 KERNELS, EPOCHS = 15, 5
 
 Job = tuple[GraphSpec, list[str], dict[str, Any]]
@@ -43,13 +44,13 @@ Job = tuple[GraphSpec, list[str], dict[str, Any]]
 
 def million(nodes: int) -> Iterator[Job]:
     """A million nodes, four million arcs, eager."""
-    names = ["weight", *MODULES, *PAPER_MODULES, *PRESETS, *PEERS]
+    names = ["weight", *SCALE_MODULES, *MODULES, *PAPER_MODULES, *PRESETS, *PEERS]
     yield GraphSpec("uniform", nodes=nodes), names, {"repeats": 9, "seconds": 2.0}
 
 
 def small(nodes: int) -> Iterator[Job]:
     """A hundredth of the nodes, where launches dominate: eager and captured in one CUDA graph."""
-    names = ["module", "module+drop", "module-edges", "module-weight", *PRESETS, *PEERS]
+    names = [*SCALE_MODULES, "module", "module+drop", "module-edges", "module-weight", *PRESETS, *PEERS]
     yield GraphSpec("uniform", nodes=max(100, nodes // 100)), names, {"modes": ("eager", "graphed"), "seconds": 1.0}
 
 

@@ -14,7 +14,6 @@ to the table; one with the same graph, sizes and command is replaced.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import os
 import platform
@@ -29,6 +28,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import tables
 from pyarrow import parquet
 from torch_geometric.data import Data
 
@@ -113,12 +113,8 @@ def measure(folder: Path, columns: int, options: str) -> dict[str, Any]:
 
 def add_row(path: Path, row: dict[str, Any]) -> None:
     """Add a row to the table, or replace the one of the same measurement."""
-    rows = list(csv.DictReader(path.open(newline="", encoding="utf-8"))) if path.exists() else []
-    kept = [old for old in rows if any(old.get(name) != str(row[name]) for name in KEY)]
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(row), lineterminator="\n", extrasaction="ignore")
-        writer.writeheader()
-        writer.writerows([*kept, row])
+    kept = [old for old in tables.read(path) if any(old.get(name) != str(row[name]) for name in KEY)]
+    tables.write(path, [*kept, row])
 
 
 def main() -> None:

@@ -11,7 +11,6 @@ bytes of disk a node.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import os
 import platform
@@ -22,6 +21,7 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
+import tables
 import torch
 from torch_geometric.data import Data
 
@@ -77,10 +77,7 @@ def main() -> None:
     row |= {"seconds": f"{seconds:.0f}", "epoch_seconds": f"{metrics['seconds'] / metrics['epochs']:.2f}"}
     row |= {"own_gb": f"{most[0]:.1f}", "mapped_gb": f"{most[1]:.1f}", "threads": options.threads}
     row |= {"command": f"demonet {' '.join(command)}", "torch": version("torch"), "machine": platform.machine()}
-    with options.out.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.DictWriter(stream, row, lineterminator="\n")
-        writer.writeheader()
-        writer.writerow(row)
+    tables.write(options.out, [row])
     print(row)
 
 

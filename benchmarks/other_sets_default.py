@@ -12,7 +12,6 @@ after the fact on the test part and therefore flattered.
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 import warnings
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 import other_sets
 import public_sets
+import tables
 import torch
 from torch_geometric.data import Data
 
@@ -61,18 +61,13 @@ def measure(sets: Any, name: str, seed: int, device: str) -> list[dict[str, Any]
 
 def write(path: Path, name: str, new: list[dict[str, Any]], options: argparse.Namespace) -> None:
     """The rows of a set in place of those that the file has of it."""
-    rows = list(csv.DictReader(path.open(encoding="utf-8"))) if path.exists() else []
-    rows = [row for row in rows if row["set"] != name]
+    rows = [row for row in tables.read(path) if row["set"] != name]
     command = f"python benchmarks/other_sets_default.py --splits {options.splits} --first {options.first}"
     command += " --public" * options.public + f" --device {options.device}" * (options.device != "cpu")
     for row in new:
-        rows.append(
-            row | {"accuracy": f"{row['accuracy']:.4f}", "seconds": f"{row['seconds']:.1f}", "command": command}
-        )
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+        numbers = {"accuracy": f"{row['accuracy']:.4f}", "seconds": f"{row['seconds']:.1f}"}
+        rows.append(row | numbers | {"command": command})
+    tables.write(path, rows, COLUMNS)
 
 
 def summary(name: str, rows: list[dict[str, Any]]) -> str:

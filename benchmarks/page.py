@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from demonet.atomic import replacing
+from demonet_study.bench.measure import Row, best, slope
 from demonet_study.bench.methods import METHODS, OURS
-from demonet_study.bench.rows import Row, best, slope
 from demonet_study.experiments.rows import read_rows
 from demonet_study.report.bench import running_time
 

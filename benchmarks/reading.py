@@ -13,7 +13,6 @@ FOLDER is laid out as $DEMONET_DATA is, for the graph sets.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import os
 import platform
@@ -23,6 +22,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+import tables
 
 HERE = Path(__file__).parent
 NODES, SEED = 200_000, 0
@@ -177,11 +178,7 @@ def main() -> None:
                 }
                 rows.append(row)
                 print({key: row[key] for key in list(row)[:-1]}, flush=True)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    with options.out.open("w", newline="") as stream:
-        writer = csv.DictWriter(stream, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    tables.write(options.out, rows)
 
 
 if __name__ == "__main__":

@@ -11,15 +11,13 @@ gets its batches from a ``DataLoader``. The three take turns in one process; med
 from __future__ import annotations
 
 import argparse
-import csv
 import statistics
-import sys
-import time
 from collections.abc import Callable
 from functools import partial
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 
+import tables
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -119,27 +117,26 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    clock = time.process_time if options.cpu_time else time.perf_counter
     rows = []
     for name, of in product(options.sets.split(","), options.presets.split(",")):
         runs = epochs(name, of)
-        times: dict[str, list[float]] = {run: [] for run in runs}
-        for turn in range(options.repeats + 1):  # the first turn warms up
-            for run, epoch in runs.items():
-                start = clock()
-                epoch(turn)
-                if turn:
-                    times[run].append(1e3 * (clock() - start))
+        numbers = {run: map(epoch, count()) for run, epoch in runs.items()}  # epochs are numbered: 0, 1, ...
+        steps = {run: partial(next, epochs_of_run) for run, epochs_of_run in numbers.items()}
+        times = tables.take_turns(steps, options.repeats, cpu_time=options.cpu_time)
         ours = statistics.median(times["kept"])
         for run, values in times.items():
-            rows.append([name, of, run, f"{statistics.median(values):.1f}", f"{statistics.median(values) / ours:.2f}"])
-            print("{:10} {:8} {:18} {:>8} ms an epoch  {:>6} x kept".format(*rows[-1]))
+            median = statistics.median(values)
+            row = {
+                "set": name,
+                "preset": of,
+                "run": run,
+                "median_ms": f"{median:.1f}",
+                "to_kept": f"{median / ours:.2f}",
+            }
+            rows.append(row)
+            print("{:10} {:8} {:18} {:>8} ms an epoch  {:>6} x kept".format(*row.values()))
     if options.out is not None:
-        with options.out.open("w", newline="") as file:
-            file.write(f"# python {' '.join(sys.argv)}\n")
-            writer = csv.writer(file)
-            writer.writerow(["set", "preset", "run", "median_ms", "to_kept"])
-            writer.writerows(rows)
+        tables.write(options.out, rows, command=True)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +24,7 @@ from torch_geometric.nn import GCNConv, GraphConv, SAGEConv
 
 from demonet import DegreeLayout, DEMOConv
 from demonet.data import synthetic
+from demonet_study.bench.step import timed
 from demonet_study.experiments.rows import write_rows
 
 # Nodes, undirected edges, attributes, classes, largest degree.
@@ -98,17 +98,6 @@ def make_step(make: Make, x: Tensor, y: Tensor, edges: Any, classes: int) -> Cal
     return step
 
 
-def milliseconds(step: Callable[[], None], device: torch.device, steps: int) -> float:
-    """The mean time of some steps in a row."""
-    wait = torch.cuda.synchronize if device.type == "cuda" else lambda: None
-    wait()
-    start = time.perf_counter()
-    for _ in range(steps):
-        step()
-    wait()
-    return 1000 * (time.perf_counter() - start) / steps
-
-
 def measure(name: str, device: torch.device) -> list[Row]:
     """All layers on one graph."""
     nodes, edges, attributes, classes, hub = SIZES[name]
@@ -125,7 +114,7 @@ def measure(name: str, device: torch.device) -> list[Row]:
     times: dict[str, list[float]] = {layer: [] for layer in steps}
     for repeat in range(8):
         for layer, step in steps.items():
-            taken = milliseconds(step, device, many)
+            taken = 1000 * timed(step, many, device)
             if repeat:  # the first round warms up
                 times[layer].append(taken)
     base = statistics.median(times["GCN"])

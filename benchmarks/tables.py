@@ -1,0 +1,44 @@
+"""What benchmarks share: CSV tables, and steps that take turns while they are timed."""
+
+from __future__ import annotations
+
+import csv
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """The rows of a table; none if there is no file."""
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def write(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = (), *, command: bool = False) -> None:
+    """Write a table with these columns, by default those of the last row; with ``command``, below the command."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        if command:
+            file.write(f"# python {' '.join(sys.argv)}\n")
+        writer = csv.DictWriter(file, columns or list(rows[-1]), lineterminator="\n", extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def take_turns(
+    steps: Mapping[str, Callable[[], object]], repeats: int, *, warm_up: int = 1, cpu_time: bool = False
+) -> dict[str, list[float]]:
+    """Milliseconds of each step: round after round, so that changes of the machine's speed affect all of them alike."""
+    clock = time.process_time if cpu_time else time.perf_counter
+    times: dict[str, list[float]] = {name: [] for name in steps}
+    for turn in range(warm_up + repeats):
+        for name, step in steps.items():
+            start = clock()
+            step()
+            if turn >= warm_up:
+                times[name].append(1e3 * (clock() - start))
+    return times
