@@ -1,9 +1,9 @@
 """Take the pictures of pages that README and docs show.
 
-    python docs/site/pictures.py [run] [tutorial]
+    python docs/site/pictures.py [run] [tutorial] [gallery]
 
-Fits the airports of the USA and the tables of the tutorial, and takes their pages in headless Chromium. Needs the test
-extras and ``chromium``.
+Fits the airports of the USA, the tables of the tutorial and those of the recipes, and takes their pages in headless
+Chromium. Needs the test extras and ``chromium``.
 """
 
 from __future__ import annotations
@@ -58,7 +58,19 @@ def tutorial(folder: Path) -> None:
     take(folder / "run" / "report.html", "tutorial-report.png", 1200, 900)
 
 
-PICTURES: dict[str, Callable[[Path], None]] = {"run": run, "tutorial": tutorial}
+def gallery(folder: Path) -> None:
+    """The pages of the recipes, and a comparison."""
+    sys.path.append(str(DOCS.parent))
+    from tests.pages import run_page
+
+    run_page(DOCS / "recipes.md", folder)
+    compare = ("compare", "citations.csv", "--labels", "papers.csv", "--time-limit", "60", "--out", "compared")
+    demonet(*compare, folder=folder)
+    for name, run in (("bank", "risk"), ("prices", "prices"), ("molecules", "molecules"), ("compare", "compared")):
+        take(folder / run / "report.html", f"gallery-{name}.png", 1200, 1200)
+
+
+PICTURES: dict[str, Callable[[Path], None]] = {"run": run, "tutorial": tutorial, "gallery": gallery}
 
 
 def main() -> None:

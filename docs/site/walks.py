@@ -24,7 +24,7 @@ import demonet
 from demonet import DEMOConv
 from demonet.cli import main
 from demonet.data.synthetic import role_graph
-from demonet.runs.workers import Ended, attempt
+from demonet.workers import InProcess
 
 SOURCE = Path(demonet.__file__).parents[1]
 _FOLDERS = tuple(f"{SOURCE / name}{os.sep}" for name in ("demonet", "demonet_study"))
@@ -88,28 +88,8 @@ def fit_walk() -> dict[str, int]:
 
 def reproduce_walk() -> dict[str, int]:
     """``demonet reproduce`` of one cell, with its run in this process."""
-    with _folder(), patch("demonet_study.ledger.work.LocalEngine", _Here):
+    with _folder(), patch("demonet_study.ledger.work.LocalEngine", lambda perform, jobs: InProcess(perform)):
         return trace(lambda: _run(REPRODUCE))
-
-
-class _Here:
-    """An engine that performs runs in this process, where they can be traced."""
-
-    slots = 1
-
-    def __init__(self, perform: Callable[[Any], Any], jobs: int) -> None:
-        self.perform = perform
-        self.ended: list[Ended] = []
-
-    def start(self, task: Any) -> None:
-        self.ended.append(attempt(self.perform, task))
-
-    def wait(self, seconds: float) -> list[Ended]:
-        ended, self.ended = self.ended, []
-        return ended
-
-    def close(self) -> None:
-        pass
 
 
 @contextlib.contextmanager
