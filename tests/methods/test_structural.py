@@ -17,7 +17,7 @@ from demonet.methods.structural import FEATURES, structural_rows
 
 @given(graphs(max_nodes=9))
 def test_against_networkx(graph):
-    adjacency = simple_adjacency(Data(edge_index=graph.edge_index, num_nodes=graph.num_nodes))
+    adjacency = simple_adjacency(graph.data)
     g = nx.from_scipy_sparse_array(adjacency)
     x = dict(zip(FEATURES, Surroundings(adjacency).columns(FEATURES).T, strict=True))
     core, rank = nx.core_number(g), nx.pagerank(g, tol=1e-12, max_iter=1000)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from hypothesis import strategies as st
 from torch import Tensor
+from torch_geometric.data import Data
 
 
 class Graph(NamedTuple):
@@ -14,6 +15,10 @@ class Graph(NamedTuple):
 
     edge_index: Tensor
     num_nodes: int
+
+    @property
+    def data(self) -> Data:
+        return Data(edge_index=self.edge_index, num_nodes=self.num_nodes)
 
 
 def from_arcs(num_nodes: int, arcs, *, undirected: bool = False) -> Graph:

@@ -10,8 +10,7 @@ from dataclasses import asdict, replace
 import pytest
 from tests.study.ledger.fakes import FORK
 
-from demonet import workers
-from demonet.errors import DemonetError
+from demonet import DemonetError, workers
 from demonet_study.bench import METHODS, GraphSpec, bench, methods, runner
 from demonet_study.bench.floor import floor_bytes
 from demonet_study.bench.measure import Row

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 from benchmarks.page import FIGURES, fill
 
-from demonet.report.chart import Axis, Chart, Panel, Series
 from demonet.report.page import Figure, render
 from demonet_study.bench.measure import Row, slope
 from demonet_study.bench.methods import METHODS
 from demonet_study.experiments.rows import read_rows
 from demonet_study.report.bench import MOST, bench_page, running_time
-from demonet_study.report.chart_svg import draw
 
 ROOT = Path(__file__).parents[3]
 DOCUMENT = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
@@ -51,20 +47,6 @@ def test_the_figures_of_the_page_show_the_committed_numbers(name):
     assert image.exists() == results.exists() == (f"(images/{name}.svg)" in DOCUMENT)
     if results.exists():
         assert image.read_text(encoding="utf-8") == running_time(read_rows(Row, results), FIGURES[name])
-
-
-def log_chart(lines):
-    """An SVG of lines on logarithmic axes, with their names at the ends."""
-    series = [Series(name, [x for x, _ in line], [y for _, y in line]) for name, line in lines.items()]
-    return draw(Chart("", [Panel("", series)], Axis("x", log=True), Axis("y", log=True), end_labels=True))
-
-
-def test_names_of_near_lines_do_not_cover_each_other():
-    lines = {f"line {i}": [(1, 1), (10, 10 + i / 100)] for i in range(8)}
-    tree = ElementTree.fromstring(log_chart(lines))
-    texts = tree.iter("{http://www.w3.org/2000/svg}text")
-    heights = sorted(float(text.get("y")) for text in texts if (text.text or "").startswith("line"))
-    assert min(high - low for low, high in pairwise(heights)) >= 14.9
 
 
 def test_the_page_has_a_figure_and_a_table_for_each_graph():

@@ -13,9 +13,8 @@ from tests.pages import ROOT
 from tests.study.ledger.fakes import FORK, lines, perform, value, wait_for
 from typer.testing import CliRunner
 
-from demonet import workers
+from demonet import DemonetError, workers
 from demonet.cli import app, main
-from demonet.errors import DemonetError
 from demonet.sealed import canonical
 from demonet_study.ledger import job
 from demonet_study.ledger import work as working

@@ -8,11 +8,10 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from torch_geometric.utils import degree
 
 from demonet.kernels import wl_classes
 from demonet.nn.weights import SCHEMES as EVERY_SCHEME
-from demonet_study.experiments.expressive.atlas import Network, atlas, readout, separate
+from demonet_study.experiments.expressive.atlas import Network, atlas, separate
 from demonet_study.experiments.expressive.convolutions import DCNNConv, alike, classes, demo, same_partition
 from demonet_study.experiments.expressive.reals import KINDS, multisets, real_collisions
 from demonet_study.experiments.expressive.subtrees import Subtree, all_subtrees, forest, pair_shares, property_pairs
@@ -65,16 +64,6 @@ def test_counts_are_far_from_the_tolerance(table):
     assert all(row.widest < 1e-14 and row.nearest > 1e-8 for row in table.values())
 
 
-def test_readout_has_the_layers_of_eq_12_and_leaves_the_generator_alone():
-    graphs = atlas()[:60]
-    tasks = 1 + max(int(data.edge_index[1].bincount().max()) for data in graphs if data.edge_index.numel()) + 1
-    before = torch.get_rng_state()
-    vectors = readout(Network("weight", "sum", True, "degree"), graphs, seed=3)
-    assert torch.equal(torch.get_rng_state(), before)
-    assert vectors.shape == (60, tasks * (1 + 64 + 64))
-    assert not vectors[0].any()
-
-
 @pytest.mark.parametrize("first_hop", [0, 1])
 def test_dcnn_is_powers_of_the_transition_matrix(first_hop):
     """z_vjf = w_jf (P^j X)_vf with P = D^-1 A; node 4 has no neighbour."""
@@ -111,10 +100,6 @@ def test_rows_nearer_than_a_billionth_of_the_largest_entry_are_one_class():
     assert widest == pytest.approx(0.9e-9, rel=1e-4)
     assert nearest == pytest.approx(1.1e-9, rel=1e-4)
     np.testing.assert_array_equal(alike(rows, np.array([0, 0, 1]), np.array([1, 2, 3])), [True, False, True])
-
-
-def test_one_class_has_no_distance_to_another():
-    assert classes(np.ones((3, 2)))[1:] == (0.0, np.inf)
 
 
 def test_partitions_are_equal_up_to_the_names_of_classes():
@@ -186,13 +171,3 @@ def test_a_forest_has_every_subtree_with_its_neighbours_in_order():
     assert x.argmax(1).tolist() == [0, 1, 2, 0, 1, 2]
     assert seeds.tolist() == [0, 3]
     assert edge_index.tolist() == [[1, 2, 0, 0, 5, 4, 3, 3], [0, 0, 1, 2, 3, 3, 4, 5]]
-
-
-def test_a_forest_is_undirected_and_sorted_by_target():
-    trees = all_subtrees(4, 2)
-    x, edge_index, seeds = forest(trees, 2)
-    arcs = set(map(tuple, edge_index.t().tolist()))
-    assert arcs == {(v, u) for u, v in arcs}
-    assert len(arcs) == edge_index.size(1)
-    assert (edge_index[1].diff() >= 0).all()
-    assert degree(edge_index[1], len(x), torch.long)[seeds].tolist() == [tree.degree for tree in trees]

@@ -14,8 +14,7 @@ import psutil
 import pytest
 from tests.study.ledger.fakes import FORK, Wanted, cell, driver, lines, perform, stamp_of, value, wait_for
 
-from demonet import workers
-from demonet.errors import DemonetError
+from demonet import DemonetError, workers
 from demonet_study.ledger import work as working
 from demonet_study.ledger.job import Cell, Job, Outcome
 from demonet_study.ledger.store import ClaimStatus, Ledger
@@ -247,18 +246,11 @@ def test_a_worker_with_other_code_does_not_count(ledger):
 
 
 def test_the_likest_runs_tell():
-    known = [
-        (Cell("accuracy", "brazil", "gcn", split="thirds"), 2, 2.0),
-        (Cell("accuracy", "brazil", "gcn", split="nested:10"), 1, 20.0),
-        (Cell("accuracy", "usa", "gcn", split="thirds"), 1, 7.0),
-        (Cell("accuracy", "usa", "rolx", split="thirds"), 4, 20.0),
-    ]
-    estimate = Estimate(known)
-    assert [estimate.of(cell) for cell, _, _ in known] == [1.0, 20.0, 7.0, 5.0]
-    assert estimate.of(Cell("accuracy", "brazil", "gcn", options='{"a":1}', split="thirds")) == 1.0
-    assert estimate.of(Cell("accuracy", "europe", "gcn", split="nested:10")) == 20.0
-    assert estimate.of(Cell("accuracy", "europe", "gcn", split="thirds")) == 3.0
-    assert estimate.of(Cell("accuracy", "europe", "gcn", split="train:0.3")) == 29.0 / 4
-    assert estimate.of(Cell("accuracy", "europe", "gat")) == 49.0 / 8
-    estimate.add(Cell("accuracy", "europe", "gat"), 9.0)
-    assert estimate.of(Cell("accuracy", "europe", "gat")) == 9.0
+    def of(dataset, method, split="thirds", options="{}"):
+        return Cell("accuracy", dataset, method, options=options, split=split)
+
+    usa, rolx = of("usa", "gcn"), of("usa", "rolx")
+    estimate = Estimate([(of("brazil", "gcn"), 2, 2.0), (of("brazil", "gcn", "nested:10"), 1, 20.0), (usa, 1, 7.0)])
+    estimate.add(rolx, 5.0)
+    asked = [usa, rolx, of("brazil", "gcn", options='{"a":1}'), of("europe", "gcn"), of("europe", "gcn", "train:0.3")]
+    assert [estimate.of(cell) for cell in asked] == [7.0, 5.0, 1.0, 3.0, 29.0 / 4]

@@ -72,7 +72,7 @@ def test_renumbered_nodes_keep_their_vectors(name):
 )
 def test_small_and_broken_graphs(name, n, edges):
     graph = from_arcs(n, edges, undirected=True)
-    z = quick(name).embed(Data(edge_index=graph.edge_index, num_nodes=n))
+    z = quick(name).embed(graph.data)
     assert len(z) == n
     assert np.isfinite(z).all()
 
@@ -87,10 +87,6 @@ def test_fitted_as_every_baseline(name):
     assert np.array_equal(method.embeddings().numpy(), quick(name).embed(graph, seed=1))
     with pytest.raises(DemonetError, match=rf"^{name}\b.*graphs"):
         quick(name).fit(small_graphs(10), split)
-
-
-def data(graph):
-    return Data(edge_index=graph.edge_index, num_nodes=graph.num_nodes)
 
 
 def dense_heat(adjacency, scale):
@@ -108,7 +104,7 @@ def dense_heat(adjacency, scale):
 
 @given(graphs())
 def test_wavelets_are_those_of_the_eigendecomposition(graph):
-    adjacency = simple_adjacency(data(graph))
+    adjacency = simple_adjacency(graph.data)
     matrix = laplacian(adjacency)
     scales = [0.3, 2.0, 7.5]
     blocks = list(heat_blocks(matrix, scales, order=40))
@@ -119,7 +115,7 @@ def test_wavelets_are_those_of_the_eigendecomposition(graph):
 
 
 def test_the_polynomials_and_the_eigenvectors_embed_alike():
-    graph = data(drawn_by_seed(80, 200))
+    graph = drawn_by_seed(80, 200).data
     np.testing.assert_allclose(GraphWave().embed(graph), GraphWave(exact=True).embed(graph), atol=1e-8)
 
 
@@ -135,13 +131,13 @@ def test_the_characteristic_function_term_by_term():
 
 def test_the_scales():
     """-log(.95) and -log(.8) over sqrt(2 / N): with 50 nodes over 1/5."""
-    matrix = laplacian(simple_adjacency(data(drawn_by_seed(50, 100))))
+    matrix = laplacian(simple_adjacency(drawn_by_seed(50, 100).data))
     assert GraphWave().scales(matrix) == pytest.approx([-5 * np.log(0.95), -5 * np.log(0.8)])
-    assert GraphWave().embed(data(drawn_by_seed(50, 100))).shape == (50, 2 * 25 * 2)
+    assert GraphWave().embed(drawn_by_seed(50, 100).data).shape == (50, 2 * 25 * 2)
 
 
 def test_too_low_an_order_is_refused_not_used():
-    graph = data(drawn_by_seed(2000, 4000))
+    graph = drawn_by_seed(2000, 4000).data
     with pytest.raises(DemonetError, match=r"\b2\b.*order=\d+"):
         GraphWave(order=2).embed(graph)
 

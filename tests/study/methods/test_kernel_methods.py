@@ -8,19 +8,15 @@ import grakel
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from tests.kernels.graphs import drawn_graphs, graph, lists_of, path, permuted, star
+from tests.kernels.graphs import graph, path, permuted, star
 from torch_geometric.data import Data
 
 from demonet import DemonetError, methods
 from demonet.data.splits import Split, thirds
 from demonet.data.synthetic import role_graph, small_graphs
-from demonet.kernels import WLSubtreeKernel
 from demonet_study.methods.wl import DeepWLKernel
 
 METHODS = ["wl-lr", "wl-rf", "wl-1nn", "deepwl", "wl", "degree-wl"]
-MACHINES = ["deepwl", "wl", "degree-wl"]
 QUICK = {"deepwl": {"dimensions": (5,), "windows": (5,)}, "wl-rf": {"trees": 10}}
 
 
@@ -82,34 +78,6 @@ def test_wl_is_grakels_matrix_to_the_last_integer():
     machine = type(method.model)(C=method.model.C * len(seen) / np.trace(fitted), kernel="precomputed")
     theirs_say = machine.fit(fitted, y[split.train].numpy()).predict(everyone)
     assert method.predict().tolist() == theirs_say.tolist()
-
-
-class Identity(DeepWLKernel):
-    """Every sub-structure is like itself alone."""
-
-    def _embed(self, counts):
-        return np.eye(counts.shape[1])
-
-
-@settings(max_examples=30)
-@given(
-    fitted=lists_of(drawn_graphs(min_nodes=1)),
-    others=lists_of(drawn_graphs(min_nodes=1, values=(0.0, 2.0))),
-    h=st.integers(0, 3),
-)
-def test_deepwl_without_similarities_is_wl(fitted, others, h):
-    plain, deep = WLSubtreeKernel(h), Identity(h)
-    np.testing.assert_array_equal(deep.fit_transform(fitted), plain.fit_transform(fitted))
-    np.testing.assert_array_equal(deep.transform(others), plain.transform(others))
-
-
-@settings(max_examples=15)
-@given(fitted=lists_of(drawn_graphs()), seed=st.integers(0, 1000))
-def test_deepwl_weighs_pairs_of_colours_by_the_products_of_their_vectors(fitted, seed):
-    kernel = DeepWLKernel(2, dimensions=4, epochs=2, seed=seed).fit(fitted)
-    counts = WLSubtreeKernel(2).fit(fitted).features_.toarray()
-    m = kernel.vectors_ @ kernel.vectors_.T
-    np.testing.assert_allclose(kernel.transform(fitted), counts @ m @ counts.T, atol=1e-12)
 
 
 class ByHand(DeepWLKernel):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.reference.graphs import from_arcs
-from torch_geometric.data import Data
+from tests.kernels.graphs import graph
 
 from demonet import DemonetError
 from demonet.data.synthetic import role_graph
@@ -23,14 +22,8 @@ from demonet_study.methods.rolx import (
     recursive_features,
 )
 
-
-def data(n, edges):
-    graph = from_arcs(n, edges, undirected=True)
-    return Data(edge_index=graph.edge_index, num_nodes=n)
-
-
 # A triangle 0 1 2, a tail 2 - 3 - 4, and node 5 alone.
-TAILED = data(6, [(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)])
+TAILED = graph(6, [(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)])
 
 
 def test_local_features_by_hand():

@@ -8,17 +8,12 @@ import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given
-from tests.reference.graphs import from_arcs, graphs
-from torch_geometric.data import Data
+from tests.kernels.graphs import graph as drawn
+from tests.reference.graphs import graphs
 
 from demonet.features.graph import simple_adjacency
 from demonet_study.methods import struc2vec as struc2vec_file
 from demonet_study.methods.struc2vec import Struc2vec, layered, rings, walk, warping
-
-
-def data(n, edges):
-    graph = from_arcs(n, edges, undirected=True)
-    return Data(edge_index=graph.edge_index, num_nodes=n)
 
 
 def ordered_degrees(graph, node, k):
@@ -53,8 +48,7 @@ def compressed(a, b):
 @given(graph=graphs(max_nodes=9))
 def test_distances_are_those_of_brute_force(short, graph):
     """f_k = f_{k-1} + g(s(R_k(u)), s(R_k(v))), for all pairs and every k at which both have a ring."""
-    one = Data(edge_index=graph.edge_index, num_nodes=graph.num_nodes)
-    adjacency = simple_adjacency(one)
+    adjacency = simple_adjacency(graph.data)
     network = nx.from_scipy_sparse_array(adjacency)
     u, v = np.triu_indices(graph.num_nodes, 1)
     found = Struc2vec(layers=5, compressed=short).distances(adjacency, u, v)
@@ -73,7 +67,7 @@ def test_distances_are_those_of_brute_force(short, graph):
 
 
 def test_batches_of_any_size_give_the_same(monkeypatch):
-    adjacency = simple_adjacency(data(34, nx.karate_club_graph().edges))
+    adjacency = simple_adjacency(drawn(34, nx.karate_club_graph().edges))
     u, v = np.triu_indices(34, 1)
     sequences = list(rings(adjacency, 3))
     whole = [warping(ring, u, v) for ring in sequences]
@@ -84,7 +78,7 @@ def test_batches_of_any_size_give_the_same(monkeypatch):
 
 def test_rings_by_hand():
     """A path of four: from its end, degrees 1 | 2 | 2 | 1; from node 1, degrees 2 | 1 2 | 1."""
-    sequences = list(rings(simple_adjacency(data(4, [(0, 1), (1, 2), (2, 3)])), 9))
+    sequences = list(rings(simple_adjacency(drawn(4, [(0, 1), (1, 2), (2, 3)])), 9))
     by_node = [[ring.degree[ring.pointer[u] : ring.pointer[u + 1]].tolist() for ring in sequences] for u in (0, 1)]
     assert by_node == [[[1], [2], [2], [1]], [[2], [1, 2], [1], []]]
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import stats
 from tests.study.experiments.tiny import tiny_sets  # noqa: F401  (a fixture)
 from tests.study.report.paper_rows import row as made
 
@@ -16,7 +15,7 @@ from demonet.sealed import canonical
 from demonet_study.experiments.accuracy import joined
 from demonet_study.ledger.job import Cell, Job, perform
 from demonet_study.report.parts import PARTS
-from demonet_study.report.parts.changes import on_sets, over_kinds
+from demonet_study.report.parts.changes import over_kinds
 
 RUNS = 6
 
@@ -33,20 +32,6 @@ def rows():
         for name in ("brazil", "usa", "MUTAG")
         for variant, centre in (("full", 0.6), ("without the seed part", 0.4), ("smooth tasks", 0.6))
     ]
-
-
-def test_a_change_on_a_set_is_the_corrected_paired_difference(rows):
-    found = on_sets(rows)
-    assert set(found) == {
-        (variant, name)
-        for variant in ("without the seed part", "smooth tasks")
-        for name in ("brazil", "usa", "MUTAG")
-    }  # fmt: skip
-    d = np.subtract(rows[1].values, rows[0].values)
-    error = math.sqrt((1 / RUNS + 1 / 2) * d.var(ddof=1))  # a third is tested for two that are known
-    one = found["without the seed part", "brazil"]
-    assert one.mean == pytest.approx(d.mean())
-    assert one.p == pytest.approx(2 * stats.t.sf(abs(d.mean()) / error, RUNS - 1))
 
 
 def test_over_a_kind_each_set_counts_once(rows):

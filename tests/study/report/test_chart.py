@@ -26,15 +26,6 @@ def tree(text):
     return ElementTree.fromstring(text)
 
 
-def test_links_join_points_two_by_two():
-    links = Series("l", [0, 1, 2, 3], [0, 1, 2, 3], mark="links")
-    dots = Series("d", [0, 3], [0, 3], mark="points", colour=0)
-    drawn = tree(chart_svg.draw(chart(links, dots, square=True)))
-    assert len([path for path in drawn.findall(f"{SVG}path") if path.get("class") == "link"]) == 2
-    trace = chart_plotly.draw(chart(links, dots)).data[0]
-    assert list(trace.x) == [0, 1, None, 2, 3, None]
-
-
 def test_a_name_is_one_entry_of_the_legend():
     figure = chart_plotly.draw(chart(LINE, panels=3))
     assert [trace.showlegend for trace in figure.data] == [False, True] + [False, False] * 2

@@ -13,16 +13,13 @@ from tests.study.report.paper_rows import filled
 from demonet import methods
 from demonet.data.catalog import CATALOG, find
 from demonet.methods.demonet import DemoNet
-from demonet.report.chart import Axis, Chart, Panel, Series
-from demonet.report.page import Text
 from demonet.sealed import canonical
 from demonet_study.experiments.accuracy import GENERATED, family_in_catalog, method, rule_method
-from demonet_study.ledger.job import Cell, Job, Outcome, Result, Stamp, Wanted
+from demonet_study.ledger.job import Cell, Job, Outcome, Result, Stamp
 from demonet_study.ledger.store import Ledger
 from demonet_study.protocol import folds_of, train_share
 from demonet_study.report.claims import ALL, MethodPreset, answers, claim_sections, verdicts
 from demonet_study.report.files import write_files
-from demonet_study.report.grid import Layout
 from demonet_study.report.parts import PARTS, Entry, Part
 from demonet_study.report.parts.default import ARM_SETS, DEFAULT, RULES, SETS, inside, is_demo, members_table
 from demonet_study.report.standing import in_words, standings
@@ -54,15 +51,6 @@ def test_cells_are_there_once_under_each_rule_and_can_be_made():
     assert strict - refit == {cell for cell in strict if cell.method == "demonet-kernel" and cell.options != "{}"}
 
 
-def test_what_is_borrowed_is_run_elsewhere_and_never_here():
-    elsewhere = {(w.cell, w.runs) for name in ("nodes", "graphs") for w in PARTS[name].wanted()}
-    borrowed = [entry for entry in DEFAULT.entries() if entry.borrowed]
-    assert {(entry.cell, entry.runs) for entry in borrowed} <= elsewhere
-    assert {entry.rule for entry in borrowed} == {"strict"}
-    assert not {w.cell for w in DEFAULT.wanted(own=True)} & {entry.cell for entry in borrowed}
-    assert {entry.cell for entry in borrowed} <= {w.cell for w in DEFAULT.wanted()}
-
-
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize(("by", "verdict"), [(0.2, "above all"), (-0.2, "below some"), (0.0, "level")])
 def test_where_the_ensemble_stands(rule, by, verdict):
@@ -91,22 +79,6 @@ def test_one_rival_above_is_enough_and_is_named():
     assert found["ENZYMES"].new_data.below == ("nearest, WL colours",) == (found["ENZYMES"].best.full_name,)
     assert {one.new_data.words for name, one in found.items() if name != "ENZYMES"} == {"above all"}
     assert "10 of 11" in in_words(list(found.values()), "refit")
-
-
-def test_the_two_tests_answer_two_questions():
-    """A small difference that every split shows is certain for these items, not for others of their kind."""
-    wobble = [0.004 * (-1) ** seed for seed in range(100)]
-
-    def shifted(row):
-        ours = row.method == "demonet-auto"
-        return filled(row, [(0.61 + w if ours else 0.6) for w in wobble[: row.wanted]])
-
-    made = [shifted(row) for row in rows(lambda row: 0.6)]
-    found = {one.ours.dataset: one for one in standings(made, "strict")}
-    assert found["flickr"].over_splits.words == "above all"
-    assert found["flickr"].new_data.words == "level"
-    assert found["flickr"].over_splits.p < found["flickr"].new_data.p
-    assert "Over splits" in in_words(list(found.values()), "strict")
 
 
 def test_a_missing_run_leaves_the_verdict_open():
@@ -187,6 +159,20 @@ def test_borrowed_runs_alone_do_not_begin_the_part(tmp_path):
     assert {tuple(line.split(" | ")[1:5]) for line in shown} == {("not yet run",) * 4}
 
 
+def test_rows_are_of_the_wanted_runs_in_the_order_of_seeds():
+    cell, empty = Cell("accuracy", "usa", "gcn", split="train:0.3"), Cell("accuracy", "usa", "gin", split="thirds")
+    entries = [Entry(cell, 3, "train 30%"), Entry(empty, 3, method="other")]
+    part = Part("made", "Made", "How.", lambda: entries, lambda: entries[:1])
+    values = ((1, 0.6), (0, 0.5), (2, 0.7), (3, 9.9))  # the fourth is not wanted
+    done = {cell: [Result(Job(cell, seed), STAMP, Outcome(value, seed, 500 + seed)) for seed, value in values]}
+    row, other = part.rows(done)
+    assert (row.values, row.runs, row.wanted, row.seconds, row.peak_memory_mb) == ((0.5, 0.6, 0.7), 3, 3, 1.0, 500)
+    assert (other.method, other.runs, other.wanted, other.values, other.device) == ("other", 0, 3, (), "")
+    assert math.isnan(other.mean)
+    assert part.rows(done, runs=2)[0].values == (0.5, 0.6)
+    assert [each.method for each in part.rows(done, quick=True)] == ["gcn"]
+
+
 ACCURACY = ("nodes", "splits", "graphs", "layers", "ablation", "comparison", "reasons")
 
 
@@ -214,63 +200,3 @@ def test_quick_is_a_part_of_the_whole(part):
     for entry in quick:
         assert replace(entry, runs=0) == replace(whole[entry.cell], runs=0)
         assert entry.runs <= 3
-
-
-def result(cell, seed, value, seconds=1.0, memory=500.0):
-    return Result(Job(cell, seed), STAMP, Outcome(value, seconds, memory))
-
-
-def test_rows_of_what_is_there():
-    cell, empty = Cell("accuracy", "usa", "gcn", split="train:0.3"), Cell("accuracy", "usa", "gin", split="thirds")
-    entries = [Entry(cell, 3, "train 30%", 0.5, 0.1), Entry(empty, 3, method="other")]
-    part = Part("made", "Made", "How.", lambda: entries, lambda: entries[:1])
-    done = {cell: [result(cell, seed, [0.5, 0.6, 0.7, 9.9][seed], seed, 500 + seed) for seed in (1, 0, 2, 3)]}
-    row, other = part.rows(done)
-    assert (row.part, row.dataset, row.method, row.variant, row.split) == (
-        "made",
-        "usa",
-        "gcn",
-        "train 30%",
-        "train:0.3",
-    )
-    assert (row.train_fraction, row.paper, row.paper_std, row.device, row.code) == (0.3, 0.5, 0.1, "cpu", "c0de")
-    assert row.values == (0.5, 0.6, 0.7)  # three are wanted, the fourth is left alone
-    assert (row.mean, row.std) == (pytest.approx(0.6), pytest.approx(0.1))
-    assert row.ci95 == pytest.approx(4.302652729911275 * 0.1 / math.sqrt(3))  # Student's t with 2 degrees of freedom
-    assert (row.runs, row.wanted, row.seconds, row.peak_memory_mb) == (3, 3, 1.0, 500)
-    assert (other.method, other.runs, other.wanted, other.values, other.device) == ("other", 0, 3, (), "")
-    assert all(
-        math.isnan(v) for v in (other.mean, other.std, other.seconds, other.peak_memory_mb, other.train_fraction)
-    )
-    assert part.rows(done, runs=2)[0].values == (0.5, 0.6)
-    assert [r.method for r in part.rows(done, quick=True)] == ["gcn"]
-    assert part.wanted(5) == [Wanted(cell, 5), Wanted(empty, 5)]
-
-
-def test_a_new_part_is_one_entry_of_the_registry(tmp_path, monkeypatch):
-    """Its runs, table, figure, further CSV file and page sections come from the part alone."""
-    cell = Cell("accuracy", "brazil", "gcn", split="thirds")
-    new = Part(
-        "new",
-        "A new table",
-        "How it is made.",
-        lambda: [Entry(cell, 2, "as it is")],
-        list,
-        layout=Layout(line=lambda row: row.variant, head="what"),
-        charts=lambda rows, extra: {
-            "new": Chart("New", [Panel("", [Series("a", [0, 1], list(rows[0].values))])], Axis("x"), Axis("y"))
-        },
-        sections=lambda shown: [*shown.tables, *shown.figures, Text(f"{len(shown.extra)} runs", anchor="new-text")],
-        extra=lambda entries, results: [result.job for result in results[entries[0].cell]],
-        files=lambda extra: {"new_jobs.csv": extra},
-    )
-    monkeypatch.setattr("demonet_study.report.parts.PARTS", {"new": new})
-    with Ledger(tmp_path / "ledger.sqlite") as ledger:
-        for seed, value in enumerate((0.25, 0.75)):
-            ledger.record(Job(cell, seed), Stamp("", "{}", "cpu"), Outcome(value, 1.0, 1.0))
-        written = write_files(ledger, [new], tmp_path, runs=None, quick=False, summary=None)
-    names = ["new.csv", "new_jobs.csv", "tables/total.md", "tables/new.md", "tables/new.tex", "figures/new.svg"]
-    assert [path.relative_to(tmp_path).as_posix() for path in written] == [*names, "paper.html"]
-    assert "| as it is | **0.500 ± 0.354** |" in (tmp_path / "tables" / "new.md").read_text(encoding="utf-8")
-    page = (tmp_path / "paper.html").read_text(encoding="utf-8")
-    assert all(text in page for text in ("How it is made.", 'id="new-figure"', "2 runs"))

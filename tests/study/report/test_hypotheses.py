@@ -9,7 +9,6 @@ import pytest
 from tests.study.report.paper_rows import filled
 
 from demonet.runs.statistics import holm, paired
-from demonet_study.experiments.statistics import ratio_of
 from demonet_study.report.claims import ALL, CLAIMS, MethodPreset, answers, verdicts
 from demonet_study.report.parts import PARTS
 
@@ -99,21 +98,6 @@ def test_a_missing_set_is_named_and_leaves_the_claim_open():
     assert gat.difference.mean == pytest.approx(0.1, abs=0.02)
     assert math.isnan(gat.corrected)
     assert {a.verdict for a in found.answers if a is not gat} == {"holds"}
-
-
-def test_one_set_is_the_paired_test_of_that_set():
-    rows = made("nodes", ours_above(0.01), noise=0.02)
-    (answer,) = [
-        a
-        for a in answers(rows)
-        if (a.subject, a.rival.name, a.over) == (MethodPreset("demonet-hash", "paper"), "gcn", "brazil")
-    ]
-    values = {(r.method, r.preset): r.values for r in rows if r.dataset == "brazil"}
-    direct = paired(values["demonet-hash", "paper"], values["gcn", ""], ratio_of("thirds"))
-    found = answer.difference
-    assert (found.mean, found.low, found.high, found.p) == pytest.approx(
-        (direct.mean, direct.low, direct.high, direct.p)
-    )
 
 
 def test_corrections_are_over_the_whole_claim():

@@ -99,28 +99,6 @@ def test_ranks_are_over_the_sets_that_have_every_method():
     assert list(PARTS["nodes"].charts(some, None)) == ["nodes-ranks"]
 
 
-ROWS = [
-    row(method="demonet-hash", preset="paper", values=[0.6, 0.7], paper=0.614, paper_std=0.069),
-    row(method="gcn-cheby", values=[0.5, 0.6], wanted=50),
-    row(dataset="usa", method="gcn-cheby"),
-    row(dataset="usa", method="majority", values=[0.25, 0.25]),
-]
-
-
-def test_markdown_by_hand():
-    table = markdown(Layout(), ROWS, "Table 4").split("\n\n")[-1]
-    assert table.splitlines() == [
-        "| method | Brazil | USA |",
-        "|---|--:|--:|",
-        "| *DEMO-Net* |  |  |",
-        "| DEMO-Net (hash), paper | **0.650 ± 0.071** (0.614) ● | – |",
-        "| *Compared with* |  |  |",
-        r"| GCN\_cheby | 0.550 ± 0.071, 2 of 50 runs | not yet run |",
-        "| *Floors* |  |  |",
-        "| majority | – | **0.250 ± 0.000** |",
-    ]
-
-
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_is_escaped(text):
     assert not re.search(r"(?<!\\)[&%#_]", escape_latex(text).replace(r"\textless", "").replace("$", ""))
