@@ -63,17 +63,6 @@ def test_the_kernel_is_its_definition_for_degree_0_a_hub_and_unseen_degrees(sche
     np.testing.assert_allclose(gram(left, right, s), naive, rtol=1e-12, atol=1e-12)
 
 
-def test_weight_is_a_map_for_each_degree():
-    """Scheme ``weight`` is the delta kernel: explicit features with a block for each degree give the same matrix."""
-    data = graph(5, [(0, 1), (0, 2), (0, 3)], np.random.default_rng(1).normal(size=(5, 2)))
-    view = NodeInputs().fit(data).transform(data)
-    onehot = np.eye(view.degree.max() + 1)[view.degree]
-    blocks = [0.3 * view.own, 0.4 * view.near[0], 0.5 * (onehot[:, :, None] * view.near[0][:, None]).reshape(5, -1)]
-    features = np.hstack([*blocks, 0.6 * onehot])
-    s = NodeSetting(seed=0.09, shared=0.16, degree=0.25, bias=0.36, constant=0.0, scheme="weight")
-    np.testing.assert_allclose(gram(view, view, s), features @ features.T, atol=1e-12)
-
-
 def test_a_narrow_smooth_kernel_is_the_delta_and_a_wide_one_shares_all():
     d = torch.tensor([0, 1, 5, 5, 80])
     assert torch.equal(kappa(d, d, "smooth", width=1e-3), kappa(d, d, "weight"))

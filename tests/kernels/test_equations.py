@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from tests.kernels.graphs import drawn_graphs, graph, lists_of, path, star
+from tests.kernels.graphs import drawn_graphs, lists_of, path, star
 from tests.reference import kernels as reference
 from torch_geometric.data import Data
 
@@ -55,12 +55,6 @@ def test_features_are_the_explicit_map(kernel_class, fitted, others, h, normaliz
     assert_same(features @ fitted_features.T, kernel.transform(others))
 
 
-def test_subtree_by_hand():
-    """Path of 3 and edge. Round 0: 3 · 2 pairs; round 1: two leaves against two leaves, 4."""
-    assert WLSubtreeKernel(n_iter=0).fit([path(3)]).transform([path(2)]) == [[6]]
-    assert WLSubtreeKernel(n_iter=1).fit([path(3)]).transform([path(2)]) == [[10]]
-
-
 def test_degree_by_hand():
     """The same path: degree 1 holds nodes 0 and 2, degree 2 holds node 1."""
     data = path(3, [[1], [0], [0]])
@@ -85,30 +79,3 @@ def test_features_are_level_by_level_then_degree_by_degree():
     subtree = WLSubtreeKernel(n_iter=1).fit(graphs).features(graphs)
     assert subtree.format == "csr"
     assert subtree.shape == (2, 1 + 3)
-
-
-def test_unseen_degree_meets_nothing_but_counts_in_its_own_norm():
-    """Of a star with 5 leaves only the leaves meet a path: 5 of its ones against 2, over sqrt(25 + 1) and sqrt(8)."""
-    fitted, hub = [path(4)], star(5)
-    assert DegreeWLKernel(n_iter=0).fit(fitted).transform([hub]) == [[10]]
-    assert DegreeWLKernel(n_iter=0).fit(fitted).self_kernel([hub]) == [26]
-    normalized = DegreeWLKernel(n_iter=0, normalize=True).fit(fitted).transform([hub])
-    assert normalized == pytest.approx(10 / np.sqrt(26 * 8))
-
-
-@CLASSES
-def test_unseen_label_counts_in_the_norm(kernel_class):
-    """Half of the nodes carry an attribute orthogonal to all fitted ones: the cosine falls from 1 to 1 / sqrt(2)."""
-    fitted = [graph(1, x=[[1, 0]])]
-    kernel = kernel_class(n_iter=0, normalize=True).fit(fitted)
-    assert kernel.transform([graph(2, x=[[1, 0], [0, 1]])]) == pytest.approx(1 / np.sqrt(2))
-
-
-@CLASSES
-def test_empty_graph_gives_zeros(kernel_class):
-    graphs = [graph(0), path(3)]
-    for normalize in (False, True):
-        matrix = kernel_class(n_iter=2, normalize=normalize).fit_transform(graphs)
-        np.testing.assert_array_equal(matrix[0], [0, 0])
-        assert matrix[1, 1] > 0
-        assert kernel_class(n_iter=2, normalize=normalize).fit_transform([graph(0)]) == [[0]]

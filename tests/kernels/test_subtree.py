@@ -1,9 +1,10 @@
-"""Colour refinement: which nodes, and which graphs, Weisfeiler and Lehman tell apart."""
+"""Colour refinement, and the subtree kernel against GraKeL's, to the last integer."""
 
 from __future__ import annotations
 
 from collections import Counter
 
+import grakel
 import numpy as np
 import pytest
 import torch
@@ -14,7 +15,7 @@ from tests.reference import kernels as reference
 from torch_geometric.data import Data
 
 from demonet.errors import DemonetError
-from demonet.kernels import SignatureIndex, wl_classes, wl_colours
+from demonet.kernels import SignatureIndex, WLSubtreeKernel, wl_classes, wl_colours
 
 
 def partition(labels):
@@ -72,3 +73,26 @@ def test_arcs_are_used_as_given():
 def test_bad_number_of_rounds(n_iter):
     with pytest.raises(DemonetError, match="n_iter"):
         wl_colours([path(2)], n_iter)
+
+
+WITH_NODES = drawn_graphs(min_nodes=1)
+STRANGERS = drawn_graphs(min_nodes=1, max_nodes=9, values=(0.0, 2.0))
+
+
+def to_grakel(data):
+    """Every node has an entry, isolated ones an empty one; a label is the whole row of ``x``."""
+    arcs = {v: {} for v in range(data.num_nodes)}
+    for u, v in data.edge_index.T.tolist():
+        arcs[u][v] = 1.0
+    return grakel.Graph(arcs, node_labels={v: tuple(row) for v, row in enumerate(data.x.tolist())})
+
+
+def theirs(h, normalize=False):
+    return grakel.WeisfeilerLehman(n_iter=h, normalize=normalize, base_graph_kernel=grakel.VertexHistogram)
+
+
+@given(fitted=lists_of(WITH_NODES), others=lists_of(STRANGERS), h=st.integers(1, 4))
+def test_random_graphs(fitted, others, h):
+    ours, kernel = WLSubtreeKernel(n_iter=h), theirs(h)
+    np.testing.assert_array_equal(ours.fit_transform(fitted), kernel.fit_transform(map(to_grakel, fitted)))
+    np.testing.assert_array_equal(ours.transform(others), kernel.transform(map(to_grakel, others)))

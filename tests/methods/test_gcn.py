@@ -6,13 +6,8 @@ import pytest
 import torch
 from tests.reference.graphs import drawn_by_seed, features
 
-from demonet.data.splits import thirds
-from demonet.data.synthetic import role_graph
 from demonet.methods.convolutional import GCN
 from demonet.methods.layers import Product, gcn_product
-from demonet.train import TrainConfig
-
-QUICK = TrainConfig(lr=0.01, epochs=10)
 
 
 def normalised(edge_index, n):
@@ -58,13 +53,3 @@ def test_graphs_against_the_equation(graph):
     batch = torch.tensor([0] * n + [1] * 2)
     found = network(torch.cat([x, two]), gcn_product(edge_index, n + 2, torch.float64), batch, 2)
     torch.testing.assert_close(found, network.head(torch.stack([alone, empty])))
-
-
-def test_sparse_attributes():
-    data = role_graph(0, motifs=8)
-    data.x = torch.eye(12)[data.y].to_sparse_csr()
-    split = thirds(data.y, 0, stratified=True)
-    sparse = GCN(train=QUICK, dropout=0.0).fit(data, split)  # dropout draws a number for each entry that is there
-    data.x = data.x.to_dense()
-    dense = GCN(train=QUICK, dropout=0.0).fit(data, split)
-    assert dense.history.train_loss == pytest.approx(sparse.history.train_loss, rel=1e-5)
