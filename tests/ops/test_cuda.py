@@ -9,8 +9,7 @@ import torch
 import torch.nn.functional as F
 from tests.reference.layers import PAPER
 
-from demonet.degree import DegreeLayout, DegreeTasks
-from demonet.nn import DEMOConv, NodeDEMONet
+from demonet import DegreeLayout, DegreeTasks, DEMOConv, NodeDEMONet
 from demonet.ops import (
     Noise,
     Options,

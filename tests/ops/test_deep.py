@@ -110,9 +110,3 @@ def test_readouts_by_the_operator_are_the_same(override, mode, total):
     found = read_out(given, levels)
     override(path="reference")
     same_derivatives([found], [read_out(given, levels)], levels)
-
-
-def test_a_readout_by_hand():
-    level = torch.tensor([[1.0], [2.0], [4.0], [8.0], [16.0], [32.0]])
-    found = read_out(ReadOut(BATCH, TASK, 3, 2, total=True), [level, -level])
-    assert found.tolist() == [[9, 0, 4.5, -9, 0, -4.5], [0] * 6, [54, 17, 10, -54, -17, -10]]

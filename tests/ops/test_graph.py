@@ -9,8 +9,7 @@ import pytest
 import torch
 from tests.reference.graphs import drawn_by_seed, features
 
-from demonet.degree import DegreeLayout, DegreeTasks
-from demonet.nn import DEMOConv
+from demonet import DegreeLayout, DegreeTasks, DEMOConv
 from demonet.ops import graph as module
 from demonet.ops.graph import Graph, tensors_of
 

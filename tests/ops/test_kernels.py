@@ -131,10 +131,6 @@ def test_unknown_names_are_refused(empty):
         degree_pool(x, torch.zeros(4, dtype=torch.long), torch.zeros(4, dtype=torch.long), 1, 1, "max")
 
 
-@pytest.mark.parametrize(
-    ("edge_index", "named"),
-    [([[0, 3], [1, 0]], r"\b3\b.*edge_index\[0, 1\]"), ([[0, 1], [-1, 0]], "-1"), ([[0.5], [1.0]], "float32")],
-)
-def test_neighbour_lists_refuse_bad_arcs(edge_index, named):
-    with pytest.raises(DemonetError, match=named):
-        neighbour_lists(torch.tensor(edge_index), 3, 2)
+def test_neighbour_lists_refuse_bad_arcs():
+    with pytest.raises(DemonetError, match=r"\b3\b.*edge_index\[0, 1\]"):
+        neighbour_lists(torch.tensor([[0, 3], [1, 0]]), 3, 2)

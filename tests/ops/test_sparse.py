@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.reference.graphs import drawn_by_seed, features, graphs, seeds
 
-from demonet.degree import DegreeLayout
+from demonet import DegreeLayout, DemonetError
 from demonet.degree.keep import Memo
-from demonet.errors import DemonetError
 from demonet.ops import aggregate, sparse
 from demonet.ops.backend import is_sparse
 from demonet.ops.sparse import sparse_aggregate, sparse_linear, sparse_rows

@@ -14,10 +14,8 @@ pytest.importorskip("triton")
 if torch.cuda.is_available():
     pytest.skip("on a GPU the kernels are compiled: see test_cuda.py", allow_module_level=True)
 
-from demonet.degree.tasks import DegreeTasks
-from demonet.errors import DemonetError
-from demonet.nn import NodeDEMONet
-from demonet.ops import Options, Weights, aggregate, backend, linear_cross_entropy, reference
+from demonet import DegreeTasks, DemonetError, NodeDEMONet, backend
+from demonet.ops import Options, Weights, aggregate, linear_cross_entropy, reference
 from demonet.ops.graph import Graph
 from demonet.ops.noise import Noise
 from demonet.ops.stack import Stack, stack_loss, stacks
