@@ -1,19 +1,17 @@
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
+from tests.pages import DATA
 
 
 @pytest.fixture(scope="session")
 def paper_data() -> Path:
     """The folder with the paper's files; tests that need them are skipped aloud where there is none."""
-    beside = Path(__file__).parents[3] / "shared" / "data"
-    folder = Path(os.environ.get("DEMONET_DATA", beside))
-    if not folder.is_dir():
-        pytest.skip(f"the paper's data files are not here: set DEMONET_DATA (looked for in {folder})")
-    return folder
+    if not DATA.is_dir():
+        pytest.skip(f"the paper's data files are not here: set DEMONET_DATA (looked for in {DATA})")
+    return DATA
 
 
 @pytest.fixture

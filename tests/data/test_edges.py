@@ -25,14 +25,6 @@ def arcs(pairs, n, **options):
     return list(zip(*edges(pairs, n, **options)[0].tolist(), strict=True))
 
 
-def test_an_edge_becomes_both_arcs_in_order():
-    assert arcs([(2, 0), (1, 2)], 3) == [(0, 2), (1, 2), (2, 0), (2, 1)]
-
-
-def test_a_directed_edge_stays_one_arc():
-    assert arcs([(2, 0), (0, 1)], 3, directed=True) == [(0, 1), (2, 0)]
-
-
 def test_a_list_in_both_directions_is_silent():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -54,10 +46,6 @@ def test_each_change_is_counted_in_one_warning(pairs, options, fact):
         edges(pairs, 3, file="mine.txt", **options)
     (warning,) = caught
     assert str(warning.message).startswith(f"mine.txt: {fact}")
-
-
-def test_a_kept_loop_is_one_arc():
-    assert arcs([(0, 0), (0, 1)], 2, self_loops="keep") == [(0, 0), (0, 1), (1, 0)]
 
 
 def test_unknown_policy_is_refused(refuses):

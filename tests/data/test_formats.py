@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import json
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +11,7 @@ import pytest
 from pyarrow import parquet
 
 from demonet.data import read_graph, read_graphs
-from demonet.data.readers import FORMATS, Format
-from demonet.data.readers.base import InputFiles, Listing
+from demonet.data.readers.base import InputFiles
 from demonet.errors import DemonetError
 
 EDGES = "source,target\n1,2\n2,3\n3,1\n"
@@ -33,18 +31,6 @@ def test_a_suffix_may_be_in_upper_case_and_compressed(write, tmp_path):
         assert read_graph(write("e.csv", EDGES), features=path).x.tolist() == [[1, 0], [0, 1], [0, 0]]
     path = write("G.CSV", "graph,source,target\na,1,2\nb,1,2\nb,2,3\n")
     assert [graph.num_nodes for graph in read_graphs(path)] == [2, 3]
-
-
-def read_json_graph(content, path, options):
-    """The reader of a new format: one function."""
-    pairs = np.array(json.loads(content)["edges"])
-    return Listing(pairs[:, 0], pairs[:, 1], directed=True, file=path)
-
-
-def test_a_new_format_is_one_reader_and_one_line(write, monkeypatch):
-    monkeypatch.setitem(FORMATS, ".json", Format(graph=read_json_graph))
-    data = read_graph(write("g.JSON", json.dumps({"edges": [[0, 1], [1, 2]]})))
-    assert data.edge_index.tolist() == [[0, 1], [1, 2]]
 
 
 def test_a_format_that_holds_no_table(write):

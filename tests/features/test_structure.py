@@ -10,8 +10,8 @@ from scipy.linalg import expm
 from tests.methods.problems import graph_set, roles
 from torch_geometric.data import Data
 
+from demonet import DemonetError, WLSubtreeKernel
 from demonet.data.synthetic import power_law, uniform_random
-from demonet.errors import DemonetError
 from demonet.features import structure
 from demonet.features.graph import neighbour_mean, simple_adjacency
 from demonet.features.structure import (
@@ -26,7 +26,6 @@ from demonet.features.structure import (
     triangle_counts,
 )
 from demonet.features.views import GraphView, NodeView
-from demonet.kernels import WLSubtreeKernel
 
 
 @pytest.fixture
