@@ -9,7 +9,6 @@ from demonet.report.chart_plotly import plain
 from demonet.report.page import write
 
 pytestmark = pytest.mark.browser
-DRAWN = "html[data-drawn]"
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.report.browsing import opened, violations
+from tests.runs.files import small_demo
 
 from demonet.report.demo import demo_page
 from demonet.report.page import Table, render, write
@@ -13,14 +14,8 @@ from demonet.runs import demo
 @pytest.fixture(scope="module")
 def page():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(demo, "EPOCHS", 2)
-        patch.setattr(demo, "role_graph", lambda seed: full_graph(seed, motifs=8))
-        patch.setattr(demo, "flip_graph", lambda seed: full_flip(seed, num_nodes=120))
-        patch.setattr(demo, "small_graphs", lambda num, seed, **options: full_set(20, seed, **options))
+        small_demo(patch)
         return demo_page(demo.run(splits=1))
-
-
-full_graph, full_set, full_flip = demo.role_graph, demo.small_graphs, demo.flip_graph
 
 
 def test_the_table_has_a_row_for_every_method(page):

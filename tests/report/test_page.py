@@ -1,3 +1,5 @@
+"""Pages as text: nothing hostile gets through, and what is invisible is written out."""
+
 from __future__ import annotations
 
 import base64
@@ -5,12 +7,16 @@ import gzip
 import hashlib
 import json
 import re
+import unicodedata
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from demonet.errors import DemonetError
+from demonet.report.escape import visible
 from demonet.report.figures import confusion
 from demonet.report.page import Facts, Figure, Page, Table, Text, render, script_json, write
 from demonet.report.table_cells import Column, Estimate
@@ -127,15 +133,6 @@ def test_bad_sections_are_refused():
         Figure(confusion(np.eye(2, dtype=int), ["a", "b"]), alt=" ")
 
 
-def test_write_replaces_the_file_whole(tmp_path):
-    path = tmp_path / "report.html"
-    path.write_text("old")
-    page = Page("Straße", "", [Text("b")])
-    write(page, path)
-    assert path.read_bytes() == render(page).encode()
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_a_failed_write_leaves_the_old_file_and_no_draft(tmp_path, monkeypatch):
     path = tmp_path / "report.html"
     path.write_text("old")
@@ -153,3 +150,28 @@ def test_a_failed_write_leaves_the_old_file_and_no_draft(tmp_path, monkeypatch):
 def test_a_missing_folder_is_a_plain_error(tmp_path):
     with pytest.raises(DemonetError, match=r"absent/report\.html: "):
         write(Page("t", "", []), tmp_path / "absent" / "report.html")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain <b>", "plain <b>"),
+        ("Köln 東京", "Köln 東京"),
+        ("a\u202eb", r"a\u202eb"),
+        ("a\x00\x1b\x7f\n", r"a\x00\x1b\x7f\n"),
+        ("\u2028\ufeff", r"\u2028\ufeff"),
+        ("می\u200cشود", "می\u200cشود"),
+        (7, "7"),
+    ],
+)
+def test_what_is_invisible_is_written_out(text, shown):
+    assert visible(text) == shown
+
+
+@given(st.text(st.characters()))
+def test_nothing_legible_is_invisible_and_nothing_is_lost(text):
+    shown = visible(text)
+    assert not [c for c in shown if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or c in "\u202e\u2066\u200f"]
+    if not [c for c in text if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")]:
+        assert shown == text
+    assert visible(shown) == shown

@@ -7,12 +7,17 @@ from pathlib import Path
 
 import numpy as np
 
-from demonet.runs import Run, Settings, fit_run
+from demonet.data.synthetic import flip_graph, role_graph, small_graphs
+from demonet.runs import Run, Settings, demo, fit_run
 
 MOTIFS = 12
 FAST = Settings(epochs=12)
 FILES = [".lock", "MODEL_CARD.md", "config.json", "manifest.json", "metrics.json", "model.safetensors"]
 FILES += ["predictions.csv", "report.html", "run.safetensors", "run.toml", "split.json"]
+
+
+class Killed(BaseException):
+    """Nobody catches it, as nobody catches kill -9."""
 
 
 def page(run: Run, path: Path) -> None:
@@ -33,6 +38,12 @@ def roles(motifs: int = MOTIFS) -> tuple[list[tuple[str, str]], dict[str, str]]:
         edges += [(f"r{i}", f"a{i}"), (f"r{i}", f"b{i}"), (f"a{i}", f"b{i}")]
         labels |= {f"r{i}": "foot", f"a{i}": "corner", f"b{i}": "corner"}
     return edges, labels
+
+
+def read_table(path: Path) -> list[list[str]]:
+    """The rows of a CSV file, its header first."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))
 
 
 def write_table(path: Path, header: tuple[str, ...], rows) -> Path:
@@ -68,6 +79,25 @@ def write_graphs(folder: Path, count: int = 24) -> None:
         rows += [(name, i if cycle else 0, (i + 1) % size if cycle else i + 1) for i in range(size)]
     write_table(folder / "graphs.csv", ("graph", "source", "target"), rows)
     write_table(folder / "kinds.csv", ("graph", "kind"), kinds)
+
+
+def write_tu(folder: Path, count: int, **parts: list[str]) -> dict[str, str]:
+    """A TU folder ``SET`` of graphs with four nodes, with further parts line by line; its texts by part."""
+    (folder / "SET").mkdir()
+    arcs = [f"{4 * g + 1}, {4 * g + 1 + i}" for g in range(count) for i in range(1, 3 + g % 2)]
+    lines = {"A": arcs, "graph_indicator": [str(g + 1) for g in range(count) for _ in range(4)], **parts}
+    texts = {part: "\n".join(rows) for part, rows in lines.items()}
+    for part, text in texts.items():
+        (folder / "SET" / f"SET_{part}.txt").write_text(text)
+    return texts
+
+
+def small_demo(patch) -> None:
+    """The demo on a few graphs, with networks that hardly train."""
+    patch.setattr(demo, "EPOCHS", 2)
+    patch.setattr(demo, "role_graph", lambda seed: role_graph(seed, motifs=8))
+    patch.setattr(demo, "flip_graph", lambda seed: flip_graph(seed, num_nodes=120))
+    patch.setattr(demo, "small_graphs", lambda num, seed, **options: small_graphs(20, seed, **options))
 
 
 def write_tasks(folder: Path, motifs: int = MOTIFS) -> None:
