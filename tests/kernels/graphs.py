@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
+import grakel
 import numpy as np
 import torch
 from hypothesis import strategies as st
@@ -49,3 +50,11 @@ def drawn_graphs(draw, *, min_nodes=0, max_nodes=7, values=(0.0, 1.0), width=2):
 
 def lists_of(graphs, *, min_size=1, max_size=4):
     return st.lists(graphs, min_size=min_size, max_size=max_size)
+
+
+def to_grakel(data):
+    """The graph for GraKeL: every node has an entry, isolated ones an empty one; a label is the whole row of ``x``."""
+    arcs = {v: {} for v in range(data.num_nodes)}
+    for u, v in data.edge_index.T.tolist():
+        arcs[u][v] = 1.0
+    return grakel.Graph(arcs, node_labels={v: tuple(row) for v, row in enumerate(data.x.tolist())})

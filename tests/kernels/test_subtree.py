@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.kernels.graphs import drawn_graphs, graph, lists_of, path
+from tests.kernels.graphs import drawn_graphs, graph, lists_of, path, to_grakel
 from tests.reference import kernels as reference
 from torch_geometric.data import Data
 
@@ -77,14 +77,6 @@ def test_bad_number_of_rounds(n_iter):
 
 WITH_NODES = drawn_graphs(min_nodes=1)
 STRANGERS = drawn_graphs(min_nodes=1, max_nodes=9, values=(0.0, 2.0))
-
-
-def to_grakel(data):
-    """Every node has an entry, isolated ones an empty one; a label is the whole row of ``x``."""
-    arcs = {v: {} for v in range(data.num_nodes)}
-    for u, v in data.edge_index.T.tolist():
-        arcs[u][v] = 1.0
-    return grakel.Graph(arcs, node_labels={v: tuple(row) for v, row in enumerate(data.x.tolist())})
 
 
 def theirs(h, normalize=False):

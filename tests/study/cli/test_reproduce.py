@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import csv
-import os
-import signal
 import subprocess
 import sys
 
 import pytest
 from tests.pages import ROOT
-from tests.study.ledger.fakes import FORK, lines, perform, value, wait_for
+from tests.study.ledger.fakes import FORK, lines, perform, value
 from typer.testing import CliRunner
 
 from demonet import DemonetError, workers
-from demonet.cli import app, main
+from demonet.cli import app
 from demonet.sealed import canonical
 from demonet_study.ledger import job
 from demonet_study.ledger import work as working
@@ -214,27 +212,6 @@ def test_names_that_are_not_there_are_expected_errors(tmp_path, arguments, facts
     assert isinstance(result.exception, DemonetError)
     assert all(fact in str(result.exception) for fact in facts)
     assert ended(tmp_path) == 0
-
-
-def test_ctrl_c_ends_with_130_and_the_next_start_goes_on(tmp_path, monkeypatch):
-    """Half of the runs, those with seed 0, are recorded; the next one has begun and would never end."""
-    log, hold = tmp_path / "log", tmp_path / "hold"
-    hold.touch()
-    give(monkeypatch, part("nodes", canonical({"log": str(log), "hold": 1})))
-    monkeypatch.setattr(sys, "argv", ["demonet", "reproduce", "nodes", "--out", str(tmp_path / "out")])
-    process = FORK.Process(target=main)
-    process.start()
-    wait_for(lambda: len(lines(log, "begin")) == 7)
-    os.kill(process.pid, signal.SIGINT)
-    process.join(20)
-    assert process.exitcode == 130
-    assert not (tmp_path / "out" / "nodes.csv").exists()
-    with Ledger(tmp_path / "out" / "ledger.sqlite") as ledger:
-        assert sum(runs for _, runs, _ in ledger.seconds()) == ended(tmp_path) == 6
-    hold.unlink()
-    result = run(tmp_path, "nodes")
-    assert "6 runs in" in result.stderr
-    assert len(lines(log, "begin")) == 7 + 6
 
 
 def test_the_parts_are_those_that_the_help_names():

@@ -265,3 +265,21 @@ def test_a_generated_graph_is_another_one_in_every_run(monkeypatch):
             split = thirds(role_graph(seed, motifs=6).y % 3, seed)
             assert found.extra["split"] == split.hash
     assert made == [7001, 7002] * 2
+
+
+def test_the_closed_form_uses_the_device(monkeypatch):
+    made = []
+
+    class Machine(KernelMachine):
+        def __init__(self, *arguments, device, **options):
+            made.append(device)
+            super().__init__(*arguments, **options)
+
+        @classmethod
+        def from_state(cls, facts, tensors, device):
+            made.append(device)
+            return KernelMachine.from_state(facts, tensors)
+
+    monkeypatch.setattr("demonet.methods.closed_form.KernelMachine", Machine)
+    perform(default("brazil", "demonet-kernel"), "cuda")
+    assert made == ["cuda", "cuda"] * 2  # fitted there, then made for predictions

@@ -20,6 +20,7 @@ from torch_geometric.data import Data
 
 from demonet import workers
 from demonet.data.synthetic import role_graph
+from demonet.errors import DemonetError
 from demonet.features.graph import simple_adjacency
 from demonet.methods.layers import Product
 from demonet.train.config import TrainConfig
@@ -28,14 +29,16 @@ from demonet_study.experiments.published import embeddings, gcn, gin, kernels, r
 from demonet_study.experiments.published.embeddings import (
     PRINTED,
     _local,
+    factored,
+    our_way,
     their_embedding,
     their_way,
 )
 from demonet_study.experiments.published.gcn import PyGCN, neighbour_mean, partition, present, train
-from demonet_study.experiments.published.results import PublishedResult, compare, is_within, keep, read
+from demonet_study.experiments.published.results import PublishedResult, compare, is_within, keep, measure, read
 from demonet_study.ledger import job
 from demonet_study.ledger import work as working
-from demonet_study.ledger.job import Job, Outcome, Result, Stamp
+from demonet_study.ledger.job import Cell, Job, Outcome, Result, Stamp
 from demonet_study.ledger.store import Ledger
 from demonet_study.methods.gin import GIN
 from demonet_study.methods.graphwave import laplacian
@@ -82,6 +85,16 @@ def test_rows_are_kept_in_the_order_of_the_results(tmp_path):
     assert rows[0].runs == 1
 
 
+def test_a_piece_is_a_run(monkeypatch):
+    made = published([[0.7, 0.9], 0.5])
+    monkeypatch.setattr(results, "all_results", lambda: [made])
+    outcome = measure(Job(made.cell, 0))
+    assert (outcome.value, outcome.extra) == (pytest.approx(0.8), {"answer": [0.7, 0.9]})
+    assert measure(Job(made.cell, 1)).value == 0.5
+    with pytest.raises(DemonetError, match="nothing"):
+        measure(Job(Cell("published", "MUTAG", "gin", options='{"protocol":"nothing"}'), 0))
+
+
 def test_finished_pieces_survive_a_stop_and_finished_rows_stay(tmp_path, monkeypatch):
     """The ledger resumes; a row of the file is measured again only if asked for and if the code has changed."""
     made = PublishedResult("gin", "MUTAG", "made up", 0.8, 0.1, 3, partial(operator.add, 0.5))
@@ -121,6 +134,17 @@ def graph(monkeypatch):
     return made
 
 
+def test_one_embedding_and_seventy_thirty(graph, monkeypatch):
+    """The graph is embedded once; 30 % of 56 nodes, 17, are tested each time, and nobody validates."""
+    splits, real = [], embeddings.classify
+    monkeypatch.setattr(embeddings, "classify", lambda z, y, split: splits.append((z, split)) or real(z, y, split))
+    found = our_way("graphwave", "made up", 0, runs=3)
+    assert len({id(z) for z, _ in splits}) == 1
+    assert [(s.train.numel(), s.val.numel(), s.test.numel()) for _, s in splits] == [(39, 0, 17)] * 3
+    assert not torch.equal(splits[0][1].test, splits[1][1].test)
+    assert all(round(share * 17) == pytest.approx(share * 17) for share in found)
+
+
 @pytest.mark.parametrize("method", PRINTED)
 def test_their_way(graph, method):
     found = their_way(method, "made up", 0, runs=3)
@@ -145,6 +169,15 @@ def test_local_features_against_networkx():
         inside, arcs = ego.number_of_edges(), sum(graph.degree(other) for other in ego)
         expected = [inside, arcs, inside / arcs, 1 - inside / arcs, graph.degree(node), nx.clustering(graph, node)]
         np.testing.assert_allclose(found[node], expected)
+
+
+def test_bits_are_explained():
+    bits = np.eye(4)[np.arange(32) % 4]
+    z = factored(bits, seed=0, epochs=300, dimensions=8)
+    assert np.array_equal(z, factored(bits, seed=0, epochs=300, dimensions=8))
+    apart = np.linalg.norm(z[:, None] - z[None], axis=2)
+    alike = (np.arange(32)[:, None] - np.arange(32)[None]) % 4 == 0
+    assert apart[alike].max() < apart[~alike].min()
 
 
 Y = torch.arange(300) % 3
@@ -205,6 +238,12 @@ def graphs(monkeypatch):
 def test_one_epoch_for_all_folds():
     """Each fold has an epoch at which all is right, but no epoch is better than the second for both."""
     assert gin.best_epoch([[1.0, 0.8, 0.0], [0.0, 0.8, 1.0]]) == [0.8, 0.8]
+
+
+def test_the_fold_is_tested_after_every_epoch(graphs):
+    curve = gin.epoch_by_epoch("made up", 16, fold=1, folds=3, epochs=5)
+    assert len(curve) == 5
+    assert all((share * 20) == pytest.approx(round(share * 20)) for share in curve)
 
 
 def test_attributes_are_scaled_by_training_graphs(graphs):

@@ -11,9 +11,8 @@ from tests.pages import ROOT
 
 from demonet.data.catalog import CATALOG
 from demonet.errors import DemonetError
-from demonet_study.ledger import job as jobs
 from demonet_study.ledger import job as stamping
-from demonet_study.ledger.job import Cell, Job, Outcome, Stamp, Wanted, code, data_hash, device_name, stamp
+from demonet_study.ledger.job import Cell, Job, Stamp, code, data_hash, device_name, stamp
 from demonet_study.ledger.schema import key
 from demonet_study.ledger.store import Ledger
 from demonet_study.report.files import write_files
@@ -53,23 +52,6 @@ def test_the_committed_tables_and_figures_are_written_again(committed, tmp_path)
         last = [10.0 ** -len(number.split("e")[0].partition(".")[2]) for number in known]
         difference = np.abs(np.array(found, dtype=float) - np.array(known, dtype=float))
         assert (difference <= 1.01 * np.array(last)).all(), name
-
-
-def test_a_moved_file_changes_the_stamp_and_completes_or_repeats_nothing(tmp_path, monkeypatch):
-    """Before and after a move the stamps differ; the complete cell stays, the other one begins again."""
-    before = stamp("accuracy", "brazil")
-    source = tmp_path / "source"
-    (source / "demonet" / "train").mkdir(parents=True)
-    (source / "demonet" / "train" / "moved.py").write_text("x = 1\n")
-    monkeypatch.setattr(jobs, "SOURCE", source)
-    assert stamp("accuracy", "brazil").code != before.code
-    other = Cell("accuracy", "usa", "gcn", split="thirds")
-    with Ledger(tmp_path / "ledger.sqlite") as ledger:
-        for cell, seeds in ((CELL, range(3)), (other, range(2))):
-            for seed in seeds:
-                ledger.record(Job(cell, seed), before, Outcome(0.5, 1.0, 1.0))
-        assert ledger.incomplete([Wanted(CELL, 3), Wanted(other, 3)]) == [Wanted(other, 3)]
-        assert ledger.incomplete([Wanted(CELL, 3)], "a GPU") == [Wanted(CELL, 3)]
 
 
 def test_the_key_of_a_run_is_a_matter_of_record():
@@ -127,3 +109,9 @@ def test_a_stamp_names_all(monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with pytest.raises(DemonetError, match="'cuda'"):
         device_name("cuda")
+
+
+def test_a_moved_file_changes_the_stamp(source):
+    before = code()
+    (source / LOOP).rename(source / LOOP.replace("loop", "moved"))
+    assert code() != before

@@ -208,7 +208,8 @@ def test_a_changed_value_is_left_out_and_made_again(path, column):
     with pytest.warns(DemonetWarning, match=r"\b1 of 5 runs\b"):
         assert values(path) == [0.5, 0.51]
     with Ledger(path) as ledger:
-        assert ledger.incomplete([Wanted(CELL, RUNS)]) == [Wanted(CELL, RUNS)]
+        assert ledger.incomplete([Wanted(CELL, RUNS), Wanted(CELL, 2)]) == [Wanted(CELL, RUNS)]
+        assert ledger.incomplete([Wanted(CELL, 2)], "a GPU") == [Wanted(CELL, 2)]
         assert ledger.claim(Job(CELL, 2), STAMP) is ClaimStatus.OURS
         ledger.record(Job(CELL, 2), STAMP, replace(OUTCOME, value=0.52))
     assert values(path) == [0.5, 0.51, 0.52, 0.53, 0.54]

@@ -8,7 +8,7 @@ import grakel
 import numpy as np
 import pytest
 import torch
-from tests.kernels.graphs import graph, path, permuted, star
+from tests.kernels.graphs import graph, path, permuted, star, to_grakel
 from torch_geometric.data import Data
 
 from demonet import DemonetError, methods
@@ -30,13 +30,6 @@ def labelled(graphs, classes):
         Data(x=one.x, edge_index=one.edge_index, num_nodes=one.num_nodes, y=torch.tensor([label]))
         for one, label in zip(graphs, classes, strict=True)
     ]
-
-
-def to_grakel(data):
-    arcs = {v: {} for v in range(data.num_nodes)}
-    for u, v in data.edge_index.T.tolist():
-        arcs[u][v] = 1.0
-    return grakel.Graph(arcs, node_labels={v: tuple(row) for v, row in enumerate(data.x.tolist())})
 
 
 @pytest.fixture(scope="module")

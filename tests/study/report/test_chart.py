@@ -55,3 +55,12 @@ def test_bad_charts_are_refused():
         Series("a", [1.0], [1.0, 2.0])
     with pytest.raises(DemonetError, match="'A chart'"):
         chart(Series("a", [], []))
+
+
+def test_links_join_points_two_by_two():
+    links = Series("l", [0, 1, 2, 3], [0, 1, 2, 3], mark="links")
+    dots = Series("d", [0, 3], [0, 3], mark="points", colour=0)
+    drawn = tree(chart_svg.draw(chart(links, dots, square=True)))
+    assert len([path for path in drawn.findall(f"{SVG}path") if path.get("class") == "link"]) == 2
+    trace = chart_plotly.draw(chart(links, dots)).data[0]
+    assert list(trace.x) == [0, 1, None, 2, 3, None]

@@ -94,3 +94,14 @@ def test_hostile_names_reach_no_markup(tmp_path):
             }
         if path.suffix == ".tex":
             assert "$x^2$" not in text
+
+
+def test_bands_stay_within_what_an_accuracy_can_be():
+    shares = [
+        row("splits", values=values, split=f"train:{share}", train_fraction=share)
+        for share, values in ((0.1, (0.4, 0.9)), (0.5, (0.1, 0.9, 1.0)), (0.9, (0.6, 0.61, 0.62)))
+    ]
+    (series,) = PARTS["splits"].charts(shares, None)["splits"].panels[0].series
+    assert series.low[0] == series.y[0] == series.high[0]  # of two runs
+    assert (series.low[1], series.high[1]) == (0.0, 1.0)
+    assert series.low[2] == pytest.approx(shares[2].mean - shares[2].ci95)
