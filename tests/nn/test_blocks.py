@@ -10,13 +10,11 @@ import torch
 from tests.reference.layers import PAPER
 from torch_geometric.data import Data
 
-from demonet import DEMOConv, DemonetError
+from demonet import DegreeTasks, DEMOConv, DEMONet, DemonetError, NodeDEMONet
 from demonet.data.synthetic import power_law
 from demonet.degree.count import count_degree
-from demonet.degree.tasks import DegreeTasks
 from demonet.nn import blocks
 from demonet.nn.blocks import NeighbourSampler, NodeBatch, WholeGraph
-from demonet.nn.models import DEMONet, NodeDEMONet
 
 GRAPH = power_law(300, 1500, hub=120, seed=2)
 N, EDGES = 300, GRAPH.edge_index

@@ -15,9 +15,8 @@ from torch_geometric import EdgeIndex
 from torch_geometric.utils import coalesce, to_torch_csr_tensor
 
 import demonet.nn.conv as module
-from demonet.degree import DegreeLayout, DegreeTasks
+from demonet import DegreeLayout, DegreeTasks, DEMOConv
 from demonet.degree.keep import Memo
-from demonet.nn import DEMOConv
 from demonet.nn.edges import _SORTED, Edges
 
 GRAPH, OTHER = (  # without parallel edges: an adjacency matrix adds them up

@@ -6,11 +6,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.reference.graphs import features, graphs, seeds
+from tests.reference.graphs import drawn_by_seed, features, graphs, seeds
 from tests.reference.layers import convolution, drawn, node_degrees
 
-from demonet.degree import DegreeLayout, DegreeTasks
-from demonet.nn import DEMOConv
+from demonet import DegreeLayout, DegreeTasks, DEMOConv
 from demonet.nn import conv as module
 from demonet.nn import weights as schemes
 from demonet.nn.conv import transform_first
@@ -94,6 +93,36 @@ def test_tasks_by_out_degree_and_by_pair(scheme, by, graph, data, seed):
     expected = convolution(conv, x, graph.edge_index)
     assert_same(conv, conv(x, graph.edge_index), expected, x)
     assert_same(conv, conv(x, DegreeLayout.from_edge_index(*graph, by=by)), expected, x)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@given(graph=graphs(max_nodes=12), seed=seeds, data=st.data())
+def test_reordering_arcs_changes_not_one_bit(scheme, graph, seed, data):
+    """In float32, forward and backward; weights on simple arcs: between parallel ones the order decides."""
+    conv = layer(DegreeTasks.exact(torch.arange(4)), scheme, seed, aggr="mean").float()
+    weighted = data.draw(st.booleans())
+    edge_index = torch.unique(graph.edge_index, dim=1) if weighted else graph.edge_index
+    shuffle = torch.tensor(data.draw(st.permutations(range(edge_index.size(1)))), dtype=torch.long)
+    x = features(graph.num_nodes, 3, seed, torch.float32).requires_grad_()
+    weight = features(edge_index.size(1), 1, seed, torch.float32)[:, 0] if weighted else None
+    orders = (edge_index, weight), (edge_index[:, shuffle], None if weight is None else weight[shuffle])
+    for form in (lambda arcs: arcs, lambda arcs: DegreeLayout.from_edge_index(arcs, graph.num_nodes)):
+        outs = [conv(x, form(arcs), weights) for arcs, weights in orders]
+        ways = [(out, *torch.autograd.grad(out.sin().sum(), [x, *conv.parameters()])) for out in outs]
+        assert all(torch.equal(a, b) for a, b in zip(*ways, strict=True))
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_dropout_acts_on_the_halves_and_not_on_the_bias(scheme):
+    conv = layer(DegreeTasks.exact(torch.arange(4)), scheme, 0, dropout=0.5)
+    torch.nn.init.constant_(conv.bias, 100.0)
+    graph = drawn_by_seed(50, 200, 0)
+    x = features(50, 3, 0)
+    torch.manual_seed(1)
+    ratio = (conv(x, graph.edge_index) - 100) / (conv.eval()(x, graph.edge_index) - 100)
+    kept = ratio.abs() > 1e-6
+    torch.testing.assert_close(ratio[kept], torch.full_like(ratio[kept], 2.0))
+    assert all(0.35 < half.double().mean() < 0.65 for half in (kept[:, :2], kept[:, 2:]))
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

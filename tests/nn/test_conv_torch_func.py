@@ -11,8 +11,7 @@ from torch.export import Dim
 from torch.func import functional_call, grad, jacfwd, jacrev, stack_module_state, vmap
 from torch_geometric.nn import GCNConv
 
-from demonet import DegreeLayout, DegreePooling, DegreeTasks, DemonetError
-from demonet.nn import DEMOConv
+from demonet import DegreeLayout, DegreePooling, DegreeTasks, DEMOConv, DemonetError
 
 GRAPH = drawn_by_seed(9, 16, 0)
 FORMS = {"arcs": GRAPH.edge_index, "layout": DegreeLayout.from_edge_index(*GRAPH)}

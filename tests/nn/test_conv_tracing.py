@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import pytest
 import torch
 from tests.reference.graphs import drawn_by_seed, features
 from torch.export import Dim
 
 import demonet.nn.edges
-from demonet.degree import DegreeLayout, DegreeTasks
-from demonet.nn import DEMOConv
+from demonet import DegreeLayout, DegreeTasks, DEMOConv
 
 SCHEMES = [
     ("weight", 256),
@@ -95,33 +92,6 @@ def test_compile_with_weights_degrees_and_a_training_step():
     x, degree = features(12, 3, 0, torch.float32), torch.arange(12)
     torch.testing.assert_close(compiled(x, SMALL.edge_index, degree=degree), conv(x, SMALL.edge_index, degree=degree))
     assert torch.isfinite(torch.compile(conv.train(), fullgraph=True, backend="aot_eager")(x, SMALL.edge_index)).all()
-
-
-@pytest.mark.parametrize(("scheme", "hash_size"), SCHEMES)
-def test_export_with_any_number_of_nodes_and_arcs(scheme, hash_size):
-    conv = layer(scheme, hash_size, aggr="sym" if scheme == "scale" else "mean")
-    x = features(12, 3, 0, torch.float32)
-    shapes = {"x": {0: Dim("n", min=2)}, "edge_index": {1: Dim("m", min=2)}}
-    program = torch.export.export(conv, (x, SMALL.edge_index), dynamic_shapes=shapes).module()
-    for graph in (SMALL, LARGE):
-        x = features(graph.num_nodes, 3, 1, torch.float32)
-        torch.testing.assert_close(program(x, graph.edge_index), conv(x, graph.edge_index))
-
-
-@pytest.mark.parametrize(("scheme", "hash_size"), SCHEMES)
-def test_export_with_a_layout_of_any_size(scheme, hash_size):
-    """A layout is an input like any tensor: the program serves graphs on either side of every choice by cost."""
-    conv = layer(scheme, hash_size)
-    inputs = [
-        (features(graph.num_nodes, 3, 1, torch.float32), DegreeLayout.from_edge_index(*graph))
-        for graph in (SMALL, LARGE)
-    ]
-    values = [value for field in fields(DegreeLayout) if (value := getattr(inputs[0][1], field.name)) is not None]
-    layout_shapes = [{0: Dim.AUTO} if isinstance(value, torch.Tensor) else None for value in values]
-    shapes = ({0: Dim.AUTO}, layout_shapes)
-    program = torch.export.export(conv, inputs[0], dynamic_shapes=shapes).module()
-    for x, layout in inputs:
-        torch.testing.assert_close(program(x, layout), conv(x, layout))
 
 
 def test_an_exported_program_still_refuses_bad_arcs():

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from tests.reference.graphs import drawn_by_seed, features, graphs
 from tests.reference.layers import PAPER
 
-from demonet.degree import DegreeLayout, DegreeTasks
-from demonet.nn import NodeDEMONet
+from demonet import DegreeLayout, DegreeTasks, NodeDEMONet
 from demonet.nn import weights as schemes
 from demonet.ops import cpu
 from demonet.ops.graph import Graph

@@ -12,8 +12,7 @@ from tests.reference.graphs import features, graphs
 from tests.reference.layers import PAPER
 from torch_geometric.data import Batch, Data
 
-from demonet.degree import DegreeTasks
-from demonet.nn.models import GraphDEMONet
+from demonet import DegreeTasks, GraphDEMONet
 from demonet.nn.prepared import GraphUnion
 
 TASKS = {by: DegreeTasks.log2(8, by=by) for by in ("in", "out", "pair")}

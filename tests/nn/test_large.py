@@ -6,15 +6,12 @@ import pytest
 import torch
 from tests.reference.layers import PAPER
 
-from demonet import DEMONetClassifier
+from demonet import DegreeLayout, DegreeTasks, DEMONetClassifier, NodeDEMONet
 from demonet.data.rows import to_scipy
 from demonet.data.synthetic import power_law
 from demonet.degree.count import count_degree
-from demonet.degree.layout import DegreeLayout
-from demonet.degree.tasks import DegreeTasks
 from demonet.features import FeatureMap
 from demonet.features import blocks as feature_blocks
-from demonet.nn.models import NodeDEMONet
 from demonet.ops import sparse as sparse_ops
 from demonet.ops.backend import is_sparse
 from demonet.ops.sparse import sparse_aggregate

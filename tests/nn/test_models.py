@@ -7,6 +7,7 @@ from dataclasses import fields
 import pytest
 import torch
 from hypothesis import given
+from hypothesis import strategies as st
 from tests.reference.graphs import drawn_by_seed, features, from_arcs, graphs, seeds
 from tests.reference.layers import PAPER, node_degrees
 from tests.reference.models import levels, node_scores, readout
@@ -87,24 +88,20 @@ def test_a_node_model_is_its_equations(scheme, shape):
     assert_same(model(model.prepare(x.detach(), layout)), expected)
 
 
-@given(graphs(), seeds)
-def test_a_node_model_on_any_graph(graph, seed):
+@given(graphs(), seeds, st.booleans())
+def test_a_node_model_on_any_graph(graph, seed, weighted):
     model = node_model(seed, scheme=SCHEMES[seed % len(SCHEMES)], **SHAPES[seed % len(SHAPES)]).eval()
     x = features(graph.num_nodes, 3, seed)
-    expected = node_scores(model, x, graph.edge_index)
-    assert_same(model(x, graph.edge_index), expected)
-    assert_same(model(model.prepare(x, graph.edge_index)), expected)
-
-
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_weighted_arcs(scheme):
-    model = node_model(scheme=scheme, head="degree").eval()
-    x, weight = features(7, 3, 1), features(GRAPH.edge_index.size(1), 1, 2)[:, 0]
-    expected = node_scores(model, x, GRAPH.edge_index, weight)
-    assert not torch.allclose(expected, model(x, GRAPH.edge_index))
-    assert_same(model(x, GRAPH.edge_index, weight), expected)
-    assert_same(model(x, DegreeLayout.from_edge_index(*GRAPH), weight), expected)
-    assert_same(model(model.prepare(x, GRAPH.edge_index, edge_weight=weight)), expected)
+    weight = features(graph.edge_index.size(1), 1, seed + 1)[:, 0].abs() if weighted else None
+    layout = DegreeLayout.from_edge_index(*graph)
+    expected = node_scores(model, x, graph.edge_index, weight)
+    assert_same(model(x, graph.edge_index, weight), expected)
+    assert_same(model(x, layout, weight), expected)
+    assert_same(model(model.prepare(x, graph.edge_index, edge_weight=weight)), expected)
+    degree = torch.randint(0, 9, (graph.num_nodes,), generator=torch.Generator().manual_seed(seed))  # of a whole graph
+    expected = node_scores(model, x, graph.edge_index, weight, degree.tolist())
+    for edges in (graph.edge_index, layout):
+        assert_same(model(x, edges, weight, degree=degree), expected)
 
 
 @pytest.mark.parametrize("make", [node_model, graph_model])
@@ -234,20 +231,14 @@ def test_two_seeds_draw_other_hash_functions_and_so_do_two_layers():
     assert not any(torch.equal(a, b) for i, a in enumerate(hashes) for b in hashes[:i])
 
 
-BAD_OPTIONS = [
+BAD_OPTIONS = [  # those of a layer are in test_conv_errors.py
     ({"shceme": "hash"}, "'shceme'.*scheme"),
-    ({"scheme": "hashed"}, "scheme='hashed'"),
-    ({"aggr": "max"}, "aggr='max'"),
-    ({"combine": "sum"}, "combine='sum'"),
     ({"activation": "tanh"}, "activation='tanh'"),
     ({"head": "none"}, "head='none'"),
     ({"pooling": "max"}, "pooling='max'"),
     ({"hidden": 1}, "hidden=1"),
     ({"hidden": 6.5}, "hidden=6.5"),
     ({"layers": 0}, "layers=0"),
-    ({"hash_size": 0}, "hash_size=0"),
-    ({"basis_size": 1}, "basis_size=1"),
-    ({"dropout": 1.0}, "dropout=1.0"),
     ({"dropout": 1.5, "refine": True}, "dropout=1.5"),
     ({"dropout": float("nan")}, "dropout=nan"),
     ({"degree_scale": float("nan")}, "degree_scale=nan"),

@@ -45,12 +45,6 @@ def test_the_first_graph_decides_and_later_ones_do_not():
     assert torch.equal(conv.degree_weight(torch.tensor([1, 2, 39])), before)
 
 
-def test_given_degrees_count_not_those_of_the_sample():
-    conv = DEMOConv(4, 8)
-    conv(X, EDGES, degree=torch.full((N,), 77))
-    assert conv.tasks.max_degree == 77
-
-
 def test_graphs_without_edges_leave_the_tasks_open():
     conv = DEMOConv(4, 8)
     conv(X, EDGES[:, :0])
@@ -69,9 +63,10 @@ def test_a_saved_layer_keeps_the_degrees_of_its_first_graph():
     assert torch.equal(copy.deepcopy(conv)(X, other), conv(X, other))
 
 
-def test_a_reset_layer_takes_the_degrees_of_its_next_graph():
+def test_given_degrees_count_and_a_reset_layer_takes_those_of_its_next_graph():
     conv = DEMOConv(4, 8)
     conv(X, EDGES, degree=torch.full((N,), 77))
+    assert conv.tasks.max_degree == 77
     conv.reset_parameters()
     conv(X, EDGES)
     assert conv.tasks.max_degree == LARGEST

@@ -6,11 +6,10 @@ import pytest
 import torch
 from tests.reference.graphs import features, from_arcs
 from tests.reference.layers import PAPER
-from torch_geometric.data import Data
+from tests.train import problems
 
 from demonet import DegreeTasks, DEMOConv, DemonetError, NodeDEMONet
-from demonet.data.splits import thirds
-from demonet.train import Preset, TrainConfig, train_nodes
+from demonet.train import train_nodes
 
 GRAPH = from_arcs(7, [(0, 1), (0, 2), (0, 3), (1, 2), (3, 4), (5, 5), (2, 4)], undirected=True)
 DEGREE = torch.bincount(GRAPH.edge_index[1], minlength=7)
@@ -53,26 +52,15 @@ def test_one_matrix_serves_both_terms_of_the_hash_scheme(term):
         PAPER.changed(without="both")
 
 
-def trainable():
-    generator = torch.Generator().manual_seed(0)
-    edges = torch.randint(0, 30, (2, 60), generator=generator)
-    data = Data(edge_index=torch.cat([edges, edges.flip(0)], 1).unique(dim=1), num_nodes=30)
-    data.y = torch.arange(30) % 3
-    return data, thirds(data.y, 0)
-
-
 @pytest.mark.parametrize("term", ["seed", "shared", "degree"])
 def test_training_leaves_it_at_zero(term):
-    data, split = trainable()
-    preset = Preset("made up", "nodes", model=PAPER.changed(hidden=8, without=term), train=TrainConfig(epochs=5))
-    model = train_nodes(data, split, preset, seed=0).model
+    preset = problems.quick("paper", "nodes", model={"hidden": 8, "without": term}, epochs=5)
+    model = train_nodes(*problems.nodes(), preset, seed=0).model
     owner, name = MATRIX[term].split(".")
     for layer in model.layers:
         assert int(layer.conv.get_parameter("seed.weight" if term != "seed" else "weights.own").count_nonzero())
         assert int(getattr(layer.conv.get_submodule(owner), name).count_nonzero()) == 0
     assert MATRIX[term] not in "".join(name for name, _ in model.named_parameters())
-    again = NodeDEMONet(data.num_nodes, 3, model.tasks, preset.model)
-    assert set(again.state_dict()) == set(model.state_dict())
 
 
 def test_an_open_width_is_refused():

@@ -9,14 +9,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.reference.graphs import drawn_by_seed, features, seeds
-from tests.reference.layers import PAPER, smooth_basis
+from tests.reference.layers import smooth_basis
 
-from demonet.degree import DegreeLayout, DegreeTasks
-from demonet.nn import DEMOConv, NodeDEMONet
+from demonet import DegreeLayout, DegreeTasks, DEMOConv
 from demonet.nn import weights as schemes
-from demonet.nn.weights import SCHEMES as REGISTERED
-from demonet.nn.weights import DegreeWeights, HashedWeights, IndependentWeights, ScaledWeights, SmoothWeights, register
-from demonet.nn.weights.base import glorot_
+from demonet.nn.weights import HashedWeights, IndependentWeights, ScaledWeights, SmoothWeights
 
 SCHEMES = {
     "weight": IndependentWeights,
@@ -232,36 +229,6 @@ def test_what_is_cached_for_a_layout_follows_the_dtype(scheme):
     used(features(300, 5, 0, torch.float32), layout)
     x = features(300, 5, 0)
     assert torch.equal(used.double()(x, layout), fresh.double()(x, layout))
-
-
-def test_a_scheme_is_one_class_and_one_line():
-    @register("shared only")
-    class Shared(DegreeWeights):
-        def __init__(self, in_channels, width, tasks, *, degree_scale=1.0):
-            super().__init__(in_channels, width, tasks)
-            self._declare(shared=())
-            self.reset_parameters()
-
-        def reset_parameters(self):
-            glorot_(self.shared)
-
-        def matrices(self, degree):
-            return self.shared.expand(len(degree), -1, -1)
-
-        def by_row(self, a, degree):
-            return a @ self.shared
-
-    try:
-        layout = DegreeLayout.from_edge_index(*drawn_by_seed(9, 20))
-        conv = DEMOConv(5, 4, DegreeTasks.exact(layout.degree), scheme="shared only").double()
-        x = features(9, 5, 0)
-        edge_index = drawn_by_seed(9, 20).edge_index
-        torch.testing.assert_close(conv(x, layout), conv(x, edge_index))
-        model = NodeDEMONet(5, 2, conv.tasks, PAPER, scheme="shared only", hidden=4).double()
-        assert model(x, edge_index).shape == (9, 2)
-        assert model.degree_parameters() == []
-    finally:
-        del REGISTERED["shared only"]
 
 
 def test_degree_parameters_are_those_of_single_degrees():

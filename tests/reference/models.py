@@ -33,12 +33,12 @@ def linear(layer, x: Tensor) -> Tensor:
     return torch.stack([layer.weight @ row + (0 if layer.bias is None else layer.bias) for row in x])
 
 
-def levels(model, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> list[Tensor]:
+def levels(model, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, degree=None) -> list[Tensor]:
     """h^0 = x, h^1, ..., h^K."""
     sigma = {"elu": elu, "relu": relu}[model.config.activation]
     found, h = [x], x if model.stem is None else linear(model.stem.linear, x)
     for layer in model.layers:
-        h = convolution(layer.conv, h, edge_index, edge_weight)
+        h = convolution(layer.conv, h, edge_index, edge_weight, degree)
         if model.config.norm == "layer":
             h = torch.stack([layer_normed(layer.after[0], row) for row in h])
         if model.config.refine or model.config.norm == "batch":
@@ -50,12 +50,12 @@ def levels(model, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = No
     return found
 
 
-def node_scores(model, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+def node_scores(model, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, degree=None) -> Tensor:
     """The scores of every node before the softmax."""
-    found = levels(model, x, edge_index, edge_weight)
+    found = levels(model, x, edge_index, edge_weight, degree)
     read = found[-1]
     if model.config.head == "degree":
-        return convolution(model.head, read, edge_index, edge_weight)
+        return convolution(model.head, read, edge_index, edge_weight, degree)
     if model.config.head == "mlp":
         return linear(model.head[2], relu(linear(model.head[0], read)))
     return linear(model.head, read)

@@ -1,4 +1,4 @@
-"""ToDegreeLayout: the same graph in degree order, and the way back."""
+"""ToDegreeLayout: the same graph in degree order, and the way back; AddDegree: true degrees for sampled nodes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.reference.graphs import drawn_by_seed, features, graphs
 from tests.reference.layers import PAPER
-from torch_geometric import EdgeIndex
+from torch_geometric import EdgeIndex, typing
 from torch_geometric.data import Batch, Data, HeteroData
+from torch_geometric.transforms import BaseTransform, Compose
 
+from demonet import DemonetError
+from demonet.data.synthetic import power_law
 from demonet.degree import DegreeLayout, DegreeTasks, count_degree
 from demonet.nn import DEMOConv, NodeDEMONet
-from demonet.transforms import ToDegreeLayout
+from demonet.transforms import AddDegree, ToDegreeLayout
 
 SIDES = st.sampled_from(["in", "out", "pair"])
 
@@ -132,3 +135,27 @@ def test_what_has_no_order_is_refused(refuses):
     refuses(lambda: ToDegreeLayout()(HeteroData()), "HeteroData")
     refuses(lambda: ToDegreeLayout()(Data(num_nodes=3)), "edge_index")
     refuses(lambda: ToDegreeLayout("both"), "'both'")
+
+
+GRAPH = power_law(200, 800, hub=80, seed=3)
+DEGREE = count_degree(GRAPH.edge_index, 200)
+X = torch.randn(200, 6, generator=torch.Generator().manual_seed(0))
+
+
+def test_degrees_are_attached():
+    transform = AddDegree()
+    assert isinstance(transform, BaseTransform)
+    assert torch.equal(Compose([transform])(Data(edge_index=GRAPH.edge_index, num_nodes=200)).degree, DEGREE)
+    pair = AddDegree(by="pair")(Data(edge_index=GRAPH.edge_index, num_nodes=200)).degree
+    assert torch.equal(pair, count_degree(GRAPH.edge_index, 200, "pair"))
+    with pytest.raises(DemonetError, match="by='both'"):
+        AddDegree(by="both")
+
+
+@pytest.mark.skipif(not (typing.WITH_PYG_LIB or typing.WITH_TORCH_SPARSE), reason="NeighborLoader needs pyg-lib")
+def test_batches_of_neighbor_loader_carry_them():
+    from torch_geometric.loader import NeighborLoader
+
+    data = AddDegree()(Data(x=X, edge_index=GRAPH.edge_index, num_nodes=200))
+    for batch in NeighborLoader(data, [5], batch_size=32):
+        assert torch.equal(batch.degree, DEGREE[batch.n_id])
