@@ -1,4 +1,4 @@
-"""The training loop: optimiser, early stopping, best weights, seeds."""
+"""The training loop: optimiser, early stopping, best weights, seeds; what a network adds to the objective."""
 
 from __future__ import annotations
 
@@ -225,22 +225,18 @@ def run(kind, seed=0, **changes):
 
 @pytest.mark.parametrize("kind", ["nodes", "graphs", "batches"])
 def test_the_same_seed_twice_is_the_same_bits(kind):
+    """Whatever the caller drew before; and the caller's random numbers are left alone."""
     torch.manual_seed(1)
     first = run(kind)
-    torch.manual_seed(2)  # whatever the caller drew before
+    torch.manual_seed(2)
+    before = torch.get_rng_state(), random.getstate(), np.random.get_state()[1].tolist()  # noqa: NPY002
     second, other = run(kind), run(kind, seed=1)
+    assert torch.equal(torch.get_rng_state(), before[0])
+    assert (random.getstate(), np.random.get_state()[1].tolist()) == before[1:]  # noqa: NPY002
     assert problems.same_bits(state(first), state(second))
     assert first.history.train_loss == second.history.train_loss
     assert first.history.val_loss == second.history.val_loss
     assert not problems.same_bits(state(first), state(other))
-
-
-@pytest.mark.parametrize("kind", ["nodes", "batches"])
-def test_the_callers_random_numbers_are_left_alone(kind):
-    before = torch.get_rng_state(), random.getstate(), np.random.get_state()[1].tolist()  # noqa: NPY002
-    run(kind)
-    assert torch.equal(torch.get_rng_state(), before[0])
-    assert (random.getstate(), np.random.get_state()[1].tolist()) == before[1:]  # noqa: NPY002
 
 
 @pytest.mark.parametrize("kind", ["nodes", "batches"])
@@ -345,3 +341,54 @@ def test_a_given_number_of_epochs_ends_where_the_loop_was_then(kind):
     history = fit(model, problem(blind), TrainConfig(lr=0.05, epochs=4, seed=5), choose=False)
     assert torch.equal(model.weight, seen[3])
     assert (history.epochs, history.val_loss) == (4, [])
+
+
+X = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [2.0, 1.0]])
+PROBLEM = NodeProblem((X,), torch.tensor([0, 1, 0, 1]), Split("s", 0, [0, 1], [2], [3]))
+
+
+class Pulled(nn.Module):
+    """A linear map whose own loss pulls it towards a given matrix."""
+
+    def __init__(self, pull):
+        super().__init__()
+        self.weight, self.pull = nn.Parameter(torch.zeros(2, 2)), pull
+
+    def forward(self, x):
+        if self.pull:
+            self.auxiliary_loss = self.pull * (self.weight - 3.0).square().sum()
+        return x @ self.weight
+
+
+def test_the_auxiliary_loss_is_part_of_the_objective():
+    config = TrainConfig(epochs=300, patience=300, lr=0.05, weight_decay=0.0)
+    pulled, alone = Pulled(100.0), Pulled(0.0)
+    history = fit(pulled, PROBLEM, config)
+    assert history.train_loss[0] == pytest.approx(100 * 4 * 9 + torch.log(torch.tensor(2.0)).item())
+    assert history.val_loss[0] == pytest.approx(0.6931, abs=1e-3)  # the cross-entropy alone chooses the epoch
+    fit(alone, PROBLEM, config)
+    assert float((alone.weight - 3).abs().min()) > 0.5
+    pulled.pull = 100.0
+    weights = []
+    fit(pulled, PROBLEM, config, on_epoch=lambda epoch: weights.append(pulled.weight.detach().clone()))
+    assert float((weights[-1] - 3).abs().max()) < 0.1
+
+
+def test_the_rate_falls_by_halves():
+    """Adam's first steps are as long as the rate, whatever the gradient: so is the sum of what a weight can move."""
+    moved = {}
+    for every in (None, 1):
+        model, steps = Pulled(1e6), []
+        config = TrainConfig(epochs=3, lr=0.1, weight_decay=0.0, halve_lr_every=every)
+        fit(
+            model, PROBLEM, config, on_epoch=lambda _, model=model, steps=steps: steps.append(float(model.weight[0, 0]))
+        )
+        moved[every] = [b - a for a, b in zip([0.0, *steps], steps, strict=False)]
+    assert moved[None] == pytest.approx([0.1, 0.1, 0.1], rel=0.01)
+    assert moved[1] == pytest.approx([0.1, 0.05, 0.025], rel=0.01)
+
+
+@pytest.mark.parametrize("value", [0, -1, 2.5])
+def test_a_bad_schedule(value):
+    with pytest.raises(DemonetError, match="halve_lr_every"):
+        TrainConfig(halve_lr_every=value)
