@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from demonet.data.splits import Split
 from demonet.data.synthetic import role_graph, small_graphs
 
 QUICK = {"model": "network", "epochs": 8, "hidden": 8}
@@ -36,3 +37,11 @@ def families(num: int = 24) -> tuple[list[Data], np.ndarray]:
     """Graphs without attributes, and the family of each by name."""
     graphs = small_graphs(num, 0, largest=12)
     return graphs, np.array(["cycle", "grid", "star", "tree", "web"])[[int(graph.y) for graph in graphs]]
+
+
+def masked(data: Data, split: Split) -> Data:
+    """The data with a mask for each part of a split."""
+    for part in ("train", "val", "test"):
+        mask = torch.zeros(data.num_nodes, dtype=torch.bool)
+        data[f"{part}_mask"] = mask.index_fill(0, getattr(split, part), True)
+    return data

@@ -75,7 +75,6 @@ NODES = {
     "few labels": (GRAPH, PEOPLE, SIDES[:-1], r"\b33\b.*\b34\b"),
     "one class": (GRAPH, PEOPLE, ["Hi"] * 34, r"\b1\b.*\b2\b"),
     "NaN": (GRAPH, PEOPLE, [float("nan")] * 34, r"\by\b.*NaN"),
-    "None": (GRAPH, PEOPLE, [None] * 34, r"\by\b.*NaN"),
     "infinity": (GRAPH, PEOPLE, [float("inf"), *SIDES_AS_NUMBERS[1:]], r"\by\b.*infinity"),
     "a label of 2": (GRAPH, PEOPLE, np.full((34, 3), 2), r"\b2\.0\b.*item 0\b.*column 0\b"),
     "numbers": (GRAPH, PEOPLE, np.linspace(0, 1, 34), r"\by\b.*continuous"),

@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import networkx as nx
 import numpy as np
-import pytest
-import torch
 from tests.estimators.problems import QUICK, families
 from torch_geometric.utils import to_networkx
 
 from demonet import DEMONetGraphClassifier
 from demonet.data import GraphSet
 from demonet.estimators import models as module
-
-
-def with_attributes(graphs):
-    for graph in graphs:
-        graph.x = torch.eye(2)[torch.arange(graph.num_nodes) % 2]
-    return graphs
 
 
 def test_labels_beside_the_graphs_or_in_them():
@@ -66,17 +58,6 @@ def test_a_folder_of_files(tmp_path):
     beside = DEMONetGraphClassifier(**QUICK).fit(graphs, y)
     assert fitted.classes_.tolist() == [3, 8]
     np.testing.assert_array_equal(fitted.predict_proba(folder), beside.predict_proba(graphs))
-
-
-@pytest.mark.parametrize("preset", ["default", "paper", "authors"])
-def test_presets_with_and_without_attributes(preset):
-    graphs, names = families()
-    bare = DEMONetGraphClassifier(preset=preset, **QUICK).fit(graphs, names)
-    assert bare.features_.spec.startswith("degree-onehot")
-    full = DEMONetGraphClassifier(preset=preset, **QUICK).fit(with_attributes(graphs), names)
-    assert full.features_.spec.startswith("attributes")
-    assert (bare.n_features_in_, full.n_features_in_) == (0, 2)
-    assert full.transform(graphs).shape[0] == len(graphs)
 
 
 def test_degrees_never_seen_and_size_of_the_batch(monkeypatch):

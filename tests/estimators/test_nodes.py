@@ -123,18 +123,6 @@ def test_grid_search_clone_and_pipeline():
     assert clone(first).get_params() == first.get_params()
 
 
-def test_fitting_again_and_the_caller_s_random_numbers():
-    data = roles()
-    torch.manual_seed(0)
-    before = torch.get_rng_state()
-    one, two = (DEMONetClassifier(**QUICK).fit(data) for _ in range(2))
-    assert torch.equal(before, torch.get_rng_state())
-    np.testing.assert_array_equal(one.predict_proba(), two.predict_proba())
-    np.testing.assert_array_equal(one.predict_proba(), one.fit(data).predict_proba())
-    other = DEMONetClassifier(random_state=1, **QUICK).fit(data)
-    assert not np.array_equal(one.predict_proba(), other.predict_proba())
-
-
 @pytest.mark.parametrize(("kind", "scheme"), [("default", "weight"), ("paper", "hash"), ("default", "smooth")])
 def test_another_graph_with_degrees_never_seen(kind, scheme):
     fitted = DEMONetClassifier(preset=kind, scheme=scheme, **QUICK).fit(roles())
