@@ -24,11 +24,7 @@ def light(browser, path):
         yield view
 
 
-def test_axe_finds_nothing(browser, tmp_path, axe):
-    """On two parts: the others have sections of the same kinds."""
-    rows = paper_rows(quick=True)
-    few = {name: rows[name] for name in ("splits", "identity")}
-    path = write_paper(few, tmp_path, facts=FACTS, extras={"identity": Embedded(points())})[-1]
+def test_axe_finds_nothing(browser, path, axe):
     with opened(browser, path, bypass_csp=True) as view:
         assert violations(view.page, axe) == []
 
