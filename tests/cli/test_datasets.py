@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 from typer import Typer
 from typer.testing import CliRunner
@@ -20,14 +17,6 @@ def empty(tmp_path, monkeypatch):
     monkeypatch.setenv("DEMONET_DATA", str(tmp_path / "none"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path
-
-
-@pytest.fixture
-def paper_data(monkeypatch):
-    folder = Path(os.environ.get("DEMONET_DATA", Path(__file__).parents[3] / "shared" / "data"))
-    if not folder.is_dir():
-        pytest.skip(f"the paper's data files are not here: set DEMONET_DATA (looked for in {folder})")
-    monkeypatch.setenv("DEMONET_DATA", str(folder))
 
 
 def run(*arguments, width=80):
@@ -50,12 +39,12 @@ def test_the_list_fits_a_terminal_and_says_what_is_missing(empty):
 
 
 @pytest.mark.data
-def test_the_list_says_what_is_here(paper_data):
+def test_the_list_says_what_is_here(use_paper_data):
     assert {rows(run().output)[name][-1] for name in CATALOG} == {"yes"}
 
 
 @pytest.mark.data
-def test_one_set_with_its_degree_distribution(paper_data):
+def test_one_set_with_its_degree_distribution(use_paper_data):
     result = run("wiki-vote", width=200)
     assert result.exit_code == 0
     for words in ("100,762", "degree cuts   │ 1, 4, 31", "degree 32 to 1065: 1,766", "2927 edges listed in both"):
@@ -67,7 +56,7 @@ def test_one_set_with_its_degree_distribution(paper_data):
 
 
 @pytest.mark.data
-def test_a_set_of_graphs(paper_data):
+def test_a_set_of_graphs(use_paper_data):
     output = run("enzymes", width=120).output
     for words in ("600", "19,580", "node labels", "106", "1: 100, 2: 100"):
         assert words in output

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 
 import numpy as np
 import pytest
 import torch
-from tests.runs.files import FAST, FILES, fit, page, write_table
+from tests.runs.files import FAST, FILES, fit, page, read_table, write_table
 
 from demonet import DEMONetClassifier, DemonetError
 from demonet.data import Split, read_graph, synthetic
 from demonet.runs import Reading, Settings, embed_run, fit_run, inputs, load_run, predict_run
 
 
-def rows(path):
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.reader(file))
-
-
-def test_the_folder_is_complete_and_says_the_same_everywhere(problem):
+def test_the_folder_is_complete_says_the_same_everywhere_and_is_read_back(problem):
     run = fit()
     assert sorted(file.name for file in (problem / "run").iterdir()) == FILES
     metrics = json.loads((problem / "run" / "metrics.json").read_text())
@@ -31,7 +25,7 @@ def test_the_folder_is_complete_and_says_the_same_everywhere(problem):
     }
     assert set(metrics["floors"]) == {"majority", "degree-knn"}
     split = Split.load(problem / "run" / "split.json")
-    head, *table = rows(problem / "run" / "predictions.csv")
+    head, *table = read_table(problem / "run" / "predictions.csv")
     assert head == ["node", "label", "part", "prediction", "confidence", "corner", "foot", "ring"]
     data = read_graph("edges.csv", "labels.csv")
     assert [row[0] for row in table] == data.node_ids
@@ -49,10 +43,7 @@ def test_the_folder_is_complete_and_says_the_same_everywhere(problem):
     card = (problem / "run" / "MODEL_CARD.md").read_text()
     assert f"{metrics['test_accuracy']:.3f}" in card
     assert re.search(r"\b36 nodes\b.*\b12\b.*\b12\b", card)
-
-
-def test_a_run_is_read_back_as_it_was(problem):
-    run, back = fit(), load_run("run")
+    back = load_run("run")
     for name in ("y", "part", "outputs", "degree", "place", "degrees", "degree_counts", "degree_task", "edges"):
         np.testing.assert_array_equal(getattr(run, name), getattr(back, name))
     assert (run.config, run.history, run.ids) == (back.config, back.history, back.ids)
@@ -68,7 +59,7 @@ def test_class_names_and_ids_are_those_of_the_files(problem):
     kinds = ["=1+2", "<script>, |x|", "*bold*"]
     write_table(problem / "labels.csv", ("node", "label"), [(u, kinds[i % 3]) for i, (u, _) in enumerate(edges)])
     run = fit()
-    head, *table = rows(problem / "run" / "predictions.csv")
+    head, *table = read_table(problem / "run" / "predictions.csv")
     assert head[5:] == run.class_names == sorted(kinds)
     assert {row[0] for row in table} == {u for u, _ in edges}
     card = (problem / "run" / "MODEL_CARD.md").read_text()
@@ -97,7 +88,7 @@ def test_graphs(problem):
     assert run.degree.tolist() == [5 + i % 4 + i % 2 for i in range(24)]
     assert run.edge_count.tolist() == [5 + i % 4 for i in range(24)]
     assert run.edges is None
-    head, *table = rows(problem / "run" / "predictions.csv")
+    head, *table = read_table(problem / "run" / "predictions.csv")
     assert head == ["graph", "label", "part", "prediction", "confidence", "cycle", "star"]
     assert len(table) == 24
     np.testing.assert_array_equal(predict_run("run", "graphs.csv")[2], run.outputs)

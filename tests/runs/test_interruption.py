@@ -10,7 +10,7 @@ from pathlib import Path
 import filelock
 import numpy as np
 import pytest
-from tests.runs.files import FILES, fit
+from tests.runs.files import FILES, Killed, fit
 
 from demonet import DemonetError
 from demonet.runs import Reading, RunProgress, Settings, load_run
@@ -21,10 +21,6 @@ def contents(folder):
     return {
         file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.iterdir()) if file.is_file()
     }
-
-
-class Killed(BaseException):
-    """Nobody catches it, as nobody catches kill -9."""
 
 
 class Deadly(RunProgress):

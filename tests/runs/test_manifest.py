@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.runs.files import fit
+from tests.runs.files import Killed, fit
 from typer.testing import CliRunner
 
-from demonet import DemonetError
+from demonet import DemonetError, DemonetWarning
 from demonet.cli import app
-from demonet.errors import DemonetWarning
 from demonet.runs import Reading, RunProgress, Settings, load_run, predict_run
 from demonet.runs.folder import RunFolder, read_manifest, write_manifest
 from demonet.runs.inputs import read_inputs
@@ -46,23 +45,15 @@ def test_a_model_of_another_run_is_refused_and_what_still_works_is_named(run):
     load_run("run")
 
 
-def test_a_file_that_no_command_reads_is_named_by_report(run):
-    with (run / "predictions.csv").open("a") as file:
-        file.write("x\n")
-    result = CliRunner().invoke(app, ["report", "run"])
-    assert result.exit_code == 0
-    with pytest.warns(DemonetWarning, match=r"predictions.csv"):
-        CliRunner().invoke(app, ["report", "run"], catch_exceptions=False)
-
-
-def test_a_page_that_is_written_again_is_in_the_manifest(run):
+def test_report_writes_its_page_into_the_manifest_and_names_a_file_that_no_command_reads(run):
     before = read_manifest(run)
     assert CliRunner().invoke(app, ["report", "run"]).exit_code == 0
     after = read_manifest(run)
     assert {name for name in after if before[name] != after[name]} == {"report.html"}
-
-
-def test_a_run_without_a_manifest_is_refused(run):
+    with (run / "predictions.csv").open("a") as file:
+        file.write("x\n")
+    with pytest.warns(DemonetWarning, match=r"predictions.csv"):
+        assert CliRunner().invoke(app, ["report", "run"]).exit_code == 0
     (run / "manifest.json").unlink()
     with pytest.raises(DemonetError, match=r"manifest.json"):
         load_run("run")
@@ -99,10 +90,6 @@ class Meanwhile(RunProgress):
 
     def message(self, text):
         self.happens()
-
-
-class Killed(BaseException):
-    """Nobody catches it, as nobody catches kill -9."""
 
 
 def killed_before(step, **options):

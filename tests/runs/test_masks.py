@@ -10,6 +10,7 @@ from pathlib import Path
 import networkx as nx
 import pytest
 import torch
+from tests.estimators.problems import masked
 from tests.runs.files import roles, write_problem
 from tests.runs.test_compare import Here
 from torch_geometric.data import Data
@@ -25,17 +26,13 @@ PARTS = ("train", "val", "test")
 QUICK = Settings(model="kernel")
 
 
-@pytest.fixture
-def masked(tmp_path, monkeypatch):
+@pytest.fixture(name="masked")
+def data_and_split(tmp_path, monkeypatch):
     """A Data with masks, and their split; the folder at hand is empty."""
     monkeypatch.chdir(tmp_path)
     data = read_graph(EDGES, labels=LABELS)
     split = thirds(data.y, seed=3, stratified=True)
-    for part in PARTS:
-        mask = torch.zeros(data.num_nodes, dtype=torch.bool)
-        mask[getattr(split, part)] = True
-        data[f"{part}_mask"] = mask
-    return data, split
+    return masked(data, split), split
 
 
 def written(folder):

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 from sklearn.neighbors import KNeighborsClassifier
-from tests.runs.files import FILES, fit, page, roles, write_problem, write_table
+from tests.runs.files import FILES, Killed, fit, page, roles, write_problem, write_table
 
 from demonet import DEMONetClassifier, DemonetError
 from demonet.closedform import DegreeEffect
@@ -64,10 +64,6 @@ class Told(RunProgress):
         self.stages.append((progress.stage, progress.candidate.name))
         if self.kill == (progress.stage, progress.number):
             raise Killed
-
-
-class Killed(BaseException):
-    """Nobody catches it, as nobody catches kill -9."""
 
 
 def test_the_default_is_an_ensemble_that_says_all(problem, few):
@@ -135,8 +131,11 @@ def test_an_interrupted_run_goes_on_with_the_finished_candidates(problem, few):
     assert sorted(file.name for file in (problem / "run").iterdir()) == FILES
 
 
-def test_the_metric_is_that_of_candidates_gain_and_floors(problem, few):
+def test_the_metric_is_that_of_candidates_gain_and_floors_and_the_diagnosis_is_bounded(problem, few, monkeypatch):
+    monkeypatch.setattr("demonet.runs.diagnosis.MOST_SECONDS", {"quick": 0.0})
     run = fit(settings=Settings(metric="macro-f1", effort="quick"))
+    assert set(run.metrics["degree_effect"]) == {"skipped"}
+    assert run.metrics["degree_effect"]["skipped"] in (problem / "run" / "MODEL_CARD.md").read_text()
     assert run.metrics["metric"] == "macro-f1"
     assert set(run.metrics["gain"]) == {"macro-f1", "log-loss"}
     assert {row["metric"] for row in run.metrics["candidates"]} == {"macro-f1"}
@@ -253,13 +252,6 @@ def test_without_a_test_part_there_are_no_test_scores(problem, few):
         assert run.metrics[rule] == {"test_metric": None, "test_metric_interval": None, "floors": {}, "floors_auc": {}}
     assert run.metrics["candidates"][0]["score"] is not None
     assert "Candidates" in (problem / "run" / "report.html").read_text()
-
-
-def test_the_diagnosis_is_bounded(problem, few, monkeypatch):
-    monkeypatch.setattr("demonet.runs.diagnosis.MOST_SECONDS", {"quick": 0.0})
-    run = fit(settings=AUTO)
-    assert set(run.metrics["degree_effect"]) == {"skipped"}
-    assert run.metrics["degree_effect"]["skipped"] in (problem / "run" / "MODEL_CARD.md").read_text()
 
 
 def test_columns_of_noise_do_not_erase_the_structure(problem):

@@ -15,8 +15,6 @@ from tests.runs.files import fit, roles, write_table
 from demonet import DEMONetClassifier, DemonetError
 from demonet.ensemble import Ensemble
 from demonet.ensemble.selection import ensemble_weights
-from demonet.methods.forest import NodeForest
-from demonet.methods.kernel_ridge import NodeKernel
 from demonet.report.page import render, write
 from demonet.report.run import run_page
 from demonet.runs import Reading, RunProgress, Settings, load_run
@@ -28,13 +26,6 @@ MODELS = {
     "kernel": {"model": "kernel"},
     "auto": {"model": "auto", "effort": "quick"},
 }
-
-
-@pytest.fixture
-def few(monkeypatch):
-    """Two quick candidates in place of the portfolio."""
-    members = [NodeForest("forest-degree", columns="degree", trees=5), NodeKernel("kernel-degree", kernel="degree")]
-    monkeypatch.setattr("demonet.ensemble.ensemble.portfolio", lambda *_: members)
 
 
 def write_classes(rare, common):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import json
 
 import numpy as np
 import pytest
 from sklearn import metrics as sk
-from tests.runs.files import FAST, roles, write_table
+from tests.runs.files import FAST, read_table, roles, write_table, write_tu
 
 from demonet import DemonetError
 from demonet.data import Split
@@ -31,11 +30,6 @@ def run_of(labels, **options):
     return fit_run("edges.csv", labels, out=options.pop("out", "run"), settings=settings, page=write_page, **options)
 
 
-def rows(path):
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.reader(file))
-
-
 def numbers(cells):
     return np.array([[float(cell) if cell else np.nan for cell in row] for row in cells])
 
@@ -46,11 +40,11 @@ def test_a_regression_from_a_table_to_predictions(problem):
     assert written == run.metrics
     assert (written["task"], written["metric"]) == ("regress", "rmse")
     assert (run.task, run.config["task"], run.config["metric"]) == ("regress", "regress", "rmse")
-    head, *table = rows(problem / "run" / "predictions.csv")
+    head, *table = read_table(problem / "run" / "predictions.csv")
     assert head == ["node", "label", "part", "prediction"]
     assert run.class_names == ["score"]
     assert {row[2] for row in table} == {"train", "val", "test", ""}
-    known = {row[0]: row[1] for row in rows(problem / "scores.csv")[1:]}
+    known = {row[0]: row[1] for row in read_table(problem / "scores.csv")[1:]}
     split = Split.load(problem / "run" / "split.json")
     parts = {part: getattr(split, part).tolist() for part in ("train", "val", "test")}
     true = np.array([float(known[row[0]] or "nan") for row in table])
@@ -75,7 +69,7 @@ def test_a_regression_from_a_table_to_predictions(problem):
 def test_several_targets(problem):
     run = run_of("sides.csv")
     assert (run.task, run.class_names) == ("regress", ["left", "right"])
-    head, *table = rows(problem / "run" / "predictions.csv")
+    head, *table = read_table(problem / "run" / "predictions.csv")
     assert head == ["node", "left label", "right label", "part", "left", "right"]
     np.testing.assert_array_equal(np.float32(numbers(row[4:] for row in table)), run.outputs)
     np.testing.assert_allclose(numbers(row[1:3] for row in table), run.y)
@@ -89,13 +83,13 @@ def test_a_multi_label_run_from_a_table_to_predictions(problem):
     run_of("tags.csv", features="features.csv")
     written = json.loads((problem / "run" / "metrics.json").read_text())
     assert (written["task"], written["metric"]) == ("multilabel", "average-precision")
-    head, *table = rows(problem / "run" / "predictions.csv")
+    head, *table = read_table(problem / "run" / "predictions.csv")
     names = ["corner", "foot", "odd, one"]
     labels = [f"{name} label" for name in names]
     assert head == ["node", *labels, "part", *names, *(f"{name} probability" for name in names)]
     predicted, probability = np.split(numbers(row[5:] for row in table), 2, axis=1)
     np.testing.assert_array_equal(predicted, probability >= 0.5)
-    cells = {row[0]: row[1:] for row in rows(problem / "tags.csv")[1:]}
+    cells = {row[0]: row[1:] for row in read_table(problem / "tags.csv")[1:]}
     true = numbers(cells[row[0]] for row in table)
     test = Split.load(problem / "run" / "split.json").test.tolist()
     f1, precision = [], []
@@ -143,29 +137,23 @@ def test_the_metric_chooses_the_epoch_and_is_reported(problem, task, metric):
 
 
 def test_a_regression_of_graphs(problem):
-    kinds = [row[0] for row in rows(problem / "kinds.csv")[1:]]
+    kinds = [row[0] for row in read_table(problem / "kinds.csv")[1:]]
     table = write_table(problem / "sizes.csv", ("graph", "x"), [(g, i % 5 + 0.25) for i, g in enumerate(kinds)])
     run = fit_run("graphs.csv", str(table), out="run", settings=FAST, page=write_page)
     assert (run.kind, run.task, run.y.shape) == ("graphs", "regress", (24, 1))
-    assert rows(problem / "run" / "predictions.csv")[0] == ["graph", "label", "part", "prediction"]
+    assert read_table(problem / "run" / "predictions.csv")[0] == ["graph", "label", "part", "prediction"]
     np.testing.assert_array_equal(predict_run("run", "graphs.csv")[2], run.outputs)
 
 
 @pytest.mark.parametrize("classes", [False, True])
 def test_graph_attributes_of_a_tu_folder(problem, classes):
-    folder, count = problem / "SET", 20
-    folder.mkdir()
-    lines = {"A": [], "graph_indicator": [], "graph_attributes": [f"{g / 7:.3f}" for g in range(count)]}
-    lines |= {"graph_labels": [str(g % 2) for g in range(count)]} if classes else {}
-    for g in range(count):
-        lines["A"] += [f"{4 * g + 1}, {4 * g + 1 + i}" for i in range(1, 3 + g % 2)]
-        lines["graph_indicator"] += [str(g + 1)] * 4
-    for part, text in lines.items():
-        (folder / f"SET_{part}.txt").write_text("\n".join(text))
+    numbers = [f"{g / 7:.3f}" for g in range(20)]
+    labels = {"graph_labels": [str(g % 2) for g in range(20)]} if classes else {}
+    write_tu(problem, 20, graph_attributes=numbers, **labels)
     run = fit_run("SET", out="run", settings=FAST)
     assert run.task == ("classify" if classes else "regress")
     run = fit_run("SET", out="again", settings=Settings(epochs=3, task="regress"))
-    np.testing.assert_allclose(run.y[:, 0], [float(f"{g / 7:.3f}") for g in range(count)])
+    np.testing.assert_allclose(run.y[:, 0], [float(number) for number in numbers])
 
 
 def decided(problem, *cells):

@@ -12,18 +12,11 @@ from sklearn import metrics as sk
 from tests.runs.files import fit, roles, write_table
 
 from demonet import DEMONetClassifier, DemonetError
-from demonet.methods.forest import NodeForest
-from demonet.methods.kernel_ridge import NodeKernel
 from demonet.runs import Settings, predict_run
 from demonet.runs.facts import run_facts
 from demonet.train.metrics import METRICS, Metric
 
-
-@pytest.fixture(autouse=True)
-def few(monkeypatch):
-    """Two quick candidates in place of the portfolio."""
-    members = [NodeForest("forest-degree", columns="degree", trees=5), NodeKernel("kernel-degree", kernel="degree")]
-    monkeypatch.setattr("demonet.ensemble.ensemble.portfolio", lambda *_: members)
+pytestmark = pytest.mark.usefixtures("few")
 
 
 def write_classes(*names, shares, follow=0.2):
