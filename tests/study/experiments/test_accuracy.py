@@ -290,6 +290,11 @@ def test_the_closed_form_uses_the_device(monkeypatch):
             made.append(device)
             super().__init__(*arguments, **options)
 
+        @classmethod
+        def from_state(cls, facts, tensors, device):
+            made.append(device)
+            return KernelMachine.from_state(facts, tensors)
+
     monkeypatch.setattr("demonet.methods.closed_form.KernelMachine", Machine)
     perform(default("brazil", "demonet-kernel"), "cuda")
-    assert made == ["cuda", "cpu"] * 2  # fitted on the device; predictions are made on the CPU
+    assert made == ["cuda", "cuda"] * 2  # fitted there, then made for predictions
