@@ -19,7 +19,7 @@ ROWS = [
     [("train", "objective, loop, presets"), ("kernels", "Weisfeiler-Lehman"), ("transforms", "for PyG loaders")],
     [("closedform", "kernel machine"), ("distributed", "parts, processes")],
     [("methods", "a method on a split: ours and others")],
-    [("ensemble", "candidates, selection, refit"), ("progress", "bars")],
+    [("ensemble", "candidates, selection, refit"), ("progress", "bars"), ("workers", "processes")],
     [("estimators", "scikit-learn classes")],
     [("runs", "files to run folder")],
     [("report", "pages")],

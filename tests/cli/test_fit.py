@@ -181,7 +181,7 @@ def test_from_the_first_mistake_to_the_last(problem, main):
     one_line(error, "labels.csv:4: ", "'zoe'", "--add-isolated")
     code, _, err = main(*FIT, "--add-isolated")
     assert code == 2
-    _, loops, duplicates, _, error = err.splitlines(keepends=True)
+    _, loops, duplicates, error = err.splitlines(keepends=True)
     one_line(loops, "warning: edges.csv: 1 self-loop", "--self-loops keep")
     one_line(duplicates, "warning: edges.csv: 1 duplicate")
     one_line(error, "edges.csv: --val: ", "0.2", "3 labelled nodes")

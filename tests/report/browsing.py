@@ -32,6 +32,7 @@ def opened(browser, path, *, script=None, silent=(), drawn="html[data-drawn]", *
 
 def violations(page, axe):
     """What axe finds with everything unfolded, on a desk and, by night, on a phone; drawings are left out."""
+    page.emulate_media(reduced_motion="reduce")  # otherwise colours of the other theme fade while they are checked
     page.evaluate("document.querySelectorAll('details').forEach(fold => { fold.open = true; })")
     drawn = "() => [...document.querySelectorAll('.plot')].every(plot => plot.querySelector('.main-svg'))"
     page.wait_for_function(drawn)
