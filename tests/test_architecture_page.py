@@ -1,7 +1,5 @@
 """docs/architecture.md names files that exist, its walks are traced, and its picture shows every package."""
 
-from __future__ import annotations
-
 import re
 import runpy
 import sys

@@ -1,7 +1,5 @@
 """The site says what is true: every block of every page does what is shown, and what code knows is not typed in."""
 
-from __future__ import annotations
-
 import doctest
 import re
 import runpy

@@ -1,7 +1,5 @@
 """Every example in every docstring of both packages says what is true."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import pkgutil

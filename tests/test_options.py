@@ -1,7 +1,5 @@
 """The values that options list are those that the packages define; options are declared once."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from typing import get_args
 

@@ -1,7 +1,5 @@
 """`demonet.fit` and `demonet.predict`: files and frames give what the command gives."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

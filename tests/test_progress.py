@@ -1,7 +1,5 @@
 """Progress: quiet lines in a file, a live bar on a terminal."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

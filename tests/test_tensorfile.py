@@ -1,7 +1,5 @@
 """Tensor files: what was written comes back, and every flipped bit is found."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

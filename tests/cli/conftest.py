@@ -1,7 +1,5 @@
 """The installed command in this process, and the problem of the runs."""
 
-from __future__ import annotations
-
 from importlib.metadata import entry_points
 
 import pytest

@@ -1,7 +1,5 @@
 """``fit --config``: a run from a file, and a run repeated from the file in its folder."""
 
-from __future__ import annotations
-
 import tomllib
 
 import pytest

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 from typer import Typer
 from typer.testing import CliRunner

@@ -1,7 +1,5 @@
 """The command line: ``demonet demo``, help, and errors of one line."""
 
-from __future__ import annotations
-
 import pytest
 from tests.runs.files import small_demo
 from typer.testing import CliRunner

@@ -1,7 +1,5 @@
 """The command line from the first mistake to a finished run, in processes of its own where that matters."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """Help, the version and usage errors import nothing heavy; arguments in errors are spelled as options."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

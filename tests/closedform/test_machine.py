@@ -1,7 +1,5 @@
 """Kernel ridge in closed form: against leaving items out one by one, against the primal, and on generated data."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

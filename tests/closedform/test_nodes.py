@@ -1,7 +1,5 @@
 """The degree-specific node kernel against its definition, term by term and pair by pair, in float64."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import exp, log, sqrt
 

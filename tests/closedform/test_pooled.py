@@ -1,7 +1,5 @@
 """The degree-specific kernel between graphs against its definition: a sum over all pairs of nodes, in float64."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import exp, sqrt
 

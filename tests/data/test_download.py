@@ -1,7 +1,5 @@
 """Downloads, against a real HTTP server on loopback that behaves well, badly, slowly, or not at all."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """The policy for loops, duplicates and directions, on lists small enough to check by eye."""
 
-from __future__ import annotations
-
 import warnings
 
 import networkx as nx

@@ -1,7 +1,5 @@
 """Bad input gets one clear error with file, line and value; good input of odd shape is read."""
 
-from __future__ import annotations
-
 import gzip
 import tracemalloc
 import warnings

@@ -1,7 +1,5 @@
 """The registry of file formats: suffixes in upper and lower case, gzip, and a format of one's own."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 

@@ -1,7 +1,5 @@
 """Ids, labels and categories keep the form in which they are written: 007 is not 7."""
 
-from __future__ import annotations
-
 import warnings
 
 import networkx as nx

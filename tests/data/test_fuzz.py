@@ -4,8 +4,6 @@ Each reader is given random bytes, and good files (written here, and the paper's
 features, sets of graphs and splits are changed in the same way in ``tests/hostile``.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import random

@@ -1,7 +1,5 @@
 """Limits: what a file unpacks to, what its graph needs, and numbers that no machine can serve are refused at once."""
 
-from __future__ import annotations
-
 import gzip
 import tracemalloc
 from contextlib import nullcontext, suppress

@@ -1,7 +1,5 @@
 """Every set of the paper, loaded from its real files, has the statistics that are documented for it."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Our readers of Matrix Market and MATLAB files against SciPy's, on files that SciPy wrote or the world has."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Tables as people have them: separators, decimal commas, missing values, categories, headers of any name."""
 
-from __future__ import annotations
-
 import gzip
 import warnings
 

@@ -1,7 +1,5 @@
 """Workbooks, databases and JSON: the table that is meant, values as they are shown, and what cannot be a table."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import sys

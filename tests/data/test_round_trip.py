@@ -1,7 +1,5 @@
 """The same graph, written in every format, reads back as the same Data."""
 
-from __future__ import annotations
-
 import tempfile
 import warnings
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Graphs from other sources than edge lists: matrices, markup, objects of other libraries, damaged or whole."""
 
-from __future__ import annotations
-
 import networkx as nx
 import numpy as np
 import pandas as pd

@@ -1,7 +1,5 @@
 """DegreeLayout: the same graph, in degree order."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from dataclasses import fields

@@ -1,7 +1,5 @@
 """DegreeTasks: any degree, seen or not, has a task."""
 
-from __future__ import annotations
-
 import copy
 import json
 

@@ -1,7 +1,5 @@
 """Bad input: one error that says what is wrong, before any training."""
 
-from __future__ import annotations
-
 import networkx as nx
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """``device="auto"``: a GPU where there is one, and a model that goes back to the CPU in its file."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

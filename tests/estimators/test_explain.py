@@ -1,7 +1,5 @@
 """Explanations: the parts of a score add up and match loops over the equation, and name what the user named."""
 
-from __future__ import annotations
-
 import networkx as nx
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """The graph estimator."""
 
-from __future__ import annotations
-
 import networkx as nx
 import numpy as np
 from tests.estimators.problems import QUICK, families

@@ -1,7 +1,5 @@
 """``model=``: the kernel machine and the ensemble in place of a network, through the same estimators."""
 
-from __future__ import annotations
-
 import networkx as nx
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """A model in a file: the same bits in a new process; anything damaged, foreign or incomplete refused, nothing run."""
 
-from __future__ import annotations
-
 import json
 import pickle
 

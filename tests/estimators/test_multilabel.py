@@ -1,7 +1,5 @@
 """Tables of labels, metrics and missing labels in the classifiers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

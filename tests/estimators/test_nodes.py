@@ -1,7 +1,5 @@
 """The node estimator: the same answers whatever form a graph has, and scikit-learn's tools on top of it."""
 
-from __future__ import annotations
-
 import networkx as nx
 import numpy as np
 import pandas as pd

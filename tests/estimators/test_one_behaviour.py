@@ -1,7 +1,5 @@
 """The command and the estimators treat the same files alike: inputs column by column, then predictions."""
 
-from __future__ import annotations
-
 import networkx as nx
 import numpy as np
 import pytest

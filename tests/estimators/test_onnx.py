@@ -1,7 +1,5 @@
 """Exported models give the same probabilities in onnxruntime, on graphs of any size."""
 
-from __future__ import annotations
-
 import json
 import sys
 

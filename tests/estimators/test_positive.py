@@ -1,7 +1,5 @@
 """Unequal classes: the positive one is the rarer or a parameter; weights count in the loss and not in a metric."""
 
-from __future__ import annotations
-
 import networkx as nx
 import numpy as np
 import pytest

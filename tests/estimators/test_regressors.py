@@ -1,7 +1,5 @@
 """Regressors: numbers at nodes and of graphs, in the user's units; unknown values; files and explanations."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

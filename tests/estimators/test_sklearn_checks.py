@@ -5,8 +5,6 @@ tested through an adapter that turns a row of a table into a node with a twin be
 nodes. The adapter reads the table and does nothing more: every parameter, method and attribute is the estimator's own.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from sklearn.utils.estimator_checks import check_classifier_multioutput, parametrize_with_checks

@@ -1,7 +1,5 @@
 """Edge weights that training had not, or the reverse; weights and rates whose outputs are not finite are an error."""
 
-from __future__ import annotations
-
 import warnings
 
 import networkx as nx

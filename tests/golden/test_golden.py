@@ -3,8 +3,6 @@
 What changes on purpose is written by ``python -m tests.golden --write`` and shows as changed lines of ``golden.json``.
 """
 
-from __future__ import annotations
-
 import pytest
 from tests.golden.cases import CASES, compute
 from tests.golden.stored import differences, read

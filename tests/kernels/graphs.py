@@ -1,7 +1,5 @@
 """Graphs for the kernel tests: by hand, and drawn by hypothesis."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import grakel

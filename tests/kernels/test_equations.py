@@ -1,7 +1,5 @@
 """Each kernel against its equation, written as loops over pairs of nodes; and what every kernel must satisfy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

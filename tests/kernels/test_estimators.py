@@ -1,7 +1,5 @@
 """The kernels as scikit-learn estimators, and what they say to bad input."""
 
-from __future__ import annotations
-
 import pickle
 
 import networkx as nx

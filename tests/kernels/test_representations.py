@@ -1,7 +1,5 @@
 """Kernels on representations that the user gives: WL colours, the layers of a network."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Colour refinement, and the subtree kernel against GraKeL's, to the last integer."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import grakel

@@ -1,7 +1,5 @@
 """Simple baselines on attributes and on local structure: what they must get right, and what they must not use."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

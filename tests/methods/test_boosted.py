@@ -1,7 +1,5 @@
 """Boosted trees as arrays against scikit-learn's, rounds chosen on validation, problems of every shape."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The GCN of Kipf and Welling against its equation, and on an easy problem."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tests.reference.graphs import drawn_by_seed, features

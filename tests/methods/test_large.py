@@ -1,7 +1,5 @@
 """Large graphs: what does not fit into memory is left out with a reason, and fits read a bounded number of items."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Layers that multiply before they sum, against PyTorch Geometric's, which sum first."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tests.reference.graphs import drawn_by_seed, features

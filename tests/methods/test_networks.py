@@ -1,7 +1,5 @@
 """Networks: what the base class does for all of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

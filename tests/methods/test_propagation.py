@@ -1,7 +1,5 @@
 """Models that know one graph, against their definitions; ensemble/test_identity.py has them on another graph."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from tests.methods.problems import labelled_of, roles, two_blocks

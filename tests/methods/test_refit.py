@@ -1,7 +1,5 @@
 """Fitted again on training and validation part: what was chosen is kept, and test labels are not looked at."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from sklearn.neighbors import KNeighborsClassifier

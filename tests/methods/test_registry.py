@@ -1,7 +1,5 @@
 """The registry, the interface, and two simple baselines worked out by hand."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

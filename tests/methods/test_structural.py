@@ -1,7 +1,5 @@
 """Local structural features against NetworkX and by hand."""
 
-from __future__ import annotations
-
 import networkx as nx
 import numpy as np
 from hypothesis import given

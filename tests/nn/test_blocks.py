@@ -1,7 +1,5 @@
 """Batches of nodes with true degrees: exact without sampling, right on average with it; whole graphs in blocks."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

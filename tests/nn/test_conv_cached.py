@@ -1,7 +1,5 @@
 """DEMOConv with its activation inside, with what stays the same cached, and on edges that are sorted already."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import io

@@ -1,7 +1,5 @@
 """DEMOConv is its equations in every scheme, in values and gradients, however the graph is given."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Bad input to DEMOConv is refused with the value in the message; so are sums that half precision cannot hold."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tests.reference.graphs import drawn_by_seed, features

@@ -1,7 +1,5 @@
 """DEMOConv as a citizen of PyTorch Geometric."""
 
-from __future__ import annotations
-
 import copy
 from functools import partial
 

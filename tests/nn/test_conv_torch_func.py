@@ -1,7 +1,5 @@
 """DEMOConv under torch.func, forward-mode derivatives, ONNX, and PyG's messages and their hooks."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest

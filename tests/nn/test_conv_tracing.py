@@ -1,7 +1,5 @@
 """DEMOConv under torch.compile and torch.export: one whole graph, for graphs of any size."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tests.reference.graphs import drawn_by_seed, features

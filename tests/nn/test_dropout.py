@@ -1,7 +1,5 @@
 """Dropout drops each entry by itself and as often as it says, and two halves of a layer as if they were one."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """The loss of a model, against the same made of its scores."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import torch.nn.functional as F

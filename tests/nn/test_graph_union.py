@@ -1,7 +1,5 @@
 """A batch put together from kept pieces is the batch that would have been prepared by itself, number for number."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 import pytest

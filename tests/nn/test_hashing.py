@@ -1,7 +1,5 @@
 """The hash kernel: Eq. 8 literally, an unbiased inner product, and functions that look random."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

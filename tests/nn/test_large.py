@@ -1,7 +1,5 @@
 """One-hot degrees of a large graph: sparse rows and sparse sums over neighbours give what dense ones give."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tests.reference.layers import PAPER

@@ -1,7 +1,5 @@
 """NodeDEMONet and GraphDEMONet against loops over nodes (Eq. 5-12), and in every form in which a graph comes."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 import pytest

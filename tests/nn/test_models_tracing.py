@@ -1,7 +1,5 @@
 """The models under torch.compile and torch.export: one whole graph, for graphs of any size."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 import pytest

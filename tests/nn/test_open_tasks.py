@@ -1,7 +1,5 @@
 """A layer without tasks, and the model that stands beside PyTorch Geometric's basic models."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 from dataclasses import asdict

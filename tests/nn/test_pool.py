@@ -1,7 +1,5 @@
 """DegreePooling is Eq. 11, for any degrees; LinearCrossEntropy is F.cross_entropy of a linear map."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import torch.nn.functional as F

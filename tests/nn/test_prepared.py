@@ -1,7 +1,5 @@
 """Prepared input of a model: what is refused, sorted, and computed once."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tests.reference.graphs import features, from_arcs

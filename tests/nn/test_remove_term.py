@@ -1,7 +1,5 @@
 """A convolution is seed + shared + degree: what a network without one of them lacks is exactly that term."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tests.reference.graphs import features, from_arcs

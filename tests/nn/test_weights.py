@@ -1,7 +1,5 @@
 """Degree to matrix: each scheme's definition, the equal ways of carrying it out, and degrees never seen."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

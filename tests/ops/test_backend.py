@@ -1,7 +1,5 @@
 """The backend's settings: how they are changed, and which kernels they choose."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Every Triton kernel compiles for a GPU, in every form that a convolution, a deep layer and a loss start it in."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

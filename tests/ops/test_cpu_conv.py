@@ -1,7 +1,5 @@
 """A whole convolution on CPU: the reference's numbers and derivatives, and nothing computed that nobody asked for."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tests.reference.graphs import drawn_by_seed, features

@@ -1,7 +1,5 @@
 """Deep layers and their readout as functions, against their definitions in float64."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tests.reference.graphs import drawn_by_seed, features

@@ -1,7 +1,5 @@
 """Convolutions outside the registry: the operators' numbers, derivatives and second derivatives."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tests.ops.test_cpu_conv import arguments

@@ -1,7 +1,5 @@
 """Every primitive has right first and second derivatives, in float64."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tests.reference.graphs import drawn_by_seed, features, from_arcs

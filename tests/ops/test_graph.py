@@ -1,7 +1,5 @@
 """Schedules are made once for a graph, also where operators get its tensors only, and go with it."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 

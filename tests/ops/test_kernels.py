@@ -1,7 +1,5 @@
 """The CPU kernels against the reference that defines them, in every dtype and at awkward widths."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Every operator in torch.ops.demonet keeps the promises that compile and export rely on."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tests.reference.graphs import drawn_by_seed, features

@@ -1,7 +1,5 @@
 """Norm, ReLU, second map, ReLU and dropout as one function, against the definition in float64, also in Triton."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tests.reference.graphs import drawn_by_seed, features

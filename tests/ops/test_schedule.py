@@ -1,7 +1,5 @@
 """Schedules hold every row once; buffers hand out nothing that is still in use."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 

@@ -1,7 +1,5 @@
 """Sparse rows: the same numbers as dense ones."""
 
-from __future__ import annotations
-
 import copy
 import warnings
 

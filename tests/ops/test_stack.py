@@ -1,7 +1,5 @@
 """Layers, head and loss as one function, against the same made of parts, run on the CPU by Triton's interpreter."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

@@ -1,7 +1,5 @@
 """Eq. 13-17 as they stand in the paper: loops over pairs of nodes, float64, nothing shared with the package."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A page as people meet it: opened from disk, with all that it says and asks for on the way."""
 
-from __future__ import annotations
-
 from contextlib import contextmanager
 from types import SimpleNamespace
 

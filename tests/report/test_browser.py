@@ -1,7 +1,5 @@
 """The page as people meet it: opened from disk in Chromium, in both themes, on a desk and on a phone."""
 
-from __future__ import annotations
-
 import pytest
 from tests.report.browsing import opened, overflow
 

@@ -1,7 +1,5 @@
 """The page of a comparison: its sentence, its tables, and how it opens in Chromium."""
 
-from __future__ import annotations
-
 import pytest
 from tests.report.browsing import opened, overflow, violations
 

@@ -1,7 +1,5 @@
 """The demo's page, opened in Chromium."""
 
-from __future__ import annotations
-
 import pytest
 from tests.report.browsing import opened, violations
 from tests.runs.files import small_demo

@@ -1,7 +1,5 @@
 """Charts of pages as plotly draws them, bins and shares, and the confusion matrix."""
 
-from __future__ import annotations
-
 import html
 import re
 

@@ -1,7 +1,5 @@
 """Pages as text: nothing hostile gets through, and what is invisible is written out."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib

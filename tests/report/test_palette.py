@@ -1,7 +1,5 @@
 """The palette keeps what its docstring promises, in linear sRGB and OKLab."""
 
-from __future__ import annotations
-
 from importlib import resources
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the page of a run says, for runs of every kind."""
 
-from __future__ import annotations
-
 import json
 import math
 

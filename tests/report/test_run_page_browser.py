@@ -1,7 +1,5 @@
 """The page of a run as people meet it: searched, sorted, saved, dragged; on a desk, on a phone, by night."""
 
-from __future__ import annotations
-
 import csv
 import io
 import zipfile

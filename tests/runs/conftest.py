@@ -1,7 +1,5 @@
 """A small problem in files, in the folder at hand."""
 
-from __future__ import annotations
-
 import pytest
 from tests.runs.files import write_graphs, write_problem, write_tasks
 

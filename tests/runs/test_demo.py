@@ -1,7 +1,5 @@
 """The demo: every method on every problem, and mirrored nodes in one place."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """A run from Python: what its folder holds, what is trained on, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import re
 

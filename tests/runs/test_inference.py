@@ -1,7 +1,5 @@
 """A finished run on the same graph and on others: nodes and degrees never seen, columns moved, missing and strange."""
 
-from __future__ import annotations
-
 import csv
 import warnings
 

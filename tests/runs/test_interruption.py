@@ -1,7 +1,5 @@
 """Killed at any point, a run goes on to the same bits; a finished one is never lost, and two never share a folder."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 from contextlib import nullcontext

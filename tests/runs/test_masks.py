@@ -1,7 +1,5 @@
 """A graph with masks of its own is split by them, in every file that can hold them and in every command."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Which model a run fits, what it says about it, and how a run of candidates goes on after an interruption."""
 
-from __future__ import annotations
-
 import json
 from contextlib import nullcontext
 

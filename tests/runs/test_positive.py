@@ -1,7 +1,5 @@
 """Which of two classes is the positive one: the rarer or the one asked for, in every file and by every model."""
 
-from __future__ import annotations
-
 import csv
 import json
 import tomllib

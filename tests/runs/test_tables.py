@@ -1,7 +1,5 @@
 """Tables column by column: the same bytes as Python's writer row by row, and the same values in Parquet and Excel."""
 
-from __future__ import annotations
-
 import csv
 import io
 

@@ -1,7 +1,5 @@
 """Regression and multi-label runs: from tables to predictions, metrics and pages; how the task is decided."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Metrics of unequal classes: the default, precision@K, decisions chosen on validation; equal to the written file."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

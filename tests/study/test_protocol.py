@@ -1,7 +1,5 @@
 """Splits by the name of their protocol."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

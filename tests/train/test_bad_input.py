@@ -1,7 +1,5 @@
 """Bad input to training: an error that says what and where, before any work is done."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tests.train import problems

@@ -1,7 +1,5 @@
 """Training on batches of nodes: what they see, that evaluation is exact, and when they are chosen."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Training on a GPU: captured steps are the eager ones, and a resumed run ends in the same bits."""
 
-from __future__ import annotations
-
 import gc
 
 import pytest

@@ -1,7 +1,5 @@
 """Checkpoints: a run that was killed ends in the same bits, and a file that is not one is refused unread."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import signal

@@ -1,7 +1,5 @@
 """Metrics by hand, against scikit-learn, and by which validation chooses."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Objectives: losses against loops, targets that are valid, and what unknown entries may not do."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

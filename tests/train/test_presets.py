@@ -1,7 +1,5 @@
 """Presets: ``paper`` and ``authors`` are what the paper's text and its authors' code say; each one trains."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """ToDegreeLayout: the same graph in degree order, and the way back; AddDegree: true degrees for sampled nodes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

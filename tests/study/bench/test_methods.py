@@ -1,7 +1,5 @@
 """The networks of the bench: what is compared computes what it says, whatever form its input has."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given

@@ -1,7 +1,5 @@
 """The runner: complete rows, whatever happens to a method; the floor by hand; files."""
 
-from __future__ import annotations
-
 import math
 import os
 import signal

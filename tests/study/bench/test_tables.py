@@ -1,7 +1,5 @@
 """Tables of the bench: ratios, slopes, failures, and the page that shows what the files say."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

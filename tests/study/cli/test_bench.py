@@ -1,7 +1,5 @@
 """``demonet bench``: a table, a file, a page; bad arguments are one line."""
 
-from __future__ import annotations
-
 import pytest
 import typer
 from typer.testing import CliRunner

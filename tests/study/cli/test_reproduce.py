@@ -1,7 +1,5 @@
 """``demonet reproduce``: runs what is missing, writes what is there, stops and goes on."""
 
-from __future__ import annotations
-
 import csv
 import subprocess
 import sys

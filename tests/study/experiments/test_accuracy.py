@@ -1,7 +1,5 @@
 """A run that gives an accuracy: every family of methods, every protocol, options, and errors that say what is wrong."""
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -1,7 +1,5 @@
 """All 1,253 graphs of up to seven nodes: DEMO-Net separates what two rounds of WL separate."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import networkx as nx

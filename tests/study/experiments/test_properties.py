@@ -1,7 +1,5 @@
 """Table 1: what the computation finds, model by model, on all subtrees of up to three nodes and three colours."""
 
-from __future__ import annotations
-
 import csv
 
 import pytest

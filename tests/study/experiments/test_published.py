@@ -1,7 +1,5 @@
 """Published results: what is inside an interval; rows that are kept; every fold is a run of the ledger."""
 
-from __future__ import annotations
-
 import math
 import operator
 import sys

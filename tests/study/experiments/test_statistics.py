@@ -1,7 +1,5 @@
 """Numbers worked by hand, numbers from scipy, and what must hold whatever the numbers are."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

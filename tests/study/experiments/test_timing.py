@@ -1,7 +1,5 @@
 """Time of an epoch through the bench's clock, as a run of the ledger."""
 
-from __future__ import annotations
-
 import pytest
 
 from demonet.errors import DemonetError

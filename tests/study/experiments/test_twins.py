@@ -1,7 +1,5 @@
 """Orbits against networkx, distances by hand, and what a turn, a shift or another scale must not change."""
 
-from __future__ import annotations
-
 import json
 import math
 

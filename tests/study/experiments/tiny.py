@@ -1,7 +1,5 @@
 """Small sets under the names of the paper's, so that a run takes a moment."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Complete cells outlive every change of the code, moved and renamed files included."""
 
-from __future__ import annotations
-
 import json
 import re
 

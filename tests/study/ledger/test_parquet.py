@@ -1,7 +1,5 @@
 """Runs that travel between ledgers."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

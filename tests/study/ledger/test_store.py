@@ -1,7 +1,5 @@
 """The ledger: what is claimed, recorded, released, and what a table is given."""
 
-from __future__ import annotations
-
 import sqlite3
 from dataclasses import replace
 

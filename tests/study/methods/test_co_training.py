@@ -1,7 +1,5 @@
 """Union and Intersection: walks against the closed form, who is added, what is never added."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tests.reference.graphs import from_arcs

@@ -1,7 +1,5 @@
 """DIFFPOOL: its two losses and the pooled graph by hand, batches of unequal graphs, bad settings."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tests.reference.graphs import from_arcs

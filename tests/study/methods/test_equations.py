@@ -1,7 +1,5 @@
 """DCNN, GIN-0 and PNA against their equations, node by node."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tests.reference.graphs import drawn_by_seed, features, from_arcs

@@ -1,7 +1,5 @@
 """Kernel machines and histograms of sub-structures: against GraKeL, by hand, and where they are easy to get wrong."""
 
-from __future__ import annotations
-
 import sys
 
 import grakel

@@ -1,7 +1,5 @@
 """PATCHY-SAN: ranks and fields of a hand-worked graph, canonical order, numbers of nodes that do not matter."""
 
-from __future__ import annotations
-
 import itertools
 
 import networkx as nx

@@ -1,7 +1,5 @@
 """ReFeX features worked out by hand, the description length, and roles that are known."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from tests.kernels.graphs import graph

@@ -1,7 +1,5 @@
 """struc2vec: its distances against a brute-force computation, its layered graph and walks against their equations."""
 
-from __future__ import annotations
-
 import math
 
 import networkx as nx

@@ -1,7 +1,5 @@
 """The ablation: every change can be trained; differences by hand, on a set and over sets of a kind."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

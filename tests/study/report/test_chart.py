@@ -1,7 +1,5 @@
 """Charts in words, and as SVG and plotly figures."""
 
-from __future__ import annotations
-
 from xml.etree import ElementTree
 
 import pytest

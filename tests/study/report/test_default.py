@@ -1,7 +1,5 @@
 """The part ``default``: its cells, where the ensemble stands, its members, the page and the short table."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

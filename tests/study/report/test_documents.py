@@ -1,7 +1,5 @@
 """What README and docs show is what the committed files say."""
 
-from __future__ import annotations
-
 import csv
 import re
 from itertools import product

@@ -1,7 +1,5 @@
 """Claims are answered from rows: what is there decides, what is missing is said to be missing."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The paper's page and files: every cell beside the printed one, whatever is missing or hostile."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from xml.etree import ElementTree
 

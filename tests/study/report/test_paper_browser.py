@@ -1,7 +1,5 @@
 """The paper's page in Chromium: quiet, every figure drawn, tables sorted by click and by key; dark and narrow too."""
 
-from __future__ import annotations
-
 import pytest
 from tests.report.browsing import opened, overflow, violations
 from tests.study.report.paper_rows import FACTS, paper_rows, points

@@ -1,7 +1,5 @@
 """Cells and tables of the paper's page: how a cell lies to the printed one, who is best, what is compared with what."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import replace
