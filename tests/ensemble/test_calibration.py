@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from demonet import DemonetError
 from demonet.data.synthetic import role_graph
@@ -32,17 +34,39 @@ def test_a_temperature_is_found(power):
     before, after = (item_losses("classify", p, y).mean() for p in (said, calibration.apply(said)))
     assert after < before - 0.05
     assert (calibration.apply(said).argmax(1) == said.argmax(1)).all()
-    two, y = drawn(500, power, 2, classes=2)
-    order = Calibration("temperature", power, softening=0.01).apply(two)[:, 1].argsort()
-    assert (np.diff(two[order, 1]) >= -1e-12).all()
 
 
-def test_isotonic_where_no_temperature_helps():
-    said, y = drawn(3000, 1.0, 0, classes=2)
-    said = np.stack([1 - said[:, 1] / 4, said[:, 1] / 4], 1)
-    calibration = Calibration.choose(said, y)
-    assert calibration.method == "isotonic"
-    assert calibration.apply(said).mean(0) == pytest.approx(np.bincount(y) / len(y), abs=0.01)
+def test_a_bias_of_two_classes_is_found():
+    generator = np.random.default_rng(0)
+    true = generator.beta(0.3, 3, size=6000)
+    y = (generator.random(6000) < true).astype(int)
+    odds = 4 * true / (1 - true)  # four times as rare as is said
+    said = np.stack([1 / (1 + odds), odds / (1 + odds)], 1)
+    calibration = Calibration.choose(said[:3000], y[:3000])
+    assert calibration.method == "bias"
+    assert np.exp(calibration.bias) == pytest.approx(1 / 4, rel=0.3)
+    found = calibration.apply(said)
+    assert found[3000:].mean(0) == pytest.approx(np.bincount(y[3000:]) / 3000, abs=0.02)
+    assert (np.diff(found[said[:, 1].argsort(), 1]) >= 0).all()
+
+
+@given(
+    count=st.integers(30, 80),
+    classes=st.integers(2, 4),
+    power=st.sampled_from([0.5, 1.0, 3.0]),
+    seed=st.integers(0, 99),
+)
+def test_rankings_and_classes_stay(count, classes, power, seed):
+    """A temperature keeps the order of the classes of an item; all that two classes can get keeps that of the items."""
+    said, y = drawn(count, power, seed, classes)
+    calibration = Calibration.choose(said, y, seed)
+    found = calibration.apply(said)
+    np.testing.assert_allclose(found.sum(1), 1)
+    if calibration.method != "bias":
+        np.testing.assert_array_equal(found.argmax(1), said.argmax(1))
+    if classes == 2:
+        assert (np.diff(found[said[:, 1].argsort(), 1]) >= -1e-12).all()
+    assert set(calibration.losses) == {"none", "temperature", *(["bias"] if classes == 2 else [])}
 
 
 def test_nothing_is_learned_from_few_items():
@@ -65,16 +89,16 @@ def test_items_that_are_all_right_do_not_promise_certainty():
         {"temperature": 0.0},
         {"temperature": float("nan")},
         {"softening": 2.0},
-        {"steps": []},
-        {"steps": [([0.5, 0.1], [0.0, 1.0])] * 3},
-        {"steps": [([0.1, 0.5], [0.0, 2.0])] * 3},
+        {"bias": float("nan")},
+        {"bias": 99.0},
     ],
 )
 def test_a_state_that_gives_no_probabilities(change):
-    state = Calibration("isotonic", steps=[([0.0, 1.0], [0.0, 1.0])] * 3).state()
-    assert Calibration.from_state(state, 3).state() == state
-    with pytest.raises(DemonetError, match="calibration"):
-        Calibration.from_state(state | change, 3)
+    state = Calibration("bias", 0.5, -1.0, 0.01).state()
+    assert Calibration.from_state(state, 2).state() == state
+    for wrong, classes in ((state | change, 2), (state, 3)):
+        with pytest.raises(DemonetError, match="calibration"):
+            Calibration.from_state(wrong, classes)
 
 
 def test_an_ensemble_is_calibrated_in_memory_and_from_a_file():

@@ -72,6 +72,29 @@ def test_one_edge_fewer_is_still_the_same_model(finished, tmp_path):
     assert np.mean(same) > 0.95
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_hundredth_of_nodes_and_edges_changes_neither_score_nor_ranking(finished, tmp_path, seed):
+    """Two nodes and 1 % of the edges go, and as many come; communities are far apart: one of them ranks first."""
+    folder, edges, labels = finished
+    run, random = load_run(folder / "run"), np.random.default_rng(seed)
+    gone = set(random.choice(sorted(labels), 2, replace=False).tolist())
+    kept = [edge for edge in edges if not gone & set(edge)]
+    members = [[node for node, kind in labels.items() if kind == each and node not in gone] for each in "abcd"]
+    count = round(0.01 * len(edges))
+    come = [tuple(random.choice(members[place % 4], 2, replace=False).tolist()) for place in range(count)]
+    come += [(f"new{kind}", str(node)) for kind in (0, 1) for node in random.choice(members[kind], 8, replace=False)]
+    kept = [kept[place] for place in random.permutation(len(kept))[count:]]
+    found = by_id(predict_run(folder / "run", write_edges(tmp_path / "later.csv", [*kept, *come])))
+    test = [run.ids[row] for row in np.flatnonzero(run.part == 2) if run.ids[row] in found]
+    right = [run.class_names[found[node].argmax()] == labels[node] for node in test]
+    low, high = run.metrics["test_metric_interval"]
+    assert low <= np.mean(right) <= high
+    before = dict(zip(run.ids, run.outputs, strict=True))
+    for column, kind in enumerate(run.class_names):
+        first = [set(sorted(each, key=lambda node: -each[node][column])[:30]) for each in (before, found)]
+        assert len(first[0] & first[1]) > 0.8 * 30, kind
+
+
 def test_another_graph_is_told_with_the_score_that_holds(finished, tmp_path):
     folder, _, _ = finished
     metrics = json.loads((folder / "run" / "metrics.json").read_text())

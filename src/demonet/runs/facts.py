@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -267,9 +268,9 @@ def _decisions(run: Run) -> list[str]:
     elif made["method"] == "none":
         found.append(f"Calibration did not lower the log-loss on validation {run.kind}: probabilities are as averaged.")
     else:
-        how = (
-            f"a temperature of {made['temperature']:.2f}" if made["method"] == "temperature" else "isotonic regression"
-        )
+        how = f"a temperature of {made['temperature']:.2f}"
+        if made["method"] == "bias":
+            how += f" and {math.exp(made['bias']):.2f} times the odds of “{run.class_names[1]}”"
         losses = [shown(made["losses"][name]) for name in ("none", made["method"])]
         found.append(
             f"Probabilities were calibrated on validation {run.kind} by {how}: log-loss {losses[1]} instead of "

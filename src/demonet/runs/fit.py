@@ -300,7 +300,7 @@ def _ensemble(plan: Plan, number: int, folder: RunFolder, progress: RunProgress)
     facts = candidate_facts(ensemble, fitted.model.candidates, plan.inputs.data.y.numpy(), plan.metric)
     facts |= {"effort": plan.settings.effort or EFFORT, "seconds": round(ensemble.seconds, 3)}
     if plan.inputs.task == "classify":
-        facts["calibration"] = {k: v for k, v in ensemble.calibration.state().items() if k != "steps"}
+        facts["calibration"] = ensemble.calibration.state()
     if ensemble.left_out:
         facts["inductive"] = {"left_out": ensemble.left_out}
     outputs = ensemble.strict_outputs, ensemble.fitted_outputs
