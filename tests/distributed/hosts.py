@@ -42,7 +42,8 @@ def missing() -> str:
     absent = [name for name in ("ip", "tc", "ss", "unshare", "nsenter") if shutil.which(name) is None]
     if absent:
         return f"{', '.join(absent)} (of iproute2 and util-linux) is not installed"
-    tried = subprocess.run([*_SPACES, "--net", "mount", "-t", "tmpfs", "tmpfs", "/dev/shm"], check=False)
+    command = [*_SPACES, "--net", "mount", "-t", "tmpfs", "tmpfs", "/dev/shm"]
+    tried = subprocess.run(command, check=False, capture_output=True)
     return "no namespaces can be made here" if tried.returncode else ""
 
 
