@@ -109,7 +109,7 @@ def _listen(trainer: Any, answers: Any, on_epoch: Callable[[Epoch], None] | None
         except Empty:
             if running:
                 continue
-            problem = next(iter(str(failed[0]).splitlines()), "") if failed else "no result"
+            problem = getattr(failed[0], "controller_failure", failed[0]) if failed else "no result"
             raise DemonetError(f"the workers on Ray failed: {problem}") from None
         if isinstance(answer, Epoch):
             if on_epoch is not None:
