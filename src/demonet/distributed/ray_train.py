@@ -19,6 +19,8 @@ from demonet.distributed.worker import PATIENCE, Outcome, Training
 from demonet.errors import DemonetError
 from demonet.train.loop import Epoch
 
+STARTS = 10  # how often Ray tries for a minute to find a place for all workers
+
 
 def lead_on_ray(
     training: Training,
@@ -42,6 +44,7 @@ def lead_on_ray(
         from ray.train.backend import Backend
         from ray.train.torch import TorchConfig, TorchTrainer
         from ray.util.queue import Queue
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
     except ImportError as error:
         raise DemonetError("the engine 'ray' needs Ray", argument="engine", hint="pip install demonet[ray]") from error
 
@@ -58,7 +61,8 @@ def lead_on_ray(
     alone = started and here
     try:
         references = [ray.put(share) for share in shares]
-        answers = Queue()
+        node = ray.get_runtime_context().get_node_id()  # here: a queue elsewhere would be lost with its machine
+        answers = Queue(actor_options={"scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=False)})
         settings = {
             "training": ray.put(training),
             "shares": references,
@@ -73,7 +77,7 @@ def lead_on_ray(
             train_loop_config=settings,
             torch_config=(NoGroup if alone else TorchConfig)(backend=backend),
             scaling_config=ScalingConfig(num_workers=len(references), use_gpu=on_gpu),
-            run_config=RunConfig(failure_config=FailureConfig(max_failures=3)),
+            run_config=RunConfig(failure_config=FailureConfig(max_failures=3, controller_failure_limit=STARTS)),
         )
         return _listen(trainer, answers, on_epoch)
     finally:
@@ -105,7 +109,8 @@ def _listen(trainer: Any, answers: Any, on_epoch: Callable[[Epoch], None] | None
         except Empty:
             if running:
                 continue
-            raise DemonetError(f"the workers on Ray failed: {failed[0] if failed else 'no result'}") from None
+            problem = getattr(failed[0], "controller_failure", failed[0]) if failed else "no result"
+            raise DemonetError(f"the workers on Ray failed: {problem}") from None
         if isinstance(answer, Epoch):
             if on_epoch is not None:
                 on_epoch(answer)

@@ -7,14 +7,17 @@ waits for a training, takes part in it, and waits for the next. Both call :func:
 from __future__ import annotations
 
 import os
+import socket
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
+import psutil
 import torch
 import torch.distributed as dist
 from torch import Tensor
@@ -38,6 +41,9 @@ _NO_PART = Part(*[torch.empty(0, dtype=torch.long)] * len(fields(Part)))  # wher
 PATIENCE = timedelta(
     days=7
 )  # the others wait while the leader reads and writes files; a dead process is noticed at once
+SILENCE = 60  # seconds after which a machine that does not answer is taken for dead
+_ALONE = "another worker has died, or its machine cannot be reached"
+_UNMET = "a worker has died or is out of reach; between machines, GLOO_SOCKET_IFNAME has to name their network device"
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,19 +92,53 @@ def group(device: str = "cpu") -> Iterator[None]:
     """
     if device == "cuda":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    ended, message = threading.Event(), _UNMET
     try:
         rank, processes = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         backend = "cpu:gloo,cuda:nccl" if device == "cuda" else "gloo"
         dist.init_process_group(backend, meeting_place(), timeout=PATIENCE, rank=rank, world_size=processes)
+        message = _ALONE
+        if sys.platform == "linux":
+            _notice_silence(known := _connections())
+            threading.Thread(target=_watch, args=(known, ended), daemon=True).start()
         yield
     except RuntimeError as error:
         if not isinstance(error, dist.DistError) and "gloo" not in str(error).lower():
             raise
-        print("another worker has died", file=sys.stderr)
+        print(message, file=sys.stderr)
         sys.exit(LOST)
     finally:
+        ended.set()
         if dist.is_initialized():
             dist.destroy_process_group()
+
+
+def _connections() -> dict[Any, int]:
+    """Both ends of the connections of this process, and its file descriptor of each."""
+    every = psutil.Process().net_connections("tcp")
+    return {(one.laddr, one.raddr): one.fd for one in every if one.status == psutil.CONN_ESTABLISHED}
+
+
+def _notice_silence(connections: dict[Any, int]) -> None:
+    """Let the kernel ask the other ends whether they are still there."""
+    for fd in connections.values():
+        with socket.socket(fileno=os.dup(fd)) as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for name, value in (("IDLE", SILENCE // 2), ("INTVL", SILENCE // 6), ("CNT", 3)):
+                connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, f"TCP_KEEP{name}"), value)
+
+
+def _watch(known: dict[Any, int], ended: threading.Event) -> None:
+    """End this process when one of its connections has broken: gloo does not always notice, and would wait for days.
+
+    Before the leader dismisses all of them, no process closes a connection.
+    """
+    broken = False
+    while not ended.wait(SILENCE / 6):
+        before, broken = broken, not known.keys() <= _connections().keys()
+        if before and broken:  # at the second look, what ends by itself has ended
+            print(_ALONE, file=sys.stderr, flush=True)
+            os._exit(LOST)
 
 
 def serve() -> None:
