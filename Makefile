@@ -49,7 +49,8 @@ bench: $(READY)
 processes: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.distributed $(ARGS)
 
-# Kills at every write and at random times, mutated files, flipped bits: what docs/reliability.md promises.
+# Kills at every write and at random times, mutated files, flipped bits, the same graphs in other files: what
+# docs/reliability.md promises.
 # make hostile ARGS="--scale 0.1 --seed 1"
 hostile: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.hostile $(ARGS)

@@ -1,6 +1,6 @@
-"""The long form: kills at every write and at random times, mutated files, flipped bits. Prints a table of counts.
+"""The long form: kills, mutated files, flipped bits, the same graphs in other files. Prints a table of counts.
 
-``python -m tests.hostile --seed 0`` (or ``make hostile``) from the root of the project takes about an hour of one core.
+``python -m tests.hostile --seed 0`` (or ``make hostile``) from the root of the project takes some hours of one core.
 ``--kinds`` chooses some kinds, ``--scale 0.1`` a tenth of the numbers, ``--only INDEX`` one case of one kind again. A
 failed case is printed with its index.
 """
@@ -23,6 +23,7 @@ import torch
 from tests.hostile.forged import Forgeries
 from tests.hostile.formats import Mutations
 from tests.hostile.kills import Child
+from tests.hostile.metamorphic import answers, cases, pairs
 from tests.hostile.mutations import flip, mutate
 from tests.hostile.readers import Replaced
 from tests.hostile.scenes import RANDOM, SCENES, Scene, Tree, check, prepare, undisturbed
@@ -30,7 +31,8 @@ from tests.hostile.sealed import Changes, sealed_files
 from tests.hostile.supervise import Done, supervised
 
 NUMBERS = {"kill points": None, "random kills": 1_000, "mutated inputs": 97_000, "changed files": 3_000,
-           "flipped bits": 1_000, "forged files": 100_000, "readers beside a writer": 1_000}  # fmt: skip
+           "flipped bits": 1_000, "forged files": 100_000, "readers beside a writer": 1_000,
+           "same graphs": None}  # fmt: skip
 
 Stage = tuple[Path, Tree, int, float]
 
@@ -126,6 +128,14 @@ def readers(folder: Path, options: argparse.Namespace, number: int) -> Iterator[
         replaced.close()
 
 
+def same_graphs(folder: Path, options: argparse.Namespace, number: float) -> Iterator[Done]:
+    """The same problems in other files; ``number`` is the share of problems with models: a seventh has them all."""
+    every = pairs()
+    if options.only is not None:
+        return answers(folder, [(options.only, cases(every)[options.only])], options.seed)
+    return answers(folder, enumerate(cases(every[: round(number * len(every))])), options.seed)
+
+
 def _range(number: int, only: int | None) -> range:
     return range(number) if only is None else range(only, only + 1)
 
@@ -138,6 +148,7 @@ KINDS = {
     "flipped bits": flipped_bits,
     "forged files": forged_files,
     "readers beside a writer": readers,
+    "same graphs": same_graphs,
 }
 
 

@@ -1,4 +1,4 @@
-"""A finished run on its own graph in another order or format, on that graph as it changes, and on another graph."""
+"""A finished run on its own graph as it changes, and on another graph."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from tests.runs.files import write_problem, write_table
 from typer.testing import CliRunner
 
-from demonet import DEMONetClassifier, DemonetError, DemonetWarning
+from demonet import DemonetError, DemonetWarning
 from demonet.cli import app
 from demonet.data.splits import Split
 from demonet.ensemble import Ensemble
@@ -45,21 +45,6 @@ def finished(tmp_path_factory):
 def by_id(predicted) -> dict[str, np.ndarray]:
     inputs, _, outputs = predicted
     return dict(zip(inputs.ids, outputs, strict=True))
-
-
-def test_the_run_serves_its_own_graph_in_any_order_and_format(finished, tmp_path):
-    folder, edges, _ = finished
-    expected = by_id(predict_run(folder / "run", folder / "edges.csv"))
-    mixed = [edge[:: (-1) ** place] for place, edge in enumerate(np.random.default_rng(1).permutation(edges).tolist())]
-    graph = nx.Graph(mixed)
-    nx.write_graphml(graph, tmp_path / "edges.graphml")
-    for other in (write_edges(tmp_path / "mixed.csv", mixed), tmp_path / "edges.graphml"):
-        found = by_id(predict_run(folder / "run", other))
-        assert found.keys() == expected.keys()
-        for node, outputs in found.items():
-            np.testing.assert_allclose(outputs, expected[node], atol=1e-5)
-    loaded = DEMONetClassifier.load(folder / "run" / "model.safetensors", graph=graph)
-    np.testing.assert_allclose(loaded.predict_proba(["k007"])[0], expected["k007"], atol=1e-5)
 
 
 def test_one_edge_fewer_is_still_the_same_model(finished, tmp_path):

@@ -33,6 +33,7 @@ NOISES = np.geomspace(1e-3, 10, 17)  # of the mean self-kernel
 FACTS = ("num_classes", "ranks", "mean", "deviation")
 COST = 40_000  # members times training items: with more items, fewer settings are averaged
 DUAL = 15_000  # labelled items up to which the Gram matrix is solved
+DOUBLE = 1_000  # labelled items up to which it is in double precision: a small noise magnifies rounding a thousandfold
 BLOCK = 20_000  # items whose explicit features are in memory at once
 
 
@@ -70,7 +71,8 @@ class KernelMachine:
         order: For ordered classes, the rank of each; by default the rank of the mean log-degree of its items.
         screen: Items on which settings are compared where there are more; and twice as many of validation.
         dual: Items up to which the Gram matrix is solved; beyond, the linear settings are fitted in the primal.
-        dtype, device: Of the Gram matrices.
+        dtype: Of the Gram matrices; by default double precision for at most `DOUBLE` items, single precision for more.
+        device: Where they are.
         seed: Of the screening sample.
 
     Attributes:
@@ -92,7 +94,7 @@ class KernelMachine:
         order: Sequence[int] | None = None,
         screen: int = 1000,
         dual: int = DUAL,
-        dtype: torch.dtype = torch.float32,
+        dtype: torch.dtype | None = None,
         device: str = "cpu",
         seed: int = 0,
     ) -> None:
@@ -119,6 +121,7 @@ class KernelMachine:
     def fit_views(self, train: Any, y: Array, val: Any = None, val_y: Array | None = None) -> Self:
         """Fit on views of the items, as ``inputs_.transform(data).take(rows)`` gives them."""
         self._parts = (train, y, val, val_y)
+        self.dtype_ = self.dtype or (torch.float64 if len(train) <= DOUBLE else torch.float32)
         self.y_ = y if val_y is None else np.concatenate([y, val_y])
         parts = ((y, self.screen), (self.y_[len(y) :], 2 * self.screen))
         rows, judges = (self._sample(len(part), most) for part, most in parts)
@@ -189,7 +192,7 @@ class KernelMachine:
 
     def _solve_primal(self, train: NodeRows, targets: Tensor, val: NodeRows | None) -> None:
         """Leave-one-out has no closed form here: without validation items, a tenth is held out to fit the link."""
-        models = [PrimalRidge(setting, noise, self.dtype, self.device) for setting, noise in self.members_]
+        models = [PrimalRidge(setting, noise, self.dtype_, self.device) for setting, noise in self.members_]
         if val is None:
             held = np.random.default_rng(self.seed).random(len(train)) < 0.1
             val, self.y_ = train.take(held), self.y_[held]
@@ -234,10 +237,10 @@ class KernelMachine:
             targets = self.scores_[np.array(self.ranks_)[y]][:, None]
         else:
             targets = np.eye(self.num_classes_)[y] - 1 / self.num_classes_
-        return torch.from_numpy(targets).to(self.device, self.dtype)
+        return torch.from_numpy(targets).to(self.device, self.dtype_)
 
     def _pair(self, left: Any, right: Any) -> Any:
-        return left.pair(right, self.dtype, self.device)
+        return left.pair(right, self.dtype_, self.device)
 
     def decision_of(self, view: Any) -> Array:
         """``decision_function`` of the items of a view."""
@@ -357,7 +360,7 @@ class KernelMachine:
         info = {name: getattr(self, f"{name}_") for name in FACTS if hasattr(self, f"{name}_")}
         info |= {"task": self.task_, "inputs": inputs_info, "graphs": isinstance(self.inputs_, GraphInputs)}
         info["members"] = [[asdict(setting), noise] for setting, noise in self.members_]
-        info |= {"dtype": str(self.dtype).removeprefix("torch."), "primal": bool(self.primal_)}
+        info |= {"dtype": str(self.dtype_).removeprefix("torch."), "primal": bool(self.primal_)}
         if self.task_ != "regression":
             info["link"] = self.link_._asdict()
         arrays = {f"inputs.{name}": array for name, array in inputs.items()}
@@ -375,8 +378,8 @@ class KernelMachine:
         def under(prefix: str) -> dict[str, Tensor]:
             return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
-        machine = cls(info["task"], dtype=getattr(torch, info["dtype"]), device=device)
-        machine.task_ = info["task"]
+        machine = cls(info["task"], device=device)
+        machine.task_, machine.dtype_ = info["task"], getattr(torch, info["dtype"])
         for name in FACTS:
             if name in info:
                 setattr(machine, f"{name}_", info[name])
@@ -389,7 +392,7 @@ class KernelMachine:
         machine.alpha_, machine.primal_ = [], []
         for i, (member, noise) in enumerate(machine.members_):
             if info["primal"]:
-                model = PrimalRidge(member, noise, machine.dtype, device)
+                model = PrimalRidge(member, noise, machine.dtype_, device)
                 machine.primal_.append(model.load(under(f"primal.{i}.")))
             else:
                 machine.alpha_.append(arrays[f"alpha.{i}"].to(device))

@@ -16,6 +16,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 
+from demonet.features.structure import settled
 from demonet.features.views import LARGE, Float, View
 from demonet.methods.base import Settings, at_least, register
 from demonet.methods.model import MOST_SECONDS, TASKS, Labelled, Model
@@ -200,8 +201,11 @@ class NodeForest(Forest):
 
 
 def node_columns(view: View, *, attributes: bool) -> Float:
-    """``[nodes, columns]`` log-degree and structure; a node's own attributes and its neighbours' mean beside them."""
-    beside = [dense(view.own), dense(view.neighbours)] if attributes else []
+    """``[nodes, columns]`` log-degree and structure; a node's own attributes and its neighbours' mean beside them.
+
+    Means are settled: trees split between values that differ only by the order of a sum.
+    """
+    beside = [dense(view.own), settled(dense(view.neighbours))] if attributes else []
     return np.hstack([view.log_degree, view.structure, *beside])
 
 

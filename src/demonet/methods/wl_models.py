@@ -13,6 +13,7 @@ from torch import Tensor
 from demonet.closedform.nodes import products
 from demonet.closedform.pooled import unary
 from demonet.data.rows import pack, unpack
+from demonet.features.structure import settled
 from demonet.features.views import ROUNDS, Float, Int, View
 from demonet.methods.base import Settings, register
 from demonet.methods.forest import TREES, Forest, dense
@@ -148,5 +149,5 @@ def common_colours(view: View, train: Int, most: int) -> Int:
 
 
 def graph_columns(view: View, ids: Int) -> Float:
-    """``[graphs, columns]`` counts of the colours, and descriptors of each graph."""
-    return np.hstack([dense(view.counts(0, 1, ids)), view.descriptors])
+    """``[graphs, columns]`` counts of the colours, and descriptors of each graph, settled as for nodes."""
+    return np.hstack([dense(view.counts(0, 1, ids)), settled(view.descriptors)])
