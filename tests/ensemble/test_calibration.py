@@ -43,6 +43,8 @@ def test_isotonic_where_no_temperature_helps():
     calibration = Calibration.choose(said, y)
     assert calibration.method == "isotonic"
     assert calibration.apply(said).mean(0) == pytest.approx(np.bincount(y) / len(y), abs=0.01)
+    order = said[:, 1].argsort()  # items on one step keep their order
+    assert (np.diff(calibration.apply(said)[order, 1]) > 0).all()
 
 
 def test_nothing_is_learned_from_few_items():

@@ -144,9 +144,19 @@ def _check_numbers(table: Table, places: list[int], columns: list[list[str | Non
         known = [text for text in column if text is not None and not is_missing(text)]
         words = sum(as_number(text) is None and as_number(text, ",") is None for text in known)
         if 2 * words > len(known):  # fewer are mistakes, of which an error names the first
-            guess = (table.names or [])[places[0]]
+            guess = (table.names or [])[_likeliest(columns, places)]
             hint = Hint("name it: {label_column}", label_column=guess)
             raise DemonetError(f"which column has the labels? {table.described(places)}", file=table.file, hint=hint)
+
+
+def _likeliest(columns: list[list[str | None]], places: list[int]) -> int:
+    """The column that looks most like labels: several values, some of them missing if that is so, and few of them."""
+
+    def unlike(column: list[str | None]) -> tuple[bool, bool, int]:
+        known = {text for text in column if text is not None and not is_missing(text)}
+        return len(known) < 2, not any(text is None or is_missing(text) for text in column), len(known)
+
+    return min(zip(places, columns, strict=True), key=lambda pair: (unlike(pair[1]), -pair[0]))[0]
 
 
 def _with_points(column: list[str | None], decimal: Decimal | None, name: str, file: Path | None) -> list[str | None]:

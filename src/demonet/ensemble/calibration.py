@@ -7,7 +7,8 @@ Two ways, and none. *Temperature* has one number for all classes,
 and keeps the order of the classes of an item. *Isotonic* has a rising step function for each class,
 :math:`q_{ic} \propto f_c(p_{ic})`. The one with the lowest log-loss by cross-validation over the validation items is
 chosen, and then fitted on all of them. Of n items that are all predicted correctly nobody knows that the next one will
-be, so both mix in a share 1/(n + 1) of the uniform distribution.
+be, so both mix in a share 1/(n + 1) of the uniform distribution. Isotonic mixes in as much of the probabilities that
+it was given: items on one step keep their order, which a ranking needs.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Calibration:
         method: ``"none"``, ``"temperature"`` or ``"isotonic"``.
         temperature: T.
         steps: For each class its function: where it is known, ascending, and its values.
-        softening: The share of the uniform distribution.
+        softening: The share of the uniform distribution and, if isotonic, of the given probabilities.
         losses: The log-loss of each way by cross-validation; empty where there were too few items.
     """
 
@@ -83,6 +84,8 @@ class Calibration:
             columns = zip(outputs.T, self.steps, strict=True)
             found = np.stack([np.interp(column, *steps) for column, steps in columns], 1) + 1e-12
         found = found / found.sum(1, keepdims=True)
+        if self.method == "isotonic":
+            found = (1 - self.softening) * found + self.softening * outputs
         return (1 - self.softening) * found + self.softening / outputs.shape[1]
 
     def state(self) -> dict[str, Any]:

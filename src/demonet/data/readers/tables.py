@@ -190,6 +190,12 @@ def usual_header(fields: Sequence[str]) -> bool:
     return names[0] in _FIRST_NAMES or not _NAMES.isdisjoint(names) or any({u, v} <= set(names) for u, v in _ENDS)
 
 
+def may_be_header(fields: Sequence[Any]) -> bool:
+    """Whether a line may have names of columns: texts, none of which is missing, a number, a date or a time."""
+    words = [field for field in fields if isinstance(field, str) and not is_missing(field) and not has_numbers([field])]
+    return len(words) == len(fields) and not any(map(looks_like_time, words))
+
+
 def values_below(columns: Sequence[Any], words: bool, marks: bool) -> bool:
     """Whether a line of words above these columns is a header, because below there are values.
 
