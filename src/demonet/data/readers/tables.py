@@ -128,6 +128,9 @@ class Table(ABC):
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
         text = is_text(column.type)
+        if pa.types.is_nested(column.type):
+            hint = "use one value a cell; for several labels, a column of 0 and 1 for each"
+            raise DemonetError(f"lists or records in {self.named(place)}", file=self.file, hint=hint)
         try:
             if kind == "text":
                 return pc.utf8_trim_whitespace(column.cast(pa.large_string())).to_pylist()
