@@ -25,6 +25,8 @@ def test_frames_give_what_files_give(fitted):
     same = demonet.fit(*frames, model="kernel")
     assert same.metrics["test_metric"] == model.metrics["test_metric"]
     pd.testing.assert_frame_equal(same.predictions(), model.predictions())
+    item = str(same.run.ids[0])
+    pd.testing.assert_frame_equal(same.explain(item), model.explain(item))
     again = model.predict(frames[0])
     np.testing.assert_array_equal(again["prediction"], model.predict(edges)["prediction"])
 

@@ -83,7 +83,9 @@ def fit(
             progress=progress,
             page=_write_page,
         )
-    return Predictor(out, temporary)
+    found = Predictor(out, temporary)
+    found._given = {"edges": edges, "features": features}
+    return found
 
 
 def predict(folder: str | Path, edges: Source, features: Source = None, labels: Source = None, **reading: Any) -> Frame:
@@ -104,6 +106,7 @@ class Predictor:
 
     def __init__(self, folder: str | Path, temporary: Any = None) -> None:
         self.folder, self._temporary = Path(folder), temporary
+        self._given: dict[str, Source] | None = None  # after `fit`, what it was given, which may be data frames
 
     @cached_property
     def run(self) -> Run:
@@ -180,7 +183,8 @@ class Predictor:
             **options: ``output`` for a class other than the predicted one, and what is read in another way.
         """
         if edges is None:
-            edges, features = (self.run.config["files"].get(part) for part in ("edges", "features"))
+            given = self._given or self.run.config["files"]
+            edges, features = given["edges"], given.get("features")
         with _files(edges=edges, features=features) as files:
             found = explain_run(self.folder, item=str(item), **files, **options)
         return _pandas().DataFrame(found, columns=["kind", "name", "value", "effect"])

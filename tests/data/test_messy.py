@@ -401,3 +401,30 @@ def test_what_labels_leave_out_is_told_once(write):
     with pytest.warns(DemonetWarning) as caught:
         read_graph(edges, labels=labels)
     assert sum("unlabelled" in str(warning.message) for warning in caught) == 1
+
+
+def test_a_first_row_with_a_date_is_no_header(write):
+    rows = "".join(f"{1 + i % 28}.01.2024;K{i};K{i + 7};{i},50\n" for i in range(60))
+    path = write("edges.csv", rows)
+    with pytest.raises(DemonetError, match="--source 1 --target 2"):
+        read_graph(path)
+    assert read_graph(path, source=1, target=2).num_edges == 120
+
+
+def test_of_several_columns_the_hint_names_the_one_that_looks_most_like_labels(path, write):
+    labels = write("people.csv", "node,name,trade,risk\na,Ann,x,high\nb,Bob,y,\nc,Cem,x,low\nd,Dan,y,low\n")
+    with pytest.raises(DemonetError, match="label-column risk"):
+        read_graph(path, labels)
+
+
+def test_the_labels_in_another_table_are_no_attribute(path, write):
+    labels, people = write("labels.csv", "node,risk\na,1\nb,2\nc,1\n"), "node,age,risk\na,3,1\nb,4,2\nc,5,1\nd,6,2\n"
+    with pytest.warns(DemonetWarning, match="'risk'"):
+        data = read_graph(path, labels, write("people.csv", people))
+    assert data.columns.names == ["age"]
+
+
+def test_a_column_of_lists_is_refused_by_name(write):
+    labels = write("likes.json", '[{"node": "a", "likes": ["x"]}, {"node": "b", "likes": ["x", "y"]}]')
+    with pytest.raises(DemonetError, match="'likes'"):
+        read_graph(write("edges.csv", PATH), labels)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -144,9 +144,19 @@ def _check_numbers(table: Table, places: list[int], columns: list[list[str | Non
         known = [text for text in column if text is not None and not is_missing(text)]
         words = sum(as_number(text) is None and as_number(text, ",") is None for text in known)
         if 2 * words > len(known):  # fewer are mistakes, of which an error names the first
-            guess = (table.names or [])[places[0]]
+            guess = (table.names or [])[_likeliest(columns, places)]
             hint = Hint("name it: {label_column}", label_column=guess)
             raise DemonetError(f"which column has the labels? {table.described(places)}", file=table.file, hint=hint)
+
+
+def _likeliest(columns: list[list[str | None]], places: list[int]) -> int:
+    """The column that looks most like labels: several values, some of them missing if that is so, and few of them."""
+
+    def unlike(column: list[str | None]) -> tuple[bool, bool, int]:
+        known = {text for text in column if text is not None and not is_missing(text)}
+        return len(known) < 2, not any(text is None or is_missing(text) for text in column), len(known)
+
+    return min(zip(places, columns, strict=True), key=lambda pair: (unlike(pair[1]), -pair[0]))[0]
 
 
 def _with_points(column: list[str | None], decimal: Decimal | None, name: str, file: Path | None) -> list[str | None]:
@@ -200,15 +210,28 @@ class FeatureRows(_ById):
         self.rows, self.columns = rows, columns
 
     @classmethod
-    def read(cls, table: Table, numbering: Numbering, options: ReadOptions) -> Self:
-        """A table of ids and values, encoded as ``options.columns`` says, or as the table itself does."""
+    def read(cls, table: Table, numbering: Numbering, options: ReadOptions, labels: Collection[Any] = ()) -> Self:
+        """A table of ids and values, encoded as ``options.columns`` says, or as the table itself does.
+
+        Columns that are called like one of the ``labels`` are left out: they would tell the answer.
+        """
         at = id_place(table, options.id_column)
         (ids,) = _columns_by_id(table, numbering, options, at, ())
         left_out = {at}
         if options.columns is None:
             left_out |= {place_of(table, column, "ignore") for column in options.ignore or ()}
-        if options.label_column is not None:
+        if isinstance(options.label_column, int):
             left_out.add(place_of(table, options.label_column, "label_column"))
+        taken = [place for place, name in enumerate(table.names or ()) if name in labels and place not in left_out]
+        left_out.update(taken)
+        told = [table.named(place) for place in taken if (table.names or [])[place] != options.label_column]
+        if told and options.columns is None:
+            hint = "rename it if it is an attribute"
+            warn(
+                DemonetWarning(
+                    f"not used, because the labels have this name: {', '.join(told)}", file=table.file, hint=hint
+                )
+            )
         places = [place for place in range(table.width) if place not in left_out]
         _check_width(table, places, "features")
         given = Attributes(table, places, options.decimal)

@@ -139,8 +139,8 @@ def read_graph(
         id_column: The column of ids in tables of labels and features, by name or position. Default: ``node``,
             ``node_id`` or ``id``, otherwise the first.
         label_column: The column of labels. Default: ``label``, ``class``, ``target`` or ``y``, otherwise the only one
-            beside the ids; several columns of numbers are all read. If labels and features are the same table, it is
-            not a feature.
+            beside the ids; several columns of numbers are all read. A column of this name in the table of features
+            is not a feature.
         ignore: Columns of the table of features that are left out.
         merge: The weight of an edge that is listed several times: ``"sum"``, ``"mean"``, ``"max"`` or ``"last"``.
             Default: repetitions are copies if no edge has two different weights; otherwise all weights are added.
@@ -368,7 +368,8 @@ def _build(listing: Listing, labels: Any, features: Any, options: ReadOptions, f
     featured = None
     if features is not None:
         given = options if same_table else replace(options, label_column=None)
-        featured = _features(features, labels, listing, numbering, nodes, files, given)
+        names = set(() if labelled is None else labelled.names) | {options.label_column}
+        featured = _features(features, labels, listing, numbering, nodes, files, given, names)
     for given_by_id in (labelled, featured):
         if given_by_id is not None:
             numbering = _add_unknown(given_by_id, numbering, add=options.add_isolated)
@@ -481,6 +482,7 @@ def _features(
     nodes: Ids,
     files: InputFiles,
     options: ReadOptions,
+    taken: set[Any],
 ) -> FeatureRows:
     names = _attribute_names(features, labels, listing)
     if names is not None:
@@ -494,9 +496,9 @@ def _features(
             _check_order(listing, numbering, path)
             return from_matrix_rows(matrix(content, path), nodes, file=path)
         named = options.id_column, options.label_column, *(options.ignore or ())
-        return FeatureRows.read(_open_by_id(content, path, numbering, *named), numbering, options)
+        return FeatureRows.read(_open_by_id(content, path, numbering, *named), numbering, options, taken)
     if is_frame(features):
-        return FeatureRows.read(FrameTable(features, index=True), numbering, options)
+        return FeatureRows.read(FrameTable(features, index=True), numbering, options, taken)
     _check_order(listing, numbering, None)
     return from_matrix_rows(features, nodes)
 

@@ -126,6 +126,9 @@ def fitted_reasons(
     labels = [] if known is None else known.tolist()
     if fitted.objective.task == "classify" and fitted.classes is not None:
         labels = [*map(fitted.classes.tolist().__getitem__, labels)]
+    elif fitted.objective.task == "multilabel" and fitted.classes is not None:
+        chosen = ([str(name) for name, one in zip(fitted.classes, row, strict=True) if one == 1] for row in labels)
+        labels = [" and ".join(row) or "none of the labels" for row in chosen]
     return explain_items(
         fitted.model.outputs,
         items,

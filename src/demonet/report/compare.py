@@ -40,9 +40,9 @@ def compare_page(board: Leaderboard) -> Page:
         "demonet": about["version"],
     }
     sections.append(Facts(facts, fold="Data and settings"))
-    return Page(
-        f"Which method is best on {about['name']}?", f"{len(shown)} methods, {about['splits']} splits", sections
-    )
+    done = max((len(row.values) for row in shown), default=0)
+    splits = f"{done} of {about['splits']} splits" if done < about["splits"] else f"{about['splits']} splits"
+    return Page(f"Which method is best on {about['name']}?", f"{len(shown)} methods, {splits}", sections)
 
 
 def _table(rows: list[Row], metric: str, *, larger_is_better: bool) -> Section:

@@ -90,7 +90,7 @@ def _subtitle(run: Run) -> str:
 def _direction(run: Run) -> str:
     """How edges were read, where nobody has said it, and the option for the other way."""
     told = run.config.get("direction", "")
-    other = "--undirected drops" if told and run.config["reading"].get("directed") else "--directed keeps"
+    other = "`--undirected` drops" if told and run.config["reading"].get("directed") else "`--directed` keeps"
     return told and f" {told[0].upper()}{told[1:]} ({other} the direction)."
 
 

@@ -28,14 +28,15 @@ def noun(run: Run) -> str:
 
 
 def size_name(run: Run) -> str:
-    """What the size of an item is."""
-    return "degree" if run.kind == "nodes" else "number of nodes"
+    """What the size of an item is; where edges have a direction, the degree counts those that come in."""
+    degree = "in-degree" if run.config.get("estimator", {}).get("directed") else "degree"
+    return degree if run.kind == "nodes" else "number of nodes"
 
 
 def listed(run: Run, facts: RunFacts) -> Items:
     """Every item, by each class, label or target, and by how doubtful it is; of many items, the first of each list."""
     fields, lists = {"classify": _classes, "multilabel": _labels, "regress": _numbers}[run.task](run, facts)
-    fields["size"] = Field("degree" if run.kind == "nodes" else "nodes", run.degree)
+    fields["size"] = Field(size_name(run) if run.kind == "nodes" else "nodes", run.degree)
     if run.edge_count is not None:
         fields["edges"] = Field("edges", run.edge_count)
     sizes = [key for key in ("size", "edges") if key in fields]

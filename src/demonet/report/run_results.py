@@ -365,7 +365,7 @@ def numbers(run: Run) -> list[Section]:
         for one in run.metrics.get("residuals") or ():
             if visible(one["target"]) == name:
                 parts = one["groups"]
-                names = ["–".join(dict.fromkeys(f"{end:.3g}" for end in part["values"])) for part in parts]
+                names = ["–".join(dict.fromkeys(_rounded(end) for end in part["values"])) for part in parts]
                 counts, quartiles = [part["count"] for part in parts], [part["quartiles"] for part in parts]
                 found.append(_residuals(run, visible(one["column"]), of, names, counts, quartiles))
     return found
@@ -415,6 +415,11 @@ def _residuals(
     ]
     heads = [by, f"test {run.kind}", "25 %", "median residual", "75 %"]
     return Figure(chart, caption=caption, numbers=Table(heads, rows), title=title, half=True)
+
+
+def _rounded(value: float) -> str:
+    """A value of a column as a tick: at least three digits, without an exponent where it is of usual size."""
+    return f"{value:.0f}" if 1000 <= abs(value) < 1_000_000 else f"{value:.3g}"
 
 
 def known(value: float) -> float | None:

@@ -177,12 +177,12 @@ def run_facts(run: Run) -> RunFacts:
 
 
 def percent(share: float) -> str:
-    """A proportion as a percentage with one decimal.
+    """A proportion as a percentage with one decimal, rounded as with three decimals.
 
-    >>> percent(0.7251)
-    '72.5\xa0%'
+    >>> percent(0.7251), percent(0.7125), shown(0.7125)
+    ('72.5\xa0%', '71.3\xa0%', '0.713')
     """
-    return f"{100 * share:.1f}\u00a0%"
+    return f"{100 * round(share, 3):.1f}\u00a0%"
 
 
 def signed(value: float) -> str:
@@ -271,7 +271,7 @@ def _decisions(run: Run) -> list[str]:
         how = f"a temperature of {made['temperature']:.2f}"
         if made["method"] == "bias":
             how += f" and {math.exp(made['bias']):.2f} times the odds of “{run.class_names[1]}”"
-        losses = [shown(made["losses"][name]) for name in ("none", made["method"])]
+        losses = [f"{made['losses'][name]:.3f}" for name in ("none", made["method"])]
         found.append(
             f"Probabilities were calibrated on validation {run.kind} by {how}: log-loss {losses[1]} instead of "
             f"{losses[0]} there, by cross-validation."

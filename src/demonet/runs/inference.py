@@ -190,7 +190,7 @@ def _standing(run: Run, fitted: Fitted, inputs: Inputs) -> str:
     if not isinstance(model, EnsembleModel) or not model.ensemble.left_out:
         return ""
     if model.ensemble.recognised is not None:
-        return f"{model.ensemble.recognised:,} of them known from the fitted graph, with the weights for it"
+        return f"{model.ensemble.recognised:,} of them in the fitted graph, so its weights of candidates apply"
     scores = [run.metrics["inductive"]["refit"]["test_metric"], run.metrics["test_metric"]]
     if None in scores:
         return "another graph than the fitted one"

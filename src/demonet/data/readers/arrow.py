@@ -11,8 +11,8 @@ import numpy as np
 
 from demonet.checks import check_memory
 from demonet.data.readers.base import composed
-from demonet.data.readers.tables import Table, check_names, usual_header, values_below
-from demonet.data.values import is_missing, is_number
+from demonet.data.readers.tables import Table, check_names, may_be_header, usual_header, values_below
+from demonet.data.values import is_missing
 from demonet.errors import DemonetError, DemonetWarning, warn
 
 _ROW_BYTES = 48  # of memory that a row needs at least: two ids, and the edge in both directions
@@ -101,10 +101,10 @@ class RecordTable(_ArrowTable):
 
     def _has_header(self, words: bool) -> bool:
         first = self.first_row()
-        if not all(isinstance(value, str) and not is_missing(value) and not is_number(value) for value in first):
-            return False
-        if usual_header(first):
+        if all(isinstance(value, str) for value in first) and usual_header(first):
             return True
+        if not may_be_header(first):
+            return False
         self._start = 1
         self.guessed = values_below(self.values(range(self.width)), words, marks=True)
         self._start = 0

@@ -149,4 +149,5 @@ def _choose(names: Sequence[str], path: Path) -> str:
         raise DemonetError("there is no table with values in it", file=path)
     shown = ", ".join(map(repr, names[:20]))
     problem = f"no table {asked!r}" if asked else f"{len(names)} tables"
-    raise DemonetError(f"{problem}: it has {shown}", file=file, hint=f"name one: '{file}#{names[0]}'")
+    each = " or ".join(f"'{file}#{name}'" for name in names[:3])
+    raise DemonetError(f"{problem}: it has {shown}", file=file, hint=f"name one: {each}")

@@ -128,6 +128,9 @@ class Table(ABC):
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
         text = is_text(column.type)
+        if pa.types.is_nested(column.type):
+            hint = "use one value a cell; for several labels, a column of 0 and 1 for each"
+            raise DemonetError(f"lists or records in {self.named(place)}", file=self.file, hint=hint)
         try:
             if kind == "text":
                 return pc.utf8_trim_whitespace(column.cast(pa.large_string())).to_pylist()
@@ -188,6 +191,12 @@ def usual_header(fields: Sequence[str]) -> bool:
     """Whether a line has usual names of columns: for the ends of an edge, or for a node or a graph."""
     names = [field.lower() for field in fields]
     return names[0] in _FIRST_NAMES or not _NAMES.isdisjoint(names) or any({u, v} <= set(names) for u, v in _ENDS)
+
+
+def may_be_header(fields: Sequence[Any]) -> bool:
+    """Whether a line may have names of columns: texts, none of which is missing, a number, a date or a time."""
+    words = [field for field in fields if isinstance(field, str) and not is_missing(field) and not has_numbers([field])]
+    return len(words) == len(fields) and not any(map(looks_like_time, words))
 
 
 def values_below(columns: Sequence[Any], words: bool, marks: bool) -> bool:

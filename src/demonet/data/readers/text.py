@@ -15,8 +15,17 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from demonet.data.readers.base import as_lines, numbered_lines
-from demonet.data.readers.tables import SAMPLE, Table, check_names, release, short, usual_header, values_below
-from demonet.data.values import MISSING, is_missing, is_number
+from demonet.data.readers.tables import (
+    SAMPLE,
+    Table,
+    check_names,
+    may_be_header,
+    release,
+    short,
+    usual_header,
+    values_below,
+)
+from demonet.data.values import MISSING, is_missing
 from demonet.errors import DemonetError, DemonetWarning, warn
 
 MAX_COLUMNS = 100_000
@@ -59,8 +68,7 @@ class TextTable(Table):
         self.width = len(fields)
         self._header = fields, found.end()
         if header is None and not usual_header(fields):
-            no_number = not any(is_number(field) or is_missing(field) for field in fields)
-            self.guessed = no_number and self._has_only_values_below(words, found.end())
+            self.guessed = may_be_header(fields) and self._has_only_values_below(words, found.end())
             header = self.guessed
         header = True if header is None else header
         if header and next(lines, None) is None:
