@@ -30,7 +30,7 @@ import numpy as np
 from demonet.errors import DemonetError
 from demonet.options import Reading, Settings
 from demonet.runs import Run, RunProgress, embed_run, explain_run, fit_run, load_run, predict_run
-from demonet.runs.facts import run_facts
+from demonet.runs.facts import RunFacts
 from demonet.runs.folder import FILES, MANIFEST, PAGE
 from demonet.runs.inference import ranked_by
 from demonet.runs.outputs import prediction_columns
@@ -117,7 +117,7 @@ class Predictor:
 
     def leaderboard(self) -> Frame:
         """The model and the simple baselines, each with its test metric by every rule, and its 95 % interval."""
-        facts = run_facts(self.run)
+        facts = RunFacts(self.run)
         names = ["name", "kind", "rule", self.run.metric.title, "low", "high"]
         rows = [
             [one.name, one.kind, rule, score.value, *(score.interval or (np.nan, np.nan))]
@@ -128,12 +128,12 @@ class Predictor:
 
     def candidates(self) -> Frame:
         """The candidates of the ensemble, from the largest weight to the smallest."""
-        rows = run_facts(self.run).candidates
+        rows = RunFacts(self.run).candidates
         return _pandas().DataFrame([{key: row[key] for key in row if key != "machine"} for row in rows])
 
     def importance(self) -> Frame:
         """What matters: columns, structure and degree, by the change of the metric if they are shuffled."""
-        return _pandas().DataFrame(run_facts(self.run).importance)
+        return _pandas().DataFrame(RunFacts(self.run).importance)
 
     def predictions(self) -> Frame:
         """Every item of the fitted graph with its label, part and prediction, as ``predictions.csv`` has them."""
@@ -218,7 +218,7 @@ class Predictor:
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        facts = run_facts(self.run)
+        facts = RunFacts(self.run)
         paragraphs = [f"<p>{escape(text)}</p>" for text in (facts.answer, facts.sure)]
         board = self.leaderboard()
         return "".join(paragraphs) + board[board["rule"] == self.run.metrics["rule"]].to_html(index=False, na_rep="")

@@ -201,7 +201,6 @@ def test_links_in_a_comparison_are_not_followed(problem, refuses, name):
 
 
 def test_a_comparison_that_cannot_be_replaced_stays_as_it_was(problem, monkeypatch):
-    """An error puts all files back; after a kill, when nothing is put back, the next call does so."""
     run("majority")
     before = {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()}
     with monkeypatch.context() as patch:
@@ -209,13 +208,18 @@ def test_a_comparison_that_cannot_be_replaced_stays_as_it_was(problem, monkeypat
         with pytest.raises(OSError, match="No space"):
             run("majority", settings={"seed": 5}, overwrite=True)
     assert {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()} == before
-    for path in [*before]:
-        aside = Path("out", compare.REPLACED, path.relative_to("out"))
-        aside.parent.mkdir(parents=True, exist_ok=True)
-        path.rename(aside)
-    Path("out", compare.CELLS).rmdir()
-    assert run("majority")[1] == []
-    assert before.keys() == {path for path in Path("out").rglob("*") if path.is_file()}
+
+
+def test_after_a_kill_nothing_of_a_replaced_comparison_is_used(problem, monkeypatch):
+    run("majority", "degree-knn")
+    with monkeypatch.context() as patch:
+        patch.setattr(compare, "remove_listed", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            run("majority", settings={"seed": 5}, overwrite=True)
+    board, given = run("majority", settings={"seed": 5})
+    assert len(given) == 3
+    assert [row.method for row in board.rows] == ["majority"]
+    assert "degree-knn" not in Path("out/leaderboard.csv").read_text()
 
 
 @pytest.mark.parametrize("step", ["sha256_of", "remove_listed"])
