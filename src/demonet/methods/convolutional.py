@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GATConv, global_mean_pool
 
+from demonet.degree.keep import Memo
 from demonet.methods.base import at_least, register
 from demonet.methods.cost import Cost
 from demonet.methods.layers import (
@@ -54,7 +55,7 @@ class GCN(Network):
         return TwoLayers(first, second, width, num_classes, self.settings.dropout, nn.ReLU(), graphs=graphs)
 
     def _inputs(self, data: Data) -> tuple[Any, ...]:
-        x = data.x if data.x.layout == torch.strided else Product.of(data.x)
+        x = data.x if data.x.layout == torch.strided else Product(data.x, Memo())
         adjacency = gcn_product(data.edge_index, int(data.num_nodes or 0))
         return (x, adjacency, data.batch, data.num_graphs) if isinstance(data, Batch) else (x, adjacency)
 
