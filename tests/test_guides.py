@@ -18,7 +18,7 @@ RUN = """
 import multiprocessing
 from pathlib import Path
 import demonet
-from demonet.runs import workers
+from demonet import workers
 from tests.pages import run_page
 workers.CONTEXT = multiprocessing.get_context("fork")
 assert Path(demonet.__file__).is_relative_to(Path.cwd()), demonet.__file__

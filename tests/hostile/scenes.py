@@ -26,7 +26,7 @@ Tree = dict[str, str]
 
 def forked_workers(folder: Path) -> None:
     """Workers are real processes, but forked: a spawned one imports PyTorch for seconds."""
-    from demonet.runs import workers
+    from demonet import workers
 
     workers.CONTEXT = multiprocessing.get_context("fork")
 
