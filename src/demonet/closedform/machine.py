@@ -401,12 +401,10 @@ def inputs_for(data: Any) -> Any:
     return NodeInputs() if isinstance(data, Data) else GraphInputs()
 
 
-def search(
-    score: Callable[[Any], float], start: Any, choices: Sequence[tuple[str, Sequence[Any]]], passes: int = 2
-) -> None:
-    """Coordinate descent: each field in turn takes the value of least score, until a pass changes nothing."""
+def search(score: Callable[[Any], float], start: Any, choices: Sequence[tuple[str, Sequence[Any]]]) -> None:
+    """Coordinate descent, two passes: each field in turn takes the value of least score, until nothing changes."""
     best = start
-    for _ in range(passes):
+    for _ in range(2):
         before = best
         for name, values in choices:
             options = [replace(best, **(value if isinstance(value, dict) else {name: value})) for value in values]

@@ -30,7 +30,7 @@ from demonet.methods.layers import (
     dropout,
     gcn_product,
 )
-from demonet.methods.network import Classifier, DeepSettings, LayerSettings, Network
+from demonet.methods.network import Classifier, DeepSettings, LayerSettings, Network, read_out
 from demonet.train.config import TrainConfig
 
 
@@ -112,18 +112,11 @@ class SAGENetwork(Classifier):
         self.head = nn.Linear(settings.hidden, num_classes)
         self.dropout = settings.dropout
 
-    def embed(
-        self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None, num_graphs: int | None = None
-    ) -> Tensor:
+    def embed(self, x: Tensor, edge_index: Tensor, *graphs: Any) -> Tensor:
         """Nodes, or graphs."""
         for conv in self.convs:
             x = F.relu(conv(dropout(x, self.dropout, self.training), edge_index))
-        x = F.normalize(x)
-        return x if batch is None else global_mean_pool(x, batch, num_graphs)
-
-    def forward(self, *inputs: Any) -> Tensor:
-        """Scores."""
-        return self.head(self.embed(*inputs))
+        return read_out(global_mean_pool, F.normalize(x), *graphs)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from torch_geometric.nn import ChebConv, GCNConv, SAGEConv, global_mean_pool
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from demonet.degree.keep import Memo
-from demonet.methods.network import Classifier
+from demonet.methods.network import Classifier, read_out
 from demonet.ops.sparse import csr, sparse_linear
 
 
@@ -128,18 +128,17 @@ class TwoLayers(Classifier):
         self.head = nn.Linear(width, num_classes) if graphs else None
         self.dropout, self.activation = dropout, activation
 
-    def embed(self, x: Any, edges: Any, batch: Tensor | None = None, num_graphs: int | None = None) -> Tensor:
+    def embed(self, x: Any, edges: Any, *graphs: Any) -> Tensor:
         """Nodes after the first convolution, or graphs: the mean of nodes after the second."""
         h: Tensor = self.activation(self.first(dropout(x, self.dropout, self.training), edges))
         if self.head is None:
             return h
         h = self.activation(self.second(dropout(h, self.dropout, self.training), edges))
-        return global_mean_pool(h, batch, num_graphs)
+        return read_out(global_mean_pool, h, *graphs)
 
-    def forward(self, x: Any, edges: Any, batch: Tensor | None = None, num_graphs: int | None = None) -> Tensor:
+    def forward(self, x: Any, edges: Any, *graphs: Any) -> Tensor:
         """Scores of nodes or graphs."""
-        h = self.embed(x, edges, batch, num_graphs)
         if self.head is not None:
-            return self.head(h)
-        scores: Tensor = self.second(dropout(h, self.dropout, self.training), edges)
+            return super().forward(x, edges, *graphs)
+        scores: Tensor = self.second(dropout(self.embed(x, edges), self.dropout, self.training), edges)
         return scores

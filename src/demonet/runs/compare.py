@@ -24,7 +24,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -334,9 +333,7 @@ def _check(plan: Plan, comparing: Comparing) -> str:
         if comparing.positive is not None:
             raise DemonetError(f"{comparing.positive!r} with the task {task!r}", argument="positive")
         return metric
-    y, names = plan.inputs.data.y, plan.inputs.names
-    counts = torch.bincount(y[y >= 0], minlength=len(names)).numpy()
-    positive = positive_class(metric, names, counts, comparing.positive)
+    positive = positive_class(metric, plan.inputs.names, plan.inputs.counts, comparing.positive)
     return metric if positive is None else f"{metric} {positive}"
 
 

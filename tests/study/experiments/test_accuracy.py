@@ -283,13 +283,18 @@ def test_a_generated_graph_is_another_one_in_every_run(monkeypatch):
 
 
 def test_the_closed_form_uses_the_device(monkeypatch):
-    made = []
+    fitted, predicting = [], []
 
     class Machine(KernelMachine):
         def __init__(self, *arguments, device, **options):
-            made.append(device)
+            fitted.append(device)
             super().__init__(*arguments, **options)
+
+        @classmethod
+        def from_state(cls, info, arrays, device):
+            predicting.append(device)
+            return KernelMachine.from_state(info, arrays)
 
     monkeypatch.setattr("demonet.methods.closed_form.KernelMachine", Machine)
     perform(default("brazil", "demonet-kernel"), "cuda")
-    assert made == ["cuda", "cpu"] * 2  # fitted on the device; predictions are made on the CPU
+    assert fitted == predicting == ["cuda"] * 2

@@ -68,12 +68,12 @@ def our_way(dataset: str, each: int, run: int) -> float:
     return GCN().fit(data, split, run).score(split.test, y)
 
 
-def few_labels(y: Tensor, each: int, seed: int, validation: int = 500, test: int = TESTED) -> Split:
-    """``each`` items of every class for training; of the rest, ``validation`` and ``test`` items."""
+def few_labels(y: Tensor, each: int, seed: int) -> Split:
+    """``each`` items of every class for training; of the rest, 500 for validation and 1,000 for testing."""
     order = torch.randperm(y.numel(), generator=torch.Generator().manual_seed(seed))
     train = torch.cat([order[y[order] == label][:each] for label in range(int(y.max()) + 1)])
     rest = order[~torch.isin(order, train)]
-    return Split(f"{each} a class", seed, train, rest[:validation], rest[validation : validation + test])
+    return Split(f"{each} a class", seed, train, rest[:500], rest[500 : 500 + TESTED])
 
 
 WIDTH, DROPOUT, RATE, DECAY, EPOCHS = 16, 0.5, 0.01, 5e-4, 200
