@@ -20,14 +20,14 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from demonet.errors import DemonetError
+from demonet.errors import DemonetError, needed
 from demonet.options import Reading, Settings
 from demonet.runs import Run, RunProgress, embed_run, explain_run, fit_run, load_run, predict_run
 from demonet.runs.facts import RunFacts
@@ -38,6 +38,7 @@ from demonet.runs.tables import Column, arrow_table
 
 Source = Any  # a path, the name of a data set, or a pandas data frame
 Frame = Any  # a pandas data frame
+_pandas = partial(needed, "pandas", "notebook")
 
 
 def fit(
@@ -255,14 +256,6 @@ def _file(name: str, source: Source, folder: Path) -> str | None:
 def _frame(columns: list[Column]) -> Frame:
     _pandas()
     return arrow_table(columns).to_pandas()
-
-
-def _pandas() -> Any:
-    try:
-        import pandas
-    except ImportError:
-        raise DemonetError("pandas is not installed", hint="pip install 'demonet[notebook]'") from None
-    return pandas
 
 
 def _write_page(run: Run, path: Path) -> None:
