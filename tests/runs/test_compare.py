@@ -201,6 +201,7 @@ def test_links_in_a_comparison_are_not_followed(problem, refuses, name):
 
 
 def test_a_comparison_that_cannot_be_replaced_stays_as_it_was(problem, monkeypatch):
+    """An error puts all files back; after a kill, when nothing is put back, the next call does so."""
     run("majority")
     before = {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()}
     with monkeypatch.context() as patch:
@@ -208,18 +209,13 @@ def test_a_comparison_that_cannot_be_replaced_stays_as_it_was(problem, monkeypat
         with pytest.raises(OSError, match="No space"):
             run("majority", settings={"seed": 5}, overwrite=True)
     assert {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()} == before
-
-
-def test_after_a_kill_nothing_of_a_replaced_comparison_is_used(problem, monkeypatch):
-    run("majority", "degree-knn")
-    with monkeypatch.context() as patch:
-        patch.setattr(compare, "remove_listed", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            run("majority", settings={"seed": 5}, overwrite=True)
-    board, given = run("majority", settings={"seed": 5})
-    assert len(given) == 3
-    assert [row.method for row in board.rows] == ["majority"]
-    assert "degree-knn" not in Path("out/leaderboard.csv").read_text()
+    for path in [*before]:
+        aside = Path("out", compare.REPLACED, path.relative_to("out"))
+        aside.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(aside)
+    Path("out", compare.CELLS).rmdir()
+    assert run("majority")[1] == []
+    assert before.keys() == {path for path in Path("out").rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize("step", ["sha256_of", "remove_listed"])
@@ -237,6 +233,24 @@ def test_a_kill_while_results_are_written_blocks_nothing(problem, monkeypatch, s
         with pytest.raises(Killed):
             run("majority", settings={"splits": 2})
     assert run("majority", settings={"splits": 2})[0].best.method == "majority"
+    assert not list(Path("out").rglob("*.part"))
+
+
+def test_a_kill_while_an_earlier_leaderboard_is_replaced_blocks_nothing(problem, monkeypatch):
+    run("majority", settings={"splits": 2})
+    removed, calls = compare.remove_listed, []
+
+    def die(*given):
+        calls.append(given)
+        if len(calls) == 2:  # the new checksums are listed, and no file has its place yet
+            raise KeyboardInterrupt
+        removed(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(compare, "remove_listed", die)
+        with pytest.raises(KeyboardInterrupt):
+            run("majority", settings={"splits": 3})
+    assert run("majority", settings={"splits": 4})[0].about["splits"] == 4
     assert not list(Path("out").rglob("*.part"))
 
 
