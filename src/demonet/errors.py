@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,22 @@ class DemonetError(_Message, ValueError):
 
 class DemonetWarning(_Message, UserWarning):
     """Something was changed or ignored, and how much of it. The arguments are those of :class:`DemonetError`."""
+
+
+def needed(module: str, extra: str, by: str = "") -> Any:
+    """A module that comes with an extra of the package; where it is missing, an error says how to install it.
+
+    Args:
+        module: Its name.
+        extra: The extra, as in ``demonet[extra]``.
+        by: What needs it, for the message.
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        name = module.partition(".")[0]
+        problem = f"{by} needs {name}, which is not installed" if by else f"{name} is not installed"
+        raise DemonetError(problem, hint=f"pip install 'demonet[{extra}]'") from None
 
 
 def _wrapper_folders() -> list[Path]:

@@ -20,17 +20,17 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from demonet.errors import DemonetError
+from demonet.errors import DemonetError, needed
 from demonet.options import Reading, Settings
 from demonet.runs import Run, RunProgress, embed_run, explain_run, fit_run, load_run, predict_run
-from demonet.runs.facts import run_facts
+from demonet.runs.facts import RunFacts
 from demonet.runs.folder import FILES, MANIFEST, PAGE
 from demonet.runs.inference import ranked_by
 from demonet.runs.outputs import prediction_columns
@@ -38,6 +38,7 @@ from demonet.runs.tables import Column, arrow_table
 
 Source = Any  # a path, the name of a data set, or a pandas data frame
 Frame = Any  # a pandas data frame
+_pandas = partial(needed, "pandas", "notebook")
 
 
 def fit(
@@ -120,7 +121,7 @@ class Predictor:
 
     def leaderboard(self) -> Frame:
         """The model and the simple baselines, each with its test metric by every rule, and its 95 % interval."""
-        facts = run_facts(self.run)
+        facts = RunFacts(self.run)
         names = ["name", "kind", "rule", self.run.metric.title, "low", "high"]
         rows = [
             [one.name, one.kind, rule, score.value, *(score.interval or (np.nan, np.nan))]
@@ -131,12 +132,12 @@ class Predictor:
 
     def candidates(self) -> Frame:
         """The candidates of the ensemble, from the largest weight to the smallest."""
-        rows = run_facts(self.run).candidates
+        rows = RunFacts(self.run).candidates
         return _pandas().DataFrame([{key: row[key] for key in row if key != "machine"} for row in rows])
 
     def importance(self) -> Frame:
         """What matters: columns, structure and degree, by the change of the metric if they are shuffled."""
-        return _pandas().DataFrame(run_facts(self.run).importance)
+        return _pandas().DataFrame(RunFacts(self.run).importance)
 
     def predictions(self) -> Frame:
         """Every item of the fitted graph with its label, part and prediction, as ``predictions.csv`` has them."""
@@ -222,7 +223,7 @@ class Predictor:
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        facts = run_facts(self.run)
+        facts = RunFacts(self.run)
         paragraphs = [f"<p>{escape(text)}</p>" for text in (facts.answer, facts.sure)]
         board = self.leaderboard()
         return "".join(paragraphs) + board[board["rule"] == self.run.metrics["rule"]].to_html(index=False, na_rep="")
@@ -259,14 +260,6 @@ def _file(name: str, source: Source, folder: Path) -> str | None:
 def _frame(columns: list[Column]) -> Frame:
     _pandas()
     return arrow_table(columns).to_pandas()
-
-
-def _pandas() -> Any:
-    try:
-        import pandas
-    except ImportError:
-        raise DemonetError("pandas is not installed", hint="pip install 'demonet[notebook]'") from None
-    return pandas
 
 
 def _write_page(run: Run, path: Path) -> None:

@@ -4,6 +4,7 @@ import pytest
 import torch
 from tests.reference.graphs import drawn_by_seed, features
 
+from demonet.degree.keep import Memo
 from demonet.methods.convolutional import GCN
 from demonet.methods.layers import Product, gcn_product
 
@@ -39,7 +40,7 @@ def test_nodes_against_the_equation(graph):
     x = features(n, 3, 0)
     arcs = gcn_product(edge_index, n, torch.float64)
     torch.testing.assert_close(network(x, arcs), dense(network, x, edge_index))
-    torch.testing.assert_close(network(Product.of(x.to_sparse_csr()), arcs), dense(network, x, edge_index))
+    torch.testing.assert_close(network(Product(x.to_sparse_csr(), Memo()), arcs), dense(network, x, edge_index))
 
 
 def test_graphs_against_the_equation(graph):

@@ -5,6 +5,7 @@ import torch
 from tests.reference.graphs import drawn_by_seed, features
 from torch_geometric.nn import ChebConv, GCNConv, SAGEConv
 
+from demonet.degree.keep import Memo
 from demonet.methods.layers import LinearFirstCheb, LinearFirstSAGE, Product, ProductGCN, dropout, gcn_product
 
 
@@ -26,7 +27,7 @@ def test_gcn(graph, layout, directed):
     torch.nn.init.normal_(ours.bias)
     theirs.load_state_dict(ours.state_dict())
     x = features(n, 5, 0)
-    given = x.requires_grad_() if layout == "dense" else Product.of(x.to_sparse_csr())
+    given = x.requires_grad_() if layout == "dense" else Product(x.to_sparse_csr(), Memo())
     found, expected = ours(given, gcn_product(edge_index, n, torch.float64)), theirs(x, edge_index)
     torch.testing.assert_close(found, expected)
     weight = torch.randn(n, 3, dtype=torch.float64)
@@ -64,7 +65,7 @@ def test_cheb(graph, layout, terms):
     torch.testing.assert_close(ours(given, edge_index), theirs(x, edge_index))
 
 
-@pytest.mark.parametrize("kind", [lambda rows: rows, Product.of])
+@pytest.mark.parametrize("kind", [lambda rows: rows, lambda rows: Product(rows, Memo())])
 def test_dropout_of_sparse_rows(kind):
     """Entries that stay are scaled so that the mean stays; zeros remain zeros; nothing happens when not training."""
 

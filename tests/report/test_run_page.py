@@ -12,7 +12,7 @@ from demonet.report.items import Items, Threshold
 from demonet.report.page import Facts, Figure, Table, render, write
 from demonet.report.run import run_page
 from demonet.report.run_results import MOST_CLASSES, classes, shown_classes
-from demonet.runs.facts import run_facts
+from demonet.runs.facts import RunFacts
 
 
 def section(page, title):
@@ -85,7 +85,7 @@ def test_accuracy_stands_with_its_interval_beside_the_floors(run):
 def test_how_sure_it_is_is_what_the_numbers_say(run, floors, told):
     run.metrics["strict"]["floors"] = floors
     assert told in section(run_page(run), "How sure is it?").text
-    assert any("simpler" in limit for limit in run_facts(run).limits) == (floors.get("majority") == 0.9)
+    assert any("simpler" in limit for limit in RunFacts(run).limits) == (floors.get("majority") == 0.9)
 
 
 def test_the_rarer_class_ranks_first_and_hits_are_counted(rare):
@@ -111,11 +111,11 @@ def test_the_rarer_class_ranks_first_and_hits_are_counted(rare):
 def test_no_advice_on_accuracy_alone_where_classes_are_unequal(rare):
     run = rare()
     run.metrics["strict"] |= {"floors": {"majority": 0.99}, "auc": 0.9, "floors_auc": {"majority": 0.5}}
-    assert not any("simpler" in limit for limit in run_facts(run).limits)
-    assert all(part in run_facts(run).sure for part in ("accuracy says little", "0.900", "0.500"))
-    assert "accuracy" not in run_facts(run).others
+    assert not any("simpler" in limit for limit in RunFacts(run).limits)
+    assert all(part in RunFacts(run).sure for part in ("accuracy says little", "0.900", "0.500"))
+    assert "accuracy" not in RunFacts(run).others
     run.metrics["strict"]["floors_auc"] = {"degree-knn": 0.95}
-    assert any("simpler" in limit for limit in run_facts(run).limits)
+    assert any("simpler" in limit for limit in RunFacts(run).limits)
 
 
 def test_curves_and_the_threshold_are_scikit_learns(rare):

@@ -212,6 +212,24 @@ def test_a_kill_while_results_are_written_blocks_nothing(problem, monkeypatch, s
     assert not list(Path("out").rglob("*.part"))
 
 
+def test_a_kill_while_an_earlier_leaderboard_is_replaced_blocks_nothing(problem, monkeypatch):
+    run("majority", settings={"splits": 2})
+    removed, calls = compare.remove_listed, []
+
+    def die(*given):
+        calls.append(given)
+        if len(calls) == 2:  # the new checksums are listed, and no file has its place yet
+            raise KeyboardInterrupt
+        removed(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(compare, "remove_listed", die)
+        with pytest.raises(KeyboardInterrupt):
+            run("majority", settings={"splits": 3})
+    assert run("majority", settings={"splits": 4})[0].about["splits"] == 4
+    assert not list(Path("out").rglob("*.part"))
+
+
 def test_files_that_change_meanwhile_fail_the_cell(problem):
     class Meddling(Here):
         def wait(self, seconds):

@@ -11,7 +11,7 @@ from tests.runs.files import fit, roles, write_table
 
 from demonet import DEMONetClassifier, DemonetError
 from demonet.runs import Settings, predict_run
-from demonet.runs.facts import run_facts
+from demonet.runs.facts import RunFacts
 from demonet.train.metrics import METRICS, Metric
 
 pytestmark = pytest.mark.usefixtures("few")
@@ -80,7 +80,7 @@ def test_the_default_for_unequal_classes(problem, names, shares, metric):
     assert run.config["metric"] == run.metrics["metric"] == metric
     share = np.bincount(run.y[run.y >= 0]).max() / (run.y >= 0).sum()
     assert run.metrics.get("unequal") == (None if metric == "accuracy" else pytest.approx(share))
-    told = [line for line in run_facts(run).decisions if "accuracy would say little" in line]
+    told = [line for line in RunFacts(run).decisions if "accuracy would say little" in line]
     assert len(told) == (metric != "accuracy")
 
 

@@ -96,10 +96,10 @@ def fit(
 
 def summarise(run: Run, out: Path) -> None:
     """Print the test metric of the model and of the simple baselines, and where the files are."""
-    from demonet.runs.facts import run_facts
+    from demonet.runs.facts import RunFacts
 
-    facts = run_facts(run)
-    for title, heads, rows in facts.tables(run):
+    facts = RunFacts(run)
+    for title, heads, rows in facts.tables:
         print_table(title, heads, rows)
     if facts.rules_told:
         say(facts.rules_told)

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import KW_ONLY, asdict, dataclass, replace
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -56,6 +57,7 @@ class DegreeEffect:
     sharing: tuple[tuple[float, ...], ...] = ()
 
 
+@dataclass(eq=False, repr=False)
 class KernelMachine:
     """Kernel ridge regression whose kernel, noise and link are chosen by leave-one-out.
 
@@ -84,24 +86,21 @@ class KernelMachine:
         left_out_: ``[n + m, C]`` f of the training items without themselves, then of the validation items.
     """
 
-    def __init__(
-        self,
-        task: Task = "auto",
-        *,
-        members: int = 8,
-        settings: Sequence[Any] | None = None,
-        degree: bool = True,
-        order: Sequence[int] | None = None,
-        screen: int = 1000,
-        dual: int = DUAL,
-        dtype: torch.dtype | None = None,
-        device: str = "cpu",
-        seed: int = 0,
-    ) -> None:
-        if task not in TASKS:
-            raise DemonetError(f"task={task!r} of a kernel machine", hint=f"known are {', '.join(TASKS)}")
-        self.task, self.members, self.settings, self.degree, self.order = task, members, settings, degree, order
-        self.screen, self.dual, self.dtype, self.device, self.seed = screen, dual, dtype, device, seed
+    task: Task = "auto"
+    _: KW_ONLY
+    members: int = 8
+    settings: Sequence[Any] | None = None
+    degree: bool = True
+    order: Sequence[int] | None = None
+    screen: int = 1000
+    dual: int = DUAL
+    dtype: torch.dtype | None = None
+    device: str = "cpu"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.task not in TASKS:
+            raise DemonetError(f"task={self.task!r} of a kernel machine", hint=f"known are {', '.join(TASKS)}")
 
     def fit(self, data: Any, rows: Array | Tensor, y: Array | Tensor, val_rows: Any = None, val_y: Any = None) -> Self:
         """Fit on labelled rows; validation rows, if given, only help to choose.
@@ -312,10 +311,11 @@ class KernelMachine:
             raise DemonetError("degree_effect of a machine that was loaded", hint="call it after fit")
         train, y, val, val_y = self._parts
         given = None if self.settings is None else [replace(s, degree=0.0) for s in self.settings]
-        none = self._like(degree=False, settings=given).fit_views(train, y, val, val_y)
+        like = partial(replace, self, task=self.task_)
+        none = like(degree=False, settings=given).fit_views(train, y, val, val_y)
         settings = [setting for setting, _ in self.members_]
         others = (train.shuffled(seed), y, None if val is None else val.shuffled(seed + 1), val_y)
-        arms = {"degree": self, "none": none, "shuffled": self._like(settings=settings).fit_views(*others)}
+        arms = {"degree": self, "none": none, "shuffled": like(settings=settings).fit_views(*others)}
         outcomes = {name: arm._outcomes() for name, arm in arms.items()}
         gain = {
             name: {kind: _interval(outcomes["degree"][kind] - outcomes[name][kind]) for kind in ("accuracy", "loss")}
@@ -335,16 +335,6 @@ class KernelMachine:
             degrees=tuple(degrees.tolist()),
             sharing=tuple(map(tuple, sharing.tolist())),
         )
-
-    def _like(self, **changes: Any) -> Self:
-        given: dict[str, Any] = {
-            "members": self.members,
-            "settings": self.settings,
-            "degree": self.degree,
-            "order": self.order,
-        }
-        given |= {"screen": self.screen, "dual": self.dual, "dtype": self.dtype, "device": self.device}
-        return type(self)(self.task_, **{**given, "seed": self.seed, **changes})
 
     def _outcomes(self) -> dict[str, Array]:
         """Of each item that was left out: whether its class is right and its log-loss, or its share of R² and error."""
@@ -414,12 +404,10 @@ def inputs_for(data: Any) -> Any:
     return NodeInputs() if isinstance(data, Data) else GraphInputs()
 
 
-def search(
-    score: Callable[[Any], float], start: Any, choices: Sequence[tuple[str, Sequence[Any]]], passes: int = 2
-) -> None:
-    """Coordinate descent: each field in turn takes the value of least score, until a pass changes nothing."""
+def search(score: Callable[[Any], float], start: Any, choices: Sequence[tuple[str, Sequence[Any]]]) -> None:
+    """Coordinate descent, two passes: each field in turn takes the value of least score, until nothing changes."""
     best = start
-    for _ in range(passes):
+    for _ in range(2):
         before = best
         for name, values in choices:
             options = [replace(best, **(value if isinstance(value, dict) else {name: value})) for value in values]

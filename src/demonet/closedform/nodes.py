@@ -16,9 +16,9 @@ another view.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -225,30 +225,45 @@ class NodeRows:
         return cls(near=near, **rows)
 
 
-class NodePair:
-    """Kernels between two views; products that settings share are computed once.
+class Pair(ABC):
+    """Kernels between two views; what settings share is computed once.
 
     Args:
-        left, right: The nodes of the rows and of the columns.
+        left, right: The items of the rows and of the columns.
         dtype, device: Of the Gram matrices.
     """
 
-    def __init__(self, left: NodeRows, right: NodeRows, dtype: torch.dtype, device: torch.device | str) -> None:
+    def __init__(self, left: Any, right: Any, dtype: torch.dtype, device: torch.device | str) -> None:
         self.left, self.right, self.dtype, self.device = left, right, dtype, device
-        self._near: dict[int, Tensor] = {}
-        self._additive: Tensor | None = None
+        self._kept: dict[Any, Tensor] = {}
 
-    @cached_property
-    def _own(self) -> Tensor:
-        return products(self.left.own, self.right.own, self.dtype, self.device)
+    @abstractmethod
+    def terms(self, s: Any) -> Iterator[tuple[str, Tensor]]:
+        """The kernel of a setting term by term."""
+
+    def gram(self, s: Any) -> Tensor:
+        """``[len(left), len(right)]``: the kernel."""
+        return total(self.terms(s))
+
+    def _once(self, key: Any, make: Callable[[], Tensor]) -> Tensor:
+        if key not in self._kept:
+            self._kept[key] = make()
+        return self._kept[key]
+
+    def _products(self, left: Rows, right: Rows) -> Tensor:
+        return products(left, right, self.dtype, self.device)
+
+    def _constant(self, s: NodeSetting) -> Iterator[tuple[str, Tensor]]:
+        if s.constant:
+            shape = len(self.left), len(self.right)
+            yield "constant", torch.full(shape, s.constant, dtype=self.dtype, device=self.device)
+
+
+class NodePair(Pair):
+    """Kernels between nodes."""
 
     def _hop(self, hop: int) -> Tensor:
-        if hop not in self._near:
-            self._near[hop] = products(self.left.near[hop], self.right.near[hop], self.dtype, self.device)
-        return self._near[hop]
-
-    def _tensor(self, array: Array) -> Tensor:
-        return torch.from_numpy(np.asarray(array)).to(self.device, self.dtype)
+        return self._once(hop, lambda: self._products(self.left.near[hop], self.right.near[hop]))
 
     def _degrees(self, name: str) -> tuple[Tensor, Tensor]:
         left, right = (torch.from_numpy(getattr(view, name)).to(self.device) for view in (self.left, self.right))
@@ -264,13 +279,11 @@ class NodePair:
             yield "bias", s.bias * s.kappa(*self._degrees("degree"), self.dtype)
         if s.structure or s.additive:
             yield "structure", self._structural(s)
-        if s.constant:
-            shape = len(self.left), len(self.right)
-            yield "constant", torch.full(shape, s.constant, dtype=self.dtype, device=self.device)
+        yield from self._constant(s)
 
     def _linear(self, s: NodeSetting) -> Iterator[tuple[str, Tensor]]:
         if s.seed:
-            yield "seed", s.seed * self._own
+            yield "seed", s.seed * self._once("own", lambda: self._products(self.left.own, self.right.own))
         if s.shared or s.degree:
             near = self._hop(0)
             if s.hop and len(self.left.near) > 1:
@@ -280,20 +293,16 @@ class NodePair:
                 yield "degree", s.degree * s.kappa(*self._degrees("task"), self.dtype) * near
 
     def _structural(self, s: NodeSetting) -> Tensor:
-        left, right = self._tensor(self.left.structure), self._tensor(self.right.structure)
+        left, right = (dense(view.structure, self.dtype, self.device) for view in (self.left, self.right))
         if not s.additive or left.size(0) * right.size(0) > KEPT:
             return structural(left, right, s)
-        if self._additive is None:
-            self._additive = structural(left, right, replace(s, structure=0.0, additive=1.0))
-        return structural(left, right, replace(s, additive=0.0)).add_(self._additive, alpha=s.additive)
+        apart = self._once("additive", lambda: structural(left, right, replace(s, structure=0.0, additive=1.0)))
+        return structural(left, right, replace(s, additive=0.0)).add_(apart, alpha=s.additive)
 
     def _map(self, s: NodeSetting) -> Tensor:
-        scale = [self._tensor(self_kernel(view, s)).clamp(min=1e-12).rsqrt() for view in (self.left, self.right)]
-        return torch.exp((scale[0][:, None] * total(self._linear(s)) * scale[1] - 1) / s.height)
-
-    def gram(self, s: NodeSetting) -> Tensor:
-        """``[len(left), len(right)]``: the kernel."""
-        return total(self.terms(s))
+        lengths = (dense(self_kernel(view, s), self.dtype, self.device) for view in (self.left, self.right))
+        left, right = (one.clamp(min=1e-12).rsqrt() for one in lengths)
+        return torch.exp((left[:, None] * total(self._linear(s)) * right - 1) / s.height)
 
 
 def structural(left: Tensor, right: Tensor, s: NodeSetting) -> Tensor:
@@ -334,10 +343,10 @@ def products(left: Rows, right: Rows, dtype: torch.dtype, device: torch.device |
     """
     if not is_sparse(left):
         right = right.toarray() if is_sparse(right) else right
-        return _dense(left, dtype, device) @ _dense(right, dtype, device).T
+        return dense(left, dtype, device) @ dense(right, dtype, device).T
     right = sparse.csr_array(right)
     if _multiplications(left, right) < 2e7:
-        return _dense((left @ right.T).toarray(), dtype, device)
+        return dense((left @ right.T).toarray(), dtype, device)
     step = max(1, ENTRIES // max(1, right.shape[1]))
     columns = (_dense_block(right, i, step, dtype, device).T for i in range(0, right.shape[0], step))
     if left.nnz <= DENSE * left.shape[0] * left.shape[1]:
@@ -355,7 +364,8 @@ def is_sparse(rows: Rows) -> bool:
     return bool(sparse.issparse(rows))
 
 
-def _dense(array: Array, dtype: torch.dtype, device: torch.device | str) -> Tensor:
+def dense(array: Array, dtype: torch.dtype, device: torch.device | str) -> Tensor:
+    """An array as a tensor."""
     return torch.from_numpy(np.ascontiguousarray(array)).to(device, dtype)
 
 
@@ -363,7 +373,7 @@ def _dense_block(rows: Rows, start: int, count: int, dtype: torch.dtype, device:
     """Some of the rows of a CSR array; in the precision of the result before they are dense."""
     block = rows[start : start + count]
     block.data = torch.from_numpy(block.data).to(dtype).numpy()
-    return _dense(block.toarray(), dtype, device)
+    return dense(block.toarray(), dtype, device)
 
 
 def _multiplications(left: Rows, right: Rows) -> float:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -26,10 +26,11 @@ from demonet.closedform.nodes import (
     NodeInputs,
     NodeRows,
     NodeSetting,
+    Pair,
+    dense,
     products,
     ranks,
     squares,
-    total,
 )
 from demonet.data.rows import Rows
 from demonet.errors import DemonetError
@@ -169,12 +170,8 @@ class GraphRows:
         return start, [*choices, ("pooled", [0.0, 0.3, 1.0]), ("shared", [0.3, 1.0, 3.0]), ("bias", [0.0, 0.1, 1.0])]
 
 
-class GraphPair:
-    """Kernels between two views of graphs; products that settings share are computed once."""
-
-    def __init__(self, left: GraphRows, right: GraphRows, dtype: torch.dtype, device: torch.device | str) -> None:
-        self.left, self.right, self.dtype, self.device = left, right, dtype, device
-        self._kept: dict[Any, Any] = {}
+class GraphPair(Pair):
+    """Kernels between graphs."""
 
     def terms(self, s: GraphSetting) -> Iterator[tuple[str, Tensor]]:
         """The kernel term by term: seed, shared, degree, bias (``map`` under a map), structure, wl, constant."""
@@ -185,16 +182,10 @@ class GraphPair:
             for name, term in self._pooled(s).items():
                 yield name, s.pooled * scale[0][:, None] * scale[1] * term
         if s.structure:
-            yield "structure", s.structure * torch.exp(-self._structure)
+            yield "structure", s.structure * torch.exp(-self._once("structure", self._structure))
         if s.wl:
-            yield "wl", s.wl * torch.exp(-self._distance(s.rounds) / s.reach)
-        if s.constant:
-            shape = len(self.left), len(self.right)
-            yield "constant", torch.full(shape, s.constant, dtype=self.dtype, device=self.device)
-
-    def gram(self, s: GraphSetting) -> Tensor:
-        """``[len(left), len(right)]``: the kernel."""
-        return total(self.terms(s))
+            yield "wl", s.wl * torch.exp(-self._once(s.rounds, lambda: self._distance(s.rounds)) / s.reach)
+        yield from self._constant(s)
 
     def _gaps(self, s: GraphSetting) -> Tensor:
         left, right = (self._self_kernels(view, s) for view in (self.left, self.right))
@@ -209,9 +200,8 @@ class GraphPair:
             if not variance:
                 continue
             key = (name if name == "degree" else block, s.pooling, s.scheme, s.width, s.hash_size, s.hash_seed)
-            if key not in self._kept:
-                self._kept[key] = pooled_products(self.left, self.right, block, table, self.dtype, self.device)
-            terms[name] = variance * self._kept[key]
+            make = partial(pooled_products, self.left, self.right, block, table, self.dtype, self.device)
+            terms[name] = variance * self._once(key, make)
         return terms
 
     def _self_kernels(self, view: GraphRows, s: GraphSetting) -> Tensor:
@@ -219,29 +209,21 @@ class GraphPair:
         for name, (variance, table, block) in _tables(s).items():
             if variance:
                 key = (id(view), name, s.pooling, s.scheme, s.width, s.hash_size, s.hash_seed)
-                if key not in self._kept:
-                    self._kept[key] = self._to(pooled_norms(view, block, table))
-                total += variance * self._kept[key]
+                make = partial(pooled_norms, view, block, table, self.dtype, self.device)
+                total += variance * self._once(key, make)
         return total
 
-    def _to(self, array: Array) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device, self.dtype)
-
-    @cached_property
     def _structure(self) -> Tensor:
         """Half the mean squared difference of the ranked descriptors."""
-        left, right = (self._to(view.structure) for view in (self.left, self.right))
+        left, right = (dense(view.structure, self.dtype, self.device) for view in (self.left, self.right))
         return 0.5 * torch.cdist(left, right).square() / left.size(1)
 
     def _distance(self, rounds: int) -> Tensor:
         """L1 distance of WL histograms of levels 0 to ``rounds``, over the mean number of nodes of ``right``."""
-        if rounds not in self._kept:
-            left, right = (self._to(view.totals) for view in (self.left, self.right))
-            levels = zip(self.left.histograms[: rounds + 1], self.right.histograms[: rounds + 1], strict=True)
-            shared = sum(products(a, b, self.dtype, self.device) for a, b in levels)
-            total = (rounds + 1) * (left[:, None] + right) - 2 * shared
-            self._kept[rounds] = total / ((rounds + 1) * right.mean().clamp(min=1))
-        return self._kept[rounds]
+        left, right = (dense(view.totals, self.dtype, self.device) for view in (self.left, self.right))
+        levels = zip(self.left.histograms[: rounds + 1], self.right.histograms[: rounds + 1], strict=True)
+        total = (rounds + 1) * (left[:, None] + right) - 2 * sum(self._products(a, b) for a, b in levels)
+        return total / ((rounds + 1) * right.mean().clamp(min=1))
 
 
 def _tables(s: GraphSetting) -> dict[str, tuple[float, Table, str]]:
@@ -279,11 +261,11 @@ def pooled_products(
     return sum((products(a, b, dtype, device) for a, b in sides), start=zero)
 
 
-def pooled_norms(view: GraphRows, block: str, table: Table) -> Array:
+def pooled_norms(view: GraphRows, block: str, table: Table, dtype: torch.dtype, device: torch.device | str) -> Tensor:
     """``[graphs]``: the same of every graph with itself."""
     degrees = torch.unique(view.cells.degree)
     features = view.features(block, degrees, degree_factors(table, degrees))
-    return sum((squares(rows) for rows in features), start=np.zeros(len(view)))
+    return dense(sum((squares(rows) for rows in features), start=np.zeros(len(view))), dtype, device)
 
 
 class GraphInputs:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -152,11 +153,14 @@ def _network_parts(fitted: NetworkModel, data: Data, node: int, column: int, deg
     model = copy.deepcopy(fitted.network).cpu().eval()
     assert isinstance(model, NodeDEMONet)
     inputs, row = _surroundings(model, data, fitted.features.transform(data).cpu(), node)
-    last = last_layer_parts(model, inputs, row, column)
+
+    def parts(head_only: bool) -> ScoreParts:
+        return _in_units(network_parts(model, inputs, row, column, head_only=head_only), fitted.objective, column)
+
     return {
         "task": model.tasks.names()[int(model.tasks(torch.tensor([degree])))],
-        "network": _in_units(network_parts(model, inputs, row, column), fitted.objective, column),
-        "last_layer": None if last is None else _in_units(last, fitted.objective, column),
+        "network": parts(head_only=False),
+        "last_layer": parts(head_only=True) if isinstance(model.head, DEMOConv) else None,
     }
 
 
@@ -188,22 +192,17 @@ def _in_units(parts: ScoreParts, objective: Objective, column: int) -> ScorePart
 PARTS = frozenset({"seed", "shared", "own"})
 
 
-def network_parts(model: NodeDEMONet, inputs: tuple[Tensor, ...], row: int, column: int) -> ScoreParts:
-    """The parts in the whole network: each term is set to zero in all convolutions at once."""
-    whole, rest = (_score(model, terms, inputs, row, column) for terms in (PARTS, frozenset[str]()))
-    lost = {part: whole - _score(model, PARTS - {part}, inputs, row, column) for part in sorted(PARTS)}
+def network_parts(
+    model: NodeDEMONet, inputs: tuple[Tensor, ...], row: int, column: int, *, head_only: bool = False
+) -> ScoreParts:
+    """The parts in the whole network, each term set to zero in all convolutions at once; or in a convolution as head.
+
+    A head is linear, so there the parts are exact: nothing is left for the interaction.
+    """
+    score = partial(_score, model, inputs=inputs, row=row, column=column, head_only=head_only)
+    whole, rest = score(PARTS), score(frozenset())
+    lost = {part: whole - score(PARTS - {part}) for part in sorted(PARTS)}
     return ScoreParts(whole, rest, **lost, interaction=whole - rest - sum(lost.values()))
-
-
-def last_layer_parts(model: NodeDEMONet, inputs: tuple[Tensor, ...], row: int, column: int) -> ScoreParts | None:
-    """The exact parts in a degree-specific last layer, which is linear; None for other heads."""
-    if not isinstance(model.head, DEMOConv):
-        return None
-    whole = _score(model, PARTS, inputs, row, column)
-    alone = {part: _score(model, frozenset({part}), inputs, row, column, head_only=True) for part in sorted(PARTS)}
-    rest = _score(model, frozenset(), inputs, row, column, head_only=True)
-    own = {part: value - rest for part, value in alone.items()}
-    return ScoreParts(whole, rest, **own, interaction=whole - rest - sum(own.values()))
 
 
 @torch.no_grad()

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.export import Dim
 
 from demonet.atomic import check_file, replacing
-from demonet.errors import DemonetError
+from demonet.errors import DemonetError, needed
 from demonet.estimators.models import NetworkModel
 from demonet.estimators.targets import Array
 from demonet.nn.models import DegreeNetwork
@@ -45,7 +45,8 @@ def export_onnx(fitted: NetworkModel, classes: Array | None, path: str | Path, *
     and the name of the features.
     """
     check_file(path)
-    _check_installed()
+    for module in ("onnx", "onnxscript"):
+        needed(module, "onnx")
     model, objective, features = fitted.network, fitted.objective, fitted.features
     parameter = next(model.parameters())
     edge_index = torch.tensor([[0, 1, 1, 2, 2, 3, 3, 0], [1, 0, 2, 1, 3, 2, 0, 3]])
@@ -71,14 +72,6 @@ def export_onnx(fitted: NetworkModel, classes: Array | None, path: str | Path, *
     exported.model.metadata_props.update(facts)
     with replacing(path) as temporary:
         exported.save(temporary)
-
-
-def _check_installed() -> None:
-    try:
-        import onnx  # noqa: F401
-        import onnxscript  # noqa: F401
-    except ImportError:
-        raise DemonetError("ONNX is not installed", hint="pip install 'demonet[onnx]'") from None
 
 
 @contextmanager

@@ -25,6 +25,7 @@ HEAT_TIMES = (0.5, 1.0, 2.0, 4.0, 8.0)
 RADIAL = 12  # radial functions over log-degree
 WALKS = 3e8  # walks of two steps up to which triangles are counted
 WALKS_AT_ONCE = 1e7  # of which so many are in memory
+DAMPING = 0.85  # of PageRank
 ALL_PAIRS = 2000  # nodes up to which all pairs are compared
 
 
@@ -198,16 +199,16 @@ def _octave(degree: Float) -> NDArray[Any]:
     return np.minimum(np.log2(np.maximum(degree, 1)).astype(int), OCTAVES - 1)
 
 
-def pagerank(adjacency: sparse.csr_array, damping: float = 0.85, tolerance: float = 1e-10) -> Float:
-    """The stationary distribution of a random walk that restarts with probability 1 - damping.
+def pagerank(adjacency: sparse.csr_array) -> Float:
+    """The stationary distribution of a random walk that restarts with probability 1 - :data:`DAMPING`.
 
     A node without neighbours passes its rank to all nodes equally.
     """
     n, degree = adjacency.shape[0], np.diff(adjacency.indptr)
     rank = np.full(n, 1 / max(1, n))
     for _ in range(1000):  # the error shrinks by the damping each time: 0.85 ** 142 < 1e-10
-        after = damping * (adjacency @ (rank / np.maximum(degree, 1)) + rank[degree == 0].sum() / n) + (1 - damping) / n
-        done, rank = np.abs(after - rank).sum() < tolerance, after
+        after = DAMPING * (adjacency @ (rank / np.maximum(degree, 1)) + rank[degree == 0].sum() / n) + (1 - DAMPING) / n
+        done, rank = np.abs(after - rank).sum() < 1e-10, after
         if done:
             break
     return rank

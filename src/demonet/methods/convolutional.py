@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GATConv, global_mean_pool
 
+from demonet.degree.keep import Memo
 from demonet.methods.base import at_least, register
 from demonet.methods.cost import Cost
 from demonet.methods.layers import (
@@ -29,7 +30,7 @@ from demonet.methods.layers import (
     dropout,
     gcn_product,
 )
-from demonet.methods.network import Classifier, DeepSettings, LayerSettings, Network
+from demonet.methods.network import Classifier, DeepSettings, LayerSettings, Network, read_out
 from demonet.train.config import TrainConfig
 
 
@@ -54,7 +55,7 @@ class GCN(Network):
         return TwoLayers(first, second, width, num_classes, self.settings.dropout, nn.ReLU(), graphs=graphs)
 
     def _inputs(self, data: Data) -> tuple[Any, ...]:
-        x = data.x if data.x.layout == torch.strided else Product.of(data.x)
+        x = data.x if data.x.layout == torch.strided else Product(data.x, Memo())
         adjacency = gcn_product(data.edge_index, int(data.num_nodes or 0))
         return (x, adjacency, data.batch, data.num_graphs) if isinstance(data, Batch) else (x, adjacency)
 
@@ -111,18 +112,11 @@ class SAGENetwork(Classifier):
         self.head = nn.Linear(settings.hidden, num_classes)
         self.dropout = settings.dropout
 
-    def embed(
-        self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None, num_graphs: int | None = None
-    ) -> Tensor:
+    def embed(self, x: Tensor, edge_index: Tensor, *graphs: Any) -> Tensor:
         """Nodes, or graphs."""
         for conv in self.convs:
             x = F.relu(conv(dropout(x, self.dropout, self.training), edge_index))
-        x = F.normalize(x)
-        return x if batch is None else global_mean_pool(x, batch, num_graphs)
-
-    def forward(self, *inputs: Any) -> Tensor:
-        """Scores."""
-        return self.head(self.embed(*inputs))
+        return read_out(global_mean_pool, F.normalize(x), *graphs)
 
 
 @dataclass(frozen=True)

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from demonet.features.views import Float, View
 from demonet.methods.base import register
 from demonet.methods.boosted import ROUNDS, BoostedSettings, BoostedTrees
 from demonet.methods.model import Labelled, Model
-from demonet.methods.propagation import bounded, choose_walk, known_targets, walked
+from demonet.methods.propagation import Propagating, bounded, choose_walk, known_targets, walked
 from demonet.options import Effort
 
 FOLDS = 4  # in which the trees predict training items, so that residuals are those of items that were not seen
 
 
 @register
-class Corrected(Model):
+class Corrected(Propagating):
     r"""Boosted trees plus the residuals of known targets near a node, by the walk of ``propagation``.
 
     .. math:: \hat y(v) = f(v) + (F_v) / (N_v + t), \qquad F = \text{walk of } y - f_{-fold}
@@ -29,10 +28,7 @@ class Corrected(Model):
     """
 
     name = "corrected"
-    kind = "propagation"
-    kinds = ("nodes",)
     tasks = ("multilabel", "regress")
-    knows_nodes = True
     defaults = BoostedSettings("Huang et al., ICLR'21 (correct and smooth), on boosted trees")
     settings: BoostedSettings
 
@@ -63,11 +59,6 @@ class Corrected(Model):
         self.facts["base"] = whole.state()[0]
         self.arrays |= {f"base.{name}": array for name, array in whole.arrays.items()}
         self.arrays |= {"items": train, "y": labelled.y[train], "residual": residual}
-
-    def known_targets(self, view: View) -> NDArray[Any]:
-        """``[nodes, outputs]`` the targets that are known, NaN for the others."""
-        given = view.data.get("known_targets")
-        return known_targets(view, self.arrays["items"], self.arrays["y"]) if given is None else given.numpy()
 
     def outputs(self, view: View) -> Float:
         """The trees, and the walk of residuals on the edges of the view."""

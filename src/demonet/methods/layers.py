@@ -7,8 +7,9 @@ result is the same, and input rows may be sparse.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -16,77 +17,38 @@ from torch import Tensor, nn
 from torch_geometric.nn import ChebConv, GCNConv, SAGEConv, global_mean_pool
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
-from demonet.methods.network import Classifier
+from demonet.degree.keep import Memo
+from demonet.methods.network import Classifier, read_out
+from demonet.ops.sparse import csr, sparse_linear
 
 
 class Product(NamedTuple):
     """A constant sparse matrix; ``product @ dense`` is differentiable in ``dense``.
 
-    The structure of the transpose is stored. Otherwise torch sorts the entries again in every backward pass, which
-    takes most of the time of an epoch.
-
     Attributes:
         matrix: ``[n, m]`` in CSR.
-        pointer: ``[m + 1]``; column j has the entries ``pointer[j]`` to ``pointer[j + 1]`` of ``rows`` and ``entry``.
-        rows: The row of each entry, by column.
-        entry: The index of each entry in ``matrix.values()``, by column.
+        columns: Keeps its entries by column, along which gradients flow: torch sorts them again in every backward pass.
+        drop: Applied to the entries, as dropout is.
 
-    >>> product = Product.of(torch.tensor([[0.0, 2.0], [3.0, 0.0], [0.0, 4.0]]).to_sparse_csr())
+    >>> product = Product(torch.tensor([[0.0, 2.0], [3.0, 0.0], [0.0, 4.0]]).to_sparse_csr(), Memo())
     >>> (product @ torch.tensor([[1.0], [10.0]])).tolist()
     [[20.0], [3.0], [40.0]]
     """
 
     matrix: Tensor
-    pointer: Tensor
-    rows: Tensor
-    entry: Tensor
-
-    @classmethod
-    def of(cls, matrix: Tensor) -> Self:
-        """From a CSR matrix."""
-        columns = matrix.col_indices()
-        indices = torch.arange(matrix.size(0), device=matrix.device)
-        rows = torch.repeat_interleave(indices, matrix.crow_indices().diff())
-        entry = columns.argsort(stable=True)
-        pointer = F.pad(torch.bincount(columns, minlength=matrix.size(1)).cumsum(0), (1, 0))
-        return cls(matrix, pointer, rows[entry], entry)
-
-    def dropped(self, p: float) -> Self:
-        """The same matrix after dropout of its entries."""
-        return self._replace(matrix=_drop_entries(self.matrix, p))
+    columns: Memo[Sequence[Tensor]]
+    drop: Callable[[Tensor], Tensor] | None = None
 
     def __matmul__(self, dense: Tensor) -> Tensor:
-        found: Tensor = _Multiply.apply(dense, self)
-        return found
-
-
-def _drop_entries(matrix: Tensor, p: float) -> Tensor:
-    """Dropout of the stored entries of a CSR matrix."""
-    return _csr(matrix.crow_indices(), matrix.col_indices(), F.dropout(matrix.values(), p), matrix.shape)
-
-
-class _Multiply(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, dense: Tensor, product: Product) -> Tensor:
-        ctx.product = product
-        return product.matrix @ dense
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        matrix, pointer, rows, entry = ctx.product
-        return _csr(pointer, rows, matrix.values()[entry], matrix.shape[::-1]) @ grad, None
-
-
-def _csr(pointer: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, ...]) -> Tensor:
-    return torch.sparse_csr_tensor(pointer, columns, values, tuple(shape), check_invariants=False)
+        return sparse_linear(self.matrix, dense, self.columns, self.drop)
 
 
 def dropout(x: Tensor | Product, p: float, training: bool) -> Tensor | Product:
     """Dropout of a dense matrix, or of the stored entries of a sparse one."""
     if isinstance(x, Product):
-        return x.dropped(p) if training else x
+        return x._replace(drop=partial(F.dropout, p=p)) if training else x
     if x.layout == torch.sparse_csr:
-        return _drop_entries(x, p) if training else x
+        return csr(x.crow_indices(), x.col_indices(), F.dropout(x.values(), p), x.shape) if training else x
     return F.dropout(x, p, training)
 
 
@@ -105,7 +67,7 @@ def gcn_product(edge_index: Tensor, num_nodes: int, dtype: torch.dtype = torch.f
     matrix = torch.sparse_coo_tensor(
         torch.stack([target, source]), weight, (num_nodes, num_nodes), check_invariants=False
     )
-    return Product.of(matrix.coalesce().to_sparse_csr())
+    return Product(matrix.coalesce().to_sparse_csr(), Memo())
 
 
 class LinearFirstSAGE(SAGEConv):
@@ -166,18 +128,17 @@ class TwoLayers(Classifier):
         self.head = nn.Linear(width, num_classes) if graphs else None
         self.dropout, self.activation = dropout, activation
 
-    def embed(self, x: Any, edges: Any, batch: Tensor | None = None, num_graphs: int | None = None) -> Tensor:
+    def embed(self, x: Any, edges: Any, *graphs: Any) -> Tensor:
         """Nodes after the first convolution, or graphs: the mean of nodes after the second."""
         h: Tensor = self.activation(self.first(dropout(x, self.dropout, self.training), edges))
         if self.head is None:
             return h
         h = self.activation(self.second(dropout(h, self.dropout, self.training), edges))
-        return global_mean_pool(h, batch, num_graphs)
+        return read_out(global_mean_pool, h, *graphs)
 
-    def forward(self, x: Any, edges: Any, batch: Tensor | None = None, num_graphs: int | None = None) -> Tensor:
+    def forward(self, x: Any, edges: Any, *graphs: Any) -> Tensor:
         """Scores of nodes or graphs."""
-        h = self.embed(x, edges, batch, num_graphs)
         if self.head is not None:
-            return self.head(h)
-        scores: Tensor = self.second(dropout(h, self.dropout, self.training), edges)
+            return super().forward(x, edges, *graphs)
+        scores: Tensor = self.second(dropout(self.embed(x, edges), self.dropout, self.training), edges)
         return scores

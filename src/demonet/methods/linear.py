@@ -189,13 +189,10 @@ def coefficients(task: Task, rows: Rows, y: NDArray[Any], strength: float) -> di
 def linked(task: Task, score: Float, seen: Int, outputs: int) -> Float:
     """``[items, outputs]`` from scores: softmax over the ``seen`` classes, sigmoids of labels, numbers as they are."""
     if task == "classify":
-        return spread(two_columns(score) if len(seen) > 1 else score, seen, outputs)
+        if len(seen) > 1 and score.shape[1] == 1:  # of two classes, the regression scores the second
+            score = np.hstack([np.zeros_like(score), score])
+        return spread(score, seen, outputs)
     return expit(score) if task == "multilabel" else score
-
-
-def two_columns(score: Float) -> Float:
-    """``[items, seen classes]``: of two classes, the regression scores the second."""
-    return np.hstack([np.zeros_like(score), score]) if score.shape[1] == 1 else score
 
 
 def spread(score: Float, seen: Int, classes: int) -> Float:

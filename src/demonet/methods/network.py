@@ -7,7 +7,7 @@ best weights restored. The learning rate and the batch size are those of each pa
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -55,15 +55,24 @@ class DeepSettings(LayerSettings):
 
 
 class Classifier(nn.Module):
-    """A network that embeds every item and then scores it. Both methods take the same inputs."""
+    """A network that embeds every item and then scores it, by ``head``. Both methods take the same inputs."""
+
+    head: Any
 
     @abstractmethod
     def embed(self, *inputs: Any) -> Tensor:
         """``[items, width]`` the last hidden layer."""
 
-    @abstractmethod
     def forward(self, *inputs: Any) -> Tensor:
         """``[items, classes]`` scores."""
+        return self.head(self.embed(*inputs))
+
+
+def read_out(
+    pool: Callable[..., Tensor], h: Tensor, batch: Tensor | None = None, num_graphs: int | None = None
+) -> Tensor:
+    """Nodes as they are; of a batch of graphs, what ``pool`` makes of the nodes of each."""
+    return h if batch is None else pool(h, batch, num_graphs)
 
 
 class Network(Method):

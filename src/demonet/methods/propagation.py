@@ -26,8 +26,21 @@ RESTARTS = (0.05, 0.15, 0.4, 0.8)
 TRUSTS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)  # how many labels the classes' shares in training count as
 
 
+class Propagating(Model):
+    """A model whose predictions start from known targets."""
+
+    kind = "propagation"
+    kinds = ("nodes",)
+    knows_nodes = True
+
+    def known_targets(self, view: View) -> NDArray[Any]:
+        """``[nodes]`` the classes that are known, -1 for the others; of labels and numbers a table, NaN for unknown."""
+        given = view.data.get("known_targets")
+        return known_targets(view, self.arrays["items"], self.arrays["y"]) if given is None else given.numpy()
+
+
 @register
-class Propagation(Model):
+class Propagation(Propagating):
     r"""The known targets near a node, by a random walk that restarts: classes, labels or numbers.
 
     .. math:: F = \rho \sum_k (1 - \rho)^k (D^{-1/2} A D^{-1/2})^k Y, \qquad p(v) = (F_v + t \, \pi) / (N_v + t)
@@ -38,10 +51,7 @@ class Propagation(Model):
     """
 
     name = "propagation"
-    kind = "propagation"
-    kinds = ("nodes",)
     tasks = TASKS
-    knows_nodes = True
     defaults = Settings("Zhou et al., NeurIPS'03; trust in the shares of classes is of this project")
 
     def _learn(self, view: View, labelled: Labelled) -> None:
@@ -52,11 +62,6 @@ class Propagation(Model):
     def _choose(self, view: View, labelled: Labelled) -> dict[str, list[float]]:
         targets = target_rows(labelled.task, labelled.y[labelled.train], labelled.outputs)
         return choose_walk(view, labelled, *targets, labelled.prior())
-
-    def known_targets(self, view: View) -> NDArray[Any]:
-        """``[nodes]`` the classes that are known, -1 for the others; of labels and numbers a table, NaN for unknown."""
-        given = view.data.get("known_targets")
-        return known_targets(view, self.arrays["items"], self.arrays["y"]) if given is None else given.numpy()
 
     def outputs(self, view: View) -> Float:
         """The walk on the edges of the view, from the nodes whose targets are known."""

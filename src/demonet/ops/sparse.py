@@ -62,7 +62,7 @@ def dense_blocks(x: Tensor, entries: int = DENSE_ENTRIES) -> Iterator[tuple[slic
         yield slice(start, start + rows.numel()), sparse_rows(x, rows).to_dense()
 
 
-def csr(pointer: Tensor, column: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
+def csr(pointer: Tensor, column: Tensor, values: Tensor, shape: tuple[int, ...]) -> Tensor:
     """A CSR tensor of these parts."""
     # Unchecked on purpose: with parallel edges a column occurs twice, which sums allow.
     return torch.sparse_csr_tensor(pointer, column, values, shape, check_invariants=False)

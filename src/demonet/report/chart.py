@@ -149,7 +149,7 @@ class Chart:
         return "; ".join(parts)
 
 
-def limits(axis: Axis, values: Iterable[float], *, margin: float = 0.04) -> tuple[float, float]:
+def limits(axis: Axis, values: Iterable[float]) -> tuple[float, float]:
     """The limits of an axis: the range of the values with a margin; for log axes, as exponents of ten."""
     known = [value for value in values if math.isfinite(value)]
     if axis.log:
@@ -158,7 +158,7 @@ def limits(axis: Axis, values: Iterable[float], *, margin: float = 0.04) -> tupl
     if axis.names is not None:
         return min(axis.names) - 0.6, max(axis.names) + 0.6
     together = high - low <= 1e-9 * max(abs(low), abs(high))
-    extra = 0.5 * (abs(high) or 1) if together else margin * (high - low)
+    extra = 0.5 * (abs(high) or 1) if together else 0.04 * (high - low)
     return low - extra, high + extra
 
 

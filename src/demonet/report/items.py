@@ -203,17 +203,23 @@ class Threshold(Section):
         """Thresholds from 1 down to 0, and how many true and false items are at or above each."""
         found = []
         for name, true, probability in zip(self.names, self.y, self.probability, strict=True):
-            order = np.argsort(-probability, kind="stable")
-            ranked, hits = probability[order].astype(float), np.cumsum(true[order])
-            last = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))  # equal probabilities stand together
-            last = last[np.unique(np.linspace(0, len(last) - 1, min(len(last), self.STEPS)).astype(int))]
+            at, items, hits = ranked(true, probability)
+            some = np.unique(np.linspace(0, len(at) - 1, min(len(at), self.STEPS)).astype(int))
             steps = {
-                "at": [None, *ranked[last].tolist()],  # nothing is above the largest
-                "hits": [0, *hits[last].tolist()],
-                "alarms": [0, *(last + 1 - hits[last]).tolist()],
+                "at": [None, *at[some].tolist()],  # nothing is above the largest
+                "hits": [0, *hits[some].tolist()],
+                "alarms": [0, *(items - hits)[some].tolist()],
             }
             found.append({"name": name, "positives": int(true.sum()), "items": len(true), **steps})
         return json.dumps({"items": self.kind_of_items, "classes": found})
+
+
+def ranked(true: NDArray[Any], probability: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct probabilities from the largest on, and how many items, and true ones, are at or above each."""
+    order = np.argsort(-probability, kind="stable")
+    at, hits = probability[order].astype(float), np.cumsum(true[order])
+    last = np.flatnonzero(np.append(at[1:] != at[:-1], True))
+    return at[last], last + 1, hits[last]
 
 
 def pack(column: NDArray[Any]) -> tuple[str, str]:

@@ -29,7 +29,7 @@ from demonet.report.run_results import (
 )
 from demonet.report.table_cells import Cell, Column
 from demonet.runs.evaluate import shown
-from demonet.runs.facts import RunFacts, run_facts
+from demonet.runs.facts import RunFacts
 from demonet.runs.run import Run
 
 KEPT = "model"
@@ -45,7 +45,7 @@ def run_page(run: Run) -> Page:
     """Question, answer and list; curves, threshold, importance, surroundings; baselines; the rest is folded."""
     ids = run.ids
     run = replace(run, ids=VisibleNames(ids), class_names=[visible(name) for name in run.class_names])
-    facts = run_facts(run)
+    facts = RunFacts(run)
     items = listed(replace(run, ids=ids), facts)
     return Page(
         facts.question,
@@ -99,7 +99,7 @@ def _rules(run: Run, facts: RunFacts) -> list[Section]:
     told = [facts.rules_told, facts.elsewhere, *facts.limits]
     found: list[Section] = [Text("\n\n".join(map(visible, filter(None, told))))]
     if len(facts.rules) > 1:
-        for title, heads, rows in facts.tables(run):
+        for title, heads, rows in facts.tables:
             cells: list[list[Cell]] = [list(row) for row in rows]
             found.append(Table([head or "method" for head in heads], cells, f"{title}, with 95 % intervals."))
     return found

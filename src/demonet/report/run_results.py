@@ -12,7 +12,7 @@ from demonet.report.bins import bin_of, decimals, share, size_bins
 from demonet.report.chart import Axis, Chart, Panel, Series
 from demonet.report.escape import visible
 from demonet.report.figures import confusion, interval_bars
-from demonet.report.items import Threshold
+from demonet.report.items import Threshold, ranked
 from demonet.report.page import Figure, Section, Table
 from demonet.report.run_items import size_name, tested
 from demonet.report.table_cells import Cell, Column
@@ -53,7 +53,7 @@ def curves(run: Run, facts: RunFacts) -> list[Section]:
     every = judged(run, facts)
     if not every:
         return []
-    counted = {name: _ranked(true, probability) for name, true, probability in every}
+    counted = {name: [np.append(0.0, n) for n in ranked(true, p)[1:]] for name, true, p in every}
     some = " Of the largest ones." if facts.positive is None and len(run.class_names) > len(every) else ""
 
     def told(of: Callable[..., str]) -> str:
@@ -81,14 +81,6 @@ def curves(run: Run, facts: RunFacts) -> list[Section]:
     more = lambda n, h: (_part(n)[1:], _part(h)[1:] / _part(n)[1:])  # noqa: E731
     lift = figure("Lift", "part of the list, from its top", "times as many as at random", caption, more, None, [1, 1])
     return [roc, precise, lift, _reliability(run, every)]
-
-
-def _ranked(true: NDArray[np.bool_], probability: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """How many items, and how many true ones, are at or above each distinct probability, from 0 items on."""
-    order = np.argsort(-probability, kind="stable")
-    ranked = probability[order]
-    last = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))
-    return np.append(0.0, last + 1.0), np.append(0.0, np.cumsum(true[order])[last])
 
 
 def _part(counts: NDArray[np.float64]) -> NDArray[np.float64]:

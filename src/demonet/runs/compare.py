@@ -24,7 +24,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -335,9 +334,7 @@ def _check(plan: Plan, comparing: Comparing) -> str:
         if comparing.positive is not None:
             raise DemonetError(f"{comparing.positive!r} with the task {task!r}", argument="positive")
         return metric
-    y, names = plan.inputs.data.y, plan.inputs.names
-    counts = torch.bincount(y[y >= 0], minlength=len(names)).numpy()
-    positive = positive_class(metric, names, counts, comparing.positive)
+    positive = positive_class(metric, plan.inputs.names, plan.inputs.counts, comparing.positive)
     return metric if positive is None else f"{metric} {positive}"
 
 
@@ -420,6 +417,12 @@ def _restore(out: Path) -> None:
                     raise DemonetError("in the way of a file that is put back", file=out / name, hint="move it away")
                 move(aside, out, name)
         remove_listed(out, [f"{REPLACED}/{name}" for name in names])
+
+
+def _outputs_of(out: Path, about: dict[str, Any]) -> dict[str, str]:
+    """The checksums of the outputs that are there, all of them listed; a killed process may leave earlier ones."""
+    check_listed(out, OUTPUTS, about["files"], about["earlier"])
+    return {name: sha256_of(member(out, name)) for name in OUTPUTS if (out / name).exists()}
 
 
 def _cells_of(out: Path) -> list[str]:
@@ -547,7 +550,6 @@ def _rows(
 def _write(
     out: Path, about: dict[str, Any], board: Leaderboard, page: Callable[[Leaderboard, Path], None] | None
 ) -> None:
-
     text = io.StringIO()
     columns = [name for name in Row.__dataclass_fields__ if name != "values"]
     splits = range(board.about["splits"])
@@ -564,8 +566,8 @@ def _write(
     if page is not None:
         page(board, stage / PAGE)
     files = {name: sha256_of(member(out, f"{STAGE}/{name}")) for name in OUTPUTS if (stage / name).exists()}
-    earlier = read_sealed(member(out, ABOUT), _OTHER)["files"]
-    check_listed(out, OUTPUTS, earlier)
+    with values_of(out / ABOUT):
+        earlier = _outputs_of(out, read_sealed(member(out, ABOUT), _OTHER))
     # From here to the end, a killed process leaves files of this list or of the earlier one.
     write_sealed(out / ABOUT, about | {"files": files, "earlier": earlier})
     remove_listed(out, earlier.keys() - files)

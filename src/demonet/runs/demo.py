@@ -41,10 +41,11 @@ NOISE = 0.2  # share of moved edges, so that degrees alone are not enough
 
 @dataclass
 class Comparison:
-    """The accuracies of every method on one problem, one per split, and the learning curves on the first split."""
+    """Of every method on one problem: accuracies, one per split; who is right; learning curves on the first split."""
 
     title: str
     accuracy: dict[str, list[float]] = field(default_factory=dict)
+    right: dict[str, list[NDArray[np.bool_]]] = field(default_factory=dict)
     curves: dict[str, History] = field(default_factory=dict)
 
     def row(self, method: str) -> tuple[float, float, float]:
@@ -61,14 +62,17 @@ class Flip:
         ceiling: The accuracy of whoever knows the rule.
         threshold: The degree above which the rule is reversed.
         degree: The degrees of the tested nodes, split after split.
-        right: For each method, whether each of these nodes is classified correctly.
     """
 
     comparison: Comparison
     ceiling: float
     threshold: float
     degree: NDArray[np.int64]
-    right: dict[str, NDArray[np.bool_]]
+
+    @property
+    def right(self) -> dict[str, NDArray[np.bool_]]:
+        """For each method, whether each of these nodes is classified correctly."""
+        return {method: np.concatenate(parts) for method, parts in self.comparison.right.items()}
 
 
 @dataclass(frozen=True)
@@ -94,8 +98,9 @@ class Demo:
 
 def run(splits: int = 3, seed: int = 0, on_step: Callable[[str], None] = lambda step: None) -> Demo:
     """Train everything; ``on_step`` is called with the name of each step before it starts."""
-    roles = _compare("Roles in a graph", role_graph(seed), splits, seed, on_step)
-    graphs = _compare("Families of small graphs", small_graphs(120, seed, noise=NOISE), splits, seed, on_step)
+    roles = _compare("Roles in a graph", role_graph(seed), METHODS, splits, seed, on_step)
+    families = small_graphs(120, seed, noise=NOISE)
+    graphs = _compare("Families of small graphs", families, METHODS, splits, seed, on_step)
     flipped = flip(splits, seed, on_step)
     on_step("Mirrored karate club: demonet-smooth")
     return Demo(roles, graphs, flipped, mirror(seed))
@@ -107,27 +112,43 @@ def steps(splits: int) -> int:
 
 
 def _compare(
-    title: str, data: Data | Sequence[Data], splits: int, seed: int, on_step: Callable[[str], None]
+    title: str,
+    data: Data | Sequence[Data],
+    names: Sequence[str],
+    splits: int,
+    seed: int,
+    on_step: Callable[[str], None],
 ) -> Comparison:
-    result = Comparison(title)
-    y = labels(data)
+    result, y = Comparison(title), labels(data)
     for number in range(splits):
-        split = thirds(y, seed + number, stratified=True)
-        for method in METHODS:
+        split, machines = thirds(y, seed + number, stratified=True), list[KernelMachine]()
+        for method in names:
             on_step(f"{title}, split {number + 1}: {method}")
-            accuracy, history = _one(method, data, y, split, seed + number)
-            result.accuracy.setdefault(method, []).append(accuracy)
+            predicted, history = _predicted(method, data, split, seed + number, machines)
+            found = (predicted == y)[split.test].numpy()
+            result.right.setdefault(method, []).append(found)
+            result.accuracy.setdefault(method, []).append(float(found.mean()))
             if number == 0 and history is not None:
                 result.curves[method] = history
     return result
 
 
-def _one(method: str, data: Data | Sequence[Data], y: Tensor, split: Split, seed: int) -> tuple[float, History | None]:
-    options: dict[str, Any] = {"preset": "default"} if method.startswith("demonet-") else {}
-    if method != "degree-knn":
-        options |= {"features": FEATURES, "train": _training(data)}
-    fitted = methods.get(method)(**options).fit(data, split, seed)
-    return fitted.score(split.test, y), fitted.history
+def _predicted(
+    method: str, data: Any, split: Split, seed: int, machines: list[KernelMachine]
+) -> tuple[Tensor, History | None]:
+    """The class of every item, and the learning curves of a network, which reads the degree where it is asked to."""
+    if method.startswith("kernel"):
+        return _kernel(method, data, split, seed, machines), None
+    if method.startswith(("lr", "mlp")):
+        return _tabular(method, data, split, seed), None
+    name, _, degree = method.partition(" + ")
+    options: dict[str, Any] = {"preset": "default"} if name.startswith("demonet-") else {}
+    if name != "degree-knn":
+        first = data if isinstance(data, Data) else data[0]
+        features = FEATURES if first.x is None else "standardised+degree-rbf" if degree else "standardised"
+        options |= {"features": features, "train": _training(data)}
+    fitted = methods.get(name)(**options).fit(data, split, seed)
+    return fitted.predict(), fitted.history
 
 
 def _training(data: Data | Sequence[Data]) -> dict[str, Any]:
@@ -138,46 +159,26 @@ def _training(data: Data | Sequence[Data]) -> dict[str, Any]:
 
 def flip(splits: int = 3, seed: int = 0, on_step: Callable[[str], None] = lambda step: None) -> Flip:
     """Every method of :data:`FLIP_METHODS` on a graph whose rule flips with the degree."""
-    data, result = flip_graph(seed), Comparison("A rule that flips with the degree")
+    data = flip_graph(seed)
+    result = _compare("A rule that flips with the degree", data, FLIP_METHODS, splits, seed, on_step)
     degree = count_degree(data.edge_index, data.y.numel()).numpy()
-    right: dict[str, list[NDArray[np.bool_]]] = {method: [] for method in FLIP_METHODS}
-    tested = []
-    for number in range(splits):
-        split = thirds(data.y, seed + number, stratified=True)
-        machine: KernelMachine | None = None
-        tested.append(degree[split.test.numpy()])
-        for method in FLIP_METHODS:
-            on_step(f"{result.title}, split {number + 1}: {method}")
-            history = None
-            if method.startswith("kernel"):
-                predicted, machine = _kernel(method, data, split, seed + number, machine)
-            elif method.startswith(("lr", "mlp")):
-                predicted = _tabular(method, data, split, seed + number)
-            else:
-                predicted, history = _network(method, data, split, seed + number)
-            found = (predicted == data.y)[split.test].numpy()
-            right[method].append(found)
-            result.accuracy.setdefault(method, []).append(float(found.mean()))
-            if number == 0 and history is not None:
-                result.curves[method] = history
-    everywhere = {method: np.concatenate(parts) for method, parts in right.items()}
-    return Flip(result, data.ceiling, float(np.median(degree)), np.concatenate(tested), everywhere)
+    tested = [degree[thirds(data.y, seed + number, stratified=True).test.numpy()] for number in range(splits)]
+    return Flip(result, data.ceiling, float(np.median(degree)), np.concatenate(tested))
 
 
-def _kernel(
-    method: str, data: Data, split: Split, seed: int, first: KernelMachine | None
-) -> tuple[Tensor, KernelMachine]:
+def _kernel(method: str, data: Data, split: Split, seed: int, machines: list[KernelMachine]) -> Tensor:
     """Predictions of the closed form; shuffled degrees go with the settings that were chosen with the true ones."""
     train, val, y = split.train.numpy(), split.val.numpy(), data.y.numpy()
-    if method == "kernel, shuffled degrees" and first is not None:
-        view = first.inputs_.transform(data).shuffled(seed)
-        machine = KernelMachine(first.task_, settings=[setting for setting, _ in first.members_])
+    if method == "kernel, shuffled degrees":
+        view = machines[0].inputs_.transform(data).shuffled(seed)
+        machine = KernelMachine(machines[0].task_, settings=[setting for setting, _ in machines[0].members_])
         machine.fit_views(view.take(train), y[train], view.take(val), y[val])
     else:
         machine = KernelMachine(degree=method == "kernel").fit(data, train, y[train], val, y[val])
         view = machine.inputs_.transform(data)
+        machines.append(machine)
     scores = machine.link_.log_probabilities(machine.decision_of(view))
-    return torch.from_numpy(scores.argmax(axis=1)), first or machine
+    return torch.from_numpy(scores.argmax(axis=1))
 
 
 def _tabular(method: str, data: Data, split: Split, seed: int) -> Tensor:
@@ -193,15 +194,6 @@ def _tabular(method: str, data: Data, split: Split, seed: int) -> Tensor:
         return logistic(x, data.y, split).predict(x)
     models = [MLPClassifier((64,), alpha=decay, max_iter=500, random_state=seed) for decay in (1e-2, 1e-1, 1)]
     return select(models, x, data.y, split, default=models[0]).predict(x)
-
-
-def _network(method: str, data: Data, split: Split, seed: int) -> tuple[Tensor, History | None]:
-    """The default network, or a GCN or GraphSAGE with or without the degree among its inputs."""
-    name, _, degree = method.partition(" + ")
-    features = "standardised+degree-rbf" if degree else "standardised"
-    options: dict[str, Any] = {"features": features, "train": _training(data)}
-    fitted = methods.get(name)(**options).fit(data, split, seed)
-    return fitted.predict(), fitted.history
 
 
 def mirror(seed: int = 0) -> Mirror:

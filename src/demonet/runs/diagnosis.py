@@ -16,7 +16,7 @@ from demonet.data.splits import Split
 from demonet.ensemble import Ensemble
 from demonet.estimators.core import Fitted
 from demonet.estimators.models import EnsembleModel
-from demonet.runs.evaluate import interval_of, metric_range, shown
+from demonet.runs.evaluate import interval_of, metric_range, percentiles, shown
 from demonet.runs.inputs import Inputs
 from demonet.train.metrics import METRICS, Metric, Task
 from demonet.train.objective import value_of
@@ -81,7 +81,7 @@ def _gain(judged: dict[str, Any], average: Any, y: Any, metric: Metric, task: Ta
         if None not in pair:
             differences.append(sign * (pair[0] - pair[1]))  # type: ignore[operator]
     low, high = metric_range(metric)
-    bounds = [float(bound) for bound in np.percentile(differences, [2.5, 97.5])] if differences else None
+    bounds = percentiles(differences)
     return {
         "best": best,
         "best_score": known[best],

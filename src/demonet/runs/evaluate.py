@@ -12,6 +12,7 @@ from sklearn.metrics import average_precision_score, precision_recall_fscore_sup
 
 from demonet.data.splits import Split
 from demonet.runs.inputs import Inputs
+from demonet.runs.statistics import spread
 from demonet.train.metrics import METRICS, Metric, Task
 from demonet.train.objective import decided, value_of
 
@@ -78,7 +79,13 @@ def interval_of(metric: Metric, task: Task, y: Array, outputs: Array, resamples:
     generator = np.random.default_rng(0)
     draws = (generator.integers(0, len(y), len(y)) for _ in range(resamples))
     values = [value for rows in draws if (value := value_of(metric, task, y[rows], outputs[rows])) is not None]
-    return [float(bound) for bound in np.percentile(values, [2.5, 97.5])] if values else None
+    return percentiles(values)
+
+
+def percentiles(drawn: Any) -> list[float] | None:
+    """The 95 % interval of what a bootstrap has drawn, without what is not finite; None if nothing is left."""
+    known = np.asarray(drawn)[np.isfinite(drawn)]
+    return [float(bound) for bound in np.percentile(known, [2.5, 97.5])] if known.size else None
 
 
 def over_splits(results: list[dict[str, Any]]) -> dict[str, Any]:
@@ -118,8 +125,8 @@ def mean_interval(metric: Metric, values: list[float]) -> list[float] | None:
     [0.552, 1.0]
     """
     low, high = metric_range(metric)
-    bounds = student(values)
-    return None if bounds is None else [min(max(bound, low), high) for bound in bounds]
+    mean, _, half = spread(values)
+    return None if len(values) < 2 else [min(max(bound, low), high) for bound in (mean - half, mean + half)]
 
 
 def metric_range(metric: Metric) -> tuple[float, float]:
@@ -146,18 +153,6 @@ def wilson(right: int, total: int) -> list[float]:
     """
     interval = stats.binomtest(right, total).proportion_ci(method="wilson")
     return [float(interval.low), float(interval.high)]
-
-
-def student(values: list[float]) -> list[float] | None:
-    """Student's 95 % interval for the mean; None for a single value.
-
-    >>> [round(bound, 3) for bound in student([0.7, 0.8, 0.9])]
-    [0.552, 1.048]
-    """
-    if len(values) < 2:
-        return None
-    reach = float(stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / len(values) ** 0.5)
-    return [float(np.mean(values)) - reach, float(np.mean(values)) + reach]
 
 
 def _label_rows(names: list[str], y: Array, outputs: Array) -> list[dict[str, Any]]:

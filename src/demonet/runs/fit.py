@@ -26,6 +26,7 @@ from demonet.atomic import check_not_input
 from demonet.configfile import write_config
 from demonet.data.splits import Split
 from demonet.distributed.recipe import Lead
+from demonet.errors import needed
 from demonet.estimators import estimator_class
 from demonet.estimators.core import Fitted, fit_checked
 from demonet.estimators.explain import has_other_edges
@@ -51,7 +52,7 @@ from demonet.runs.folder import (
 from demonet.runs.importance import importance_facts, reason_facts
 from demonet.runs.inputs import Inputs
 from demonet.runs.plan import EFFORT, Plan, fitting_threads, make_plan
-from demonet.runs.progress import RunProgress, check_tensorboard, tensorboard_log
+from demonet.runs.progress import RunProgress, tensorboard_log
 from demonet.runs.run import Run, summarise
 from demonet.schema import values_of
 from demonet.train.presets import Preset
@@ -99,7 +100,7 @@ def fit_run(
     for name in FILES:
         check_not_input(out / name, (edges, labels, features))
     if settings.log == "tensorboard":
-        check_tensorboard()
+        needed("tensorboard", "tensorboard")
     plan = make_plan(str(edges), _text(labels), _text(features), reading or Reading(), settings)
     plan = replace(plan, recipe=recipe_of(settings, lead, str(edges), plan.inputs.store), began=began)
     progress.message(plan.description)

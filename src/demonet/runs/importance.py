@@ -14,6 +14,7 @@ from demonet.estimators.core import Fitted
 from demonet.estimators.explain import fitted_reasons
 from demonet.estimators.reasons import Column, Predict, columns_of, in_words, shuffles
 from demonet.options import Effort
+from demonet.runs.evaluate import percentiles
 from demonet.runs.inputs import Inputs
 from demonet.runs.run import first_items, parts_of
 from demonet.train.metrics import Metric, Task
@@ -74,7 +75,7 @@ def importance_facts(
         value, drawn = whole["value"] - near["value"], whole["drawn"] - near["drawn"]
         found["degree"] = {"kind": "degree", "value": value, "drawn": drawn}
     return [
-        {"name": name, "kind": row["kind"], "value": float(row["value"]), "interval": _interval(row["drawn"])}
+        {"name": name, "kind": row["kind"], "value": float(row["value"]), "interval": percentiles(row["drawn"])}
         for name, row in found.items()
         if np.isfinite(row["value"])
     ]
@@ -84,11 +85,6 @@ def _value(metric: Metric, task: Task, y: Array, outputs: Array, rows: Any) -> f
     """The metric of some items; NaN where it is not defined."""
     value = value_of(metric, task, y[rows], outputs[rows])
     return np.nan if value is None else value
-
-
-def _interval(drawn: Array) -> list[float] | None:
-    known = drawn[np.isfinite(drawn)]
-    return [float(bound) for bound in np.percentile(known, [2.5, 97.5])] if known.size else None
 
 
 def _screened(inputs: Inputs, split: Split, most: int) -> list[Column]:

@@ -81,12 +81,16 @@ class Inputs:
     as_listed: Data | None = None
 
     @property
+    def counts(self) -> NDArray[np.int64]:
+        """``[classes]`` how many items have each class."""
+        return torch.bincount(self.data.y[self.data.y >= 0], minlength=len(self.names)).numpy()
+
+    @property
     def class_counts(self) -> str:
         """The classes with their numbers of items, in parentheses; of many classes, the largest; otherwise nothing."""
         if self.task != "classify":
             return ""
-        counts = torch.bincount(self.data.y[self.data.y >= 0], minlength=len(self.names)).tolist()
-        pairs = list(zip(self.names, counts, strict=True))
+        pairs = list(zip(self.names, self.counts.tolist(), strict=True))
         if len(pairs) > _SHOWN_CLASSES:
             pairs = sorted(pairs, key=lambda pair: -pair[1])[:_SHOWN_CLASSES]
         more = ", ..." if len(self.names) > _SHOWN_CLASSES else ""

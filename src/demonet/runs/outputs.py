@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from demonet.atomic import replacing
 from demonet.options import Decimal
 from demonet.runs.evaluate import shown
-from demonet.runs.facts import interval_text, run_facts
+from demonet.runs.facts import RunFacts, interval_text
 from demonet.runs.run import Run
 from demonet.runs.tables import Column, check_table, write_table
 from demonet.train.metrics import Task
@@ -183,7 +183,7 @@ def model_card(run: Run) -> str:
         config=run.config,
         metrics=run.metrics,
         split=run.metrics["split"],
-        facts=run_facts(run),
+        facts=RunFacts(run),
         models=_MODELS,
         words={
             "does": does.format(what="the nodes of a graph" if nodes else "whole graphs", count=number),

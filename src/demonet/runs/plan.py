@@ -11,9 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from demonet.checks import check_split, labelled
@@ -109,8 +107,7 @@ class Plan:
             return 0 if self.positive is None else names.index(self.positive)
         if self.inputs.task != "classify" or len(names) != 2:
             return None
-        counts = _counts(self.inputs)
-        return int(counts[1] <= counts[0])
+        return int(self.inputs.counts[1] <= self.inputs.counts[0])
 
     @property
     def request(self) -> dict[str, Any]:
@@ -126,7 +123,7 @@ class Plan:
         """The share of the most frequent class, if it is why the metric is not accuracy; None otherwise."""
         if self.inputs.task != "classify" or self.settings.metric or self.settings.class_weight:
             return None
-        return imbalance(_counts(self.inputs))
+        return imbalance(self.inputs.counts)
 
     @property
     def metric_decision(self) -> Hint | None:
@@ -169,7 +166,7 @@ def make_plan(edges: str, labels: str | None, features: str | None, reading: Rea
     checksums = dict(inputs.checksums)
     splits = _splits(inputs, settings, checksums)
     weighted = WEIGHTED if settings.class_weight is not None else None
-    default = metric_of_classes(_counts(inputs)) if inputs.task == "classify" else None
+    default = metric_of_classes(inputs.counts) if inputs.task == "classify" else None
     metric = settings.metric or weighted or default or OBJECTIVES[inputs.task].default_metric
     model = decide_model(settings, inputs.task)
     measured = _with_positive(METRICS[metric], inputs, settings.positive)
@@ -216,16 +213,11 @@ def _cheap_losses(plan: Plan, data: Any) -> Any:
     return item_losses(task, outputs, data.y.numpy()[fitted.judged_items])
 
 
-def _counts(inputs: Inputs) -> NDArray[np.int64]:
-    """How many items have each class."""
-    return torch.bincount(inputs.data.y[inputs.data.y >= 0], minlength=len(inputs.names)).numpy()
-
-
 def _with_positive(metric: Metric, inputs: Inputs, asked: str | None) -> tuple[Metric, str | None]:
     """The metric for its positive class, and this class; None if it has none."""
     if inputs.task != "classify":
         return metric, None
-    positive = positive_class(metric.name, inputs.names, _counts(inputs), asked)
+    positive = positive_class(metric.name, inputs.names, inputs.counts, asked)
     name = None if positive is None else str(inputs.names[positive])
     return (metric if positive is None else metric.of_class(positive, name)), name
 

@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from demonet.ensemble import Progress as Candidate
-from demonet.errors import DemonetError
 from demonet.train.loop import Epoch
 
 
@@ -30,15 +29,6 @@ class RunProgress:
     def candidates(self, label: str) -> AbstractContextManager[Callable[[Candidate], None]]:
         """Called before the candidates of an ensemble are fitted; returns a callback for every one of them."""
         return nullcontext(lambda candidate: None)
-
-
-def check_tensorboard() -> None:
-    """Fail early if TensorBoard is not installed."""
-    try:
-        import torch.utils.tensorboard  # noqa: F401
-    except ImportError:
-        hint = "pip install 'demonet[tensorboard]'"
-        raise DemonetError("TensorBoard is not installed", argument="log", hint=hint) from None
 
 
 @contextmanager

@@ -87,12 +87,12 @@ def floor_bytes(
     return Floor(by_layer, in_one_step)
 
 
-def copy_bandwidth(device: torch.device, mebibytes: int = 256, repeats: int = 9) -> float:
-    """Bytes per second of a copy on the device, read and written, median of ``repeats``."""
+def copy_bandwidth(device: torch.device, mebibytes: int = 256) -> float:
+    """Bytes per second of a copy on the device, read and written: the median of nine."""
     source = torch.ones(mebibytes * 2**18, device=device)
     target = torch.empty_like(source)
     seconds = []
-    for _ in range(repeats + 2):
+    for _ in range(11):
         wait(device)
         start = time.perf_counter()
         for _ in range(10 if device.type == "cuda" else 1):

@@ -61,11 +61,11 @@ class Method:
     prepared: bool = False  # whether the constant part of the first layer is computed before training
 
 
-def build(method: Method, graph: Graph, precision: Precision, seed: int = 0) -> Built:
+def build(method: Method, graph: Graph, precision: Precision) -> Built:
     """The network on the graph's device; with ``"bfloat16"``, parameters and features have that type."""
     dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.manual_seed(0)
         return method.build(graph, dtype)
 
 

@@ -8,6 +8,7 @@ resident set (copies of features and edges, layout, parameters, optimizer, activ
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import math
 import statistics
@@ -126,6 +127,7 @@ class Entry:
     mode: Mode = "eager"  # how it runs
     order: Order | None = None  # what another process builds instead, if it has its own
     samples: list[float] = field(default_factory=list)  # seconds per epoch, one value for each turn
+    rounds: int = 0  # how many turns it has
     parameters: int = 0
     setup_ms: float = math.nan
     memory_mib: float = math.nan  # peak memory while training, inputs included; on a GPU or in its own process
@@ -144,17 +146,6 @@ class Entry:
             "memory_mib": self.memory_mib,
             "error": self.error,
         }
-
-
-@dataclass
-class Ready:
-    """An entry that is built and warmed up: ``time(epochs)`` is a sample, and ``rounds`` of them are taken."""
-
-    entry: Entry
-    time: Callable[[int], float]
-    epochs: int
-    rounds: int
-    close: Callable[[], None] = lambda: None
 
 
 def run(
@@ -180,36 +171,37 @@ def run(
     """
     with products(precision):
         for group in [entries] if together else [[entry] for entry in entries]:
-            ready: list[Ready] = []
-            try:
+            with contextlib.ExitStack() as children:
+                samplers = []
                 for entry in group:
                     on_step(f"{entry.name}, {entry.mode}")
                     try:
-                        ready.append(_start(entry, device, precision, repeats, seconds))
+                        samplers.append((entry, _start(entry, device, precision, repeats, seconds, children)))
                     except Exception as error:  # a failure is a result, too
                         entry.error = one_line(error)
-                _take_turns(ready)
-            finally:
-                for one in ready:
-                    one.close()
+                _take_turns(samplers)
 
 
-def _start(entry: Entry, device: torch.device, precision: Precision, repeats: int, seconds: float) -> Ready:
-    """Build and warm up; choose the number of epochs in a sample and the number of samples."""
+def _start(
+    entry: Entry,
+    device: torch.device,
+    precision: Precision,
+    repeats: int,
+    seconds: float,
+    children: contextlib.ExitStack,
+) -> Callable[[], float]:
+    """Build and warm up; choose the number of epochs in a sample and the number of samples. The result takes one."""
     if entry.order is not None:
         child = Child(entry.order)
+        children.callback(child.close)
         entry.parameters, entry.setup_ms, entry.memory_mib = child.parameters, child.setup_ms, child.memory_mib
-        ready = Ready(entry, child.time, 1, 0, child.close)
+        measure: Callable[..., float] = child.time
     else:
-        ready = Ready(entry, partial(timed, _build(entry, device, precision), device=device), 1, 0)
-    try:
-        once = ready.time(1)
-    except Exception:
-        ready.close()
-        raise
-    ready.epochs = max(1, min(200, round(SAMPLE_SECONDS / once)))
-    ready.rounds = max(3, min(repeats, int(seconds / (once * ready.epochs))))
-    return ready
+        measure = partial(timed, _build(entry, device, precision), device=device)
+    once = measure(1)
+    epochs = max(1, min(200, round(SAMPLE_SECONDS / once)))
+    entry.rounds = max(3, min(repeats, int(seconds / (once * epochs))))
+    return partial(measure, epochs)
 
 
 def _build(entry: Entry, device: torch.device, precision: Precision) -> Callable[[], Any]:
@@ -233,14 +225,13 @@ def _build(entry: Entry, device: torch.device, precision: Precision) -> Callable
     return step
 
 
-def _take_turns(entries: Sequence[Ready]) -> None:
-    for turn in range(max((ready.rounds for ready in entries), default=0)):
-        for ready in entries:
-            entry = ready.entry
-            if entry.error or turn >= ready.rounds:
+def _take_turns(samplers: Sequence[tuple[Entry, Callable[[], float]]]) -> None:
+    for turn in range(max((entry.rounds for entry, _ in samplers), default=0)):
+        for entry, sample in samplers:
+            if entry.error or turn >= entry.rounds:
                 continue
             try:
-                entry.samples.append(ready.time(ready.epochs))
+                entry.samples.append(sample())
             except Exception as error:
                 entry.error, entry.samples = one_line(error), []
 

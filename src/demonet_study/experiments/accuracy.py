@@ -26,6 +26,7 @@ from demonet import methods
 from demonet.data import load
 from demonet.data.catalog import find
 from demonet.data.splits import Split
+from demonet.data.synthetic import flip_graph
 from demonet.ensemble.auto import Auto
 from demonet.errors import DemonetError, DemonetWarning
 from demonet.methods.base import Items, Method, labels
@@ -188,14 +189,7 @@ def rule_method(cell: Cell, device: str = "cpu") -> Method:
     return method(cell.method, cell.preset, options)
 
 
-def flip(seed: int) -> Data:
-    """A graph whose rule changes with the degree."""
-    from demonet.data.synthetic import flip_graph
-
-    return flip_graph(seed)
-
-
-GENERATED: dict[str, Callable[[int], Data]] = {"flip": flip}
+GENERATED: dict[str, Callable[[int], Data]] = {"flip": flip_graph}  # whose rule changes with the degree
 
 
 def _log_loss(fitted: Method, y: Tensor, split: Split) -> float:

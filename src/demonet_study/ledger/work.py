@@ -20,7 +20,7 @@ from itertools import islice
 from typing import Any
 
 from demonet.checks import check_jobs
-from demonet.errors import DemonetError
+from demonet.errors import DemonetError, needed
 from demonet.workers import Ended, Engine, LocalEngine, attempt
 from demonet.workers import Perform as Worker
 from demonet_study.ledger.job import Cell, Job, Outcome, Stamp, Wanted, stamp
@@ -62,7 +62,7 @@ class RayEngine:
     """
 
     def __init__(self, perform: Worker, jobs: int | None, device: str) -> None:
-        self._ray = ray = _import_ray()
+        self._ray = ray = needed("ray", "ray", "the engine ray")
         self._started = not ray.is_initialized()
         if self._started:
             ray.init(log_to_driver=False, logging_level=logging.WARNING, include_dashboard=False)
@@ -98,14 +98,6 @@ class RayEngine:
         except self._ray.exceptions.RayError as error:  # the worker died: attempt returns errors of the run itself
             return Ended(task, None, f"the Ray worker died: {error}")
         return ended
-
-
-def _import_ray() -> Any:
-    try:
-        import ray
-    except ImportError as error:
-        raise DemonetError("--engine ray needs Ray", hint="pip install demonet[ray]") from error
-    return ray
 
 
 ENGINES = ("local", "ray")

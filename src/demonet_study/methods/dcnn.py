@@ -72,7 +72,3 @@ class DCNNetwork(Classifier):
     def embed(self, z: Tensor) -> Tensor:
         """``tanh(W ⊙ z)``."""
         return torch.tanh(self.weight * z)
-
-    def forward(self, z: Tensor) -> Tensor:
-        """Scores."""
-        return self.head(self.embed(z))

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet.data.splits import Split
-from demonet.errors import DemonetError
+from demonet.errors import needed
 from demonet.methods.base import Conditions, Items, Method, Predicted
 from demonet.methods.selection import Selected, logistic
 
@@ -104,11 +104,8 @@ def skip_gram(
         seed: The same seed gives the same vectors; with several threads they would depend on scheduling.
         **options: ``window``, ``epochs`` and others of gensim's ``Word2Vec``.
     """
-    try:
-        from gensim.models import Word2Vec
-    except ImportError:
-        raise DemonetError(f"{method} needs gensim", hint="pip install demonet[paper]") from None
     fixed = {"sg": 1, "hs": 1, "negative": 0, "min_count": 1, "workers": 1}
-    model = Word2Vec(sentences, vector_size=width, seed=seed, **fixed, **options)
+    make = needed("gensim.models", "paper", method).Word2Vec
+    model = make(sentences, vector_size=width, seed=seed, **fixed, **options)
     found: Float = model.wv[[str(word) for word in range(words)]].astype(np.float64)
     return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
@@ -9,7 +11,7 @@ from torch_geometric.nn import GINConv, global_add_pool
 
 from demonet.methods.base import register
 from demonet.methods.cost import Cost
-from demonet.methods.network import Classifier, DeepSettings, Network
+from demonet.methods.network import Classifier, DeepSettings, Network, read_out
 from demonet.train.config import TrainConfig
 
 
@@ -61,20 +63,12 @@ class GINNetwork(Classifier):
             found.append(F.relu(conv(lin(found[-1]), edge_index)))
         return found
 
-    def embed(
-        self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None, num_graphs: int | None = None
-    ) -> Tensor:
+    def embed(self, x: Tensor, edge_index: Tensor, *graphs: Any) -> Tensor:
         """Nodes of the last layer, or their sum over each graph."""
-        return _readout(self.layers(x, edge_index)[-1], batch, num_graphs)
+        return read_out(global_add_pool, self.layers(x, edge_index)[-1], *graphs)
 
-    def forward(
-        self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None, num_graphs: int | None = None
-    ) -> Tensor:
+    def forward(self, x: Tensor, edge_index: Tensor, *graphs: Any) -> Tensor:
         """Scores."""
-        read = [_readout(h, batch, num_graphs) for h in self.layers(x, edge_index)]
+        read = [read_out(global_add_pool, h, *graphs) for h in self.layers(x, edge_index)]
         parts = [F.dropout(head(h), self.dropout, self.training) for head, h in zip(self.heads, read, strict=True)]
         return sum(parts[1:], parts[0])
-
-
-def _readout(h: Tensor, batch: Tensor | None, num_graphs: int | None) -> Tensor:
-    return h if batch is None else global_add_pool(h, batch, num_graphs)

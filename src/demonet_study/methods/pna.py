@@ -15,7 +15,7 @@ from demonet.degree.count import count_degree
 from demonet.errors import DemonetError
 from demonet.methods.base import at_least, register
 from demonet.methods.cost import Cost
-from demonet.methods.network import Classifier, DeepSettings, Network
+from demonet.methods.network import Classifier, DeepSettings, Network, read_out
 from demonet.train.config import TrainConfig
 
 _AGGREGATORS = ["mean", "max", "min", "std"]
@@ -77,15 +77,9 @@ class PNANetwork(Classifier):
             nn.Linear(width, half), nn.ReLU(), nn.Linear(half, quarter), nn.ReLU(), nn.Linear(quarter, num_classes)
         )
 
-    def embed(
-        self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None, num_graphs: int | None = None
-    ) -> Tensor:
+    def embed(self, x: Tensor, edge_index: Tensor, *graphs: Any) -> Tensor:
         """Nodes, or their sum over each graph."""
         h = self.input(x)
         for conv, norm in zip(self.convs, self.norms, strict=True):
             h = h + F.dropout(F.relu(norm(conv(h, edge_index))), self.dropout, self.training)
-        return h if batch is None else global_add_pool(h, batch, num_graphs)
-
-    def forward(self, *inputs: Any) -> Tensor:
-        """Scores."""
-        return self.head(self.embed(*inputs))
+        return read_out(global_add_pool, h, *graphs)

@@ -83,7 +83,7 @@ class Miss:
 def misses(rows: Sequence[ResultRow], reasons: Sequence[Reason] = REASONS) -> list[Miss]:
     """Every cell of the presets ``paper`` and ``authors`` that is above or below what the paper prints."""
     return [
-        Miss(row, _deviations(row), _reason(row, reasons))
+        Miss(row, _deviations(row), next((reason for reason in reasons if reason.covers(row)), NO_REASON))
         for row in rows
         if row.preset in ("paper", "authors") and not row.variant
         if verdict(row) in ("above", "below")
@@ -121,10 +121,6 @@ def counts(rows: Sequence[ResultRow]) -> dict[str, int]:
     for row in printed:
         found[verdict(row) or "not yet run"] += 1
     return found
-
-
-def _reason(row: ResultRow, reasons: Sequence[Reason]) -> Reason:
-    return next((reason for reason in reasons if reason.covers(row)), NO_REASON)
 
 
 def count_table(parts: Mapping[str, Sequence[ResultRow]], *, anchor: str, title: str) -> Section:

@@ -53,11 +53,8 @@ class Standing:
 def standings(rows: Sequence[ResultRow], rule: str) -> list[Standing]:
     """The ensemble on every data set on which it is wanted, in the order of the rows."""
     under = [row for row in rows if row.rule == rule]
-    return [_standing(row, [other for other in under if other.dataset == row.dataset]) for row in under if _is_it(row)]
-
-
-def _is_it(row: ResultRow) -> bool:
-    return row.method == AUTO
+    ours = [row for row in under if row.method == AUTO]
+    return [_standing(row, [other for other in under if other.dataset == row.dataset]) for row in ours]
 
 
 def _standing(ours: ResultRow, rows: Sequence[ResultRow]) -> Standing:

@@ -266,18 +266,18 @@ def test_a_generated_graph_is_another_one_in_every_run(monkeypatch):
 
 
 def test_the_closed_form_uses_the_device(monkeypatch):
-    made = []
+    fitted, predicting = [], []
 
     class Machine(KernelMachine):
         def __init__(self, *arguments, device, **options):
-            made.append(device)
+            fitted.append(device)
             super().__init__(*arguments, **options)
 
         @classmethod
-        def from_state(cls, facts, tensors, device):
-            made.append(device)
-            return KernelMachine.from_state(facts, tensors)
+        def from_state(cls, info, arrays, device):
+            predicting.append(device)
+            return KernelMachine.from_state(info, arrays)
 
     monkeypatch.setattr("demonet.methods.closed_form.KernelMachine", Machine)
     perform(default("brazil", "demonet-kernel"), "cuda")
-    assert made == ["cuda", "cuda"] * 2  # fitted there, then made for predictions
+    assert fitted == predicting == ["cuda"] * 2

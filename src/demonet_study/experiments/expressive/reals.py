@@ -64,9 +64,9 @@ class RealCollision:
     share: float  # the share of draws in which a pair collides, on average over the pairs
 
 
-def multisets(max_size: int = 3) -> list[Multiset]:
-    """Every multiset of at most ``max_size`` of the values, small ones first."""
-    return [m for size in range(max_size + 1) for m in combinations_with_replacement(VALUES, size)]
+def multisets() -> list[Multiset]:
+    """Every multiset of at most three of the values, small ones first."""
+    return [m for size in range(4) for m in combinations_with_replacement(VALUES, size)]
 
 
 def kind(left: Multiset, right: Multiset, aggregation: Aggregation) -> str:

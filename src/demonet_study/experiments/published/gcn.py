@@ -23,9 +23,11 @@ from torch_geometric.utils import add_self_loops, degree
 
 from demonet.data import load
 from demonet.data.splits import Split
+from demonet.degree.keep import Memo
 from demonet.methods.base import labels
 from demonet.methods.convolutional import GCN
 from demonet.methods.layers import Product
+from demonet.ops.sparse import csr
 from demonet_study.experiments.published.results import PublishedResult
 
 RUNS = 10
@@ -55,8 +57,7 @@ def partition(y: Tensor, each: int, seed: int, tested: int = TESTED) -> tuple[Te
 
 def present(x: Tensor) -> Product:
     """Binary attributes from counts."""
-    ones = torch.ones_like(x.values())
-    return Product.of(torch.sparse_csr_tensor(x.crow_indices(), x.col_indices(), ones, x.shape, check_invariants=False))
+    return Product(csr(x.crow_indices(), x.col_indices(), torch.ones_like(x.values()), x.shape), Memo())
 
 
 def our_way(dataset: str, each: int, run: int) -> float:
@@ -67,12 +68,12 @@ def our_way(dataset: str, each: int, run: int) -> float:
     return GCN().fit(data, split, run).score(split.test, y)
 
 
-def few_labels(y: Tensor, each: int, seed: int, validation: int = 500, test: int = TESTED) -> Split:
-    """``each`` items of every class for training; of the rest, ``validation`` and ``test`` items."""
+def few_labels(y: Tensor, each: int, seed: int) -> Split:
+    """``each`` items of every class for training; of the rest, 500 for validation and 1,000 for testing."""
     order = torch.randperm(y.numel(), generator=torch.Generator().manual_seed(seed))
     train = torch.cat([order[y[order] == label][:each] for label in range(int(y.max()) + 1)])
     rest = order[~torch.isin(order, train)]
-    return Split(f"{each} a class", seed, train, rest[:validation], rest[validation : validation + test])
+    return Split(f"{each} a class", seed, train, rest[:500], rest[500 : 500 + TESTED])
 
 
 WIDTH, DROPOUT, RATE, DECAY, EPOCHS = 16, 0.5, 0.01, 5e-4, 200
@@ -83,7 +84,7 @@ def neighbour_mean(edge_index: Tensor, num_nodes: int) -> Product:
     edges, _ = add_self_loops(edge_index, num_nodes=num_nodes)
     share = 1 / degree(edges[0], num_nodes)[edges[0]]
     matrix = torch.sparse_coo_tensor(edges, share, (num_nodes, num_nodes), check_invariants=False)
-    return Product.of(matrix.coalesce().to_sparse_csr())
+    return Product(matrix.coalesce().to_sparse_csr(), Memo())
 
 
 class PyGCN(nn.Module):

@@ -22,7 +22,7 @@ from demonet_study.report.grid import NOT_YET, Layout, beside, p_text
 from demonet_study.report.names import GRAPH_FLOORS, NODE_FLOORS, method_name, set_name
 from demonet_study.report.parts import tables
 from demonet_study.report.parts.part import Entry, Part, Results, Rows, Shown, accuracy_cell
-from demonet_study.report.standing import REFIT, STRICT, Standing, Verdict, in_words, standings
+from demonet_study.report.standing import REFIT, STRICT, Standing, in_words, standings
 
 RULES = (STRICT, REFIT)
 TITLES = {STRICT: "Strict: fitted on the training part", REFIT: "Refit: fitted on the training and validation part"}
@@ -98,10 +98,6 @@ def _borrowed(dataset: str, method: str, preset: str = "") -> Entry:
 def _whole() -> list[Entry]:
     found = [entry for name in SETS for entry in (*_simple(name, max(RUNS, tables.runs_of(name))), *_networks(name))]
     return found + [entry for name in GENERATED for entry in _arms(name, f"{FRESH}thirds", GENERATED_RUNS)]
-
-
-def _brief() -> list[Entry]:
-    return [entry for name in ("brazil", "MUTAG") for entry in _simple(name, 2)]
 
 
 @dataclass(frozen=True)
@@ -205,12 +201,11 @@ def _standing_cells(one: Standing) -> list[TableCell]:
         gap = Beside(one.difference.mean, one.difference.splits_error)
     best = one.best
     name = best.full_name if best else None
-    verdicts = [_verdict_cell(verdict) for verdict in (one.over_splits, one.new_data)]
+    verdicts = [
+        str(verdict) if math.isnan(verdict.p) else f"{verdict}, p {p_text(verdict.p)}"
+        for verdict in (one.over_splits, one.new_data)
+    ]
     return [set_name(one.ours.dataset), beside(one.ours), beside(best), name, gap, *verdicts]
-
-
-def _verdict_cell(verdict: Verdict) -> str:
-    return str(verdict) if math.isnan(verdict.p) else f"{verdict}, p {p_text(verdict.p)}"
 
 
 def members_table(found: Inside) -> Section | None:
@@ -278,7 +273,7 @@ DEFAULT = Part(
     "its own search for settings, and they are compared under `strict`. The generated graphs (a new one for each run) "
     "have a rule that changes with the degree.",
     _whole,
-    _brief,
+    lambda: [entry for name in ("brazil", "MUTAG") for entry in _simple(name, 2)],
     layout=Layout(table=lambda row: TITLES[row.rule], line=lambda row: row.full_name),
     sections=_sections,
     extra=inside,

@@ -121,13 +121,11 @@ def distances_table(found: Sequence[Distances], *, anchor: str) -> Section | Non
         Column("method"),
         *(Column(name) for name in ("equal nodes", "nearest other", "told apart", "found", "accuracy")),
     ]
-    rows: list[list[TableCell]] = [
-        [
-            method_name(one.method, one.preset, one.variant),
-            *(None if math.isnan(number) else number for number in _of(one)),
-        ]
-        for one in ordered
-    ]
+    rows: list[list[TableCell]] = []
+    for one in ordered:
+        numbers = one.twins, one.nearest_other, one.told_apart, one.found, one.accuracy
+        name = method_name(one.method, one.preset, one.variant)
+        rows.append([name, *(None if math.isnan(number) else number for number in numbers)])
     caption = (
         "Means over the runs. Equal nodes: their mean distance, as above. Nearest other: the smallest distance between "
         "two nodes that are not equal. Told apart: the share of such pairs that do not coincide; if it is below 1, a "
@@ -137,10 +135,6 @@ def distances_table(found: Sequence[Distances], *, anchor: str) -> Section | Non
     groups = [(set_name(graph), sum(one.dataset == graph for one in found)) for graph in graphs]
     title = "Equal nodes together, and others apart"
     return Table(columns, rows, caption, groups, sortable=True, title=title, anchor=anchor, below=True)
-
-
-def _of(found: Distances) -> tuple[float, ...]:
-    return found.twins, found.nearest_other, found.told_apart, found.found, found.accuracy
 
 
 def identity_charts(found: Mapping[str, Mapping[str, Points]]) -> dict[str, Chart | None]:

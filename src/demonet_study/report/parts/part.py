@@ -69,10 +69,6 @@ class Shown:
     extra: Any = None
 
 
-def _figures_then_tables(shown: Shown) -> list[Section | None]:
-    return [*shown.figures, *shown.tables]
-
-
 @dataclass(frozen=True)
 class Part:
     """A table or figure of the paper."""
@@ -89,7 +85,7 @@ class Part:
     # Its figures by name, from its rows and extra data; None for a figure without data.
     charts: Callable[[Rows, Any], Mapping[str, Chart | None]] = lambda rows, extra: {}
     # The order of its sections on the page, with further tables if it has any.
-    sections: Callable[[Shown], list[Section | None]] = _figures_then_tables
+    sections: Callable[[Shown], list[Section | None]] = lambda shown: [*shown.figures, *shown.tables]
     # Extra data from its entries and their runs, for charts, sections and files.
     extra: Callable[[Sequence[Entry], Results], Any] = lambda entries, results: None
     # Further CSV files from its extra data: a file name with rows (one dataclass) each.
