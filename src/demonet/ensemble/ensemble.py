@@ -43,7 +43,7 @@ def portfolio(view: View, labelled: Labelled, effort: Effort = "standard") -> li
     models = [each for each in REGISTRY.values() if issubclass(each, Model) and view.family in each.kinds]
     models = [each for each in models if labelled.task in each.tasks]
     fitting = [each for each in models if not each.needs_attributes or view.facts["attributes"]]
-    return [candidate for model in fitting for candidate in model.candidates(view, labelled, effort)]
+    return [each.for_problem(labelled) for model in fitting for each in model.candidates(view, labelled, effort)]
 
 
 class Ensemble:
@@ -142,7 +142,7 @@ class Ensemble:
         objective, labelled = _labelled(data, split, task, seed, device)
         if effort not in EFFORTS:
             raise DemonetError(f"effort={effort!r}", hint=f"one of {', '.join(EFFORTS)}")
-        tried = list(members) if members is not None else portfolio(view, labelled, effort)
+        tried = portfolio(view, labelled, effort) if members is None else [m.for_problem(labelled) for m in members]
         if len({member.name for member in tried}) < len(tried) or not tried:
             raise DemonetError(f"members {[member.name for member in tried]}: at least one, with distinct names")
         tell = on_progress or (lambda progress: None)
