@@ -27,6 +27,7 @@ from demonet.features.views import LARGE, Float, Int, View, view_of
 from demonet.methods.base import REGISTRY, Items
 from demonet.methods.model import Labelled, Model, fitted_objective
 from demonet.options import Effort
+from demonet.schema import from_json
 from demonet.train.finite import check_outputs
 from demonet.train.metrics import METRICS, Task
 from demonet.train.objective import OBJECTIVES, Objective, Regress, objective_from_state
@@ -78,7 +79,7 @@ class Ensemble:
     def __init__(self, members: Sequence[Model], weights: Float, facts: dict[str, Any]) -> None:
         self.members, self.weights = list(members), weights
         self.inductive_weights = np.array(facts["inductive_weights"])
-        self.candidates = [Candidate(**row) for row in facts["candidates"]]
+        self.candidates = [from_json(Candidate, row) for row in facts["candidates"]]
         self.objective = objective_from_state(facts["objective"])
         found = (Calibration.from_state(state, self.objective.outputs) for state in facts["calibration"])
         self.calibration, self.inductive_calibration = found

@@ -45,6 +45,7 @@ FEATURES_PER_EDGE = 30
 SMALL = 100_000  # below so many edges, one thread is faster than two
 EFFORT: Effort = "standard"
 CHEAP = 1.0  # seconds that a candidate may take, by its estimate, of those that compare directed and undirected edges
+COMPARED_COLUMNS = 100_000  # attributes up to which they are compared: more take a minute to look at
 SHARE = 0.1  # of a time limit that they may take together
 CLEAR = 2.0  # standard errors by which directed edges have to be better
 
@@ -202,6 +203,8 @@ def _with_direction(plan: Plan, undirected: DemonetWarning) -> Plan:
     Cheap candidates compare both, for an ensemble on one split: other splits would test on what has chosen.
     """
     inputs, other, told = plan.inputs, copy.copy(plan.inputs.as_listed), undirected
+    if inputs.sizes["attributes"] > COMPARED_COLUMNS:
+        other = None
     if other is not None and plan.model == "auto" and len(plan.splits) == 1 and not plan.settings.new_nodes:
         other.y = inputs.data.y
         with fitting_threads(inputs):
