@@ -238,7 +238,7 @@ class NodeView:
         try:
             return eigsh(matrix, k, which="LM", v0=start, maxiter=most, **_SEEDED)[1]
         except ArpackNoConvergence as error:
-            found: Float = error.eigenvectors
+            found = np.asarray(error.eigenvectors, np.float64)
             return found if found.size else np.zeros((self.num_items, 1))
 
     @property
