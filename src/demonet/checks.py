@@ -9,8 +9,9 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from demonet.errors import DemonetError
+from demonet.errors import DemonetError, Hint
 
+MOST_CLASSES = 1000
 MOST_JOBS = 4 * (os.cpu_count() or 1)  # processes at once
 
 
@@ -46,6 +47,13 @@ def check_memory(needed: int, what: str, *, file: str | Path | None = None) -> N
     if needed > 1 << 28 and needed > (free := available_memory()):
         problem = f"{what}: about {needed / 2**30:,.1f} GiB of memory are needed, {free / 2**30:,.1f} GiB are free"
         raise DemonetError(problem, file=file)
+
+
+def check_classes(count: int, *, file: str | Path | None = None) -> None:
+    """Refuse more classes than any model here is made for: time and memory grow with them and with the items."""
+    if count > MOST_CLASSES:
+        hint = Hint("if they are numbers, {task}; if they are ids, use another column; or group them", task="regress")
+        raise DemonetError(f"{count:,} classes, more than {MOST_CLASSES:,}", file=file, hint=hint)
 
 
 class Split(Protocol):

@@ -65,6 +65,7 @@ def _fits(value: Any, kind: Any) -> bool:
         return len(wanted) == len(value) and all(map(_fits, value, wanted))
     if isinstance(value, bool):
         return kind is bool
+    kind = origin or kind
     return isinstance(value, float | int if kind is float else kind)
 
 

@@ -92,6 +92,18 @@ def test_a_category_keeps_its_form(write):
     assert again.x[:, first.columns.names.index("kind=01")].tolist() == [1, 1, 1, 0]
 
 
+def test_a_category_has_one_form_in_every_format(write, tmp_path):
+    """01 is not 1, and what is 1 in a column of integers is the category that was written 1."""
+    edges, nodes = write("e.csv", "source,target\na,b\nb,c\nc,d\nd,e\n"), list("abcde")
+    first = read_graph(edges, features=write("f.csv", "node,kind\na,01\nb,1\nc,x\nd,y\ne,z\n"))
+    for kinds in (["01", "1", "x", "y", "z"], [1, 1, 1, 1, 1]):
+        parquet.write_table(pa.table({"node": nodes, "kind": kinds}), tmp_path / "f.parquet")
+        again = read_graph(edges, features=tmp_path / "f.parquet", columns=first.columns)
+        written = [first.columns.names[place] for place in again.x.argmax(1)]
+        assert written == [f"kind={kind}" for kind in kinds]
+        assert again.x.sum() == 5
+
+
 @pytest.mark.parametrize("values", [[1, "1", 2], [2.5, "x", "2.5"]])
 def test_values_of_a_frame_that_differ_only_in_their_type(values):
     frame = pd.DataFrame({"source": np.array(values, dtype=object), "target": ["a", "b", "c"]})

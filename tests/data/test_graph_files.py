@@ -1,8 +1,11 @@
+import gzip
+
 import networkx as nx
 import pytest
 import torch
 from torch_geometric.loader import DataLoader
 
+from demonet import DemonetError
 from demonet.data import GraphSet, ids_of, read_graphs
 from demonet.data.synthetic import small_graphs
 from demonet.errors import DemonetWarning
@@ -82,6 +85,18 @@ def test_an_incomplete_folder_is_explained(tmp_path, refuses):
     refuses(lambda: read_graphs(tmp_path), "*_A.txt")
     (tmp_path / "X_A.txt").write_text("1, 2\n")
     refuses(lambda: read_graphs(tmp_path), "X_graph_indicator.txt")
+
+
+def test_a_file_beside_a_packed_one_of_its_name_has_to_be_the_same(tu):
+    """Before, whichever came last was read."""
+    folder = tu()
+    (labels,) = folder.glob("*_graph_labels.txt")
+    packed = labels.with_name(labels.name + ".gz")
+    packed.write_bytes(gzip.compress(labels.read_bytes()))
+    assert len(read_graphs(folder)) > 0
+    packed.write_bytes(gzip.compress(labels.read_bytes() + b"\n1\n"))
+    with pytest.raises(DemonetError, match="another file of this name"):
+        read_graphs(folder)
 
 
 def test_gin_file_by_hand(write):

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ from demonet import (
     DEMONetGraphClassifier,
 )
 from demonet.estimators.core import FORMAT, Fitted
+from demonet.methods.forest import NodeForest
+from demonet.methods.kernel_ridge import NodeKernel
 from demonet.tensorfile import read_tensors, write_tensors
 
 CASES = {
@@ -128,6 +131,24 @@ def test_missing_keys_and_wrong_shapes(tmp_path):
             with pytest.raises(DemonetError, match=r"spoiled\.safetensors: "):
                 pytest.fail(f"{name}={wrong!r}: {DEMONetClassifier.load(tmp_path / 'spoiled.safetensors')}")
         part[name] = value
+
+
+def test_an_ensemble_with_other_members_or_rows_is_refused(tmp_path):
+    path, members = tmp_path / "model.safetensors", [NodeKernel(kernel="degree"), NodeForest(trees=3)]
+    data = roles()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules["demonet.ensemble.ensemble"], "portfolio", lambda *given: members)
+        DEMONetClassifier(effort="quick").fit(data).save(path)
+    tensors, facts, _ = read_tensors(path, FORMAT)
+    model = facts["model"]
+    row = model["candidates"][0]
+    changes = [{"members": []}, {"members": model["members"][:1]}, {"weights": []}, {"view": {}}, {"calibration": []}]
+    changes += [{"candidates": [row | {name: []}]} for name in ("loss", "loss_error", "weight", "status", "machine")]
+    changes += [{"objective": {"name": "classify", "num_classes": 10**9}}]
+    for forged in changes:
+        write_tensors(tmp_path / "forged.safetensors", FORMAT, tensors, facts | {"model": model | forged})
+        with pytest.raises(DemonetError, match=r"forged\.safetensors: "):
+            pytest.fail(f"{forged}: {DEMONetClassifier.load(tmp_path / 'forged.safetensors').predict_proba(data)}")
 
 
 def test_idf_is_missed_when_the_model_is_loaded(tmp_path):

@@ -64,5 +64,6 @@ def replace(out: str, by: str) -> None:
     with locked(Path(out, LOCK)) as ours:
         assert ours
         folder.work.mkdir()
+        folder.remember({})  # what makes it a folder of ours
         shutil.copytree(by, folder.work / WHOLE, ignore=shutil.ignore_patterns(LOCK, WORK))
         folder.publish()

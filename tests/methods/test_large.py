@@ -6,16 +6,18 @@ import numpy as np
 import pytest
 import torch
 
-from demonet.closedform import NodeSetting
+from demonet import DemonetError
+from demonet.closedform import KernelMachine, NodeSetting, machine
 from demonet.closedform import nodes as kernel_nodes
 from demonet.data.synthetic import power_law
 from demonet.ensemble import Ensemble, fitting, portfolio
 from demonet.features import views
 from demonet.features.views import view_of
-from demonet.methods import closed_form, forest, linear, model
+from demonet.methods import closed_form, forest, linear, model, propagation
 from demonet.methods.forest import NodeForest, predict_trees
 from demonet.methods.kernel_ridge import NodeKernel
 from demonet.methods.model import MOST_SECONDS, Labelled
+from demonet.methods.propagation import AdjacencyLinear
 
 ensembles = sys.modules["demonet.ensemble.ensemble"]
 
@@ -31,7 +33,7 @@ def graph():
 @pytest.fixture
 def large(monkeypatch):
     """Every graph counts as large."""
-    for module in (ensembles, fitting, closed_form, forest, linear, model, views):
+    for module in (ensembles, fitting, closed_form, forest, linear, model, propagation, views):
         monkeypatch.setattr(module, "LARGE", 0)
 
 
@@ -68,6 +70,60 @@ def test_a_large_fit_reads_so_many_training_items(graph, large, monkeypatch):
             assert len(fitted.machine().train_) == 40
         assert (fitted.outputs(view).argmax(1) == labelled.y).mean() > 0.7
         assert fitted.estimate(view, 200) == fitted.estimate(view, 40) or name == "machine"
+
+
+def test_memory_grows_with_classes_and_with_what_is_kept(graph, large, monkeypatch):
+    """With 20,000 classes every candidate was expected to take as much as with 4, and 9 GB were not enough."""
+    few, many = (Labelled(graph.y.numpy(), count, np.arange(200), np.arange(200, 300)) for count in (2, 500))
+    view = view_of(graph)
+    for one, other in zip(portfolio(view, few, "quick"), portfolio(view, many, "quick"), strict=False):
+        assert other.memory(view, 200) - one.memory(view, 200) >= 8 * 300 * 498
+    forests = [NodeForest(name, trees=5).for_problem(few) for name in ("one", "two")]
+    need = forests[0].memory(view, 225)  # beside the outputs of all items, and of a quarter that judges them
+    monkeypatch.setattr(fitting, "available_bytes", lambda device: (need + 8 * 300) / fitting.USABLE)
+    assert [row.status for row in Ensemble.fit(graph, members=forests).candidates] == ["fitted", "skipped"]
+
+
+def test_memory_counts_where_attributes_are_many(graph, monkeypatch):
+    monkeypatch.setattr(fitting, "available_bytes", lambda device: 0.0)
+    monkeypatch.setattr(fitting, "LARGE", 301)
+    assert Ensemble.fit(graph, members=[NodeForest(trees=5)]).members
+    graph.x = torch.randn(300, 301, generator=torch.Generator().manual_seed(0))
+    with pytest.raises(DemonetError, match="GB can be used"):
+        Ensemble.fit(graph, members=[NodeForest(trees=5)])
+
+
+@pytest.mark.parametrize("restarts", [1, 30])
+def test_a_search_for_eigenvectors_ends(large, monkeypatch, restarts):
+    """In a random graph with a hub of a million neighbours it took hours; what is found by then is used."""
+    graph = power_law(3000, 9000, hub=40, seed=0)
+    graph.y = torch.arange(3000) % 2
+    monkeypatch.setattr(views, "EIGEN_RESTARTS", restarts)
+    view = view_of(graph)
+    assert (view.eigenvectors.shape[1] < views.EIGENVECTORS) == (restarts == 1)
+    labelled = Labelled(graph.y.numpy(), 2, np.arange(200), np.arange(200, 300))
+    fitted = AdjacencyLinear(coarse=True).fit_on(view, labelled)
+    assert np.isfinite(fitted.outputs(view)).all()
+
+
+def test_many_attributes_are_projected_on_fewer_columns(graph, monkeypatch):
+    """A million sparse columns took 5 GB for 256 singular vectors."""
+    graph.x = torch.randn(300, 300, generator=torch.Generator().manual_seed(0))
+    assert view_of(graph).arrays["attributes.axes"].shape == (300, views.WIDE)
+    monkeypatch.setattr(views, "AXES", 300 * 7 + 1)
+    assert view_of(graph).arrays["attributes.axes"].shape == (300, 7)
+
+
+def test_a_machine_whose_kernel_with_all_nodes_is_large_is_fitted_in_the_primal(graph, monkeypatch):
+    """Eight kernels of a million nodes and 800 labelled ones took minutes for every prediction."""
+    rows = np.arange(200)
+    dual = KernelMachine("classes").fit(graph, rows, graph.y.numpy()[rows])
+    monkeypatch.setattr(machine, "ENTRIES", 300 * 199)
+    primal = KernelMachine("classes").fit(graph, rows, graph.y.numpy()[rows])
+    assert (bool(dual.primal_), bool(primal.primal_)) == (False, True)
+    assert (primal.predict(graph) == graph.y.numpy()).mean() > 0.8
+    given = KernelMachine("classes", settings=[NodeSetting(height=1.0)]).fit(graph, rows, graph.y.numpy()[rows])
+    assert not given.primal_
 
 
 def test_averages_without_a_copy_are_the_same(graph, large, monkeypatch):

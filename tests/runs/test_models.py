@@ -1,6 +1,7 @@
 """Which model a run fits, what it says about it, and how a run of candidates goes on after an interruption."""
 
 import json
+import sys
 from contextlib import nullcontext
 
 import numpy as np
@@ -8,9 +9,10 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier
 from tests.runs.files import FILES, Killed, fit, page, roles, write_problem, write_table
 
-from demonet import DEMONetClassifier, DemonetError
+from demonet import DEMONetClassifier, DemonetError, checks
 from demonet.closedform import DegreeEffect
 from demonet.data import Split
+from demonet.data.synthetic import role_graph
 from demonet.methods.closed_form import Kernel
 from demonet.methods.forest import NodeForest
 from demonet.methods.kernel_ridge import NodeKernel
@@ -26,6 +28,7 @@ from demonet.train import METRICS
 from demonet.train.objective import value_of
 
 AUTO = Settings(effort="quick")
+fits = sys.modules["demonet.runs.fit"]
 
 
 @pytest.fixture
@@ -62,6 +65,44 @@ class Told(RunProgress):
         self.stages.append((progress.stage, progress.candidate.name))
         if self.kill == (progress.stage, progress.number):
             raise Killed
+
+
+@pytest.mark.parametrize("settings", [AUTO, Settings(model="kernel")], ids=["auto", "kernel"])
+def test_a_graph_without_nodes_is_an_error_for_every_model(problem, few, settings):
+    fit(settings=settings)
+    (problem / "nothing.graphml").write_text(
+        '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph edgedefault="undirected"/></graphml>'
+    )
+    for use in (predict_run, embed_run):
+        with pytest.raises(DemonetError, match=r"nothing\.graphml: .*no nodes"):
+            use("run", "nothing.graphml")
+
+
+def test_what_is_being_done_is_told_while_a_kernel_machine_is_fitted(problem, monkeypatch):
+    """The terminal said that files were being read."""
+    steps, seen, fit_one = [], [], fits._fit
+
+    class Steps(RunProgress):
+        def step(self, what):
+            steps.append(what)
+
+    monkeypatch.setattr(fits, "_fit", lambda *given, **options: (seen.append(steps[-1]), fit_one(*given, **options))[1])
+    fit(settings=Settings(model="kernel"), progress=Steps())
+    assert len(set(seen)) == 2
+    assert all("kernel machine" in step for step in seen)
+
+
+def test_more_classes_than_any_model_is_for_are_refused_with_the_file(problem, monkeypatch):
+    """20,000 classes took 9 GB and had no end."""
+    monkeypatch.setattr(checks, "MOST_CLASSES", 2)
+    for settings in (AUTO, Settings(epochs=2)):
+        with pytest.raises(DemonetError, match=r"^labels\.csv: 3 classes, more than 2"):
+            fit(settings=settings)
+    assert not (problem / "run").exists()
+    with pytest.raises(DemonetError, match="12 classes, more than 2"):
+        DEMONetClassifier(model="kernel").fit(role_graph(motifs=4))
+    monkeypatch.setattr(checks, "MOST_CLASSES", 3)
+    fit(settings=Settings(epochs=2))
 
 
 def test_the_default_is_an_ensemble_that_says_all(problem, few):

@@ -226,6 +226,7 @@ def console_progress(heartbeat: Heartbeat) -> RunProgress:
 
         @contextmanager
         def candidates(self, label: str) -> Iterator[Callable[[Candidate], None]]:
+            heartbeat.now(label)
             with CandidateBar(label) as progress:
 
                 def on_candidate(candidate: Candidate) -> None:

@@ -35,6 +35,7 @@ FACTS = ("num_classes", "ranks", "mean", "deviation")
 COST = 40_000  # members times training items: with more items, fewer settings are averaged
 DUAL = 15_000  # labelled items up to which the Gram matrix is solved
 DOUBLE = 1_000  # labelled items up to which it is in double precision: a small noise magnifies rounding a thousandfold
+ENTRIES = 2**28  # of the kernel between all nodes and labelled ones; beyond, it is fitted in the primal, too
 BLOCK = 20_000  # items whose explicit features are in memory at once
 
 
@@ -72,7 +73,8 @@ class KernelMachine:
         degree: Whether the degree-specific part may be used; ``False`` fixes s_d at zero.
         order: For ordered classes, the rank of each; by default the rank of the mean log-degree of its items.
         screen: Items on which settings are compared where there are more; and twice as many of validation.
-        dual: Items up to which the Gram matrix is solved; beyond, the linear settings are fitted in the primal.
+        dual: Items up to which the Gram matrix is solved; beyond, the linear settings are fitted in the primal. For
+            the nodes of a large graph, fewer: their kernel with all nodes has at most :data:`ENTRIES` entries.
         dtype: Of the Gram matrices; by default double precision for at most `DOUBLE` items, single precision for more.
         device: Where they are.
         seed: Of the screening sample.
@@ -114,6 +116,8 @@ class KernelMachine:
         rows = np.asarray(rows)
         self.inputs_ = inputs_for(data).fit(data if isinstance(data, Data) else [data[i] for i in rows])
         view = self.inputs_.transform(data)
+        if isinstance(data, Data) and self.settings is None:  # those that are given may have no primal
+            self.dual = min(self.dual, ENTRIES // max(1, len(view)))
         val = None if val_rows is None or not len(val_rows) else view.take(np.asarray(val_rows))
         return self.fit_views(view.take(rows), np.asarray(y), val, None if val is None else np.asarray(val_y))
 

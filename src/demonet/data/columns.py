@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from demonet.data.readers.tables import Table, is_text
+from demonet.data.readers.tables import Table, check_width, is_text
 from demonet.data.values import (
     as_number,
     calendar,
@@ -129,6 +129,7 @@ class Columns:
             if names := [column.name for column in found if applies(column)]:
                 warn(DemonetWarning(message.format(_shown(names)), file=table.file))
         table.tell_marks()
+        check_width(sum(len(column.encoded) for column in found), "columns, counting each category", file=table.file)
         return cls(found, table.named)
 
     def encode(self, table: Attributes) -> NDArray[np.float32]:
@@ -229,6 +230,7 @@ class Attributes:
         self.table, self.places, self.decimal = table, places, decimal
         self.named, self.file = table.names is not None, table.file
         self.names = [f"column {place + 1}" if table.names is None else table.names[place] for place in places]
+        check_width(len(places), file=self.file)
         columns = table.values(places)
         self.columns = [c.cast(c.type.value_type) if pa.types.is_dictionary(c.type) else c for c in columns]
         self.rows = len(columns[0]) if columns else 0

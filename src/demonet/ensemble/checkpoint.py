@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 from demonet.ensemble.candidate import Candidate, Trial
 from demonet.errors import DemonetError
 from demonet.methods.model import Labelled, Model
+from demonet.schema import from_json
 from demonet.tensorfile import read_tensors, write_tensors
 from demonet.train.checkpoint import digest
 
@@ -69,4 +70,4 @@ class Checkpoint:
         arrays = {name[len(prefix) :]: part.numpy() for name, part in tensors.items() if name.startswith(prefix)}
         found = Model.from_state(facts["model"], arrays)
         outputs, judged = (tensors[part].numpy() for part in ("outputs", "judged"))
-        return Trial(Candidate(**facts["row"]), found, outputs, judged, facts["chosen"])
+        return Trial(from_json(Candidate, facts["row"]), found, outputs, judged, facts["chosen"])

@@ -27,6 +27,7 @@ from demonet.features.views import LARGE, Float, Int, View, view_of
 from demonet.methods.base import REGISTRY, Items
 from demonet.methods.model import Labelled, Model, fitted_objective
 from demonet.options import Effort
+from demonet.schema import from_json
 from demonet.train.finite import check_outputs
 from demonet.train.metrics import METRICS, Task
 from demonet.train.objective import OBJECTIVES, Objective, Regress, objective_from_state
@@ -43,7 +44,7 @@ def portfolio(view: View, labelled: Labelled, effort: Effort = "standard") -> li
     models = [each for each in REGISTRY.values() if issubclass(each, Model) and view.family in each.kinds]
     models = [each for each in models if labelled.task in each.tasks]
     fitting = [each for each in models if not each.needs_attributes or view.facts["attributes"]]
-    return [candidate for model in fitting for candidate in model.candidates(view, labelled, effort)]
+    return [each.for_problem(labelled) for model in fitting for each in model.candidates(view, labelled, effort)]
 
 
 class Ensemble:
@@ -78,7 +79,7 @@ class Ensemble:
     def __init__(self, members: Sequence[Model], weights: Float, facts: dict[str, Any]) -> None:
         self.members, self.weights = list(members), weights
         self.inductive_weights = np.array(facts["inductive_weights"])
-        self.candidates = [Candidate(**row) for row in facts["candidates"]]
+        self.candidates = [from_json(Candidate, row) for row in facts["candidates"]]
         self.objective = objective_from_state(facts["objective"])
         found = (Calibration.from_state(state, self.objective.outputs) for state in facts["calibration"])
         self.calibration, self.inductive_calibration = found
@@ -142,7 +143,7 @@ class Ensemble:
         objective, labelled = _labelled(data, split, task, seed, device)
         if effort not in EFFORTS:
             raise DemonetError(f"effort={effort!r}", hint=f"one of {', '.join(EFFORTS)}")
-        tried = list(members) if members is not None else portfolio(view, labelled, effort)
+        tried = portfolio(view, labelled, effort) if members is None else [m.for_problem(labelled) for m in members]
         if len({member.name for member in tried}) < len(tried) or not tried:
             raise DemonetError(f"members {[member.name for member in tried]}: at least one, with distinct names")
         tell = on_progress or (lambda progress: None)

@@ -39,6 +39,7 @@ SCREEN_GAIN = 4.0  # how much cheaper such a fit has to be
 SCREEN_WEIGHT = 0.1  # beside the best candidate so far, below which one is not fitted on all of them
 JUDGES = 1000  # items, at most, that tell which of the candidates so far will be fitted again
 CUT = 0.25  # share of the expected time that a candidate that improves step by step can do with
+MANY = 100  # outputs from which on memory counts, as on a large graph
 OFF = 10.0  # factor by which an estimate is corrected, at most
 
 
@@ -393,6 +394,8 @@ class Fitting:
             trial.row = replace(trial.row, status="skipped", reason=fit.reason, seconds=fit.seconds)
         else:
             trial.outputs, trial.judged, trial.chosen, trial.model = fit.outputs, fit.judged, fit.chosen, fit.model
+            kept = trial.outputs.nbytes + trial.judged.nbytes  # to the end
+            self.clock.free = max(0.0, self.clock.free - kept)
             self.clock.note(trial.row.kind, (1 + self.folds) * trial.row.estimate, fit.seconds)
             y, measure = self.labelled.y[self.judged_items], self.measure
             loss, score = item_losses(self.labelled.task, trial.judged, y), measure.value(trial.judged, y)
@@ -402,7 +405,8 @@ class Fitting:
 
     def _memory(self, model: Model) -> float:
         """Bytes that a fit takes, where they count."""
-        return model.memory(self.view, len(self.labelled.train)) if self.view.num_items >= LARGE else 0.0
+        large = max(self.view.num_items, self.view.facts["columns"]) >= LARGE or self.labelled.outputs >= MANY
+        return model.memory(self.view, len(self.labelled.train)) if large else 0.0
 
     def _too_much(self, model: Model, row: Candidate, done: Sequence[Trial], *, first: bool) -> str:
         """Why a candidate is skipped, if it is; the first one is never skipped for lack of time."""

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from demonet.checks import check_split, labelled
+from demonet.checks import check_classes, check_split, labelled
 from demonet.data.columns import Columns
 from demonet.data.splits import Split, fractions
 from demonet.ensemble import Progress
@@ -236,6 +236,8 @@ def fit_checked(
     if split is not None:
         check_split(split, y)
     names = None if task.task == "regress" else np.asarray(classes)
+    if task.task == "classify" and names is not None:
+        check_classes(len(names))
     objective = estimator._objective(y, names)
     kind, seed, device = estimator.model, estimator._seed(), estimator._device()
     if kind == "kernel" and objective.task == "multilabel":

@@ -151,6 +151,13 @@ class KernelModel(Model):
         """The decision function: a column a class or number, or one for ordered classes."""
         return self.machine.decision_function(items, rows).astype(np.float32)
 
+    def outputs_and_embedding(self, items: Any) -> tuple[Array, Array]:
+        """Both follow from the decision function, which takes long on a large graph."""
+        machine, found = self.machine, self.machine.decision_function(items)
+        regression = machine.task_ == "regression"
+        outputs = machine.values(found) if regression else np.exp(machine.link_.log_probabilities(found))
+        return outputs, found.astype(np.float32)
+
     def shares(self, items: Any, rows: Array | None = None) -> dict[str, Array]:
         """The decision function term by term; of a regression in the units of ``y``, the mean in ``constant``."""
         found = self.machine.shares(items, rows)

@@ -183,8 +183,9 @@ def _edits(
     if columns:
         own = to_rows(graph.x)[inside]
         own = own if isinstance(own, np.ndarray) else own.toarray()
-        far = [float(np.abs(own[:, c.slots] - usual[c.slots]).mean()) for c in columns]
-        for place in np.argsort(-_in_deviations(graph, columns, far), kind="stable")[:most]:
+        starts = [column.slots[0] for column in columns]  # all columns of x, one after the other
+        far = np.add.reduceat(np.abs(own - usual).mean(0), starts) / [len(column.slots) for column in columns]
+        for place in np.argsort(-_in_deviations(graph, starts, far), kind="stable")[:most]:
             column = columns[place]
             if far[place]:
                 reason = Reason("column", column.name, column.value(own.mean(0)), 0.0)
@@ -265,10 +266,11 @@ def _usual(data: Data, columns: list[Column]) -> Array:
     return usual
 
 
-def _in_deviations(data: Data, columns: list[Column], far: list[float]) -> Array:
+def _in_deviations(data: Data, starts: list[int], far: Array) -> Array:
     rows = to_rows(data.x)
     deviation = rows.std(0) if isinstance(rows, np.ndarray) else np.ones(rows.shape[1])
-    return np.array([f / (float(deviation[c.slots].max()) or 1.0) for c, f in zip(columns, far, strict=True)])
+    most = np.maximum.reduceat(deviation, starts)
+    return far / np.where(most > 0, most, 1.0)
 
 
 def _apart(data: Data, rows: list[int]) -> list[list[int]]:

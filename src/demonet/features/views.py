@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import eigsh
+from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from sklearn.decomposition import TruncatedSVD
 from sklearn.preprocessing import normalize
 from torch_geometric.data import Data
@@ -41,8 +41,10 @@ RANKS = 101  # quantiles kept of each structural feature
 QUANTILE_ITEMS = 200_000  # nodes that they are taken from, evenly, where there are more
 ROUNDS = 3  # of Weisfeiler-Lehman refinement, at most
 EIGENVECTORS = 32  # of the adjacency matrix
+EIGEN_RESTARTS = 30  # of the search for them on a large graph, at most: some graphs need thousands
 LARGE = 20_000  # items from which on memory counts more than the last bit of a result
 WIDE = 256  # attributes beyond which they are projected before they are diffused
+AXES = 2**25  # entries of a projection, 256 MiB: with more than 131,072 attributes it has fewer than 256 columns
 TAILS, FEW_VALUES = 15.0, 20  # kurtosis from which on a column of more than so many values is replaced by its ranks
 # The seed of restarts; SciPy has it since 1.17.
 _SEEDED: dict[str, Any] = {"rng": 0} if "rng" in signature(eigsh).parameters else {}
@@ -223,13 +225,21 @@ class NodeView:
 
     @cached_property
     def eigenvectors(self) -> Float:
-        """``[n, k]`` leading eigenvectors of the normalised adjacency matrix, for :meth:`spectral_rows`."""
+        """``[n, k]`` leading eigenvectors of the normalised adjacency matrix, for :meth:`spectral_rows`.
+
+        Of a large graph, those that are found in :data:`EIGEN_RESTARTS` restarts; a column of zeros if there is none.
+        """
         k = min(EIGENVECTORS, self.num_items - 2)
         if k < 1:
             return np.zeros((self.num_items, 1))
         scale = sparse.diags_array(self._root_scale(self.mean_degree))
         matrix, start = sparse.csr_array(scale @ self.adjacency @ scale), np.sqrt(np.diff(self.adjacency.indptr) + 1.0)
-        return eigsh(matrix, k, which="LM", v0=start, **_SEEDED)[1]
+        most = EIGEN_RESTARTS if self.num_items >= LARGE else None
+        try:
+            return eigsh(matrix, k, which="LM", v0=start, maxiter=most, **_SEEDED)[1]
+        except ArpackNoConvergence as error:
+            found = np.asarray(error.eigenvectors, np.float64)
+            return found if found.size else np.zeros((self.num_items, 1))
 
     @property
     def mean_degree(self) -> float:
@@ -280,7 +290,8 @@ class NodeView:
             deviation = np.sqrt(np.maximum(second - np.asarray(rows.mean(0)).ravel() ** 2, 0))
             self.arrays["attributes.scale"] = np.where(deviation > 0, deviation, 1.0)
         if rows.shape[1] > WIDE:
-            projection = TruncatedSVD(min(WIDE, self.num_items), random_state=0).fit(self.own)
+            axes = min(WIDE, self.num_items, max(1, AXES // rows.shape[1]))
+            projection = TruncatedSVD(axes, random_state=0).fit(self.own)
             self.arrays["attributes.axes"] = projection.components_.T
 
     def _even(self, rows: Float) -> Float:

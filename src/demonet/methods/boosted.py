@@ -59,8 +59,7 @@ class BoostedTrees(Model):
     @classmethod
     def candidates(cls, view: View, labelled: Labelled, effort: Effort) -> list[Self]:
         """One; with the effort ``"quick"``, where it takes little time."""
-        found = cls(rounds=ROUNDS[effort])
-        found.facts |= {"outputs": labelled.outputs, "task": labelled.task}
+        found = cls(rounds=ROUNDS[effort]).for_problem(labelled)
         return [found] if effort != "quick" or found.estimate(view, len(labelled.train)) <= QUICK else []
 
     def _rows(self, view: View) -> Float:

@@ -24,6 +24,7 @@ AVERAGED: dict[Effort, int] = {"quick": 3, "standard": 8, "best": 8}
 CANDIDATE_DUAL = 5000  # labelled items up to which a candidate solves for one coefficient an item
 ROWS = 100_000  # training nodes of a large graph that it is fitted on, at most
 COARSE_SCREEN = 400
+TRIED = 60  # settings whose predictions are kept while others are tried
 
 
 @dataclass(frozen=True)
@@ -157,10 +158,11 @@ class Kernel(Model):
         return 0.1 + 50 * 5e-10 * few**3 + solution + 1.5e-7 * items * view.facts["columns"] + 4e-5 * float(nodes)
 
     def memory(self, view: View, num_train: int) -> float:
-        """The attributes of all items and of their neighbours, and Gram matrices or explicit features."""
+        """Attributes of all items and of their neighbours, Gram matrices or explicit features, and what was tried."""
         items = view.sizes.sum() if isinstance(view, GraphView) else view.num_items
         width, dual = max(12, view.facts["columns"]), min(num_train, self.settings.dual)
-        return super().memory(view, num_train) + 8.0 * 7 * float(items) * width + 24.0 * dual**2
+        found = super().memory(view, num_train) + 8.0 * 7 * float(items) * width + 24.0 * dual**2
+        return found + 8.0 * TRIED * 3 * min(num_train, self.settings.screen) * self.facts.get("outputs", 4)
 
 
 def _same(left: Any, right: Any) -> bool:

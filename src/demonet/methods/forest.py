@@ -159,6 +159,11 @@ class Forest(Model):
         one = 1e-3 + 8e-6 * min(num_train, FOREST_ROWS) + self.prediction * view.num_items
         return self.settings.trees * one
 
+    def memory(self, view: View, num_train: int) -> float:
+        """Beside outputs, the value of every node of every tree: scikit-learn's and ours."""
+        nodes = 2 * min(num_train, FOREST_ROWS) / self.settings.leaf
+        return super().memory(view, num_train) + 16.0 * self.settings.trees * nodes * self.facts.get("outputs", 4)
+
 
 @register
 class NodeForest(Forest):

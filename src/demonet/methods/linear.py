@@ -32,6 +32,7 @@ SMOOTHING_STEPS = 10
 LINEAR_ROWS = 100_000  # training nodes of a large graph that a regression is fitted on, at most
 
 
+MANY_OUTPUTS = 10  # classes or columns above which a regression takes longer in proportion
 RIDGE = 10.0  # the penalty of a ridge regression at C = 1
 SURE = 1e-3  # the least and the greatest probability of a label that all training items agree about
 
@@ -151,7 +152,8 @@ class Linear(Model):
         num_train = min(num_train, LINEAR_ROWS) if view.num_items >= LARGE else num_train
         filled = getattr(view.own, "nnz", view.own.shape[0] * view.own.shape[1]) / view.num_items
         steps = 100 * (9 * num_train if not self.settings.coarse else 5 * min(num_train, COARSE_ROWS) + num_train)
-        return 0.5 + 2e-8 * steps * min(10 * filled, 2 * view.facts["columns"])
+        more = max(1.0, self.facts.get("outputs", 4) / MANY_OUTPUTS)
+        return 0.5 + 2e-8 * more * steps * min(10 * filled, 2 * view.facts["columns"])
 
     def memory(self, view: View, num_train: int) -> float:
         """The rows of all nodes, twice."""

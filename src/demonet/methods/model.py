@@ -185,6 +185,11 @@ class Model(Method):
         """Roughly how many bytes a fit and the prediction of all items take, besides what candidates share."""
         return 40.0 * view.num_items * self.facts.get("outputs", 4)
 
+    def for_problem(self, labelled: Labelled) -> Self:
+        """This model; what it has not been fitted on tells :meth:`estimate` and :meth:`memory` about its outputs."""
+        self.facts = {"outputs": labelled.outputs, "task": labelled.task} | self.facts
+        return self
+
     def known_targets(self, view: View) -> NDArray[Any] | None:
         """The targets that a prediction starts from, in the order of the view; None if it reads none.
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from demonet.data.rows import Rows, to_torch
-from demonet.features.views import Float, Int, NodeView, View
+from demonet.features.views import LARGE, Float, Int, NodeView, View
 from demonet.methods.base import Settings, register
 from demonet.methods.linear import Linear
 from demonet.methods.model import TASKS, Labelled, Model
@@ -197,9 +197,10 @@ class AdjacencyLinear(Linear):
     def estimate(self, view: View, num_train: int) -> float:
         """Seven regressions and an eigendecomposition; with ``coarse``, as they take."""
         filled = view.adjacency.nnz / max(1, view.num_items) + 64
+        vectors = 1e-4 * view.num_items if view.num_items >= LARGE else 0.0  # 500 steps, each with 64 vectors
         if self.settings.coarse:
-            return 0.5 + 2e-6 * view.adjacency.nnz + 100 * 2e-8 * num_train * filled
-        return 0.5 + 1e-5 * view.adjacency.nnz + 7 * 100 * 2e-8 * num_train * 10 * filled
+            return 0.5 + vectors + 2e-6 * view.adjacency.nnz + 100 * 2e-8 * num_train * filled
+        return 0.5 + vectors + 1e-5 * view.adjacency.nnz + 7 * 100 * 2e-8 * num_train * 10 * filled
 
     def memory(self, view: View, num_train: int) -> float:
         """The vectors of the eigendecomposition, and rows of eigenvectors and neighbours."""

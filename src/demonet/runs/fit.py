@@ -101,7 +101,7 @@ def fit_run(
         check_not_input(out / name, (edges, labels, features))
     if settings.log == "tensorboard":
         needed("tensorboard", "tensorboard")
-    plan = make_plan(str(edges), _text(labels), _text(features), reading or Reading(), settings)
+    plan = make_plan(str(edges), _text(labels), _text(features), reading or Reading(), settings, progress.step)
     plan = replace(plan, recipe=recipe_of(settings, lead, str(edges), plan.inputs.store), began=began)
     progress.message(plan.description)
     progress.message(plan.decision)
@@ -311,12 +311,16 @@ def _ensemble(plan: Plan, number: int, folder: RunFolder, progress: RunProgress)
 
 def _machine(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) -> _Outcome:
     """The machine chooses its settings by leave-one-out, so a second one is fitted without the validation part."""
-    split = plan.splits[number]
-    progress.message(f"{_label(plan, number)}: kernel machine on {split.train.numel():,} {plan.inputs.kind}")
+    split, data, label = plan.splits[number], plan.inputs.data, _label(plan, number)
+    progress.message(f"{label}: kernel machine on {split.train.numel():,} {plan.inputs.kind}")
+    progress.step(f"{label} a kernel machine")
     strict = _fit(plan, number, split=replace(split, val=split.val[:0]))
-    progress.message(f"{_label(plan, number)}: again, with the {split.val.numel():,} of the validation part")
-    fitted, data = _fit(plan, number), plan.inputs.data
-    return _Outcome(fitted, strict.outputs(data), fitted.outputs(data), {}, judge=strict.model)
+    outputs = strict.outputs(data)
+    progress.message(f"{label}: again, with the {split.val.numel():,} of the validation part")
+    progress.step(f"{label} a kernel machine again")
+    fitted = _fit(plan, number)
+    results = fitted.outputs_and_embedding(data)
+    return _Outcome(fitted, outputs, results[0], {}, results, judge=strict.model)
 
 
 def _fit(plan: Plan, number: int, split: Split | None = None, **options: Any) -> Fitted:

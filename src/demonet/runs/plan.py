@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from demonet.checks import check_split, labelled
+from demonet.checks import check_classes, check_split, labelled
 from demonet.data.load import degrees
 from demonet.data.readers.base import InputFiles
 from demonet.data.splits import Split, fractions
@@ -43,6 +43,7 @@ FEATURES_PER_EDGE = 30
 SMALL = 100_000  # below so many edges, one thread is faster than two
 EFFORT: Effort = "standard"
 CHEAP = 1.0  # seconds that a candidate may take, by its estimate, of those that compare directed and undirected edges
+COMPARED_COLUMNS = 100_000  # attributes up to which they are compared: more take a minute to look at
 SHARE = 0.1  # of a time limit that they may take together
 CLEAR = 2.0  # standard errors by which directed edges have to be better
 
@@ -149,11 +150,25 @@ class Plan:
         return f"{self.inputs.name}: {counts}; {parts} to train / validate / test{hidden}"
 
 
-def make_plan(edges: str, labels: str | None, features: str | None, reading: Reading, settings: Settings) -> Plan:
-    """Read the files, then decide on splits, features and epochs; data that cannot be trained on is an error."""
+def make_plan(
+    edges: str,
+    labels: str | None,
+    features: str | None,
+    reading: Reading,
+    settings: Settings,
+    step: Callable[[str], None] = lambda what: None,
+) -> Plan:
+    """Read the files, then decide on splits, features and epochs; data that cannot be trained on is an error.
+
+    Args:
+        edges, labels, features, reading: See :func:`~demonet.runs.inputs.read_inputs`.
+        settings: How the model is trained.
+        step: Told what is done after reading.
+    """
     if reading.self_loops is None:  # the same for all families of a preset
         reading = replace(reading, self_loops=preset(settings.preset, "nodes").self_loops)
     inputs, decision = with_targets(read_inputs(edges, labels, features, reading), settings.task)
+    step("planning")
     _check_settings(inputs, settings)
     y = inputs.data.y
     if y is None or not bool(labelled(y).any()):
@@ -161,6 +176,8 @@ def make_plan(edges: str, labels: str | None, features: str | None, reading: Rea
         raise DemonetError("no item has a label", file=inputs.files["edges"], hint=hint)
     if inputs.task == "classify" and len(inputs.names) < 2:
         raise DemonetError(f"all labels are {inputs.names[0]!r}", hint="at least 2 classes are needed")
+    if inputs.task == "classify":
+        check_classes(len(inputs.names), file=inputs.files.get("labels"))
     base = preset(settings.preset, family_of(inputs.data))
     epochs = settings.epochs or epoch_limit(base.train.epochs, inputs.num_edges, _num_features(inputs, base.features))
     checksums = dict(inputs.checksums)
@@ -171,7 +188,10 @@ def make_plan(edges: str, labels: str | None, features: str | None, reading: Rea
     model = decide_model(settings, inputs.task)
     measured = _with_positive(METRICS[metric], inputs, settings.positive)
     plan = Plan(inputs, reading, settings, splits, epochs, checksums, *measured, decision, *model)
-    return plan if inputs.direction is None else _with_direction(plan, inputs.direction)
+    if inputs.direction is None:
+        return plan
+    step("comparing directed and undirected edges")
+    return _with_direction(plan, inputs.direction)
 
 
 def _with_direction(plan: Plan, undirected: DemonetWarning) -> Plan:
@@ -180,6 +200,8 @@ def _with_direction(plan: Plan, undirected: DemonetWarning) -> Plan:
     Cheap candidates compare both, for an ensemble on one split: other splits would test on what has chosen.
     """
     inputs, other, told = plan.inputs, copy.copy(plan.inputs.as_listed), undirected
+    if inputs.sizes["attributes"] > COMPARED_COLUMNS:
+        other = None
     if other is not None and plan.model == "auto" and len(plan.splits) == 1 and not plan.settings.new_nodes:
         other.y = inputs.data.y
         with fitting_threads(inputs):

@@ -29,6 +29,7 @@ from demonet.options import Column, Decimal
 _ENDS = [("source", "target"), ("src", "dst"), ("from", "to"), ("von", "nach"), ("citing", "cited")]
 _FIRST_NAMES = {"source", "src", "from", "node", "node_id", "id", "graph", "graph_id"}
 _NAMES = {"source", "target", "node", "node_id"}  # at any place
+MAX_COLUMNS = 100_000
 SAMPLE = 50  # rows that decide on the separator, on the header, and on what a column has
 _FEW = 20  # values of a column that is rather a category than an end of an edge
 Kind = Literal["id", "int id", "str id", "number", "text"]
@@ -221,6 +222,13 @@ def values_below(columns: Sequence[Any], words: bool, marks: bool) -> bool:
     first, *others = columns
     whole = not words and pa.types.is_integer(first.type) and first.null_count == 0
     return whole or any(map(has_values, others))
+
+
+def check_width(count: int, what: str = "columns", *, file: Path | None = None, line: int | None = None) -> None:
+    """Refuse a table that is too wide to be read as one."""
+    if count > MAX_COLUMNS:
+        hint = "store wide features as a sparse .npz or .mtx"
+        raise DemonetError(f"{count:,} {what}, more than {MAX_COLUMNS:,}", file=file, line=line, hint=hint)
 
 
 def check_names(names: Sequence[str], file: Path | None, line: int | None = None) -> None:

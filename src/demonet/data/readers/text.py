@@ -19,6 +19,7 @@ from demonet.data.readers.tables import (
     SAMPLE,
     Table,
     check_names,
+    check_width,
     may_be_header,
     release,
     short,
@@ -28,7 +29,6 @@ from demonet.data.readers.tables import (
 from demonet.data.values import MISSING, is_missing
 from demonet.errors import DemonetError, DemonetWarning, warn
 
-MAX_COLUMNS = 100_000
 _SEPARATORS = "\t;|,"  # in this order where several fit: a comma is also a decimal comma
 _BLOCK = 1 << 22  # bytes that a pattern is replaced in at a time: each match takes memory
 _NULLS = sorted({variant for word in MISSING for variant in (word, word.upper(), word.capitalize())} | {"NaN", "NaT"})
@@ -61,9 +61,7 @@ class TextTable(Table):
         line, found = next(lines)
         first = found[1]
         places = first.count(self._delimiter.encode()) + 1
-        if places > MAX_COLUMNS:
-            hint = "store wide features as a sparse .npz or .mtx"
-            raise DemonetError(f"{places} columns, more than {MAX_COLUMNS}", file=path, line=line, hint=hint)
+        check_width(places, file=path, line=line)
         fields = self._fields(line, first)
         self.width = len(fields)
         self._header = fields, found.end()
