@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from tests.train import problems
 
 from demonet import DEMONetClassifier, DEMONetRegressor
 from demonet.data.splits import Split
@@ -14,7 +15,6 @@ from demonet.estimators.core import settle
 from demonet.train import Multilabel, Regress, preset, train_best, train_graphs, train_nodes, with_layers
 from demonet.train.presets import DEPTHS
 from demonet.train.recipes import Trained
-from tests.train import problems
 
 MADE = {"nodes": problems.nodes, "attributes": problems.attributes, "graphs": problems.graphs}
 
