@@ -119,6 +119,14 @@ def test_a_whole_convolution_is_the_equation_with_its_derivatives(
             torch.testing.assert_close(mine, theirs)
 
 
+def test_what_lists_are_cut_into_and_the_memory_of_results_are_kept():
+    lists, _ = drawn_lists(9, 20, "weight")
+    parts, back, memory = lists.parts(torch.float64), lists.back_parts(torch.float64), lists.memory
+    assert lists.parts(torch.float64) is parts
+    assert lists.back_parts(torch.float64) is back
+    assert lists.memory is memory
+
+
 @pytest.mark.parametrize("product_first", [True, False])
 def test_first_and_second_derivatives_of_a_whole_convolution(product_first):
     lists, _ = drawn_lists(4, 9, "weight")

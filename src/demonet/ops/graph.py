@@ -194,7 +194,7 @@ def buffers_of(pointer: Tensor) -> Buffers:
 
 def parts_of(pointer: Tensor, neighbours: Tensor, weight: Tensor | None, dtype: torch.dtype) -> list[Part]:
     """The lists of a graph that is not known, with the factors that they were made with, cut for a CPU."""
-    made = _made_for(pointer, neighbours)
+    made = _made_for(pointer, pointer)
     return _once(made, f"parts in {dtype}", lambda: cut_parts(pointer, neighbours, weight, dtype))
 
 
