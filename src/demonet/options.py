@@ -27,6 +27,7 @@ Metric = Literal[
 ]
 Preset = Literal["strong", "default", "deep-5", "deep-12", "paper", "authors"]
 Scheme = Literal["hash", "weight", "smooth", "scale"]  # users may register more
+LAYERS = Literal["auto"]  # or a number
 Device = Literal["auto", "cpu", "cuda"]
 Engine = Literal["local", "torchrun", "ray"]
 Partition = Literal["balanced", "hash", "metis"]
@@ -118,8 +119,9 @@ class Settings:
         task: ``"classify"``, ``"multilabel"`` or ``"regress"``; ``"auto"`` depends on the labels, see
             :func:`~demonet.runs.targets.with_targets`.
         model: ``"auto"``: several candidates, weighted on validation; ``"kernel"``; ``"network"``; None for ``"auto"``,
-            or for ``"network"`` where an option is given that only networks read: ``preset``, ``scheme``, ``epochs``,
-            ``batch_size``, ``neighbours``, ``class_weight`` or ``log``. See :func:`~demonet.runs.plan.decide_model`.
+            or for ``"network"`` where an option is given that only networks read: ``preset``, ``layers``, ``scheme``,
+            ``epochs``, ``batch_size``, ``neighbours``, ``class_weight`` or ``log``. See
+            :func:`~demonet.runs.plan.decide_model`.
         effort: Of ``"auto"``: ``"quick"``, ``"standard"`` (the default) or ``"best"``.
         time_limit: Of ``"auto"``: seconds for a split; of the first, from reading to the page.
         jobs: Of ``"auto"``: processes that fit candidates at once; None for one process.
@@ -135,6 +137,8 @@ class Settings:
             for nodes that it has never seen.
         cv: Number of random splits on which everything is repeated.
         preset: ``"strong"``, ``"default"``, ``"deep-5"``, ``"deep-12"``, ``"paper"`` or ``"authors"``.
+        layers: Hidden layers of the preset's network, None for its own number; ``"auto"``: that network and those of
+            ``"deep-5"`` and ``"deep-12"`` are trained, and validation chooses.
         scheme: ``"weight"``, ``"hash"``, ``"smooth"`` or ``"scale"``; None for the preset's choice.
         epochs: The largest number of epochs; None for the preset's number, less on large graphs.
         batch_size, neighbours: Training nodes of a batch, and how many neighbours of each are drawn; None for all,
@@ -169,6 +173,9 @@ class Settings:
     new_nodes: bool = option(False, "Hide test nodes and their edges in training.", TRAINING, flag="--new-nodes")
     cv: int = option(1, "Number of random splits; the first model is kept.", TRAINING, min=1, max=MOST_SPLITS)
     preset: Preset = option("strong", "Features, model and training.", NETWORK)
+    layers: str | int | None = option(
+        None, "Hidden layers; auto: the best depth on validation. Default: the preset's.", NETWORK, choices=LAYERS
+    )
     scheme: str | None = option(None, "How degrees get their weights.", NETWORK, choices=Scheme)
     epochs: int | None = option(None, "Largest number.", NETWORK, min=1)
     batch_size: int | None = option(None, "Nodes of a batch. Default: all, if they fit into memory.", NETWORK, min=1)
@@ -192,6 +199,9 @@ class Settings:
                 known = getattr(import_module(f"demonet.{module}"), registry)
                 if value not in known:
                     raise DemonetError(f"{value!r} is unknown", argument=argument, hint=f"use {', '.join(known)}")
+        layers = 1 if self.layers in (None, *get_args(LAYERS)) else self.layers
+        if not isinstance(layers, int) or layers < 1:
+            raise DemonetError(f"{layers!r} is unknown", argument="layers", hint="use auto, or a number of at least 1")
         if not (self.val > 0 and self.test >= 0 and self.val + self.test < 1):
             problem = f"shares of {self.val:g} for validation and {self.test:g} for the test"
             hint = Hint("{val} must be above 0, {test} at least 0, and their sum below 1", val=..., test=...)

@@ -76,6 +76,8 @@ class EpochBar(Bar):
         """Show one finished epoch."""
         done = epoch.number + 1
         shown = f"loss {epoch.train_loss:.3f}  validation {METRICS[epoch.metric].title} {epoch.val_metric:.3f}"
+        if epoch.layers is not None:
+            shown = f"{epoch.layers} layers  {shown}"
         self.show(done, now=shown)
         if done % self.every == 0 and self.due:
             self.line(f"{self.label}: epoch {done}, {shown}")

@@ -22,6 +22,7 @@ PARAMETERS = {
     "scheme": "free",
     "features": 3,
     "hidden": 1,
+    "layers": "deep",
     "model": "forest",
     "effort": "much",
     "time_limit": 0,

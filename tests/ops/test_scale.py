@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch.autograd import gradcheck, gradgradcheck
 
-from demonet.ops import backend
-from demonet.ops.scale import Splines, scale_rows
+from demonet.ops import backend, neighbour_lists
+from demonet.ops.library import reversed_lists
+from demonet.ops.scale import Lists, Splines, scale_conv, scale_rows
 
 
 def draw(rows: int, columns: int, splines: int, dtype: torch.dtype = torch.float64) -> list[torch.Tensor]:
@@ -67,6 +68,90 @@ def test_coefficients_follow_the_dtype_of_the_rows():
     found = scaled(y.detach().float(), *rest)
     assert found.dtype == torch.float32
     torch.testing.assert_close(found.double(), naive(y.detach(), *rest, "none"), rtol=1e-5, atol=1e-5)
+
+
+def drawn_lists(rows: int, edges: int, kind: str, dtype: torch.dtype = torch.float64) -> tuple[Lists, torch.Tensor]:
+    """Lists of random edges, some of them several times, and the matrix that multiplies rows as the lists do."""
+    generator = torch.Generator().manual_seed(edges)
+    pairs = torch.randint(max(rows, 1), (2, edges), generator=generator)
+    pointer, neighbours, _ = neighbour_lists(pairs, rows, rows)
+    back_pointer, back_neighbours, entry = reversed_lists(pointer, neighbours, rows, rows)
+    weight = torch.rand(edges, generator=generator, dtype=dtype) if kind == "weight" else None
+    scale = torch.rand(rows, 1, generator=generator, dtype=dtype) if kind == "scale" else None
+    back_weight = None if weight is None else weight[entry]
+    lists = Lists(pointer, neighbours, weight, back_pointer, back_neighbours, back_weight, scale)
+    target = torch.repeat_interleave(torch.arange(rows), pointer.diff())
+    values = torch.ones(edges, dtype=dtype) if weight is None else weight
+    dense = torch.zeros(rows, rows, dtype=dtype).index_put_((target, neighbours.long()), values, accumulate=True)
+    return lists, dense if scale is None else scale * dense
+
+
+@pytest.mark.parametrize("pieces", [1, 4])
+@pytest.mark.parametrize("kind", ["weight", "scale", "neither"])
+@pytest.mark.parametrize(
+    ("columns", "width", "product_first", "by_x"),
+    [(3, 3, False, True), (3, 3, False, False), (2, 5, False, True), (5, 2, True, True), (5, 2, True, False)],
+)
+@pytest.mark.parametrize("all_given", [True, False])
+def test_a_whole_convolution_is_the_equation_with_its_derivatives(
+    override, pieces, kind, columns, width, product_first, by_x, all_given
+):
+    rows = 23
+    override(piece_graph_rows=8 if pieces > 1 else 100, piece_rows=6)
+    lists, dense = drawn_lists(rows, 70, kind)
+    y, basis, gamma, beta, bias, own = draw(rows, width, 5)
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(rows, columns, generator=generator, dtype=torch.float64).requires_grad_(by_x)
+    matrix = torch.randn(columns, width, generator=generator, dtype=torch.float64).requires_grad_()
+    activation = "elu" if all_given else "none"
+    more = (bias, own) if all_given else (None, None)
+    added = [one for one in more if one is not None]
+    leaves = [one for one in (x, matrix, gamma, beta, *added) if one.requires_grad]
+    given = more if all_given else (torch.zeros(width, dtype=y.dtype), torch.zeros_like(y))
+    wanted = naive(dense @ x @ matrix, basis, gamma, beta, *given, activation)
+    by_wanted = torch.autograd.grad(wanted, leaves, y.detach())
+    for _ in range(2):  # the memory of results is used again
+        found = scale_conv(
+            x, lists, matrix, Splines(basis, gamma, beta), *more, activation, product_first=product_first
+        )
+        torch.testing.assert_close(found, wanted)
+        for mine, theirs in zip(torch.autograd.grad(found, leaves, y.detach()), by_wanted, strict=True):
+            torch.testing.assert_close(mine, theirs)
+
+
+def test_what_lists_are_cut_into_and_the_memory_of_results_are_kept():
+    lists, _ = drawn_lists(9, 20, "weight")
+    parts, back, memory = lists.parts(torch.float64), lists.back_parts(torch.float64), lists.memory
+    assert lists.parts(torch.float64) is parts
+    assert lists.back_parts(torch.float64) is back
+    assert lists.memory is memory
+
+
+@pytest.mark.parametrize("product_first", [True, False])
+def test_first_and_second_derivatives_of_a_whole_convolution(product_first):
+    lists, _ = drawn_lists(4, 9, "weight")
+    y, basis, gamma, beta, bias, own = draw(4, 2, 3)
+    x, matrix = (one.detach().clone().requires_grad_() for one in (y, gamma[:2]))  # memory of their own
+
+    def convolve(*tensors):
+        x, matrix, gamma, beta, bias, own = tensors
+        return scale_conv(x, lists, matrix, Splines(basis, gamma, beta), bias, own, "elu", product_first=product_first)
+
+    given = (x, matrix, gamma, beta, bias, own)
+    assert gradcheck(convolve, given)
+    assert gradgradcheck(convolve, given)
+
+
+@pytest.mark.parametrize(("rows", "edges"), [(0, 0), (5, 0)])
+def test_a_convolution_without_edges(rows, edges):
+    lists, _ = drawn_lists(rows, edges, "neither")
+    _, basis, gamma, beta, bias, own = draw(rows, 3, 5)
+    x = torch.ones(rows, 3, dtype=torch.float64, requires_grad=True)
+    matrix = torch.eye(3, dtype=torch.float64, requires_grad=True)
+    found = scale_conv(x, lists, matrix, Splines(basis, gamma, beta), bias, own, "none", product_first=False)
+    torch.testing.assert_close(found, basis @ beta + bias + own)
+    by = torch.autograd.grad(found.sum(), [x, matrix])
+    assert all(not part.any() for part in by)
 
 
 @pytest.mark.parametrize("activation", ["none", "relu", "elu"])

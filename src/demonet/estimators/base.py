@@ -90,6 +90,7 @@ class DEMONetEstimator(_Declared, BaseEstimator):
     scheme: str | None = None
     features: str | None = None
     hidden: int | None = None
+    layers: int | str | None = None
     lr: float | None = None
     epochs: int | None = None
     patience: int | None = None
@@ -108,6 +109,7 @@ class DEMONetEstimator(_Declared, BaseEstimator):
         "scheme": [str, None],
         "features": [str, None],
         "hidden": [Interval(Integral, 2, None, closed="left"), None],
+        "layers": [*_COUNT, StrOptions({"auto"})],
         "lr": [Interval(Real, 0, None, closed="neither"), None],
         "epochs": _COUNT,
         "patience": _COUNT,
@@ -147,8 +149,9 @@ class DEMONetEstimator(_Declared, BaseEstimator):
             data: The graph, with targets in ``y``; or the graphs, each with its target.
             split: Training and validation items, by their index in ``data``.
             on_epoch: Callback after every epoch.
-            checkpoint: Where the state is saved; training resumes from it if it exists. It is a file for a network, and
-                for ``model="auto"`` a folder with a file for every finished candidate.
+            checkpoint: Where the state is saved; training resumes from it if it exists. It is a file for a network,
+                for ``layers="auto"`` a folder with a file for each depth, and for ``model="auto"`` a folder with a file
+                for every finished candidate.
             on_candidate: Callback before and after every candidate of ``model="auto"``.
         """
         self._check_parameters()

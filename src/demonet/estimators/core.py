@@ -36,17 +36,17 @@ from demonet.train.finite import check_outputs
 from demonet.train.loop import Epoch
 from demonet.train.metrics import METRICS
 from demonet.train.objective import Classify, Objective, objective_from_state
-from demonet.train.presets import Preset, preset
+from demonet.train.presets import Preset, with_layers
 from demonet.train.problem import labels
-from demonet.train.recipes import Trained, family_of, train_graphs, train_nodes
+from demonet.train.recipes import Trained, family_of, train_best, train_graphs, train_nodes
 
 if TYPE_CHECKING:
     from demonet.estimators.base import DEMONetEstimator
 
 Items: TypeAlias = Data | Sequence[Data]
 FORMAT = "demonet-model-3"
-NETWORK_ONLY: tuple[str, ...] = ("preset", "scheme", "features", "hidden", "lr", "epochs", "patience", "class_weight")
-NETWORK_ONLY += ("loss", "batch_size", "neighbours")
+NETWORK_ONLY: tuple[str, ...] = ("preset", "scheme", "features", "hidden", "layers", "lr", "epochs", "patience")
+NETWORK_ONLY += ("class_weight", "loss", "batch_size", "neighbours")
 AUTO_ONLY = ("effort", "time_limit", "n_jobs")
 _PARTS = ("train", "val", "test")
 
@@ -268,17 +268,23 @@ def fit_checked(
         with bar as callback:
             model = EnsembleModel.fit(problem, checkpoint=checkpoint, on_progress=callback, **options)
     else:
-        settled = settle(estimator, items, seed)
+        presets = settle(estimator, items, seed)
         if isinstance(items, Data):
             batches = {name: getattr(estimator, name) for name in ("batch_size", "neighbours")}
             train, moved = recipe or partial(train_nodes, **batches), copy.copy(items).to(device)
         else:
             train, moved = train_graphs, [copy.copy(graph).to(device) for graph in items]
-        epochs = EpochBar(title, settled.train.epochs) if on_epoch is None and shown else nullcontext(on_epoch)
+        most = max(each.train.epochs for each in presets)
+        epochs = EpochBar(title, most) if on_epoch is None and shown else nullcontext(on_epoch)
         weights = estimator._class_weights(y, names, split)
         with epochs as callback:
-            more = {"seed": seed, "class_weight": weights, "on_epoch": callback, "checkpoint": checkpoint}
-            model = NetworkModel.of(train(moved, split, settled, objective=objective, **more))
+            more: dict[str, Any] = {"objective": objective, "seed": seed, "class_weight": weights}
+            more |= {"on_epoch": callback, "checkpoint": checkpoint}
+            if estimator.layers == "auto":
+                trained = train_best(train, moved, split, presets, **more)
+            else:
+                trained = train(moved, split, *presets, **more)
+            model = NetworkModel.of(trained)
     if isinstance(model, NetworkModel):
         objective = model.objective
     if isinstance(objective, Classify) and METRICS[objective.metric].needs_decision:
@@ -330,17 +336,26 @@ def check_parameters(model: str, given: Mapping[str, Any], defaults: Mapping[str
             )
 
 
-def settle(estimator: DEMONetEstimator, items: Items, seed: int) -> Preset:
-    """The preset for the items, changed by an estimator's parameters and by the kind of the attributes."""
-    graphs = [items] if isinstance(items, Data) else items
-    base = preset(estimator.preset, family_of(items))
-    features = fitting_features(base.features, graphs) if base.name == "default" else base.features
+def settle(estimator: DEMONetEstimator, items: Items, seed: int) -> list[Preset]:
+    """The preset for the items, or presets to choose from, see :func:`~demonet.train.with_layers`.
+
+    They are changed by an estimator's parameters and by the kind of the attributes.
+    """
+    graphs, family = [items] if isinstance(items, Data) else items, family_of(items)
     named = (estimator.features or "").split("+")
-    if base.family == "graphs" and "attributes" in named and not num_attributes(graphs[0]):
+    if family == "graphs" and "attributes" in named and not num_attributes(graphs[0]):
         raise DemonetError(f"features={estimator.features!r}, but the graphs have no attributes")
+    bases = with_layers(estimator.preset, family, plain(estimator.layers))
+    return [_settled(estimator, base, graphs, seed) for base in bases]
+
+
+def _settled(estimator: DEMONetEstimator, base: Preset, graphs: Sequence[Data], seed: int) -> Preset:
+    features = fitting_features(base.features, graphs) if base.name == "default" else base.features
     given = {name: plain(getattr(estimator, name)) for name in ("scheme", "hidden", "epochs", "patience", "lr")}
     given = {name: value for name, value in given.items() if value is not None}
     model = {name: given.pop(name) for name in ("scheme", "hidden") if name in given}
+    if estimator.layers == "auto" and "epochs" in given:
+        given["epochs"] = min(given["epochs"], base.train.epochs)
     if estimator.metric is not None:
         given["choose_by"] = "metric"
     elif getattr(estimator, "class_weight", None) is not None:

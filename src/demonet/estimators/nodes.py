@@ -237,9 +237,12 @@ class DEMONetClassifier(Classification, NodeEstimator):
         preset: ``"strong"``, ``"default"`` (which the tables of results have), ``"paper"`` or ``"authors"``: features,
             model and training together.
         scheme: ``"weight"``, ``"hash"``, ``"smooth"`` or another registered scheme; None for the preset's value,
-            also in the next five.
+            also in the next six.
         features: The node features, see :class:`~demonet.features.FeatureMap`.
         hidden: Width of the hidden layers.
+        layers: Number of hidden layers. ``"auto"``: the network of the preset and those of ``"deep-5"`` and
+            ``"deep-12"`` are trained, each for at most the epochs of its preset, and the best on validation is kept:
+            by the metric, or by the loss where that chooses the epoch of all of them (with ``class_weight``).
         lr: Learning rate.
         epochs: The maximum number of epochs.
         patience: Stop after so many epochs without an improvement.
@@ -306,7 +309,7 @@ class DEMONetRegressor(Regression, NodeEstimator):
         graph, attributes: See :class:`DEMONetClassifier`.
         model, effort, time_limit, n_jobs: See :class:`DEMONetClassifier`. Only a network reads the parameters from
             ``preset`` to ``neighbours``, and ``loss``.
-        preset, scheme, features, hidden, lr, epochs, patience, batch_size, neighbours, validation_fraction: See
+        preset, scheme, features, hidden, layers, lr, epochs, patience, batch_size, neighbours, validation_fraction: See
             :class:`DEMONetClassifier`.
         metric: The validation metric that chooses the weights of ``"auto"`` or the epoch of a network: ``"rmse"``,
             ``"mae"`` or ``"r2"``. By default ``"auto"`` uses the squared error of standardised targets, a network of

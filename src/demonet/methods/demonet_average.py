@@ -25,7 +25,7 @@ from demonet.train import GraphProblem, NodeProblem, Preset, fit_together, prese
 from demonet.train.batches import step_values
 from demonet.train.metrics import METRICS
 from demonet.train.objective import OBJECTIVES, Objective, Regress
-from demonet.train.presets import Family
+from demonet.train.presets import DEPTHS, Family
 
 SEEDS: dict[Effort, int] = {"quick": 0, "standard": 3, "best": 8}  # networks that are averaged
 EPOCHS, EPOCHS_SUMS, EPOCHS_GRAPHS = 300, 80, 150  # of a network, at most
@@ -33,7 +33,7 @@ TYPICAL_EPOCHS = 120  # after which most networks have stopped
 DEEP: dict[Effort, dict[str, Any]] = {  # deep networks that are tried
     "quick": {},
     "standard": {"network-5": {"preset": "deep-5", "seeds": 1, "epochs": 300}},
-    "best": {f"network-{depth}": {"preset": f"deep-{depth}", "seeds": 2, "epochs": 1000} for depth in (5, 12)},
+    "best": {f"network-{depth}": {"preset": f"deep-{depth}", "seeds": 2, "epochs": 1000} for depth in DEPTHS},
 }
 DEEP_ITEMS = 1000  # training items from which on they are
 DEEP_PATIENCE, DEEP_LEAST = 100, 100  # epochs without improvement; epochs that a deep network needs

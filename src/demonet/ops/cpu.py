@@ -11,15 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from demonet.ops import backend, reference
-from demonet.ops.graph import Graph, Options, Weights
+from demonet.ops.graph import Graph, Options, Weights, buffers_of
 from demonet.ops.noise import Noise
-from demonet.ops.schedule.cpu import Blocks, Buffers, cut_blocks
+from demonet.ops.schedule.cpu import Blocks, Buffers, Part, cut_blocks, cut_rows
+
+if TYPE_CHECKING:
+    from demonet.ops.scale import Lists
 
 OUTER_ROWS = 8192  # rows that are summed at a time in a sum of outer products over all rows
 LARGE_MATRIX = 2**14  # entries of a matrix from which on padding rows costs more than calling a product per group
@@ -121,6 +125,182 @@ def _multiply(
     if weights.bias is not None and not add:
         out.add_(weights.bias)
     activate_(out, options.activation)
+
+
+# --------------------------------------------------- degrees that scale the columns of one matrix, see ops/scale.py
+
+
+def scale_rows(
+    y: Tensor, splines: Sequence[Tensor], bias: Tensor | None, own: Tensor | None, activation: str
+) -> Tensor:
+    """:func:`demonet.ops.scale.definition`."""
+    out = buffers_of(splines[0]).empty(tuple(y.shape), y)
+    for rows in cut_rows(y.size(0), y.dtype):
+        _scale(_at(y, rows), splines, rows, bias, own, activation, _at(out, rows))
+    return out
+
+
+def scale_rows_backward(
+    grad: Tensor, out: Tensor | None, y: Tensor, splines: Sequence[Tensor], activation: str, *, own: bool
+) -> tuple[Tensor | None, ...]:
+    """The derivatives by the rows, the coefficients, the bias and what was added; ``own`` asks for the last."""
+    back = _ScaleBackward(grad, out, y, splines, activation, own=own)
+    by_y = buffers_of(splines[0]).empty(tuple(y.shape), y)
+    for rows in cut_rows(y.size(0), y.dtype):
+        back(rows, _at(by_y, rows))
+    return by_y, *back.sums, back.by_own
+
+
+def scale_conv(
+    x: Tensor,
+    lists: Lists,
+    matrix: Tensor,
+    splines: Sequence[Tensor],
+    bias: Tensor | None,
+    own: Tensor | None,
+    activation: str,
+    *,
+    product_first: bool,
+    keep: bool,
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """A whole convolution, see :func:`demonet.ops.scale.scale_conv`.
+
+    Returns:
+        The output, the rows times the matrix, and with ``keep`` the sums before the matrix.
+    """
+    parts, memory, x = lists.parts(x.dtype), lists.memory, x.contiguous()
+    given, shape = x @ matrix if product_first else x, (x.size(0), matrix.size(1))
+    y, out, a = memory.empty(shape, x), memory.empty(shape, x), memory.empty(tuple(x.shape), x) if keep else None
+    for part in parts:
+        sums = _sums(given, part, lists.scale)
+        a = None if a is None else _put(sums, a, part.rows)
+        if product_first:
+            y = _put(sums, y, part.rows)
+        else:
+            torch.mm(sums, matrix, out=_at(y, part.rows))
+        _scale(_at(y, part.rows), splines, part.rows, bias, own, activation, _at(out, part.rows))
+    return out, y, a
+
+
+def scale_conv_backward(
+    grad: Tensor,
+    out: Tensor | None,
+    x: Tensor,
+    y: Tensor,
+    a: Tensor | None,
+    lists: Lists,
+    matrix: Tensor,
+    splines: Sequence[Tensor],
+    activation: str,
+    *,
+    need_x: bool,
+    own: bool,
+) -> tuple[Tensor | None, ...]:
+    """The derivatives by the rows, the matrix, the coefficients, the bias and what was added.
+
+    With the sums that were kept, their derivative goes back along the edges; otherwise that of the output does, and is
+    multiplied on arrival.
+    """
+    back, memory = _ScaleBackward(grad, out, y, splines, activation, own=own), lists.memory
+    by_matrix, turned, by_x, going = torch.zeros_like(matrix), matrix.t(), None, None
+    if need_x or a is None:
+        going = memory.empty(tuple((y if a is None else x).shape), y)  # what goes back along the edges
+    for rows in cut_rows(y.size(0), y.dtype):
+        part = None if going is None else _at(going, rows)
+        by_y = back(rows, torch.empty_like(_at(y, rows)) if a is not None or part is None else part)
+        if a is not None:
+            by_matrix.addmm_(_at(a, rows).t(), by_y)
+            part = None if part is None else torch.mm(by_y, turned, out=part)
+        if part is not None and lists.scale is not None:
+            part.mul_(_at(lists.scale, rows).to(part.dtype))
+    if going is not None:
+        by_x = memory.empty(tuple(x.shape), x) if need_x else None
+        for arrived, rows in ((_sums(going, part, None), part.rows) for part in lists.back_parts(y.dtype)):
+            if a is None:
+                by_matrix.addmm_(_at(x, rows).t(), arrived)
+            if by_x is not None:
+                by_x = _put(arrived, by_x, rows) if a is not None else _multiplied(arrived, turned, by_x, rows)
+    return by_x, by_matrix, *back.sums, back.by_own
+
+
+class _ScaleBackward:
+    """The derivatives of :func:`scale_rows`, one piece of rows after the other.
+
+    Args:
+        grad, out, y, splines, activation, own: As in :func:`scale_rows_backward`.
+
+    Attributes:
+        sums: Those by the coefficients and the bias, of the pieces so far.
+        by_own: That by what was added, or None.
+    """
+
+    def __init__(
+        self, grad: Tensor, out: Tensor | None, y: Tensor, splines: Sequence[Tensor], activation: str, *, own: bool
+    ) -> None:
+        self.grad, self.out, self.y, self.splines, self.activation = grad, out, y, splines, activation
+        gamma = splines[1]
+        self.sums = (torch.zeros_like(gamma), torch.zeros_like(gamma), gamma.new_zeros(gamma.size(1)))
+        self.by_own = torch.empty_like(y, memory_format=torch.contiguous_format) if own else None
+
+    def __call__(self, rows: slice, out: Tensor) -> Tensor:
+        """The derivative by the rows of a piece, written into ``out``."""
+        before, y, basis = _at(self.grad, rows), _at(self.y, rows), _at(self.splines[0], rows)
+        if self.out is not None:
+            before = activation_backward(before, _at(self.out, rows), self.activation)
+        if self.by_own is not None:
+            _at(self.by_own, rows).copy_(before)
+        by_gamma, by_beta, by_bias = self.sums
+        columns = basis.t()
+        by_beta.addmm_(columns, before)
+        by_bias.add_(before.sum(0))
+        by_gamma.addmm_(columns, torch.mul(before, y, out=out))
+        torch.mm(basis, self.splines[1], out=out)
+        return torch.addcmul(before, before, out, out=out)
+
+
+def _scale(
+    y: Tensor,
+    splines: Sequence[Tensor],
+    rows: slice,
+    bias: Tensor | None,
+    own: Tensor | None,
+    activation: str,
+    out: Tensor,
+) -> None:
+    """:func:`scale_rows` for a piece of rows, ``y``, into ``out``."""
+    basis, gamma, beta = splines
+    basis = _at(basis, rows)
+    if bias is None:
+        torch.mm(basis, beta, out=out)
+    else:
+        torch.addmm(bias, basis, beta, out=out)
+    out.addcmul_(y, basis @ gamma).add_(y)
+    activate_(out if own is None else out.add_(_at(own, rows)), activation)
+
+
+def _sums(x: Tensor, part: Part, scale: Tensor | None) -> Tensor:
+    """The sums over the lists of a part."""
+    sums = aggregate(x, part.pointer, part.neighbours, part.weight, "sum")
+    return sums if scale is None else sums.mul_(_at(scale, part.rows).to(sums.dtype))
+
+
+def _put(part: Tensor, whole: Tensor, rows: slice) -> Tensor:
+    """The whole with a part of its rows; the part itself where it is all of them."""
+    if part.size(0) == whole.size(0):
+        return part
+    whole[rows] = part
+    return whole
+
+
+def _multiplied(part: Tensor, matrix: Tensor, whole: Tensor, rows: slice) -> Tensor:
+    """The whole with the product of a part of its rows."""
+    torch.mm(part, matrix, out=_at(whole, rows))
+    return whole
+
+
+def _at(x: Tensor, rows: slice) -> Tensor:
+    """These rows of x; x itself where they are all."""
+    return x if rows.stop - rows.start == x.size(0) else x[rows]
 
 
 def _factors(noise: Noise | None, x: Tensor, weights: Weights) -> Sequence[Tensor]:

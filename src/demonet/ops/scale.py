@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from demonet.ops import backend, reference
+from demonet.ops import backend, cpu, reference
 from demonet.ops import library as operators
+from demonet.ops.graph import buffers_of, parts_of
+from demonet.ops.schedule.cpu import Buffers, Part
 
 
 class Splines(NamedTuple):
@@ -118,6 +120,19 @@ class Lists(NamedTuple):
         a = operators._aggregate(x, self.pointer, self.neighbours, self.weight, "sum", reuse=True)
         return a if self.scale is None else a * self.scale.to(a.dtype)
 
+    def parts(self, dtype: torch.dtype) -> list[Part]:
+        """The lists as a CPU takes them."""
+        return parts_of(self.pointer, self.neighbours, self.weight, dtype)
+
+    def back_parts(self, dtype: torch.dtype) -> list[Part]:
+        """The reversed ones."""
+        return parts_of(self.back_pointer, self.back_neighbours, self.back_weight, dtype)
+
+    @property
+    def memory(self) -> Buffers:
+        """Memory for large results on a CPU, the same in every epoch."""
+        return buffers_of(self.pointer)
+
     def back(self, grad: Tensor) -> Tensor:
         """Their derivative: sums along the reversed edges."""
         grad = grad if self.scale is None else grad * self.scale.to(grad.dtype)
@@ -163,14 +178,17 @@ class _ScaleConv(torch.autograd.Function):
         activation: str,
         product_first: bool,
     ) -> Tensor:
-        ctx.lists, ctx.activation, ctx.product_first, ctx.a = lists, activation, product_first, None
-        if product_first:
-            y = lists.sums(x @ matrix)
+        ctx.lists, ctx.activation, ctx.product_first = lists, activation, product_first
+        splines = Splines(basis, gamma, beta)
+        if backend.family(x) == "cpu":
+            # Sums cost less than what is read for them again, unless they are wide.
+            keep = not product_first and (not ctx.needs_input_grad[0] or x.size(1) < matrix.size(1))
+            options = {"product_first": product_first, "keep": keep}
+            out, ctx.y, ctx.a = cpu.scale_conv(x, lists, matrix, splines, bias, own, activation, **options)
         else:
-            ctx.a = lists.sums(x)  # neither input nor output
-            y = ctx.a @ matrix
-        out = _forward(y, Splines(basis, gamma, beta), bias, own, activation)
-        ctx.y = y
+            ctx.a = None if product_first else lists.sums(x)  # neither input nor output
+            ctx.y = lists.sums(x @ matrix) if product_first else ctx.a @ matrix
+            out = _forward(ctx.y, splines, bias, own, activation)
         ctx.save_for_backward(x, matrix, basis, gamma, beta, bias, own, None if activation == "none" else out)
         return out
 
@@ -194,6 +212,10 @@ class _ScaleConv(torch.autograd.Function):
             h = definition(y, splines, bias, own, ctx.activation)
             given = [x, matrix, gamma, beta, bias, own]
             by_x, by_matrix, by_gamma, by_beta, by_bias, by_own = reference.derivatives([h], given, [grad])
+        elif backend.family(x) == "cpu":
+            by_x, by_matrix, by_gamma, by_beta, by_bias, by_own = cpu.scale_conv_backward(
+                grad, out, x, ctx.y, ctx.a, lists, matrix, splines, ctx.activation, need_x=needs[0], own=needs[6]
+            )
         else:
             by_y, by_gamma, by_beta, by_bias, by_own = _backward(
                 grad, out, ctx.y, splines, ctx.activation, own=needs[6]
@@ -211,30 +233,22 @@ class _ScaleConv(torch.autograd.Function):
 
 
 def _forward(y: Tensor, splines: Splines, bias: Tensor | None, own: Tensor | None, activation: str) -> Tensor:
-    if _on_gpu(y):
-        from demonet.ops.triton import scale as kernels
-
-        out: Tensor = kernels.scale_rows(y, splines, bias, own, activation)
-        return out
-    return definition(y, splines, bias, own, activation)
+    out: Tensor = _kernels(y).scale_rows(y, splines, bias, own, activation)
+    return out
 
 
 def _backward(
     grad: Tensor, out: Tensor | None, y: Tensor, splines: Splines, activation: str, *, own: bool
 ) -> tuple[Tensor | None, ...]:
     """The derivatives by the rows, the coefficients, the bias and what was added; ``own`` asks for the last."""
-    if _on_gpu(y):
-        from demonet.ops.triton import scale as kernels
-
-        found: tuple[Tensor | None, ...] = kernels.scale_rows_backward(grad, out, y, splines, activation, own=own)
-        return found
-    basis, gamma, _ = splines
-    slope = None if out is None else reference.slope(out, activation)
-    before = grad if slope is None else grad * slope
-    columns = basis.t()
-    by_y = torch.addcmul(before, before, basis @ gamma)
-    return by_y, columns @ (before * y), columns @ before, before.sum(0), before
+    found: tuple[Tensor | None, ...] = _kernels(y).scale_rows_backward(grad, out, y, splines, activation, own=own)
+    return found
 
 
-def _on_gpu(y: Tensor) -> bool:
-    return backend.family(y) == "triton" and y.numel() > 0
+def _kernels(y: Tensor) -> Any:
+    """Triton's; for no rows, too, those of a CPU, which are plain PyTorch."""
+    if backend.family(y) != "triton" or y.numel() == 0:
+        return cpu
+    from demonet.ops.triton import scale as kernels
+
+    return kernels

@@ -286,7 +286,10 @@ def _network(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) 
         fitted = _fit(plan, number, on_epoch=on_epoch, checkpoint=checkpoint, recipe=plan.recipe)
     assert isinstance(fitted.model, NetworkModel)
     history = fitted.model.history
-    facts = {"epochs": history.epochs, "best_epoch": history.best_epoch + 1, "seconds": round(history.seconds, 3)}
+    facts: dict[str, Any] = {"epochs": history.epochs, "best_epoch": history.best_epoch + 1}
+    facts["seconds"] = round(history.seconds, 3)
+    if history.depths:
+        facts |= {"layers": fitted.model.preset.model.layers, "depths": history.depths}
     if number:
         return _Outcome(fitted, fitted.outputs(plan.inputs.data), None, facts)
     results = fitted.outputs_and_embedding(plan.inputs.data)
@@ -341,7 +344,7 @@ def _label(plan: Plan, number: int) -> str:
 
 
 def _checkpoint(number: int) -> str:
-    """A file of a network, a folder of an ensemble."""
+    """A file of a network, a folder of an ensemble or of networks of several depths."""
     return f"checkpoint-{number:03}.safetensors"
 
 
@@ -393,4 +396,6 @@ def _result_line(result: dict[str, Any], number: int, count: int, title: str) ->
     numbers = ", ".join(f"{part} {title} {shown(value)}" for part, value in values.items() if value is not None)
     what = "trained" if count == 1 else f"split {number + 1} of {count}"
     best = f"best epoch {result['best_epoch']} of {result['epochs']}, " if "best_epoch" in result else ""
+    if "depths" in result:
+        best = f"{result['layers']} layers of {', '.join(result['depths'])}, {best}"
     return f"{what}: {numbers} ({best}{result['seconds']:.1f} s)"

@@ -32,7 +32,7 @@ from demonet.runs.inputs import Inputs, read_inputs
 from demonet.runs.targets import with_targets
 from demonet.train.metrics import METRICS, Metric, Task, find_metric, imbalance, metric_of_classes, positive_class
 from demonet.train.objective import OBJECTIVES
-from demonet.train.presets import preset
+from demonet.train.presets import preset, with_layers
 from demonet.train.recipes import Trained, family_of
 
 # The budget of a run without a given number of epochs: minutes on two cores. The cost of an epoch is about the number
@@ -75,7 +75,7 @@ class Plan:
             "device": "auto" if settings.uses == "cuda" else "cpu",
         }
         if self.model == "network":
-            options |= {name: getattr(settings, name) for name in ("preset", "scheme", "metric")}
+            options |= {name: getattr(settings, name) for name in ("preset", "layers", "scheme", "metric")}
             options["epochs"] = self.epochs
         if self.inputs.kind == "nodes":
             options["directed"] = self.inputs.directed
@@ -178,8 +178,9 @@ def make_plan(
         raise DemonetError(f"all labels are {inputs.names[0]!r}", hint="at least 2 classes are needed")
     if inputs.task == "classify":
         check_classes(len(inputs.names), file=inputs.files.get("labels"))
-    base = preset(settings.preset, family_of(inputs.data))
-    epochs = settings.epochs or epoch_limit(base.train.epochs, inputs.num_edges, _num_features(inputs, base.features))
+    bases = with_layers(settings.preset, family_of(inputs.data), settings.layers)
+    most, blocks = max(base.train.epochs for base in bases), bases[0].features
+    epochs = settings.epochs or epoch_limit(most, inputs.num_edges, _num_features(inputs, blocks))
     checksums = dict(inputs.checksums)
     splits = _splits(inputs, settings, checksums)
     weighted = WEIGHTED if settings.class_weight is not None else None

@@ -35,25 +35,27 @@ class RunProgress:
 def tensorboard_log(folder: Path | None, callback: Callable[[Epoch], None]) -> Iterator[Callable[[Epoch], None]]:
     """A callback that also writes losses and the validation metric to a folder; with None, only ``callback``.
 
-    When an interrupted run continues, repeated epochs replace the earlier ones.
+    Networks of several depths have a subfolder each. When an interrupted run continues, repeated epochs replace the
+    earlier ones.
     """
     if folder is None:
         yield callback
         return
     from torch.utils.tensorboard import SummaryWriter
 
-    writers: list[SummaryWriter] = []
+    writers: dict[int | None, SummaryWriter] = {}
 
     def on_epoch(epoch: Epoch) -> None:
-        if not writers:
-            writers.append(SummaryWriter(str(folder), purge_step=epoch.number))
+        if epoch.layers not in writers:
+            own = folder if epoch.layers is None else folder / f"layers-{epoch.layers}"
+            writers[epoch.layers] = SummaryWriter(str(own), purge_step=epoch.number)
         values = {"train_loss": epoch.train_loss, "val_loss": epoch.val_loss, f"val_{epoch.metric}": epoch.val_metric}
         for name, value in values.items():
-            writers[0].add_scalar(name, value, epoch.number)
+            writers[epoch.layers].add_scalar(name, value, epoch.number)
         callback(epoch)
 
     try:
         yield on_epoch
     finally:
-        for writer in writers:
+        for writer in writers.values():
             writer.close()

@@ -21,13 +21,17 @@ from demonet.train.steps import Steps
 
 
 class Epoch(NamedTuple):
-    """One finished epoch; ``val_metric`` is the value of the validation metric that ``metric`` names."""
+    """One finished epoch; ``val_metric`` is the value of the validation metric that ``metric`` names.
+
+    ``layers`` is the number of hidden layers, where networks of several depths are trained one after the other.
+    """
 
     number: int
     train_loss: float
     val_loss: float
     val_metric: float
     metric: str = "accuracy"
+    layers: int | None = None
 
 
 @dataclass
@@ -40,6 +44,8 @@ class History:
             lowest validation loss, see :class:`~demonet.train.TrainConfig`.
         seconds: Time spent in all epochs, including those before a checkpoint was resumed.
         metric: The name of the validation metric.
+        depths: Where the depth was chosen: from the number of layers of every network that was trained to the value
+            that chose among them, its validation metric or loss.
     """
 
     train_loss: list[float] = field(default_factory=list)
@@ -48,6 +54,7 @@ class History:
     best_epoch: int = -1
     seconds: float = 0.0
     metric: str = "accuracy"
+    depths: dict[str, float] = field(default_factory=dict)
 
     @property
     def epochs(self) -> int:
@@ -199,15 +206,17 @@ def compare(history: History, loss: float, metric: float, *, larger_is_better: b
     """
     if history.best_epoch < 0:
         return True, True
+    best = standing(history.best_metric, history.val_loss[history.best_epoch], larger_is_better=larger_is_better)
+    found = standing(metric, loss, larger_is_better=larger_is_better)
+    most = max(standing(value, loss, larger_is_better=larger_is_better) for value in history.val_metric)
+    return found > best, (not math.isnan(metric) and found >= most) or loss <= min(history.val_loss)
 
-    def rank(value: float) -> float:
-        if math.isnan(value):
-            return -math.inf
-        return value if larger_is_better else -value
 
-    best = (rank(history.val_metric[history.best_epoch]), -history.val_loss[history.best_epoch])
-    metric_as_good = not math.isnan(metric) and rank(metric) >= max(map(rank, history.val_metric))
-    return (rank(metric), -loss) > best, metric_as_good or loss <= min(history.val_loss)
+def standing(metric: float, loss: float, *, larger_is_better: bool) -> tuple[float, float]:
+    """What is larger where the metric is better, ties by loss; an undefined metric (NaN) is worse than any other."""
+    if math.isnan(metric):
+        return -math.inf, -loss
+    return (metric if larger_is_better else -metric), -loss
 
 
 def _train_epoch(steps: Steps, problem: Problem, config: TrainConfig, number: int) -> float:

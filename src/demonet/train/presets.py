@@ -13,6 +13,7 @@ from demonet.nn.config import ModelConfig
 from demonet.train.config import TrainConfig
 
 Family = Literal["nodes", "attributes", "graphs"]
+DEPTHS = (5, 12)  # hidden layers of the deep presets
 
 
 @dataclass(frozen=True)
@@ -95,11 +96,11 @@ _STRONG = Preset(
 _DEEP = _STRONG.model.changed(scheme="scale", stem=False, basis_size=5, dropout=0.2, degree_scale=1.0)
 
 
-def _deep(name: str, layers: int) -> tuple[Preset, Preset, Preset]:
+def _deep(layers: int) -> tuple[Preset, Preset, Preset]:
     """The presets of one depth."""
     model = _DEEP.changed(layers=layers)
     train = TrainConfig(epochs=2000, patience=300, choose_by="metric", lr=0.01, weight_decay=0.0)
-    nodes = replace(_STRONG, name=name, model=model, train=train)
+    nodes = replace(_STRONG, name=f"deep-{layers}", model=model, train=train)
     wide, summed = model.changed(norm="layer", dropout=0.5), model.changed(aggr="sum", pooling="sum")
     return (
         nodes,
@@ -138,8 +139,7 @@ _EVERY = (
         weight_decay=5e-4,
         degree_decay=40.0,
     ),
-    *_deep("deep-5", 5),
-    *_deep("deep-12", 12),
+    *(each for depth in DEPTHS for each in _deep(depth)),
 )
 PRESETS: dict[tuple[str, Family], Preset] = {(each.name, each.family): each for each in _EVERY}
 
@@ -151,3 +151,19 @@ def preset(name: str, family: Family) -> Preset:
         names = sorted({known for known, _ in PRESETS})
         raise DemonetError(f"no preset {name!r} for {family!r}", hint=f"presets are {', '.join(names)}")
     return found
+
+
+def with_layers(name: str, family: Family, layers: int | str | None) -> list[Preset]:
+    """The preset of that name with so many hidden layers; with its own number, if None.
+
+    With ``"auto"``, it is one of several: the preset as it is and those of :data:`DEPTHS`, by their number of layers.
+    :func:`~demonet.train.train_best` chooses among them.
+
+    >>> [(each.name, each.model.layers) for each in with_layers("strong", "nodes", "auto")]
+    [('strong', 2), ('deep-5', 5), ('deep-12', 12)]
+    """
+    base = preset(name, family)
+    if layers == "auto":
+        deep = [preset(f"deep-{depth}", family) for depth in DEPTHS]
+        return sorted([each for each in deep if each != base] + [base], key=lambda each: each.model.layers)
+    return [base if layers is None else replace(base, model=base.model.changed(layers=layers))]

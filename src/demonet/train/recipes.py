@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from demonet.nn.blocks import NeighbourSampler, WholeGraph
 from demonet.nn.models import DegreeNetwork, GraphDEMONet, NodeDEMONet
 from demonet.nn.prepared import GraphUnion
 from demonet.train.batches import NodeBatchProblem, decide_batches
-from demonet.train.loop import Epoch, History, fit
+from demonet.train.loop import Epoch, History, fit, standing
 from demonet.train.objective import Classify, Objective
 from demonet.train.presets import Family, Preset
 from demonet.train.problem import GraphProblem, NodeProblem, labels
@@ -149,6 +150,51 @@ def train_graphs(
     batch_size = preset.train.batch_size
     problem = GraphProblem(y, split, lambda each: zip(prepared.take(each)), batch_size, class_weight, objective)
     return _train(model, features, preset, problem, inputs, seed, choose, on_epoch, checkpoint)
+
+
+def train_best(
+    recipe: Callable[..., Trained],
+    data: Data | Sequence[Data],
+    split: Split | None,
+    presets: Sequence[Preset],
+    *,
+    on_epoch: Callable[[Epoch], None] | None = None,
+    checkpoint: str | Path | None = None,
+    **options: Any,
+) -> Trained:
+    """Train by each of several presets, and keep the network that is best on validation; of equals, the first.
+
+    The metric of the objective decides, ties by loss; the loss alone, where it chooses the epoch in all of them.
+
+    Args:
+        recipe: :func:`train_nodes` or :func:`train_graphs`.
+        data, split, options: Of the recipe.
+        presets: Such as :func:`~demonet.train.presets.with_layers` gives; networks of different depth.
+        on_epoch: As in :func:`~demonet.train.fit`; an :class:`Epoch` says how many layers its network has.
+        checkpoint: A folder, which is made if there is none; each preset has a file in it.
+    """
+    by_loss = all(each.train.choose_by == "loss" for each in presets)
+    if checkpoint is not None:
+        Path(checkpoint).mkdir(parents=True, exist_ok=True)
+    kept: Trained | None = None
+    best, depths = (-math.inf, -math.inf), {}
+    for each in presets:
+        file = None if checkpoint is None else Path(checkpoint) / f"{each.name}.safetensors"
+        told = None if on_epoch is None else _with_depth(on_epoch, each.model.layers)
+        trained = recipe(data, split, each, on_epoch=told, checkpoint=file, **options)
+        history, larger = trained.history, trained.objective.larger_is_better
+        loss = history.val_loss[history.best_epoch]
+        found = (-loss, 0.0) if by_loss else standing(history.best_metric, loss, larger_is_better=larger)
+        depths[str(each.model.layers)] = loss if by_loss else history.best_metric
+        if kept is None or found > best:
+            kept, best = trained, found
+    assert kept is not None
+    kept.history.depths = depths
+    return kept
+
+
+def _with_depth(on_epoch: Callable[[Epoch], None], layers: int) -> Callable[[Epoch], None]:
+    return lambda epoch: on_epoch(epoch._replace(layers=layers))
 
 
 def prepare_batch(model: DegreeNetwork, batch: Batch) -> tuple[Any, ...]:

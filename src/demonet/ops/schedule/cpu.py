@@ -132,6 +132,32 @@ def cut_pieces(offsets: Tensor, lists: Lists, back: Lists, rows: int | None = No
     return pieces
 
 
+class Part(NamedTuple):
+    """Consecutive rows of neighbour lists: their slice, their lists counted from 0, and the factors in these."""
+
+    rows: slice
+    pointer: Tensor
+    neighbours: Tensor
+    weight: Tensor | None
+
+
+def cut_parts(pointer: Tensor, neighbours: Tensor, weight: Tensor | None, dtype: torch.dtype) -> list[Part]:
+    """Cut lists as :func:`cut_rows` cuts rows of that type; indices of 32 bits are read in half the time."""
+    parts, small = [], max(pointer.numel(), neighbours.numel()) < 2**31
+    for rows in cut_rows(pointer.numel() - 1, dtype):
+        own, others = _cut_lists(pointer, neighbours, rows.start, rows.stop)
+        factors = None if weight is None else weight[int(pointer[rows.start]) : int(pointer[rows.stop])]
+        parts.append(Part(rows, *((own.int(), others.int()) if small else (own, others)), factors))
+    return parts
+
+
+def cut_rows(rows: int, dtype: torch.dtype) -> list[slice]:
+    """The pieces of a large graph, about equal; all rows of a small one, and of 16 bits, whose sums lose too much."""
+    whole = rows < backend.PIECE_GRAPH_ROWS or dtype not in (torch.float32, torch.float64)
+    step = rows if whole else -(-rows // -(-rows // backend.PIECE_ROWS))
+    return [slice(start, min(start + step, rows)) for start in range(0, rows, step)] if rows else [slice(0, 0)]
+
+
 def _cut_lists(pointer: Tensor, neighbours: Tensor, start: int, end: int) -> Lists:
     """The lists of some rows, counted from 0."""
     own = pointer[start : end + 1]
