@@ -200,7 +200,7 @@ def network_parts(
     A head is linear, so there the parts are exact: nothing is left for the interaction.
     """
     score = partial(_score, model, inputs=inputs, row=row, column=column, head_only=head_only)
-    whole, rest = score(PARTS), score(frozenset())
+    whole, rest = score(PARTS, head_only=False), score(frozenset())
     lost = {part: whole - score(PARTS - {part}) for part in sorted(PARTS)}
     return ScoreParts(whole, rest, **lost, interaction=whole - rest - sum(lost.values()))
 
