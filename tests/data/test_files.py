@@ -38,7 +38,7 @@ EDGES = "1 2\n2 3\n3 1\n"
         (gzip.compress(EDGES.encode() * 100, mtime=0)[:-12], ["gzip"]),
         (b"\x1f\x8b", ["gzip"]),
         (b"\x1f\x8b\x08garbage garbage garbage", ["gzip"]),
-        (",".join(map(str, range(1_000_000))), [":1:", "1000000 columns"]),
+        (",".join(map(str, range(1_000_000))), [":1:", "1,000,000 columns"]),
         ("1 2\n" + " ".join(["9"] * 1_000_000) + "\n", [":2:", "1000000 fields", "2"]),
     ],
 )
@@ -91,7 +91,7 @@ def test_bad_labels_are_explained(write, refuses, labels, words):
         ("1,0.5\n2,1e999\n3,1\n", ["features.csv:2:", "inf"]),
         ("1,0.5\n2,1\n3,1\n3,2\n", ["features.csv:4:", "node 3", "different"]),
         ("1,0.5\n2,1\n3,1\n4,2\n", ["features.csv:4:", "id 4", "add_isolated"]),
-        (",".join(map(str, range(1_000_000))), ["1000000 columns", ".npz"]),
+        (",".join(map(str, range(1_000_000))), ["1,000,000 columns", ".npz"]),
     ],
 )
 def test_bad_features_are_explained(write, refuses, features, words):

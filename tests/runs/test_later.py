@@ -51,7 +51,7 @@ def test_one_edge_fewer_is_still_the_same_model(finished, tmp_path):
     folder, edges, labels = finished
     expected = by_id(predict_run(folder / "run", folder / "edges.csv"))
     found = predict_run(folder / "run", write_edges(tmp_path / "later.csv", [*edges[1:], ("k000", "newcomer")]))
-    assert "120 of them known" in found[0].standing
+    assert "120 of them in the fitted graph" in found[0].standing
     outputs = by_id(found)
     same = [outputs[node].argmax() == expected[node].argmax() for node in labels]
     assert np.mean(same) > 0.95

@@ -150,11 +150,12 @@ def _check_numbers(table: Table, places: list[int], columns: list[list[str | Non
 
 
 def _likeliest(columns: list[list[str | None]], places: list[int]) -> int:
-    """The column that looks most like labels: several values, some of them missing if that is so, and few of them."""
+    """The column that looks most like labels: values that come again, not all known if there is such one, and few."""
 
     def unlike(column: list[str | None]) -> tuple[bool, bool, int]:
-        known = {text for text in column if text is not None and not is_missing(text)}
-        return len(known) < 2, not any(text is None or is_missing(text) for text in column), len(known)
+        known = [text for text in column if text is not None and not is_missing(text)]
+        kinds = len(set(known))
+        return not 2 <= kinds < len(known), len(known) == len(column), kinds
 
     return min(zip(places, columns, strict=True), key=lambda pair: (unlike(pair[1]), -pair[0]))[0]
 
