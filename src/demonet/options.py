@@ -145,8 +145,9 @@ class Settings:
             unless they do not fit into memory. See :func:`~demonet.train.recipes.train_nodes`.
         class_weight: ``"balanced"``, or None for equal weights; only for classes.
         log: ``"tensorboard"``, or None.
-        engine: ``"torchrun"`` or ``"ray"`` for exact training over processes, see :mod:`demonet.distributed`;
-            ``"local"`` or None for one process.
+        engine: ``"torchrun"`` or ``"ray"`` for exact training of a network over processes, see
+            :mod:`demonet.distributed`; with ``model="auto"``, ``"ray"`` fits candidates on a Ray cluster, ``jobs`` at
+            once; ``"local"`` or None for this machine.
         workers: Number of these processes.
         partition: How the graph is cut for them: ``"balanced"`` (the default), ``"hash"`` or ``"metis"``.
     """
@@ -183,7 +184,9 @@ class Settings:
     class_weight: Literal["balanced"] | None = option(None, "Give rare classes more weight.", NETWORK)
     log: Literal["tensorboard"] | None = option(None, "Also log learning curves.", NETWORK)
     engine: Engine | None = option(
-        None, "torchrun or ray train in several processes. Default: local, in one.", PROCESSES
+        None,
+        "torchrun or ray train a network in several processes; with --model auto, ray fits candidates.",
+        PROCESSES,
     )
     workers: int | None = option(
         None, "Number of processes. Default: as many as the store has parts.", PROCESSES, min=1
@@ -235,7 +238,7 @@ class Settings:
 
     def _check_engine(self) -> None:
         """Refuse options that the engine does not read."""
-        over = self.engine in ("torchrun", "ray")
+        over = self.engine in ("torchrun", "ray") and not self.fits_candidates
         for argument in ("workers", "partition") if not over else ("batch_size", "neighbours"):
             if (value := getattr(self, argument)) is not None:
                 engine = f"the engine {self.engine or 'local'!r}"
@@ -246,7 +249,15 @@ class Settings:
     def for_networks(self) -> dict[str, Any]:
         """The options that only networks read and that differ from their defaults."""
         own = [each for each in fields(self) if each.metadata["panel"] in (NETWORK, PROCESSES)]
-        return {each.name: getattr(self, each.name) for each in own if getattr(self, each.name) != each.default}
+        given = {each.name: getattr(self, each.name) for each in own if getattr(self, each.name) != each.default}
+        if self.fits_candidates:
+            del given["engine"]
+        return given
+
+    @property
+    def fits_candidates(self) -> bool:
+        """Whether the engine fits candidates of the ensemble: it is Ray, and ``model="auto"`` is asked for."""
+        return self.engine == "ray" and self.model == "auto"
 
     @property
     def uses(self) -> str:

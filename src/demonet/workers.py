@@ -1,9 +1,11 @@
-"""Engines perform tasks: this process, or worker processes with one thread each."""
+"""Engines perform tasks: this process, worker processes with one thread each, or a Ray cluster."""
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
+import pickle
 import signal
 import threading
 import traceback
@@ -15,6 +17,8 @@ from multiprocessing import connection, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, Protocol
+
+from demonet.errors import needed
 
 Perform = Callable[[Any], Any]  # from a task to its outcome; both and the function itself go to other processes
 
@@ -153,6 +157,86 @@ class LocalEngine:
             code = worker.process.exitcode or 0
             how = f"was killed by {_signal_name(-code)}" if code < 0 else f"exited with code {code}"
             return Ended(task, None, f"the worker process {how}" + (" (out of memory?)" if code == -9 else ""))
+
+
+def join_ray() -> tuple[Any, bool]:
+    """Ray, connected to a cluster, and whether it was connected here.
+
+    It is the cluster at ``$RAY_ADDRESS``, or a new one on this machine, which listens on the loopback device alone.
+    """
+    here = "RAY_ADDRESS" not in os.environ
+    if here:  # Ray reads it when it is imported; without clusters, as on macOS, its address is 127.0.0.1
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    ray = needed("ray", "ray", "the engine ray")
+    started = not ray.is_initialized()
+    if started:
+        address = "local" if here else None
+        ray.init(address, log_to_driver=False, logging_level=logging.WARNING, include_dashboard=False)
+    return ray, started
+
+
+class RayEngine:
+    """Ray tasks with one CPU (and, if the device is one, one GPU) each; this process keeps what comes of them.
+
+    Joins the cluster at ``$RAY_ADDRESS``, or starts one on this machine. Every node needs the same version of this
+    package and its libraries. If a node dies, its tasks end with an error.
+
+    Args:
+        perform: Performs a task; sent to the cluster once.
+        jobs: Tasks at once; by default as many as the cluster has processors.
+        device: Where they are performed; each takes a GPU if it is one.
+    """
+
+    def __init__(self, perform: Perform, jobs: int | None = None, device: str = "cpu") -> None:
+        self._perform, self._gpus = perform, 0 if device == "cpu" else 1
+        self._kept: Any = None  # the function in the cluster, while this process is connected
+        self._running: dict[Any, Any] = {}
+        self._started = False
+        self._connect()
+        found = self._ray.cluster_resources().get("GPU" if self._gpus else "CPU", 1)
+        self.slots = int(found) if jobs is None else jobs
+
+    def start(self, task: Any) -> None:
+        """Submit a task to the cluster."""
+        self._connect()
+        self._running[self._remote.remote(self._kept, pickle.dumps(task))] = task
+
+    def wait(self, seconds: float) -> list[Ended]:
+        """Return tasks that have ended."""
+        if not self._running:
+            return []
+        ready, _ = self._ray.wait(list(self._running), num_returns=1, timeout=seconds)
+        return [self._receive(reference) for reference in ready]
+
+    def close(self) -> None:
+        """Cancel what runs; stop the cluster if it was started here."""
+        for reference in self._running:
+            self._ray.cancel(reference, force=True)
+        self._running.clear()
+        if self._started and self._kept is not None:
+            self._ray.shutdown()
+        self._kept = None
+
+    def _connect(self) -> None:
+        if self._kept is not None:
+            return
+        self._ray, started = join_ray()
+        self._started = self._started or started
+        self._kept = self._ray.put(self._perform)
+        self._remote = self._ray.remote(num_cpus=1, num_gpus=self._gpus, max_retries=0)(_attempt_packed)
+
+    def _receive(self, reference: Any) -> Ended:
+        task = self._running.pop(reference)
+        try:
+            ended: Ended = pickle.loads(self._ray.get(reference))
+        except self._ray.exceptions.RayError as error:  # the worker died: attempt returns errors of the task itself
+            return Ended(task, None, f"the Ray worker died: {error}")
+        return ended
+
+
+def _attempt_packed(perform: Perform, task: bytes) -> bytes:
+    """:func:`attempt`, as bytes: arrays that Ray hands over by itself are read-only."""
+    return pickle.dumps(attempt(perform, pickle.loads(task)))
 
 
 def _signal_name(number: int) -> str:

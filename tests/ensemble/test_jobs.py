@@ -17,6 +17,7 @@ from demonet.ensemble import Ensemble
 from demonet.methods.forest import NodeForest
 from demonet.methods.kernel_ridge import NodeKernel
 from demonet.methods.wl_models import WLForest, WLNeighbour
+from demonet.workers import RayEngine
 
 pytestmark = pytest.mark.filterwarnings("ignore:member 'broken':RuntimeWarning")
 
@@ -103,3 +104,19 @@ def test_what_runs_at_the_time_limit_is_ended():
     assert [row.status for row in found.candidates] == ["fitted", "skipped"]
     assert found.candidates[1].reason == "time limit"
     assert [member.name for member in found.members] == ["ridge"]
+
+
+@pytest.mark.long
+def test_a_ray_cluster_gives_the_result_of_one_process():
+    ray = pytest.importorskip("ray", reason="Ray is not installed")
+    data, tried = roles(motifs=12), members()[:2]
+    split = thirds(data.y, 0)
+    alone = Ensemble.fit(data, split, members=tried, jobs=1)
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    try:
+        found = Ensemble.fit(data, split, members=tried, engine=RayEngine)
+        assert ray.is_initialized()  # it was there before
+    finally:
+        ray.shutdown()
+    assert facts(found) == facts(alone)
+    np.testing.assert_array_equal(found.outputs(data), alone.outputs(data))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import tempfile
 import threading
@@ -18,6 +17,7 @@ from demonet.distributed.training import Share
 from demonet.distributed.worker import PATIENCE, Outcome, Training
 from demonet.errors import DemonetError
 from demonet.train.loop import Epoch
+from demonet.workers import join_ray
 
 STARTS = 10  # how often Ray tries for a minute to find a place for all workers
 
@@ -36,27 +36,20 @@ def lead_on_ray(
     has to be on a shared disk.
     """
     here = "RAY_ADDRESS" not in os.environ
-    if here:  # Ray reads it when it is imported; without clusters, as on macOS, its address is 127.0.0.1
-        os.environ.update({"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", **loopback()} | os.environ)
-    try:
-        import ray
-        from ray.train import FailureConfig, RunConfig, ScalingConfig
-        from ray.train.backend import Backend
-        from ray.train.torch import TorchConfig, TorchTrainer
-        from ray.util.queue import Queue
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-    except ImportError as error:
-        raise DemonetError("the engine 'ray' needs Ray", argument="engine", hint="pip install demonet[ray]") from error
+    if here:
+        os.environ.update(loopback() | os.environ)
+    ray, started = join_ray()
+    from ray.train import FailureConfig, RunConfig, ScalingConfig
+    from ray.train.backend import Backend
+    from ray.train.torch import TorchConfig, TorchTrainer
+    from ray.util.queue import Queue
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     class NoGroup(TorchConfig):
         """Ray forms no group of torch: its store listens on all addresses."""
 
         backend_cls = Backend
 
-    started = not ray.is_initialized()
-    if started:
-        address = "local" if here else None
-        ray.init(address, log_to_driver=False, logging_level=logging.WARNING, include_dashboard=False)
     answers, meeting = None, tempfile.TemporaryDirectory()
     alone = started and here
     try:

@@ -20,7 +20,7 @@ from demonet.data.splits import Split, fractions
 from demonet.ensemble.calibration import Calibration
 from demonet.ensemble.candidate import Candidate, Progress, Trial
 from demonet.ensemble.checkpoint import Checkpoint
-from demonet.ensemble.fitting import Clock, Fitting, Measure, decoded
+from demonet.ensemble.fitting import Clock, Fitting, Measure, Work, decoded
 from demonet.ensemble.selection import Score, ensemble_weights, soften
 from demonet.errors import DemonetError, DemonetWarning, warn
 from demonet.features.views import LARGE, Float, Int, View, view_of
@@ -32,6 +32,7 @@ from demonet.train.finite import check_outputs
 from demonet.train.metrics import METRICS, Task
 from demonet.train.objective import OBJECTIVES, Objective, Regress, objective_from_state
 from demonet.train.problem import labels
+from demonet.workers import Engine
 
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
 FOLDS: dict[Effort, int] = {"quick": 3, "standard": 5, "best": 5}  # of cross-validation, with few validation items
@@ -112,6 +113,7 @@ class Ensemble:
         positive: int | None = None,
         device: str = "cpu",
         jobs: int | None = None,
+        engine: Callable[[Work], Engine] | None = None,
         checkpoint: str | Path | None = None,
         on_progress: Callable[[Progress], None] | None = None,
     ) -> Ensemble:
@@ -134,6 +136,7 @@ class Ensemble:
             device: Where kernels, random walks and networks are computed; linear models and trees use the CPU.
             jobs: Processes that fit candidates at once, with one thread each; None for this process alone. Without a
                 time limit the result is the same for any number.
+            engine: Makes the workers in place of ``jobs``, such as :class:`~demonet.workers.RayEngine`.
             checkpoint: A folder to which every finished candidate is written; those that are in it are not fitted
                 again. The result is the same, unless a time limit cuts it.
             on_progress: Told about every candidate.
@@ -153,7 +156,7 @@ class Ensemble:
         labelled = replace(labelled, metric=metric)
         few = len(labelled.val) < FEW
         folds = FOLDS[effort] if few or (refit and len(labelled.val) > len(labelled.train)) else 0
-        fitting = Fitting(view, labelled, folds, Clock(start, time_limit, effort), tell, saved, measure, jobs)
+        fitting = Fitting(view, labelled, folds, Clock(start, time_limit, effort), tell, saved, measure, jobs, engine)
         short = members is None and time_limit is not None and effort != "quick"
         trials = fitting.attempt(tried, portfolio(view, labelled, "quick") if short else ())
         done = [trial for trial in trials if trial.model is not None]

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -196,6 +197,7 @@ class Fitting:
         saved: Where finished candidates are kept.
         measure: The metric that candidates are told by.
         jobs: Processes that fit at once, with one thread each; None for this process alone.
+        engine: Makes other workers from what performs a task.
 
     Attributes:
         judged_items: The items that candidates are judged on: validation, or all labelled items in folds.
@@ -211,6 +213,7 @@ class Fitting:
         saved: Checkpoint | None,
         measure: Measure,
         jobs: int | None = None,
+        engine: Callable[[Work], Engine] | None = None,
     ) -> None:
         self.view, self.labelled, self.folds = view, labelled, folds
         self.clock, self._tell, self.saved, self.measure = clock, tell, saved, measure
@@ -218,7 +221,8 @@ class Fitting:
         if labelled.device != "cpu":
             clock.free = min(clock.free, USABLE * available_bytes(torch.device(labelled.device)))
         work = Work(view, labelled, folds)
-        self._engine: Engine = InProcess(work) if jobs is None else LocalEngine(work, jobs)
+        make = engine or (InProcess if jobs is None else partial(LocalEngine, jobs=jobs))
+        self._engine: Engine = make(work)
         weakref.finalize(self, self._engine.close)
         self._waiting: list[Trial] = []
 

@@ -39,6 +39,7 @@ from demonet.train.objective import Classify, Objective, objective_from_state
 from demonet.train.presets import Preset, with_layers
 from demonet.train.problem import labels
 from demonet.train.recipes import Trained, family_of, train_best, train_graphs, train_nodes
+from demonet.workers import Engine
 
 if TYPE_CHECKING:
     from demonet.estimators.base import DEMONetEstimator
@@ -215,6 +216,7 @@ def fit_checked(
     checkpoint: str | Path | None = None,
     on_candidate: Callable[[Progress], None] | None = None,
     recipe: Callable[..., Trained] | None = None,
+    engine: Callable[..., Engine] | None = None,
 ) -> Fitted:
     """Fit what an estimator's parameters ask for; neither the items nor the estimator are changed.
 
@@ -228,6 +230,7 @@ def fit_checked(
         checkpoint: Where the state is saved; training continues from an existing file.
         on_candidate: Called before and after every candidate of ``model="auto"``.
         recipe: Trains a network for nodes in place of :func:`~demonet.train.train_nodes`.
+        engine: Makes the workers that fit candidates, see :meth:`demonet.ensemble.Ensemble.fit`.
     """
     estimator._check_parameters()
     graphs = [items] if isinstance(items, Data) else items
@@ -263,7 +266,7 @@ def fit_checked(
         options = {name: plain(getattr(estimator, name)) for name in AUTO_ONLY}
         own = None if objective.metric == type(objective).default_metric else objective.metric  # none: by its loss
         jobs = options.pop("n_jobs")
-        options["jobs"] = os.cpu_count() if jobs == -1 else jobs
+        options |= {"jobs": os.cpu_count() if jobs == -1 else jobs, "engine": engine}
         options |= {"metric": estimator.metric or own, "positive": getattr(objective, "positive", None)}
         with bar as callback:
             model = EnsembleModel.fit(problem, checkpoint=checkpoint, on_progress=callback, **options)

@@ -1,4 +1,4 @@
-"""Engines: in which processes a network is trained."""
+"""Engines: in which processes a network is trained, or candidates are fitted."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from demonet.distributed.store import Store, is_store
 from demonet.errors import DemonetError, Hint
 from demonet.options import Settings
 from demonet.train.recipes import Trained
+from demonet.workers import Engine, RayEngine
 
 
 class Role(NamedTuple):
@@ -33,7 +34,7 @@ class Role(NamedTuple):
 @contextmanager
 def join(settings: Settings) -> Iterator[Role]:
     """The role of this process in the group of its engine; the group ends with the block."""
-    if settings.engine == "ray":
+    if settings.engine == "ray" and not settings.fits_candidates:
         from demonet.distributed.ray_train import lead_on_ray
 
         yield Role(lead_on_ray)
@@ -67,7 +68,7 @@ def count_workers(edges: str, workers: int | None) -> int:
 
 def recipe_of(settings: Settings, lead: Lead | None, edges: str, store: Store | None) -> Callable[..., Trained] | None:
     """What trains a network over processes; None where training is in one process."""
-    if settings.engine in (None, "local"):
+    if settings.engine in (None, "local") or settings.fits_candidates:
         return None
     if lead is None:
         raise DemonetError(f"{settings.engine!r} without a leader", argument="engine", hint="see demonet.runs.engines")
@@ -82,3 +83,10 @@ def recipe_of(settings: Settings, lead: Lead | None, edges: str, store: Store | 
         workers = count_workers(edges, settings.workers)
     partition = settings.partition or "balanced"
     return partial(train_in_parts, lead=lead, workers=workers, partition=partition, store=store)
+
+
+def candidate_engine(settings: Settings) -> Callable[..., Engine] | None:
+    """What fits the candidates of the ensemble on a Ray cluster; None where they are fitted on this machine."""
+    if settings.engine != "ray":
+        return None
+    return partial(RayEngine, jobs=settings.jobs, device=settings.uses)

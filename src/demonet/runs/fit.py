@@ -33,7 +33,7 @@ from demonet.estimators.explain import has_other_edges
 from demonet.estimators.models import EnsembleModel, Model, NetworkModel
 from demonet.options import Reading, Settings
 from demonet.runs.diagnosis import candidate_facts, degree_facts, residual_facts
-from demonet.runs.engines import recipe_of
+from demonet.runs.engines import candidate_engine, recipe_of
 from demonet.runs.evaluate import measure, over_splits, shown, test_facts
 from demonet.runs.floors import floor_scores
 from demonet.runs.folder import (
@@ -298,7 +298,8 @@ def _network(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) 
 
 def _ensemble(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) -> _Outcome:
     with progress.candidates(_label(plan, number)) as on_candidate:
-        fitted = _fit(plan, number, on_candidate=on_candidate, checkpoint=folder.path(_checkpoint(number)))
+        checkpoint, engine = folder.path(_checkpoint(number)), candidate_engine(plan.settings)
+        fitted = _fit(plan, number, on_candidate=on_candidate, checkpoint=checkpoint, engine=engine)
     assert isinstance(fitted.model, EnsembleModel)
     ensemble = fitted.model.ensemble
     facts = candidate_facts(ensemble, fitted.model.candidates, plan.inputs.data.y.numpy(), plan.metric)

@@ -115,6 +115,8 @@ class Plan:
         """What identifies this run: every setting but the number of processes, and the checksums of its files."""
         settings = vars(self.settings) | {"device": self.settings.uses, "split": None, "model": self.model}
         settings["jobs"] = None
+        if self.settings.fits_candidates:
+            settings["engine"] = None
         settings["positive"] = self.positive
         sums = {f"{part} file": value for part, value in self.checksums.items()}
         return {name: value for name, value in {**vars(self.reading), **settings, **sums}.items() if value is not None}
@@ -249,11 +251,12 @@ def _check_settings(inputs: Inputs, settings: Settings) -> None:
     """Refuse settings that do not fit the task."""
     if settings.metric is not None:
         find_metric(settings.metric, inputs.task)
-    for argument in ("batch_size", "neighbours", "engine"):
-        if getattr(settings, argument) not in (None, "local") and inputs.kind == "graphs":
+    alone = settings.engine in (None, "local") or settings.fits_candidates
+    for argument in ("batch_size", "neighbours", *(() if alone else ("engine",))):
+        if getattr(settings, argument) is not None and inputs.kind == "graphs":
             problem = f"{getattr(settings, argument)} for a set of graphs"
             raise DemonetError(problem, argument=argument, hint="it is for the nodes of one graph")
-    if settings.new_nodes and (inputs.kind == "graphs" or settings.engine not in (None, "local")):
+    if settings.new_nodes and (inputs.kind == "graphs" or not alone):
         problem = "for a set of graphs" if inputs.kind == "graphs" else f"with the engine {settings.engine!r}"
         raise DemonetError(problem, argument="new_nodes", hint="it is for the nodes of one graph, in one process")
     for argument, hint in (("class_weight", "only classes have weights"), ("positive", "it is one of two classes")):
