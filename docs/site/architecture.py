@@ -11,7 +11,10 @@ WALK = re.compile(r"(<!-- walk: (\w+) -->\n).*?(\n<!-- end -->)", re.S)
 IMAGE = Path(__file__).parent.parent / "images" / "architecture.svg"
 # Rows of the picture, from the lowest level up: a package imports only from packages below it.
 ROWS = [
-    [("errors, options, atomic, checks, schema, tensorfile, configfile, sealed, arrayfolder", "errors, safe files")],
+    [
+        ("errors, options, checks, schema, workers", "errors, options, processes"),
+        ("atomic, configfile, sealed, tensorfile, arrayfolder", "safe files"),
+    ],
     [("degree", "layout, tasks, counting")],
     [("data", "readers, columns, splits")],
     [("features", "a graph as numbers"), ("ops", "kernels and their choice")],
@@ -19,7 +22,7 @@ ROWS = [
     [("train", "objective, loop, presets"), ("kernels", "Weisfeiler-Lehman"), ("transforms", "for PyG loaders")],
     [("closedform", "kernel machine"), ("distributed", "parts, processes")],
     [("methods", "a method on a split: ours and others")],
-    [("ensemble", "candidates, selection, refit"), ("progress", "bars"), ("workers", "processes")],
+    [("ensemble", "candidates, selection, refit"), ("progress", "bars")],
     [("estimators", "scikit-learn classes")],
     [("runs", "files to run folder")],
     [("report", "pages")],
