@@ -11,10 +11,8 @@ WALK = re.compile(r"(<!-- walk: (\w+) -->\n).*?(\n<!-- end -->)", re.S)
 IMAGE = Path(__file__).parent.parent / "images" / "architecture.svg"
 # Rows of the picture, from the lowest level up: a package imports only from packages below it.
 ROWS = [
-    [
-        ("errors, options, checks, schema, workers", "errors, options, processes"),
-        ("atomic, configfile, sealed, tensorfile, arrayfolder", "safe files"),
-    ],
+    [("errors, options, atomic", "errors, options, writes"), ("checks, schema, workers", "rules, processes")],
+    [("configfile, sealed, tensorfile, arrayfolder", "safe files")],
     [("degree", "layout, tasks, counting")],
     [("data", "readers, columns, splits")],
     [("features", "a graph as numbers"), ("ops", "kernels and their choice")],
