@@ -82,7 +82,7 @@ class Ensemble:
         self.inductive_weights = np.array(facts["inductive_weights"])
         self.candidates = [from_json(Candidate, row) for row in facts["candidates"]]
         self.objective = objective_from_state(facts["objective"])
-        found = (Calibration.from_state(state, self.objective.outputs) for state in facts["calibration"])
+        found = (Calibration.from_state(state, self.objective.outputs) for state in facts.get("calibration", [{}, {}]))
         self.calibration, self.inductive_calibration = found
         self.validation, self.seconds = facts["validation"], facts["seconds"]
         self.strict_outputs: Float | None = None

@@ -302,8 +302,9 @@ class DEMONetEstimator(_Declared, BaseEstimator):
         fitted = Fitted.load(path, cls.__name__, cls._items)
         try:
             given = dict(fitted.parameters)
-            if set(given) != set(cls._get_param_names()) - set(_NOT_SAVED):
-                raise DemonetError(f"the parameters {sorted(given)} are not those of a {cls.__name__}")
+            own = set(cls._get_param_names()) - set(_NOT_SAVED)
+            if unknown := set(given) - own:  # those that came later than the file have their defaults
+                raise DemonetError(f"the parameters {sorted(unknown)} are not those of a {cls.__name__}")
             if isinstance(weights := given.get("class_weight"), list):
                 given["class_weight"] = dict(map(tuple, weights))
             estimator = cls(**given)

@@ -177,8 +177,8 @@ class DEMONetGraphClassifier(Classification, GraphEstimator):
             is; they are not read unless named. A PyG Data has its attributes in ``x``.
         model, effort, time_limit, n_jobs: See :class:`~demonet.DEMONetClassifier`. Only a network reads the parameters
             from ``preset`` to ``patience``, and ``class_weight``.
-        preset, scheme, features, hidden, layers, lr, epochs, patience, validation_fraction, metric, positive,
-            class_weight: See :class:`~demonet.DEMONetClassifier`, with graphs in place of nodes.
+        preset, scheme, features, hidden, layers, lr, epochs, patience: See :class:`~demonet.DEMONetClassifier`.
+        validation_fraction, metric, positive, class_weight: The same, with graphs in place of nodes.
         random_state, device, verbose: See :class:`~demonet.DEMONetClassifier`.
 
     Attributes:
@@ -217,8 +217,9 @@ class DEMONetGraphRegressor(Regression, GraphEstimator):
     Args:
         attributes: See :class:`DEMONetGraphClassifier`.
         metric, loss: See :class:`~demonet.DEMONetRegressor`.
-        model, effort, time_limit, n_jobs, preset, scheme, features, hidden, layers, lr, epochs, patience,
-            validation_fraction, random_state, device, verbose: See :class:`DEMONetGraphClassifier`.
+        model, effort, time_limit, n_jobs, validation_fraction: See :class:`DEMONetGraphClassifier`.
+        preset, scheme, features, hidden, layers, lr, epochs, patience: The same.
+        random_state, device, verbose: The same.
 
     >>> import networkx as nx
     >>> graphs = [nx.star_graph(n) for n in range(3, 13)]

@@ -92,9 +92,9 @@ def draw(chart: Chart) -> Figure:
 
 
 def _legend_lines(names: Iterable[str], width: float) -> int:
-    """About how many lines of so many pixels a legend needs."""
+    """About how many lines of so many pixels a legend needs; on several, all entries are as wide as the widest."""
     widths = [45 + LETTER * min(len(name), 40) for name in names]
-    return max(1, math.ceil(sum(widths) / width))
+    return 1 if sum(widths) <= width else math.ceil(len(widths) / max(1, width // max(widths)))
 
 
 def _axes(figure: Figure, chart: Chart, panel: Panel, number: str, *, first: bool) -> None:

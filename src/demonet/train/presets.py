@@ -159,8 +159,8 @@ def with_layers(name: str, family: Family, layers: int | str | None) -> list[Pre
     With ``"auto"``, it is one of several: the preset as it is and those of :data:`DEPTHS`, by their number of layers.
     :func:`~demonet.train.train_best` chooses among them.
 
-    >>> [(each.name, each.model.layers) for each in with_layers("strong", "nodes", "auto")]
-    [('strong', 2), ('deep-5', 5), ('deep-12', 12)]
+    >>> tuple(each.model.layers for each in with_layers("strong", "nodes", "auto"))
+    (2, 5, 12)
     """
     base = preset(name, family)
     if layers == "auto":
