@@ -45,9 +45,11 @@ bench: $(READY)
 	$(BIN)/python benchmarks/cpu.py
 	$(BIN)/python benchmarks/page.py
 
-# Losses with 1, 2 and 4 processes in every configuration: what docs/distributed.md promises. Some minutes.
+# Losses with 1, 2 and 4 processes in every configuration, then two hosts (as root, on Linux): what docs/distributed.md
+# promises. Some minutes.
 processes: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.distributed $(ARGS)
+	OMP_NUM_THREADS=1 DEMONET_RAY_HOSTS=1 $(BIN)/python -m pytest tests/distributed/test_hosts.py
 
 # Kills at every write and at random times, mutated files, flipped bits, the same graphs in other files: what
 # docs/reliability.md promises.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -120,6 +121,7 @@ def start_ray(host: Host, log: str, *options: str, **environment: str):
     return host.start(log, "-m", *words.split(), "--disable-usage-stats", "--block", *options, **RAY | environment)
 
 
+@pytest.mark.skipif("DEMONET_RAY_HOSTS" not in os.environ, reason="takes a minute and a half: make processes")
 def test_a_ray_cluster_of_two_hosts_goes_on_after_one_is_lost_and_ends_in_the_same_bits(problem, tmp_path):
     """They share a disk. A node with another token is refused."""
     pytest.importorskip("ray", reason="Ray is not installed")
