@@ -1,13 +1,14 @@
-"""`demonet fit` on large generated graphs: time, memory and the size of the page.
+"""`demonet fit` on generated graphs and on public ones: time, memory and the size of the page.
 
     python benchmarks/large.py [--nodes 100000] [--edges 1000000] [--columns 0] [--labelled 0] [--options "..."]
+    python benchmarks/large.py --graph cora --public FOLDER [--options "..."]
 
-A graph is written as Parquet, every undirected edge once: edges drawn uniformly, or with degrees that fall off as a
-power law with a hub. Every node has one of five classes, mostly by how connected its neighbours are (``--labelled``:
-so many nodes have a label, drawn at random); with ``--columns`` it has as many numbers as attributes, of which one
-tells something about the class. The command is a process of its
-own; ``seconds``, ``cpu_seconds`` (of all cores) and ``peak_mb`` are of the whole of it, from start to page, reading,
-floors and all. ``load`` is the machine's: above the number of its cores, others were at work on it, too. Rows are added
+A public set (as in ``development.py``) is written as a table of edges, a table of labels and a sparse ``.npz`` of
+attributes; ``brazil`` is the paper's. A generated graph is written as Parquet, every undirected edge once: edges drawn
+uniformly, or with degrees that fall off as a power law with a hub. Every node has one of five classes, mostly by how
+connected its neighbours are (``--labelled``: so many nodes have a label, drawn at random); with ``--columns`` it has
+as many numbers as attributes, of which one tells something about the class. The command is a process of its own;
+``seconds``, ``cpu_seconds`` (of all cores) and ``peak_mb`` are of the whole of it, from start to page. ``load`` is the machine's: above the number of its cores, others were at work on it, too. Rows are added
 to the table; one with the same graph, sizes and command is replaced.
 """
 
@@ -26,16 +27,19 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import development
 import numpy as np
 import pyarrow as pa
 import tables
 from pyarrow import parquet
+from scipy import sparse
 from torch_geometric.data import Data
 
 from demonet.data.synthetic import power_law, uniform_random
 from demonet.degree.count import count_degree
 
 GRAPHS = {"uniform": uniform_random, "power law": power_law}
+PUBLIC = ("brazil", *development.SETS)
 NOISE = 0.3  # of the classes are drawn at random
 KEY = ("graph", "nodes", "edges", "columns", "labelled", "command")
 
@@ -80,10 +84,24 @@ def write_files(data: Data, columns: int, labelled: int, connect: bool, folder: 
         parquet.write_table(pa.table({"node": seen, **named}), folder / "features.parquet")
 
 
-def measure(folder: Path, columns: int, options: str) -> dict[str, Any]:
+def write_public(public: Path, name: str, folder: Path) -> dict[str, Any]:
+    """The files of a public set, and its sizes."""
+    problem = development.load(public, name)
+    source, target = problem.edge_index.numpy()
+    once = source < target
+    parquet.write_table(pa.table({"source": source[once], "target": target[once]}), folder / "edges.parquet")
+    names = [f"class {label}" for label in problem.y.tolist()]
+    parquet.write_table(pa.table({"node": np.arange(len(names)), "label": names}), folder / "labels.parquet")
+    sparse.save_npz(folder / "features.npz", sparse.csr_array(problem.x.numpy()))
+    return {"nodes": len(names), "edges": int(once.sum()), "columns": problem.x.shape[1], "labelled": "all"}
+
+
+def measure(folder: Path, options: str, edges: str = "edges.parquet") -> dict[str, Any]:
     """Run the command, and ask the kernel what it took."""
-    command = ["demonet", "fit", "edges.parquet", "--labels", "labels.parquet"]
-    command += ["--features", "features.parquet"] if columns else []
+    command = ["demonet", "fit", edges]
+    command += ["--labels", "labels.parquet"] if edges == "edges.parquet" else []
+    for features in sorted(folder.glob("features.*")):
+        command += ["--features", features.name]
     command += [*shlex.split(options), "--out", "run", "--json"]
     start = time.perf_counter()
     with (folder / "metrics.json").open("w") as out:
@@ -124,7 +142,8 @@ def main() -> None:
     parser.add_argument("--columns", type=int, default=0, help="attributes of a node")
     parser.add_argument("--labelled", type=int, default=0, help="nodes with a label; 0 for all")
     parser.add_argument("--connect", action="store_true", help="an edge for every node that has none")
-    parser.add_argument("--graph", choices=GRAPHS, default="power law")
+    parser.add_argument("--graph", choices=[*GRAPHS, *PUBLIC], default="power law")
+    parser.add_argument("--public", type=Path, help="the folder of the public sets")
     parser.add_argument("--options", default="", help="further options of demonet fit, as one word")
     parser.add_argument("--folder", type=Path, help="where the files are kept; a temporary folder by default")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/large.csv"))
@@ -132,13 +151,19 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)
         folder.mkdir(exist_ok=True)
-        if not (folder / "edges.parquet").exists():
-            graph = GRAPHS[options.graph](options.nodes, options.edges, seed=0)
-            write_files(graph, options.columns, options.labelled, options.connect, folder)
-            del graph
-        measured = measure(folder, options.columns, options.options)
-    row = {"graph": options.graph, "nodes": options.nodes, "edges": options.edges}
-    row |= {"columns": options.columns, "labelled": options.labelled or "all"}
+        graph, edges = options.graph, "edges.parquet"
+        row = {name: getattr(options, name) for name in ("nodes", "edges", "columns", "labelled")}
+        row["labelled"] = row["labelled"] or "all"
+        if graph == "brazil":
+            row, edges = {"nodes": 131, "edges": 1038, "columns": 0, "labelled": "all"}, graph
+        elif graph in PUBLIC:
+            row = write_public(options.public, graph, folder)
+        elif not (folder / edges).exists():
+            data = GRAPHS[graph](options.nodes, options.edges, seed=0)
+            write_files(data, options.columns, options.labelled, options.connect, folder)
+            del data
+        measured = measure(folder, options.options, edges)
+    row = {"graph": graph} | row
     python = f"Python {platform.python_version()}, torch {version('torch')}"
     machine = f"{platform.machine()}, {os.cpu_count()} cores, {python}"
     row |= {**measured, "load": round(os.getloadavg()[0], 1), "machine": machine}

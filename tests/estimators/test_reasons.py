@@ -22,6 +22,11 @@ def graph(sparse: bool = False) -> Data:
 KNOWN = np.where(np.arange(34) % 3 == 0, 1, -1)
 
 
+def of_rows(outputs):
+    """The outputs of some items."""
+    return lambda items, rows: outputs(items) if rows is None else outputs(items)[rows]
+
+
 def by_hand(data: Data) -> np.ndarray:
     """3 times the first attribute, the second one of neighbours, and 5 for each neighbour with a known label."""
     x, known = data.x.to_dense().numpy(), data.get("known_targets", torch.from_numpy(KNOWN)).numpy()
@@ -34,7 +39,7 @@ def by_hand(data: Data) -> np.ndarray:
 def test_every_effect_is_the_difference_that_the_thing_makes(sparse):
     data = graph(sparse)
     rows = [11, 16, 20, 33, 5]
-    found = explain_items(by_hand, data, rows, [1] * 5, known=KNOWN, labels=["yes"] * 34, most=40)
+    found = explain_items(of_rows(by_hand), data, rows, [1] * 5, known=KNOWN, labels=["yes"] * 34, most=40)
     x = data.x.to_dense().numpy()
     usual = np.zeros(3) if sparse else np.median(x, axis=0)
     for row, reasons in zip(rows, found, strict=True):
@@ -61,12 +66,12 @@ def test_few_predictions_for_many_items_that_are_apart():
         calls.append(items)
         return np.bincount(items.edge_index[1].numpy(), minlength=80)[:, None].astype(float)
 
-    found = explain_items(degree, data, range(0, 80, 4), [0] * 20)
+    found = explain_items(of_rows(degree), data, range(0, 80, 4), [0] * 20)
     assert [[(reason.name, reason.effect) for reason in each] for each in found] == [
         [(str(4 * i + 1), 1.0)] for i in range(20)
     ]
     assert len(calls) == 2
-    assert explain_items(degree, data, [0], [0], budget=0.5) == [[]]
+    assert explain_items(of_rows(degree), data, [0], [0], budget=0.5) == [[]]
 
 
 def test_groups_have_no_two_items_with_a_common_neighbour():
@@ -87,7 +92,9 @@ def test_what_is_shuffled_and_what_stays():
         there = np.bincount(items.edge_index[1].numpy(), minlength=34).astype(float)
         return np.column_stack([there, items.x.numpy()])
 
-    found = {each.name: each for each in shuffles(three, data, rows, columns_of(data, ["a", "b", "c"]), repeats=2)}
+    found = {
+        each.name: each for each in shuffles(of_rows(three), data, rows, columns_of(data, ["a", "b", "c"]), repeats=2)
+    }
     assert list(found) == ["structure", "neighbours", "all columns", "a", "b", "c"]
     before = three(data)[rows]
     for outputs in found["structure"].outputs:
@@ -101,7 +108,8 @@ def test_what_is_shuffled_and_what_stays():
         np.testing.assert_array_equal(outputs[:, [0, 1, 3]], before[:, [0, 1, 3]])
         assert (outputs[:, 2] != before[:, 2]).any()
     wide = graph(sparse=True)
-    (_, _, one) = shuffles(lambda items: items.x.to_dense().numpy(), wide, np.arange(34), [Column("b", [1])], repeats=1)
+    attributes = of_rows(lambda items: items.x.to_dense().numpy())
+    (_, _, one) = shuffles(attributes, wide, np.arange(34), [Column("b", [1])], repeats=1)
     np.testing.assert_array_equal(one.outputs[0][:, [0, 2]], data.x[:, [0, 2]])
     np.testing.assert_array_equal(np.sort(one.outputs[0][:, 1]), np.sort(data.x[:, 1]))
 
@@ -113,7 +121,7 @@ def test_graphs_keep_their_edges_in_number_and_their_degrees_where_asked():
         degree = [np.bincount(each.edge_index[1].numpy(), minlength=34).astype(float) for each in items]
         return np.array([(d.sum(), (d**2).sum()) for d in degree])
 
-    random, kept = (each.outputs[0] for each in shuffles(moments, graphs, np.array([1]), [], repeats=1))
+    random, kept = (each.outputs[0] for each in shuffles(of_rows(moments), graphs, np.array([1]), [], repeats=1))
     before = moments(graphs)[0]
     assert random.shape == kept.shape == (1, 2)
     assert 0.7 * before[0] < random[0, 0] <= before[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from demonet.runs import Run
 
 FOLDER = "Folder"
+MOST_JOBS = 4  # processes that are started without being asked for
 
 
 def _take_config(context: typer.Context, path: Path | None) -> Path | None:
@@ -84,6 +86,7 @@ def fit(
                 lead=role.lead,
                 progress=console_progress(heartbeat),
                 page=lambda run, path: write(run_page(run), path),
+                jobs=min(os.cpu_count() or 1, MOST_JOBS),
             )
     except KeyboardInterrupt:
         say("interrupted: run the same command with --resume to continue", err=True)

@@ -134,8 +134,8 @@ class Ensemble:
                 default the loss: log-loss minus accuracy, log-loss of labels, or squared error.
             positive: The number of the positive class, for a metric that has one; by default the rarer of two.
             device: Where kernels, random walks and networks are computed; linear models and trees use the CPU.
-            jobs: Processes that fit candidates at once, with one thread each; None for this process alone. Without a
-                time limit the result is the same for any number.
+            jobs: Processes that fit candidates at once, with one thread each, where that is expected to save time; None
+                for this process alone. Without a time limit the result is the same for any number.
             engine: Makes the workers in place of ``jobs``, such as :class:`~demonet.workers.RayEngine`.
             checkpoint: A folder to which every finished candidate is written; those that are in it are not fitted
                 again. The result is the same, unless a time limit cuts it.
@@ -210,14 +210,15 @@ class Ensemble:
             ensemble.inductive_outputs = {"strict": decoded(objective, inductive_strict), "refit": refitted}
         return ensemble
 
-    def outputs(self, data: Items) -> Float:
+    def outputs(self, data: Items, rows: Int | None = None) -> Float:
         """``[items, outputs]`` of the fitted graphs or others: probabilities, or values in the units of the targets.
 
+        With ``rows``, ``[rows, outputs]`` of these items alone, up to rounding.
         Degrees and attributes that were never seen are allowed. Nodes of the fitted graph are recognised by their ids,
         in any order, and after edges and nodes have changed. For another graph the members that know the nodes of the
         fitted one are left out, with a warning.
         """
-        return self.average(self.member_outputs(data))
+        return self.average(self.member_outputs(data, rows))
 
     def average(self, outputs: Float) -> Float:
         """``[items, outputs]`` the weighted mean of what :meth:`member_outputs` gives, over members that apply.
@@ -254,17 +255,21 @@ class Ensemble:
         """Whether every member knows the nodes of the fitted graph, so that there is no answer for another one."""
         return not self.inductive_weights.any()
 
-    def member_outputs(self, data: Items) -> Float:
-        """``[members, items, outputs]`` softened probabilities, or values, of each member; NaN if it does not apply."""
+    def member_outputs(self, data: Items, rows: Int | None = None) -> Float:
+        """``[members, items, outputs]`` softened probabilities, or values, of each member; NaN if it does not apply.
+
+        With ``rows``, of these items alone.
+        """
         view = self._view(data)
         if any(member.knows_nodes for member in self.members):
             self.recognised = None if view.known is None else int((view.known >= 0).sum())
-        none = np.full((view.num_items, self.objective.outputs), np.nan)
+        none = np.full((view.num_items if rows is None else len(rows), self.objective.outputs), np.nan)
         found = []
         for member in self.members:
-            outputs = member.outputs(view) if member.applies_to(view) else none
-            if outputs is not none:
-                check_outputs(outputs, data)
+            outputs = none
+            if member.applies_to(view):
+                outputs = member.outputs(view) if rows is None else member.some_outputs(view, rows)
+                check_outputs(outputs, data, rows)
             found.append(decoded(self.objective, soften(outputs, self.objective.task)))
         return np.stack(found)
 

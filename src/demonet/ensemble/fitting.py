@@ -41,6 +41,7 @@ SCREEN_WEIGHT = 0.1  # beside the best candidate so far, below which one is not 
 JUDGES = 1000  # items, at most, that tell which of the candidates so far will be fitted again
 CUT = 0.25  # share of the expected time that a candidate that improves step by step can do with
 MANY = 100  # outputs from which on memory counts, as on a large graph
+WORTH = 15.0  # expected seconds of all fits from which on processes are worth their start
 OFF = 10.0  # factor by which an estimate is corrected, at most
 
 
@@ -169,7 +170,7 @@ class Work:
         order = np.random.default_rng(labelled.seed).permutation(every)
         if labelled.task == "classify":
             order = order[np.argsort(labelled.y[order], kind="stable")]  # dealt out class by class
-        result, choices = np.zeros((len(every), labelled.outputs)), []
+        result, choices, model = np.zeros((len(every), labelled.outputs)), [], model.in_folds()
         for number in range(self.folds):
             fold = np.sort(order[number :: self.folds])
             part = self._until(end, 1 + self.folds - number, train=np.setdiff1d(every, fold), val=fold)
@@ -196,7 +197,8 @@ class Fitting:
         tell: Told about every candidate.
         saved: Where finished candidates are kept.
         measure: The metric that candidates are told by.
-        jobs: Processes that fit at once, with one thread each; None for this process alone.
+        jobs: Processes that fit at once, with one thread each, where there is work for :data:`WORTH` seconds; None for
+            this process alone.
         engine: Makes other workers from what performs a task.
 
     Attributes:
@@ -221,9 +223,8 @@ class Fitting:
         if labelled.device != "cpu":
             clock.free = min(clock.free, USABLE * available_bytes(torch.device(labelled.device)))
         work = Work(view, labelled, folds)
-        make = engine or (InProcess if jobs is None else partial(LocalEngine, jobs=jobs))
-        self._engine: Engine = make(work)
-        weakref.finalize(self, self._engine.close)
+        self._engine: Engine = engine(work) if engine else InProcess(work)
+        self._processes = None if engine or jobs is None else partial(LocalEngine, work, jobs)
         self._waiting: list[Trial] = []
 
     def attempt(self, models: Sequence[Model], instead: Sequence[Model] = ()) -> list[Trial]:
@@ -240,6 +241,9 @@ class Fitting:
         cheaper = {model.name: model for model in instead}
         trials = [self._begin(model, cheaper.get(model.name)) for model in models]
         named = {model.name: model for model in models}
+        if self._processes and sum((1 + self.folds) * trial.row.estimate for trial in trials if trial.todo) >= WORTH:
+            self._engine = self._processes()
+        weakref.finalize(self, self._engine.close)
         done: list[Trial] = []
 
         def ready(trial: Trial, running: list[Trial]) -> bool:

@@ -24,6 +24,7 @@ from demonet.ensemble import Candidate, Ensemble
 from demonet.errors import DemonetError
 from demonet.estimators.targets import Array
 from demonet.features import FeatureMap
+from demonet.methods.closed_form import AVERAGED, COARSE_SCREEN
 from demonet.nn.blocks import ROWS, WholeGraph
 from demonet.nn.config import ModelConfig
 from demonet.nn.models import GraphDEMONet, NodeDEMONet
@@ -228,7 +229,7 @@ class EnsembleModel(Model):
 
     def outputs(self, items: Any, rows: Array | None = None) -> Array:
         """Averaged probabilities or values."""
-        return _of_rows(self.ensemble.outputs(items), rows)
+        return self.ensemble.outputs(items, rows)
 
     def outputs_elsewhere(self, items: Any) -> Array:
         """Outputs with the weights for another graph, without members that know the nodes of the fitted one."""
@@ -265,13 +266,15 @@ class EnsembleModel(Model):
         return min(rows, key=lambda row: (-row.weight, row.loss), default=None)
 
     def degree_effect(self, seed: int) -> DegreeEffect:
-        """That of the kernel machine among the candidates, fitted again on all labelled items."""
+        """That of the kernel machine among the candidates, with all labelled items and the search of a quick fit."""
         row = self.machine_row()
         if row is None:
             raise DemonetError("the ensemble has fitted no kernel machine", hint='use model="kernel"')
         if self._problem is None:
             raise DemonetError("degree_effect of a model that was loaded", hint="call it after fit")
-        return self._problem.machine(**row.machine).degree_effect(seed)
+        most = {"members": AVERAGED["quick"], "screen": COARSE_SCREEN}
+        search = {name: min(row.machine[name], value) for name, value in most.items()}
+        return self._problem.machine(**row.machine | search).degree_effect(seed)
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """The ensemble's state."""

@@ -29,7 +29,7 @@ from demonet.data.ids import ids_of
 from demonet.data.rows import to_rows, to_torch
 
 Array = NDArray[Any]
-Predict = Callable[[Any], Array]
+Predict = Callable[[Any, Array | None], Array]  # from a graph or graphs, and some items or None for all, to outputs
 MOST = 8  # columns, neighbours and labels each that are tried for one item
 SHOWN, LITTLE = 3, 0.2  # reasons in a sentence, and the share of all columns that makes a single one worth telling
 SIMILAR = 5  # items of similar degree that change places
@@ -139,7 +139,7 @@ def explain_items(
     Items that are more than two edges apart share a prediction.
 
     Args:
-        predict: ``[items, outputs]`` for a graph or for graphs.
+        predict: ``[items, outputs]`` for a graph or for graphs, or of some of its items.
         items: The graph, or the graphs.
         rows: The items to explain.
         outputs: The output to explain, for each of them.
@@ -155,7 +155,8 @@ def explain_items(
         items, wanted = [items[row] for row in wanted], dict(enumerate(wanted.values()))
     columns = columns_of(items if nodes else items[0], names)
     usual = _usual(items if nodes else _pooled(items), columns)
-    base, found = predict(items), {item: list[Reason]() for item in wanted}
+    base, found = predict(items, np.array(list(wanted), int)), {item: list[Reason]() for item in wanted}
+    before = {item: base[place, output] for place, (item, output) in enumerate(wanted.items())}
     edits = {item: _edits(items, item, columns, usual, known, labels, most) for item in wanted}
     groups = _apart(items, list(wanted)) if nodes else [list(wanted)]
     for other_edges, cost in ((False, 0.1), (True, 1.0)) if with_edges else ((False, 0.1),):
@@ -165,9 +166,9 @@ def explain_items(
                 left = None if left is None else left - cost
                 if left is not None and left < 0:
                     break
-                without = predict(_without(items, turn, known))
-                for edit in turn:
-                    effect = base[edit.item, wanted[edit.item]] - without[edit.item, wanted[edit.item]]
+                without = predict(_without(items, turn, known), np.array([edit.item for edit in turn]))
+                for edit, outputs in zip(turn, without, strict=True):
+                    effect = before[edit.item] - outputs[wanted[edit.item]]
                     found[edit.item].append(edit.reason._replace(effect=float(effect)))
     least = 1e-6 * float(np.abs(base).max(initial=1e-12))
     kept = ([reason for reason in reasons if abs(reason.effect) > least] for reasons in found.values())
@@ -317,7 +318,7 @@ def shuffles(
     nodes, so that neighbours have other values, too.
 
     Args:
-        predict: ``[items, outputs]`` for a graph or for graphs.
+        predict: ``[items, outputs]`` for a graph or for graphs, or of some of its items.
         items: The graph, or the graphs.
         rows: The items whose outputs are wanted.
         columns: Of the attributes; with several, all of them together come first.
@@ -329,8 +330,8 @@ def shuffles(
     subject = items if nodes else [items[row] for row in rows]
 
     def outputs(change: Callable[[np.random.Generator], Any]) -> list[Array]:
-        found = [predict(change(np.random.default_rng([seed, number]))) for number in range(repeats)]
-        return [each[rows] for each in found] if nodes else found
+        changed = (change(np.random.default_rng([seed, number])) for number in range(repeats))
+        return [predict(each, rows if nodes else None) for each in changed]
 
     for kind in ("structure", "neighbours") if edges else ():
         moved = _moved if nodes else _rewired

@@ -132,7 +132,14 @@ class BoostedTrees(Model):
 
     def outputs(self, view: View) -> Float:
         """The sums over trees, for probabilities through softmax or sigmoid."""
-        rows, columns = self._rows(view), []
+        return self._outputs(self._rows(view))
+
+    def some_outputs(self, view: View, rows: Int) -> Float:
+        """Down the trees with these rows alone."""
+        return self._outputs(self._rows(view)[rows])
+
+    def _outputs(self, rows: Float) -> Float:
+        columns = []
         for baseline, roots in zip(self.arrays["baseline"], self.arrays["roots"], strict=True):
             own = roots[roots >= 0]
             trees = predict_trees(self.arrays | {"roots": own}, rows) if len(own) else np.zeros((len(rows), 1))

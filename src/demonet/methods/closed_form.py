@@ -128,12 +128,19 @@ class Kernel(Model):
 
     def outputs(self, view: View) -> Float:
         """The machine's values or probabilities; 0 for classes that it did not see."""
-        result = np.zeros((view.num_items, self.facts["outputs"]))
+        return self._outputs(view, None)
+
+    def some_outputs(self, view: View, rows: Int) -> Float:
+        """The kernel of these rows alone."""
+        return self._outputs(view, rows)
+
+    def _outputs(self, view: View, some: Int | None) -> Float:
         machine, kept = self.machine(), view.kept.get("machine")
         known = kept is not None and _same(kept[0], machine.inputs_)
         rows = kept[1] if kept and known else machine.inputs_.transform(view.data)
         rows = rows.shuffled(self.facts["seed"]) if self.settings.degree == "shuffled" else rows
-        decision = machine.decision_of(rows)
+        decision = machine.decision_of(rows if some is None else rows.take(some))
+        result = np.zeros((len(decision), self.facts["outputs"]))
         if self.facts["task"] == "classify":
             result[:, self.arrays["seen"]] = np.exp(machine.link_.log_probabilities(decision))
             return result

@@ -185,6 +185,10 @@ class NetworkAverage(Model):
                 losses = [labelled.loss(self._mean(scores, scale), val.numpy()) for scale in scales]
                 self.chosen["scale"] = scales[int(np.argmin(losses))]
 
+    def in_folds(self) -> Self:
+        """One network a fold: the folds are averaged over, too."""
+        return type(self)(self.name, **self.options | {"seeds": 1})
+
     def _objective(self, metric: str | None = None) -> Objective:
         """Fitted; numbers are standardised already. AUC stands for metrics that ask which of two classes is meant."""
         outputs, task = self.facts["outputs"], self.facts["task"]

@@ -127,6 +127,10 @@ class KernelRidge(Model):
         """The outputs of the regression through the fitted link."""
         return self.outputs_of(self.rows(view))
 
+    def some_outputs(self, view: View, rows: Int) -> Float:
+        """The kernel of these rows alone."""
+        return self.outputs_of(take(self.rows(view), rows))
+
     def outputs_of(self, rows: dict[str, Any]) -> Float:
         """Outputs for items by their rows."""
         output = self.times(rows, unpack(self.arrays, "rows."), self.arrays["alpha"]) + self.arrays["mean"]

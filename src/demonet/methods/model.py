@@ -177,6 +177,10 @@ class Model(Method):
     def outputs(self, view: View) -> Float:
         """``[items, outputs]``: probabilities of classes, rows that sum to one; of labels; or standardised numbers."""
 
+    def some_outputs(self, view: View, rows: Int) -> Float:
+        """``[rows, outputs]`` of some of the items, up to rounding; without the others where that is cheaper."""
+        return self.outputs(view)[rows]
+
     @abstractmethod
     def estimate(self, view: View, num_train: int) -> float:
         """Roughly how many seconds a fit takes on one core."""
@@ -224,6 +228,10 @@ class Model(Method):
         again.facts, again.arrays = {"outputs": labelled.outputs, "task": labelled.task}, {}
         again._learn(view, labelled)
         return again
+
+    def in_folds(self) -> Self:
+        """The model that stands for this one in each fold of cross-validation; a cheaper one where that is as good."""
+        return self
 
     def pool_choices(self, chosen: list[Any]) -> Any:
         """One choice from those of several folds: the lower median of every number in it."""

@@ -31,6 +31,7 @@ from demonet.estimators import estimator_class
 from demonet.estimators.core import Fitted, fit_checked
 from demonet.estimators.explain import has_other_edges
 from demonet.estimators.models import EnsembleModel, Model, NetworkModel
+from demonet.features.views import LARGE
 from demonet.options import Reading, Settings
 from demonet.runs.diagnosis import candidate_facts, degree_facts, residual_facts
 from demonet.runs.engines import candidate_engine, recipe_of
@@ -74,6 +75,7 @@ def fit_run(
     progress: RunProgress | None = None,
     page: Callable[[Run, Path], None] | None = None,
     lead: Lead | None = None,
+    jobs: int | None = None,
 ) -> Run:
     """Read a graph, hold out test items, train, test once, and write the folder of the run.
 
@@ -94,6 +96,8 @@ def fit_run(
         progress: Callbacks that show progress.
         page: Writes a page about the run to a path, as one more file of the folder.
         lead: Of an engine with several processes: what trains with all of them, see :func:`demonet.runs.engines.join`.
+        jobs: Processes that may fit candidates of a small graph if the settings do not say; None for this one alone, as
+            others can only be started by a program that may be started again.
     """
     out, settings, progress, began = Path(out), settings or Settings(), progress or RunProgress(), time.monotonic()
     state = check_out(out, resume=resume, overwrite=overwrite)
@@ -103,6 +107,9 @@ def fit_run(
         needed("tensorboard", "tensorboard")
     plan = make_plan(str(edges), _text(labels), _text(features), reading or Reading(), settings, progress.step)
     plan = replace(plan, recipe=recipe_of(settings, lead, str(edges), plan.inputs.store), began=began)
+    small = sum(int(graph.num_nodes or 0) for graph in plan.inputs.graphs) < LARGE
+    if plan.model == "auto" and settings.jobs is None and small and jobs != 1:
+        plan = replace(plan, settings=replace(settings, jobs=jobs))
     progress.message(plan.description)
     progress.message(plan.decision)
     progress.message(plan.model_decision)

@@ -60,7 +60,7 @@ def importance_facts(
     if len(rows) < 2 or count < 1:
         return []
     columns = _screened(inputs, split, int(SAME * count) // repeats)
-    base, y = predict(inputs.data)[rows], y[rows]
+    base, y = predict(inputs.data, rows), y[rows]
     generator, sign = np.random.default_rng(seed), 1 if metric.larger_is_better else -1
     draws = [generator.integers(0, len(rows), len(rows)) for _ in range(DRAWS)]
     before = [_value(metric, task, y, base, draw) for draw in (slice(None), *draws)]

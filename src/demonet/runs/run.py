@@ -26,7 +26,7 @@ from demonet.runs.plan import Plan
 from demonet.train.metrics import METRICS, Metric, Task
 from demonet.train.objective import decided
 
-MAX_TSNE, QUICK_TSNE = 2000, 500  # t-SNE takes seconds for so many items; with `--effort quick`, one
+MAX_TSNE, QUICK_TSNE = 1000, 500  # t-SNE takes seconds for so many items; with `--effort quick`, one
 LEAST_TSNE, TSNE_RATE = 250, 15  # points with a time limit: at least, and for each of its seconds
 MAX_COMPONENTS = 200_000  # items that principal components are computed from
 BLOCK = 65_536  # items that are in double precision at once
