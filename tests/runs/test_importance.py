@@ -85,18 +85,18 @@ WORSE, BETTER = np.array(OUTPUTS).reshape(2, 200, 3)
 
 @pytest.mark.parametrize("metric", ["accuracy", "log-loss"])
 def test_what_a_metric_is_the_mean_of(metric):
-    each = diagnosis._of_items(metric, BETTER, Y)
+    each = diagnosis.metric_of_items(metric, BETTER, Y)
     assert each.mean() == pytest.approx(value_of(METRICS[metric], "classify", Y, BETTER), rel=1e-12)
 
 
 def test_macro_f1_is_no_mean_over_items():
-    assert diagnosis._of_items("macro-f1", BETTER, Y) is None
+    assert diagnosis.metric_of_items("macro-f1", BETTER, Y) is None
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "log-loss"])
 def test_intervals_are_those_of_the_metric_itself(metric, monkeypatch):
     found = diagnosis._gain({"worse": WORSE}, BETTER, Y, METRICS[metric], "classify")
-    monkeypatch.setattr(diagnosis, "_of_items", lambda *given: None)
+    monkeypatch.setattr(diagnosis, "metric_of_items", lambda *given: None)
     slow = diagnosis._gain({"worse": WORSE}, BETTER, Y, METRICS[metric], "classify")
     assert found["interval"] == pytest.approx(slow["interval"], rel=1e-9)
     assert found["interval"][0] <= found["difference"] <= found["interval"][1]

@@ -70,7 +70,7 @@ def _gain(judged: dict[str, Any], average: Any, y: Any, metric: Metric, task: Ta
     if not known or whole is None:
         return None
     best = max(known, key=lambda name: sign * known[name])
-    each = [_of_items(metric.name, outputs, y) if y.ndim == 1 else None for outputs in (average, judged[best])]
+    each = [metric_of_items(metric.name, outputs, y) if y.ndim == 1 else None for outputs in (average, judged[best])]
     generator, differences = np.random.default_rng(0), []
     for _ in range(2 * RESAMPLES):
         rows = generator.integers(0, len(y), len(y))
@@ -91,7 +91,7 @@ def _gain(judged: dict[str, Any], average: Any, y: Any, metric: Metric, task: Ta
     }
 
 
-def _of_items(metric: str, outputs: NDArray[Any], y: NDArray[np.int64]) -> NDArray[np.float64] | None:
+def metric_of_items(metric: str, outputs: NDArray[Any], y: NDArray[np.int64]) -> NDArray[np.float64] | None:
     """``[items]`` what a metric is the mean of; None if it is no mean over items."""
     if metric == "accuracy":
         return (outputs.argmax(1) == y).astype(np.float64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from demonet.estimators.core import Fitted
 from demonet.estimators.explain import fitted_reasons
 from demonet.estimators.reasons import Column, Predict, columns_of, in_words, shuffles
 from demonet.options import Effort
+from demonet.runs.diagnosis import metric_of_items
 from demonet.runs.evaluate import percentiles
 from demonet.runs.inputs import Inputs
 from demonet.runs.run import first_items, parts_of
@@ -25,7 +27,7 @@ Array = NDArray[Any]
 PREDICTIONS: dict[Effort, float] = {"quick": 6, "standard": 40, "best": 300}
 REPEATS: dict[Effort, int] = {"quick": 2, "standard": 3, "best": 5}
 SMALL = 2000  # nodes, edges and hundreds of attribute values
-SAME = 5  # predictions with the same edges that cost less than one with others
+SAME = 3  # predictions with the same edges that cost less than one with others
 DRAWS = 60  # of the bootstrap over items
 EXPLAINED = 10  # items of a run that have reasons
 
@@ -63,11 +65,13 @@ def importance_facts(
     base, y = predict(inputs.data, rows), y[rows]
     generator, sign = np.random.default_rng(seed), 1 if metric.larger_is_better else -1
     draws = [generator.integers(0, len(rows), len(rows)) for _ in range(DRAWS)]
-    before = [_value(metric, task, y, base, draw) for draw in (slice(None), *draws)]
+    before = _values(metric, task, y, base, [slice(None), *draws])
     found: dict[str, dict[str, Any]] = {}
     for each in shuffles(predict, inputs.data, rows, columns, repeats=repeats, seed=seed, edges=edges):
-        value = np.mean([_value(metric, task, y, outputs, slice(None)) for outputs in each.outputs])
-        after = [_value(metric, task, y, each.outputs[place % repeats], draw) for place, draw in enumerate(draws)]
+        parts = [[slice(None), *draws[number::repeats]] for number in range(repeats)]
+        of_repeats = [_values(metric, task, y, *pair) for pair in zip(each.outputs, parts, strict=True)]
+        value = np.mean([values[0] for values in of_repeats])
+        after = [of_repeats[place % repeats][1 + place // repeats] for place in range(len(draws))]
         drawn = sign * (np.array(before[1:]) - after)
         found[each.name] = {"kind": each.kind, "value": sign * (before[0] - value), "drawn": drawn}
     if edges:
@@ -81,10 +85,13 @@ def importance_facts(
     ]
 
 
-def _value(metric: Metric, task: Task, y: Array, outputs: Array, rows: Any) -> float:
-    """The metric of some items; NaN where it is not defined."""
-    value = value_of(metric, task, y[rows], outputs[rows])
-    return np.nan if value is None else value
+def _values(metric: Metric, task: Task, y: Array, outputs: Array, parts: Sequence[Any]) -> list[float]:
+    """The metric of some parts of the items; NaN where it is not defined."""
+    each = metric_of_items(metric.name, outputs, y) if task == "classify" and not metric.factors else None
+    if each is not None:
+        return [float(each[rows].mean()) for rows in parts]
+    found = (value_of(metric, task, y[rows], outputs[rows]) for rows in parts)
+    return [np.nan if value is None else value for value in found]
 
 
 def _screened(inputs: Inputs, split: Split, most: int) -> list[Column]:
