@@ -124,7 +124,8 @@ class Settings:
             :func:`~demonet.runs.plan.decide_model`.
         effort: Of ``"auto"``: ``"quick"``, ``"standard"`` (the default) or ``"best"``.
         time_limit: Of ``"auto"``: seconds for a split; of the first, from reading to the page.
-        jobs: Of ``"auto"``: processes that fit candidates at once; None for one process.
+        jobs: Of ``"auto"``: processes that fit candidates at once, where that is worth their start. None: the command
+            uses one per core, up to four, for graphs of less than 20,000 nodes; a call from Python uses none.
         metric: The metric that is reported and that chooses weights or the epoch, one of
             :data:`~demonet.train.metrics.METRICS` that fits the task; None for the task's default, see
             :func:`~demonet.train.metrics.metric_of_classes`.
@@ -156,7 +157,12 @@ class Settings:
     model: Model | None = option(None, "Default: auto, or network with an option of networks.", TRAINING)
     effort: Effort | None = option(None, "How much auto tries. Default: standard.", TRAINING)
     time_limit: float | None = option(None, "Seconds for auto, reading and page included.", TRAINING)
-    jobs: int | None = option(None, "Processes that fit candidates of auto at once.", TRAINING, min=1)
+    jobs: int | None = option(
+        None,
+        "Processes that fit candidates of auto at once. Default: one per core, up to 4, where that is worth it.",
+        TRAINING,
+        min=1,
+    )
     metric: str | None = option(
         None,
         "Chooses weights or epoch, and is reported; precision@K for any K. Default: by task and classes.",

@@ -13,7 +13,7 @@ import torch
 from tests.methods.problems import Broken, Ridge, graph_set, roles
 
 from demonet.data import thirds
-from demonet.ensemble import Ensemble
+from demonet.ensemble import Ensemble, fitting
 from demonet.methods.forest import NodeForest
 from demonet.methods.kernel_ridge import NodeKernel
 from demonet.methods.wl_models import WLForest, WLNeighbour
@@ -43,6 +43,12 @@ def members():
         Broken("broken"),
         Ridge("ridge"),
     ]
+
+
+@pytest.fixture(autouse=True)
+def processes(monkeypatch):
+    """However little there is to do."""
+    monkeypatch.setattr(fitting, "WORTH", 0.0)
 
 
 def facts(ensemble):

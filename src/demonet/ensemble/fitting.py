@@ -182,7 +182,9 @@ class Work:
 
 def _received(state: bytes) -> Work:
     """The work that another process has sent."""
-    return Work(*pickle.loads(state))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
+        return Work(*pickle.loads(state))
 
 
 class Fitting:

@@ -152,6 +152,11 @@ class Kernel(Model):
         tensors = {name: torch.from_numpy(array) for name, array in self.arrays.items() if name != "seen"}
         return KernelMachine.from_state(self.facts["machine"], tensors, self.device)
 
+    def in_folds(self) -> Self:
+        """The search of a quick fit."""
+        screen = min(COARSE_SCREEN, self.settings.screen)
+        return type(self)(self.name, **self.options | {"screen": screen})
+
     def pool_choices(self, chosen: list[Any]) -> Any:
         """The settings of the first fold: settings have no median."""
         return chosen[0]

@@ -17,7 +17,7 @@ from sklearn.ensemble import (
 )
 
 from demonet.features.structure import settled
-from demonet.features.views import LARGE, Float, View
+from demonet.features.views import LARGE, Float, Int, View
 from demonet.methods.base import Settings, at_least, register
 from demonet.methods.model import MOST_SECONDS, TASKS, Labelled, Model
 from demonet.options import Effort
@@ -148,7 +148,14 @@ class Forest(Model):
 
     def outputs(self, view: View) -> Float:
         """The mean over trees; of a single column once for each value."""
-        rows = self.rows(view).astype(np.float32)  # scikit-learn compares these with double precision thresholds
+        return self._outputs(self.rows(view))
+
+    def some_outputs(self, view: View, rows: Int) -> Float:
+        """Down the trees with these rows alone."""
+        return self._outputs(self.rows(view)[rows])
+
+    def _outputs(self, rows: Float) -> Float:
+        rows = rows.astype(np.float32)  # scikit-learn compares these with double precision thresholds
         if rows.shape[1] > 1:
             return predict_trees(self.arrays, rows)
         values, place = np.unique(rows[:, 0], return_inverse=True)

@@ -58,7 +58,8 @@ def importance_facts(
         edges: Whether the model has an answer for other edges.
     """
     rows, y, task = split.val.numpy(), inputs.data.y.numpy(), inputs.task
-    count, repeats = affordable(inputs, effort), REPEATS[effort]
+    count = affordable(inputs, effort)
+    repeats = max(1, min(REPEATS[effort], int(count) // 2))
     if len(rows) < 2 or count < 1:
         return []
     columns = _screened(inputs, split, int(SAME * count) // repeats)
