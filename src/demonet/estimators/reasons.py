@@ -29,6 +29,7 @@ from demonet.data.ids import ids_of
 from demonet.data.rows import to_rows, to_torch
 
 Array = NDArray[Any]
+COSTS = {"column": 1 / 3, "columns": 1 / 3, "label": 0.1}  # of a prediction with the same edges, beside one with others
 Predict = Callable[[Any, Array | None], Array]  # from a graph or graphs, and some items or None for all, to outputs
 MOST = 8  # columns, neighbours and labels each that are tried for one item
 SHOWN, LITTLE = 3, 0.2  # reasons in a sentence, and the share of all columns that makes a single one worth telling
@@ -148,7 +149,7 @@ def explain_items(
         labels: The known targets as their user writes them.
         with_edges: Whether the model has an answer for other edges.
         most: How many columns, neighbours and labels are tried for an item.
-        budget: How many predictions with other edges this may take; those with the same edges count a tenth.
+        budget: How many predictions with other edges this may take; others count as in :data:`COSTS`.
     """
     nodes, wanted, left = isinstance(items, Data), dict(zip(map(int, rows), outputs, strict=True)), budget
     if not nodes:
@@ -159,11 +160,11 @@ def explain_items(
     before = {item: base[place, output] for place, (item, output) in enumerate(wanted.items())}
     edits = {item: _edits(items, item, columns, usual, known, labels, most) for item in wanted}
     groups = _apart(items, list(wanted)) if nodes else [list(wanted)]
-    for other_edges, cost in ((False, 0.1), (True, 1.0)) if with_edges else ((False, 0.1),):
+    for other_edges in (False, True) if with_edges else (False,):
         for group in groups:
             asked = [[edit for edit in edits[item] if edit.changes_edges == other_edges] for item in group]
             for turn in ([edit for edit in turn if edit] for turn in zip_longest(*asked)):
-                left = None if left is None else left - cost
+                left = None if left is None else left - max(COSTS.get(edit.reason.kind, 1.0) for edit in turn)
                 if left is not None and left < 0:
                     break
                 without = predict(_without(items, turn, known), np.array([edit.item for edit in turn]))
