@@ -8,8 +8,9 @@ attributes; ``brazil`` is the paper's. A generated graph is written as Parquet, 
 uniformly, or with degrees that fall off as a power law with a hub. Every node has one of five classes, mostly by how
 connected its neighbours are (``--labelled``: so many nodes have a label, drawn at random); with ``--columns`` it has
 as many numbers as attributes, of which one tells something about the class. The command is a process of its own;
-``seconds``, ``cpu_seconds`` (of all cores) and ``peak_mb`` are of the whole of it, from start to page. ``load`` is the machine's: above the number of its cores, others were at work on it, too. Rows are added
-to the table; one with the same graph, sizes and command is replaced.
+``seconds``, ``cpu_seconds`` (of all cores) and ``peak_mb`` are of the whole of it, from start to page. ``load`` is the
+machine's: above the number of its cores, others were at work on it, too. Rows are added to the table; one with the same
+graph, sizes and command is replaced.
 """
 
 from __future__ import annotations
@@ -102,6 +103,7 @@ def measure(folder: Path, options: str, edges: str = "edges.parquet") -> dict[st
     command += ["--labels", "labels.parquet"] if edges == "edges.parquet" else []
     for features in sorted(folder.glob("features.*")):
         command += ["--features", features.name]
+    command += ["--add-isolated"] if (folder / "features.npz").exists() else []
     command += [*shlex.split(options), "--out", "run", "--json"]
     start = time.perf_counter()
     with (folder / "metrics.json").open("w") as out:
