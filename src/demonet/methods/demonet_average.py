@@ -35,6 +35,7 @@ DEEP: dict[Effort, dict[str, Any]] = {  # deep networks that are tried
     "standard": {"network-5": {"preset": "deep-5", "seeds": 1, "epochs": 300}},
     "best": {f"network-{depth}": {"preset": f"deep-{depth}", "seeds": 2, "epochs": 1000} for depth in DEPTHS},
 }
+CACHED = 2**23  # bytes of a layer's values beyond which a processor's cache is too small for them
 DEEP_ITEMS = 1000  # training items from which on they are
 DEEP_PATIENCE, DEEP_LEAST = 100, 100  # epochs without improvement; epochs that a deep network needs
 WIDE_ATTRIBUTES = 64  # columns above which a deep network drops half of its values and normalises rows
@@ -263,7 +264,8 @@ class NetworkAverage(Model):
         width = model.hidden
         matrices = 2 + (0 if model.scheme == "scale" else model.basis_size)
         row = 1e-10 * (2 * view.facts["columns"] + width * matrices * model.layers) + 1.2e-8 * model.layers
-        return self.settings.seeds * epochs * (3e-3 + share * width * (nodes * row + 5e-10 * edges * model.layers))
+        edge = 2e-9 if 4 * nodes * width > CACHED else 5e-10
+        return self.settings.seeds * epochs * (3e-3 + share * width * (nodes * row + edge * edges * model.layers))
 
     def memory(self, view: View, num_train: int) -> float:
         """What a step on all nodes keeps for the derivatives, and the features."""
