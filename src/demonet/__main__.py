@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import signal
@@ -13,6 +14,7 @@ COLLECT = (100_000, 20, 20)  # imported libraries stay: looking for cycles among
 def main() -> None:
     """Run the command line."""
     signal.signal(signal.SIGINT, _stop)
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # Python's end would let the signal kill the process
     gc.set_threshold(*COLLECT)
     from demonet.cli import main as run
 
@@ -21,6 +23,8 @@ def main() -> None:
         run()
     except KeyboardInterrupt:
         _stop()
+    finally:
+        signal.signal(signal.SIGINT, _stop)
 
 
 def _stop(number: int = 0, frame: FrameType | None = None) -> None:

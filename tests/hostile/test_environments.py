@@ -19,7 +19,7 @@ from tests.hostile.kills import warm
 from tests.runs.files import fit, write_problem
 
 import demonet.runs
-from demonet.cli import main
+from demonet.cli import console, main
 
 NOBODY = 54321  # a user that no file knows
 
@@ -200,6 +200,24 @@ def test_standard_output_that_is_closed(folder):
     refused(run([*PREDICT[:-1], "-"], lambda: setattr(sys, "stdout", None)), "descriptor")
 
 
+def test_a_limit_on_addresses_that_libraries_exceed_is_refused_at_once(folder):
+    """Some tried for ever to start a thread, others ended in a traceback of the import."""
+
+    def limited(size, error=None):
+        def fail(*_, **options):
+            raise error
+
+        console.address_limit = lambda: size
+        if error is not None:
+            demonet.runs.predict_run = fail
+
+    refused(run(PREDICT, lambda: limited(2**30)), "1.0 GiB", "ulimit")
+    assert run(["predict", "--help"], lambda: limited(2**30))[0] == 0
+    assert run(PREDICT, lambda: limited(2**36))[0] == 0
+    for error in (ImportError("lib.so: failed to map segment from shared object"), SystemError("error return")):
+        refused(run(PREDICT, lambda error=error: limited(2**36, error)), "out of memory")
+
+
 @pytest.mark.parametrize("error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")])
 def test_out_of_memory(folder, error):
     def exhaust():
@@ -252,3 +270,23 @@ def test_control_c_while_a_module_is_imported_is_one_line(folder, module):
     )
     assert done.returncode == 130, done.stderr
     assert "Traceback" not in done.stderr
+
+
+PRESSED_LATE = """
+import os, signal, sys
+
+class Press:
+    def __del__(self, press=os.kill, process=os.getpid(), number=signal.SIGINT):
+        press(process, number)
+
+from demonet.__main__ import main
+sys.argv, sys.pressed = ["demonet", "--version"], Press()
+main()
+"""
+
+
+def test_control_c_while_python_ends_changes_nothing():
+    """The work was done, and the process died of the signal."""
+    done = subprocess.run([sys.executable, "-c", PRESSED_LATE], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "demonet" in done.stdout

@@ -1,23 +1,28 @@
 """Large graphs: what does not fit into memory is left out with a reason, and fits read a bounded number of items."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from torch_geometric.data import Data
 
 from demonet import DemonetError
 from demonet.closedform import KernelMachine, NodeSetting, machine
 from demonet.closedform import nodes as kernel_nodes
+from demonet.data import thirds
 from demonet.data.synthetic import power_law
 from demonet.ensemble import Ensemble, fitting, portfolio
+from demonet.estimators.models import LabelledItems
 from demonet.features import views
 from demonet.features.views import view_of
-from demonet.methods import closed_form, forest, linear, model, propagation
+from demonet.methods import closed_form, forest, linear, model, propagation, simple, wl_models
 from demonet.methods.forest import NodeForest, predict_trees
 from demonet.methods.kernel_ridge import NodeKernel
 from demonet.methods.model import MOST_SECONDS, Labelled
 from demonet.methods.propagation import AdjacencyLinear
+from demonet.methods.wl_models import WLForest, WLKernel, WLNeighbour
 
 ensembles = sys.modules["demonet.ensemble.ensemble"]
 
@@ -179,3 +184,58 @@ def test_structural_kernels_in_blocks_of_any_size_are_the_same(monkeypatch):
     gap = (left[:, None] - right) / kernel_nodes.ADDITIVE_WIDTH
     near = 0.5 * torch.exp(-0.5 * (left[:, None] - right).square().mean(2))
     assert torch.allclose(found, near + 2.0 * torch.exp(-0.5 * gap.square()).mean(2))
+
+
+@pytest.fixture
+def tiny_graphs():
+    """Paths, stars and cycles of 3 to 6 nodes; each is there ten times."""
+    graphs = []
+    for number in range(120):
+        size, shape = 3 + number % 4, number % 3
+        ends = [(node if shape else 0, node + 1) for node in range(size - 1)] + [(size - 1, 0)] * (shape == 2)
+        edge_index = torch.tensor([*ends, *((target, source) for source, target in ends)]).T
+        graphs.append(Data(edge_index=edge_index, num_nodes=size, y=torch.tensor([int(shape == 0)])))
+    return graphs
+
+
+def test_of_many_graphs_a_kernel_is_computed_once_for_each_histogram(tiny_graphs, monkeypatch):
+    """With a million graphs of five nodes it took minutes and gigabytes for every prediction."""
+    y = np.array([int(graph.y) for graph in tiny_graphs])
+    view, model, read, times = view_of(tiny_graphs), WLKernel(), list[int](), WLKernel.times
+    fitted = model.fit_on(view, Labelled(y, 2, np.arange(80), np.arange(80, 120)))
+    before, embedded = fitted.outputs(view), fitted.embed(view)
+
+    def counted(self, rows, fitted, right):
+        read.append(len(rows["size"]))
+        return times(self, rows, fitted, right)
+
+    monkeypatch.setattr(wl_models, "LARGE", 0)
+    monkeypatch.setattr(WLKernel, "times", counted)
+    np.testing.assert_allclose(fitted.outputs(view), before, atol=1e-12)
+    np.testing.assert_allclose(fitted.embed(view), embedded, atol=1e-9)
+    assert read == [11, 11]  # a path of three nodes is a star
+
+
+def test_members_on_graphs_count_what_they_keep_of_every_graph(tiny_graphs):
+    """With the effort "best", distances of all graphs to all training graphs were computed in whatever memory."""
+    few, many = view_of(tiny_graphs), view_of(tiny_graphs * 10)
+    added, columns = 9 * len(tiny_graphs), few.descriptors.shape[1]
+    kept = [(WLNeighbour(), 2 * 80), (WLForest(trees=5), 2 * columns), (WLKernel(), 2 * 4 * 3)]
+    for member, entries in kept:
+        assert member.memory(many, 80) - member.memory(few, 80) > 8 * entries * added
+
+
+def test_graphs_that_have_their_targets_are_not_copied(tiny_graphs):
+    y = torch.tensor([int(graph.y) for graph in tiny_graphs])
+    problem = LabelledItems(tiny_graphs, y, thirds(y, 0), "classify", 0, "cpu")
+    assert all(one is other for one, other in zip(problem.labelled(), tiny_graphs, strict=True))
+    turned = replace(problem, y=1 - y).labelled()
+    assert [int(graph.y) for graph in turned] == (1 - y).tolist()
+    assert [int(graph.y) for graph in tiny_graphs] == y.tolist()
+
+
+def test_beside_a_hub_many_graphs_have_columns_for_degrees_that_occur(tiny_graphs, monkeypatch):
+    """A star of a million nodes gave every graph a million columns."""
+    whole = simple.degree_rows(tiny_graphs)
+    monkeypatch.setattr(simple, "ENTRIES", 0)
+    np.testing.assert_array_equal(simple.degree_rows(tiny_graphs), whole[:, whole.any(0)])

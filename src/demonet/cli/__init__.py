@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from demonet.cli.compare import compare
-from demonet.cli.console import plain_errors, spelling
+from demonet.cli.console import check_address_limit, plain_errors, spelling
 from demonet.cli.datasets import datasets
 from demonet.cli.demo import demo
 from demonet.cli.embed import embed
@@ -77,5 +77,7 @@ def main() -> None:
     """Run the command line; an expected error is one line on stderr and exit code 2, without a traceback."""
     with status():
         with plain_errors(spelling(app, sys.argv[1:])):
+            if not {"--help", "--version"} & {*sys.argv}:
+                check_address_limit()
             code = app(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import time
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 USAGE_ERROR: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "UsageError")
 FAILED, INTERRUPTED = 2, 130  # exit codes: invalid input, and the usual one after Ctrl-C
 _NO_MEMORY = "error: out of memory (close other programs, or use a smaller graph, fewer --jobs or --model kernel)"
+IMPORTS = 3 * 2**29  # bytes of addresses that libraries take with two threads
 SECONDS = 5.0  # between two lines of progress if there is no terminal
 SILENCE = 10.0  # after so many seconds without a line, one says what is being done
 
@@ -64,6 +66,23 @@ def visible(text: str) -> str:
 def say(text: str, *, err: bool = False) -> None:
     """Print a line."""
     typer.echo(visible(text), err=err)
+
+
+def address_limit() -> float:
+    """How many bytes of addresses the process may have (``ulimit -v``)."""
+    if sys.platform == "win32":
+        return math.inf
+    import resource
+
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return math.inf if limit == resource.RLIM_INFINITY else limit
+
+
+def check_address_limit() -> None:
+    """Refuse a limit below which libraries cannot be imported: some would try to start their threads for ever."""
+    if (limit := address_limit()) < IMPORTS:
+        problem = f"addresses are limited to {limit / 2**30:.1f} GiB, libraries take {IMPORTS / 2**30:.1f}"
+        raise DemonetError(problem, hint="ulimit -v")
 
 
 @contextmanager
@@ -111,6 +130,10 @@ def plain_errors(spell: Spelling) -> Iterator[None]:
             fail("interrupted", INTERRUPTED)
         except MemoryError:
             fail(_NO_MEMORY)
+        except (ImportError, SystemError) as error:
+            if address_limit() < math.inf and ("failed to map" in str(error) or isinstance(error, SystemError)):
+                fail(_NO_MEMORY)
+            raise
         except RuntimeError as error:
             if "allocate" in str(error) or "out of memory" in str(error):  # torch has no MemoryError
                 fail(_NO_MEMORY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import math
 import pickle
 import time
@@ -18,6 +19,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from demonet.ensemble.candidate import Candidate, Progress, Trial
 from demonet.ensemble.checkpoint import Checkpoint
@@ -122,7 +124,9 @@ class Work:
 
     def __reduce__(self) -> Any:
         # As bytes: the pickler of processes would move tensors into shared memory, of which there may be little.
-        return _received, (pickle.dumps((self.view, self.labelled, self.folds)),)
+        found = io.BytesIO()
+        _Pickler(found).dump((self.view, self.labelled, self.folds))
+        return _received, (found.getvalue(),)
 
     def __call__(self, task: Task) -> Fit:
         """Perform a task. The failure of one candidate must not take the others with it."""
@@ -178,6 +182,17 @@ class Work:
             result[np.searchsorted(every, fold)] = _outputs(copied, self.view)[fold]
             choices.append(copied.chosen)
         return result, chosen if choices[0] is None else model.pool_choices(choices)
+
+
+class _Pickler(pickle.Pickler):
+    """Writes of a tensor no more than its own entries: those of many graphs may be parts of one large tensor."""
+
+    def reducer_override(self, value: Any) -> Any:
+        """A copy of what is a part."""
+        plain = isinstance(value, Tensor) and value.layout == torch.strided
+        if plain and value.untyped_storage().nbytes() > value.nbytes:
+            return value.clone().__reduce_ex__(pickle.DEFAULT_PROTOCOL)
+        return NotImplemented
 
 
 def _received(state: bytes) -> Work:

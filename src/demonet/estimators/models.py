@@ -119,9 +119,13 @@ class LabelledItems:
         return KernelMachine(task, device=self.device, seed=self.seed, **options).fit(self.items, rows, y)
 
     def labelled(self) -> Any:
-        """Shallow copies of the items with the targets in ``y``."""
+        """Shallow copies of the items with the targets in ``y``; graphs that all have them are not copied."""
         if isinstance(self.items, Data):
             return Data(**self.items.to_dict() | {"y": self.y})
+        own, one = [graph.y for graph in self.items if isinstance(graph.y, Tensor)], self.y[:1]
+        form = one.shape, one.dtype, one.device
+        if own and all((y.shape, y.dtype, y.device) == form for y in own) and torch.equal(torch.cat(own), self.y):
+            return list(self.items)
         return [Data(**graph.to_dict() | {"y": y[None]}) for graph, y in zip(self.items, self.y, strict=True)]
 
 

@@ -393,6 +393,17 @@ class GraphView:
             found.append(_mix(found[-1] * np.uint64(0x9E3779B97F4A7C15) + _mix(total) + np.uint64(number)))
         return found
 
+    @cached_property
+    def alike(self) -> tuple[Int, Int]:
+        """One graph of each multiset of colours of the last round, and which of these a graph has.
+
+        Earlier rounds follow from the last one.
+        """
+        key = np.zeros(self.num_items, np.uint64)
+        np.add.at(key, self.graph, _mix(self.colours[-1]))
+        _, first, place = np.unique(key, return_index=True, return_inverse=True)
+        return first, place
+
     def histogram(self, first: int, last: int) -> tuple[Int, sparse.csr_array]:
         """The colours of rounds ``first`` to ``last``, sorted, and ``[graphs, colours]`` how many nodes have each."""
         chosen = self.colours[first : last + 1]

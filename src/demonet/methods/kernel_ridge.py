@@ -61,6 +61,13 @@ class KernelRidge(Model):
     def rows(self, view: View) -> dict[str, Any]:
         """What the kernel reads of every item: arrays (dense or CSR) with a row an item."""
 
+    def told_apart(self, view: View) -> tuple[dict[str, Any], Int | slice]:
+        """Rows of the items that the kernel tells apart, and which of these an item has; by default each has its own.
+
+        A prediction is made once for each of them.
+        """
+        return self.rows(view), slice(None)
+
     @abstractmethod
     def lengths(self) -> list[Any]:
         """What to choose from, as JSON values."""
@@ -125,7 +132,8 @@ class KernelRidge(Model):
 
     def outputs(self, view: View) -> Float:
         """The outputs of the regression through the fitted link."""
-        return self.outputs_of(self.rows(view))
+        rows, place = self.told_apart(view)
+        return self.outputs_of(rows)[place]
 
     def some_outputs(self, view: View, rows: Int) -> Float:
         """The kernel of these rows alone."""
@@ -148,7 +156,8 @@ class KernelRidge(Model):
         values, vectors = np.linalg.eigh(next(self.grams(some, some, length)).cpu().numpy())
         kept = np.flatnonzero(values > 1e-8 * values[-1])[::-1][:COMPONENTS]
         axes = vectors[:, kept] * np.sign(vectors[np.abs(vectors[:, kept]).argmax(0), kept]) / np.sqrt(values[kept])
-        return self.times(self.rows(view), some, axes)
+        rows, place = self.told_apart(view)
+        return self.times(rows, some, axes)[place]
 
     def estimate(self, view: View, num_train: int) -> float:
         """Eigendecompositions of the tuning rows, and kernels with all items."""

@@ -26,6 +26,7 @@ from demonet.train.metrics import Task
 _NEIGHBOURS = (1, 3, 5, 9, 15)
 _STRENGTHS = (1.0, 10.0, 100.0, 1000.0)  # C of the support vector machine
 _GAMMAS = (0.1, 1.0, 10.0)  # of its kernel exp(-gamma * distance ** 2)
+ENTRIES = 2**27  # of shares of degrees, 1 GiB
 
 
 @register
@@ -123,7 +124,13 @@ def degree_rows(data: Items) -> NDArray[np.float64]:
 
 
 def _degree_shares(graphs: Sequence[Data]) -> NDArray[np.float64]:
-    """``[graphs, largest degree + 1]`` the share of a graph's nodes at each degree."""
+    """``[graphs, largest degree + 1]`` the share of a graph's nodes at each degree.
+
+    Of many graphs beside one with a hub, degrees that no node has are left out.
+    """
     degrees = [count_degree(graph.edge_index, int(graph.num_nodes or 0)).cpu().numpy() for graph in graphs]
     width = max((int(degree.max()) for degree in degrees if degree.size), default=0) + 1
+    if width * len(degrees) > ENTRIES:
+        found, place = np.unique(np.concatenate(degrees), return_inverse=True)
+        width, degrees = len(found), np.split(place, np.cumsum([degree.size for degree in degrees])[:-1])
     return np.stack([np.bincount(degree, minlength=width) / max(1, degree.size) for degree in degrees])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from demonet.closedform.nodes import products
 from demonet.closedform.pooled import unary
 from demonet.data.rows import pack, unpack
 from demonet.features.structure import settled
-from demonet.features.views import ROUNDS, Float, Int, View
+from demonet.features.views import LARGE, ROUNDS, Float, Int, View
 from demonet.methods.base import Settings, register
 from demonet.methods.forest import TREES, Forest, dense
 from demonet.methods.kernel_ridge import KernelRidge, take
@@ -72,9 +73,33 @@ class WLKernel(_Histograms, KernelRidge):
 
     def grams(self, left: dict[str, Any], right: dict[str, Any], lengths: list[Any]) -> Iterator[Tensor]:
         """The kernel at each number of rounds and width."""
-        distances = list(l1_distances(left, right, self.device))
+        last = max(int(number) for number, _ in lengths)
+        distances = list(islice(l1_distances(left, right, self.device), last + 1))
         for number, width in lengths:
             yield torch.exp(-distances[int(number)] / (width * self.facts["scale"][int(number)]))
+
+    def told_apart(self, view: View) -> tuple[dict[str, Any], Int | slice]:
+        """Of many graphs, one of each histogram: tiny ones have few."""
+        if view.num_items < LARGE:
+            return super().told_apart(view)
+        some, place = view.alike
+        return take(self.rows(view), some), place
+
+    def distinct(self, view: View) -> int:
+        """Of many graphs, those with another histogram."""
+        return len(view.alike[0]) if view.num_items >= LARGE else super().distinct(view)
+
+    def estimate(self, view: View, num_train: int) -> float:
+        """Of many graphs, also counting colours and the products of counts, round by round."""
+        seconds = super().estimate(view, num_train)
+        if view.num_items < LARGE:
+            return seconds
+        return seconds + 5e-6 * float(view.sizes.sum()) + 1e-7 * self.distinct(view) * min(num_train, self.limits[0])
+
+    def memory(self, view: View, num_train: int) -> float:
+        """The counts of all rounds, and the distances of a block after each of them."""
+        counts = 16.0 * (ROUNDS + 4) * float(view.sizes.sum())
+        return super().memory(view, num_train) + counts + 8.0 * (ROUNDS + 1) * self.entries
 
     def _learn(self, view: View, labelled: Labelled) -> None:
         self.learn_colours(view, labelled.train)
@@ -118,6 +143,10 @@ class WLNeighbour(_Histograms, Model):
         """Distances to the training graphs."""
         return 0.05 + 2e-6 * view.num_items * num_train
 
+    def memory(self, view: View, num_train: int) -> float:
+        """Distances to the training graphs, of two rounds and what they are sums of."""
+        return super().memory(view, num_train) + 8.0 * 5 * num_train * view.num_items
+
 
 @register
 class WLForest(Forest):
@@ -138,6 +167,11 @@ class WLForest(Forest):
     def rows(self, view: View) -> Float:
         """Counts and descriptors."""
         return graph_columns(view, self.arrays["ids"])
+
+    def memory(self, view: View, num_train: int) -> float:
+        """The columns of all graphs, in double precision twice and in single precision."""
+        columns = min(COLUMNS, len(np.unique(np.concatenate(view.colours[:2])))) + view.descriptors.shape[1]
+        return super().memory(view, num_train) + 20.0 * view.num_items * columns
 
 
 def common_colours(view: View, train: Int, most: int) -> Int:

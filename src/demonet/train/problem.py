@@ -55,7 +55,10 @@ def labels(data: Data | Sequence[Data], objective: Objective | None = None) -> T
             raise DemonetError(f"{where} has no labels", hint="set y, -1 for unlabelled")
     if isinstance(data, Data):
         return objective.check(data.y, int(data.num_nodes or 0))
-    rows = [graph.y.view(-1) if objective.task == "classify" else graph.y.view(1, -1) for graph in graphs]
+    if objective.task == "classify":
+        rows = [graph.y if graph.y.dim() == 1 else graph.y.view(-1) for graph in graphs]
+    else:
+        rows = [graph.y.view(1, -1) for graph in graphs]
     for number, row in enumerate(rows):
         if row.dim() == 2 and row.size(1) != rows[0].size(1):
             raise DemonetError(f"graph {number} has {row.size(1)} targets, graph 0 has {rows[0].size(1)}")
