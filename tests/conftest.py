@@ -24,6 +24,7 @@ from demonet.errors import DemonetError
 from demonet.nn.weights import hashed
 from demonet.ops import backend, cpu
 from demonet.ops.schedule import cpu as schedule
+from demonet.ops.schedule import gpu
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -107,7 +108,9 @@ def override(monkeypatch):
             if path is not None:
                 stack.enter_context(backend.override(path=path))
             for name, value in thresholds.items():
-                owner = next(module for module in (backend, cpu, schedule, hashed) if hasattr(module, name.upper()))
+                owner = next(
+                    module for module in (backend, cpu, schedule, gpu, hashed) if hasattr(module, name.upper())
+                )
                 monkeypatch.setattr(owner, name.upper(), value)
 
         yield change

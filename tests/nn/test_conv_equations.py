@@ -203,3 +203,5 @@ def test_products_come_first_where_they_read_less():
     wide = 100 * columns
     assert transform_first(100, 300, wide, 8, matrices=6, reads=2, balance=200)
     assert not transform_first(100, 300, wide, 8, matrices=6, reads=2, balance=1)
+    assert transform_first(100, 300, 8, 8, fused=True), "sums are not read again"
+    assert not transform_first(100, 300, 7, 8, fused=True)

@@ -8,6 +8,7 @@ from tests.reference.graphs import drawn_by_seed, features
 
 from demonet import DegreeLayout, DegreeTasks, DEMOConv
 from demonet.nn.dropout import Dropout, draw_noise
+from demonet.ops import backend
 from demonet.ops.noise import keyed_factors
 
 
@@ -89,3 +90,24 @@ def test_added_halves_are_dropped_alike_in_small_and_large_graphs(override):
         out = conv(x, layout)
         found.append((out, *torch.autograd.grad(out.square().sum(), (x, *conv.parameters()))))
     torch.testing.assert_close(*found)
+
+
+@pytest.mark.parametrize(("combine", "aggr"), [("share", "sym"), ("add", "mean")])
+@pytest.mark.parametrize("cached", [False, True])
+def test_a_key_drops_the_same_entries_in_any_order_of_rows(combine, aggr, cached):
+    """Rows in the caller's order in one kernel, and in degree order, to which weights of edges lead."""
+    pytest.importorskip("triton")
+    graph, x = drawn_by_seed(40, 90, 0), features(40, 9, 0, torch.float32)
+    torch.manual_seed(0)
+    conv = DEMOConv(9, 5, combine=combine, aggr=aggr, act="elu", dropout=0.4, cached=cached)
+    for parameter in (conv.weights.gamma, conv.weights.beta, conv.bias):
+        torch.nn.init.normal_(parameter)
+    found = []
+    with backend.override(path="triton"):
+        for weight in (None, None, torch.ones(graph.edge_index.size(1))):  # what is cached comes twice
+            torch.manual_seed(3)
+            out = conv(x, graph.edge_index, weight)
+            found.append((out, *torch.autograd.grad(out.square().sum(), list(conv.parameters()))))
+    for once, twice, ordered in zip(*found, strict=True):
+        torch.testing.assert_close(once, ordered)
+        torch.testing.assert_close(twice, ordered)

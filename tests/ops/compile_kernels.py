@@ -20,9 +20,13 @@ from triton.runtime.jit import JITFunction
 from demonet.degree.layout import DegreeLayout
 from demonet.ops import Noise, Options, Weights
 from demonet.ops.graph import Graph
+from demonet.ops.library import reversed_lists
+from demonet.ops.noise import RowNoise
 from demonet.ops.refine import Refine
+from demonet.ops.scale import Lists, Splines
 from demonet.ops.triton import cross_entropy, refine, rows
 from demonet.ops.triton import operators as gpu
+from demonet.ops.triton import scale as scale_kernels
 
 TARGET = GPUTarget("cuda", 90, 32)
 TYPES = {
@@ -80,6 +84,21 @@ def refined(y: Tensor, given: Refine, noise: Noise | None) -> None:
     refine.refine_backward(out, out, y, given, mean, variance, 2.0)
 
 
+def scaled(layout: DegreeLayout, dtype: torch.dtype, noise: RowNoise | None, activation: str) -> None:
+    """A convolution whose degrees scale its columns, with all and with few inputs, forward and backward."""
+    n, width = layout.num_nodes, 70
+    x, basis = torch.zeros(n, width, dtype=dtype), torch.zeros(n, 5, dtype=dtype)
+    splines = Splines(basis, x[:5], x[:5])
+    pointer, neighbours = layout.pointer, layout.neighbours
+    back = reversed_lists(pointer, neighbours, n, n)
+    for weight, scale in ((x[:, 0].repeat(100)[: neighbours.numel()], None), (None, x[:, :1].contiguous())):
+        lists = Lists(pointer, neighbours, weight, *back[:2], weight, scale)
+        for bias, own in ((x[0], x), (None, None)):
+            scale_kernels.sum_and_scale(x, lists, splines, bias, own, activation, noise, keep=own is None)
+            scale_kernels.scale_rows(x, splines, bias, own, activation, noise)
+            scale_kernels.scale_rows_backward(x, x, x, splines, activation, noise, own=own is not None, scale=scale)
+
+
 def main() -> None:
     JITFunction.run = compile_instead
     edges = torch.randint(0, 60, (2, 900), generator=torch.Generator().manual_seed(0))
@@ -97,6 +116,8 @@ def main() -> None:
     for dtype, mapped, noise in ((torch.float32, False, None), (torch.bfloat16, True, Noise(key, 0.5))):
         y, vector = torch.zeros(60, 16, dtype=dtype), torch.zeros(16, dtype=dtype)
         refined(y, Refine(vector, vector, *((y[:16], vector) if mapped else (None, None)), 1e-5), noise)
+    scaled(layout, torch.float32, RowNoise(key, 0.5, layout.order, 70), "elu")
+    scaled(layout, torch.bfloat16, None, "none")
     h, share, target = torch.zeros(60, 16), torch.zeros(60), torch.zeros(60, dtype=torch.long)
     cross_entropy.loss(h, h[:5], share[:5], target, share)
     for over in (True, False):

@@ -8,6 +8,7 @@ from torch.autograd import gradcheck, gradgradcheck
 
 from demonet.ops import backend, neighbour_lists
 from demonet.ops.library import reversed_lists
+from demonet.ops.noise import RowNoise, keyed_factors
 from demonet.ops.scale import Lists, Splines, scale_conv, scale_rows
 
 
@@ -174,3 +175,62 @@ def test_kernels(activation, rows, columns, splines):
         right = torch.autograd.grad(wanted, [one for one in wide if one is not None and one.requires_grad], grad)
         for one, other in zip((found, *by), (wanted, *right), strict=True):
             torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["weight", "scale", "neither"])
+@pytest.mark.parametrize(
+    ("edges", "width", "product_first", "drop", "all_given"),
+    [(70, 20, True, 0.3, True), (2000, 70, True, 0.0, False), (2000, 20, False, 0.5, True), (0, 20, True, 0.5, True)],
+)
+def test_kernels_of_a_whole_convolution(override, kind, edges, width, product_first, drop, all_given):
+    """Short lists and long ones, whole or cut; dropout in degree order, of both halves."""
+    pytest.importorskip("triton")
+    rows, columns = 23, 25
+    for whole_list in (1024, 16):  # lists of 2,000 / 23 edges are long, and cut in the second round
+        override(whole_list=whole_list, chunk_edges=32)
+        lists, dense = drawn_lists(rows, edges, kind, torch.float32)
+        _, basis, gamma, beta, bias, own = draw(rows, width, 5, torch.float32)
+        generator = torch.Generator().manual_seed(1)
+        x, matrix = (torch.randn(shape, generator=generator) for shape in ((rows, columns), (columns, width)))
+        grad = torch.randn(rows, width, generator=generator)
+        noise = None
+        if drop:
+            key, place = torch.randint(2**32, (2,), generator=generator), torch.randperm(rows, generator=generator)
+            noise = RowNoise(key, drop, place, width if all_given else 0)
+        more = (bias, own) if all_given else (None, None)
+        given = [x.requires_grad_(), matrix.requires_grad_(), basis, gamma, beta, *more]
+        exact = [None if t is None else t.detach().double().requires_grad_(t.requires_grad) for t in given]
+        with backend.override(path="triton"):
+            splines = Splines(*given[2:5])
+            found = scale_conv(x, lists, matrix, splines, *more, "elu", noise, product_first=product_first)
+            by = torch.autograd.grad(found, [t for t in given if t is not None and t.requires_grad], grad)
+        left = right = torch.ones((), dtype=torch.float64)
+        if drop:
+            left, right = (
+                keyed_factors(noise.key, rows, noise.left + width, drop).double()[place].tensor_split([noise.left], 1)
+            )
+        x, matrix, basis, gamma, beta, bias, own = exact
+        y = dense.double() @ x @ matrix
+        h = ((1 + basis @ gamma) * y + basis @ beta) * right
+        wanted = torch.nn.functional.elu(h + bias + own * left if all_given else h)
+        right_by = torch.autograd.grad(wanted, [t for t in exact if t is not None and t.requires_grad], grad.double())
+        for one, other in zip((found, *by), (wanted, *right_by), strict=True):
+            assert (one.double() - other).norm() <= 1e-5 * other.norm()
+
+
+@pytest.mark.parametrize("drop", [0.0, 0.4])
+def test_second_derivatives_with_dropout(drop):
+    """They are those of the definition, with the entries that the kernels dropped."""
+    pytest.importorskip("triton")
+    given = draw(6, 4, 3, torch.float32)
+    noise = RowNoise(torch.tensor([5, 7]), drop, None, 4) if drop else None
+    y, basis, gamma, beta, bias, own = given
+    leaves = [y, gamma, beta, bias, own]
+    squares = []
+    for path in ("triton", "reference"):
+        with backend.override(path=path):
+            out = scale_rows(y, Splines(basis, gamma, beta), bias, own, "elu", noise)
+            by = torch.autograd.grad(out.square().sum(), leaves, create_graph=True)
+            squares.append(torch.autograd.grad(sum(one.square().sum() for one in by), leaves))
+    for one, other in zip(*squares, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)

@@ -6,6 +6,8 @@ directed or not. The interpreter has no bfloat16 products: those are tested on a
 
 from __future__ import annotations
 
+from unittest import mock
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -35,6 +37,13 @@ SLOW = settings(max_examples=4, deadline=None, phases=[Phase.explicit, Phase.reu
 seeds = st.integers(0, 2**31)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def hubs_are_cut():
+    """Also those of small graphs, as in a graph with a very long list."""
+    with mock.patch.object(schedule, "WHOLE_LIST", CHUNK):
+        yield
+
+
 def graph(seed: int, *, directed: bool) -> DegreeLayout:
     """A drawn graph with a hub longer than one chunk, a smaller one, and isolated nodes."""
     generator = torch.Generator().manual_seed(seed)
@@ -60,18 +69,30 @@ def assert_near(found: torch.Tensor, wanted: torch.Tensor, dtype: torch.dtype = 
 
 
 @SLOW
-@given(seed=seeds, directed=st.booleans(), aggr=st.sampled_from(["sum", "mean", "sqrt"]), weighted=st.booleans())
-def test_aggregate(seed, directed, aggr, weighted):
+@given(
+    seed=seeds,
+    directed=st.booleans(),
+    aggr=st.sampled_from(["sum", "mean", "sqrt"]),
+    weighted=st.booleans(),
+    longest=st.sampled_from([CHUNK, 2 * CHUNK]),
+)
+def test_aggregate(seed, directed, aggr, weighted, longest):
+    """With lists that are cut and with lists that are whole, and so are made at once."""
     layout = graph(seed, directed=directed)
+    scale = draw(layout.num_nodes, 1, seed=seed)
     x = draw(layout.num_nodes, 5, seed=seed)
     weight = draw(layout.num_edges, seed=seed).abs() if weighted else None
     for pointer, neighbours in (
         (layout.pointer, layout.neighbours),
         (layout.back_pointer.long(), layout.back_neighbours.long()),
     ):
-        found = gather.aggregate(x, pointer, neighbours, weight, aggr, cut_lists(pointer))
+        with mock.patch.object(schedule, "WHOLE_LIST", longest):
+            tiles = cut_lists(pointer)
+        assert gather.sums_at_once(tiles) == (int(pointer.diff().max()) <= longest)
         wide = None if weight is None else weight.double()
-        assert_near(found, reference.aggregate(x.double(), pointer, neighbours, wide, aggr))
+        wanted = reference.aggregate(x.double(), pointer, neighbours, wide, aggr)
+        assert_near(gather.aggregate(x, pointer, neighbours, weight, aggr, tiles), wanted)
+        assert_near(gather.aggregate(x, pointer, neighbours, weight, aggr, tiles, scale), wanted * scale)
 
 
 @SLOW

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeGuard
 
 import torch
 from torch import Tensor, nn
@@ -25,8 +25,9 @@ from demonet.nn.weights.base import set_to_zero
 from demonet.ops import Options, Weights, aggregate, backend, conv, grouped
 from demonet.ops.backend import is_sparse
 from demonet.ops.library import reversed_lists
+from demonet.ops.noise import RowNoise
 from demonet.ops.reference import activate, aggregate_scale, owner
-from demonet.ops.scale import scale_conv
+from demonet.ops.scale import scale_conv, scale_rows
 from demonet.ops.sparse import csr, sparse_aggregate, sparse_linear, sparse_rows
 
 Scheme = str  # a name in demonet.nn.weights.SCHEMES
@@ -63,7 +64,15 @@ class Neighbours(NamedTuple):
 
 
 def transform_first(
-    rows: int, edges: int, columns: int, width: int, matrices: int = 1, reads: int = 1, *, balance: float = 20.0
+    rows: int,
+    edges: int,
+    columns: int,
+    width: int,
+    matrices: int = 1,
+    reads: int = 1,
+    *,
+    balance: float = 20.0,
+    fused: bool = False,
 ) -> bool:
     """Whether to multiply rows before they are summed, rather than after: it reads and writes less.
 
@@ -77,12 +86,15 @@ def transform_first(
         matrices: How many matrices every row is multiplied by.
         reads: How many of these products an edge reads.
         balance: Multiplications in the time of one number read or written.
+        fused: Whether the kernel that sums products goes on with them, so that nothing is read again.
 
     >>> transform_first(rows=100, edges=500, columns=1433, width=16)
     True
     >>> transform_first(rows=100, edges=500, columns=16, width=16)
     False
     """
+    if fused:
+        return width <= columns
     sums = (edges + 2 * rows) * columns
     products = 2 * (rows * matrices + edges * reads) * width
     more = (matrices - 1) * columns * width * (1 + rows / balance)
@@ -282,11 +294,10 @@ class DEMOConv(MessagePassing):
             size: ``(n_source, n_target)``; read from ``x`` if not given.
         """
         activation = self.act or "none"
-        if size is None and self._is_plain_call(x, edge_index) and self._needs_no_groups(degree, edge_weight):
-            assert isinstance(x, Tensor)
+        if size is None and self._is_plain_call(x, edge_index) and self._needs_no_groups(x, degree, edge_weight):
             assert isinstance(edge_index, Tensor)
-            rows, edges_given, seen = x, edge_index, (x.shape, x.dtype, x.device)
-            graph = self._graph.get([edge_index], lambda: self._checked_graph(rows, edges_given), facts=seen)
+            plain, seen = (x, edge_index), (x.shape, x.dtype, x.device)
+            graph = self._graph.get([edge_index], lambda: self._checked_graph(*plain), facts=seen)
             assert graph is not None
             return self._in_place(x, graph, activation)
         source, target = x if isinstance(x, (tuple, list)) else (x, x)
@@ -316,7 +327,7 @@ class DEMOConv(MessagePassing):
                 self._check_degree(degree, num_targets)
                 return self.convolve(target, degree, neighbours, activation)
             layout, edge_weight = edges.layout(self.tasks.by, compare=not self.cached), edges.weight
-        if self._needs_no_groups(degree, edge_weight):
+        if self._needs_no_groups(source, degree, edge_weight):
             return self._in_place(source, self._placed(source, layout), activation)
         if degree is not None:
             self._check_degree(degree, num_targets)
@@ -326,16 +337,19 @@ class DEMOConv(MessagePassing):
         given = self.neighbours(rows, layout, edge_weight) if sums is None else sums
         return layout.leave(self.convolve(rows, layout, given, activation))
 
-    def _needs_no_groups(self, degree: Tensor | None, edge_weight: Tensor | None) -> bool:
+    def _needs_no_groups(self, x: Tensor, degree: Tensor | None, edge_weight: Tensor | None) -> bool:
         """Whether rows can stay in the caller's order: all have one matrix, and nothing but the edges is given.
 
-        Dropout draws its numbers in degree order, so that compiled and sampled calls drop the same entries.
+        Dropout draws its numbers in degree order, so that compiled and sampled calls drop the same entries. Those of a
+        key are found in any order.
         """
         if degree is not None or edge_weight is not None or self.weights.stack_size != 1:
             return False
-        return not ((self.drop.training and self.drop.p) or backend.tracing() or self.passes_messages)
+        if self.drop.active and not (backend.family(x) == "triton" and self._is_one_function(x)):
+            return False
+        return not (backend.tracing() or self.passes_messages)
 
-    def _is_plain_call(self, x: Features, edge_index: Any) -> bool:
+    def _is_plain_call(self, x: Features, edge_index: Any) -> TypeGuard[Tensor]:
         """Whether x and an ``edge_index`` are plain tensors that need not be compared with those of earlier calls."""
         if type(x) is not Tensor or type(edge_index) is not Tensor or edge_index.layout != torch.strided:
             return False
@@ -354,22 +368,31 @@ class DEMOConv(MessagePassing):
 
     def _in_place(self, x: Tensor, graph: InPlace, activation: str) -> Tensor:
         """The convolution of rows in the caller's order."""
-        given = Neighbours(x, graph.lists, Factors(graph.weight), whole=graph.weight is not None)
-        kept, weights = None, self.weights
-        if self.cached and not x.requires_grad and not is_sparse(x):
-            kept = self._sums.get([x, graph.degree], lambda: (graph.degree, self._summed(given, None)), at_once=False)
         if self.tasks.is_open:
             self.tasks.see(graph.degree)
-        splines = weights.splines(graph.degree) if kept is None and self._is_one_function(x) else None
+        given, sums = Neighbours(x, graph.lists, Factors(graph.weight), whole=graph.weight is not None), None
+        if self.cached and not x.requires_grad and not is_sparse(x):
+            kept = self._sums.get([x, graph.degree], lambda: (graph.degree, self._summed(given, None)), at_once=False)
+            sums = None if kept is None else kept[1]
+        splines = self.weights.splines(graph.degree) if self._is_one_function(x) else None
         if splines is None:
-            return self.convolve(x, graph.degree, kept[1] if kept else given, activation)
-        own, first = None if self.seed is None else self.seed(x), self._transforms(given, None)
-        return scale_conv(x, graph.both, weights.shared, splines, self.bias, own, activation, product_first=first)
+            return self.convolve(x, graph.degree, given if sums is None else sums, activation)
+        own, matrix, noise = None if self.seed is None else self.seed(x), self.weights.shared, None
+        if self.drop.active:
+            key = self.drop.noise(x.size(0), self.halves, x)
+            noise = RowNoise(key.values, key.p, graph.place, self.halves[0])
+        ends = (splines, self.bias, own, activation, noise)
+        if sums is not None:
+            return scale_rows(sums @ matrix, *ends)
+        first = self._transforms(given, None, fused=backend.family(x) == "triton")
+        return scale_conv(x, graph.both, matrix, *ends, product_first=first)
 
     def _is_one_function(self, x: Tensor) -> bool:
         """Whether the whole convolution may be one function, which has one dtype and no tracing inside."""
         matrix = self.weights.shared
         if self.combine == "concat" or is_sparse(x) or x.dtype != matrix.dtype or x.dtype == torch.float16:
+            return False
+        if x.size(0) == 0 or self.drop.source is not None:
             return False
         return backend.eager(x, matrix) and not torch.is_autocast_enabled(x.device.type)
 
@@ -657,7 +680,7 @@ class DEMOConv(MessagePassing):
 
     # ------------------------------------------------------------------------- products before sums, where cheaper
 
-    def _transforms(self, given: Neighbours, layout: DegreeLayout | None) -> bool:
+    def _transforms(self, given: Neighbours, layout: DegreeLayout | None, *, fused: bool = False) -> bool:
         """Whether rows are multiplied before they are summed, see :func:`transform_first`."""
         x, weights = given.rows, self.weights
         size = weights.stack_size
@@ -672,7 +695,7 @@ class DEMOConv(MessagePassing):
             columns = max(1, columns // 2)  # sums of sparse rows are not sparse, but reading the rows costs less
         reads = 1 if size == 1 or weights.stack_size == 0 else weights.reads_each
         balance = 20.0 if x.device.type == "cpu" else 200.0
-        return transform_first(rows, edges, columns, weights.width, size, reads, balance=balance)
+        return transform_first(rows, edges, columns, weights.width, size, reads, balance=balance, fused=fused)
 
     def _transformed(self, given: Neighbours, x: Tensor | None, degree: Tensor, layout: DegreeLayout | None) -> Tensor:
         """The neighbourhood's half: rows times the matrices of the stack, then summed, then mixed."""

@@ -319,12 +319,14 @@ class InPlace(NamedTuple):
             the reversed edges.
         weight: ``[m]`` the whole factor of every entry; None for that of ``aggr``.
         both: The same for a convolution that is one function.
+        place: ``[n]`` where every node is in degree order; None where this is the caller's.
     """
 
     degree: Tensor
     lists: tuple[Tensor, ...]
     weight: Tensor | None
     both: Lists
+    place: Tensor | None
 
 
 def in_place(layout: DegreeLayout, aggr: str, dtype: torch.dtype, *, loops: bool) -> InPlace:
@@ -358,7 +360,8 @@ def _in_place(layout: DegreeLayout, aggr: str, dtype: torch.dtype, *, loops: boo
     back_weight = None if weight is None else weight[back[2]].contiguous()
     scale = aggregate_scale(pointer, aggr, dtype) if weight is None else None
     both = Lists(pointer, neighbours, weight, back[0], back[1], back_weight, None if scale is None else scale[:, None])
-    return InPlace(layout.leave(layout.key), (pointer, neighbours, *back), weight, both)
+    place = None if layout.order is None else layout.leave(torch.arange(n, device=pointer.device))
+    return InPlace(layout.leave(layout.key), (pointer, neighbours, *back), weight, both, place)
 
 
 def _inverse_root(total: Tensor) -> Tensor:

@@ -54,6 +54,29 @@ class Noise(NamedTuple):
         return values[: rows * left].view(rows, left), values[rows * left :].view(rows, right)
 
 
+class RowNoise(NamedTuple):
+    """Noise of rows in any order, from a key.
+
+    Attributes:
+        key: ``[2]`` int64.
+        p: The probability of zero.
+        place: ``[n]`` the row of :class:`Noise` that each row is, or None where they are the same.
+        left: Columns of the left half; those of the right half follow them.
+    """
+
+    key: Tensor
+    p: float
+    place: Tensor | None
+    left: int
+
+    def halves(self, rows: int, right: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """``[n, left]`` and ``[n, right]``: the factors of the halves."""
+        place = torch.arange(rows, device=self.key.device) if self.place is None else self.place
+        columns = torch.arange(self.left + right, device=self.key.device)
+        both = factors_at(self.key, place[:, None], columns, self.p).to(dtype)
+        return both[:, : self.left], both[:, self.left :]
+
+
 def draw_key(device: torch.device) -> Tensor:
     """A new key; drawn on the device, so that a captured step draws another one in every replay."""
     return torch.randint(0, 2**32, (2,), device=device)

@@ -2,12 +2,15 @@ r"""The end of a convolution whose degrees scale the columns of one matrix, as o
 
 .. math:: h_v = \sigma\big((1 + B_v \Gamma) \odot y_v + B_v \beta + b + o_v\big)
 
-:math:`B_v` are the splines of the degree of v. One by one, these operators write and read every row some ten times;
+:math:`B_v` are the splines of the degree of v. Dropout acts on both halves, before the bias and before :math:`o_v` is
+added. One by one, these operators write and read every row some ten times;
 here the rows are read once and written once, and only they and the output are kept for the derivatives.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import torch
@@ -15,8 +18,10 @@ from torch import Tensor
 
 from demonet.ops import backend, cpu, reference
 from demonet.ops import library as operators
-from demonet.ops.graph import buffers_of, parts_of
+from demonet.ops.graph import buffers_of, parts_of, tiles_of
+from demonet.ops.noise import RowNoise
 from demonet.ops.schedule.cpu import Buffers, Part
+from demonet.ops.schedule.gpu import Tiles
 
 
 class Splines(NamedTuple):
@@ -32,16 +37,31 @@ class Splines(NamedTuple):
     beta: Tensor
 
 
-def definition(y: Tensor, splines: Splines, bias: Tensor | None, own: Tensor | None, activation: str) -> Tensor:
+def definition(
+    y: Tensor,
+    splines: Splines,
+    bias: Tensor | None,
+    own: Tensor | None,
+    activation: str,
+    noise: RowNoise | None = None,
+) -> Tensor:
     """The output, in plain PyTorch."""
     basis, gamma, beta = splines
     out = torch.addcmul(torch.addmm(y, basis, beta), y, basis @ gamma)
+    if noise is not None:
+        left, right = noise.halves(y.size(0), y.size(1), y.dtype)
+        out, own = out * right, own if own is None else own * left
     out = out if bias is None else out + bias
     return reference.activate(out if own is None else out + own, activation)
 
 
 def scale_rows(
-    y: Tensor, splines: Splines, bias: Tensor | None = None, own: Tensor | None = None, activation: str = "none"
+    y: Tensor,
+    splines: Splines,
+    bias: Tensor | None = None,
+    own: Tensor | None = None,
+    activation: str = "none",
+    noise: RowNoise | None = None,
 ) -> Tensor:
     """:func:`definition`.
 
@@ -51,14 +71,15 @@ def scale_rows(
         bias: ``[F]``, or None.
         own: ``[n, F]`` what is added to every row, or None.
         activation: ``"none"``, ``"elu"`` or ``"relu"``.
+        noise: Of dropout, or None.
     """
     dtype = y.dtype
     if splines.gamma.dtype != dtype or splines.basis.dtype != dtype:
         splines = Splines(*(one.to(dtype) for one in splines))
     bias, own = (one if one is None or one.dtype == dtype else one.to(dtype) for one in (bias, own))
-    if not backend.eager(y, splines.gamma, splines.beta):
-        return definition(y, splines, bias, own, activation)
-    out: Tensor = _ScaleRows.apply(y, *splines, bias, own, activation)
+    if y.numel() == 0 or not backend.eager(y, splines.gamma, splines.beta):
+        return definition(y, splines, bias, own, activation, noise)
+    out: Tensor = _ScaleRows.apply(y, *splines, bias, own, activation, noise)
     return out
 
 
@@ -73,9 +94,10 @@ class _ScaleRows(torch.autograd.Function):
         bias: Tensor | None,
         own: Tensor | None,
         activation: str,
+        noise: RowNoise | None,
     ) -> Tensor:
-        out = _forward(y, Splines(basis, gamma, beta), bias, own, activation)
-        ctx.activation = activation
+        out: Tensor = _kernels(y).scale_rows(y, Splines(basis, gamma, beta), bias, own, activation, *_given(noise))
+        ctx.activation, ctx.noise = activation, noise
         # Of what is added, the values matter only to second derivatives of the activation, which are zero but for ELU.
         ctx.save_for_backward(y, basis, gamma, beta, bias, own, None if activation == "none" else out)
         return out
@@ -85,19 +107,20 @@ class _ScaleRows(torch.autograd.Function):
         y, basis, gamma, beta, bias, own, out = ctx.saved_tensors
         needs = ctx.needs_input_grad
         if torch.is_grad_enabled():  # a derivative of the derivative is asked for
-            again = definition(y, Splines(basis, gamma, beta), bias, own, ctx.activation)
+            again = definition(y, Splines(basis, gamma, beta), bias, own, ctx.activation, ctx.noise)
             by_y, by_gamma, by_beta, by_bias, by_own = reference.derivatives(
                 [again], [y, gamma, beta, bias, own], [grad]
             )
         else:
-            by_y, by_gamma, by_beta, by_bias, by_own = _backward(
-                grad, out, y, Splines(basis, gamma, beta), ctx.activation, own=needs[5]
+            by_y, by_gamma, by_beta, by_bias, by_own = _kernels(y).scale_rows_backward(
+                grad, out, y, Splines(basis, gamma, beta), ctx.activation, *_given(ctx.noise), own=needs[5]
             )
         found = (by_y, None, by_gamma, by_beta, by_bias, by_own)
-        return *(by if need else None for by, need in zip(found, needs, strict=False)), None
+        return *(by if need else None for by, need in zip(found, needs, strict=False)), None, None
 
 
-class Lists(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Lists:
     """The neighbours that every row sums, in both directions; all constants.
 
     Attributes:
@@ -120,6 +143,11 @@ class Lists(NamedTuple):
         a = operators._aggregate(x, self.pointer, self.neighbours, self.weight, "sum", reuse=True)
         return a if self.scale is None else a * self.scale.to(a.dtype)
 
+    @cached_property
+    def forth_tiles(self) -> Tiles:
+        """The lists as a GPU takes them."""
+        return tiles_of(self.pointer)
+
     def parts(self, dtype: torch.dtype) -> list[Part]:
         """The lists as a CPU takes them."""
         return parts_of(self.pointer, self.neighbours, self.weight, dtype)
@@ -133,9 +161,9 @@ class Lists(NamedTuple):
         """Memory for large results on a CPU, the same in every epoch."""
         return buffers_of(self.pointer)
 
-    def back(self, grad: Tensor) -> Tensor:
-        """Their derivative: sums along the reversed edges."""
-        grad = grad if self.scale is None else grad * self.scale.to(grad.dtype)
+    def back(self, grad: Tensor, *, scaled: bool = False) -> Tensor:
+        """Their derivative: sums along the reversed edges; ``scaled`` if the gradient is times ``scale`` already."""
+        grad = grad if self.scale is None or scaled else grad * self.scale.to(grad.dtype)
         return operators._aggregate(grad, self.back_pointer, self.back_neighbours, self.back_weight, "sum", reuse=True)
 
 
@@ -147,6 +175,7 @@ def scale_conv(
     bias: Tensor | None,
     own: Tensor | None,
     activation: str,
+    noise: RowNoise | None = None,
     *,
     product_first: bool,
 ) -> Tensor:
@@ -156,10 +185,12 @@ def scale_conv(
         x: ``[n, F]`` rows.
         lists: What is summed.
         matrix: ``[F, F']``, :math:`W`.
-        splines, bias, own, activation: As in :func:`scale_rows`, of the dtype of the rows.
+        splines, bias, own, activation, noise: As in :func:`scale_rows`, of the dtype of the rows. On a CPU, there is no
+            noise.
         product_first: Whether rows are multiplied before they are summed.
     """
-    out: Tensor = _ScaleConv.apply(x, matrix, *splines, bias, own, lists, activation, product_first)
+    order = (product_first, torch.is_grad_enabled())
+    out: Tensor = _ScaleConv.apply(x, matrix, *splines, bias, own, lists, activation, noise, order)
     return out
 
 
@@ -176,19 +207,23 @@ class _ScaleConv(torch.autograd.Function):
         own: Tensor | None,
         lists: Lists,
         activation: str,
-        product_first: bool,
+        noise: RowNoise | None,
+        order: tuple[bool, bool],
     ) -> Tensor:
-        ctx.lists, ctx.activation, ctx.product_first = lists, activation, product_first
-        splines = Splines(basis, gamma, beta)
+        ctx.lists, ctx.activation, ctx.noise, (ctx.product_first, keep) = lists, activation, noise, order
+        splines, ctx.a = Splines(basis, gamma, beta), None
         if backend.family(x) == "cpu":
             # Sums cost less than what is read for them again, unless they are wide.
-            keep = not product_first and (not ctx.needs_input_grad[0] or x.size(1) < matrix.size(1))
-            options = {"product_first": product_first, "keep": keep}
+            keep = not ctx.product_first and (not ctx.needs_input_grad[0] or x.size(1) < matrix.size(1))
+            options = {"product_first": ctx.product_first, "keep": keep}
             out, ctx.y, ctx.a = cpu.scale_conv(x, lists, matrix, splines, bias, own, activation, **options)
+        elif ctx.product_first:
+            kernels, given = _kernels(x), (lists, splines, bias, own, activation, noise)
+            out, ctx.y = kernels.sum_and_scale(x @ matrix, *given, keep=keep)
         else:
-            ctx.a = None if product_first else lists.sums(x)  # neither input nor output
-            ctx.y = lists.sums(x @ matrix) if product_first else ctx.a @ matrix
-            out = _forward(ctx.y, splines, bias, own, activation)
+            ctx.a = lists.sums(x)  # neither input nor output
+            ctx.y = ctx.a @ matrix
+            out = _kernels(x).scale_rows(ctx.y, splines, bias, own, activation, noise)
         ctx.save_for_backward(x, matrix, basis, gamma, beta, bias, own, None if activation == "none" else out)
         return out
 
@@ -209,7 +244,7 @@ class _ScaleConv(torch.autograd.Function):
             ]
             a = operators.ops.aggregate(x, *again)
             y = (a if lists.scale is None else a * lists.scale.to(a.dtype)) @ matrix
-            h = definition(y, splines, bias, own, ctx.activation)
+            h = definition(y, splines, bias, own, ctx.activation, ctx.noise)
             given = [x, matrix, gamma, beta, bias, own]
             by_x, by_matrix, by_gamma, by_beta, by_bias, by_own = reference.derivatives([h], given, [grad])
         elif backend.family(x) == "cpu":
@@ -217,37 +252,29 @@ class _ScaleConv(torch.autograd.Function):
                 grad, out, x, ctx.y, ctx.a, lists, matrix, splines, ctx.activation, need_x=needs[0], own=needs[6]
             )
         else:
-            by_y, by_gamma, by_beta, by_bias, by_own = _backward(
-                grad, out, ctx.y, splines, ctx.activation, own=needs[6]
+            scale = lists.scale if ctx.product_first else None
+            by_y, by_gamma, by_beta, by_bias, by_own = _kernels(x).scale_rows_backward(
+                grad, out, ctx.y, splines, ctx.activation, ctx.noise, own=needs[6], scale=scale
             )
-            assert by_y is not None
             if ctx.product_first:
-                by_y = lists.back(by_y)
+                by_y = lists.back(by_y, scaled=True)
                 by_matrix = x.t() @ by_y if needs[1] else None
                 by_x = by_y @ matrix.t() if needs[0] else None
             else:
                 by_matrix = ctx.a.t() @ by_y if needs[1] else None
                 by_x = lists.back(by_y @ matrix.t()) if needs[0] else None
         found = (by_x, by_matrix, None, by_gamma, by_beta, by_bias, by_own)
-        return *(by if need else None for by, need in zip(found, needs, strict=False)), None, None, None
+        return *(by if need else None for by, need in zip(found, needs, strict=False)), None, None, None, None
 
 
-def _forward(y: Tensor, splines: Splines, bias: Tensor | None, own: Tensor | None, activation: str) -> Tensor:
-    out: Tensor = _kernels(y).scale_rows(y, splines, bias, own, activation)
-    return out
+def _given(noise: RowNoise | None) -> tuple[RowNoise, ...]:
+    """An argument of Triton's kernels; those of a CPU have none."""
+    return () if noise is None else (noise,)
 
 
-def _backward(
-    grad: Tensor, out: Tensor | None, y: Tensor, splines: Splines, activation: str, *, own: bool
-) -> tuple[Tensor | None, ...]:
-    """The derivatives by the rows, the coefficients, the bias and what was added; ``own`` asks for the last."""
-    found: tuple[Tensor | None, ...] = _kernels(y).scale_rows_backward(grad, out, y, splines, activation, own=own)
-    return found
-
-
-def _kernels(y: Tensor) -> Any:
-    """Triton's; for no rows, too, those of a CPU, which are plain PyTorch."""
-    if backend.family(y) != "triton" or y.numel() == 0:
+def _kernels(x: Tensor) -> Any:
+    """Triton's or those of a CPU."""
+    if backend.family(x) != "triton":
         return cpu
     from demonet.ops.triton import scale as kernels
 

@@ -15,6 +15,7 @@ from torch import Tensor
 TILE_ROWS = 64  # rows of a block, a power of two of at least 16
 SHORT_LIST = 32  # longest neighbour list that is summed inside its tile
 CHUNK_EDGES = 256  # edges of a longer list that are summed at a time
+WHOLE_LIST = 1024  # where no list is longer, long ones are not cut: a kernel less takes less time than a program longer
 # Most columns of the input and of each half of the output in a fused convolution, and most bytes of its matrices in one
 # program: float32 counts twice, because its products keep copies.
 WIDEST_INPUT, WIDEST_HALF, MATRIX_BYTES = 256, 128, 2**17
@@ -109,13 +110,14 @@ def cut_lists(pointer: Tensor, offsets: Tensor | None = None) -> Tiles:
     hubs = over.nonzero()[:, 0]
     length = length[hubs]
     hubs = rows[hubs] if rows.numel() else hubs
-    count = (length + CHUNK_EDGES - 1) // CHUNK_EDGES
+    size = CHUNK_EDGES if hubs.numel() and int(length.max()) > WHOLE_LIST else WHOLE_LIST
+    count = (length + size - 1) // size
     pieces = torch.nn.functional.pad(count.cumsum(0), (1, 0))
     hub = torch.repeat_interleave(count)
     begin = pointer[hubs]
     inside = torch.arange(hub.numel(), device=device) - pieces[hub]
-    at = begin[hub] + inside * CHUNK_EDGES
-    chunks = torch.stack([at, torch.minimum(at + CHUNK_EDGES, (begin + length)[hub])], 1)
+    at = begin[hub] + inside * size
+    chunks = torch.stack([at, torch.minimum(at + size, (begin + length)[hub])], 1)
     # Longest first: the last tiles to start are the shortest.
     return Tiles(rows, table[~is_long].flip(0).contiguous(), table[is_long].contiguous(), hubs, chunks, pieces)
 

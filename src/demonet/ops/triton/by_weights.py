@@ -14,17 +14,8 @@ from demonet.ops.noise import Noise
 from demonet.ops.schedule.gpu import WIDEST_HALF, WIDEST_INPUT, block_width
 from demonet.ops.triton.blocks import ACTIVATIONS, on_device, precision
 from demonet.ops.triton.drop import arguments, drop
+from demonet.ops.triton.ends import times_slope
 from demonet.ops.triton.gather import join_kernel
-
-
-@triton.jit
-def times_slope(g, y, ACTIVATION: tl.constexpr):
-    """A gradient before the activation, from the one after it; the slopes follow from the output ``y``."""
-    if ACTIVATION == 1:
-        return tl.where(y > 0, g, g * (y + 1.0))
-    if ACTIVATION == 2:
-        return tl.where(y > 0, g, 0.0)
-    return g
 
 
 @triton.jit

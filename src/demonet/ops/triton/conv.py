@@ -12,19 +12,10 @@ from demonet.ops.noise import Noise
 from demonet.ops.schedule.gpu import TILE_ROWS, WIDEST_HALF, WIDEST_INPUT, block_width
 from demonet.ops.triton.blocks import ACTIVATIONS, on_device, precision, product, split
 from demonet.ops.triton.drop import arguments, drop
+from demonet.ops.triton.ends import activate
 from demonet.ops.triton.gather import AGGR, gather_sum, list_scale, rows_at, sum_long
 
 GATHER, COMPACT, ROWS = 0, 1, 2  # the sums of a tile: over its lists, precomputed for hubs, given for every row
-
-
-@triton.jit
-def activate(y, ACTIVATION: tl.constexpr):
-    """ELU, ReLU or nothing."""
-    if ACTIVATION == 1:
-        return tl.where(y > 0, y, tl.exp(tl.minimum(y, 0.0)) - 1.0)
-    if ACTIVATION == 2:
-        return tl.maximum(y, 0.0)
-    return y
 
 
 @triton.jit

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from demonet.ops.schedule.gpu import MOST_CLASSES, TILE_ROWS, WIDEST_INPUT, block_width, span_rows
 from demonet.ops.triton.blocks import ACTIVATIONS, on_device, precision
-from demonet.ops.triton.by_weights import times_slope
+from demonet.ops.triton.ends import times_slope
 
 
 @triton.jit

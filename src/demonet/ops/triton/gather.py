@@ -10,7 +10,9 @@ from torch import Tensor
 from demonet.ops import reference
 from demonet.ops.schedule.gpu import TILE_ROWS, Tiles, block_width, cut_lists
 from demonet.ops.triton.blocks import on_device
+from demonet.ops.triton.ends import NOTHING, End, scaled
 
+WIDEST_END = 64  # columns of a tile that goes on after its sums
 AGGR = {"sum": 0, "mean": 1, "sqrt": 2}
 
 
@@ -65,40 +67,10 @@ def gather_sum(
 
 
 @triton.jit
-def _short_kernel(
-    x,
-    weight,
-    out,
-    tiles,
-    rows,
-    pointer,
-    neighbours,
-    F,
-    AGGR: tl.constexpr,
-    HAS_WEIGHT: tl.constexpr,
-    HAS_ROWS: tl.constexpr,
-    BM: tl.constexpr,
-    BF: tl.constexpr,
+def chunk_sum(
+    x, weight, neighbours, begin, end, column, F, HAS_WEIGHT: tl.constexpr, BJ: tl.constexpr, BF: tl.constexpr
 ):
-    tile = tiles + 4 * tl.program_id(0).to(tl.int64)
-    first, last = tl.load(tile), tl.load(tile + 1)
-    length = tl.load(tile + 2).to(tl.int32)
-    column = tl.program_id(1) * BF + tl.arange(0, BF)
-    for start in range(first, last, BM):
-        _, inside, row = rows_at(rows, start, last, HAS_ROWS, BM)
-        total = gather_sum(x, weight, pointer, neighbours, row, inside, column, F, length, HAS_WEIGHT, BM, BF)
-        total *= list_scale(length, AGGR)
-        mask = inside[:, None] & (column < F)[None, :]
-        tl.store(out + row[:, None] * F + column[None, :], total.to(out.dtype.element_ty), mask=mask)
-
-
-@triton.jit
-def _chunk_kernel(
-    x, weight, partial, chunks, neighbours, F, HAS_WEIGHT: tl.constexpr, BJ: tl.constexpr, BF: tl.constexpr
-):
-    c = tl.program_id(0).to(tl.int64)
-    begin, end = tl.load(chunks + 2 * c), tl.load(chunks + 2 * c + 1)
-    column = tl.program_id(1) * BF + tl.arange(0, BF)
+    """``[BF]`` float32: the sum over a piece of a long list."""
     total = tl.zeros([BJ, BF], tl.float32)
     for at in range(begin, end, BJ):
         arc = at + tl.arange(0, BJ)
@@ -108,7 +80,107 @@ def _chunk_kernel(
         if HAS_WEIGHT:
             message *= tl.load(weight + arc, mask=arc < end, other=0).to(tl.float32)[:, None]
         total += message
-    tl.store(partial + c * F + column, tl.sum(total, 0), mask=column < F)
+    return tl.sum(total, 0)
+
+
+@triton.jit(do_not_specialize=["HUBS"])
+def _sum_kernel(
+    x,
+    weight,
+    scale,
+    out,
+    chunks,
+    hubs,
+    tiles,
+    rows,
+    pointer,
+    neighbours,
+    F,
+    HUBS,
+    y,
+    basis,
+    gamma,
+    beta,
+    bias,
+    own,
+    key,
+    place,
+    LEFT,
+    AGGR: tl.constexpr,
+    HAS_WEIGHT: tl.constexpr,
+    HAS_SCALE: tl.constexpr,
+    HAS_ROWS: tl.constexpr,
+    HAS_Y: tl.constexpr,
+    SPLINES: tl.constexpr,
+    HAS_BIAS: tl.constexpr,
+    HAS_OWN: tl.constexpr,
+    KEPT: tl.constexpr,
+    HAS_PLACE: tl.constexpr,
+    ACTIVATION: tl.constexpr,
+    BM: tl.constexpr,
+    BJ: tl.constexpr,
+    BF: tl.constexpr,
+):
+    """The first programs sum a long list each, the others a tile of short ones; then what follows, if SPLINES."""
+    program = tl.program_id(0).to(tl.int64)
+    column = tl.program_id(1) * BF + tl.arange(0, BF)
+    tile = tiles + 4 * (program - HUBS)
+    first, last = program, program + 1
+    length = 0
+    if program >= HUBS:
+        first, last = tl.load(tile), tl.load(tile + 1)
+        length = tl.load(tile + 2).to(tl.int32)
+    for start in range(first, last, BM):
+        if program < HUBS:
+            inside = tl.arange(0, BM) == 0
+            row = tl.load(hubs + program) + tl.zeros([BM], tl.int64)
+            begin, end = tl.load(chunks + 2 * program), tl.load(chunks + 2 * program + 1)
+            whole = chunk_sum(x, weight, neighbours, begin, end, column, F, HAS_WEIGHT, BJ, BF)
+            total = (whole * list_scale(end - begin, AGGR))[None, :] + tl.zeros([BM, BF], tl.float32)
+        else:
+            _, inside, row = rows_at(rows, start, last, HAS_ROWS, BM)
+            total = gather_sum(x, weight, pointer, neighbours, row, inside, column, F, length, HAS_WEIGHT, BM, BF)
+            total *= list_scale(length, AGGR)
+        mask = inside[:, None] & (column < F)[None, :]
+        at = row[:, None] * F + column[None, :]
+        if HAS_SCALE:
+            total *= tl.load(scale + row, mask=inside, other=0).to(tl.float32)[:, None]
+        if HAS_Y:
+            tl.store(y + at, total.to(y.dtype.element_ty), mask=mask)
+        if SPLINES > 0:
+            total = scaled(
+                total,
+                row,
+                inside,
+                column,
+                F,
+                basis,
+                gamma,
+                beta,
+                bias,
+                own,
+                key,
+                place,
+                LEFT,
+                SPLINES,
+                HAS_BIAS,
+                HAS_OWN,
+                KEPT,
+                HAS_PLACE,
+                ACTIVATION,
+            )
+        tl.store(out + at, total.to(out.dtype.element_ty), mask=mask)
+
+
+@triton.jit
+def _chunk_kernel(
+    x, weight, partial, chunks, neighbours, F, HAS_WEIGHT: tl.constexpr, BJ: tl.constexpr, BF: tl.constexpr
+):
+    c = tl.program_id(0).to(tl.int64)
+    begin, end = tl.load(chunks + 2 * c), tl.load(chunks + 2 * c + 1)
+    column = tl.program_id(1) * BF + tl.arange(0, BF)
+    total = chunk_sum(x, weight, neighbours, begin, end, column, F, HAS_WEIGHT, BJ, BF)
+    tl.store(partial + c * F + column, total, mask=column < F)
 
 
 @triton.jit
@@ -172,32 +244,53 @@ def sum_long(
 
 
 def aggregate(
-    x: Tensor, pointer: Tensor, neighbours: Tensor, weight: Tensor | None, aggr: str, tiles: Tiles | None = None
+    x: Tensor,
+    pointer: Tensor,
+    neighbours: Tensor,
+    weight: Tensor | None,
+    aggr: str,
+    tiles: Tiles | None = None,
+    scale: Tensor | None = None,
+    end: End | None = None,
 ) -> Tensor:
-    """:func:`demonet.ops.reference.aggregate`; without tiles, the lists are cut for this call."""
-    columns = x.size(1)
+    """:func:`demonet.ops.reference.aggregate`; without tiles, the lists are cut for this call.
+
+    Args:
+        x, pointer, neighbours, weight, aggr: As there.
+        tiles: The lists as they were cut.
+        scale: ``[n, 1]`` what the sums are multiplied by, or None.
+        end: What follows the sums, where :func:`sums_at_once`, or None.
+    """
+    columns, end = x.size(1), end or NOTHING
     if neighbours.numel() == 0 or columns == 0:
-        return reference.aggregate(x, pointer, neighbours, weight, aggr)
+        out = reference.aggregate(x, pointer, neighbours, weight, aggr)
+        return out if scale is None else out * scale.to(out.dtype)
     x, tiles = x.contiguous(), tiles or cut_lists(pointer)
     out = x.new_empty(pointer.numel() - 1, columns)
-    wide = block_width(columns, 128)
-    if tiles.short.size(0):
+    wide, together = block_width(columns, 128 if end is NOTHING else WIDEST_END), sums_at_once(tiles)
+    hubs = tiles.hubs.numel() if together else 0
+    programs = hubs + tiles.short.size(0)
+    if programs:
         with on_device(x):
-            _short_kernel[(tiles.short.size(0), triton.cdiv(columns, wide))](
-                x,
-                weight,
-                out,
-                tiles.short,
-                tiles.rows,
-                pointer,
-                neighbours,
-                columns,
+            _sum_kernel[(programs, triton.cdiv(columns, wide))](
+                *(x, weight, scale, out, tiles.chunks, tiles.hubs, tiles.short, tiles.rows, pointer, neighbours),
+                *(columns, hubs, *end.tensors, end.left),
                 AGGR=AGGR[aggr],
                 HAS_WEIGHT=weight is not None,
+                HAS_SCALE=scale is not None,
                 HAS_ROWS=tiles.rows.numel() > 0,
+                **end.constants,
                 BM=TILE_ROWS,
+                BJ=16,
                 BF=wide,
             )
-    if tiles.hubs.numel():
+    if not together:
         sum_long(x, pointer, neighbours, weight, aggr, tiles, out)
+        if scale is not None:
+            out[tiles.hubs] *= scale[tiles.hubs].to(out.dtype)
     return out
+
+
+def sums_at_once(tiles: Tiles) -> bool:
+    """Whether no list is so long that it was cut, so that one kernel makes all sums."""
+    return tiles.chunks.size(0) == tiles.hubs.size(0)
