@@ -108,9 +108,8 @@ def override(monkeypatch):
             if path is not None:
                 stack.enter_context(backend.override(path=path))
             for name, value in thresholds.items():
-                owner = next(
-                    module for module in (backend, cpu, schedule, gpu, hashed) if hasattr(module, name.upper())
-                )
+                places = (backend, cpu, schedule, gpu, hashed)
+                owner = next(module for module in places if hasattr(module, name.upper()))
                 monkeypatch.setattr(owner, name.upper(), value)
 
         yield change
