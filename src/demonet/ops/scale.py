@@ -144,9 +144,14 @@ class Lists:
         return a if self.scale is None else a * self.scale.to(a.dtype)
 
     @cached_property
-    def forth_tiles(self) -> Tiles:
+    def tiles(self) -> Tiles:
         """The lists as a GPU takes them."""
         return tiles_of(self.pointer)
+
+    @cached_property
+    def back_tiles(self) -> Tiles:
+        """The reversed ones."""
+        return tiles_of(self.back_pointer)
 
     def parts(self, dtype: torch.dtype) -> list[Part]:
         """The lists as a CPU takes them."""
@@ -161,9 +166,9 @@ class Lists:
         """Memory for large results on a CPU, the same in every epoch."""
         return buffers_of(self.pointer)
 
-    def back(self, grad: Tensor, *, scaled: bool = False) -> Tensor:
-        """Their derivative: sums along the reversed edges; ``scaled`` if the gradient is times ``scale`` already."""
-        grad = grad if self.scale is None or scaled else grad * self.scale.to(grad.dtype)
+    def back(self, grad: Tensor) -> Tensor:
+        """Their derivative: sums along the reversed edges."""
+        grad = grad if self.scale is None else grad * self.scale.to(grad.dtype)
         return operators._aggregate(grad, self.back_pointer, self.back_neighbours, self.back_weight, "sum", reuse=True)
 
 
@@ -252,12 +257,13 @@ class _ScaleConv(torch.autograd.Function):
                 grad, out, x, ctx.y, ctx.a, lists, matrix, splines, ctx.activation, need_x=needs[0], own=needs[6]
             )
         else:
-            scale = lists.scale if ctx.product_first else None
-            by_y, by_gamma, by_beta, by_bias, by_own = _kernels(x).scale_rows_backward(
+            kernels, scale = _kernels(x), lists.scale if ctx.product_first else None
+            by_y, by_gamma, by_beta, by_bias, by_own = kernels.scale_rows_backward(
                 grad, out, ctx.y, splines, ctx.activation, ctx.noise, own=needs[6], scale=scale
             )
             if ctx.product_first:
-                by_y = lists.back(by_y, scaled=True)
+                reversed_lists = (lists.back_pointer, lists.back_neighbours, lists.back_weight)
+                by_y = kernels.aggregate(by_y, *reversed_lists, "sum", lists.back_tiles)
                 by_matrix = x.t() @ by_y if needs[1] else None
                 by_x = by_y @ matrix.t() if needs[0] else None
             else:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import torch
-import triton
 import triton.language as tl
 from torch import Tensor
 
 from demonet.ops.graph import Graph
 from demonet.ops.noise import Noise
 from demonet.ops.schedule.gpu import TILE_ROWS, WIDEST_HALF, WIDEST_INPUT, Groups, block_width
-from demonet.ops.triton.blocks import ACTIVATIONS, on_device, precision, product, split
+from demonet.ops.triton.blocks import ACTIVATIONS, kernel, on_device, precision, product, split
 from demonet.ops.triton.by_weights import load_gradient
 from demonet.ops.triton.drop import arguments, drop
 from demonet.ops.triton.gather import AGGR, gather_sum, list_scale, rows_at, sum_long
 
 
-@triton.jit
+@kernel()
 def _half_kernel(
     grad,
     out,
@@ -113,7 +112,7 @@ def half_backward(
     return by
 
 
-@triton.jit
+@kernel()
 def _input_kernel(
     grad,
     out,

@@ -12,7 +12,7 @@ from torch import Tensor
 from demonet.ops.graph import Graph, Options, Weights
 from demonet.ops.noise import Noise
 from demonet.ops.schedule.gpu import WIDEST_HALF, WIDEST_INPUT, block_width
-from demonet.ops.triton.blocks import ACTIVATIONS, on_device, precision
+from demonet.ops.triton.blocks import ACTIVATIONS, kernel, on_device, precision
 from demonet.ops.triton.drop import arguments, drop
 from demonet.ops.triton.ends import times_slope
 from demonet.ops.triton.gather import join_kernel
@@ -29,7 +29,7 @@ def load_gradient(grad, out, row, inside, column, begin, WIDTH, OUT, ACTIVATION:
     return g
 
 
-@triton.jit
+@kernel()
 def _weights_kernel(
     grad,
     out,

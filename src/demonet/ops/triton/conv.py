@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import torch
-import triton
 import triton.language as tl
 from torch import Tensor
 
 from demonet.ops.graph import Graph, Options, Weights
 from demonet.ops.noise import Noise
 from demonet.ops.schedule.gpu import TILE_ROWS, WIDEST_HALF, WIDEST_INPUT, block_width
-from demonet.ops.triton.blocks import ACTIVATIONS, on_device, precision, product, split
+from demonet.ops.triton.blocks import ACTIVATIONS, kernel, on_device, precision, product, split
 from demonet.ops.triton.drop import arguments, drop
 from demonet.ops.triton.ends import activate
 from demonet.ops.triton.gather import AGGR, gather_sum, list_scale, rows_at, sum_long
@@ -18,7 +17,7 @@ from demonet.ops.triton.gather import AGGR, gather_sum, list_scale, rows_at, sum
 GATHER, COMPACT, ROWS = 0, 1, 2  # the sums of a tile: over its lists, precomputed for hubs, given for every row
 
 
-@triton.jit
+@kernel()
 def _conv_kernel(
     x,
     seed,

@@ -8,7 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from demonet.ops.schedule.gpu import MOST_CLASSES, TILE_ROWS, WIDEST_INPUT, block_width, span_rows
-from demonet.ops.triton.blocks import ACTIVATIONS, on_device, precision
+from demonet.ops.triton.blocks import ACTIVATIONS, kernel, on_device, precision
 from demonet.ops.triton.ends import times_slope
 
 
@@ -22,7 +22,7 @@ def _scores(h, weight, bias, row, inside, f, c, F, C, PRECISION: tl.constexpr):
     return own, matrix, tl.where((c < C)[None, :], score, float("-inf"))
 
 
-@triton.jit
+@kernel()
 def _loss_kernel(
     h,
     weight,
@@ -55,7 +55,7 @@ def _loss_kernel(
     tl.store(partial + program, tl.sum(total, 0))
 
 
-@triton.jit
+@kernel()
 def _gradient_kernel(
     h,
     weight,

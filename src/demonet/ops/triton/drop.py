@@ -11,7 +11,7 @@ from torch import Tensor
 
 from demonet.ops.noise import Noise, chances
 from demonet.ops.schedule.gpu import block_width
-from demonet.ops.triton.blocks import on_device
+from demonet.ops.triton.blocks import kernel, on_device
 
 
 @triton.jit
@@ -32,7 +32,7 @@ def drop(y, key, row, column, KEPT: tl.constexpr):
     return y
 
 
-@triton.jit
+@kernel()
 def _drop_kernel(x, key, out, n, F, KEPT: tl.constexpr, BM: tl.constexpr, BF: tl.constexpr):
     row = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
     column = tl.program_id(1) * BF + tl.arange(0, BF)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from demonet.ops import reference
 from demonet.ops.schedule.gpu import TILE_ROWS, Tiles, block_width, cut_lists
-from demonet.ops.triton.blocks import on_device
+from demonet.ops.triton.blocks import kernel, on_device
 from demonet.ops.triton.ends import NOTHING, End, scaled
 
 WIDEST_END = 64  # columns of a tile that goes on after its sums
@@ -83,7 +83,7 @@ def chunk_sum(
     return tl.sum(total, 0)
 
 
-@triton.jit(do_not_specialize=["HUBS"])
+@kernel(do_not_specialize=["HUBS"])
 def _sum_kernel(
     x,
     weight,
@@ -172,7 +172,7 @@ def _sum_kernel(
         tl.store(out + at, total.to(out.dtype.element_ty), mask=mask)
 
 
-@triton.jit
+@kernel()
 def _chunk_kernel(
     x, weight, partial, chunks, neighbours, F, HAS_WEIGHT: tl.constexpr, BJ: tl.constexpr, BF: tl.constexpr
 ):
@@ -183,7 +183,7 @@ def _chunk_kernel(
     tl.store(partial + c * F + column, total, mask=column < F)
 
 
-@triton.jit
+@kernel()
 def join_kernel(
     partial,
     out,

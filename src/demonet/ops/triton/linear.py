@@ -9,11 +9,11 @@ from torch import Tensor
 
 from demonet.ops import reference
 from demonet.ops.schedule.gpu import TILE_ROWS, block_width, cut_groups
-from demonet.ops.triton.blocks import on_device, precision
+from demonet.ops.triton.blocks import kernel, on_device, precision
 from demonet.ops.triton.gather import join_kernel
 
 
-@triton.jit
+@kernel()
 def _linear_kernel(
     x,
     weight,
@@ -49,7 +49,7 @@ def _linear_kernel(
         tl.store(out + row[:, None] * W + w[None, :], total.to(out.dtype.element_ty), mask=mask)
 
 
-@triton.jit
+@kernel()
 def _outer_kernel(
     x,
     y,

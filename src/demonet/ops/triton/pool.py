@@ -8,12 +8,12 @@ import triton.language as tl
 from torch import Tensor
 
 from demonet.ops.schedule.gpu import block_width
-from demonet.ops.triton.blocks import on_device
+from demonet.ops.triton.blocks import kernel, on_device
 
 ROWS = 1024  # that one program sums
 
 
-@triton.jit
+@kernel()
 def _pool_kernel(
     x,
     order,

@@ -11,14 +11,14 @@ from torch import Tensor
 
 from demonet.ops.noise import Noise
 from demonet.ops.schedule.gpu import TILE_ROWS, WIDEST_HALF, block_width, span_rows, tile_rows
-from demonet.ops.triton.blocks import add_product, on_device, precision, product, split
+from demonet.ops.triton.blocks import add_product, kernel, on_device, precision, product, split
 from demonet.ops.triton.drop import arguments, drop
 
 if TYPE_CHECKING:
     from demonet.ops.refine import Refine
 
 
-@triton.jit
+@kernel()
 def _moments_kernel(y, means, squares, n, F, ROWS, BM: tl.constexpr, BF: tl.constexpr):
     """Mean and sum of squared deviations of the rows of each program, tile by tile."""
     program = tl.program_id(0).to(tl.int64)
@@ -41,7 +41,7 @@ def _moments_kernel(y, means, squares, n, F, ROWS, BM: tl.constexpr, BF: tl.cons
     tl.store(squares + program * F + f, total, mask=f < F)
 
 
-@triton.jit
+@kernel()
 def _statistics_kernel(means, squares, mean, variance, n, programs, F, ROWS, BP: tl.constexpr, BF: tl.constexpr):
     """Mean and variance of all rows, from the moments of the programs; the last one may have fewer rows."""
     f = tl.program_id(0) * BF + tl.arange(0, BF)
@@ -73,7 +73,7 @@ def _affine(mean, variance, gamma, beta, f, F, EPS):
     return scale, shift
 
 
-@triton.jit
+@kernel()
 def _refine_kernel(
     y,
     mean,
@@ -116,7 +116,7 @@ def _refine_kernel(
         tl.store(out + row[:, None] * H + o[None, :], h.to(out.dtype.element_ty), mask=mask)
 
 
-@triton.jit
+@kernel()
 def _back_kernel(
     grad,
     out,
@@ -184,7 +184,7 @@ def _back_kernel(
         tl.store(partial + 2 * F + H * F + o, d_bias, mask=o < H)
 
 
-@triton.jit
+@kernel()
 def _norm_kernel(by_y, y, mean, variance, gamma, sums, by_gamma, n, F, EPS, BM: tl.constexpr, BF: tl.constexpr):
     """Through the norm, written over ``by_y``; ``sums`` are those by gamma, still to be scaled, and by beta."""
     row = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)

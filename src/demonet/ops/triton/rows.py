@@ -7,10 +7,10 @@ import triton.language as tl
 from torch import Tensor
 
 from demonet.ops.schedule.gpu import block_width
-from demonet.ops.triton.blocks import on_device
+from demonet.ops.triton.blocks import kernel, on_device
 
 
-@triton.jit
+@kernel()
 def _rows_kernel(x, index, out, n, F, BM: tl.constexpr, BF: tl.constexpr):
     place = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
     column = tl.program_id(1) * BF + tl.arange(0, BF)

@@ -10,13 +10,13 @@ from torch import Tensor
 from demonet.ops.noise import RowNoise, chances
 from demonet.ops.scale import Lists, Splines
 from demonet.ops.schedule.gpu import TILE_ROWS, block_width, span_rows
-from demonet.ops.triton.blocks import ACTIVATIONS, on_device
+from demonet.ops.triton.blocks import ACTIVATIONS, kernel, on_device
 from demonet.ops.triton.drop import drop
 from demonet.ops.triton.ends import End, drop_row, scaled, times_slope
 from demonet.ops.triton.gather import WIDEST_END, aggregate, sums_at_once
 
 
-@triton.jit
+@kernel()
 def _forward_kernel(
     rows,
     out,
@@ -70,7 +70,7 @@ def _forward_kernel(
     tl.store(out + at, total.to(out.dtype.element_ty), mask=mask)
 
 
-@triton.jit
+@kernel()
 def _backward_kernel(
     grad,
     out,
@@ -169,7 +169,7 @@ def sum_and_scale(
     keep: bool,
 ) -> tuple[Tensor, Tensor | None]:
     """:func:`scale_rows` of the sums over neighbours, and with ``keep`` the sums."""
-    forth = lists.forth_tiles
+    forth = lists.tiles
     if not (sums_at_once(forth) and lists.neighbours.numel() and x.numel()):
         sums = lists.sums(x)
         return scale_rows(sums, splines, bias, own, activation, noise), sums
@@ -181,7 +181,7 @@ def sum_and_scale(
 def _contiguous(
     splines: Splines, bias: Tensor | None, own: Tensor | None
 ) -> tuple[Splines, Tensor | None, Tensor | None]:
-    splines = Splines(*(one.contiguous() for one in splines))
+    splines = Splines(splines.basis, splines.gamma.contiguous(), splines.beta.contiguous())
     return splines, bias, None if own is None else own.contiguous()
 
 
@@ -203,7 +203,7 @@ def scale_rows_backward(
         own: Whether rows were added, and the derivative by them is asked for.
         scale: ``[n, 1]`` what the derivative by the rows is multiplied by as well, or None.
     """
-    grad, y, basis, gamma = (one.contiguous() for one in (grad, y, splines.basis, splines.gamma))
+    grad, gamma, basis = grad.contiguous(), splines.gamma.contiguous(), splines.basis
     n, columns, count = y.size(0), y.size(1), basis.size(1)
     rows, wide = span_rows(n), block_width(columns, WIDEST_END)
     programs = triton.cdiv(n, rows)
@@ -227,4 +227,5 @@ def scale_rows_backward(
         )
     sums = partial.sum(0)
     sums = sums if sums.dtype == y.dtype else sums.to(y.dtype)
-    return by_y, sums[:count], sums[count : 2 * count], sums[2 * count], by_own
+    by_gamma, by_beta, by_bias = sums.split_with_sizes([count, count, 1])
+    return by_y, by_gamma, by_beta, by_bias[0], by_own
