@@ -268,3 +268,24 @@ def test_layer_whose_degrees_scale_its_columns(dtype, aggr, combine, columns, wi
     for one, other, whole in zip((first, *by), (again, *twice), (wanted, *right), strict=True):
         assert dtype == torch.float64 or torch.equal(one, other)  # float64 is the definition, which adds in any order
         assert error(one.cpu(), whole) < 5 * TOLERANCE[dtype]
+
+
+@pytest.mark.parametrize(("combine", "aggr"), [("share", "sym"), ("add", "mean")])
+def test_dropout_of_the_same_entries_in_any_order_of_rows(combine, aggr):
+    """Rows in the caller's order in one kernel, and in degree order, to which weights of edges lead; with a hub."""
+    edge_index = torch.randint(0, 3000, (2, 9000), generator=torch.Generator().manual_seed(1))
+    hub = torch.stack([torch.arange(2000), torch.zeros(2000, dtype=torch.long)])
+    x = draw(3000, 40, seed=0).float()
+    for edges in (edge_index.cuda(), torch.cat([edge_index, hub], 1).cuda()):
+        torch.manual_seed(0)
+        conv = DEMOConv(40, 24, combine=combine, aggr=aggr, act="relu", dropout=0.4, cached=True).cuda()
+        for parameter in (conv.weights.gamma, conv.weights.beta, conv.bias):
+            torch.nn.init.normal_(parameter)
+        found = []
+        for weight in (None, None, torch.ones(edges.size(1), device="cuda")):
+            torch.manual_seed(3)
+            out = conv(x, edges, weight)
+            found.append((out, *torch.autograd.grad(out.square().sum(), list(conv.parameters()))))
+        for once, twice, ordered in zip(*found, strict=True):
+            assert error(once, ordered) < 1e-5
+            assert error(twice, ordered) < 1e-5

@@ -358,6 +358,13 @@ def _in_place(layout: DegreeLayout, aggr: str, dtype: torch.dtype, *, loops: boo
     back = reversed_lists(pointer, neighbours, n, n)
     weight = None if weight is None else weight[entry].contiguous()
     back_weight = None if weight is None else weight[back[2]].contiguous()
+    if pairs.size(1) < 2**31:  # half as much to read
+        pointer, neighbours, *back = (one.int() for one in (pointer, neighbours, *back))
+    same = [(pointer, back[0]), (neighbours, back[1])]
+    if weight is not None and back_weight is not None:
+        same.append((weight, back_weight))
+    if all(torch.equal(one, other) for one, other in same):  # one copy of what is the same
+        back, back_weight = (pointer, neighbours, back[2]), weight
     scale = aggregate_scale(pointer, aggr, dtype) if weight is None else None
     both = Lists(pointer, neighbours, weight, back[0], back[1], back_weight, None if scale is None else scale[:, None])
     place = None if layout.order is None else layout.leave(torch.arange(n, device=pointer.device))

@@ -8,11 +8,12 @@ import triton.language as tl
 from torch import Tensor
 
 from demonet.ops import reference
-from demonet.ops.schedule.gpu import TILE_ROWS, Tiles, block_width, cut_lists
+from demonet.ops.schedule.gpu import Tiles, block_width, cut_lists
 from demonet.ops.triton.blocks import kernel, on_device
 from demonet.ops.triton.ends import NOTHING, End, scaled
 
 WIDEST_END = 64  # columns of a tile that goes on after its sums
+BLOCK_ROWS = 16  # rows that are summed at a time: with 64, a sum takes twice as long, as fewer programs have registers
 AGGR = {"sum": 0, "mean": 1, "sqrt": 2}
 
 
@@ -83,7 +84,7 @@ def chunk_sum(
     return tl.sum(total, 0)
 
 
-@kernel(do_not_specialize=["HUBS"])
+@kernel(do_not_specialize=["hubs_first"])
 def _sum_kernel(
     x,
     weight,
@@ -96,7 +97,7 @@ def _sum_kernel(
     pointer,
     neighbours,
     F,
-    HUBS,
+    hubs_first,
     y,
     basis,
     gamma,
@@ -106,6 +107,7 @@ def _sum_kernel(
     key,
     place,
     LEFT,
+    HAS_HUBS: tl.constexpr,
     AGGR: tl.constexpr,
     HAS_WEIGHT: tl.constexpr,
     HAS_SCALE: tl.constexpr,
@@ -124,21 +126,24 @@ def _sum_kernel(
     """The first programs sum a long list each, the others a tile of short ones; then what follows, if SPLINES."""
     program = tl.program_id(0).to(tl.int64)
     column = tl.program_id(1) * BF + tl.arange(0, BF)
-    tile = tiles + 4 * (program - HUBS)
+    tile = tiles + 4 * (program - hubs_first)
+    is_hub = False
+    if HAS_HUBS:  # a constant: without hubs, their branch takes no registers
+        is_hub = program < hubs_first
     first, last = program, program + 1
     length = 0
-    if program >= HUBS:
+    if not is_hub:
         first, last = tl.load(tile), tl.load(tile + 1)
         length = tl.load(tile + 2).to(tl.int32)
     for start in range(first, last, BM):
-        if program < HUBS:
+        _, inside, row = rows_at(rows, start, last, HAS_ROWS, BM)
+        if is_hub:
             inside = tl.arange(0, BM) == 0
             row = tl.load(hubs + program) + tl.zeros([BM], tl.int64)
             begin, end = tl.load(chunks + 2 * program), tl.load(chunks + 2 * program + 1)
             whole = chunk_sum(x, weight, neighbours, begin, end, column, F, HAS_WEIGHT, BJ, BF)
             total = (whole * list_scale(end - begin, AGGR))[None, :] + tl.zeros([BM, BF], tl.float32)
         else:
-            _, inside, row = rows_at(rows, start, last, HAS_ROWS, BM)
             total = gather_sum(x, weight, pointer, neighbours, row, inside, column, F, length, HAS_WEIGHT, BM, BF)
             total *= list_scale(length, AGGR)
         mask = inside[:, None] & (column < F)[None, :]
@@ -275,12 +280,13 @@ def aggregate(
             _sum_kernel[(programs, triton.cdiv(columns, wide))](
                 *(x, weight, scale, out, tiles.chunks, tiles.hubs, tiles.short, tiles.rows, pointer, neighbours),
                 *(columns, hubs, *end.tensors, end.left),
+                HAS_HUBS=hubs > 0,
                 AGGR=AGGR[aggr],
                 HAS_WEIGHT=weight is not None,
                 HAS_SCALE=scale is not None,
                 HAS_ROWS=tiles.rows.numel() > 0,
                 **end.constants,
-                BM=TILE_ROWS,
+                BM=BLOCK_ROWS,
                 BJ=16,
                 BF=wide,
             )

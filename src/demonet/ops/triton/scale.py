@@ -221,7 +221,7 @@ def scale_rows_backward(
             HAS_PLACE=place is not None,
             ACTIVATION=ACTIVATIONS[activation],
             SPLINES=count,
-            BM=TILE_ROWS,
+            BM=32,
             BF=wide,
             BK=block_width(count, 64),
         )
