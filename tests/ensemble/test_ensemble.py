@@ -19,6 +19,8 @@ from demonet.ensemble.ensemble import FEW
 from demonet.ensemble.fitting import Clock
 from demonet.ensemble.selection import ensemble_weights
 from demonet.errors import DemonetError
+from demonet.methods.boosted import BoostedTrees
+from demonet.methods.closed_form import Kernel
 from demonet.methods.forest import NodeForest
 from demonet.methods.kernel_ridge import NodeKernel
 from demonet.methods.wl_models import WLForest, WLNeighbour
@@ -58,6 +60,14 @@ def test_nodes_from_fit_to_state_and_another_graph():
     np.testing.assert_allclose(back.outputs(data), ensemble.outputs(data), atol=1e-12)
     np.testing.assert_allclose(back.outputs(other).sum(1), 1)
     assert back.candidates == ensemble.candidates
+
+
+def test_of_no_rows_there_are_no_outputs():
+    some = [*members(), BoostedTrees("trees"), Kernel("machine", screen=50)]
+    for data, tried in ((roles(), some), (graph_set(), [WLNeighbour("near"), Kernel("machine", screen=50)])):
+        ensemble = Ensemble.fit(data, members=tried, refit=False)
+        assert "Kernel" in {type(member).__name__ for member in ensemble.members}
+        assert ensemble.outputs(data, np.zeros(0, int)).shape == (0, ensemble.objective.outputs)
 
 
 def test_labels_outside_training_and_validation_are_not_looked_at():
