@@ -192,6 +192,53 @@ def test_an_expensive_candidate_that_adds_nothing_on_a_part_is_not_fitted_on_all
     assert Watched.seen["same"] == [1000]
 
 
+def test_what_a_candidate_adds_on_a_part_is_told_beside_one_that_takes_little_time_there():
+    data = roles(motifs=600)
+
+    class Growing(Watched):
+        def estimate(self, view, num_train):
+            return 4e-6 * num_train**2
+
+    class Dear(NodeForest):
+        def estimate(self, view, num_train):
+            return 9.0
+
+    Watched.seen.clear()
+    tried = [Ridge("cheap"), Dear("best", columns="structure", trees=10, leaf=2), Growing("same")]
+    found = Ensemble.fit(data, torch.arange(data.num_nodes), members=tried, refit=False)
+    best, same = found.candidates[1:]
+    assert best.loss < found.candidates[0].loss
+    assert Watched.seen["same"] == [1000]
+    assert same.status == "skipped"
+    assert same.reason.endswith("cheap")
+
+
+def test_a_candidate_comes_after_a_similar_one_only_if_that_one_adds_something():
+    data = roles()
+    forest = NodeForest("first", columns="structure", trees=10, leaf=2)
+    for first, status in ((forest, "fitted"), (Ridge("first"), "skipped")):
+        deeper = Ridge("deeper", cost=1.0)
+        deeper.after = "first"
+        found = Ensemble.fit(data, thirds(data.y, 0), members=[Ridge("rival"), first, deeper], refit=False)
+        assert found.candidates[2].status == status
+
+
+def test_in_folds_an_expensive_candidate_is_fitted_unless_it_is_clearly_worse_than_another_of_its_kind():
+    data, order = roles(motifs=60), np.random.default_rng(0).permutation(roles(motifs=60).num_nodes)
+    split = Split("few", 0, *(torch.from_numpy(np.sort(part)) for part in (order[:100], order[100:400], order[400:])))
+    cost = {"estimate": lambda self, view, num_train: 20.0}
+    dear, dearer = (type("Dear", (method,), cost) for method in (NodeForest, Ridge))
+    tried = [
+        NodeForest("good", columns="structure", trees=30, leaf=2),
+        dear("poor", columns="degree", trees=10, leaf=2),
+        dearer("other kind"),
+    ]
+    found = Ensemble.fit(data, split, members=tried)
+    assert found.folds
+    assert [row.status for row in found.candidates] == ["fitted", "skipped", "fitted"]
+    assert found.candidates[1].reason.endswith("good")
+
+
 def test_where_time_is_short_a_cheaper_candidate_takes_the_place_of_one(tmp_path, monkeypatch):
     """Also after an interruption: the one that was fitted is found again."""
     data, split = roles(), thirds(roles().y, 0)

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from demonet.ensemble.candidate import Candidate, Progress, Trial
 from demonet.ensemble.checkpoint import Checkpoint
-from demonet.ensemble.selection import greedy_weights, soften
+from demonet.ensemble.selection import greedy_weights, plausible, soften
 from demonet.errors import DemonetError
 from demonet.features.views import LARGE, Float, Int, View
 from demonet.methods.closed_form import Kernel
@@ -88,14 +88,16 @@ class Clock:
 class Task(NamedTuple):
     """A candidate to fit, or to fit again, within so many seconds.
 
-    An expensive one has a ``rival``, the best candidate so far: it is fitted if it adds something to that one on a part
-    of the training items.
+    An expensive one has a ``rival``, the best candidate so far of those that take little time on a part of the training
+    items: it is fitted if it adds something to that one there. Where there are folds, the rival is the best of its
+    kind, with its outputs for the validation items: a candidate that is clearly worse there is not fitted in folds.
     """
 
     stage: Literal["fit", "refit"]
     model: Model
     seconds: float
     rival: Model | None = None
+    rival_outputs: Float | None = None
 
 
 class Fit(NamedTuple):
@@ -143,16 +145,20 @@ class Work:
         if task.stage == "refit":
             refitted = task.model.refit_on(self.view, replace(self.labelled, deadline=end))
             return Fit(refitted, _outputs(refitted, self.view))
-        if task.rival is not None:
+        if task.rival is not None and not self.folds:
             pair = np.stack([self._screen(model, end) for model in (task.rival, task.model)])
             items = self.labelled.val
             if greedy_weights(pair, self.labelled.y[items], self.labelled.task)[1] < SCREEN_WEIGHT:
                 parts = f"{SCREEN_ITEMS:,} of {len(self.labelled.train):,} training items"
                 return Fit(reason=f"on {parts} it adds nothing to {task.rival.name}")
         fitted = task.model.fit_on(self.view, self._until(end, 2 + self.folds))
-        outputs = _outputs(fitted, self.view)
+        outputs, items = _outputs(fitted, self.view), self.labelled.val
         if not self.folds:
-            return Fit(fitted, outputs, outputs[self.labelled.val], fitted.chosen)
+            return Fit(fitted, outputs, outputs[items], fitted.chosen)
+        if task.rival is not None:
+            pair = np.stack([np.asarray(task.rival_outputs), outputs[items]])
+            if not plausible(pair, self.labelled.y[items], self.labelled.task)[1]:
+                return Fit(reason=f"on validation items it is clearly worse than {task.rival.name}")
         return Fit(fitted, outputs, *self._out_of_fold(task.model, fitted.chosen, end))
 
     def _until(self, end: float, fits: int, **changes: Any) -> Labelled:
@@ -270,7 +276,7 @@ class Fitting:
                 return True
             if self.clock.limit == math.inf:  # otherwise what is known by now has to do
                 first = trial.row.estimate > self.clock.most and not any(other.model for other in done)
-                if first or self._screened(model, trial.row):
+                if first or model.after or self._screened(model, trial.row):
                     return False
             return sum(self._memory(named[each.row.name]) for each in (trial, *running)) <= self.clock.free
 
@@ -386,7 +392,7 @@ class Fitting:
     ) -> Task | None:
         """The task of a candidate, as it is or in a cheaper form; None where it is skipped."""
         first = first and not done
-        reason = self._too_much(model, trial.row, done, first=first)
+        reason = self._hopeless(model, done) or self._too_much(model, trial.row, done, first=first)
         if reason and model.name in cheaper:
             model = cheaper[model.name]
             row = replace(trial.row, estimate=model.estimate(self.view, len(self.labelled.train)))
@@ -395,11 +401,21 @@ class Fitting:
         if reason:
             trial.row = replace(trial.row, status="skipped", reason=reason)
             return None
-        scored = [other for other in done if other.row.loss is not None]
-        rival = None
-        if scored and self._screened(model, trial.row):
-            rival = min(scored, key=lambda other: other.row.loss or 0.0).model
-        return Task("fit", model, max(0.0, self.clock.left()), rival)
+        task = Task("fit", model, max(0.0, self.clock.left()))
+        if not self._screened(model, trial.row):
+            return task
+        most = trial.row.estimate / SCREEN_GAIN - model.estimate(self.view, SCREEN_ITEMS)
+
+        def comparable(other: Trial) -> bool:
+            if self.folds:
+                return other.row.kind == model.kind
+            return other.model is not None and other.model.estimate(self.view, SCREEN_ITEMS) <= most
+
+        scored = [other for other in done if other.row.loss is not None and comparable(other)]
+        if not scored:
+            return task
+        best = min(scored, key=lambda other: other.row.loss or 0.0)
+        return task._replace(rival=best.model, rival_outputs=best.outputs[self.labelled.val] if self.folds else None)
 
     @contextmanager
     def _failures(self, trial: Trial) -> Iterator[None]:
@@ -446,6 +462,17 @@ class Fitting:
             return f"about {seconds:.0f} s would exceed the time limit"
         return ""
 
+    def _hopeless(self, model: Model, done: Sequence[Trial]) -> str:
+        """Why a candidate is skipped that comes after a similar, cheaper one: that one adds nothing to the best."""
+        similar = next((trial for trial in done if trial.row.name == model.after), None)
+        others = [trial for trial in done if trial is not similar and trial.row.loss is not None]
+        if similar is None or not others:
+            return ""
+        best = min(others, key=lambda other: other.row.loss or 0.0)
+        pair, y = np.stack([best.judged, similar.judged]), self.labelled.y[self.judged_items]
+        weak = greedy_weights(pair, y, self.labelled.task)[1] < SCREEN_WEIGHT
+        return f"{model.after} adds nothing to {best.row.name}" if weak else ""
+
     def _refits(self, done: Sequence[Trial]) -> float:
         """Seconds that second fits of the candidates so far would take, of those that have a weight by now."""
         if not done or self.clock.limit == math.inf:
@@ -457,8 +484,12 @@ class Fitting:
         return seconds / self._engine.slots
 
     def _screened(self, model: Model, row: Candidate) -> bool:
-        """Whether a candidate is first fitted on a part of the training items."""
-        if self.folds or row.estimate < self.clock.screened or len(self.labelled.train) < 2 * SCREEN_ITEMS:
+        """Whether a candidate is first fitted on a part of the training items; or on all of them, without folds."""
+        if row.estimate < self.clock.screened:
+            return False
+        if self.folds:
+            return len(self.labelled.val) > len(self.labelled.train)
+        if len(self.labelled.train) < 2 * SCREEN_ITEMS:
             return False
         return row.estimate / max(1e-9, model.estimate(self.view, SCREEN_ITEMS)) >= SCREEN_GAIN
 
