@@ -223,22 +223,6 @@ def test_a_candidate_comes_after_a_similar_one_only_if_that_one_adds_something()
         assert found.candidates[2].status == status
 
 
-def test_in_folds_an_expensive_candidate_is_fitted_unless_it_is_clearly_worse_than_another_of_its_kind():
-    data, order = roles(motifs=60), np.random.default_rng(0).permutation(roles(motifs=60).num_nodes)
-    split = Split("few", 0, *(torch.from_numpy(np.sort(part)) for part in (order[:100], order[100:400], order[400:])))
-    cost = {"estimate": lambda self, view, num_train: 20.0}
-    dear, dearer = (type("Dear", (method,), cost) for method in (NodeForest, Ridge))
-    tried = [
-        NodeForest("good", columns="structure", trees=30, leaf=2),
-        dear("poor", columns="degree", trees=10, leaf=2),
-        dearer("other kind"),
-    ]
-    found = Ensemble.fit(data, split, members=tried)
-    assert found.folds
-    assert [row.status for row in found.candidates] == ["fitted", "skipped", "fitted"]
-    assert found.candidates[1].reason.endswith("good")
-
-
 def test_where_time_is_short_a_cheaper_candidate_takes_the_place_of_one(tmp_path, monkeypatch):
     """Also after an interruption: the one that was fitted is found again."""
     data, split = roles(), thirds(roles().y, 0)

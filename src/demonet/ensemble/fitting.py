@@ -23,7 +23,7 @@ from torch import Tensor
 
 from demonet.ensemble.candidate import Candidate, Progress, Trial
 from demonet.ensemble.checkpoint import Checkpoint
-from demonet.ensemble.selection import greedy_weights, plausible, soften
+from demonet.ensemble.selection import greedy_weights, soften
 from demonet.errors import DemonetError
 from demonet.features.views import LARGE, Float, Int, View
 from demonet.methods.closed_form import Kernel
@@ -89,15 +89,13 @@ class Task(NamedTuple):
     """A candidate to fit, or to fit again, within so many seconds.
 
     An expensive one has a ``rival``, the best candidate so far of those that take little time on a part of the training
-    items: it is fitted if it adds something to that one there. Where there are folds, the rival is the best of its
-    kind, with its outputs for the validation items: a candidate that is clearly worse there is not fitted in folds.
+    items: it is fitted if it adds something to that one there.
     """
 
     stage: Literal["fit", "refit"]
     model: Model
     seconds: float
     rival: Model | None = None
-    rival_outputs: Float | None = None
 
 
 class Fit(NamedTuple):
@@ -145,20 +143,16 @@ class Work:
         if task.stage == "refit":
             refitted = task.model.refit_on(self.view, replace(self.labelled, deadline=end))
             return Fit(refitted, _outputs(refitted, self.view))
-        if task.rival is not None and not self.folds:
+        if task.rival is not None:
             pair = np.stack([self._screen(model, end) for model in (task.rival, task.model)])
             items = self.labelled.val
             if greedy_weights(pair, self.labelled.y[items], self.labelled.task)[1] < SCREEN_WEIGHT:
                 parts = f"{SCREEN_ITEMS:,} of {len(self.labelled.train):,} training items"
                 return Fit(reason=f"on {parts} it adds nothing to {task.rival.name}")
         fitted = task.model.fit_on(self.view, self._until(end, 2 + self.folds))
-        outputs, items = _outputs(fitted, self.view), self.labelled.val
+        outputs = _outputs(fitted, self.view)
         if not self.folds:
-            return Fit(fitted, outputs, outputs[items], fitted.chosen)
-        if task.rival is not None:
-            pair = np.stack([np.asarray(task.rival_outputs), outputs[items]])
-            if not plausible(pair, self.labelled.y[items], self.labelled.task)[1]:
-                return Fit(reason=f"on validation items it is clearly worse than {task.rival.name}")
+            return Fit(fitted, outputs, outputs[self.labelled.val], fitted.chosen)
         return Fit(fitted, outputs, *self._out_of_fold(task.model, fitted.chosen, end))
 
     def _until(self, end: float, fits: int, **changes: Any) -> Labelled:
@@ -407,15 +401,10 @@ class Fitting:
         most = trial.row.estimate / SCREEN_GAIN - model.estimate(self.view, SCREEN_ITEMS)
 
         def comparable(other: Trial) -> bool:
-            if self.folds:
-                return other.row.kind == model.kind
             return other.model is not None and other.model.estimate(self.view, SCREEN_ITEMS) <= most
 
         scored = [other for other in done if other.row.loss is not None and comparable(other)]
-        if not scored:
-            return task
-        best = min(scored, key=lambda other: other.row.loss or 0.0)
-        return task._replace(rival=best.model, rival_outputs=best.outputs[self.labelled.val] if self.folds else None)
+        return task._replace(rival=min(scored, key=lambda other: other.row.loss or 0.0).model) if scored else task
 
     @contextmanager
     def _failures(self, trial: Trial) -> Iterator[None]:
@@ -484,12 +473,8 @@ class Fitting:
         return seconds / self._engine.slots
 
     def _screened(self, model: Model, row: Candidate) -> bool:
-        """Whether a candidate is first fitted on a part of the training items; or on all of them, without folds."""
-        if row.estimate < self.clock.screened:
-            return False
-        if self.folds:
-            return len(self.labelled.val) > len(self.labelled.train)
-        if len(self.labelled.train) < 2 * SCREEN_ITEMS:
+        """Whether a candidate is first fitted on a part of the training items."""
+        if self.folds or row.estimate < self.clock.screened or len(self.labelled.train) < 2 * SCREEN_ITEMS:
             return False
         return row.estimate / max(1e-9, model.estimate(self.view, SCREEN_ITEMS)) >= SCREEN_GAIN
 
