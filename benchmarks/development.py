@@ -1,11 +1,13 @@
 """Public sets to develop on: what the ensemble scores there, and a training loop for modules as PyG's users write them.
 
     python benchmarks/development.py FOLDER [--sets pubmed ...] [--effort quick] [--splits 1] [--time-limit 60]
+    python benchmarks/development.py FOLDER --rivals [--sets pubmed ...] [--splits 1]
 
 The sets lie in one folder as ``cora/cora.npz``, ``minesweeper/minesweeper.npz`` and so on, with matrices in CSR. Rows
-are added to ``results/development.csv``, with seconds of processor time. Split 0 and on are those that come with a set;
-splits from 5,000 on are drawn with that seed, of the same sizes. On a GPU a whole epoch of the training loop is one
-CUDA graph: training step, evaluation, and the scores, which are read after the last epoch.
+are added to ``results/development.csv``, with seconds of processor time; with ``--rivals``, those of networks and
+simple baselines under the same two rules to ``results/development_rivals.csv``. Split 0 and on are those that come with
+a set; splits from 5,000 on are drawn with that seed, of the same sizes. On a GPU a whole epoch of the training loop is
+one CUDA graph: training step, evaluation, and the scores, which are read after the last epoch.
 """
 
 from __future__ import annotations
@@ -15,8 +17,9 @@ import shlex
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,7 @@ import numpy as np
 import tables
 import torch
 import torch.nn.functional as F
+from other_sets_default import rivals
 from scipy import sparse
 from torch import Tensor, nn
 from torch_geometric.data import Data
@@ -31,12 +35,15 @@ from torch_geometric.utils import coalesce, to_undirected
 
 from demonet.data.splits import Split
 from demonet.ensemble import Ensemble, Progress
+from demonet.methods import get
 from demonet.progress import candidate_line
 from demonet.train.metrics import find_metric
 from demonet.train.objective import value_of
 
 CAPTURED_AFTER = 3  # epochs
 SETS = ("cora", "citeseer", "pubmed", "minesweeper", "amazon-photo")
+METRIC = {"minesweeper": "auc"}  # in place of accuracy
+RIVAL_COLUMNS = ("set", "split", "method", "metric", "strict", "refit", "seconds", "command")
 COLUMNS = ("set", "split", "effort", "metric", "validation", "strict", "refit", "log_loss", "seconds", "command")
 
 
@@ -184,10 +191,10 @@ def split_of(problem: Problem, number: int) -> Split:
     return Split("random", number, *(torch.from_numpy(np.sort(part)) for part in (train, val, test)))
 
 
-def measure(problem: Problem, name: str, number: int, options: argparse.Namespace) -> dict[str, Any]:
+def measure(problem: Problem, name: str, number: int, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """A row: the ensemble on a split, strict and refitted."""
     data, split = Data(problem.x, problem.edge_index, y=problem.y), split_of(problem, number)
-    metric = find_metric("auc" if name == "minesweeper" else "accuracy", "classify")
+    metric = find_metric(METRIC.get(name, "accuracy"), "classify")
 
     def tell(progress: Progress) -> None:
         if progress.stage == "done":
@@ -221,7 +228,21 @@ def measure(problem: Problem, name: str, number: int, options: argparse.Namespac
         "log_loss": value_of(loss, "classify", y[test], refitted[test]),
     }
     told = {"set": name, "split": number, "effort": options.effort, "metric": metric.name, "seconds": f"{seconds:.1f}"}
-    return told | {key: f"{value:.4f}" for key, value in scores.items()}
+    yield told | {key: f"{value:.4f}" for key, value in scores.items()}
+
+
+def measure_rivals(problem: Problem, name: str, number: int) -> Iterator[dict[str, Any]]:
+    """A row a method: fitted on the training part, and fitted again with what it has chosen."""
+    data, split = Data(problem.x, problem.edge_index, y=problem.y), split_of(problem, number)
+    metric, y, test = find_metric(METRIC.get(name, "accuracy"), "classify"), problem.y.numpy(), split.test.numpy()
+    for method in rivals(data):
+        start = time.process_time()
+        fitted = get(method)().fit(data, split, number)
+        told = {"set": name, "split": number, "method": method, "metric": metric.name}
+        told["seconds"] = f"{time.process_time() - start:.1f}"
+        for rule, each in (("strict", fitted), ("refit", fitted.refit(data, split, number))):
+            told[rule] = f"{value_of(metric, 'classify', y[test], each.predict_proba().numpy()[test]):.4f}"
+        yield told
 
 
 def main() -> None:
@@ -234,17 +255,21 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="the first split; from 5,000 on they are random")
     parser.add_argument("--time-limit", type=float)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "development.csv")
+    parser.add_argument("--rivals", action="store_true", help="other methods, not the ensemble")
+    parser.add_argument("--out", type=Path, help="a CSV file, in place of the one in results/")
     options = parser.parse_args()
+    file, columns = ("development_rivals.csv", RIVAL_COLUMNS) if options.rivals else ("development.csv", COLUMNS)
+    path = options.out or Path(__file__).parent / "results" / file
     warnings.simplefilter("ignore")
     own = [part for part in sys.argv[1:] if part not in (str(options.folder), "--out", str(options.out))]
     command = shlex.join(["python", "benchmarks/development.py", "FOLDER", *own])
     for name in options.sets:
         problem = load(options.folder, name)
         for number in range(options.first, options.first + options.splits):
-            row = measure(problem, name, number, options) | {"command": command}
-            print(row, flush=True)
-            tables.write(options.out, [*tables.read(options.out), row], COLUMNS)
+            rows = measure_rivals if options.rivals else partial(measure, options=options)
+            for row in rows(problem, name, number):
+                print(row, flush=True)
+                tables.write(path, [*tables.read(path), row | {"command": command}], columns)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ from demonet.ensemble.ensemble import FEW
 from demonet.ensemble.fitting import Clock
 from demonet.ensemble.selection import ensemble_weights
 from demonet.errors import DemonetError
+from demonet.methods.boosted import BoostedTrees
+from demonet.methods.closed_form import Kernel
 from demonet.methods.forest import NodeForest
 from demonet.methods.kernel_ridge import NodeKernel
 from demonet.methods.wl_models import WLForest, WLNeighbour
@@ -58,6 +60,14 @@ def test_nodes_from_fit_to_state_and_another_graph():
     np.testing.assert_allclose(back.outputs(data), ensemble.outputs(data), atol=1e-12)
     np.testing.assert_allclose(back.outputs(other).sum(1), 1)
     assert back.candidates == ensemble.candidates
+
+
+def test_of_no_rows_there_are_no_outputs():
+    some = [*members(), BoostedTrees("trees"), Kernel("machine", screen=50)]
+    for data, tried in ((roles(), some), (graph_set(), [WLNeighbour("near"), Kernel("machine", screen=50)])):
+        ensemble = Ensemble.fit(data, members=tried, refit=False)
+        assert "Kernel" in {type(member).__name__ for member in ensemble.members}
+        assert ensemble.outputs(data, np.zeros(0, int)).shape == (0, ensemble.objective.outputs)
 
 
 def test_labels_outside_training_and_validation_are_not_looked_at():
@@ -180,6 +190,37 @@ def test_an_expensive_candidate_that_adds_nothing_on_a_part_is_not_fitted_on_all
     found = Ensemble.fit(data, rows, members=tried, refit=False)
     assert [row.status for row in found.candidates] == ["fitted", "skipped", "fitted"]
     assert Watched.seen["same"] == [1000]
+
+
+def test_what_a_candidate_adds_on_a_part_is_told_beside_one_that_takes_little_time_there():
+    data = roles(motifs=600)
+
+    class Growing(Watched):
+        def estimate(self, view, num_train):
+            return 4e-6 * num_train**2
+
+    class Dear(NodeForest):
+        def estimate(self, view, num_train):
+            return 9.0
+
+    Watched.seen.clear()
+    tried = [Ridge("cheap"), Dear("best", columns="structure", trees=10, leaf=2), Growing("same")]
+    found = Ensemble.fit(data, torch.arange(data.num_nodes), members=tried, refit=False)
+    best, same = found.candidates[1:]
+    assert best.loss < found.candidates[0].loss
+    assert Watched.seen["same"] == [1000]
+    assert same.status == "skipped"
+    assert same.reason.endswith("cheap")
+
+
+def test_a_candidate_comes_after_a_similar_one_only_if_that_one_adds_something():
+    data = roles()
+    forest = NodeForest("first", columns="structure", trees=10, leaf=2)
+    for first, status in ((forest, "fitted"), (Ridge("first"), "skipped")):
+        deeper = Ridge("deeper", cost=1.0)
+        deeper.after = "first"
+        found = Ensemble.fit(data, thirds(data.y, 0), members=[Ridge("rival"), first, deeper], refit=False)
+        assert found.candidates[2].status == status
 
 
 def test_where_time_is_short_a_cheaper_candidate_takes_the_place_of_one(tmp_path, monkeypatch):

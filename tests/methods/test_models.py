@@ -202,12 +202,17 @@ def test_deep_networks_are_tried_where_many_nodes_are_labelled():
     view, labelled = NodeView(data), labelled_of(data)
     assert len(labelled.train) >= 1000
     few = replace(labelled, train=labelled.train[:500])
-    deep = {"quick": set(), "standard": {"network-5"}, "best": {"network-5", "network-12"}}
+    both = {"network-5": "", "network-12": ""}
+    deep = {"quick": {}, "standard": both | {"network-12": "network-5"}, "best": both}
     for effort, wanted in deep.items():
         shallow, found = (
-            {model.name for model in NetworkAverage.candidates(view, part, effort)} for part in (few, labelled)
+            {model.name: model.after for model in NetworkAverage.candidates(view, part, effort)}
+            for part in (few, labelled)
         )
-        assert found - shallow == wanted
+        assert {name: found[name] for name in found.keys() - shallow.keys()} == wanted
+    data.x = torch.randn(data.num_nodes, 80, generator=torch.Generator().manual_seed(0))
+    wide = {model.name for model in NetworkAverage.candidates(NodeView(data), labelled, "standard")}
+    assert "network-12" not in wide, "it takes long beside many attributes"
 
 
 def test_a_network_that_is_chosen_by_a_metric_scales_its_scores_by_validation_loss():

@@ -267,7 +267,7 @@ class Ensemble:
         found = []
         for member in self.members:
             outputs = none
-            if member.applies_to(view):
+            if len(none) and member.applies_to(view):
                 outputs = member.outputs(view) if rows is None else member.some_outputs(view, rows)
                 check_outputs(outputs, data, rows)
             found.append(decoded(self.objective, soften(outputs, self.objective.task)))

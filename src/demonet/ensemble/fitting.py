@@ -88,8 +88,8 @@ class Clock:
 class Task(NamedTuple):
     """A candidate to fit, or to fit again, within so many seconds.
 
-    An expensive one has a ``rival``, the best candidate so far: it is fitted if it adds something to that one on a part
-    of the training items.
+    An expensive one has a ``rival``, the best candidate so far of those that take little time on a part of the training
+    items: it is fitted if it adds something to that one there.
     """
 
     stage: Literal["fit", "refit"]
@@ -270,7 +270,7 @@ class Fitting:
                 return True
             if self.clock.limit == math.inf:  # otherwise what is known by now has to do
                 first = trial.row.estimate > self.clock.most and not any(other.model for other in done)
-                if first or self._screened(model, trial.row):
+                if first or model.after or self._screened(model, trial.row):
                     return False
             return sum(self._memory(named[each.row.name]) for each in (trial, *running)) <= self.clock.free
 
@@ -386,7 +386,7 @@ class Fitting:
     ) -> Task | None:
         """The task of a candidate, as it is or in a cheaper form; None where it is skipped."""
         first = first and not done
-        reason = self._too_much(model, trial.row, done, first=first)
+        reason = self._hopeless(model, done) or self._too_much(model, trial.row, done, first=first)
         if reason and model.name in cheaper:
             model = cheaper[model.name]
             row = replace(trial.row, estimate=model.estimate(self.view, len(self.labelled.train)))
@@ -395,11 +395,16 @@ class Fitting:
         if reason:
             trial.row = replace(trial.row, status="skipped", reason=reason)
             return None
-        scored = [other for other in done if other.row.loss is not None]
-        rival = None
-        if scored and self._screened(model, trial.row):
-            rival = min(scored, key=lambda other: other.row.loss or 0.0).model
-        return Task("fit", model, max(0.0, self.clock.left()), rival)
+        task = Task("fit", model, max(0.0, self.clock.left()))
+        if not self._screened(model, trial.row):
+            return task
+        most = trial.row.estimate / SCREEN_GAIN - model.estimate(self.view, SCREEN_ITEMS)
+
+        def comparable(other: Trial) -> bool:
+            return other.model is not None and other.model.estimate(self.view, SCREEN_ITEMS) <= most
+
+        scored = [other for other in done if other.row.loss is not None and comparable(other)]
+        return task._replace(rival=min(scored, key=lambda other: other.row.loss or 0.0).model) if scored else task
 
     @contextmanager
     def _failures(self, trial: Trial) -> Iterator[None]:
@@ -445,6 +450,17 @@ class Fitting:
         if not first and (CUT if model.stops_early else 1.0) * seconds + self._refits(done) > clock.left():
             return f"about {seconds:.0f} s would exceed the time limit"
         return ""
+
+    def _hopeless(self, model: Model, done: Sequence[Trial]) -> str:
+        """Why a candidate is skipped that comes after a similar, cheaper one: that one adds nothing to the best."""
+        similar = next((trial for trial in done if trial.row.name == model.after), None)
+        others = [trial for trial in done if trial is not similar and trial.row.loss is not None]
+        if similar is None or not others:
+            return ""
+        best = min(others, key=lambda other: other.row.loss or 0.0)
+        pair, y = np.stack([best.judged, similar.judged]), self.labelled.y[self.judged_items]
+        weak = greedy_weights(pair, y, self.labelled.task)[1] < SCREEN_WEIGHT
+        return f"{model.after} adds nothing to {best.row.name}" if weak else ""
 
     def _refits(self, done: Sequence[Trial]) -> float:
         """Seconds that second fits of the candidates so far would take, of those that have a weight by now."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -32,7 +33,7 @@ EPOCHS, EPOCHS_SUMS, EPOCHS_GRAPHS = 300, 80, 150  # of a network, at most
 TYPICAL_EPOCHS = 120  # after which most networks have stopped
 DEEP: dict[Effort, dict[str, Any]] = {  # deep networks that are tried
     "quick": {},
-    "standard": {"network-5": {"preset": "deep-5", "seeds": 1, "epochs": 300}},
+    "standard": {f"network-{depth}": {"preset": f"deep-{depth}", "seeds": 1, "epochs": 300} for depth in DEPTHS},
     "best": {f"network-{depth}": {"preset": f"deep-{depth}", "seeds": 2, "epochs": 1000} for depth in DEPTHS},
 }
 CACHED = 2**23  # bytes of a layer's values beyond which a processor's cache is too small for them
@@ -121,7 +122,11 @@ class NetworkAverage(Model):
 
     @classmethod
     def _deep(cls, view: View, labelled: Labelled, effort: Effort) -> list[Self]:
-        """Deep networks, for as many epochs as are affordable; none where these are too few."""
+        """Deep networks, for as many epochs as are affordable; none where these are too few.
+
+        The deepest is tried at any rate with the effort ``"best"`` alone; otherwise beside few attributes or none,
+        and only if the shallower one was worth something.
+        """
         if view.family == "graphs" or len(labelled.train) < DEEP_ITEMS:
             return []
         wide = view.facts["columns"] > WIDE_ATTRIBUTES
@@ -129,6 +134,8 @@ class NetworkAverage(Model):
         columns = "encoded+structure" if view.facts["attributes"] else "structure"
         found = []
         for name, options in DEEP[effort].items():
+            if name == "network-12" and wide and effort != "best":
+                continue
             few = name == "network-12" and view.facts["attributes"] and not wide
             family["features"] = "encoded" if few else columns  # it finds structure by itself, and overfits with more
             one = cls(name, **family, **options, patience=DEEP_PATIENCE, choose_by="metric")
@@ -136,6 +143,9 @@ class NetworkAverage(Model):
             epochs = min(1.0, share) * one.settings.epochs
             if epochs >= DEEP_LEAST:
                 found.append(cls(name, **one.options | {"epochs": int(epochs)}))
+        if effort != "best":
+            for shallow, deep in pairwise(found):
+                deep.after = shallow.name
         return found
 
     def _preset(self) -> Preset:

@@ -142,10 +142,12 @@ class Model(Method):
         kind: Its kind, in the table of candidates.
         stops_early: Whether a fit ends at the deadline, with what it has reached by then.
         knows_nodes: Whether it knows the nodes of the fitted graph by their ids, and says nothing about another graph.
+        after: The name of a similar, cheaper model, if this one is only worth a try where that one was worth something.
         device: Where it was fitted, and predicts; a loaded model is on the CPU.
     """
 
     in_tables = False
+    after: str = ""
     device: str = "cpu"
     kind: ClassVar[str]
     knows_nodes: ClassVar[bool] = False
