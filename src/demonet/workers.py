@@ -138,10 +138,12 @@ class LocalEngine:
 
     def _spawn(self) -> _Worker:
         ours, theirs = CONTEXT.Pipe()
-        process = CONTEXT.Process(target=_serve, args=(theirs, self._perform), daemon=True)
+        process = CONTEXT.Process(target=_serve, args=(theirs,), daemon=True)
         with _child_environment():
             process.start()
         theirs.close()  # otherwise the pipe of a dead worker would stay open here
+        with suppress(OSError):  # not an argument of the process: `start` would wait for one that dies in its imports
+            ours.send(self._perform)
         self._workers.append(worker := _Worker(process, ours))
         return worker
 
@@ -246,17 +248,15 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _serve(pipe: Connection, perform: Perform) -> None:
-    """The main loop of a worker: one task after the other until the pipe is closed."""
+def _serve(pipe: Connection) -> None:
+    """The main loop of a worker: what performs tasks, then one task after the other until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent
     warnings.filterwarnings("ignore", message=".*Sparse CSR tensor support is in beta state")
     threading.Thread(target=_exit_with_parent, daemon=True).start()
-    while True:
-        try:
-            task = pipe.recv()
-        except EOFError:
-            return
-        pipe.send(attempt(perform, task))
+    with suppress(EOFError):
+        perform = pipe.recv()
+        while True:
+            pipe.send(attempt(perform, pipe.recv()))
 
 
 def _exit_with_parent() -> None:

@@ -1,5 +1,6 @@
 """The installed command in this process, and the problem of the runs."""
 
+import signal
 from importlib.metadata import entry_points
 
 import pytest
@@ -14,8 +15,12 @@ def main(monkeypatch, capfd):
 
     def main(*arguments):
         monkeypatch.setattr("sys.argv", ["demonet", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            script.load()()
+        before = signal.getsignal(signal.SIGINT)  # the command leaves its own, as a process ends with it
+        try:
+            with pytest.raises(SystemExit) as stop:
+                script.load()()
+        finally:
+            signal.signal(signal.SIGINT, before)
         return stop.value.code or 0, *capfd.readouterr()
 
     return main

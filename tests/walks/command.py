@@ -29,7 +29,7 @@ import json, os, sys, traceback
 import demonet.runs, demonet.report.run
 from demonet.cli import main
 
-for line in sys.stdin:
+for line in sys.stdin if __name__ == "__main__" else ():  # workers import this file, too
     asked = json.loads(line)
     child = os.fork()
     if child == 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from functools import partial
 
@@ -44,6 +45,27 @@ def test_a_spawned_worker_has_one_thread_and_no_ear_for_ctrl_c(monkeypatch):
     assert os.environ["OMP_NUM_THREADS"] == "2"
     assert "MKL_NUM_THREADS" not in os.environ
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+UNGUARDED = """
+from functools import partial
+from operator import add
+from demonet.workers import LocalEngine
+
+engine = LocalEngine(partial(add, bytes(2**20)), 1)  # more than a pipe holds
+engine.start(b"")
+print([ended.error for ended in engine.wait(60)], flush=True)
+engine.close()
+"""
+
+
+def test_a_worker_that_ends_before_it_has_read_what_to_perform_ends_its_task(tmp_path):
+    """Workers import the main module; a script without a guard would start workers of its own, which is an error."""
+    script = tmp_path / "script.py"
+    script.write_text(UNGUARDED)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "worker process exited with code 1" in done.stdout
 
 
 def test_a_ray_cluster_does_the_same_work(tmp_path):

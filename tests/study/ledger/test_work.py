@@ -228,19 +228,28 @@ def _states(ledger):
     return dict(ledger._rows("SELECT state, count(*) FROM runs GROUP BY state"))
 
 
+class Changing:
+    """The stamp of source that changes after it was asked for twice."""
+
+    asked = 0
+
+    def __call__(self, kind, dataset, device):
+        self.asked += 1
+        return stamp_of(kind, dataset, "cpu" if self.asked <= 2 else "other")
+
+
 def test_source_that_changes_meanwhile_stops_the_work(ledger):
-    asked = iter([stamp_of("", "", "cpu")] * 2 + [stamp_of("", "", "other")] * 99)
     with pytest.raises(DemonetError, match="source"):
-        work(ledger, [Wanted(cell("a"), 5)], perform, stamp_of=lambda *_: next(asked))
+        work(ledger, [Wanted(cell("a"), 5)], perform, stamp_of=Changing())
     assert len(ledger.results([cell("a")])[cell("a")]) <= 1
 
 
+def differs(kind, dataset, device, main=os.getpid()):  # noqa: B008  (the process that imports this file)
+    """The stamp of source that is another one in workers."""
+    return stamp_of(kind, dataset, "cpu" if os.getpid() == main else "other")
+
+
 def test_a_worker_with_other_code_does_not_count(ledger):
-    main = os.getpid()
-
-    def differs(kind, dataset, device):
-        return stamp_of(kind, dataset, "cpu" if os.getpid() == main else "other")
-
     worked = work(ledger, [Wanted(cell("a"), 1)], perform, stamp_of=differs)
     assert "differ from those that claimed" in worked.failures[0].error
 
