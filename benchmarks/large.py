@@ -86,14 +86,14 @@ def write_files(data: Data, columns: int, labelled: int, connect: bool, folder: 
 
 
 def write_public(public: Path, name: str, folder: Path) -> dict[str, Any]:
-    """The files of a public set, and its sizes."""
+    """The files of a public set, without the few nodes that are in no edge, and its sizes."""
     problem = development.load(public, name)
     source, target = problem.edge_index.numpy()
-    once = source < target
+    once, nodes = source < target, np.unique(source)
     parquet.write_table(pa.table({"source": source[once], "target": target[once]}), folder / "edges.parquet")
-    names = [f"class {label}" for label in problem.y.tolist()]
-    parquet.write_table(pa.table({"node": np.arange(len(names)), "label": names}), folder / "labels.parquet")
-    sparse.save_npz(folder / "features.npz", sparse.csr_array(problem.x.numpy()))
+    names = [f"class {label}" for label in problem.y.numpy()[nodes]]
+    parquet.write_table(pa.table({"node": nodes, "label": names}), folder / "labels.parquet")
+    sparse.save_npz(folder / "features.npz", sparse.csr_array(problem.x.numpy()[nodes]))
     return {"nodes": len(names), "edges": int(once.sum()), "columns": problem.x.shape[1], "labelled": "all"}
 
 
@@ -103,7 +103,6 @@ def measure(folder: Path, options: str, edges: str = "edges.parquet") -> dict[st
     command += ["--labels", "labels.parquet"] if edges == "edges.parquet" else []
     for features in sorted(folder.glob("features.*")):
         command += ["--features", features.name]
-    command += ["--add-isolated"] if (folder / "features.npz").exists() else []
     command += [*shlex.split(options), "--out", "run", "--json"]
     start = time.perf_counter()
     with (folder / "metrics.json").open("w") as out:
