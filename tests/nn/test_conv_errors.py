@@ -22,6 +22,12 @@ X = features(6, 3, 0, torch.float32)
         ({"combine": "mul"}, "'mul'"),
         ({"hash_size": 0}, "hash_size=0"),
         ({"basis_size": 1}, "basis_size=1"),
+        ({"basis_size": 2.5}, r"basis_size=2\.5"),
+        ({"scheme": "smooth", "degree_scale": float("nan")}, "degree_scale=nan"),
+        ({"out_channels": 0}, "out_channels=0"),
+        ({"out_channels": 2.5}, r"out_channels=2\.5"),
+        ({"in_channels": (3, 3, 3)}, r"in_channels=\(3, 3, 3\)"),
+        ({"in_channels": "3"}, "in_channels='3'"),
         ({"dropout": 1.0}, "dropout=1.0"),
         ({"dropout": -0.1}, "dropout=-0.1"),
         ({"out_channels": 1, "combine": "concat"}, "out_channels=1"),
@@ -52,6 +58,14 @@ CALLS = {
     "flat features": ((X[:, 0], GRAPH.edge_index), r"\[6\]"),
     "columns of weights": ((X, GRAPH.edge_index, torch.ones(ARCS, 1)), rf"weights\b.*\[{ARCS}, 1\]"),
     "columns of degrees": ((X, GRAPH.edge_index, None, torch.ones(6, 1)), r"degrees\b.*\[6, 1\]"),
+    "features that are no tensor": ((X.numpy(), GRAPH.edge_index), "features.*ndarray"),
+    "no features": ((None, GRAPH.edge_index), "features.*NoneType"),
+    "only targets": (((None, X), GRAPH.edge_index), "features.*NoneType"),
+    "three sides": (((X, X, X), GRAPH.edge_index), "features.*tuple"),
+    "edges that are no tensor": ((X, GRAPH.edge_index.numpy()), "edge_index.*ndarray"),
+    "no edges": ((X, None), "edge_index.*NoneType"),
+    "weights that are no tensor": ((X, GRAPH.edge_index, [1.0] * ARCS), "weights.*list"),
+    "degrees that are no tensor": ((X, GRAPH.edge_index, None, [1] * 6), "degrees.*list"),
     "size": ((X, GRAPH.edge_index, None, None, (9, 9)), r"\b6\b.*size=\(9, 9\)"),
 }
 
@@ -87,6 +101,13 @@ def test_what_a_layout_cannot_do():
 def test_matrices_of_an_open_width(scheme):
     with pytest.raises(DemonetError, match="in_channels=-1"):
         DEMOConv(-1, 4, TASKS, scheme=scheme).degree_weight(torch.tensor([1]))
+
+
+@pytest.mark.parametrize("scheme", sorted(schemes.SCHEMES))
+def test_an_open_width_is_not_taken_from_features_without_columns(scheme):
+    for options in ({}, {"aggr": "mean", "combine": "add"}):
+        with pytest.raises(DemonetError, match=r"\[6, 0\]"):
+            DEMOConv(-1, 4, scheme=scheme, **options)(X[:, :0], GRAPH.edge_index)
 
 
 N = 70_001

@@ -62,6 +62,21 @@ def test_what_does_not_fit_is_refused_by_name(degrees, batch, named):
         pool(torch.ones(3, 2), torch.ones(degrees).long(), torch.arange(batch) % 2, 2)
 
 
+@pytest.mark.parametrize(
+    ("h", "degree", "batch", "named"),
+    [
+        (torch.ones(3), torch.ones(3), None, r"\[3\]"),
+        (torch.ones(3, 2), torch.ones(3, 1), None, r"degrees.*\[3, 1\]"),
+        (torch.ones(3, 2), torch.ones(3), torch.zeros(3, 1).long(), r"batch.*\[3, 1\]"),
+        (torch.ones(3, 2), [1, 1, 1], None, "degrees.*list"),
+        (torch.ones(3, 2), torch.ones(3), [0, 0, 0], "batch.*list"),
+    ],
+)
+def test_what_has_another_shape_or_is_no_tensor_is_refused(h, degree, batch, named):
+    with pytest.raises(DemonetError, match=named):
+        DegreePooling(DegreeTasks.log2(4))(h, degree, batch)
+
+
 def test_unknown_mode_is_refused():
     with pytest.raises(DemonetError, match="'max'"):
         DegreePooling(DegreeTasks.log2(4), mode="max")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from typing import Any, Literal, NamedTuple, TypeGuard
 
 import torch
@@ -139,7 +141,8 @@ class DEMOConv(MessagePassing):
             ``"sym"`` (:math:`1/\sqrt{d_u d_v}` for each neighbour), where d is the number of edges that are summed;
             with edge weights, ``"sym"`` takes their sum.
         combine: :math:`\circ`: ``"add"``, ``"concat"`` (the paper), or ``"share"``: no :math:`W_0`; the node is one
-            more of its own neighbours, unless it has a loop.
+            more of its own neighbours, unless it has a loop. A loop that is there twice counts twice;
+            ``GCNConv`` counts it once.
         residual: With ``combine="share"``, add :math:`W_0 x_v` as well; the others have it anyway.
         bias: One vector, added before the activation.
         dropout: Probability with which entries of the two halves are dropped while training.
@@ -204,12 +207,14 @@ class DEMOConv(MessagePassing):
         cached: bool = False,
         **kwargs: Any,
     ) -> None:
-        source, target = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
+        widths: tuple[Any, ...] = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
         tasks = OpenTasks() if tasks is None else tasks
         if not isinstance(tasks, DegreeTasks):
             raise DemonetError(f"tasks is a {type(tasks).__name__}", hint="for example DegreeTasks.exact(degree)")
-        if any(width < 1 and width != -1 for width in (source, target)):
-            raise DemonetError(f"in_channels={in_channels}: at least 1, or -1 to read it from the first input")
+        if len(widths) != 2 or not all(isinstance(w, Integral) and (int(w) > 0 or w == -1) for w in widths):
+            hint = "a whole number of at least 1, or -1 to read it from the first input; or a pair of them"
+            raise DemonetError(f"in_channels={in_channels!r}", hint=hint)
+        source, target = widths
         for name, value, allowed in (("aggr", aggr, AGGRS), ("combine", combine, COMBINES), ("act", act, ACTS)):
             if value not in allowed:
                 raise DemonetError(f"{name}={value!r} is not one of {', '.join(map(repr, allowed))}")
@@ -217,12 +222,15 @@ class DEMOConv(MessagePassing):
             raise DemonetError(
                 f"in_channels={in_channels} with combine='share'", hint="combine='add' has a matrix for each side"
             )
-        if combine == "concat" and out_channels < 2:
-            raise DemonetError(f"out_channels={out_channels} cannot hold two halves", hint="use combine='add'")
+        counts: dict[str, tuple[Any, int]] = {"hash_size": (hash_size, 1), "basis_size": (basis_size, 2)}
+        counts["out_channels"] = out_channels, 2 if combine == "concat" else 1  # two halves
+        for name, (count, least) in counts.items():
+            if not isinstance(count, Integral) or int(count) < least:
+                raise DemonetError(f"{name}={count!r} is not a whole number of at least {least}")
         if not 0.0 <= dropout < 1.0:
             raise DemonetError(f"dropout={dropout} is not in [0, 1)")
-        if hash_size < 1 or basis_size < 2:
-            raise DemonetError(f"hash_size={hash_size}, basis_size={basis_size}: at least 1 and 2 are needed")
+        if not 0.0 <= degree_scale < math.inf:
+            raise DemonetError(f"degree_scale={degree_scale} is not a number of at least 0")
         if "node_dim" in kwargs:
             raise DemonetError(f"node_dim={kwargs['node_dim']}", hint="rows are nodes: the dimension is always 0")
         super().__init__(aggr="sum", node_dim=0, **kwargs)
@@ -300,7 +308,7 @@ class DEMOConv(MessagePassing):
             graph = self._graph.get([edge_index], lambda: self._checked_graph(*plain), facts=seen)
             assert graph is not None
             return self._in_place(x, graph, activation)
-        source, target = x if isinstance(x, (tuple, list)) else (x, x)
+        source, target = x if isinstance(x, (tuple, list)) and len(x) == 2 else (x, x)
         _check_sides(source, target, size)
         self._materialize(source, target)
         if isinstance(edge_index, Block):
@@ -827,9 +835,11 @@ def _sparse_sums(x: Tensor, given: Neighbours, own: Tensor | None, aggr: str) ->
 def _check_sides(source: Tensor, target: Tensor | None, size: tuple[int, int] | None) -> None:
     """Check the shape and type of a layer's features, and their number of rows against ``size``."""
     for side, rows in enumerate((source, target)):
-        if rows is None:
+        if rows is None and side == 1:
             continue
-        if rows.dim() != 2 or not rows.is_floating_point():
+        if not isinstance(rows, Tensor):
+            raise DemonetError(f"features are a {type(rows).__name__}, not a tensor or a pair of them")
+        if rows.dim() != 2 or rows.size(1) == 0 or not rows.is_floating_point():
             raise DemonetError(f"features are {list(rows.shape)} of {rows.dtype}, not real numbers [nodes, columns]")
         if size is not None and rows.size(0) != size[side]:
             raise DemonetError(f"{rows.size(0)} rows of features for size={tuple(size)}")

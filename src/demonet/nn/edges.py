@@ -103,6 +103,8 @@ class Edges:
     """
 
     def __init__(self, given: Tensor, weight: Tensor | None, size: tuple[int, int], flow: str) -> None:
+        if not isinstance(given, Tensor):
+            raise DemonetError(f"edge_index is a {type(given).__name__}, not a tensor or a layout")
         self._given, self._size, self._forward = given, size, flow == "source_to_target"
         self._csr = self._sorted = None
         self.weight = weight
@@ -378,6 +380,8 @@ def _inverse_root(total: Tensor) -> Tensor:
 
 def check_length(name: str, what: str, values: Tensor, count: int, dim: int = 1) -> None:
     """Raise for anything but one entry per item."""
+    if not isinstance(values, Tensor):
+        raise DemonetError(f"{name} are a {type(values).__name__}, not a tensor")
     if values.dim() != dim:
         raise DemonetError(f"{name} of shape {list(values.shape)}", hint=f"{dim}-dimensional, one for each {what}")
     if values.size(0) != count:

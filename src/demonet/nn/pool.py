@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError
+from demonet.nn.edges import check_length
 from demonet.ops import degree_pool
 
 
@@ -49,9 +50,9 @@ class DegreePooling(nn.Module):
         """
         if batch is None:
             batch, num_graphs = torch.zeros(h.size(0), dtype=torch.long, device=h.device), num_graphs or 1
-        for name, values in (("degrees", degree), ("batch entries", batch)):
-            if values.size(0) != h.size(0):
-                raise DemonetError(f"{values.size(0)} {name} for {h.size(0)} nodes", hint="one for each node")
+        check_length("representations", "node", h, h.size(0), dim=2)
+        check_length("degrees", "node", degree, h.size(0), dim=2 if self.tasks.by == "pair" else 1)
+        check_length("batch entries", "node", batch, h.size(0))
         if num_graphs is None:
             num_graphs = int(batch.max()) + 1 if batch.numel() else 0
         return degree_pool(h, self.tasks(degree), batch, self.tasks.num_tasks, num_graphs, self.mode)
