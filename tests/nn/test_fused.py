@@ -122,7 +122,7 @@ def test_a_loss_that_nobody_differentiates_is_forgotten(override):
     model, inputs = made(GRAPHS["undirected"], torch.float32)
     for _ in range(5):
         model.loss(inputs, *classes(torch.arange(40)))
-    kept = [len(storages) for storages in Graph.of(inputs.sorted_layout).buffers._kept.values()]
+    kept = len(Graph.of(inputs.sorted_layout).buffers._kept)
     model.loss(inputs, *classes(torch.arange(40)))
-    assert [len(storages) for storages in Graph.of(inputs.sorted_layout).buffers._kept.values()] == kept
-    assert max(kept) < 10  # of one loss alone, whose layers have arrays of the same size
+    assert len(Graph.of(inputs.sorted_layout).buffers._kept) == kept
+    assert kept < 20  # of one loss alone

@@ -60,12 +60,23 @@ def test_memory_is_lent_again_once_nobody_holds_it():
     assert buffers.empty((LEAST // 2,), like.double()).dtype == torch.float64
 
 
+@given(st.lists(st.integers(LEAST, 4 * LEAST), min_size=1, max_size=60), st.integers(1, 3))
+def test_results_of_many_sizes_take_the_memory_of_a_few(sizes, together):
+    """Of sizes within a factor of 4 there are four that no other one within half as much again takes the place of."""
+    buffers, held = Buffers(), []
+    for size in sizes:
+        held = [*held, buffers.empty((size,), torch.zeros(1))][-together:]
+        assert held[-1].shape == (size,)
+    assert len({one.data_ptr() for one in held}) == len(held)
+    assert len(buffers._kept) <= 4 * (together + 1)
+
+
 def test_small_memory_is_not_kept_and_copies_hold_nothing():
     buffers = Buffers()
     assert buffers.empty((3, 2), torch.zeros(1)).shape == (3, 2)
     buffers.empty((LEAST,), torch.zeros(1))
     assert len(buffers._kept) == 1
-    assert copy.deepcopy(buffers)._kept == pickle.loads(pickle.dumps(buffers))._kept == {}
+    assert copy.deepcopy(buffers)._kept == pickle.loads(pickle.dumps(buffers))._kept == []
 
 
 @given(

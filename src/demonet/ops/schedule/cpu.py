@@ -21,6 +21,7 @@ Lists = tuple[Tensor, Tensor]  # pointer and neighbours
 HEIGHTS = (0, 2, 4, 8, 16, 32)  # rows to which groups may be padded for one batched product; 0 is no such product
 CALL_COST, BATCH_COST = 40, 200  # cost of calling a product and a batched one, in padded rows
 BUFFER_BYTES = 2**18  # the memory of results of at least this size is reused in the next epoch
+SLACK = 1.5  # times the size of a result that its memory may have
 
 
 class Blocks(NamedTuple):
@@ -165,15 +166,16 @@ def _cut_lists(pointer: Tensor, neighbours: Tensor, start: int, end: int) -> Lis
 
 
 class Buffers:
-    """Memory for large results that is reused in the next epoch: storages by size, each used by one result at a time.
+    """Memory for large results that is reused in the next epoch: storages, each used by one result at a time.
 
     The system clears fresh memory page by page at the first touch. For the derivative by ten million parameters that
     takes as long as the rest of an epoch. So memory is kept here, and handed out again once no tensor, view or NumPy
-    array uses it.
+    array uses it. Batches have results of many sizes: one may get memory that is up to half as large again, and the
+    memory of a larger one replaces free memory that is little smaller. So what is kept does not grow with their number.
     """
 
     def __init__(self) -> None:
-        self._kept: dict[int, list[torch.UntypedStorage]] = {}
+        self._kept: list[torch.UntypedStorage] = []
         self._lock = threading.Lock()
 
     def empty(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
@@ -182,12 +184,16 @@ class Buffers:
         if size < BUFFER_BYTES:
             return like.new_empty(shape)
         with self._lock:
-            kept = self._kept.setdefault(size, [])
-            free = next((storage for storage in kept if _references(storage) == 1), None)
-            if free is None:
-                free = torch.UntypedStorage(size)
-                kept.append(free)
-            return like.new_empty(0).set_(free, 0, shape)  # type: ignore[call-overload]
+            free = [storage for storage in self._kept if _references(storage) == 1]
+            fitting = [storage for storage in free if size <= storage.nbytes() <= SLACK * size]
+            chosen = min(fitting, key=torch.UntypedStorage.nbytes, default=None)
+            if chosen is None:
+                outgrown = next(
+                    (storage for storage in free if storage.nbytes() < size <= SLACK * storage.nbytes()), None
+                )
+                chosen = torch.UntypedStorage(size)
+                self._kept = [*(storage for storage in self._kept if storage is not outgrown), chosen]
+            return like.new_empty(0).set_(chosen, 0, shape)  # type: ignore[call-overload]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Buffers:
         return Buffers()
