@@ -78,12 +78,18 @@ def test_modes_that_cannot_run_here_are_rows_too():
     assert "CUDA" in rows[1].error
 
 
-@pytest.mark.parametrize(
-    ("end", "words"), [(lambda: os.kill(os.getpid(), signal.SIGSEGV), "SIGSEGV"), (lambda: os._exit(3), "code 3")]
-)
+def crash(asked):
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def leave(asked):
+    os._exit(3)
+
+
+@pytest.mark.parametrize(("end", "words"), [(crash, "SIGSEGV"), (leave, "code 3")])
 def test_a_compiled_network_that_ends_its_process_is_a_row_too(monkeypatch, end, words):
     monkeypatch.setattr(workers, "CONTEXT", FORK)
-    monkeypatch.setattr(runner, "answer", lambda asked: end())
+    monkeypatch.setattr(runner, "answer", end)
     eager, compiled = bench(SPEC, ["mlp"], modes=("eager", "compiled"), **FAST)
     assert not eager.failed
     assert words in compiled.error
