@@ -96,8 +96,8 @@ def write_csv(path: Path, columns: Sequence[Column], excel: Decimal | None = Non
     """
     every, decimal = any("\r" in word for column in columns for word in (column.name, *column.words)), excel or "."
     with path.open("w", encoding="utf-8" if excel is None else "utf-8-sig", newline="") as out:
-        quoting = csv.QUOTE_ALL if every else csv.QUOTE_MINIMAL
-        writer = csv.writer(out, delimiter=_SEPARATORS[decimal], lineterminator="\n", quoting=quoting)
+        form: Any = {"delimiter": _SEPARATORS[decimal], "lineterminator": "\n"}
+        writer = csv.writer(out, quoting=csv.QUOTE_ALL if every else csv.QUOTE_MINIMAL, **form)
         writer.writerow([column.name for column in columns])
         for start in range(0, len(columns[0].values), BLOCK):
             cells = (column.cells(slice(start, start + BLOCK), decimal) for column in columns)
