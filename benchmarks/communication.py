@@ -25,7 +25,7 @@ from torch import Tensor
 from demonet.data.edges import simple_edges
 from demonet.data.synthetic import power_law
 from demonet.degree.count import count_degree
-from demonet.distributed.partition import assign, halo_sizes
+from demonet.distributed.partition import assign, cut
 from demonet.report.chart import Axis, Chart, Panel, Series
 from demonet_study.report import chart_svg
 
@@ -69,7 +69,7 @@ def measure(graph: str, nodes: int, edges: int, known: list[dict[str, str]]) -> 
             start = time.perf_counter()
             owner = assign(edge_index, nodes, workers, method)
             seconds = time.perf_counter() - start
-            halo = halo_sizes(edge_index, owner, workers).double()
+            halo = torch.tensor([part.halo.numel() for part in cut(edge_index, owner, workers)]).double()
             load = torch.zeros(workers, dtype=torch.double).index_add_(0, owner, work.double())
             sent = float(halo.sum()) * WIDTH * BYTES * EXCHANGES
             row = {"graph": graph, "nodes": str(nodes), "edges": str(edge_index.size(1)), "partition": method}

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from demonet.data.catalog import find
 from demonet.data.splits import Split, fractions, nested_k_fold, thirds, train_fraction
+from demonet.data.values import is_number
 from demonet.errors import DemonetError
 
 INNER = 10  # in a nested fold, a tenth of the items that are not tested is held out for validation
@@ -29,7 +30,7 @@ def split_by(protocol: str, y: Tensor, seed: int) -> Split:
         return thirds(y, seed)
     if protocol == "10/20/70":
         return fractions(y, (0.1, 0.2, 0.7), seed)
-    if kind == "train" and _is_number(amount):
+    if kind == "train" and is_number(amount):
         return train_fraction(y, float(amount), seed)
     if folds := folds_of(protocol):
         if not 0 <= seed < folds:
@@ -56,17 +57,9 @@ def train_share(protocol: str) -> float | None:
     (0.3, None)
     """
     kind, _, amount = protocol.partition(":")
-    return float(amount) if kind == "train" and _is_number(amount) else None
+    return float(amount) if kind == "train" and is_number(amount) else None
 
 
 def paper_split(name: str, y: Tensor, seed: int) -> Split:
     """The paper's split of a data set: 10/20/70 for the social networks, thirds for the others."""
     return split_by(find(name).protocol, y, seed)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

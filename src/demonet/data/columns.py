@@ -120,14 +120,14 @@ class Columns:
         """Recognise the columns of a table."""
         found = tuple(_learn(place, table) for place in range(len(table.names)))
         if not any(column.kind != "unused" for column in found):
-            raise DemonetError(f"no column can be used as a feature: {_shown(table.names)}", file=table.file)
+            raise DemonetError(f"no column can be used as a feature: {listed(table.names)}", file=table.file)
         said = {
             "missing values in {}: medians replace numbers, and a column says where": lambda c: c.missing,
             "dates in {}: read as days, month and weekday": lambda c: c.kind == "date",
         }
         for message, applies in said.items():
             if names := [column.name for column in found if applies(column)]:
-                warn(DemonetWarning(message.format(_shown(names)), file=table.file))
+                warn(DemonetWarning(message.format(listed(names)), file=table.file))
         table.tell_marks()
         check_width(sum(len(column.encoded) for column in found), "columns, counting each category", file=table.file)
         return cls(found, table.named)
@@ -186,7 +186,7 @@ class Columns:
                 raise DemonetError(problem, file=table.file)
             if self.named or table.named:
                 which = "has no names of columns" if self.named else "has names of columns, training had none"
-                names = _shown([column.name for column in self.columns])
+                names = listed([column.name for column in self.columns])
                 warn(DemonetWarning(f"the table {which}: they are taken by position, as {names}", file=table.file))
             return [place if use else None for place, use in enumerate(used)]
         place = {name: number for number, name in reversed(list(enumerate(table.names)))}
@@ -195,10 +195,10 @@ class Columns:
         unknown = [name for name in table.names if name not in trained]
         if missing:
             named = (("missing", missing), ("not in training", unknown))
-            problems = "; ".join(f"{what}: {_shown(names)}" for what, names in named if names)
+            problems = "; ".join(f"{what}: {listed(names)}" for what, names in named if names)
             raise DemonetError(f"the columns differ from training ({problems})", file=table.file)
         if unknown:
-            warn(DemonetWarning(f"columns that training did not have are ignored: {_shown(unknown)}", file=table.file))
+            warn(DemonetWarning(f"columns that training did not have are ignored: {listed(unknown)}", file=table.file))
         order = [place[name] for name in self.sources]
         if order != sorted(order):
             warn(DemonetWarning("columns reordered as in training", file=table.file))
@@ -373,7 +373,8 @@ def _check_finite(values: NDArray[np.float32], name: str, table: Attributes) -> 
         raise DemonetError(f"{values[row]} in column {name!r}", **table.where(row), hint="numbers must be finite")
 
 
-def _shown(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Names in a message, the first of many."""
     rest = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(repr(name) for name in names[:_SHOWN]) + rest
 

@@ -9,7 +9,6 @@ removed by the next.
 from __future__ import annotations
 
 import gzip
-import hashlib
 import os
 import shutil
 import sys
@@ -24,6 +23,7 @@ from typing import Any
 from demonet.atomic import PART
 from demonet.data.catalog import DataSet, File
 from demonet.errors import DemonetError
+from demonet.sealed import sha256_of
 
 TRIES = 3
 TIMEOUT = 30.0  # seconds without data
@@ -78,7 +78,7 @@ def _scratch_folder(folder: Path) -> Iterator[None]:
 
 
 def _check_sum(path: Path, expected: str, named: str | Path) -> None:
-    found = _sha256(path)
+    found = sha256_of(path)
     if found != expected:
         raise DemonetError(
             f"sha256 is {found}, not {expected}", file=named, hint="the file is damaged or has another version"
@@ -166,9 +166,4 @@ def _opened(entry: DataSet, file: File, archive: Path) -> Iterator[Any]:
 
 
 def _is_good(path: Path, expected: str) -> bool:
-    return path.is_file() and _sha256(path) == expected
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return path.is_file() and sha256_of(path) == expected

@@ -114,15 +114,6 @@ def _metis(edge_index: Tensor, num_nodes: int, parts: int) -> Tensor:
 METHODS: dict[str, Callable[[Tensor, int, int], Tensor]] = {"balanced": _balanced, "hash": _hash, "metis": _metis}
 
 
-def halo_sizes(edge_index: Tensor, owner: Tensor, parts: int) -> Tensor:
-    """``[parts]`` how many rows each process receives in an exchange."""
-    source, target = edge_index.long()
-    here = owner[target]
-    away = owner[source] != here
-    pairs = torch.unique(here[away] * owner.numel() + source[away])
-    return torch.bincount(pairs // max(owner.numel(), 1), minlength=parts)
-
-
 def cut(edge_index: Tensor, owner: Tensor, parts: int) -> list[Part]:
     """Cut a graph.
 

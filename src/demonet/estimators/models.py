@@ -148,9 +148,11 @@ class KernelModel(Model):
 
     def outputs(self, items: Any, rows: Array | None = None) -> Array:
         """Probabilities, or values in the units of ``y``."""
-        if self.machine.task_ == "regression":
-            return self.machine.values(self.machine.decision_function(items, rows))
-        return self.machine.predict_proba(items, rows)
+        return self._decoded(self.machine.decision_function(items, rows))
+
+    def _decoded(self, f: Array) -> Array:
+        regression = self.machine.task_ == "regression"
+        return self.machine.values(f) if regression else np.exp(self.machine.link_.log_probabilities(f))
 
     def embed(self, items: Any, rows: Array | None = None) -> Array:
         """The decision function: a column a class or number, or one for ordered classes."""
@@ -158,10 +160,8 @@ class KernelModel(Model):
 
     def outputs_and_embedding(self, items: Any) -> tuple[Array, Array]:
         """Both follow from the decision function, which takes long on a large graph."""
-        machine, found = self.machine, self.machine.decision_function(items)
-        regression = machine.task_ == "regression"
-        outputs = machine.values(found) if regression else np.exp(machine.link_.log_probabilities(found))
-        return outputs, found.astype(np.float32)
+        found = self.machine.decision_function(items)
+        return self._decoded(found), found.astype(np.float32)
 
     def shares(self, items: Any, rows: Array | None = None) -> dict[str, Array]:
         """The decision function term by term; of a regression in the units of ``y``, the mean in ``constant``."""

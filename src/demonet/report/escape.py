@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
-from typing import overload
 
 _SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 # Control and format characters (including those that reorder text), surrogates, line and paragraph separators.
@@ -30,21 +28,3 @@ def _escape(character: str) -> str:
         return character
     code = ord(character)
     return _SHORT.get(character) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
-
-
-class VisibleNames(Sequence[str]):
-    """Names as :func:`visible` shows them, each when it is asked for: a page shows few of many."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = names
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-    @overload
-    def __getitem__(self, place: int) -> str: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[str]: ...
-    def __getitem__(self, place: int | slice) -> str | list[str]:
-        found = self._names[place]
-        return visible(found) if isinstance(place, int) else [visible(name) for name in found]

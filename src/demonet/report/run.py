@@ -10,7 +10,7 @@ import numpy as np
 
 from demonet.report.bins import ranges
 from demonet.report.chart import Axis, Chart, Panel, Series
-from demonet.report.escape import VisibleNames, visible
+from demonet.report.escape import visible
 from demonet.report.figures import learning_curves
 from demonet.report.page import Facts, Figure, Page, Section, Table, Text
 from demonet.report.palette import CATEGORICAL
@@ -44,7 +44,7 @@ RESULTS: dict[str, tuple[Callable[[Run], list[Section]], ...]] = {
 def run_page(run: Run) -> Page:
     """Question, answer and list; curves, threshold, importance, surroundings; baselines; the rest is folded."""
     ids = run.ids
-    run = replace(run, ids=VisibleNames(ids), class_names=[visible(name) for name in run.class_names])
+    run = replace(run, ids=list(map(visible, ids)), class_names=list(map(visible, run.class_names)))
     facts = RunFacts(run)
     items = listed(replace(run, ids=ids), facts)
     return Page(

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
+from demonet.data.columns import listed
 from demonet.data.graph_set import GraphSet
 from demonet.data.values import is_number
 from demonet.distributed.store import is_store
@@ -29,8 +30,6 @@ from demonet.runs.run import Run
 from demonet.runs.targets import with_targets
 from demonet.schema import Array, check_arrays, values_of
 from demonet.train.objective import decided
-
-_SHOWN = 8  # columns named in an error
 
 
 def predict_run(
@@ -132,7 +131,7 @@ def _read(
 
     def check(label: Any) -> str | None:
         if run.task == "classify" and str(label) not in run.class_names:
-            return f"{label!r} is not a class of the run: {_shown(run.class_names)}"
+            return f"{label!r} is not a class of the run: {listed(run.class_names)}"
         return None if run.task == "classify" or is_number(str(label)) else f"{label!r} is not a number"
 
     inputs = read_inputs(str(edges), given, table, reading, fitted.columns, check_label=check)
@@ -153,7 +152,7 @@ def ranked_by(run: Run, rank: str | None) -> int:
         raise DemonetError("a ranking by which class?", argument="rank", hint=example)
     if rank not in names:
         near = get_close_matches(rank, names, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"the run has {_shown(names)}"
+        hint = f"did you mean {near[0]!r}?" if near else f"the run has {listed(names)}"
         raise DemonetError(f"{rank!r} is not a class, label or target of the run", argument="rank", hint=hint)
     return names.index(rank)
 
@@ -173,7 +172,7 @@ def _add_labels(run: Run, inputs: Inputs, fitted: Fitted) -> str:
     else:
         found, _ = with_targets(inputs, run.task)
         if sorted(found.names) != sorted(run.class_names):
-            raise DemonetError(f"labels {_shown(found.names)}, the run has {_shown(run.class_names)}", file=file)
+            raise DemonetError(f"labels {listed(found.names)}, the run has {listed(run.class_names)}", file=file)
         new = data.y.numpy()[:, [found.names.index(name) for name in run.class_names]].reshape(known.shape)
         given = ~np.isnan(new)
     changed = int((given & ~np.isclose(known, new)).sum())
@@ -217,7 +216,7 @@ def _match_columns(run: Run, inputs: Inputs, file: Path) -> Inputs:
     """
     trained, given = run.config["sizes"]["attributes"], inputs.graphs[0].x
     if trained and given is None:
-        names = f": {_shown(run.columns)}" if run.columns else ""
+        names = f": {listed(run.columns)}" if run.columns else ""
         raise DemonetError(f"missing, the run was trained with {trained} attributes{names}", argument="features")
     if not trained and given is not None:
         raise DemonetError("not allowed, the run was trained without attributes", argument="features", file=file)
@@ -229,16 +228,16 @@ def _match_columns(run: Run, inputs: Inputs, file: Path) -> Inputs:
         numbers = [name for name in missing if name.startswith("attribute ")]
         if numbers:
             hint = Hint("{features} reads them", features="attributes")
-            raise DemonetError(f"training had the node attributes {_shown(numbers)}", file=file, hint=hint)
+            raise DemonetError(f"training had the node attributes {listed(numbers)}", file=file, hint=hint)
         if unknown:
             count = sum(
                 int(graph.x[:, inputs.columns.index(name)].sum()) for graph in inputs.graphs for name in unknown
             )
-            problem = f"node labels that training did not have count as none: {_shown(unknown)} ({count} nodes)"
+            problem = f"node labels that training did not have count as none: {listed(unknown)} ({count} nodes)"
             warn(DemonetWarning(problem, file=file))
     elif unknown or missing:
         named = (("missing", missing), ("not in training", unknown))
-        problems = [f"{what}: {_shown(names)}" for what, names in named if names]
+        problems = [f"{what}: {listed(names)}" for what, names in named if names]
         raise DemonetError(f"the attributes differ from training ({'; '.join(problems)})", file=file)
     else:
         warn(DemonetWarning("columns reordered as in training", file=file))
@@ -255,8 +254,3 @@ def _with_columns(inputs: Inputs, columns: list[str]) -> Data | GraphSet:
                 rows[:, position] = graph.x[:, given[name]]
         graph.x = rows
     return inputs.data
-
-
-def _shown(names: list[str]) -> str:
-    rest = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(repr(name) for name in names[:_SHOWN]) + rest

@@ -273,11 +273,17 @@ def fitting_threads(inputs: Inputs) -> Iterator[None]:
     if inputs.num_edges >= SMALL:
         yield
         return
+    with torch_threads(1), threadpool_limits(1):  # NumPy and scikit-learn
+        yield
+
+
+@contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """PyTorch has so many threads inside the block."""
     before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    torch.set_num_threads(count)
     try:
-        with threadpool_limits(1):  # NumPy and scikit-learn
-            yield
+        yield
     finally:
         torch.set_num_threads(before)
 

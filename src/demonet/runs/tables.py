@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,25 +47,19 @@ class Column:
         """All text that may occur in it."""
         return self.names or (() if isinstance(self.values, np.ndarray) else self.values)
 
-    @property
-    def is_number(self) -> bool:
-        """Whether all cells are numbers that are not whole."""
-        return isinstance(self.values, np.ndarray) and self.values.dtype.kind == "f" and not self.gaps
-
-    def cells(self, rows: slice, every: bool, decimal: Decimal = ".") -> list[Any]:
-        """Some cells, quoted where needed, or all with ``every``; with a decimal point, numbers stay numbers."""
-        values, between = self.values[rows], _SEPARATORS[decimal]
+    def cells(self, rows: slice, decimal: Decimal = ".") -> list[Any]:
+        """Some cells of a CSV file, before they are quoted."""
+        values = self.values[rows]
         if self.names is not None:
-            known = [*(_quoted(name, every, between) for name in self.names), '""' if every else ""]
-            return np.array(known, dtype=object)[np.asarray(values)].tolist()
+            return np.array([*self.names, ""], dtype=object)[np.asarray(values)].tolist()
         if not isinstance(values, np.ndarray):
-            joined = "".join(values)
-            plain = not every and not any(mark in joined for mark in f'{between}"\n')
-            return list(values) if plain else [_quoted(text, every, between) for text in values]
-        if self.gaps or (decimal == "," and values.dtype.kind == "f"):
-            texts = ("" if self.gaps and value != value else f"{value:.9g}" for value in values.tolist())
-            return [_quoted(text.replace(".", decimal), every, between) for text in texts]
-        return values.tolist()
+            return list(values)
+        if not self.gaps and values.dtype.kind != "f":
+            return values.tolist()
+        texts = [f"{value:.9g}" for value in values.tolist()]
+        if decimal != ".":
+            texts = [text.replace(".", decimal) for text in texts]
+        return ["" if text == "nan" else text for text in texts] if self.gaps else texts
 
     def excel(self) -> list[Any]:
         """The cells of a sheet, None for empty ones; texts that are all whole numbers are numbers."""
@@ -100,17 +95,13 @@ def write_csv(path: Path, columns: Sequence[Column], excel: Decimal | None = Non
             and with a decimal comma, semicolons between columns.
     """
     every, decimal = any("\r" in word for column in columns for word in (column.name, *column.words)), excel or "."
-    between = _SEPARATORS[decimal]
-    row = between.join(_form(column, every, decimal) for column in columns)
-    count, width = len(columns[0].values), len(columns)
     with path.open("w", encoding="utf-8" if excel is None else "utf-8-sig", newline="") as out:
-        out.write(between.join(_quoted(column.name, every, between) for column in columns) + "\n")
-        for start in range(0, count, BLOCK):
-            rows = slice(start, min(start + BLOCK, count))
-            cells: list[Any] = [None] * (width * (rows.stop - start))
-            for place, column in enumerate(columns):
-                cells[place::width] = column.cells(rows, every, decimal)
-            out.write((row + "\n") * (rows.stop - start) % tuple(cells))
+        form: Any = {"delimiter": _SEPARATORS[decimal], "lineterminator": "\n"}
+        writer = csv.writer(out, quoting=csv.QUOTE_ALL if every else csv.QUOTE_MINIMAL, **form)
+        writer.writerow([column.name for column in columns])
+        for start in range(0, len(columns[0].values), BLOCK):
+            cells = (column.cells(slice(start, start + BLOCK), decimal) for column in columns)
+            writer.writerows(zip(*cells, strict=True))
 
 
 def arrow_table(columns: Sequence[Column]) -> Any:
@@ -192,21 +183,3 @@ def _numbers(texts: Sequence[str]) -> list[Any]:
     """Texts as numbers if all are whole numbers in their usual form, with few enough digits; ``007`` stays text."""
     numbers = [as_integer(text) for text in texts]
     return numbers if all(n is not None and abs(n) < _EXACT for n in numbers) else list(texts)
-
-
-def _form(column: Column, every: bool, decimal: Decimal) -> str:
-    """How the cells of a column are written; those that stay numbers are not quoted yet."""
-    stays = isinstance(column.values, np.ndarray) and column.names is None and not column.gaps
-    stays = stays and (decimal == "." or not column.is_number)
-    form = "%.9g" if stays and column.is_number else "%s"
-    return f'"{form}"' if every and stays else form
-
-
-def _quoted(text: str, every: bool, between: str = ",") -> str:
-    """A field of a CSV row, as Python's writer writes it.
-
-    >>> print(_quoted("a, b", False), _quoted("a", False), _quoted("a", True), _quoted("a, b", False, ";"))
-    "a, b" a "a" a, b
-    """
-    needed = every or any(mark in text for mark in f'{between}"\n')
-    return f'"{text.replace(chr(34), chr(34) * 2)}"' if needed else text

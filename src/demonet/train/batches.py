@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import psutil
 import torch
 from torch import Tensor
 
+from demonet.checks import available_memory
 from demonet.data.splits import Split
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.nn.blocks import NeighbourSampler, NodeBatch, WholeGraph
@@ -23,7 +22,6 @@ from demonet.train.problem import LabelledBatch, NodeProblem
 BATCH_SIZE, NEIGHBOURS = 8192, 16  # where the whole graph does not fit
 KEPT = 6  # numbers that a training step on all nodes keeps for each unit of a layer
 USABLE = 0.8  # share of the available memory that it may take
-_CGROUP = Path("/sys/fs/cgroup")
 
 
 class Batching(NamedTuple):
@@ -111,12 +109,5 @@ def step_values(config: ModelConfig) -> int:
 
 
 def available_bytes(device: torch.device) -> float:
-    """The memory that is free on a device; on a CPU within the limit of the control group, if there is one."""
-    if device.type == "cuda":
-        return float(torch.cuda.mem_get_info(device)[0])
-    free = float(psutil.virtual_memory().available)
-    try:
-        limit, used = ((_CGROUP / name).read_text().strip() for name in ("memory.max", "memory.current"))
-    except OSError:
-        return free
-    return free if limit == "max" else min(free, float(limit) - float(used))
+    """The memory that is free on a device; on a CPU what :func:`~demonet.checks.available_memory` says."""
+    return float(torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else available_memory())

@@ -19,9 +19,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psutil
 import torch
 
 from demonet.errors import DemonetError
+from demonet.runs.measure import Meter
 from demonet.workers import LocalEngine
 from demonet_study.bench.graphs import GraphSpec, node_set
 from demonet_study.bench.methods import METHODS, build, build_preset
@@ -96,23 +98,15 @@ def _ordered(order: Order) -> tuple[Callable[[], Any], dict[str, Any]]:
         precision = "float32"
         node_set(order["name"])  # so that the memory of its imports is not counted
         make = partial(build_preset, **order)
-    before = _resident("VmRSS")
-    if RESET.exists():
-        RESET.write_text("5", encoding="ascii")
+    before, meter = psutil.Process().memory_info().rss, Meter()
     start = time.perf_counter()
     built = make()
     setup = 1000 * (time.perf_counter() - start)
     step = training_step(built, order.get("mode", "eager"), precision)
     for _ in range(WARM_UP):
         step()
-    peak = _resident("VmHWM") - before if RESET.exists() else math.nan
-    return step, {"setup_ms": setup, "parameters": built.parameters, "memory_mib": peak}
-
-
-def _resident(what: str) -> float:
-    status = Path("/proc/self/status")
-    lines = status.read_text(encoding="utf-8").splitlines() if status.exists() else []
-    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(what)), math.nan)
+    grown = (1e6 * meter.peak_memory_mb - before) / 2**20 if RESET.exists() else math.nan
+    return step, {"setup_ms": setup, "parameters": built.parameters, "memory_mib": grown}
 
 
 SAMPLE_SECONDS = 0.02  # a sample has as many epochs as take about this long; the cost of the clock is then negligible

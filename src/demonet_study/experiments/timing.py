@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-import torch
 
 from demonet.errors import DemonetError
 from demonet.runs.measure import Meter
+from demonet.runs.plan import torch_threads
 from demonet_study.bench import GraphSpec, bench
 from demonet_study.ledger.job import Job, Outcome
 
@@ -26,7 +23,7 @@ def speed(job: Job, device: str = "cpu") -> Outcome:
     setup time.
     """
     meter, options = Meter(), json.loads(job.cell.options)
-    with threads(options["threads"]):
+    with torch_threads(options["threads"]):
         (row,) = bench(
             spec_of(job.cell.dataset, job.seed),
             [options["network"]],
@@ -52,14 +49,3 @@ def spec_of(dataset: str, seed: int) -> GraphSpec:
     if kind not in ("uniform", "power-law") or not nodes.isdigit():
         raise DemonetError(f"unknown graph {dataset!r}", hint="expected a name such as 'uniform-1000'")
     return GraphSpec(kind, nodes=int(nodes), seed=seed)
-
-
-@contextmanager
-def threads(count: int) -> Iterator[None]:
-    """Set the number of threads inside the block."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

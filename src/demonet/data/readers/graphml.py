@@ -41,7 +41,9 @@ def _read(reader: Any, name: str, content: bytes, path: Path, options: ReadOptio
     needed = _NODE_BYTES * text.count(b"<node ") + _EDGE_BYTES * text.count(b"<edge ") + len(text)
     check_memory(needed, "its graph", file=path)
     try:
-        found: _Columns = reader(text, options.edge_weight or "weight")
+        found: _Columns | None = reader(text, options.edge_weight or "weight")
+        if found is None:
+            raise ValueError("no <graph> element")
     except Exception as error:  # NetworkX raises KeyError, TypeError and its own errors
         raise DemonetError(f"not a {name} graph: {error!r}", file=path) from None
     return found.listing(options, path)
@@ -96,7 +98,7 @@ class _Forgetful(dict[Any, Any]):
         pass
 
 
-def _graphml(text: bytes, weight: str) -> _Columns:
+def _graphml(text: bytes, weight: str) -> _Columns | None:
     reader, found, first = GraphMLReader(), None, None
     reader.edge_ids = _Forgetful()
     keys: Any = None
@@ -112,12 +114,10 @@ def _graphml(text: bytes, weight: str) -> _Columns:
                 reader.add_node(found, path[-1], *keys)
             elif name == "edge":
                 reader.add_edge(found, path[-1], keys[0])
-    if found is None:
-        raise ValueError("no <graph> element")
     return found
 
 
-def _gexf(text: bytes, weight: str) -> _Columns:
+def _gexf(text: bytes, weight: str) -> _Columns | None:
     reader, found, first = GEXFReader(), None, None
     attributes: dict[str, dict[str, Any]] = {"node": {}, "edge": {}}
     for path, ended in _elements(text, depth=3):
@@ -137,8 +137,6 @@ def _gexf(text: bytes, weight: str) -> _Columns:
                 reader.add_node(found, path[-1], attributes["node"])
             elif parent == "edges" and name == "edge":
                 reader.add_edge(found, path[-1], attributes["edge"])
-    if found is None:
-        raise ValueError("no <graph> element")
     return found
 
 
