@@ -35,7 +35,7 @@ from demonet.methods.attributes import kind_of
 from demonet.methods.cost import Size
 from demonet.options import Comparing, Reading, Settings
 from demonet.runs.evaluate import metric_range, shown
-from demonet.runs.folder import check_listed, remove_listed
+from demonet.runs.folder import check_listed, moves, remove_listed
 from demonet.runs.inputs import Inputs
 from demonet.runs.measure import Meter
 from demonet.runs.plan import Plan, make_plan
@@ -52,6 +52,7 @@ MOST_SECONDS = 60.0  # of one fit, by the estimate; a method that needs more is 
 RECOMMENDED = "demonet-auto"  # what `fit` fits
 CELLS, ABOUT = "cells", "compare.json"
 TABLE, BOARD, PAGE = OUTPUTS = "leaderboard.csv", "leaderboard.json", "report.html"
+REPLACED = f".replaced{PART}"  # the files of another comparison, until they are removed
 STAGE = f".outputs{PART}"  # where these are written before they get their place
 _OTHER = Hint("choose another {out}", out=...)
 Status = Literal["compared", "incomplete", "failed", "left out"]
@@ -370,24 +371,52 @@ def _identity(about: dict[str, Any]) -> str:
 def _open(out: Path, about: dict[str, Any], *, overwrite: bool) -> None:
     """Make the folder, or check that it holds this comparison; with ``overwrite``, remove what another has written."""
     path = member(out, ABOUT)
+    _restore(out)
     if path.exists():
         before = read_sealed(path, _OTHER)
         with values_of(path):
-            earlier, same = _outputs_of(out, before), _identity(before) == _identity(about)
+            check_listed(out, OUTPUTS, before["files"], before["earlier"])
+            same = _identity(before) == _identity(about)
         if not overwrite and same:
             return
         if not overwrite:
             hint = Hint("choose another {out}, or replace it with {overwrite}", out=..., overwrite=True)
             raise DemonetError("the folder holds a comparison of other files or settings", file=out, hint=hint)
-        cells = _cells_of(out)
-        # From here on the folder is this comparison's; cells of another have other keys, so a kill may leave some.
-        write_sealed(path, about | {"files": {}, "earlier": earlier})
-        remove_listed(out, [*earlier, *cells])
+        names = list(dict.fromkeys((*before["earlier"], *before["files"], *_cells_of(out))))
+        with moves() as move:
+            for name in (*names, ABOUT):
+                move(out, out / REPLACED, name)
+            write_sealed(path, about | {"files": {}, "earlier": {}})
+        remove_listed(out, [f"{REPLACED}/{name}" for name in (*names, ABOUT)])
         return
     elif out.exists() and not _is_empty(out):
         raise DemonetError("this is not an empty folder, nor a comparison", file=out, hint=_OTHER)
     out.mkdir(parents=True, exist_ok=True)
     write_sealed(path, about | {"files": {}, "earlier": {}})
+
+
+def _restore(out: Path) -> None:
+    """Finish what a killed process has begun, if another comparison is there; otherwise put back what it has moved."""
+    aside = member(out, REPLACED)
+    if not aside.exists():
+        return
+    before = read_sealed(member(aside, ABOUT), _OTHER) if (aside / ABOUT).exists() else None
+    names = [*_cells_of(aside), *(name for name in (*OUTPUTS, ABOUT) if (aside / name).exists())]
+    known = {f"{REPLACED}/{CELLS}"} | {f"{REPLACED}/{name}" for name in names}
+    strange = [path for path in aside.rglob("*") if path.relative_to(out).as_posix() not in known]
+    if strange:
+        raise DemonetError("not written by a comparison, so it is not removed", file=min(strange), hint="move it away")
+    if member(out, ABOUT).exists() and before is not None:
+        with values_of(aside / ABOUT):
+            check_listed(aside, OUTPUTS, before["files"], before["earlier"])
+        remove_listed(out, [f"{REPLACED}/{name}" for name in names])
+    else:
+        with moves() as move:
+            for name in names:
+                if member(out, name).exists():
+                    raise DemonetError("in the way of a file that is put back", file=out / name, hint="move it away")
+                move(aside, out, name)
+        remove_listed(out, [f"{REPLACED}/{name}" for name in names])
 
 
 def _outputs_of(out: Path, about: dict[str, Any]) -> dict[str, str]:
