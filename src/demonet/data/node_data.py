@@ -104,10 +104,10 @@ class Labels(_ById):
             if label is not None and (problem := options.check_label(label)):  # type: ignore[misc]
                 raise DemonetError(problem, **found.where(row))
         found.names = [] if table.names is None else [table.names[place] for place in places]
-        if len(columns) == 1 and (row := _word(*numbers[0][:2])) is not None:
-            problem = f"{columns[0][row]!r} is not a number, in {told[0]}"
+        if len(columns) == 1 and (first := _word(*numbers[0][:2])) is not None:
+            problem = f"{columns[0][first]!r} is not a number, in {told[0]}"
             hint = Hint("a number, or empty for unknown; {task} treats all as classes", task="classify")
-            found.word = DemonetError(problem, **found.where(row), hint=hint)
+            found.word = DemonetError(problem, **found.where(first), hint=hint)
         return found
 
     @property
