@@ -14,15 +14,16 @@ from tests.golden.cases import graphs
 from torch_geometric.data import Data
 
 from demonet.data.splits import Split, fractions
+from demonet.data.synthetic import power_law
 from demonet.ensemble import Ensemble
 from demonet.ensemble.selection import ensemble_weights, soften
 from demonet.errors import DemonetWarning
 from demonet.features.views import NodeView
 from demonet.methods import Labelled
 from demonet.methods.boosted import BoostedTrees
-from demonet.methods.closed_form import Kernel
+from demonet.methods.closed_form import COARSE_SCREEN, Kernel
 from demonet.methods.corrected import Corrected
-from demonet.methods.model import fitted_objective
+from demonet.methods.model import MOST_SECONDS, fitted_objective
 from demonet.methods.propagation import Propagation
 from demonet.methods.selection import Choice
 from demonet.methods.wl_models import WLForest, WLKernel
@@ -179,6 +180,20 @@ def test_validation_items_are_judged_by_what_others_choose(task, model):
         y[val[item]] = 1 - y[val[item]] if task == "multilabel" else y[val[item]] - 50
         other = model.fit_on(view, replace(labelled, y=y))
         np.testing.assert_array_equal(other.judged[item], fitted.judged[item])
+
+
+@TASKS
+def test_a_quick_search_for_labels_and_numbers_compares_as_many_items_as_it_can_afford(task, monkeypatch):
+    data = power_law(1600, 3000, hub=40, seed=0)
+    train = np.arange(800)
+
+    def screen(of, effort="quick"):
+        y = np.zeros(1600, dtype=np.int64) if of == "classify" else np.zeros((1600, 2))
+        return Kernel.candidates(NodeView(data), Labelled(y, 2, train, train[:0], task=of), effort)[0].settings.screen
+
+    assert screen("classify") == COARSE_SCREEN < screen(task) < screen(task, "standard")
+    monkeypatch.setitem(MOST_SECONDS, "quick", 0.1)
+    assert screen(task) == COARSE_SCREEN
 
 
 def test_softening_is_for_probabilities():

@@ -177,7 +177,9 @@ def make_plan(
         hint = Hint("{labels} is a table of ids and labels, or an attribute in the file", labels=...)
         raise DemonetError("no item has a label", file=inputs.files["edges"], hint=hint)
     if inputs.task == "classify" and len(inputs.names) < 2:
-        raise DemonetError(f"all labels are {inputs.names[0]!r}", hint="at least 2 classes are needed")
+        raise DemonetError(
+            f"all labels are {inputs.names[0]!r}", file=inputs.files.get("labels"), hint="at least 2 classes are needed"
+        )
     if inputs.task == "classify":
         check_classes(len(inputs.names), file=inputs.files.get("labels"))
     bases = with_layers(settings.preset, family_of(inputs.data), settings.layers)
