@@ -291,7 +291,7 @@ def _splits(inputs: Inputs, settings: Settings, checksums: dict[str, str]) -> li
         opened, path = InputFiles(), Path(settings.split)
         split = Split.from_json(opened.read(path), path)
         checksums["split"] = opened.checksums[path]
-        check_split(split, y)
+        check_split(split, y, names=inputs.names, file=path)
         if not split.val.numel():
             raise DemonetError("the validation part is empty", file=settings.split, hint="early stopping needs one")
         return [split]
@@ -328,7 +328,7 @@ def _masked(inputs: Inputs, settings: Settings) -> list[Split]:
             codes = torch.where(trains, y if classes else labelled(y).long() - 1, -1)
             drawn = fractions(codes, (1 - share, share, 0.0), settings.seed + number, stratified=classes)
             split = replace(split, train=drawn.train, val=drawn.val)
-        check_split(split, data.y)
+        check_split(split, data.y, names=inputs.names, file=file)
         splits.append(split)
     return splits
 
