@@ -68,6 +68,8 @@ def test_bad_splits_are_named(refuses):
     check_split(make_split([0, 1], [2], [3]), y)
     refuses(lambda: check_split(make_split([], [2], [3]), y), "train", "mine", "empty")
     refuses(lambda: check_split(make_split([0, 2], [1], [3]), y), "class 1", "mine", "stratified=True")
+    split = make_split([0, 2], [1], [3])
+    refuses(lambda: check_split(split, y, names=["old", "new"], file="s.json"), "s.json: ", "class 'new'", "mine")
     refuses(lambda: check_split(make_split([0, 1], [2], [9]), y), "test", "9", "mine", "5 items")
     refuses(lambda: check_split(make_split([0, 1], [4], [3]), y), "item 4", "val", "mine")
     refuses(lambda: make_split([0, 1], [1], [3]), "item 1", "mine")

@@ -22,7 +22,13 @@ def test_lines_where_there_is_no_terminal(capfd):
     assert err.splitlines() == [
         "demonet: epoch 100, loss 1.401  validation accuracy 0.099",
         "demonet: epoch 200, loss 1.301  validation accuracy 0.199",
+        "demonet: epoch 250, loss 1.251  validation accuracy 0.249",
     ]
+
+
+def test_the_last_epoch_has_a_line_however_few_there_are(capfd):
+    watched(8, every=100)
+    assert "epoch 8, " in capfd.readouterr().err
 
 
 def test_a_long_name_stays_one_line_as_it_is_written(capfd):

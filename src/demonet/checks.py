@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -158,37 +159,37 @@ def labelled(y: Tensor) -> Tensor:
     return known if y.dim() == 1 else known.any(1)
 
 
-def check_split(split: Split, y: Tensor) -> None:
+def check_split(split: Split, y: Tensor, *, names: Sequence[Any] | None = None, file: str | Path | None = None) -> None:
     """Check a split against targets ``y``.
 
     Indices must be in range and in one part only, and every item must have a target. If ``y`` are classes, every class
-    must be in the training part.
+    must be in the training part. Errors have the names of classes and the file of the split, if they are given.
     """
     seen, missing = torch.zeros(y.size(0), dtype=torch.int8), ~labelled(y.cpu())
     for part, index in (("train", split.train), ("val", split.val), ("test", split.test)):
         outside = (index < 0) | (index >= y.size(0))
         if bool(outside.any()):
-            raise DemonetError(
-                f"{part} index {int(index[outside][0])} of split {split.name}: there are {y.size(0)} items"
-            )
+            problem = f"{part} index {int(index[outside][0])} of split {split.name}: there are {y.size(0)} items"
+            raise DemonetError(problem, file=file)
         again = index[seen[index] > 0]
         if again.numel():
-            raise DemonetError(f"item {int(again[0])} of split {split.name} is in {part} and in an earlier part")
+            problem = f"item {int(again[0])} of split {split.name} is in {part} and in an earlier part"
+            raise DemonetError(problem, file=file)
         seen[index] = 1
         unlabelled = index[missing[index]]
         if unlabelled.numel():
-            raise DemonetError(f"item {int(unlabelled[0])} in {part} of split {split.name} has no label")
+            raise DemonetError(f"item {int(unlabelled[0])} in {part} of split {split.name} has no label", file=file)
     if split.train.numel() == 0:
-        raise DemonetError(f"the training part of split {split.name} is empty")
+        raise DemonetError(f"the training part of split {split.name} is empty", file=file)
     if y.is_floating_point():
         return
     present = torch.unique(y.cpu()[split.train])
     for label in torch.unique(y.cpu()).tolist():
         if label >= 0 and label not in present:
-            raise DemonetError(
-                f"class {label} has no item in the training part of split {split.name}",
-                hint="use stratified=True, or a larger training part",
-            )
+            told = label if names is None else repr(names[label])
+            problem = f"class {told} has no item in the training part of split {split.name}"
+            other = "use stratified=True" if file is None else "leave the labels of its items empty"
+            raise DemonetError(problem, file=file, hint=f"{other}, or a larger training part")
 
 
 def check_node_count(num_nodes: int, num_edges: int, *, file: str | Path | None = None) -> None:

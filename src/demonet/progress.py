@@ -66,11 +66,14 @@ class Bar:
 
 
 class EpochBar(Bar):
-    """An ``on_epoch`` callback of :func:`~demonet.train.fit`; without a terminal, a line every ``every`` epochs."""
+    """An ``on_epoch`` callback of :func:`~demonet.train.fit`; without a terminal, a line every ``every`` epochs.
+
+    The last epoch has a line in any case: there may be fewer than ``every``.
+    """
 
     def __init__(self, label: str, epochs: int, every: int = 100, seconds: float = 0.0) -> None:
         super().__init__(label, epochs, seconds)
-        self.every = every
+        self.every, self.untold = every, ""
 
     def __call__(self, epoch: Epoch) -> None:
         """Show one finished epoch."""
@@ -79,8 +82,18 @@ class EpochBar(Bar):
         if epoch.layers is not None:
             shown = f"{epoch.layers} layers  {shown}"
         self.show(done, now=shown)
+        self.untold = f"{self.label}: epoch {done}, {shown}"
         if done % self.every == 0 and self.due:
-            self.line(f"{self.label}: epoch {done}, {shown}")
+            self._tell()
+
+    def _tell(self) -> None:
+        self.line(self.untold)
+        self.untold = ""
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        if self.untold and not self.console.is_terminal:
+            self._tell()
 
 
 class CandidateBar(Bar):

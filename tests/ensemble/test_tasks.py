@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -13,14 +14,18 @@ from tests.golden.cases import graphs
 from torch_geometric.data import Data
 
 from demonet.data.splits import Split, fractions
+from demonet.data.synthetic import power_law
 from demonet.ensemble import Ensemble
 from demonet.ensemble.selection import ensemble_weights, soften
 from demonet.errors import DemonetWarning
+from demonet.features.views import NodeView
 from demonet.methods import Labelled
 from demonet.methods.boosted import BoostedTrees
-from demonet.methods.closed_form import Kernel
+from demonet.methods.closed_form import COARSE_SCREEN, Kernel
 from demonet.methods.corrected import Corrected
+from demonet.methods.model import MOST_SECONDS, fitted_objective
 from demonet.methods.propagation import Propagation
+from demonet.methods.selection import Choice
 from demonet.methods.wl_models import WLForest, WLKernel
 
 N = 160
@@ -144,6 +149,51 @@ def test_weights_of_numbers_minimise_the_squared_error():
     y[:200] = np.nan  # what is unknown does not count
     known = ensemble_weights(outputs[:, 200:], y[200:], "regress")
     assert np.abs(ensemble_weights(outputs, y, "regress") - known).max() < 0.2
+
+
+def test_a_choice_for_an_item_is_made_without_it():
+    random = np.random.default_rng(0)
+    outputs, y = random.random((6, 23)), random.random(23)
+    choice = Choice(23, 0)
+    for setting, each in enumerate(outputs):
+        choice.offer(setting, each, (each - y) ** 2)
+    fold, losses = np.random.default_rng(0).permutation(23) % 5, (outputs - y) ** 2
+    assert choice.best == losses.mean(1).argmin()
+    expected = [outputs[losses[:, fold != fold[item]].sum(1).argmin(), item] for item in range(23)]
+    np.testing.assert_array_equal(choice.outputs, expected)
+
+
+@TASKS
+@pytest.mark.parametrize("model", [Propagation(), BoostedTrees(rounds=20), Corrected(rounds=20)], ids=lambda m: m.name)
+def test_validation_items_are_judged_by_what_others_choose(task, model):
+    """Every label has choices of its own: judged by the items that it chose on, a model looked better than others."""
+    data, split = places(task), split_of(N)
+    view, val = NodeView(data), split.val.numpy()
+    labelled = Labelled.of(data.y, fitted_objective(task, data.y, split), split)
+    fitted = model.fit_on(view, labelled)
+    judged = Ensemble.fit(data, split, task=task, members=[model], refit=False).judged[model.name]
+    if task == "multilabel":
+        np.testing.assert_allclose(judged, soften(fitted.judged, task))
+    assert judged.shape == (len(val), 2)
+    if model.name != "corrected":  # its walk is chosen beside trees whose rounds were chosen on all items
+        item, y = int(np.flatnonzero(~np.isnan(labelled.y[val]).any(1))[0]), labelled.y.copy()
+        y[val[item]] = 1 - y[val[item]] if task == "multilabel" else y[val[item]] - 50
+        other = model.fit_on(view, replace(labelled, y=y))
+        np.testing.assert_array_equal(other.judged[item], fitted.judged[item])
+
+
+@TASKS
+def test_a_quick_search_for_labels_and_numbers_compares_as_many_items_as_it_can_afford(task, monkeypatch):
+    data = power_law(1600, 3000, hub=40, seed=0)
+    train = np.arange(800)
+
+    def screen(of, effort="quick"):
+        y = np.zeros(1600, dtype=np.int64) if of == "classify" else np.zeros((1600, 2))
+        return Kernel.candidates(NodeView(data), Labelled(y, 2, train, train[:0], task=of), effort)[0].settings.screen
+
+    assert screen("classify") == COARSE_SCREEN < screen(task) < screen(task, "standard")
+    monkeypatch.setitem(MOST_SECONDS, "quick", 0.1)
+    assert screen(task) == COARSE_SCREEN
 
 
 def test_softening_is_for_probabilities():

@@ -1,6 +1,7 @@
 """Tables of labels, metrics and missing labels in the classifiers."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.metrics import accuracy_score, average_precision_score
@@ -30,6 +31,16 @@ def test_tables_of_labels():
     assert fitted.history_.metric == "average-precision"
     assert fitted.score(data.node_ids, y) == accuracy_score(y, predicted)
     assert average_precision_score(y[:, 0], probability[:, 0]) > 0.9  # the degree is what the network sees first
+
+
+def test_a_data_frame_beside_a_graph_has_ids_as_its_index():
+    data, y = tagged()
+    order, ids = np.random.default_rng(0).permutation(len(y))[5:], np.array([*data.node_ids])
+    frame = pd.DataFrame(y, columns=["large", "even", "none"], index=ids).iloc[order]
+    found = DEMONetClassifier(**QUICK).fit(data, frame)
+    same = DEMONetClassifier(graph=data, **QUICK).fit(ids[order], y[order])
+    np.testing.assert_array_equal(found.predict_proba(), same.predict_proba())
+    assert found.score(data, frame) == same.score(ids[order], y[order])
 
 
 def test_unknown_entries():

@@ -255,10 +255,14 @@ def test_a_method_that_fails_is_a_row_with_its_reason(problem, monkeypatch):
     seen = []
 
     class Listening(RunProgress):
+        def step(self, what):
+            seen.append(what)
+
         def cell(self, method, split, done, total, result):
             seen.append((method, split, done, total))
 
     board, given = run(progress=Listening())
+    assert seen[0] == "comparing"  # before the first cell, which may take long
     rows = {row.method: row for row in board.rows}
     assert rows["degree-knn"].status == "incomplete"
     assert "no neighbours today" in rows["degree-knn"].reason

@@ -179,6 +179,15 @@ def test_one_column_is_a_regression_if_it_measures(problem, values, expected):
     assert decided(problem, *([value] for value in values))[:2] == expected
 
 
+@pytest.mark.parametrize("word", ["about 5", "12,5"])
+def test_a_word_in_a_column_of_numbers_names_the_cell(problem, word):
+    cells = [(f"{number}.25",) for number in range(30)]
+    with pytest.raises(DemonetError, match=rf"l\.csv:6: '{word}'.*'a'.*task='classify'"):
+        decided(problem, *cells[:4], (word,), *cells[5:])
+    inputs = read_inputs("edges.csv", "l.csv", None, Reading())
+    assert with_targets(inputs, "classify")[0].task == "classify"
+
+
 def test_several_columns(problem):
     assert decided(problem, (0, 1), (1, ""), (1, 0)) == ("multilabel", "regress", ["a", "b"])
     assert decided(problem, (0, 1), (1, 2), (1, 0)) == ("regress", "classify", ["a", "b"])

@@ -234,7 +234,7 @@ def console_progress(heartbeat: Heartbeat) -> RunProgress:
 
         def cell(self, method: str, split: int, done: int, total: int, result: str) -> None:
             say(f"{done}/{total} {method}, split {split + 1}: {result}", err=True)
-            heartbeat.now("comparing")
+            heartbeat.heard()
 
         @contextmanager
         def training(self, label: str, epochs: int) -> Iterator[Callable[[Epoch], None]]:

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
@@ -27,9 +28,17 @@ from demonet.data.readers.arrow import RecordTable
 from demonet.data.readers.base import ReadOptions
 from demonet.data.readers.tables import Kind, Table, id_place, place_of
 from demonet.data.rows import to_scipy, to_torch
-from demonet.data.values import as_integer, as_number, is_missing, is_number, is_plain, read_numbers, tell_marks
+from demonet.data.values import (
+    as_integer,
+    as_number,
+    is_missing,
+    is_number,
+    is_plain,
+    measures,
+    read_numbers,
+    tell_marks,
+)
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
-from demonet.options import Decimal
 
 _LABEL_NAMES = ("label", "labels", "class", "klasse", "target", "y")
 
@@ -52,7 +61,10 @@ class Labels(_ById):
         labels: One label per id, None for unlabelled.
         columns: The label columns of a table, as text.
         names: Their names, if they have names.
+        word: The error of a single column of numbers that measure, in which a few cells are words.
     """
+
+    word: DemonetError | None = None
 
     def __init__(
         self, ids: Ids, labels: list[Any], table: Table | None = None, columns: list[list[str | None]] | None = None
@@ -75,9 +87,14 @@ class Labels(_ById):
         ids, *columns = _columns_by_id(table, numbering, options, at, places)
         if options.label_column is None and table.names is not None and len(places) > 1:
             _check_numbers(table, places, columns)
+        told = [table.named(place) for place in places]
+        numbers = [
+            read_numbers(column, name, decimal=options.decimal, file=table.file)
+            for column, name in zip(columns, told, strict=True)
+        ]
         columns = [
-            _with_points(column, options.decimal, table.named(place), table.file)
-            for column, place in zip(columns, places, strict=True)
+            _with_points(column, *read, name, table.file)
+            for column, read, name in zip(columns, numbers, told, strict=True)
         ]
         labels = columns[0]
         if all(is_missing(label) or as_integer(label) is not None for label in labels):
@@ -87,6 +104,10 @@ class Labels(_ById):
             if label is not None and (problem := options.check_label(label)):  # type: ignore[misc]
                 raise DemonetError(problem, **found.where(row))
         found.names = [] if table.names is None else [table.names[place] for place in places]
+        if len(columns) == 1 and (first := _word(*numbers[0][:2])) is not None:
+            problem = f"{columns[0][first]!r} is not a number, in {told[0]}"
+            hint = Hint("a number, or empty for unknown; {task} treats all as classes", task="classify")
+            found.word = DemonetError(problem, **found.where(first), hint=hint)
         return found
 
     @property
@@ -114,10 +135,10 @@ class Labels(_ById):
         return torch.from_numpy(y), names
 
     def encode_table(self, numbering: Numbering) -> LabelTable | None:
-        """All label columns by node; None if there is only one."""
-        if len(self.columns) < 2:
-            return None
+        """All label columns by node; of a single one only the error, if a few words are among numbers that measure."""
         names = self.names or [f"label {number}" for number in range(1, len(self.columns) + 1)]
+        if len(self.columns) < 2:
+            return None if self.word is None else LabelTable(names, None, self.word)
         rows = np.full((len(self.labels), len(self.columns)), np.nan)
         for place, cells in enumerate(self.columns):
             for row, cell in enumerate(cells):
@@ -136,6 +157,12 @@ class Labels(_ById):
             problem = f"{id_at(self.ids, row)!r} has other labels than before"
             return LabelTable(names, None, DemonetError(problem, **self.where(row)))
         return LabelTable(names, values)
+
+
+def _word(values: NDArray[np.float64], wrong: NDArray[np.int64]) -> int | None:
+    """The first row that has no number in a column of numbers that measure, at most half of which are none."""
+    known = values[~np.isnan(values)]
+    return int(wrong[0]) if wrong.size and wrong.size <= known.size and measures(known) else None
 
 
 def _check_numbers(table: Table, places: list[int], columns: list[list[str | None]]) -> None:
@@ -160,9 +187,10 @@ def _likeliest(columns: list[list[str | None]], places: list[int]) -> int:
     return min(zip(places, columns, strict=True), key=lambda pair: (unlike(pair[1]), -pair[0]))[0]
 
 
-def _with_points(column: list[str | None], decimal: Decimal | None, name: str, file: Path | None) -> list[str | None]:
+def _with_points(
+    column: list[str | None], values: NDArray[np.float64], wrong: NDArray[np.int64], marked: bool, name: str, file: Any
+) -> list[str | None]:
     """A column of numbers with decimal commas or thousands separators in plain form; any other column as it is."""
-    values, wrong, marked = read_numbers(column, name, decimal=decimal, file=file)
     if wrong.size or not marked:
         return column
     tell_marks([name], file)

@@ -14,6 +14,7 @@ from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.options import Decimal
 
 Texts = Sequence[str | None]
+MANY_VALUES = 20  # so many distinct whole numbers may still be classes
 # Words for a missing value, in any case: what R, pandas, SQL and spreadsheets write.
 MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none"})
 _INTEGER = re.compile(r"[+-]?(0x[0-9a-f]{1,40}|[0-9]{1,40})", re.ASCII | re.IGNORECASE)
@@ -133,6 +134,15 @@ def read_numbers(
     values = np.array([np.nan if value is None else value for value in found], np.float64)
     marked = any(value is not None and not is_plain(plain[text], value) for text, value in known.items())
     return values, np.array(wrong, np.int64), marked
+
+
+def measures(numbers: NDArray[np.float64]) -> bool:
+    """Whether numbers measure something, and do not stand for classes.
+
+    They do if one has a fractional part, or if there are more than 20 distinct ones, more than half as many as numbers.
+    """
+    distinct = np.unique(numbers).size
+    return bool((numbers != numbers.round()).any()) or (distinct > MANY_VALUES and distinct > numbers.size / 2)
 
 
 def is_plain(text: str, value: float) -> bool:

@@ -152,7 +152,7 @@ class Work:
         fitted = task.model.fit_on(self.view, self._until(end, 2 + self.folds))
         outputs = _outputs(fitted, self.view)
         if not self.folds:
-            return Fit(fitted, outputs, outputs[self.labelled.val], fitted.chosen)
+            return Fit(fitted, outputs, _judged(fitted, outputs, self.labelled.val), fitted.chosen)
         return Fit(fitted, outputs, *self._out_of_fold(task.model, fitted.chosen, end))
 
     def _until(self, end: float, fits: int, **changes: Any) -> Labelled:
@@ -165,7 +165,8 @@ class Work:
         if model.name not in self._screens:
             rng, items = np.random.default_rng(self.labelled.seed), self.labelled.train
             some = self._until(end, 1, train=np.sort(rng.choice(items, SCREEN_ITEMS, replace=False)))
-            self._screens[model.name] = _outputs(model.fit_on(self.view, some), self.view)[self.labelled.val]
+            fitted = model.fit_on(self.view, some)
+            self._screens[model.name] = _judged(fitted, _outputs(fitted, self.view), self.labelled.val)
         return self._screens[model.name]
 
     def _out_of_fold(self, model: Model, chosen: Any, end: float) -> tuple[Float, Any]:
@@ -179,7 +180,7 @@ class Work:
             fold = np.sort(order[number :: self.folds])
             part = self._until(end, 1 + self.folds - number, train=np.setdiff1d(every, fold), val=fold)
             copied = model.fit_on(self.view, part)
-            result[np.searchsorted(every, fold)] = _outputs(copied, self.view)[fold]
+            result[np.searchsorted(every, fold)] = _judged(copied, _outputs(copied, self.view), fold)
             choices.append(copied.chosen)
         return result, chosen if choices[0] is None else model.pool_choices(choices)
 
@@ -562,3 +563,8 @@ def _outputs(model: Model, view: View) -> Float:
     if not np.isfinite(outputs).all():
         raise DemonetError(f"{model.name} gives outputs that are not finite")
     return soften(outputs, model.facts["task"])
+
+
+def _judged(model: Model, outputs: Float, items: Int) -> Float:
+    """Outputs of the items that its choices were made on; what is told apart by columns, without their own targets."""
+    return outputs[items] if model.judged is None else soften(model.judged, model.facts["task"])

@@ -49,9 +49,9 @@ class NodeEstimator(DEMONetEstimator):
                 data frame of edges, a NetworkX graph or a SciPy matrix. A Data may have its targets in ``y``, and then
                 only the nodes of its ``train_mask`` train, if it has one, and those of its ``val_mask`` validate.
             y: One target for each id, or for each node if ``X`` is a graph; or a dict from id to target, or without ids
-                a pandas Series with ids as its index. Nodes whose target is missing (None, NaN, a word such as
-                ``"nan"`` or ``"NA"``) are unlabelled. -1 is a class like any other; only in a torch tensor, such as the
-                ``y`` of a Data, it is an unlabelled node of a classification.
+                a pandas Series or DataFrame with ids as its index. Nodes whose target is missing (None, NaN, a word
+                such as ``"nan"`` or ``"NA"``) are unlabelled. -1 is a class like any other; only in a torch tensor,
+                such as the ``y`` of a Data, it is an unlabelled node of a classification.
         """
         self._check_parameters()
         if is_graph(X) and self.graph is not None:
@@ -217,7 +217,8 @@ class DEMONetClassifier(Classification, NodeEstimator):
 
     ``y`` has one class of any type for each node, None, NaN or a word such as ``"NA"`` for unlabelled; or it is a dict
     or Series from id to class; or a table ``[nodes, labels]`` of 0 and 1, NaN or -1 for unknown entries, for a
-    multi-label classification. In classes, -1 is unlabelled only in a torch tensor; elsewhere it is a class.
+    multi-label classification; ids are the index of a data frame beside a graph. In classes, -1 is unlabelled only in
+    a torch tensor; elsewhere it is a class.
 
     Args:
         graph: Anything that :func:`~demonet.data.read_graph` reads: a file, a data frame or list of edges, a PyG Data,
@@ -334,11 +335,15 @@ def is_graph(X: Any) -> bool:
 
 
 def _by_id(X: Any, y: Any, *, optional: bool) -> tuple[Any, Any]:
-    """Ids and targets, where ``y`` may be a mapping by id; where ids are optional, None for those of all nodes."""
-    if isinstance(y, Mapping) or (X is None and hasattr(y, "items") and hasattr(y, "index")):
+    """Ids and targets, where ``y`` may be a mapping by id, or a pandas Series or table with ids as its index.
+
+    Where ids are optional, None for those of all nodes.
+    """
+    if X is None and hasattr(y, "items") and hasattr(y, "index"):
+        return list(y.index), y
+    if isinstance(y, Mapping):
         if X is None:
-            pairs = list(y.items())
-            return [key for key, _ in pairs], [value for _, value in pairs]
+            return list(y), list(y.values())
         ids = np.asarray(X, dtype=object).ravel().tolist()
         return X, [y.get(name) for name in ids]
     if X is None and not optional:

@@ -17,7 +17,7 @@ from demonet.methods.cost import Cost
 from demonet.methods.forest import node_columns, predict_trees, stacked
 from demonet.methods.linear import SURE, linked
 from demonet.methods.model import TASKS, Labelled, Model
-from demonet.methods.selection import item_losses
+from demonet.methods.selection import Choice, item_losses
 from demonet.methods.wl_models import common_colours, graph_columns
 from demonet.options import Effort
 
@@ -81,14 +81,15 @@ class BoostedTrees(Model):
             parts = [(train[known[train, c]], labelled.val[known[labelled.val, c]]) for c in range(labelled.outputs)]
             fits = [(some, labelled.y[some, c], val) for c, (some, val) in enumerate(parts)]
         self.arrays["seen"] = np.unique(fits[0][1]) if labelled.task == "classify" else np.arange(labelled.outputs)
-        found, chosen = [], []
-        for column, (some, target, val) in enumerate(fits):
-            kept = None if self.chosen is None else self.chosen["rounds"][column]
-            trees, rounds = self._boosted(labelled, column, rows, some, target, val, kept)
-            found.append(trees)
-            chosen.append(rounds)
-        self.chosen = {"rounds": chosen}
-        self.arrays |= _side_by_side(found)
+        kept = [None] * len(fits) if self.chosen is None else self.chosen["rounds"]
+        found = [self._boosted(labelled, column, rows, *fit, kept[column]) for column, fit in enumerate(fits)]
+        self.arrays |= _side_by_side([trees for trees, _, _ in found])
+        if self.chosen is None and labelled.task != "classify" and len(labelled.val):
+            self.judged = self._outputs(rows[labelled.val])
+            for column, (_, _, others) in enumerate(found):
+                if others is not None:
+                    self.judged[known[labelled.val, column], column] = others
+        self.chosen = {"rounds": [rounds for _, rounds, _ in found]}
 
     def _boosted(
         self,
@@ -99,12 +100,15 @@ class BoostedTrees(Model):
         target: NDArray[Any],
         val: Int,
         kept: int | None,
-    ) -> tuple[dict[str, NDArray[Any]], int]:
-        """The trees of all classes or of one column, and the number of rounds: ``kept``, or chosen on ``val``."""
+    ) -> tuple[dict[str, NDArray[Any]], int, Float | None]:
+        """The trees of all classes or of one column, and the number of rounds: ``kept``, or chosen on ``val``.
+
+        Of one column also the outputs of ``val``, each by the number that is best without it.
+        """
         values = np.unique(target)
         if len(values) == 1:  # there is nothing to learn
             value = {"classify": 0.0, "regress": values[0], "multilabel": logit(np.clip(values[0], SURE, 1 - SURE))}
-            return {"baseline": np.array([value[labelled.task]]), "roots": np.zeros((1, 0), np.int64)}, 1
+            return {"baseline": np.array([value[labelled.task]]), "roots": np.zeros((1, 0), np.int64)}, 1, None
         scores = 1 if labelled.task == "regress" else len(values)
         make = HistGradientBoostingRegressor if labelled.task == "regress" else HistGradientBoostingClassifier
         model = make(
@@ -119,16 +123,17 @@ class BoostedTrees(Model):
             random_state=labelled.seed_of(self.name) % 2**31,
         )
         model.fit(rows[train], target)
-        if kept is None:
-            kept = -(-model.n_iter_ // 3)  # without validation items
-            if len(val):
-                y = labelled.y[val] if labelled.task == "classify" else labelled.y[val, column][:, None]
-                losses = []
-                for score in _staged(model, rows[val]):
-                    outputs = linked(labelled.task, score, values, labelled.outputs)
-                    losses.append(float(item_losses(labelled.task, outputs, y).mean()))
-                kept = int(np.argmin(losses)) + 1
-        return _tree_arrays(model, kept), kept
+        if kept is not None:
+            return _tree_arrays(model, kept), kept, None
+        if not len(val):
+            kept = -(-model.n_iter_ // 3)
+            return _tree_arrays(model, kept), kept, None
+        y, choice = labelled.y[val], Choice(len(val), labelled.seed)
+        y = y if labelled.task == "classify" else y[:, [column]]
+        for rounds, score in enumerate(_staged(model, rows[val]), 1):
+            outputs = linked(labelled.task, score, values, labelled.outputs)
+            choice.offer(rounds, outputs[:, 0], item_losses(labelled.task, outputs, y))
+        return _tree_arrays(model, choice.best), choice.best, choice.outputs
 
     def outputs(self, view: View) -> Float:
         """The sums over trees, for probabilities through softmax or sigmoid."""

@@ -16,7 +16,7 @@ from demonet.errors import DemonetError
 from demonet.features.views import LARGE, Float, GraphView, Int, NodeView, View
 from demonet.methods.base import Settings, at_least, register
 from demonet.methods.cost import Cost
-from demonet.methods.model import TASKS, Labelled, Model, ordered
+from demonet.methods.model import MOST_SECONDS, TASKS, Labelled, Model, ordered
 from demonet.options import Effort
 
 ARMS = ("best", "none", "shuffled")
@@ -24,6 +24,7 @@ AVERAGED: dict[Effort, int] = {"quick": 3, "standard": 8, "best": 8}
 CANDIDATE_DUAL = 5000  # labelled items up to which a candidate solves for one coefficient an item
 ROWS = 100_000  # training nodes of a large graph that it is fitted on, at most
 COARSE_SCREEN = 400
+TABLE_SCREENS = (1000, 700)  # of labels and numbers the first that takes little time: among 400 few have a rare label
 TRIED = 60  # settings whose predictions are kept while others are tried
 
 
@@ -71,8 +72,12 @@ class Kernel(Model):
     @classmethod
     def candidates(cls, view: View, labelled: Labelled, effort: Effort) -> list[Self]:
         """One; where the classes of nodes are ordered by degree, also with ordered classes."""
-        screen = COARSE_SCREEN if effort == "quick" else cls.defaults.screen
-        options = {"members": AVERAGED[effort], "screen": screen, "dual": CANDIDATE_DUAL}
+        options: dict[str, Any] = {"members": AVERAGED[effort], "screen": cls.defaults.screen, "dual": CANDIDATE_DUAL}
+        if effort == "quick":
+            screens = TABLE_SCREENS if labelled.task != "classify" else ()
+            tried = (cls(**options | {"screen": screen}) for screen in screens)
+            few = (each for each in tried if each.estimate(view, len(labelled.train)) <= MOST_SECONDS[effort])
+            options["screen"] = next((each.settings.screen for each in few), COARSE_SCREEN)
         also = view.family == "nodes" and ordered(view, labelled)
         tasks = {"machine": "classes" if labelled.task == "classify" else "regression"}
         tasks |= {"machine-ordinal": "ordinal"} if also else {}

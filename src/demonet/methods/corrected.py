@@ -55,7 +55,8 @@ class Corrected(Propagating):
         targets = np.nan_to_num(residual), 1.0 - np.isnan(residual)
         none = np.zeros(labelled.outputs)
         if self.chosen is None:
-            self.chosen = {"base": whole.chosen} | choose_walk(view, labelled, *targets, none, whole.outputs(view))
+            walk, self.judged = choose_walk(view, labelled, *targets, none, whole.judged)
+            self.chosen = {"base": whole.chosen} | walk
         self.facts["base"] = whole.state()[0]
         self.arrays |= {f"base.{name}": array for name, array in whole.arrays.items()}
         self.arrays |= {"items": train, "y": labelled.y[train], "residual": residual}

@@ -144,11 +144,14 @@ class Model(Method):
         knows_nodes: Whether it knows the nodes of the fitted graph by their ids, and says nothing about another graph.
         after: The name of a similar, cheaper model, if this one is only worth a try where that one was worth something.
         device: Where it was fitted, and predicts; a loaded model is on the CPU.
+        judged: After a fit that made choices for each column of a table: ``[val, outputs]`` of the validation items,
+            each by what is best without it, see :class:`~demonet.methods.selection.Choice`. Otherwise None.
     """
 
     in_tables = False
     after: str = ""
     device: str = "cpu"
+    judged: Float | None = None
     kind: ClassVar[str]
     knows_nodes: ClassVar[bool] = False
     stops_early: ClassVar[bool] = False
@@ -226,7 +229,7 @@ class Model(Method):
     def _copy(self, chosen: Any, view: View, labelled: Labelled) -> Self:
         again = copy.copy(self)
         again.chosen = copy.deepcopy(chosen)
-        again.device = labelled.device
+        again.device, again.judged = labelled.device, None
         again.facts, again.arrays = {"outputs": labelled.outputs, "task": labelled.task}, {}
         again._learn(view, labelled)
         return again

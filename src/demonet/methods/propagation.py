@@ -18,7 +18,7 @@ from demonet.features.views import LARGE, Float, Int, NodeView, View
 from demonet.methods.base import Settings, register
 from demonet.methods.linear import Linear
 from demonet.methods.model import TASKS, Labelled, Model
-from demonet.methods.selection import item_losses
+from demonet.methods.selection import Choice, item_losses
 from demonet.train.metrics import Task
 
 STEPS = 30  # of a random walk, after which its restarts have forgotten nearly everything
@@ -55,13 +55,11 @@ class Propagation(Propagating):
     defaults = Settings("Zhou et al., NeurIPS'03; trust in the shares of classes is of this project")
 
     def _learn(self, view: View, labelled: Labelled) -> None:
-        self.chosen = self.chosen or self._choose(view, labelled)
         train = labelled.train
+        if self.chosen is None:
+            targets = target_rows(labelled.task, labelled.y[train], labelled.outputs)
+            self.chosen, self.judged = choose_walk(view, labelled, *targets, labelled.prior())
         self.arrays |= {"items": train, "y": labelled.y[train], "prior": labelled.prior()}
-
-    def _choose(self, view: View, labelled: Labelled) -> dict[str, list[float]]:
-        targets = target_rows(labelled.task, labelled.y[labelled.train], labelled.outputs)
-        return choose_walk(view, labelled, *targets, labelled.prior())
 
     def outputs(self, view: View) -> Float:
         """The walk on the edges of the view, from the nodes whose targets are known."""
@@ -77,31 +75,34 @@ class Propagation(Propagating):
 
 def choose_walk(
     view: NodeView, labelled: Labelled, targets: Float, known: Float, prior: Float, base: Float | None = None
-) -> dict[str, list[float]]:
+) -> tuple[dict[str, list[float]], Float | None]:
     """Restart and trust of least loss on validation: of classes one pair, otherwise one for each output.
+
+    Of tables also what validation items get from the pairs that are best without them, see :attr:`Model.judged`.
 
     Args:
         view, labelled: The problem; without validation items, a middle pair.
         targets, known: Of the training items, see :func:`target_rows`.
         prior: ``[outputs]``.
-        base: ``[nodes, outputs]`` what the walk is added to, if it is.
+        base: ``[val, outputs]`` what the walk is added to, if it is.
     """
     val, single = labelled.val, labelled.task == "classify"
     count = 1 if single else labelled.outputs
-    best, chosen = np.full(count, np.inf), {"restart": [RESTARTS[1]] * count, "trust": [3.0] * count}
-    for restart in RESTARTS if len(val) else ():
+    if not len(val):
+        return {"restart": [RESTARTS[1]] * count, "trust": [3.0] * count}, None
+    choices = [Choice(len(val), labelled.seed) for _ in range(count)]
+    for restart in RESTARTS:
         mass, number = walk(view, labelled.train, targets, known, restart, labelled.device)
         for trust in TRUSTS:
             found = _mixed(mass[val], number[val], prior, np.array(trust))
-            found = found if base is None else bounded(labelled.task, base[val] + found)
-            for column in range(count):
+            found = found if base is None else bounded(labelled.task, base + found)
+            for column, choice in enumerate(choices):
                 some = slice(None) if single else [column]
                 y = labelled.y[val] if single else labelled.y[val][:, some]
-                loss = float(item_losses(labelled.task, found[:, some], y).mean())
-                if loss < best[column]:
-                    best[column] = loss
-                    chosen["restart"][column], chosen["trust"][column] = restart, trust
-    return chosen
+                choice.offer((restart, trust), found[:, column], item_losses(labelled.task, found[:, some], y))
+    restarts, trusts = zip(*(choice.best for choice in choices), strict=True)
+    judged = None if single else np.stack([choice.outputs for choice in choices], 1)
+    return {"restart": list(restarts), "trust": list(trusts)}, judged
 
 
 def walked(

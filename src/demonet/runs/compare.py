@@ -196,6 +196,7 @@ def compare_run(
     todo.sort(key=lambda place: (place[1], place[0] != RECOMMENDED, registry.get(place[0]).cost(size)))
     failed: dict[str, str] = {}
     if todo:
+        progress.step("comparing")
         jobs = min(comparing.jobs, len(todo))
         made = engine(jobs) if engine is not None else LocalEngine(perform, jobs)
         text = canonical(asked | {"checksums": plan.checksums})

@@ -177,7 +177,9 @@ def make_plan(
         hint = Hint("{labels} is a table of ids and labels, or an attribute in the file", labels=...)
         raise DemonetError("no item has a label", file=inputs.files["edges"], hint=hint)
     if inputs.task == "classify" and len(inputs.names) < 2:
-        raise DemonetError(f"all labels are {inputs.names[0]!r}", hint="at least 2 classes are needed")
+        raise DemonetError(
+            f"all labels are {inputs.names[0]!r}", file=inputs.files.get("labels"), hint="at least 2 classes are needed"
+        )
     if inputs.task == "classify":
         check_classes(len(inputs.names), file=inputs.files.get("labels"))
     bases = with_layers(settings.preset, family_of(inputs.data), settings.layers)
@@ -295,7 +297,7 @@ def _splits(inputs: Inputs, settings: Settings, checksums: dict[str, str]) -> li
         opened, path = InputFiles(), Path(settings.split)
         split = Split.from_json(opened.read(path), path)
         checksums["split"] = opened.checksums[path]
-        check_split(split, y)
+        check_split(split, y, names=inputs.names, file=path)
         if not split.val.numel():
             raise DemonetError("the validation part is empty", file=settings.split, hint="early stopping needs one")
         return [split]
@@ -332,7 +334,7 @@ def _masked(inputs: Inputs, settings: Settings) -> list[Split]:
             codes = torch.where(trains, y if classes else labelled(y).long() - 1, -1)
             drawn = fractions(codes, (1 - share, share, 0.0), settings.seed + number, stratified=classes)
             split = replace(split, train=drawn.train, val=drawn.val)
-        check_split(split, data.y)
+        check_split(split, data.y, names=inputs.names, file=file)
         splits.append(split)
     return splits
 

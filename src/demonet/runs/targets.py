@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from demonet.data.values import is_number
+from demonet.data.values import is_number, measures
 from demonet.errors import DemonetError, Hint
 from demonet.runs.inputs import Inputs
 from demonet.train.metrics import Task
 
-MANY_VALUES = 20  # so many distinct whole numbers may still be classes
 _REASONS = {
     "classify": "labels are whole numbers that repeat; {task} treats them as numbers",
     "beside": "graphs have labels; {task} uses their attributes",
@@ -36,9 +35,11 @@ def with_targets(inputs: Inputs, task: str = "auto") -> tuple[Inputs, Hint]:
     - Several columns of numbers are a multi-label classification if all are 0 or 1, and a regression of several targets
       otherwise. Empty cells are unknown.
     - Anything else is a classification, by the first column of labels. So are TU folders with labels of graphs;
-      ``"regress"`` uses their graph attributes.
+      ``"regress"`` uses their graph attributes. A few words in one column of numbers that measure are an error.
     """
     table = inputs.labels
+    if table is not None and table.error is not None and len(table.names) == 1 and task in ("auto", "regress"):
+        raise table.error
     if table is not None and (table.values is None or (table.beside_classes and task != "regress")):
         table = None
     numbers = _column(inputs) if table is None else table.values
@@ -50,7 +51,7 @@ def with_targets(inputs: Inputs, task: str = "auto") -> tuple[Inputs, Hint]:
         task = _detect(numbers)
         beside = inputs.labels is not None and inputs.labels.beside_classes
         reason, other = f" ({_REASONS['beside' if beside else task]})", {"task": _OTHER[task]}
-    if inputs.labels is not None and inputs.labels.error is not None:
+    if inputs.labels is not None and inputs.labels.error is not None and len(inputs.labels.names) > 1:
         why = f"only the first column of labels is used: {inputs.labels.error}"
         if numbers is None:
             why = f"of the {len(inputs.labels.names)} columns beside the ids, {inputs.labels.names[0]!r} has the labels"
@@ -90,9 +91,7 @@ def _detect(numbers: NDArray[np.float64]) -> str:
     known = numbers[~np.isnan(numbers)]
     if numbers.shape[1] > 1:
         return "multilabel" if np.isin(known, (0, 1)).all() else "regress"
-    distinct = np.unique(known).size
-    fractions = bool((known != known.round()).any())
-    return "regress" if fractions or (distinct > MANY_VALUES and distinct > known.size / 2) else "classify"
+    return "regress" if measures(known) else "classify"
 
 
 def _check_labels(inputs: Inputs, values: NDArray[np.float64] | None) -> None:
