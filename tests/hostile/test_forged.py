@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import pickletools
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +35,21 @@ def test_every_forged_file_is_read_or_refused_in_one_line(tmp_path, monkeypatch)
     done = list(supervised(forgeries, range(ROUNDS * len(forgeries.files))))
     assert not [case for case in done if case.failure]
     assert {case.how for case in done} == {"read", "refused"}
+
+
+def test_a_damaged_pickle_in_a_saved_data_is_refused(tmp_path, refuses):
+    """Its unpickler looked up an entry that is not there, and what it raised was no error of a file."""
+    path = tmp_path / "graph.pt"
+    torch.save(Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 1], [1, 2]])), path)
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    name = next(name for name in parts if name.endswith("data.pkl"))
+    place = next(at for code, _, at in pickletools.genops(parts[name]) if code.name == "BINGET" and at is not None)
+    parts[name] = parts[name][: place + 1] + b"\xff" + parts[name][place + 2 :]
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        for each, content in parts.items():
+            archive.writestr(each, content)
+    refuses(lambda: read_graph(path), "Data", "graph.pt")
 
 
 def test_a_cycle_in_a_stored_tree_is_refused(refuses):

@@ -6,7 +6,6 @@ Such a file is a pickle. Only tensors, plain values and the classes of a Data ar
 from __future__ import annotations
 
 import io
-import pickle
 from pathlib import Path
 
 import torch
@@ -29,7 +28,7 @@ def read_pt(content: bytes, path: Path, options: ReadOptions) -> Listing:
     try:
         with torch.serialization.safe_globals(_ALLOWED):
             data = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
+    except Exception as error:  # its unpickler raises whatever a damaged file leads to
         raise DemonetError("it cannot be loaded as a Data", file=path, hint=hint) from error
     if not isinstance(data, Data):
         raise DemonetError(f"it has a {type(data).__name__}, not a Data", file=path, hint=hint)
