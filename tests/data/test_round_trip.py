@@ -1,7 +1,9 @@
 """The same graph, written in every format, reads back as the same Data."""
 
 import tempfile
+import unicodedata
 import warnings
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,9 @@ from tests.data.writers import EDGES, MATRICES, NODES, OBJECTS, Drawn
 from demonet.data import ids_of, read_graph
 from demonet.errors import DemonetWarning
 
-NAMES = st.text(st.characters(codec="utf-8", categories=["L", "Nd"]), min_size=1, max_size=6)
+NAMES = st.text(st.characters(codec="utf-8", categories=["L", "Nd"]), min_size=1, max_size=6).map(
+    partial(unicodedata.normalize, "NFC")  # the form that names are read in
+)
 
 
 @st.composite
